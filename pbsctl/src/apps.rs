@@ -45,11 +45,11 @@ application was given for it, with the number of the task in PBS_TASK.";
 #[command(after_help = APPS_HELP)]
 pub(crate) struct AppsOptions {
     #[command(subcommand)]
-    what: What,
+    what: AppsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum AppsCommand {
     /// Run one until it has ended, its session is over, or its time is
     Run(RunOptions),
 }
@@ -353,7 +353,7 @@ fn first_tasks(model: &Model, jobs: &[PathBuf]) -> Result<Vec<u64>, Failure> {
 }
 
 pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failure> {
-    let What::Run(options) = &options.what;
+    let AppsCommand::Run(options) = &options.what;
     let (name, model): (&str, Box<dyn Application>) = match &options.model {
         Model::Rigid { nodes, duration } => ("rigid", Box::new(Rigid::new(*nodes, *duration))),
         Model::Moldable { choice } => {

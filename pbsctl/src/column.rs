@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use pbs_job::cpu_list;
 use pbs_text::grouped;
 
-use crate::row::{Row, STATES};
+use crate::row::{RunRow, STATES};
 use crate::times::time;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -28,8 +28,8 @@ pub(crate) struct Column {
     pub(crate) help: &'static str,
     /// Shown when nothing else is asked for.
     pub(crate) by_default: bool,
-    pub(crate) cell: fn(&Row, &Around) -> Option<String>,
-    pub(crate) key: fn(&Row, &Around) -> Option<Key>,
+    pub(crate) cell: fn(&RunRow, &Around) -> Option<String>,
+    pub(crate) key: fn(&RunRow, &Around) -> Option<Key>,
 }
 
 /// What cells are made with.
@@ -142,7 +142,7 @@ fn text(text: &str) -> Option<Key> {
     Some(Key::Text(text.into()))
 }
 
-pub(crate) fn user(run: &Row, around: &Around) -> Option<String> {
+pub(crate) fn user(run: &RunRow, around: &Around) -> Option<String> {
     let uid = run.uid?.to_string();
     let name = around.users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -152,25 +152,25 @@ pub(crate) fn user(run: &Row, around: &Around) -> Option<String> {
     Some(name.unwrap_or(uid))
 }
 
-fn start_ns(run: &Row) -> Option<u64> {
+fn start_ns(run: &RunRow) -> Option<u64> {
     run.started_unix_ns.or(run.expected_start_unix_ns)
 }
 
-fn end_ns(run: &Row) -> Option<u64> {
+fn end_ns(run: &RunRow) -> Option<u64> {
     run.ended_unix_ns.or(run.expected_end_unix_ns)
 }
 
-fn time_ns(run: &Row, around: &Around) -> Option<u64> {
+fn time_ns(run: &RunRow, around: &Around) -> Option<u64> {
     let until_ns = run.ended_unix_ns.unwrap_or(around.now_unix_ns);
     Some(until_ns.saturating_sub(run.started_unix_ns?))
 }
 
-fn expected_ns(run: &Row, around: &Around) -> Option<u64> {
+fn expected_ns(run: &RunRow, around: &Around) -> Option<u64> {
     let end_ns = run.expected_end_unix_ns.filter(|_| run.state != "over")?;
     Some(end_ns.saturating_sub(around.now_unix_ns))
 }
 
-fn left(run: &Row, around: &Around) -> Option<String> {
+fn left(run: &RunRow, around: &Around) -> Option<String> {
     let deadline_ns = run.deadline_unix_ns.filter(|_| run.state != "over")?;
     Some(match deadline_ns.checked_sub(around.now_unix_ns) {
         Some(left_ns) => span(left_ns),

@@ -11,7 +11,7 @@ use pbs_history::{Options, Store};
 use pbs_plan::Config;
 
 use crate::column::column_names;
-use crate::row::Row;
+use crate::row::RunRow;
 use crate::source::Source;
 
 /// The number and the name of each job that is not over.
@@ -71,12 +71,12 @@ pub(crate) fn columns() -> ArgValueCompleter {
     })
 }
 
-fn numbered(row: &Row) -> CompletionCandidate {
+fn numbered(row: &RunRow) -> CompletionCandidate {
     let help = format!("{}, {}", row.name(), row.state());
     CompletionCandidate::new(row.number().to_string()).help(Some(help.into()))
 }
 
-fn runs(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
+fn runs(wanted: impl Fn(&str) -> bool) -> Vec<RunRow> {
     let runs = source().and_then(|source| source.runs(Some(0)).ok());
     let runs = runs.unwrap_or_default().into_iter();
     runs.filter(|row| wanted(row.state())).collect()

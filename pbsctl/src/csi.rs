@@ -29,7 +29,7 @@ const MODELS: [&str; 5] = ["CPU", "OMP", "GPU", "CUDA", "OCL"];
 #[command(after_help = CSI_HELP)]
 pub(crate) struct CsiOptions {
     #[command(subcommand)]
-    what: What,
+    what: CsiCommand,
 
     /// Where the files are
     #[arg(
@@ -43,7 +43,7 @@ pub(crate) struct CsiOptions {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum CsiCommand {
     /// Show status, devices and tasks
     List,
 
@@ -107,8 +107,8 @@ struct Clean {
 pub(crate) fn csi(out: Output, options: &CsiOptions) -> Result<ExitCode, Failure> {
     let shared = Options::new(&options.directory);
     let done = match options.what {
-        What::List => list(out, &shared),
-        What::Clean { force } => clean(out, &shared, force),
+        CsiCommand::List => list(out, &shared),
+        CsiCommand::Clean { force } => clean(out, &shared, force),
     };
     done.map_err(|failure| with_directory(failure, &options.directory))?;
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pbs_gen::{generate, make_runnable, Order, Parameters, Scenario, Span};
+use pbs_gen::{generate, make_runnable, Parameters, Scenario, SlotOrder, Span};
 use pbs_plan::{leppert, to_toml};
 use serde_json::json;
 
@@ -70,8 +70,8 @@ pub(crate) struct GenOptions {
     buffer_permille: Span,
 
     /// In which order the processes take their turns
-    #[arg(long, value_parser = orders(), default_value = Order::Alternate.name())]
-    order: Order,
+    #[arg(long, value_parser = orders(), default_value = SlotOrder::Alternate.name())]
+    order: SlotOrder,
 
     /// TASK_SIGMA: the standard deviation of real lengths, in thousandths of
     /// the planned ones
@@ -135,9 +135,9 @@ fn scenarios() -> impl TypedValueParser<Value = Scenario> {
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Scenario>())
 }
 
-fn orders() -> impl TypedValueParser<Value = Order> {
-    let values = Order::ALL.map(|it| PossibleValue::new(it.name()).help(it.summary()));
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<Order>())
+fn orders() -> impl TypedValueParser<Value = SlotOrder> {
+    let values = SlotOrder::ALL.map(|it| PossibleValue::new(it.name()).help(it.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<SlotOrder>())
 }
 
 pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure> {

@@ -7,7 +7,7 @@ use pbs_text::columns;
 
 use crate::column::{column, user, Around, Column, COLUMNS};
 use crate::complete;
-use crate::row::{Row, STATES};
+use crate::row::{RunRow, STATES};
 
 /// Runs that are over, of those that are shown without being asked for.
 const LAST: usize = 10;
@@ -81,7 +81,7 @@ impl ListingOptions {
     }
 
     /// Those of the runs that are to be shown, in order. They come the oldest first.
-    pub(crate) fn choose(&self, runs: Vec<Row>) -> Vec<Row> {
+    pub(crate) fn choose(&self, runs: Vec<RunRow>) -> Vec<RunRow> {
         let around = Around::new();
         let mut runs: Vec<_> = runs
             .into_iter()
@@ -111,7 +111,7 @@ impl ListingOptions {
         runs
     }
 
-    fn wants(&self, run: &Row, around: &Around) -> bool {
+    fn wants(&self, run: &RunRow, around: &Around) -> bool {
         let of_user = |wanted: &String| {
             run.uid.is_some_and(|uid| uid.to_string() == *wanted)
                 || user(run, around).as_ref() == Some(wanted)
@@ -122,11 +122,11 @@ impl ListingOptions {
     }
 
     /// The runs as a table.
-    pub(crate) fn table(&self, runs: &[Row]) -> String {
+    pub(crate) fn table(&self, runs: &[RunRow]) -> String {
         self.table_around(runs, &Around::new())
     }
 
-    fn table_around(&self, runs: &[Row], around: &Around) -> String {
+    fn table_around(&self, runs: &[RunRow], around: &Around) -> String {
         let shown: Vec<&Column> = match &self.columns {
             Some(List::Columns(columns)) => columns.clone(),
             _ => COLUMNS.iter().filter(|column| column.by_default).collect(),
@@ -206,23 +206,23 @@ mod tests {
         }
     }
 
-    fn run(number: u64, job: &str, state: &'static str) -> Row {
-        Row {
+    fn run(number: u64, job: &str, state: &'static str) -> RunRow {
+        RunRow {
             run: number,
             job: job.into(),
             state: state.into(),
             submitted_unix_ns: NOW_NS - 100 * SECOND_NS,
-            ..Row::default()
+            ..RunRow::default()
         }
     }
 
-    fn numbers(runs: &[Row]) -> Vec<u64> {
+    fn numbers(runs: &[RunRow]) -> Vec<u64> {
         runs.iter().map(|run| run.run).collect()
     }
 
     #[test]
     fn a_run_is_shown_with_all_that_is_known_of_it() {
-        let running = Row {
+        let running = RunRow {
             uid: Some(1000),
             priority: Some(3),
             cpus: Some(vec![1, 2, 5]),
@@ -234,7 +234,7 @@ mod tests {
             deadline_unix_ns: Some(NOW_NS - SECOND_NS),
             ..run(7, "sort", "running")
         };
-        let over = Row {
+        let over = RunRow {
             uid: Some(4711),
             ended_unix_ns: Some(NOW_NS),
             outcome: Some("cancelled".into()),
@@ -288,7 +288,7 @@ mod tests {
             let states = ["over", "over", "over", "running", "waiting", "held"];
             let names = ["sort", "pack", "sort-2", "sort", "pack-sort", "so"];
             let runs = (1..).zip(states.into_iter().zip(names));
-            runs.map(|(number, (state, name))| Row {
+            runs.map(|(number, (state, name))| RunRow {
                 uid: Some(if number == 4 { 1000 } else { 0 }),
                 ..run(number, name, state)
             })
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn by_any_column_runs_without_it_are_last() {
-        let some = |number, priority| Row {
+        let some = |number, priority| RunRow {
             priority,
             ..run(number, "a", "waiting")
         };

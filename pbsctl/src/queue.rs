@@ -19,7 +19,7 @@ use crate::history_file::HistoryFile;
 use crate::jobs::{self, JobFiles};
 use crate::listing::ListingOptions;
 use crate::output::Output;
-use crate::row::Row;
+use crate::row::RunRow;
 use crate::service::{self, Terms};
 use crate::socket::Socket;
 use crate::source::Source;
@@ -171,7 +171,7 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
         out.print(&json!({ "columns": columns }), || help)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = |runs: &[Row]| match runs {
+    let text = |runs: &[RunRow]| match runs {
         [] => "There are no such runs. Submit a job with pbsctl submit.\n".into(),
         runs => listing.table(runs),
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_job::cpus_of_list;
-use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
+use pbs_rms::{Kind, Limits, NodeChoice, PlacementOrder, Policy, Prices};
 use pbs_rms_api::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
 use pbs_rms_apps::node::{Cancelled, Warden};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
@@ -25,14 +25,14 @@ Examples:
   pbsctl rms serve --cluster lab=16 --keep /var/lib/pbs/rms.kept
   pbsctl rms serve --cluster here=cpus:1-3   The nodes are CPUs of this machine
   pbsctl rms requests                        Who has what, and who waits
-  pbsctl rms views 3                         What session 3 could get
+  pbsctl rms views 3                         RmsCommand session 3 could get
   pbsctl rms update 3 7 --nodes 6            Request 7 of session 3 gets other nodes
   pbsctl rms update 3 7 --nodes 6 --announce 5min
   pbsctl rms done 3 7                        It ends
-  pbsctl rms accounts                        What sessions have had
-  pbsctl rms accounts --by-user              What users have had
+  pbsctl rms accounts                        RmsCommand sessions have had
+  pbsctl rms accounts --by-user              RmsCommand users have had
   pbsctl rms nodes                           Which nodes nobody wants
-  varlinkctl introspect /run/pbs/rms.sock    What applications can ask
+  varlinkctl introspect /run/pbs/rms.sock    RmsCommand applications can ask
 
 Applications begin sessions themselves: samples/rms has one in Python.";
 
@@ -40,7 +40,7 @@ Applications begin sessions themselves: samples/rms has one in Python.";
 #[command(after_help = RMS_HELP)]
 pub(crate) struct RmsOptions {
     #[command(subcommand)]
-    what: What,
+    what: RmsCommand,
 
     #[command(flatten)]
     manager: ManagerSocket,
@@ -61,7 +61,7 @@ pub(crate) struct ManagerSocket {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum RmsCommand {
     /// Manage nodes: applications connect, ask, and are told
     ///
     /// Serves until it is killed; with --keep the next one goes on where it was.
@@ -311,21 +311,21 @@ fn connect(socket: &Path) -> Result<Client, Failure> {
 pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure> {
     let socket = &options.manager.socket;
     match &options.what {
-        What::Serve(serving) => serve_at(socket, serving)?,
-        What::Requests { session } => {
+        RmsCommand::Serve(serving) => serve_at(socket, serving)?,
+        RmsCommand::Requests { session } => {
             let mut sessions = connect(socket)?.sessions().map_err(failed)?;
             sessions.retain(|it| session.is_none_or(|number| it.session == number));
             let all = Sessions { sessions };
             out.named("rms-requests")
                 .print(&all, || requests_text(&all.sessions))?;
         }
-        What::Views { session } => {
+        RmsCommand::Views { session } => {
             let views = connect(socket)?.views(*session).map_err(failed)?;
             let seen = Seen { views };
             out.named("rms-views")
                 .print(&seen, || views_text(&seen.views))?;
         }
-        What::Update(wanted) => {
+        RmsCommand::Update(wanted) => {
             let update = Change {
                 request: wanted.request,
                 nodes: wanted.nodes,
@@ -351,7 +351,7 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 )
             })?;
         }
-        What::Done {
+        RmsCommand::Done {
             session,
             request,
             release,
@@ -361,26 +361,26 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
             let text = || format!("request {request} is done\n");
             changed(out, *session, Some(*request), text)?;
         }
-        What::End { session } => {
+        RmsCommand::End { session } => {
             connect(socket)?.disconnect(*session).map_err(failed)?;
             changed(out, *session, None, || {
                 format!("session {session} is over\n")
             })?;
         }
-        What::Nodes => {
+        RmsCommand::Nodes => {
             let clusters = connect(socket)?.nodes().map_err(failed)?;
             let all = AllNodes { clusters };
             out.named("rms-nodes")
                 .print(&all, || nodes_text(&all.clusters))?;
         }
-        What::Accounts { by_user: true } => {
+        RmsCommand::Accounts { by_user: true } => {
             let accounts = connect(socket)?.accounts().map_err(failed)?;
             let users = by_user(&accounts);
             let all = Users { users };
             out.named("rms-users")
                 .print(&all, || users_text(&all.users))?;
         }
-        What::Accounts { by_user: false } => {
+        RmsCommand::Accounts { by_user: false } => {
             let accounts = connect(socket)?.accounts().map_err(failed)?;
             let all = Accounts { accounts };
             out.named("rms-accounts")
@@ -416,8 +416,8 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
             release_grace_ns: options.grace,
             is_strict: options.strict,
             order: match options.order {
-                OrderName::Connection => Order::Connection,
-                OrderName::Request => Order::Request,
+                OrderName::Connection => PlacementOrder::Connection,
+                OrderName::Request => PlacementOrder::Request,
             },
             choice: match options.nodes {
                 NodesName::Lowest => NodeChoice::Lowest,

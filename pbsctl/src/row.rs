@@ -10,7 +10,7 @@ pub(crate) const STATES: [&str; 5] = ["held", "waiting", "planned", "running", "
 
 /// A run, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct RunRow {
     pub(crate) run: u64,
     pub(crate) job: String,
     /// Its user, by number.
@@ -37,7 +37,7 @@ pub(crate) struct Row {
     pub(crate) tasks_ended: Option<usize>,
 }
 
-impl Row {
+impl RunRow {
     pub(crate) fn number(&self) -> u64 {
         self.run
     }
@@ -51,7 +51,7 @@ impl Row {
     }
 }
 
-impl From<RunSummary> for Row {
+impl From<RunSummary> for RunRow {
     fn from(run: RunSummary) -> Self {
         Self {
             run: run.run.0,
@@ -76,7 +76,7 @@ impl From<RunSummary> for Row {
     }
 }
 
-impl From<Job> for Row {
+impl From<Job> for RunRow {
     fn from(job: Job) -> Self {
         Self {
             run: job.number,

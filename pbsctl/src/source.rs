@@ -9,7 +9,7 @@ use pbs_node_api::Filter;
 use crate::failure::Failure;
 use crate::history_file::HistoryFile;
 use crate::output::write_err;
-use crate::row::Row;
+use crate::row::RunRow;
 use crate::socket::Socket;
 
 /// Where runs are known: by the service if there is one, unless another history is named.
@@ -25,7 +25,7 @@ pub(crate) struct Source {
 impl Source {
     /// All runs that are not over and so many of those that are; `None`: all of them.
     /// Without a service and a history there are none.
-    pub(crate) fn runs(&self, last: Option<usize>) -> Result<Vec<Row>, Failure> {
+    pub(crate) fn runs(&self, last: Option<usize>) -> Result<Vec<RunRow>, Failure> {
         if self.socket.is_there() && self.history.is_usual() {
             match self.socket.connect() {
                 Ok(mut client) => {
@@ -47,6 +47,6 @@ impl Source {
     }
 }
 
-fn rows<T: Into<Row>>(runs: Vec<T>) -> Vec<Row> {
+fn rows<T: Into<RunRow>>(runs: Vec<T>) -> Vec<RunRow> {
     runs.into_iter().map(Into::into).collect()
 }

@@ -41,7 +41,7 @@ overheads and costs of cosched.";
 #[command(after_help = STUDY_HELP)]
 pub(crate) struct StudyOptions {
     #[command(subcommand)]
-    what: What,
+    what: StudyCommand,
 
     /// How many plans are generated [default: 1000; of strategies 300, of stress 100]
     #[arg(
@@ -62,7 +62,7 @@ pub(crate) struct StudyOptions {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum StudyCommand {
     /// How many processes meet their deadlines, and which of them miss theirs
     /// because of the policy (Leppert 2021, REQ-NF-2)
     ///
@@ -219,8 +219,8 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
     };
     let shows = stderr().is_terminal();
     let plans = options.plans.unwrap_or(match options.what {
-        What::Strategies => 300,
-        What::Stress => 100,
+        StudyCommand::Strategies => 300,
+        StudyCommand::Stress => 100,
         _ => 1000,
     });
     let settings = Options {
@@ -234,20 +234,20 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
     };
     let print = Print { out, format, shows };
     match &options.what {
-        What::Deadlines { list } => print.counted(deadlines::study(&settings, *list), None),
-        What::Ablation => print.counted(ablation::study(&settings), None),
-        What::Arrays => print.study(&arrays::study()?, None),
-        What::Deviations { measured, svg } => {
+        StudyCommand::Deadlines { list } => print.counted(deadlines::study(&settings, *list), None),
+        StudyCommand::Ablation => print.counted(ablation::study(&settings), None),
+        StudyCommand::Arrays => print.study(&arrays::study()?, None),
+        StudyCommand::Deviations { measured, svg } => {
             let measured = measured.as_deref().map(ratios).transpose()?;
             let study = deviations::study(&settings, &measured.unwrap_or_default());
             print.counted(study, svg.as_deref())
         }
-        What::Resolution => print.counted(resolution::study(&settings), None),
-        What::Stress => print.counted(stress::study(&settings), None),
-        What::Strategies => print.counted(strategies::study(&settings), None),
-        What::Memory => print.counted(memory::study(&settings), None),
-        What::Admission => print.counted(admission::study(&settings), None),
-        What::Evolving(wanted) => {
+        StudyCommand::Resolution => print.counted(resolution::study(&settings), None),
+        StudyCommand::Stress => print.counted(stress::study(&settings), None),
+        StudyCommand::Strategies => print.counted(strategies::study(&settings), None),
+        StudyCommand::Memory => print.counted(memory::study(&settings), None),
+        StudyCommand::Admission => print.counted(admission::study(&settings), None),
+        StudyCommand::Evolving(wanted) => {
             let sample = Sample {
                 seed: options.seed,
                 meshes: wanted.meshes,
@@ -266,11 +266,11 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             );
             print.counted(Ok(study), wanted.svg.as_deref())
         }
-        What::Cosched { only } => {
+        StudyCommand::Cosched { only } => {
             let instances = usize::try_from(plans).unwrap_or(0);
             print.study(&Parts::new(only, instances, options.seed), None)
         }
-        What::Idle => print.counted(idle::study(&settings), None),
+        StudyCommand::Idle => print.counted(idle::study(&settings), None),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pbs_cluster_planner::{Machine, Planner, Request, RequestId, Rules, When};
-use pbs_resources::{Arrangement, Chunk, Item, Place, Rset, Value};
+use pbs_resources::{Arrangement, Chunk, Item, Placement, Rset, Value};
 
 use crate::{Policy, TraceJob};
 
@@ -96,7 +96,7 @@ impl Planned {
         Rset {
             chunks,
             job_wide: Vec::new(),
-            place: Place {
+            place: Placement {
                 arrangement: Arrangement::Free,
                 sharing: None,
             },

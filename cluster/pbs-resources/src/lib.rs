@@ -30,7 +30,7 @@ pub use condition::{Condition, Facts, Op};
 pub use cursor::is_word;
 pub use duration::{format_duration, parse_duration_s};
 pub use error::Error;
-pub use rset::{Arrangement, Chunk, Item, Place, Rset, Sharing, Value};
+pub use rset::{Arrangement, Chunk, Item, Placement, Rset, Sharing, Value};
 pub use rset_text::{format_items, parse_items};
 pub use size::{format_size, parse_size_bytes};
 

@@ -23,7 +23,7 @@ pub struct Rset {
     /// Resources of no node: licences, disk space.
     pub job_wide: Vec<Item>,
     /// Where the chunks go.
-    pub place: Place,
+    pub place: Placement,
 }
 
 /// Resources that are taken together on one node, and so many times.
@@ -54,9 +54,9 @@ pub enum Value {
     Word(String),
 }
 
-/// Where chunks go, and whether others may be there (Keller, table 1).
+/// Placement of chunks on nodes, and whether other requests may be there (Keller, table 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Placement {
     /// How the chunks are spread over nodes.
     pub arrangement: Arrangement,
     /// `None`: nothing is said of others.

@@ -17,7 +17,9 @@ use std::str::FromStr;
 
 use crate::cursor::{is_of_word, Cursor};
 use crate::size::{size, too_large, Size};
-use crate::{format_size, Arrangement, Chunk, Error, Item, Place, Rset, Sharing, Value, BUILT_IN};
+use crate::{
+    format_size, Arrangement, Chunk, Error, Item, Placement, Rset, Sharing, Value, BUILT_IN,
+};
 
 const PLACES: &str = "write free, pack or scatter, then :excl or :shared: place=scatter:excl";
 
@@ -171,8 +173,8 @@ fn value(cursor: &mut Cursor<'_>, resource: &str) -> Result<Value, Error> {
     }
 }
 
-fn read_place(cursor: &mut Cursor<'_>) -> Result<Place, Error> {
-    let mut place = Place::default();
+fn read_place(cursor: &mut Cursor<'_>) -> Result<Placement, Error> {
+    let mut place = Placement::default();
     let mut has_arrangement = false;
     // The arrangement may be missing, and its colon then may.
     cursor.take(":");
@@ -299,7 +301,7 @@ impl fmt::Display for Rset {
         for item in &self.job_wide {
             write!(f, ",{item}")?;
         }
-        if self.place != Place::default() {
+        if self.place != Placement::default() {
             write!(f, ",place={}", self.place)?;
         }
         Ok(())
@@ -330,7 +332,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.arrangement)?;
         match self.sharing {

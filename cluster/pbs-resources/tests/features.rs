@@ -142,10 +142,10 @@ fn resources_have_any_name() {
     );
 }
 
-/// What a request asks for.
-struct Asked(&'static [(&'static str, u64)]);
+/// Amounts that a request asks for.
+struct RequestedAmounts(&'static [(&'static str, u64)]);
 
-impl Facts for Asked {
+impl Facts for RequestedAmounts {
     fn amount(&self, name: &str) -> Option<u64> {
         let found = self.0.iter().find(|(asked, _)| *asked == name);
         found.map(|(_, amount)| *amount)
@@ -177,33 +177,33 @@ fn conditions_of_pools_are_read() {
         small,
         Condition::All(vec![compare("ncpus", 4), compare("duration", 3600)])
     );
-    assert!(small.holds(&Asked(&[("ncpus", 3), ("duration", 3599)])));
-    assert!(!small.holds(&Asked(&[("ncpus", 4), ("duration", 3599)])));
-    assert!(!small.holds(&Asked(&[("ncpus", 3), ("duration", 3600)])));
+    assert!(small.holds(&RequestedAmounts(&[("ncpus", 3), ("duration", 3599)])));
+    assert!(!small.holds(&RequestedAmounts(&[("ncpus", 4), ("duration", 3599)])));
+    assert!(!small.holds(&RequestedAmounts(&[("ncpus", 3), ("duration", 3600)])));
 
     let gate = condition("vmem>=80g | mem>=66g | ncpus>=17 | duration<=12h");
-    assert!(gate.holds(&Asked(&[
+    assert!(gate.holds(&RequestedAmounts(&[
         ("vmem", 80 << 30),
         ("mem", 0),
         ("duration", 86_400)
     ])));
-    assert!(!gate.holds(&Asked(&[
+    assert!(!gate.holds(&RequestedAmounts(&[
         ("vmem", 1),
         ("mem", 1),
         ("ncpus", 16),
         ("duration", 43_201)
     ])));
-    assert!(gate.holds(&Asked(&[("duration", 43_200)])));
+    assert!(gate.holds(&RequestedAmounts(&[("duration", 43_200)])));
 
     let who = condition("group:G1 | user:bob | duration<=2h");
-    assert!(who.holds(&Asked(&[])));
-    assert!(!condition("user:bob | group:G2").holds(&Asked(&[])));
-    assert!(condition("user:alice").holds(&Asked(&[])));
+    assert!(who.holds(&RequestedAmounts(&[])));
+    assert!(!condition("user:bob | group:G2").holds(&RequestedAmounts(&[])));
+    assert!(condition("user:alice").holds(&RequestedAmounts(&[])));
 }
 
 #[test]
 fn and_binds_tighter_than_or() {
-    let facts = Asked(&[("a", 1), ("b", 0)]);
+    let facts = RequestedAmounts(&[("a", 1), ("b", 0)]);
     assert!(condition("a=1 | b=1 & b=2").holds(&facts));
     assert!(!condition("(a=1 | b=1) & b=2").holds(&facts));
     assert!(condition("always").holds(&facts));

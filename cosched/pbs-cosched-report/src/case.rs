@@ -7,7 +7,7 @@ use pbs_cosched::{
     Workload,
 };
 
-use crate::{Both, Names, Slowed};
+use crate::{Names, Slowed, WithAndWithout};
 
 /// A workload on a node at a time. Until then nobody has co-scheduled: each process took what
 /// is fastest for it by itself, and what has started by then goes on.
@@ -87,12 +87,12 @@ impl<'a> Case<'a> {
         &self,
         timeline: &Timeline,
         variants: &dyn Fn(usize) -> Option<usize>,
-    ) -> Option<(Both, Timeline, Timeline)> {
+    ) -> Option<(WithAndWithout, Timeline, Timeline)> {
         let alone = |task: usize| self.variant(&self.without_mapping, task);
         let without = self.slow(&self.without, &alone)?;
         let with = self.slow(timeline, variants)?;
         let (workload, platform) = (self.workload, self.platform);
-        let both = Both::new(workload, platform, &self.names, &without, &with);
+        let both = WithAndWithout::new(workload, platform, &self.names, &without, &with);
         Some((both, without, with))
     }
 

@@ -6,7 +6,7 @@ use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::{faster, percent};
-use crate::{Both, Case, Measured, Settings, When, Who};
+use crate::{Case, Measured, SchedulerName, Settings, When, WithAndWithout};
 
 /// What became of a workload under each of them.
 #[derive(Clone, Debug, Serialize)]
@@ -14,14 +14,14 @@ pub struct Compared {
     /// Not co-scheduling.
     pub without: Measured,
     /// Co-scheduling.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Brute force was not asked, as more tasks wait than it takes.
     pub oracle_left_out: bool,
 }
 
-/// What became of it under one of them.
+/// Result of the workload under one scheduler and determination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// Who decided.
     pub scheduler: &'static str,
     /// When.
@@ -46,8 +46,8 @@ pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<Str
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let too_many = workload.tasks.len() > MOST_TASKS;
     let mut rows = Vec::new();
-    for who in Who::ALL {
-        if who == Who::Oracle && too_many {
+    for who in SchedulerName::ALL {
+        if who == SchedulerName::Oracle && too_many {
             continue;
         }
         for when in When::ALL {
@@ -64,9 +64,9 @@ pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<Str
                 let told = faults.iter().map(|fault| fault.tell(workload));
                 told.collect::<Vec<_>>()
             })?;
-            let both = Both::new(workload, platform, names, &case.without, &run.timeline);
+            let both = WithAndWithout::new(workload, platform, names, &case.without, &run.timeline);
             let decisions = || run.decisions.iter();
-            rows.push(Row {
+            rows.push(ComparisonRow {
                 scheduler: who.name(),
                 determination: when.name(),
                 speed_up: both.speed_up,
@@ -115,10 +115,10 @@ impl Compared {
         };
         let none = || String::new();
         lines.push(line("none", "never", &self.without, none(), none(), none()));
-        let mut shown: Vec<(&Row, Vec<&str>)> = Vec::new();
+        let mut shown: Vec<(&ComparisonRow, Vec<&str>)> = Vec::new();
         for row in &self.rows {
-            let is_same = |other: &Row| {
-                let same = Row {
+            let is_same = |other: &ComparisonRow| {
+                let same = ComparisonRow {
                     determination: other.determination,
                     ..row.clone()
                 };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::names::label_of;
 use crate::sim::numbers;
 use crate::words;
-use crate::{plan, Case, Planned, Rounds, Settings, When, Who};
+use crate::{plan, Case, Planned, Rounds, SchedulerName, Settings, When};
 
 /// So many alternatives of all tasks, times the tasks whose timing each needs, are tried.
 const MOST_WORK: usize = 10_000_000;
@@ -26,16 +26,16 @@ pub struct Explanation {
     /// Who comes last, and asks whether to co-schedule.
     pub newcomer: String,
     /// What each determination says to it.
-    pub determinations: Vec<Said>,
+    pub determinations: Vec<DeterminationAnswer>,
     /// Who won what in which round, of the greedy scheduler.
     pub rounds: Option<Rounds>,
     /// Of each waiting task what else it could run as; empty where there are too many.
     pub alternatives: Vec<Explained>,
 }
 
-/// What a determination says.
+/// Answer of one determination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct DeterminationAnswer {
     /// Which.
     pub determination: &'static str,
     /// Co-scheduling is necessary.
@@ -95,7 +95,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
             &settings.cost,
         );
         let (saved_ns, wait_ns, cost_ns) = numbers(necessity);
-        Said {
+        DeterminationAnswer {
             determination: when.name(),
             necessary: necessity.is_necessary(),
             why: words::necessity(necessity),
@@ -104,7 +104,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
             cost_ns,
         }
     });
-    let rounds = (settings.who == Who::Greedy)
+    let rounds = (settings.who == SchedulerName::Greedy)
         .then(|| Rounds::new(case, &planned.found.0, &settings.greedy));
     Ok(Explanation {
         newcomer: case.names.processes[case.newcomer].clone(),

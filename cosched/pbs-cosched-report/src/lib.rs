@@ -25,13 +25,13 @@ mod slowed;
 mod words;
 
 pub use case::Case;
-pub use compare::{compare, Compared, Row};
-pub use explain::{explain, Alternative, Explained, Explanation, Said};
-pub use measures::{Both, Measured, Turnaround};
+pub use compare::{compare, Compared, ComparisonRow};
+pub use explain::{explain, Alternative, DeterminationAnswer, Explained, Explanation};
+pub use measures::{Measured, Turnaround, WithAndWithout};
 pub use names::Names;
 pub use plan::{plan, Planned, Verdict};
-pub use rounds::{Given, Rounds};
+pub use rounds::{GreedyAssignment, Rounds};
 pub use rows::{Placed, TaskRow};
-pub use settings::{Settings, When, Who};
+pub use settings::{SchedulerName, Settings, When};
 pub use sim::{sim, DecisionRow, Simulated};
 pub use slowed::Slowed;

@@ -41,9 +41,9 @@ pub struct Turnaround {
     pub misses: bool,
 }
 
-/// Without co-scheduling and with it.
+/// Figures without co-scheduling and with it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Both {
+pub struct WithAndWithout {
     /// Without.
     pub without: Measured,
     /// With, even if that was not taken.
@@ -52,7 +52,7 @@ pub struct Both {
     pub speed_up: f64,
 }
 
-impl Both {
+impl WithAndWithout {
     pub(crate) fn new(
         workload: &Workload,
         platform: &Platform,

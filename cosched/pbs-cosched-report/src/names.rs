@@ -2,7 +2,7 @@
 //! What things are called in answers.
 
 use crate::lanes::Question;
-use pbs_cosched::{Place, Platform, Variant, Where, Workload};
+use pbs_cosched::{ExecutionTarget, Platform, Variant, Where, Workload};
 
 /// What processes, threads and accelerators are called.
 #[derive(Clone, Debug, Default)]
@@ -108,9 +108,9 @@ fn ranges(numbers: &[u32]) -> String {
 /// What tells a variant from the others of its task: `omp 4`, `ocl gpu`.
 pub(crate) fn label(platform: &Platform, variant: &Variant) -> String {
     match variant.place {
-        Place::Threads(1) => variant.model.clone(),
-        Place::Threads(threads) => format!("{} {threads}", variant.model),
-        Place::Device(device) => match platform.devices.get(device) {
+        ExecutionTarget::Threads(1) => variant.model.clone(),
+        ExecutionTarget::Threads(threads) => format!("{} {threads}", variant.model),
+        ExecutionTarget::Device(device) => match platform.devices.get(device) {
             Some(of) if of.name != variant.model => format!("{} {}", variant.model, of.name),
             _ => variant.model.clone(),
         },

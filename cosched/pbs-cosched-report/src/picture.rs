@@ -7,7 +7,7 @@ use pbs_text::{ms, Table};
 
 use crate::measures::{faster, percent, CO_SCHEDULED};
 use crate::rows::Placed;
-use crate::{Both, Case, Planned, Simulated, TaskRow};
+use crate::{Case, Planned, Simulated, TaskRow, WithAndWithout};
 
 /// Rows of the page's table of tasks.
 const ROWS: usize = 2_000;
@@ -81,10 +81,10 @@ fn placements(
     }
 }
 
-/// What a page says beside its picture.
-struct Told<'a> {
-    measures: &'a Both,
-    slowed: Option<&'a Both>,
+/// Figures that a page has beside its picture.
+struct PageFigures<'a> {
+    measures: &'a WithAndWithout,
+    slowed: Option<&'a WithAndWithout>,
     /// The title of the column of what was found.
     title: &'a str,
     /// Who found it, if that was not taken.
@@ -94,7 +94,7 @@ struct Told<'a> {
 }
 
 /// Figures in short: of what is done, and of what was found if that is something else.
-fn figures(told: &Told<'_>) -> Vec<(String, String)> {
+fn figures(told: &PageFigures<'_>) -> Vec<(String, String)> {
     let measures = told.slowed.unwrap_or(told.measures);
     let (without, with) = (&measures.without, &measures.with);
     let figures = match told.not_taken {
@@ -129,8 +129,8 @@ fn figures(told: &Told<'_>) -> Vec<(String, String)> {
 }
 
 /// The page of a picture.
-fn page(placements: &Placements, told: &Told<'_>) -> String {
-    let Told { title, tasks, .. } = *told;
+fn page(placements: &Placements, told: &PageFigures<'_>) -> String {
+    let PageFigures { title, tasks, .. } = *told;
     let mut list = Table::new(
         &[
             "process",
@@ -202,7 +202,7 @@ impl Planned {
     /// The picture in a page, with tables.
     pub fn page(&self, case: &Case<'_>) -> String {
         let placements = self.placements(case);
-        let told = Told {
+        let told = PageFigures {
             measures: &self.measures,
             slowed: self.slowed.as_ref(),
             title: &self.title(),
@@ -254,7 +254,7 @@ impl Simulated {
             format!("At {at} ms {process} comes: {why}{verdict}.")
         });
         let note: Vec<_> = decisions.take(12).collect();
-        let told = Told {
+        let told = PageFigures {
             measures: &self.measures,
             slowed: self.slowed.as_ref(),
             title: CO_SCHEDULED,

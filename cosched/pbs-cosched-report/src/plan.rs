@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::measures::{faster, CO_SCHEDULED};
 use crate::rows::{placed, rows, table, Placed};
-use crate::{words, Both, Case, Settings, TaskRow, When, Who};
+use crate::{words, Case, SchedulerName, Settings, TaskRow, When, WithAndWithout};
 
 /// What was decided.
 #[derive(Clone, Debug, Serialize)]
@@ -26,10 +26,10 @@ pub struct Planned {
     /// Whether it is done, and why.
     pub verdict: Verdict,
     /// What it is worth.
-    pub measures: Both,
+    pub measures: WithAndWithout,
     /// The same where tasks that run side by side slow each other, if it is known how much;
     /// then that decides.
-    pub slowed: Option<Both>,
+    pub slowed: Option<WithAndWithout>,
     /// What each task runs as.
     pub tasks: Vec<TaskRow>,
     /// What is done.
@@ -76,7 +76,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let objective = options.objective;
     let mut proved = None;
     let found = match settings.who {
-        Who::Oracle | Who::Best => brute_force(
+        SchedulerName::Oracle | SchedulerName::Best => brute_force(
             workload,
             platform,
             &case.running,
@@ -133,7 +133,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         )
     });
     let verdict = Verdict::new(settings, necessity, &verdict);
-    let measures = Both::new(workload, platform, &case.names, &case.without, &timeline);
+    let measures = WithAndWithout::new(workload, platform, &case.names, &case.without, &timeline);
     let found = (mapping, timeline);
     let (mapping, timeline) = if verdict.taken {
         found.clone()
@@ -148,7 +148,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         let round = choice.map(|choice| choice.round);
         Some((variant, round.filter(|_| rounds && !is_running(case, task))))
     };
-    let rounds = settings.who == Who::Greedy;
+    let rounds = settings.who == SchedulerName::Greedy;
     let names = &case.names;
     let found_tasks = placed(workload, platform, names, &found.1, |task| {
         of(&found.0, task, rounds)
@@ -227,8 +227,8 @@ pub(crate) const TIMES_ALONE: &str = "Times of tasks are those without slow-down
 
 /// Measures and timelines of [`Case::slow_both`].
 pub(crate) fn apart(
-    slowed: Option<(Both, Timeline, Timeline)>,
-) -> (Option<Both>, Option<(Timeline, Timeline)>) {
+    slowed: Option<(WithAndWithout, Timeline, Timeline)>,
+) -> (Option<WithAndWithout>, Option<(Timeline, Timeline)>) {
     match slowed {
         Some((both, without, with)) => (Some(both), Some((without, with))),
         None => (None, None),
@@ -236,7 +236,7 @@ pub(crate) fn apart(
 }
 
 /// What slow-downs make of it; `title`: that of the column of the other schedule.
-pub(crate) fn slowed_text(slowed: Option<&Both>, title: &str) -> String {
+pub(crate) fn slowed_text(slowed: Option<&WithAndWithout>, title: &str) -> String {
     slowed.map_or_else(String::new, |both| {
         let (text, faster) = (both.text(title), faster(both.speed_up));
         format!("\nWith slow-downs, {faster}:\n{text}")

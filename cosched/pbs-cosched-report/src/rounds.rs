@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who won what in which round, of the greedy scheduler (§5.4.1).
 
-use pbs_cosched::{Choice, GreedyOptions, Mapping, Place, Priority, Task};
+use pbs_cosched::{Choice, ExecutionTarget, GreedyOptions, Mapping, Priority, Task};
 use pbs_text::{columns, ms};
 use serde::Serialize;
 
@@ -17,12 +17,12 @@ const NAMED: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rounds {
     /// In their order.
-    pub given: Vec<Given>,
+    pub given: Vec<GreedyAssignment>,
 }
 
-/// What a task got.
+/// Resource that a task got from greedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Given {
+pub struct GreedyAssignment {
     /// In which round.
     pub round: u32,
     /// What: an accelerator's type, or so many threads.
@@ -63,17 +63,18 @@ impl Rounds {
                 later && ready[other] <= chosen.round
             };
             let can = |other: &Task| match place {
-                Place::Device(_) => other.variants.iter().any(|of| of.place == place),
-                Place::Threads(_) => {
+                ExecutionTarget::Device(_) => other.variants.iter().any(|of| of.place == place),
+                ExecutionTarget::Threads(_) => {
                     let mut variants = other.variants.iter();
-                    variants.any(|of| matches!(of.place, Place::Threads(_)))
+                    variants.any(|of| matches!(of.place, ExecutionTarget::Threads(_)))
                 }
             };
             let tasks = case.workload.tasks.iter().enumerate();
             let losers = tasks.filter(|(other, of)| contends(*other) && can(of));
             let losers: Vec<usize> = losers.map(|(other, _)| other).collect();
             let is_urgent = |of: &Task| {
-                matches!(place, Place::Device(_)) && of.variants.iter().all(|of| of.place == place)
+                matches!(place, ExecutionTarget::Device(_))
+                    && of.variants.iter().all(|of| of.place == place)
             };
             let urgent = is_urgent(of);
             let beaten = losers
@@ -103,11 +104,11 @@ impl Rounds {
                 }
             };
             let what = match place {
-                Place::Threads(1) => "1 thread".into(),
-                Place::Threads(threads) => format!("{threads} threads"),
-                Place::Device(device) => case.platform.devices[device].name.clone(),
+                ExecutionTarget::Threads(1) => "1 thread".into(),
+                ExecutionTarget::Threads(threads) => format!("{threads} threads"),
+                ExecutionTarget::Device(device) => case.platform.devices[device].name.clone(),
             };
-            given.push(Given {
+            given.push(GreedyAssignment {
                 round: chosen.round,
                 what,
                 process: case.names.processes[of.process].clone(),

@@ -6,9 +6,9 @@ use pbs_cosched::{
     Scheduler,
 };
 
-/// Who decides what runs where, by name.
+/// Schedulers by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum SchedulerName {
     /// The round-based greedy scheduler (§5.4).
     Greedy,
     /// Plain random (§5.5.1).
@@ -25,8 +25,8 @@ pub enum Who {
     Best,
 }
 
-impl Who {
-    /// All of them but [`Who::Best`], which is another one each time.
+impl SchedulerName {
+    /// All of them but [`SchedulerName::Best`], which is another one each time.
     pub const ALL: [Self; 6] = [
         Self::Greedy,
         Self::Random,
@@ -112,7 +112,7 @@ pub struct Settings {
     /// arrive.
     pub when: Option<When>,
     /// By whom.
-    pub who: Who,
+    pub who: SchedulerName,
     /// What the greedy scheduler goes by.
     pub greedy: GreedyOptions,
     /// To what end.
@@ -134,7 +134,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             when: None,
-            who: Who::Best,
+            who: SchedulerName::Best,
             greedy: GreedyOptions::default(),
             objective: Objective::default(),
             cost: Cost::constant(0.0),
@@ -160,7 +160,7 @@ impl Settings {
     pub(crate) fn brute_force(&self) -> u64 {
         match (self.iterations, self.who) {
             (Some(most), _) => most.into(),
-            (None, Who::Oracle) => ORACLE,
+            (None, SchedulerName::Oracle) => ORACLE,
             (None, _) => BEST,
         }
     }
@@ -170,23 +170,23 @@ impl Settings {
         let enhanced = EnhancedOptions::default();
         let least = self.iterations.unwrap_or(enhanced.min_iterations);
         let scheduler = match self.who {
-            Who::Greedy => Scheduler::Greedy(self.greedy),
-            Who::Random => Scheduler::PlainRandom(self.seed),
-            Who::Enhanced => {
+            SchedulerName::Greedy => Scheduler::Greedy(self.greedy),
+            SchedulerName::Random => Scheduler::PlainRandom(self.seed),
+            SchedulerName::Enhanced => {
                 let options = EnhancedOptions {
                     min_iterations: least,
                     max_iterations: enhanced.max_iterations.max(least),
                 };
                 Scheduler::EnhancedRandom(options, self.seed)
             }
-            Who::Evolutionary => Scheduler::Evolutionary(self.seed),
-            Who::Heft => Scheduler::Heft,
-            Who::Oracle | Who::Best => Scheduler::BruteForce,
+            SchedulerName::Evolutionary => Scheduler::Evolutionary(self.seed),
+            SchedulerName::Heft => Scheduler::Heft,
+            SchedulerName::Oracle | SchedulerName::Best => Scheduler::BruteForce,
         };
         let options = Options::default();
         let evaluations = match (self.iterations, self.who) {
             (Some(most), _) => most.into(),
-            (None, Who::Oracle) => ORACLE,
+            (None, SchedulerName::Oracle) => ORACLE,
             (None, _) => {
                 let affordable = MOST_PLACED / (tasks as u64).max(1);
                 affordable.max(LEAST).min(options.evaluations)

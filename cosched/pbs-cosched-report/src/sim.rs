@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::measures::{faster, CO_SCHEDULED};
 use crate::plan::{apart, slowed_text, TIMES_ALONE, WITHOUT_SLOWDOWNS};
 use crate::rows::{placed, rows, table};
-use crate::{words, Both, Case, Settings, TaskRow, When};
+use crate::{words, Case, Settings, TaskRow, When, WithAndWithout};
 
 /// What became of a workload.
 #[derive(Clone, Debug, Serialize)]
@@ -20,10 +20,10 @@ pub struct Simulated {
     /// What happened at the arrivals.
     pub decisions: Vec<DecisionRow>,
     /// What it is worth.
-    pub measures: Both,
+    pub measures: WithAndWithout,
     /// The same where tasks that run side by side slow each other, if it is known how much;
     /// decisions know nothing of it.
-    pub slowed: Option<Both>,
+    pub slowed: Option<WithAndWithout>,
     /// What each task ran as.
     pub tasks: Vec<TaskRow>,
     /// When and where.
@@ -120,7 +120,7 @@ pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String
         scheduler: settings.who.name(),
         determination: when.name(),
         decisions: decisions.collect(),
-        measures: Both::new(workload, platform, names, &case.without, &run.timeline),
+        measures: WithAndWithout::new(workload, platform, names, &case.without, &run.timeline),
         slowed,
         tasks: rows(workload, names, |_| false, with, without),
         run,

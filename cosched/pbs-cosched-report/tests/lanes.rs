@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Task graphs as what is co-scheduled, and what was decided as jobs that are planned.
 
-use pbs_cosched::{greedy, timing, GreedyOptions, Mapping, Place, Queues, Timeline};
+use pbs_cosched::{greedy, timing, ExecutionTarget, GreedyOptions, Mapping, Queues, Timeline};
 use pbs_cosched_report::lanes::{
-    jobs, variant_key, variant_runs, CannotLower, Lowered, Question, Ran, Why,
+    jobs, variant_key, variant_runs, CannotLower, Lowered, Question, Ran, UndecidableReason,
 };
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, Machine, Start};
@@ -95,7 +95,7 @@ fn graphs_become_questions() {
         panic!("{:?}", question.workload)
     };
     assert_eq!(load.variants[0].runtime_ns, 20_000_000);
-    assert_eq!(wide.variants[0].place, Place::Threads(3));
+    assert_eq!(wide.variants[0].place, ExecutionTarget::Threads(3));
     assert_eq!(wide.after[0].transfer_ns, 0);
     // The device does not understand cuda.
     assert_eq!(on.variants.len(), 1);
@@ -125,9 +125,9 @@ fn undecidable_variants_are_named() {
         [
             (
                 "wide",
-                Why::NothingFits(vec![("omp 5".into(), "it has 4 CPUs".into())])
+                UndecidableReason::NothingFits(vec![("omp 5".into(), "it has 4 CPUs".into())])
             ),
-            ("end", Why::Unprofiled(vec!["cpu".into()]))
+            ("end", UndecidableReason::Unprofiled(vec!["cpu".into()]))
         ]
     );
     let told = unfit[1].to_string();

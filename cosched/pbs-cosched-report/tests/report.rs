@@ -3,7 +3,9 @@
 
 use pbs_cosched::{Cost, GreedyOptions, Priority};
 use pbs_cosched_report::lanes::Question;
-use pbs_cosched_report::{compare, explain, plan, sim, Case, Settings, Slowed, When, Who};
+use pbs_cosched_report::{
+    compare, explain, plan, sim, Case, SchedulerName, Settings, Slowed, When,
+};
 use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::graph_from_toml;
 use pbs_job::machine_from_toml;
@@ -55,7 +57,7 @@ fn two() -> Question {
     ])
 }
 
-fn settings(who: Who) -> Settings {
+fn settings(who: SchedulerName) -> Settings {
     Settings {
         who,
         ..Settings::default()
@@ -66,7 +68,7 @@ fn settings(who: Who) -> Settings {
 fn a_plan_is_compared_with_no_co_scheduling() {
     let question = two();
     let case = Case::new(&question, 0).unwrap();
-    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
     let (without, with) = (&planned.measures.without, &planned.measures.with);
     assert_eq!(
         (without.makespan_ns, with.makespan_ns),
@@ -101,7 +103,7 @@ fn a_worse_schedule_is_reported_but_not_taken() {
         graph("two", "0ns", &[("b", Some(200), Some(20))]),
     ]);
     let case = Case::new(&question, 0).unwrap();
-    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
     assert!(!planned.verdict.taken && !planned.verdict.accepted);
     assert_eq!(planned.measures.with.makespan_ns, 200_000_000);
     // Both wait for the accelerator, as without.
@@ -114,14 +116,14 @@ fn a_worse_schedule_is_reported_but_not_taken() {
     );
     let worse = Settings {
         take_worse: true,
-        ..settings(Who::Greedy)
+        ..settings(SchedulerName::Greedy)
     };
     let planned = plan(&case, &worse).unwrap();
     assert!(planned.verdict.taken && !planned.verdict.accepted);
     let two = planned.tasks[1].placed.as_ref().unwrap();
     assert_eq!(two.end_ns, 200_000_000);
     // Brute force finds the 20 ms that there are, and proves it.
-    let planned = plan(&case, &settings(Who::Oracle)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Oracle)).unwrap();
     assert_eq!(planned.measures.with.makespan_ns, 20_000_000);
     assert_eq!(planned.proved, Some(true));
 }
@@ -135,7 +137,7 @@ fn a_determination_that_says_no_leaves_all_as_it_is() {
         let settings = Settings {
             when: Some(When::Amortization),
             cost: Cost::constant((cost_ms * 1_000_000) as f64),
-            ..settings(Who::Greedy)
+            ..settings(SchedulerName::Greedy)
         };
         let planned = plan(&case, &settings).unwrap();
         assert_eq!(planned.verdict.taken, taken, "{cost_ms}");
@@ -154,7 +156,7 @@ fn what_runs_keeps_what_it_has() {
     let question = two();
     let case = Case::new(&question, 1).unwrap();
     assert_eq!(case.waiting(), 1);
-    let planned = plan(&case, &settings(Who::Best)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Best)).unwrap();
     assert!(planned.tasks[0].is_running);
     assert_eq!(planned.tasks[0].placed.as_ref().unwrap().on, "gpu");
     assert_eq!(planned.tasks[1].placed.as_ref().unwrap().on, "CPU 4");
@@ -179,7 +181,7 @@ fn rounds_say_who_won_and_who_waits() {
                 contention: priority,
                 ..GreedyOptions::default()
             },
-            ..settings(Who::Greedy)
+            ..settings(SchedulerName::Greedy)
         };
         let explanation = explain(&case, &settings).unwrap();
         let given = explanation.rounds.unwrap().given;
@@ -200,7 +202,7 @@ fn rounds_say_who_won_and_who_waits() {
 fn alternatives_are_what_else_would_have_come_out() {
     let question = two();
     let case = Case::new(&question, 0).unwrap();
-    let explanation = explain(&case, &settings(Who::Best)).unwrap();
+    let explanation = explain(&case, &settings(SchedulerName::Best)).unwrap();
     let two = &explanation.alternatives[1];
     assert_eq!((two.process.as_str(), two.task.as_str()), ("two", "b"));
     let told: Vec<_> = two
@@ -233,7 +235,7 @@ fn alternatives_are_what_else_would_have_come_out() {
     // What was not taken is explained as well.
     let never = Settings {
         when: Some(When::Never),
-        ..settings(Who::Best)
+        ..settings(SchedulerName::Best)
     };
     let late = Case::new(&question, 1).unwrap();
     let explanation = explain(&late, &never).unwrap();
@@ -248,7 +250,7 @@ fn arrivals_are_decided_one_after_the_other() {
         graph("two", "5ms", &[("b", Some(25), Some(20))]),
     ]);
     let case = Case::new(&question, 0).unwrap();
-    let simulated = sim(&case, &settings(Who::Greedy)).unwrap();
+    let simulated = sim(&case, &settings(SchedulerName::Greedy)).unwrap();
     assert_eq!(simulated.determination, "contention");
     let told: Vec<_> = simulated
         .decisions
@@ -259,12 +261,12 @@ fn arrivals_are_decided_one_after_the_other() {
     assert_eq!(told, [(0, false, false), (5_000_000, false, false)]);
     let always = Settings {
         when: Some(When::Always),
-        ..settings(Who::Greedy)
+        ..settings(SchedulerName::Greedy)
     };
     let simulated = sim(&case, &always).unwrap();
     assert!(simulated.decisions[1].taken);
     assert_eq!(simulated.measures.with.makespan_ns, 30_000_000);
-    let compared = compare(&case, &settings(Who::Best)).unwrap();
+    let compared = compare(&case, &settings(SchedulerName::Best)).unwrap();
     // Six schedulers, five determinations that are ever necessary.
     assert_eq!(compared.rows.len(), 30);
     let greedy = compared.rows.iter().find(|row| row.scheduler == "greedy");
@@ -282,7 +284,7 @@ fn arrivals_are_decided_one_after_the_other() {
 fn pictures_have_the_rows_of_threads_and_accelerators() {
     let question = two();
     let case = Case::new(&question, 0).unwrap();
-    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
     let placements = planned.placements(&case);
     assert_eq!(placements.threads, ["CPU 4", "CPU 5"]);
     assert_eq!(placements.accelerators, ["gpu"]);
@@ -323,7 +325,7 @@ fn tasks_that_slow_each_other_advance_at_changing_rates() {
         let mut case = Case::new(&question, 0).unwrap();
         let sharing = Sharing::new(vec![(Level::Llc, cpus)]);
         case.slowed = Some(Slowed::new(&question, &entries, sharing));
-        let planned = plan(&case, &settings(Who::Best)).unwrap();
+        let planned = plan(&case, &settings(SchedulerName::Best)).unwrap();
         let slowed = planned.slowed.unwrap().with.turnarounds;
         let ends: Vec<_> = slowed.iter().map(|of| of.turnaround_ns.unwrap()).collect();
         assert_eq!(ends, ends_ns);
@@ -340,7 +342,7 @@ fn slowdowns_decide_between_schedules() {
         graph("three", "0ns", &[("c", Some(40), Some(35))]),
     ]);
     let case = Case::new(&question, 0).unwrap();
-    let planned = plan(&case, &settings(Who::Best)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Best)).unwrap();
     assert!(planned.verdict.taken && planned.slowed.is_none());
     assert_eq!(planned.measures.with.makespan_ns, 40_000_000);
     let entry = |victim: &str| {
@@ -359,7 +361,7 @@ fn slowdowns_decide_between_schedules() {
     let entries = slowdowns_from_toml(&text).unwrap();
     let mut case = case;
     case.slowed = Some(Slowed::new(&question, &entries, Sharing::default()));
-    let planned = plan(&case, &settings(Who::Best)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Best)).unwrap();
     let slowed = planned.slowed.as_ref().unwrap();
     // Both on threads take three times as long; one behind the other 95 ms.
     assert_eq!(slowed.with.makespan_ns, 120_000_000);
@@ -389,7 +391,7 @@ fn slowdowns_decide_between_schedules() {
     let always = Settings {
         when: Some(When::Always),
         take_worse: true,
-        ..settings(Who::Best)
+        ..settings(SchedulerName::Best)
     };
     let simulated = sim(&case, &always).unwrap();
     let placements = simulated.placements(&case);
@@ -405,7 +407,7 @@ fn what_is_not_taken_is_shown_as_such() {
         graph("two", "0ns", &[("b", Some(200), Some(20))]),
     ]);
     let case = Case::new(&question, 0).unwrap();
-    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
     let text = planned.text();
     for words in [
         "Tasks run as without co-scheduling:\n",
@@ -454,7 +456,7 @@ fn sentences_have_times_as_tables_do() {
     let case = Case::new(&question, 0).unwrap();
     let asked = Settings {
         when: Some(When::Amortization),
-        ..settings(Who::Greedy)
+        ..settings(SchedulerName::Greedy)
     };
     let why = plan(&case, &asked).unwrap().verdict.why;
     assert_eq!(
@@ -476,7 +478,9 @@ fn who_is_late_is_told_with_end_and_deadline() {
     let late = late.replace("start_ns", "deadline_ns = \"55ms\"\nstart_ns");
     let question = question(&[late]);
     let case = Case::new(&question, 0).unwrap();
-    let text = plan(&case, &settings(Who::Greedy)).unwrap().text();
+    let text = plan(&case, &settings(SchedulerName::Greedy))
+        .unwrap()
+        .text();
     let line = |begin: &str| -> Vec<_> {
         let line = text.lines().find_map(|line| line.strip_prefix(begin));
         let line = line.unwrap_or_else(|| panic!("{begin}: {text}"));

@@ -3,7 +3,7 @@
 
 use crate::check::fits;
 use crate::mapping::Mapping;
-use crate::model::{Place, Platform, Workload};
+use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::queues::Queues;
 
 /// Not co-scheduling: each process takes at its arrival what is fastest for each of its tasks
@@ -24,8 +24,8 @@ pub(crate) fn fastest(workload: &Workload, platform: &Platform, task: usize) -> 
         .filter(|(_, variant)| fits(platform, variant.place))
         .min_by_key(|(_, variant)| {
             let threads = match variant.place {
-                Place::Threads(threads) => threads,
-                Place::Device(_) => 0,
+                ExecutionTarget::Threads(threads) => threads,
+                ExecutionTarget::Device(_) => 0,
             };
             (variant.runtime_ns, threads)
         })

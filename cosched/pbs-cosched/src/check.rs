@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Place, Platform, Task, Workload};
+use crate::model::{ExecutionTarget, Platform, Task, Workload};
 
 /// What is wrong.  Tasks, variants and processes are indices into the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,10 +111,12 @@ impl Fault {
 }
 
 /// Whether the platform has what a variant needs.
-pub(crate) fn fits(platform: &Platform, place: Place) -> bool {
+pub(crate) fn fits(platform: &Platform, place: ExecutionTarget) -> bool {
     match place {
-        Place::Threads(threads) => (1..=platform.threads).contains(&threads),
-        Place::Device(device) => platform.devices.get(device).is_some_and(|of| of.count > 0),
+        ExecutionTarget::Threads(threads) => (1..=platform.threads).contains(&threads),
+        ExecutionTarget::Device(device) => {
+            platform.devices.get(device).is_some_and(|of| of.count > 0)
+        }
     }
 }
 
@@ -172,33 +174,33 @@ pub fn check(workload: &Workload, platform: &Platform) -> Result<(), Vec<Fault>>
 /// it is under way.
 fn cycles(workload: &Workload) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Seen {
+    enum Visit {
         No,
         OnPath,
         Done,
     }
     let tasks = workload.tasks.len();
-    let mut seen = vec![Seen::No; tasks];
+    let mut seen = vec![Visit::No; tasks];
     let mut found = Vec::new();
     for root in 0..tasks {
-        if seen[root] != Seen::No {
+        if seen[root] != Visit::No {
             continue;
         }
         // Task and the next of its edges.
         let mut path = vec![(root, 0)];
-        seen[root] = Seen::OnPath;
+        seen[root] = Visit::OnPath;
         while let Some((task, edge)) = path.pop() {
             let Some(of) = workload.tasks[task].after.get(edge) else {
-                seen[task] = Seen::Done;
+                seen[task] = Visit::Done;
                 continue;
             };
             path.push((task, edge + 1));
             match seen.get(of.task) {
-                Some(Seen::No) => {
-                    seen[of.task] = Seen::OnPath;
+                Some(Visit::No) => {
+                    seen[of.task] = Visit::OnPath;
                     path.push((of.task, 0));
                 }
-                Some(Seen::OnPath) => {
+                Some(Visit::OnPath) => {
                     let start = path.iter().position(|&(on, _)| on == of.task).unwrap_or(0);
                     found.push(path[start..].iter().map(|&(on, _)| on).collect());
                 }

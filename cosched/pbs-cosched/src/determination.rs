@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::cost::Cost;
-use crate::model::{Place, Platform, Task, Workload};
+use crate::model::{ExecutionTarget, Platform, Task, Workload};
 use crate::queues::{Entry, Queues};
 
 /// Which waits have to amortize the cost.
@@ -175,9 +175,9 @@ pub fn necessary(
     }
     let wait_ns = match determination.amortization {
         Some(Amortization::AllOccupied) => {
-            let devices = (0..platform.devices.len()).map(Place::Device);
+            let devices = (0..platform.devices.len()).map(ExecutionTarget::Device);
             devices
-                .chain([Place::Threads(1)])
+                .chain([ExecutionTarget::Threads(1)])
                 .map(|place| waits.of(place))
                 .min()
         }
@@ -244,10 +244,10 @@ impl Kinds {
     }
 
     /// `u64::MAX` if there are not so many.
-    fn of(&self, place: Place) -> u64 {
+    fn of(&self, place: ExecutionTarget) -> u64 {
         let number = match place {
-            Place::Threads(threads) => self.threads.get(threads as usize),
-            Place::Device(device) => self.devices.get(device),
+            ExecutionTarget::Threads(threads) => self.threads.get(threads as usize),
+            ExecutionTarget::Device(device) => self.devices.get(device),
         };
         number.copied().unwrap_or(u64::MAX)
     }
@@ -262,8 +262,8 @@ impl Kinds {
                 continue;
             }
             let threads = match variant.place {
-                Place::Threads(threads) => threads,
-                Place::Device(_) => 0,
+                ExecutionTarget::Threads(threads) => threads,
+                ExecutionTarget::Device(_) => 0,
             };
             let number = self.of(variant.place);
             let better = desired

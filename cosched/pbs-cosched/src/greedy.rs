@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::check::fits;
 use crate::mapping::{Choice, Mapping};
-use crate::model::{Place, Platform, Task, Workload};
+use crate::model::{ExecutionTarget, Platform, Task, Workload};
 use crate::queues::{Queues, State, Where};
 
 /// Who wins an accelerator (§5.4.2).  Of equals it is who was submitted first, then the
@@ -193,8 +193,8 @@ impl<'a> Rounds<'a> {
         if self.options.stickiness && self.ready.len() == 1 {
             if let Some((task, variant)) = self.sticky() {
                 let there = match self.workload.tasks[task].variants[variant].place {
-                    Place::Threads(needed) => needed <= threads,
-                    Place::Device(device) => free[device] > 0,
+                    ExecutionTarget::Threads(needed) => needed <= threads,
+                    ExecutionTarget::Device(device) => free[device] > 0,
                 };
                 if there {
                     self.give(task, variant);
@@ -293,7 +293,7 @@ impl<'a> Rounds<'a> {
         let fits_cpu = self.cpu_fits(task);
         let of = &self.workload.tasks[task];
         let on = |device: usize| {
-            let place = Place::Device(device);
+            let place = ExecutionTarget::Device(device);
             fits(self.platform, place) && of.variants.iter().any(|of| of.place == place)
         };
         let devices: Vec<usize> = (0..self.platform.devices.len())
@@ -369,7 +369,7 @@ impl<'a> Rounds<'a> {
         ))
     }
 
-    fn fastest_at(&self, of: &Task, there: impl Fn(Place) -> bool) -> Option<usize> {
+    fn fastest_at(&self, of: &Task, there: impl Fn(ExecutionTarget) -> bool) -> Option<usize> {
         let variants = of.variants.iter().enumerate();
         variants
             .filter(|(_, of)| there(of.place) && fits(self.platform, of.place))
@@ -378,16 +378,16 @@ impl<'a> Rounds<'a> {
     }
 }
 
-fn device_of(place: Place) -> Option<usize> {
+fn device_of(place: ExecutionTarget) -> Option<usize> {
     match place {
-        Place::Threads(_) => None,
-        Place::Device(device) => Some(device),
+        ExecutionTarget::Threads(_) => None,
+        ExecutionTarget::Device(device) => Some(device),
     }
 }
 
 fn fewest_threads(task: &Task) -> Option<u32> {
     let threads = task.variants.iter().filter_map(|of| match of.place {
-        Place::Threads(threads) if threads > 0 => Some(threads),
+        ExecutionTarget::Threads(threads) if threads > 0 => Some(threads),
         _ => None,
     });
     threads.min()
@@ -400,7 +400,7 @@ fn fastest_of_cpu(task: &Task, at_most: u32) -> Option<(usize, u32)> {
         .iter()
         .enumerate()
         .filter_map(|(variant, of)| match of.place {
-            Place::Threads(threads) if (1..=at_most).contains(&threads) => {
+            ExecutionTarget::Threads(threads) if (1..=at_most).contains(&threads) => {
                 Some((of.runtime_ns, threads, variant))
             }
             _ => None,
@@ -415,7 +415,7 @@ fn fastest_on(task: &Task, device: usize) -> Option<usize> {
         .variants
         .iter()
         .enumerate()
-        .filter(|(_, of)| of.place == Place::Device(device));
+        .filter(|(_, of)| of.place == ExecutionTarget::Device(device));
     on.min_by_key(|(_, of)| of.runtime_ns)
         .map(|(variant, _)| variant)
 }

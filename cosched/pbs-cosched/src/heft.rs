@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 
 use crate::mapping::Mapping;
-use crate::model::{Place, Platform, Workload};
-use crate::problem::{Memory, Placed, Problem, Way};
+use crate::model::{ExecutionTarget, Platform, Workload};
+use crate::problem::{FittingVariant, Memory, Placed, Problem};
 use crate::queues::Queues;
 
 /// What HEFT decides, and in which order it took the tasks.
@@ -61,17 +61,17 @@ pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) 
         };
         for (
             way,
-            &Way {
+            &FittingVariant {
                 place, runtime_ns, ..
             },
         ) in of.ways.iter().enumerate()
         {
             match place {
-                Place::Threads(needed) => {
+                ExecutionTarget::Threads(needed) => {
                     let data_ns = state.data_ns(of, None);
                     offer(way, threads.first_gap_ns(data_ns, runtime_ns, needed), None);
                 }
-                Place::Device(device) => {
+                ExecutionTarget::Device(device) => {
                     for (instance, of_one) in (0..).zip(&devices[device]) {
                         let memory = Some((device, instance));
                         let data_ns = state.data_ns(of, memory);
@@ -84,11 +84,11 @@ pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) 
             continue;
         };
         let (occupied, needed) = match (of.ways[way].place, memory) {
-            (Place::Threads(needed), _) => (&mut threads, needed),
-            (Place::Device(device), Some((_, instance))) => {
+            (ExecutionTarget::Threads(needed), _) => (&mut threads, needed),
+            (ExecutionTarget::Device(device), Some((_, instance))) => {
                 (&mut devices[device][instance as usize], 1)
             }
-            (Place::Device(_), None) => continue,
+            (ExecutionTarget::Device(_), None) => continue,
         };
         occupied.take(start_ns, end_ns, needed);
         ways[job] = way;

@@ -49,7 +49,7 @@ pub fn direct_dependencies(recorded: &[Recorded]) -> Result<Vec<Vec<Edge>>, Vec<
         by_name,
         named_by,
     };
-    let mut behind: Behind<'_> = HashMap::new();
+    let mut behind: TasksBehindTransfers<'_> = HashMap::new();
     let mut found = Vec::with_capacity(recorded.len());
     for of in recorded {
         let mut longest: HashMap<usize, u64> = HashMap::new();
@@ -76,7 +76,7 @@ pub fn direct_dependencies(recorded: &[Recorded]) -> Result<Vec<Vec<Edge>>, Vec<
 
 /// The computing tasks behind each transfer, with what travelling from there takes.  Each
 /// transfer is looked behind once: through layers of them lead more ways than can be gone.
-type Behind<'a> = HashMap<&'a str, HashMap<usize, u64>>;
+type TasksBehindTransfers<'a> = HashMap<&'a str, HashMap<usize, u64>>;
 
 fn add(longest: &mut HashMap<usize, u64>, behind: Option<&HashMap<usize, u64>>, more_ns: u64) {
     for (&task, &ns) in behind.into_iter().flatten() {
@@ -113,7 +113,11 @@ impl<'a> Names<'a> {
     ///
     /// # Errors
     /// Names of transfers that wait for each other.
-    fn look_behind(&self, name: &'a str, behind: &mut Behind<'a>) -> Result<(), Vec<String>> {
+    fn look_behind(
+        &self,
+        name: &'a str,
+        behind: &mut TasksBehindTransfers<'a>,
+    ) -> Result<(), Vec<String>> {
         // The way to where it looks, each with what it has not looked at yet.
         let mut way: Vec<(&str, Vec<&str>)> = Vec::new();
         if !behind.contains_key(name) {

@@ -10,7 +10,8 @@
 //! "§" are sections of the thesis, "ours" is what it does not have.
 //!
 //! ```
-//! use pbs_cosched::{simulate, DeviceType, Options, Place, Platform, Process, Task, Variant, Workload};
+//! use pbs_cosched::{simulate, DeviceType, ExecutionTarget, Options, Platform};
+//! use pbs_cosched::{Process, Task, Variant, Workload};
 //!
 //! let gpu = DeviceType { name: "gpu".into(), count: 1 };
 //! let platform = Platform { threads: 2, devices: vec![gpu] };
@@ -27,13 +28,14 @@
 //!     after: Vec::new(),
 //!     variants,
 //! };
-//! let either = vec![variant("OCL", Place::Device(0), 10), variant("OMP", Place::Threads(2), 15)];
+//! let gpu = ExecutionTarget::Device(0);
+//! let either = vec![variant("OCL", gpu, 10), variant("OMP", ExecutionTarget::Threads(2), 15)];
 //! let workload = Workload {
 //!     processes: vec![process("first", 0), process("second", 1)],
 //!     tasks: vec![
 //!         task("a", 0, either.clone()),
 //!         task("b", 0, either),
-//!         task("c", 1, vec![variant("OCL", Place::Device(0), 10)]),
+//!         task("c", 1, vec![variant("OCL", gpu, 10)]),
 //!     ],
 //! };
 //! // When the second process comes, the first one's waiting task leaves the accelerator to it.
@@ -70,9 +72,9 @@ pub use greedy::{greedy, GreedyOptions, Priority};
 pub use heft::{heft, Heft};
 pub use indirect::{direct_dependencies, Recorded};
 pub use mapping::{Choice, Mapping, Timeline};
-pub use model::{DeviceType, Edge, Place, Platform, Process, Task, Variant, Workload};
+pub use model::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Variant, Workload};
 pub use objective::{accept, score, Objective, Reason, Score, Verdict};
-pub use oracle::{brute_force, Found, MOST_TASKS};
+pub use oracle::{brute_force, OracleResult, MOST_TASKS};
 pub use queues::{Entry, Queues, Slot, State, Where};
 pub use random_mapping::{enhanced_random, plain_random, EnhancedOptions};
 pub use report::{measure, speed_up, Measures};

@@ -19,9 +19,9 @@ pub struct DeviceType {
     pub count: u32,
 }
 
-/// What a variant runs on.
+/// Target that a variant runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum ExecutionTarget {
     /// So many threads of the CPU.
     Threads(u32),
     /// One accelerator of this type, an index into [`Platform::devices`].
@@ -35,7 +35,7 @@ pub struct Variant {
     /// Programming model: CPU, OMP, GPU, CUDA, OCL or another.
     pub model: String,
     /// What it runs on.
-    pub place: Place,
+    pub place: ExecutionTarget,
     /// Its profiled runtime.
     pub runtime_ns: u64,
 }

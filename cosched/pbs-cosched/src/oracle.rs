@@ -7,17 +7,17 @@
 
 use crate::evolutionary::evolutionary;
 use crate::mapping::Mapping;
-use crate::model::{Place, Platform, Workload};
+use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{Objective, Score};
-use crate::problem::{Problem, State, Way};
+use crate::problem::{FittingVariant, Problem, State};
 use crate::queues::Queues;
 
 /// Tasks that brute force takes at most.
 pub const MOST_TASKS: usize = 10;
 
-/// What brute force found.
+/// Result of brute force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct OracleResult {
     /// The best mapping that was found.
     pub mapping: Mapping,
     /// No mapping is better.
@@ -32,7 +32,7 @@ pub fn brute_force(
     queues: &Queues,
     objective: Objective,
     keep_going: &mut dyn FnMut() -> bool,
-) -> Option<Found> {
+) -> Option<OracleResult> {
     let problem = Problem::new(workload, platform, queues);
     if problem.jobs.len() > MOST_TASKS || !problem.solvable() {
         return None;
@@ -44,7 +44,7 @@ pub fn brute_force(
     });
     let mut search = Search::new(&problem, platform, workload, objective, &first)?;
     let proved = search.descend(queues.now_ns, keep_going);
-    Some(Found {
+    Some(OracleResult {
         mapping: problem.mapping(&search.best.0, &search.best.1),
         proved,
     })
@@ -202,8 +202,8 @@ impl<'a> Search<'a> {
                 let ready_ns = behind.max().unwrap_or(0).max(job.released_ns).max(from_ns);
                 let ends = job.ways.iter().map(|way| {
                     let free_ns = match way.place {
-                        Place::Threads(needed) => state.threads[needed as usize - 1].0,
-                        Place::Device(device) => {
+                        ExecutionTarget::Threads(needed) => state.threads[needed as usize - 1].0,
+                        ExecutionTarget::Device(device) => {
                             state.devices[device].iter().copied().min().unwrap_or(0)
                         }
                     };
@@ -248,11 +248,11 @@ impl<'a> Search<'a> {
 }
 
 /// Whether another way is as fast with as few threads, or on the same accelerators.
-fn dominated(ways: &[Way], at: usize) -> bool {
+fn dominated(ways: &[FittingVariant], at: usize) -> bool {
     let way = &ways[at];
     ways.iter().enumerate().any(|(other_at, other)| {
         let as_small = match (other.place, way.place) {
-            (Place::Threads(other), Place::Threads(this)) => other <= this,
+            (ExecutionTarget::Threads(other), ExecutionTarget::Threads(this)) => other <= this,
             (other, this) => other == this,
         };
         let equal = other.place == way.place && other.runtime_ns == way.runtime_ns;
@@ -261,20 +261,24 @@ fn dominated(ways: &[Way], at: usize) -> bool {
 }
 
 /// Thread time that is needed at least, if only the CPU can be.
-fn cpu_work_ns(ways: &[Way]) -> Option<u64> {
-    let work_ns = |way: &Way| match way.place {
-        Place::Threads(threads) => Some(way.runtime_ns.saturating_mul(u64::from(threads))),
-        Place::Device(_) => None,
+fn cpu_work_ns(ways: &[FittingVariant]) -> Option<u64> {
+    let work_ns = |way: &FittingVariant| match way.place {
+        ExecutionTarget::Threads(threads) => {
+            Some(way.runtime_ns.saturating_mul(u64::from(threads)))
+        }
+        ExecutionTarget::Device(_) => None,
     };
     ways.iter().map(work_ns).min()?
 }
 
 /// The only type of accelerator, if there is but one way to run, and the time there.
-fn device_work_ns(ways: &[Way]) -> Option<(usize, u64)> {
-    let Place::Device(device) = ways.first()?.place else {
+fn device_work_ns(ways: &[FittingVariant]) -> Option<(usize, u64)> {
+    let ExecutionTarget::Device(device) = ways.first()?.place else {
         return None;
     };
-    let only_there = ways.iter().all(|way| way.place == Place::Device(device));
+    let only_there = ways
+        .iter()
+        .all(|way| way.place == ExecutionTarget::Device(device));
     let least_ns = ways.iter().map(|way| way.runtime_ns).min()?;
     only_there.then_some((device, least_ns))
 }

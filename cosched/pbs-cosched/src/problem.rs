@@ -6,7 +6,7 @@
 
 use crate::check::fits;
 use crate::mapping::Mapping;
-use crate::model::{Place, Platform, Workload};
+use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{Objective, Score};
 use crate::queues::{Queues, Where};
 
@@ -22,10 +22,10 @@ pub(crate) fn memory(place: &Where) -> Memory {
 
 /// A variant that fits the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct FittingVariant {
     /// Its number among the task's variants.
     pub(crate) variant: usize,
-    pub(crate) place: Place,
+    pub(crate) place: ExecutionTarget,
     pub(crate) runtime_ns: u64,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Job {
     inputs: Vec<(Memory, u64, u64)>,
     /// Jobs that wait for it.
     pub(crate) before: Vec<usize>,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) ways: Vec<FittingVariant>,
 }
 
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ impl Problem {
                     let &crate::Variant {
                         place, runtime_ns, ..
                     } = way;
-                    job.ways.push(Way {
+                    job.ways.push(FittingVariant {
                         variant,
                         place,
                         runtime_ns,
@@ -306,10 +306,10 @@ impl State {
     /// Puts a job at the end of the queues it needs: those of the threads that are free first,
     /// or of the accelerator on which it starts first.  All it waits for must be placed and
     /// the way must fit the platform.
-    pub(crate) fn place(&mut self, of: &Job, job: usize, way: &Way) -> Placed {
+    pub(crate) fn place(&mut self, of: &Job, job: usize, way: &FittingVariant) -> Placed {
         self.taken.clear();
         let placed = match way.place {
-            Place::Threads(needed) => {
+            ExecutionTarget::Threads(needed) => {
                 let needed = needed as usize;
                 let start_ns = self.data_ns(of, None).max(self.threads[needed - 1].0);
                 let end_ns = start_ns.saturating_add(way.runtime_ns);
@@ -329,7 +329,7 @@ impl State {
                     memory: None,
                 }
             }
-            Place::Device(device) => {
+            ExecutionTarget::Device(device) => {
                 let mut first = (u64::MAX, 0);
                 for (instance, &free_ns) in (0..).zip(&self.devices[device]) {
                     let start_ns = self.data_ns(of, Some((device, instance))).max(free_ns);

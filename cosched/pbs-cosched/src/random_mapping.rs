@@ -5,7 +5,7 @@ use pbs_random::Random;
 
 use crate::greedy::{greedy, GreedyOptions};
 use crate::mapping::Mapping;
-use crate::model::{Place, Platform, Workload};
+use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::Objective;
 use crate::problem::Problem;
 use crate::queues::Queues;
@@ -127,8 +127,8 @@ impl Allowed {
         let mut devices = vec![0; self.devices.len()];
         for (job, &way) in problem.jobs.iter().zip(ways) {
             match job.ways[way].place {
-                Place::Threads(needed) => threads += u64::from(needed),
-                Place::Device(device) => devices[device] += 1,
+                ExecutionTarget::Threads(needed) => threads += u64::from(needed),
+                ExecutionTarget::Device(device) => devices[device] += 1,
             }
         }
         threads <= self.threads

@@ -6,7 +6,7 @@
 
 use crate::check::{fits, Fault};
 use crate::mapping::{Mapping, Timeline};
-use crate::model::{Place, Platform, Workload};
+use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::problem::Problem;
 use crate::queues::{Queues, Slot, Where};
 
@@ -55,7 +55,9 @@ pub fn timing(
         for way in of.ways.iter().filter(|way| way.variant == variant) {
             let placed = state.place(of, job, way);
             let place = match (way.place, placed.memory) {
-                (Place::Device(_), Some((device, instance))) => Where::Device { device, instance },
+                (ExecutionTarget::Device(_), Some((device, instance))) => {
+                    Where::Device { device, instance }
+                }
                 _ => Where::Threads(state.taken.clone()),
             };
             slots[task] = Some(Slot {

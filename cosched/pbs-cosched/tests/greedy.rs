@@ -4,9 +4,9 @@
 mod common;
 
 use common::{build, cpu, platform, start, GPU};
-use pbs_cosched::{greedy, Choice, GreedyOptions, Place, Priority, Queues, Slot, Where};
+use pbs_cosched::{greedy, Choice, ExecutionTarget, GreedyOptions, Priority, Queues, Slot, Where};
 
-const OTHER: Place = Place::Device(1);
+const OTHER: ExecutionTarget = ExecutionTarget::Device(1);
 
 fn choice(variant: usize, round: u32, place: u32) -> Option<Choice> {
     Some(Choice {

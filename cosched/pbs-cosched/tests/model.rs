@@ -6,10 +6,10 @@ mod common;
 use common::{build, cpu, platform, GPU};
 use pbs_cosched::{
     check, direct_dependencies, measure, not_co_scheduled, simulate, speed_up, timing, Entry,
-    Fault, Mapping, Options, Place, Queues, Recorded, Score, State, Where,
+    ExecutionTarget, Fault, Mapping, Options, Queues, Recorded, Score, State, Where,
 };
 
-const OTHER: Place = Place::Device(1);
+const OTHER: ExecutionTarget = ExecutionTarget::Device(1);
 
 #[test]
 fn check_reports_all_faults_at_once_and_names_cycles() {

@@ -7,8 +7,8 @@ use common::{judge, random_workload, Dice};
 use pbs_cosched::{
     accept, brute_force, check, evaluations, greedy, heft, necessary, not_co_scheduled, schedule,
     score, simulate, timing, Amortization, Cost, Determination, EnhancedOptions, Entry,
-    GreedyOptions, Mapping, Necessity, Objective, Options, Place, Platform, Priority, Queues,
-    Reason, Scheduler, State, Timeline, Where, Workload,
+    ExecutionTarget, GreedyOptions, Mapping, Necessity, Objective, Options, Platform, Priority,
+    Queues, Reason, Scheduler, State, Timeline, Where, Workload,
 };
 
 const OBJECTIVES: [Objective; 3] = [
@@ -127,13 +127,13 @@ fn plain_timing(
             ready
         };
         match variant.place {
-            Place::Threads(needed) => {
+            ExecutionTarget::Threads(needed) => {
                 threads.sort();
                 let start = threads[needed as usize - 1].max(data(None));
                 threads[..needed as usize].fill(start + variant.runtime_ns);
                 done[task] = (start, start + variant.runtime_ns, None);
             }
-            Place::Device(device) => {
+            ExecutionTarget::Device(device) => {
                 let starts = devices[device].iter().enumerate();
                 let starts = starts.map(|(at, &free)| (free.max(data(Some((device, at)))), at));
                 let (start, at) = starts.min().unwrap();
@@ -219,10 +219,10 @@ fn plain_necessity(
     let cost_ns = cost.ns(waiting.len());
     // By queue of a kind, what is in it.
     let kind = |place| match place {
-        Place::Threads(needed) => (queues.threads.clone(), needed as usize),
-        Place::Device(at) => (queues.devices.get(at).cloned().unwrap_or_default(), 1),
+        ExecutionTarget::Threads(needed) => (queues.threads.clone(), needed as usize),
+        ExecutionTarget::Device(at) => (queues.devices.get(at).cloned().unwrap_or_default(), 1),
     };
-    let fits = |place: Place| {
+    let fits = |place: ExecutionTarget| {
         let (of, needed) = kind(place);
         needed > 0 && needed <= of.len() && on.threads as usize == queues.threads.len()
     };
@@ -244,8 +244,8 @@ fn plain_necessity(
     };
     let desired = |task: usize| {
         let threads = |place| match place {
-            Place::Threads(threads) => threads,
-            Place::Device(_) => 0,
+            ExecutionTarget::Threads(threads) => threads,
+            ExecutionTarget::Device(_) => 0,
         };
         fitting(task)
             .min_by_key(|of| (of.runtime_ns, threads(of.place)))
@@ -285,8 +285,8 @@ fn plain_necessity(
         Some(Amortization::Longest) => mine.map(|&task| wait(desired(task).place)).max(),
         Some(Amortization::AllOccupied) => {
             let all = (0..on.devices.len())
-                .map(Place::Device)
-                .chain([Place::Threads(1)]);
+                .map(ExecutionTarget::Device)
+                .chain([ExecutionTarget::Threads(1)]);
             all.filter(|&place| fits(place)).map(wait).min()
         }
     };
@@ -376,8 +376,8 @@ fn best_of_all(
         }
         for variant in 0..of.variants.len() {
             let fits = match of.variants[variant].place {
-                Place::Threads(threads) => (1..=on.threads).contains(&threads),
-                Place::Device(at) => on.devices.get(at).is_some_and(|of| of.count > 0),
+                ExecutionTarget::Threads(threads) => (1..=on.threads).contains(&threads),
+                ExecutionTarget::Device(at) => on.devices.get(at).is_some_and(|of| of.count > 0),
             };
             if fits {
                 sofar.push((task, variant));

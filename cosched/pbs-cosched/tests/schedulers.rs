@@ -6,8 +6,8 @@ mod common;
 use common::{build, cpu, platform, thesis_example, GPU};
 use pbs_cosched::{
     accept, brute_force, enhanced_random, evaluations, evolutionary, greedy, plain_random,
-    simulate, timing, Determination, EnhancedOptions, GreedyOptions, Necessity, Objective, Options,
-    Place, Queues, Reason, Scheduler, Score,
+    simulate, timing, Determination, EnhancedOptions, ExecutionTarget, GreedyOptions, Necessity,
+    Objective, Options, Queues, Reason, Scheduler, Score,
 };
 
 #[test]
@@ -79,7 +79,7 @@ fn each_iteration_of_a_loop_is_mapped_by_itself() {
         ..Options::default()
     };
     let run = simulate(&workload, &on, &options).unwrap();
-    let first_process: Vec<Place> = (0..5)
+    let first_process: Vec<ExecutionTarget> = (0..5)
         .map(|task| workload.tasks[task].variants[run.variants[task].unwrap()].place)
         .collect();
     assert_eq!(first_process, [cpu(8), GPU, GPU, GPU, GPU]);

@@ -7,8 +7,8 @@ use common::{build, cpu, platform, start, thesis_example, Build, GPU, P1};
 use pbs_cosched::{
     accept, brute_force, check, enhanced_random, evaluations, evolutionary, greedy, heft, measure,
     necessary, score, simulate, speed_up, timing, Amortization, Cost, Determination,
-    EnhancedOptions, Entry, GreedyOptions, Mapping, Necessity, Objective, Options, Place, Platform,
-    Priority, Queues, Scheduler, Slot, State, Where, Workload,
+    EnhancedOptions, Entry, ExecutionTarget, GreedyOptions, Mapping, Necessity, Objective, Options,
+    Platform, Priority, Queues, Scheduler, Slot, State, Where, Workload,
 };
 
 const PRIORITIES: [Priority; 3] = [Priority::Successors, Priority::Runtime, Priority::Age];
@@ -176,7 +176,7 @@ fn greedy_stops_at_a_local_extremum_that_others_leave() {
 fn amortization_uses_the_longest_wait_or_all_devices() {
     let mut all = build(&[0, 0]);
     all.task(0, &[], &[(GPU, 30)]);
-    all.task(1, &[], &[(GPU, 5), (Place::Device(1), 7)]);
+    all.task(1, &[], &[(GPU, 5), (ExecutionTarget::Device(1), 7)]);
     let (workload, on) = (all.0, platform(1, &[1, 1]));
     let mut queues = Queues::idle(&on);
     let entry = Entry {
@@ -311,7 +311,8 @@ fn heft_of_the_published_example_takes_80() {
             .filter(|edge| edge.1 == number)
             .map(|&(from, _, transfer_ns)| (from - 1, transfer_ns))
             .collect();
-        let of: Vec<(Place, u64)> = (0..).map(Place::Device).zip(costs).collect();
+        let of: Vec<(ExecutionTarget, u64)> =
+            (0..).map(ExecutionTarget::Device).zip(costs).collect();
         all.task(0, &after, &of);
     }
     let (workload, on) = (all.0, platform(0, &[1, 1, 1]));

@@ -50,9 +50,9 @@ pub enum Claimed {
     Gone,
 }
 
-/// Why a device is not free.
+/// Occupation of a device that is not free.
 #[derive(Clone, Copy)]
-struct Taken {
+struct Occupation {
     until_ns: u64,
     is_by_others: bool,
 }
@@ -91,7 +91,7 @@ impl Locked<'_> {
         }
         let instance = match free {
             Ok(instance) => instance,
-            Err(Taken { until_ns, .. }) => return Ok(Claimed::Busy { until_ns }),
+            Err(Occupation { until_ns, .. }) => return Ok(Claimed::Busy { until_ns }),
         };
         entry.state = State::InExecution;
         entry.device = Some(claim.device);
@@ -112,7 +112,7 @@ impl Locked<'_> {
         own: &Entry,
         claim: &Claim,
         count: u32,
-    ) -> Result<Result<Option<u32>, Taken>, Error> {
+    ) -> Result<Result<Option<u32>, Occupation>, Error> {
         let (generation, units) = (self.generation(), claim.units);
         let (mut used, mut until_ns, mut is_behind) = (0_u64, 0, false);
         let mut is_by_others = false;
@@ -143,7 +143,7 @@ impl Locked<'_> {
         }
         let is_free = used + u64::from(units) <= u64::from(count) || used == 0;
         if !is_free || (is_behind && !claim.overtakes) {
-            return Ok(Err(Taken {
+            return Ok(Err(Occupation {
                 until_ns,
                 is_by_others,
             }));

@@ -174,8 +174,8 @@ extern "C" fn answer(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     pass_on_fault(signal, info, context);
 }
 
-/// Who had the signal before us, and was told.
-enum Told {
+/// The previous handler of the signal, which was called.
+enum PreviousHandler {
     Handler,
     Ignored,
     /// Nobody: the default is to be done.
@@ -183,34 +183,38 @@ enum Told {
 }
 
 /// Calls the handler that was there before us, if there was one.
-fn tell(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) -> Told {
+fn tell(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) -> PreviousHandler {
     if !BEFORE.is_set.load(Ordering::Acquire) {
-        return Told::Nobody;
+        return PreviousHandler::Nobody;
     }
     // SAFETY: set, and never written again.
     let before = unsafe { (*BEFORE.action.get()).assume_init_ref() };
     match before.sa_sigaction {
-        libc::SIG_DFL => Told::Nobody,
-        libc::SIG_IGN => Told::Ignored,
+        libc::SIG_DFL => PreviousHandler::Nobody,
+        libc::SIG_IGN => PreviousHandler::Ignored,
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
             // SAFETY: with this flag it is a function of these three.
             let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                 unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
-            Told::Handler
+            PreviousHandler::Handler
         }
         handler => {
             // SAFETY: without the flag it is a function of the signal.
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
-            Told::Handler
+            PreviousHandler::Handler
         }
     }
 }
 
 /// A fault that is not ours, as if we had no handler.
 fn pass_on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    if matches!(tell(signal, info, context), Told::Handler) {
+    if matches!(tell(signal, info, context), PreviousHandler::Handler) {
         return;
     }
     // SAFETY: zeros are the default handler. It acts when the access is tried again, also
@@ -224,16 +228,16 @@ fn pass_on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
 /// A signal that was sent, as if we had no handler; and we have it afterwards.
 fn pass_on_sent(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let is_over = match tell(signal, info, context) {
-        Told::Ignored => true,
+        PreviousHandler::Ignored => true,
         // That of std takes all for faults: it sets the default, which is to act when the
         // access is tried again. Nothing is tried again here.
         // SAFETY: it only answers, and zeros are a valid place for that.
-        Told::Handler => unsafe {
+        PreviousHandler::Handler => unsafe {
             let mut now: libc::sigaction = zeroed();
             libc::sigaction(signal, null_mut(), &mut now);
             now.sa_sigaction != libc::SIG_DFL
         },
-        Told::Nobody => false,
+        PreviousHandler::Nobody => false,
     };
     if is_over {
         return;

@@ -215,7 +215,7 @@ pub unsafe extern "C" fn pbs_rt_options_opencl(
         let found = found.map_err(|why| Failure(EUNAVAILABLE, why.to_string()))?;
         options
             .devices
-            .push(pbs_runtime::opencl::Found::spec(&name, &found));
+            .push(pbs_runtime::opencl::FoundDevice::spec(&name, &found));
         Ok(c_int::try_from(found.len()).unwrap_or(c_int::MAX))
     })
 }

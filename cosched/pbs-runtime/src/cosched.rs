@@ -96,9 +96,9 @@ pub(crate) struct Decided {
 
 /// Tasks that could not be withdrawn when their graph ended: slot and number.
 #[derive(Debug, Default)]
-pub(crate) struct Left(Mutex<Vec<(u32, u64)>>);
+pub(crate) struct LeftoverTasks(Mutex<Vec<(u32, u64)>>);
 
-impl Left {
+impl LeftoverTasks {
     fn tasks(&self) -> MutexGuard<'_, Vec<(u32, u64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,7 +129,7 @@ impl Left {
 pub(crate) struct Session<'a> {
     node: &'a Node,
     how: &'a CoScheduling,
-    left: &'a Left,
+    left: &'a LeftoverTasks,
     /// Of each of the runtime's devices, its index in shared memory.
     devices: Vec<u32>,
     /// By place in the graph: slot and number.
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
     pub(crate) fn enter(
         node: &'a Node,
         how: &'a CoScheduling,
-        left: &'a Left,
+        left: &'a LeftoverTasks,
         devices: &[Device],
         offers: &[Offer],
     ) -> Result<Self, Error> {

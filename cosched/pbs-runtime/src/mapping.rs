@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 
 use pbs_cosched::{
-    accept, check, direct_dependencies, not_co_scheduled, schedule, score, timing, Edge, Fault,
-    Objective, Place, Platform, Process, Queues, Recorded, Scheduler, Slot, State, Variant, Where,
-    Workload,
+    accept, check, direct_dependencies, not_co_scheduled, schedule, score, timing, Edge,
+    ExecutionTarget, Fault, Objective, Platform, Process, Queues, Recorded, Scheduler, Slot, State,
+    Variant, Where, Workload,
 };
 use pbs_csi::{Device, Entry, Owner, Placement, Snapshot, Waiting};
 
@@ -132,13 +132,13 @@ impl View {
         self.owners.len() - 1
     }
 
-    fn place(&self, device: u32, units: u32) -> Option<Place> {
+    fn place(&self, device: u32, units: u32) -> Option<ExecutionTarget> {
         match *self.places.get(device as usize)?.as_ref()? {
             On::Threads => {
                 let is_there = (1..=self.platform.threads).contains(&units);
-                is_there.then_some(Place::Threads(units))
+                is_there.then_some(ExecutionTarget::Threads(units))
             }
-            On::Device(device) => Some(Place::Device(device)),
+            On::Device(device) => Some(ExecutionTarget::Device(device)),
         }
     }
 
@@ -163,14 +163,17 @@ impl View {
                 for &thread in &threads {
                     self.queues.threads[thread as usize].push(queued);
                 }
-                (Place::Threads(units), Where::Threads(threads))
+                (ExecutionTarget::Threads(units), Where::Threads(threads))
             }
             On::Device(device) => {
                 let queues = &mut self.queues.devices[device];
                 let instance = entry.instance.filter(|of| (*of as usize) < queues.len());
                 let instance = instance.unwrap_or(0);
                 queues[instance as usize].push(queued);
-                (Place::Device(device), Where::Device { device, instance })
+                (
+                    ExecutionTarget::Device(device),
+                    Where::Device { device, instance },
+                )
             }
         };
         let runtime_ns = entry.runtime_ns.min(LONGEST_NS);

@@ -24,13 +24,13 @@ pub(crate) struct Job {
 }
 
 /// A job, and the pools that it is within.
-type Given = (Vec<u64>, Job);
+type QueuedJob = (Vec<u64>, Job);
 
 /// The threads. They end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool {
     number: u64,
-    jobs: Option<Sender<Given>>,
+    jobs: Option<Sender<QueuedJob>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -68,7 +68,7 @@ impl Pool {
     }
 }
 
-fn work(jobs: &Mutex<Receiver<Given>>) {
+fn work(jobs: &Mutex<Receiver<QueuedJob>>) {
     let mut before: Vec<u32> = Vec::new();
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -55,13 +55,13 @@ pub struct InMemory {
 
 #[derive(Debug, Default)]
 struct State {
-    runtimes: HashMap<Key, Sum>,
-    transfers: HashMap<String, Sum>,
+    runtimes: HashMap<Key, RuntimeSum>,
+    transfers: HashMap<String, RuntimeSum>,
     costs: HashMap<String, Vec<(usize, u64)>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct RuntimeSum {
     of: u64,
     ns: u128,
 }

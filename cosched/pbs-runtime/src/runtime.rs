@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use pbs_csi::Node;
 
 use crate::accelerator::Accelerator;
-use crate::cosched::{CoScheduling, Left};
+use crate::cosched::{CoScheduling, LeftoverTasks};
 use crate::cpus;
 use crate::memory::Memory;
 use crate::model::Model;
@@ -96,7 +96,7 @@ pub struct Runtime {
     pub(crate) pool: Pool,
     pub(crate) shared: Result<Node, Option<String>>,
     /// What is still to be withdrawn of graphs that have ended.
-    pub(crate) left: Left,
+    pub(crate) left: LeftoverTasks,
     /// One graph at a time: each takes the devices to be its own.
     pub(crate) turn: Mutex<()>,
 }
@@ -163,7 +163,7 @@ impl Runtime {
             devices,
             pool,
             shared,
-            left: Left::default(),
+            left: LeftoverTasks::default(),
             turn: Mutex::new(()),
         })
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pbs_runtime::opencl::{devices, Found};
+use pbs_runtime::opencl::{devices, FoundDevice};
 use pbs_runtime::{Access, Error, Graph, Kernel, Model, Options, Region, Runtime, Task, Variant};
 
 const SHORT: Duration = Duration::from_millis(1);
@@ -26,7 +26,7 @@ fn runtime() -> Option<Runtime> {
     assert!(found[0].memory_bytes > 0 && !found[0].name.is_empty());
     let options = Options {
         threads: 1,
-        devices: vec![Found::spec("opencl", &found)],
+        devices: vec![FoundDevice::spec("opencl", &found)],
         ..Options::default()
     };
     Some(Runtime::new(options).unwrap())

@@ -6,7 +6,7 @@ use pbs_text::underscored;
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOTS};
 
 use crate::random::{Random, Stream};
-use crate::{Error, Order, Parameters, Scenario, Span};
+use crate::{Error, Parameters, Scenario, SlotOrder, Span};
 
 /// A long task and the short ones after it, in `long-then-short`.
 const PATTERN: usize = 10;
@@ -101,7 +101,7 @@ fn scatter(parameters: &Parameters, processes: &mut [Process]) {
 pub(crate) fn slots(parameters: &Parameters, processes: &[Process]) -> Result<Vec<Slot>, Error> {
     let mut random = Random::new(parameters.seed, Stream::Slots);
     let order = match parameters.scenario {
-        Scenario::ScatterGather => Order::Turns,
+        Scenario::ScatterGather => SlotOrder::Turns,
         _ => parameters.order,
     };
     let tasks: Vec<u64> = processes
@@ -109,9 +109,9 @@ pub(crate) fn slots(parameters: &Parameters, processes: &[Process]) -> Result<Ve
         .map(|process| process.tasks.len() as u64)
         .collect();
     let order = match order {
-        Order::Alternate => alternate(&mut random, tasks),
-        Order::Turns => turns(&tasks),
-        Order::Blocks => blocks(&tasks),
+        SlotOrder::Alternate => alternate(&mut random, tasks),
+        SlotOrder::Turns => turns(&tasks),
+        SlotOrder::Blocks => blocks(&tasks),
     };
     let planned = processes.iter().flat_map(|process| &process.tasks);
     let planned_insns = planned.map(|task| task.planned_insns).sum();

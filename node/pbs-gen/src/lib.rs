@@ -23,7 +23,7 @@ mod runnable;
 mod scenario;
 mod span;
 
-pub use parameters::{Error, Order, Parameters};
+pub use parameters::{Error, Parameters, SlotOrder};
 pub use random::{Random, Stream};
 pub use runnable::make_runnable;
 pub use scenario::Scenario;

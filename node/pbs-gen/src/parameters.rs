@@ -35,8 +35,8 @@ pub struct Parameters {
     /// Plan buffer of each process, of the planned length of the process.  0 to
     /// 100,000.  A buffer is at most 2^56, whatever comes out.
     pub buffer_permille: Span,
-    /// In which order the processes take their turns.
-    pub order: Order,
+    /// Order in which the processes have their slots.
+    pub order: SlotOrder,
     /// TASK_SIGMA: the standard deviation of real lengths, of the planned
     /// length.  0 to 1000.  The distribution is normal around the planned
     /// length; what would be less than one instruction is one.
@@ -70,7 +70,7 @@ impl Default for Parameters {
             idle_permille: 90,
             idle_insns: Span::new(100_000_000, 1_500_000_000),
             buffer_permille: Span::new(90, 90),
-            order: Order::Alternate,
+            order: SlotOrder::Alternate,
             task_sigma_permille: 100,
             deviation_permille: None,
             edge_permille: 0,
@@ -199,9 +199,9 @@ fn in_range(parameter: &'static str, found: Span, range: Span) -> Result<(), Err
     Ok(())
 }
 
-/// In which order the processes take their turns.
+/// Order in which the processes have their slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum SlotOrder {
     /// By chance, but no process has two slots in a row as long as that can be
     /// avoided (Leppert 2021, 4.3.1).
     #[default]
@@ -212,30 +212,30 @@ pub enum Order {
     Blocks,
 }
 
-impl Order {
+impl SlotOrder {
     /// All of them.
-    pub const ALL: [Order; 3] = [Order::Alternate, Order::Turns, Order::Blocks];
+    pub const ALL: [SlotOrder; 3] = [SlotOrder::Alternate, SlotOrder::Turns, SlotOrder::Blocks];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {
-            Order::Alternate => "alternate",
-            Order::Turns => "turns",
-            Order::Blocks => "blocks",
+            SlotOrder::Alternate => "alternate",
+            SlotOrder::Turns => "turns",
+            SlotOrder::Blocks => "blocks",
         }
     }
 
     /// What it means, in a line.
     pub const fn summary(self) -> &'static str {
         match self {
-            Order::Alternate => "by chance, with no process twice in a row where possible",
-            Order::Turns => "one after the other, again and again",
-            Order::Blocks => "each process runs all its tasks before the next begins",
+            SlotOrder::Alternate => "by chance, with no process twice in a row where possible",
+            SlotOrder::Turns => "one after the other, again and again",
+            SlotOrder::Blocks => "each process runs all its tasks before the next begins",
         }
     }
 }
 
-impl FromStr for Order {
+impl FromStr for SlotOrder {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -247,7 +247,7 @@ impl FromStr for Order {
     }
 }
 
-impl Serialize for Order {
+impl Serialize for SlotOrder {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What people are told of parameters that no plan can be made of.
 
-use pbs_gen::{generate, Order, Parameters, Scenario, Span};
+use pbs_gen::{generate, Parameters, Scenario, SlotOrder, Span};
 
 fn complaint(parameters: Parameters) -> String {
     match generate(&parameters) {
@@ -74,11 +74,11 @@ fn names_and_spans_are_read() {
     for scenario in Scenario::ALL {
         assert_eq!(scenario.name().parse(), Ok(scenario));
     }
-    for order in Order::ALL {
+    for order in SlotOrder::ALL {
         assert_eq!(order.name().parse(), Ok(order));
     }
     assert_eq!(
-        "fast".parse::<Order>().unwrap_err(),
+        "fast".parse::<SlotOrder>().unwrap_err(),
         "there is no order \"fast\"; it can be alternate, turns, blocks"
     );
     assert_eq!(

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{idle, order, plan, small, tasks};
-use pbs_gen::{Order, Parameters, Scenario, Span};
+use pbs_gen::{Parameters, Scenario, SlotOrder, Span};
 use pbs_plan::{check, to_toml};
 
 /// Random numbers for parameters, of another kind than those under test.
@@ -42,7 +42,7 @@ impl Random {
                 idle_permille: self.within(0, 900),
                 idle_insns: self.lengths(),
                 buffer_permille: self.span(0, 100_000),
-                order: Order::ALL[self.within(0, 2) as usize],
+                order: SlotOrder::ALL[self.within(0, 2) as usize],
                 task_sigma_permille: self.within(0, 1000),
                 edge_permille: self.within(0, 1000),
                 memory_bytes: self.span(0, 1 << 40),
@@ -198,9 +198,9 @@ fn turns_and_blocks() {
         };
         common::order(&plan(&parameters))
     };
-    let blocks = order_of(Order::Blocks);
+    let blocks = order_of(SlotOrder::Blocks);
     assert!(blocks.is_sorted(), "{blocks:?}");
-    let turns = order_of(Order::Turns);
+    let turns = order_of(SlotOrder::Turns);
     // The same slots, and the nth of a process stands before the next one's
     // (n+1)th.
     let mut sorted = turns.clone();

@@ -96,9 +96,9 @@ struct Sample {
     outcome: Outcome,
 }
 
-/// All that is known of a task.
+/// Everything that the history knows about a task.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct TaskRecord {
     process_name: Option<String>,
     name: Option<String>,
     /// The oldest first.
@@ -129,7 +129,7 @@ impl PlanError {
 #[derive(Clone, Debug, Default)]
 pub struct JobHistory {
     config: Config,
-    tasks: BTreeMap<TaskKey, Known>,
+    tasks: BTreeMap<TaskKey, TaskRecord>,
     /// The runs in which a process executed something.
     executed: BTreeMap<(u32, Fingerprint), usize>,
     /// Its rates in those of them that say it, the oldest first.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::schema::{self, Is};
+use crate::schema::{self, FileContent};
 use crate::Error;
 
 /// Whether the file is to be written.
@@ -45,16 +45,16 @@ pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connec
             .map_err(failed)?;
     }
     match (schema::identify(path, &connection)?, access) {
-        (is @ Is::History(_), access) => {
+        (is @ FileContent::History(_), access) => {
             schema::verify(path, &connection, is)?;
             match access {
-                _ if is == Is::CURRENT => {}
+                _ if is == FileContent::CURRENT => {}
                 Access::Read => schema::pretend(path, &connection, is)?,
                 Access::Write => schema::create(path, &mut connection)?,
             }
         }
-        (Is::Empty, Access::Read) => return Err(Error::Missing(path.into())),
-        (Is::Empty, Access::Write) => schema::create(path, &mut connection)?,
+        (FileContent::Empty, Access::Read) => return Err(Error::Missing(path.into())),
+        (FileContent::Empty, Access::Write) => schema::create(path, &mut connection)?,
     }
     // SQLite opens a file that may not be written all the same.
     if access == Access::Write && connection.is_readonly("main").map_err(failed)? {

@@ -149,16 +149,16 @@ const COST: &str = "CREATE TABLE cost (
 	PRIMARY KEY (scheduler, magnitude, number)
 ) STRICT";
 
-/// What the beginning of a file says that it is.
+/// Content of a file by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Is {
+pub(crate) enum FileContent {
     /// Nothing yet.
     Empty,
     /// A history of that version.
     History(i64),
 }
 
-impl Is {
+impl FileContent {
     /// A history of the version that is written.
     pub(crate) const CURRENT: Self = Self::History(VERSION);
 
@@ -183,7 +183,7 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
     let transaction =
         Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
     let is = identify(path, &transaction)?;
-    if is == Is::CURRENT {
+    if is == FileContent::CURRENT {
         return Ok(());
     }
     for table in &TABLES[is.tables()..] {
@@ -198,7 +198,7 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
 }
 
 /// Has a file of a version before, which is only looked at, seem to have all tables.
-pub(crate) fn pretend(path: &Path, connection: &Connection, is: Is) -> Result<(), Error> {
+pub(crate) fn pretend(path: &Path, connection: &Connection, is: FileContent) -> Result<(), Error> {
     for table in &TABLES[is.tables()..] {
         let table = table.replace("CREATE TABLE", "CREATE TEMP TABLE");
         // Of another database it cannot speak.
@@ -210,7 +210,7 @@ pub(crate) fn pretend(path: &Path, connection: &Connection, is: Is) -> Result<()
 }
 
 /// What the file is; fails if it is not ours, or of another version.
-pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<Is, Error> {
+pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<FileContent, Error> {
     let number = |name: &str| -> Result<i64, Error> {
         connection
             .pragma_query_value(None, name, |row| row.get(0))
@@ -219,19 +219,21 @@ pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<Is, Error
     let (application, version) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION {
         return match version {
-            known if TABLES_OF.iter().any(|(of, _)| *of == known) => Ok(Is::History(known)),
+            known if TABLES_OF.iter().any(|(of, _)| *of == known) => {
+                Ok(FileContent::History(known))
+            }
             newer if newer > VERSION => Err(Error::Newer(path.into(), newer, VERSION)),
             other => Err(Error::Damaged(path.into(), format!("version {other}"))),
         };
     }
     if application == 0 && version == 0 && tables(path, connection)?.is_empty() {
-        return Ok(Is::Empty);
+        return Ok(FileContent::Empty);
     }
     Err(Error::NotHistory(path.into()))
 }
 
 /// Looks through the whole file for damage; changes nothing.
-pub(crate) fn verify(path: &Path, connection: &Connection, is: Is) -> Result<(), Error> {
+pub(crate) fn verify(path: &Path, connection: &Connection, is: FileContent) -> Result<(), Error> {
     let found: String = connection
         .pragma_query_value(None, "integrity_check", |row| row.get(0))
         .map_err(|error| Error::sqlite(path, &error))?;

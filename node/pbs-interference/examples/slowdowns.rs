@@ -8,7 +8,7 @@ use std::env;
 #[path = "../tests/made/mod.rs"]
 mod made;
 
-use made::{Design, Made};
+use made::{Design, GeneratedRuns};
 
 /// So many histories of each kind.
 const SEEDS: u64 = 10_000;
@@ -31,7 +31,8 @@ fn main() {
     for design in Design::ALL {
         let (mut errors, mut inside, mut missing) = (Vec::new(), 0_usize, 0);
         for seed in 0..SEEDS {
-            let made = Made::new(design, seed, runs as usize, noise_permille as f64 / 1000.0);
+            let made =
+                GeneratedRuns::new(design, seed, runs as usize, noise_permille as f64 / 1000.0);
             for found in made.errors() {
                 match found {
                     Some(found) => {

@@ -165,7 +165,7 @@ fn sets(samples: &[&Sample]) -> Vec<Vec<Neighbour>> {
 }
 
 /// One run: the logarithm of its work, and its times alone and beside each set.
-struct Row {
+struct RunEquation {
     log: f64,
     durations: Vec<f64>,
     /// By its age.
@@ -174,7 +174,7 @@ struct Row {
 
 /// The solution: `logs` are log ρ_∅ and, for each set, log(ρ_c/ρ_∅).
 struct Fit {
-    rows: Vec<Row>,
+    rows: Vec<RunEquation>,
     config: Config,
     logs: Vec<f64>,
     /// Of `logs`.
@@ -202,7 +202,7 @@ impl Fit {
                 let column = set.map_or(0, |set| 1 + set);
                 durations[column] += beside.duration_ns as f64;
             }
-            Row {
+            RunEquation {
                 log: match work {
                     Work::Retired => libm::log(sample.insns as f64),
                     Work::Constant => 0.0,
@@ -227,11 +227,11 @@ impl Fit {
     }
 
     /// By how much a run is off, as logarithm.
-    fn off(&self, row: &Row) -> f64 {
+    fn off(&self, row: &RunEquation) -> f64 {
         row.log - libm::log(self.insns(row))
     }
 
-    fn insns(&self, row: &Row) -> f64 {
+    fn insns(&self, row: &RunEquation) -> f64 {
         let columns = row.durations.iter().enumerate();
         let relative = columns.map(|(column, duration)| match column {
             0 => *duration,
@@ -271,7 +271,7 @@ impl Fit {
     }
 
     /// What a change of each log changes the logarithm of the work by.
-    fn slopes(&self, row: &Row) -> Vec<f64> {
+    fn slopes(&self, row: &RunEquation) -> Vec<f64> {
         let whole = self.insns(row);
         let alone = libm::exp(self.logs[0]);
         let columns = row.durations.iter().enumerate();

@@ -30,7 +30,7 @@ pub use learn::{learn, Config, Learnt, Work};
 pub use matching::pairs;
 pub use overlap::{samples, Span};
 pub use sample::{Beside, Sample};
-pub use search::{arrange, Effort, Found};
+pub use search::{arrange, Arrangement, Effort};
 pub use slowdowns::{Entry, Prediction, Slowdowns, Source, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 pub use student::student;
 pub use tier::{alone_on_clock_insns, ceiling_factor_permille, planned_on_clock_insns};

@@ -30,9 +30,9 @@ impl Default for Effort {
     }
 }
 
-/// What the search has found.
+/// Order that the search has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Arrangement {
     /// The order.
     pub lanes: Vec<Lane>,
     /// Its timing.
@@ -53,7 +53,7 @@ pub fn arrange(
     slowdowns: &Slowdowns,
     sharing: &Sharing,
     effort: Effort,
-) -> Option<Found> {
+) -> Option<Arrangement> {
     let mut search = Search {
         fluid: Fluid::new(tasks, slowdowns, sharing),
         left: effort.orders,
@@ -81,7 +81,7 @@ pub fn arrange(
             best = found;
         }
     }
-    Some(Found {
+    Some(Arrangement {
         lanes: best.0,
         timing: best.1,
         given: unaware,

@@ -3,7 +3,7 @@
 
 mod made;
 
-use made::{by, key, Design, Made};
+use made::{by, key, Design, GeneratedRuns};
 use pbs_interference::{learn, Beside, Config, Entry, Key, Neighbour, Sample, Work};
 
 fn sample(insns: u64, beside: &[(&[Neighbour], u64)]) -> Sample {
@@ -79,7 +79,7 @@ fn eight_runs_teach_a_slowdown_within_five_percent() {
     ] {
         let (mut within, mut inside, mut all) = (0, 0, 0);
         for seed in 0..500 {
-            for found in Made::new(design, seed, 8, 0.02).errors() {
+            for found in GeneratedRuns::new(design, seed, 8, 0.02).errors() {
                 let found = found.expect("a pair is learnt from eight runs");
                 all += 1;
                 within += u64::from(found.error <= 0.05);
@@ -97,7 +97,7 @@ fn more_runs_teach_better_and_runs_without_noise_exactly() {
     let median = |runs, noise| {
         let seeds = 0..100;
         let mut errors: Vec<_> = seeds
-            .flat_map(|seed| Made::new(Design::Two, seed, runs, noise).errors())
+            .flat_map(|seed| GeneratedRuns::new(Design::Two, seed, runs, noise).errors())
             .flatten()
             .map(|found| found.error)
             .collect();

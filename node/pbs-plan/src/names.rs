@@ -16,9 +16,9 @@ pub(crate) struct Names<'a> {
     by_id: HashMap<u32, usize>,
 }
 
-/// What a text stands for.
+/// Task that a text names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Found {
+struct NamedTask {
     process: u32,
     task: u32,
 }
@@ -40,7 +40,7 @@ impl<'a> Names<'a> {
     /// The task that is meant.
     pub(crate) fn find(&self, text: &str, line: Line) -> Result<After, String> {
         match self.candidates(text)[..] {
-            [Found { process, task }] => Ok(After {
+            [NamedTask { process, task }] => Ok(After {
                 process,
                 task,
                 line,
@@ -55,7 +55,7 @@ impl<'a> Names<'a> {
 
     /// The task in words that only it can be meant with.
     pub(crate) fn text(&self, after: &After) -> String {
-        let found = Found {
+        let found = NamedTask {
             process: after.process,
             task: after.task,
         };
@@ -83,7 +83,7 @@ impl<'a> Names<'a> {
     }
 
     /// Everything that a text can mean: names may have slashes of their own.
-    fn candidates(&self, text: &str) -> Vec<Found> {
+    fn candidates(&self, text: &str) -> Vec<NamedTask> {
         let mut found = Vec::new();
         if let Some(process) = self.process(text) {
             let last = process.tasks.last().map(|last| last.id);
@@ -105,7 +105,7 @@ impl<'a> Names<'a> {
         }
         let found = found.into_iter();
         found
-            .map(|(process, task)| Found { process, task })
+            .map(|(process, task)| NamedTask { process, task })
             .collect()
     }
 

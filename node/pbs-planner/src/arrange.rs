@@ -66,7 +66,7 @@ pub fn arrange(
             .iter()
             .all(|progress| *progress == Default::default());
         let run = run.filter(|run| run.messages.is_empty() && waits);
-        places.push(Place::new(
+        places.push(ArrangedRun::new(
             request,
             run.ok_or(NotArranged::NotWaiting(request.run))?,
         ));
@@ -124,7 +124,7 @@ pub fn arrange(
 }
 
 /// A run that is being arranged.
-struct Place<'a> {
+struct ArrangedRun<'a> {
     request: &'a Request<'a>,
     /// Of each process.
     cores: Vec<usize>,
@@ -137,7 +137,7 @@ struct Place<'a> {
     times_ns: Vec<(u64, u64)>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ArrangedRun<'a> {
     fn new(request: &'a Request<'a>, run: Run) -> Self {
         let job = request.job;
         let tasks = 0..job.tasks.len();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use pbs_core::InputKind;
-use pbs_uapi::{Inputs, Look, Ring};
+use pbs_uapi::{Inputs, Ring, RingRead};
 
 use crate::Writer;
 
@@ -59,12 +59,12 @@ impl<W: Write> Recorder<W> {
             inputs.clear();
             while reader.next < head {
                 match reader.ring.look(reader.next) {
-                    Look::Record(input) => {
+                    RingRead::Record(input) => {
                         inputs.push(in_core(&input));
                         reader.next += 1;
                     }
-                    Look::NotYet => break,
-                    Look::Lost => {
+                    RingRead::NotYet => break,
+                    RingRead::Lost => {
                         self.writer.inputs(cpu, first, &inputs)?;
                         self.taken += inputs.len() as u64;
                         inputs.clear();

@@ -3,7 +3,7 @@
 
 use crate::axis::{ticks_between, Tick};
 use crate::chart::{LEFT, RIGHT, TEXT, WIDTH};
-use crate::look::Look;
+use crate::process_style::ProcessStyle;
 use crate::svg::{text_width, Anchor, Picture};
 
 const HEIGHT: f64 = 260.0;
@@ -205,13 +205,16 @@ impl Plot {
 
 /// How a band looks: what lies below it is seen, and so is another band.
 fn shade(place: usize) -> String {
-    format!("fill=\"{}\" fill-opacity=\"0.25\"", Look::of(place).fill)
+    format!(
+        "fill=\"{}\" fill-opacity=\"0.25\"",
+        ProcessStyle::of(place).fill
+    )
 }
 
 fn style(place: usize) -> String {
     format!(
         "fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"{}\"",
-        Look::of(place).fill,
+        ProcessStyle::of(place).fill,
         DASHES[place % DASHES.len()]
     )
 }

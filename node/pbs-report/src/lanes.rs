@@ -3,7 +3,7 @@
 //! as what they take of it.
 
 use crate::chart::{LEFT, RIGHT, TEXT, WIDTH};
-use crate::look::Look;
+use crate::process_style::ProcessStyle;
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
 /// All rows together are at most so high, and one at least and at most so high.
@@ -101,7 +101,7 @@ pub fn lanes(
             if end <= left {
                 continue;
             }
-            let look = Look::of(stay.of);
+            let look = ProcessStyle::of(stay.of);
             let place = (
                 left,
                 y + low as f64 * unit,

@@ -19,7 +19,7 @@ use crate::point::Point;
 use crate::recording::Opened;
 use crate::replay::{Growth, Replay};
 use crate::thin::thin;
-use crate::timeline::{Place, Succession};
+use crate::timeline::{PlanOfEvent, Succession};
 use crate::{MarkKind, Report, TaskReport};
 
 /// Changes of stress between two plans that are looked at.
@@ -358,7 +358,7 @@ impl<'a> Builder<'a> {
         }
         for event in events {
             let place = self.succession.follow(event);
-            if place == Place::Elsewhere {
+            if place == PlanOfEvent::Elsewhere {
                 continue;
             }
             self.last_ns = self.last_ns.max(event.time_ns);
@@ -368,7 +368,7 @@ impl<'a> Builder<'a> {
             self.stress_until(event.time_ns);
             let active = self.replay.active();
             let next = match place {
-                Place::NextPlan => self.succession.plan(),
+                PlanOfEvent::NextPlan => self.succession.plan(),
                 _ => None,
             };
             let all = next.is_some();

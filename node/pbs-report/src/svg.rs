@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use pbs_text::escaped;
 
-use crate::look::{Look, PATTERNS};
+use crate::process_style::{ProcessStyle, PATTERNS};
 
 /// Width of a letter of the sans-serif font, as a share of its size; a little
 /// more than most letters take.
@@ -180,7 +180,7 @@ impl Picture {
     pub(crate) fn process_box(
         &mut self,
         place: (f64, f64, f64, f64),
-        look: &Look,
+        look: &ProcessStyle,
         style: impl Display,
         title: &str,
     ) {
@@ -194,7 +194,7 @@ impl Picture {
 
     /// The letter of a process in the upper left corner of a box of it, if there is
     /// room.
-    pub(crate) fn tag(&mut self, (x, y, width, height): (f64, f64, f64, f64), look: &Look) {
+    pub(crate) fn tag(&mut self, (x, y, width, height): (f64, f64, f64, f64), look: &ProcessStyle) {
         const SIZE: f64 = 10.0;
         let room = text_width(&look.letter, SIZE) + 4.0;
         if width < room || height < SIZE + 2.0 {
@@ -218,7 +218,13 @@ impl Picture {
     }
 
     /// A line of text in the middle of a box, which a pattern does not go through.
-    pub(crate) fn in_box(&mut self, (x, y): (f64, f64), size: f64, look: &Look, text: &str) {
+    pub(crate) fn in_box(
+        &mut self,
+        (x, y): (f64, f64),
+        size: f64,
+        look: &ProcessStyle,
+        text: &str,
+    ) {
         if look.pattern.is_some() {
             let width = text_width(text, size) + 4.0;
             let style = format!("fill=\"{}\" pointer-events=\"none\"", look.fill);
@@ -229,7 +235,7 @@ impl Picture {
     }
 
     /// What a process looks like, for the key at `(x, y)`.
-    pub(crate) fn swatch(&mut self, (x, y): (f64, f64), look: &Look) {
+    pub(crate) fn swatch(&mut self, (x, y): (f64, f64), look: &ProcessStyle) {
         self.rect(x, y, 14.0, 14.0, format!("fill=\"{}\"", look.fill));
         if let Some(pattern) = look.pattern {
             self.rect(x, y, 14.0, 14.0, format!("fill=\"url(#{pattern})\""));

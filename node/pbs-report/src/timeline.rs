@@ -150,9 +150,9 @@ impl CpuTimeline {
         };
         for event in events {
             match succession.follow(event) {
-                Place::Elsewhere => {}
-                Place::Here => builder.event(event),
-                Place::NextPlan => {
+                PlanOfEvent::Elsewhere => {}
+                PlanOfEvent::Here => builder.event(event),
+                PlanOfEvent::NextPlan => {
                     if let Some(plan) = succession.plan() {
                         builder.next_plan(plan, event);
                     }
@@ -174,9 +174,9 @@ pub(crate) struct Succession<'a> {
     installed: bool,
 }
 
-/// Where an event belongs.
+/// The plan that an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PlanOfEvent {
     /// To another CPU or to a plan that is not known.
     Elsewhere,
     /// To the plan that is in force.
@@ -201,24 +201,24 @@ impl<'a> Succession<'a> {
         self.plans.get(self.present).copied()
     }
 
-    pub(crate) fn follow(&mut self, event: &Event) -> Place {
+    pub(crate) fn follow(&mut self, event: &Event) -> PlanOfEvent {
         if event.cpu != self.cpu {
-            return Place::Elsewhere;
+            return PlanOfEvent::Elsewhere;
         }
         if event.kind == EventKind::PlanInstalled as u16 && self.installed {
             let rest = self.plans.iter().enumerate().skip(self.present + 1);
             let next = rest.map(|(index, plan)| (index, plan.plan_id));
             if let Some((index, _)) = next.into_iter().find(|(_, id)| *id == event.plan_id) {
                 self.present = index;
-                return Place::NextPlan;
+                return PlanOfEvent::NextPlan;
             }
         }
         match self.plan() {
             Some(plan) if plan.plan_id == event.plan_id => {
                 self.installed |= event.kind == EventKind::PlanInstalled as u16;
-                Place::Here
+                PlanOfEvent::Here
             }
-            _ => Place::Elsewhere,
+            _ => PlanOfEvent::Elsewhere,
         }
     }
 }

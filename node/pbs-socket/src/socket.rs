@@ -57,17 +57,17 @@ type Connections = Arc<Mutex<HashMap<u32, User>>>;
 #[derive(Default)]
 struct User {
     count: usize,
-    turn: Turn,
+    turn: UserTurn,
 }
 
-/// Whose turn it is of the connections of a user, and how long they have had it.
+/// Turns of the connections of a user, and the time that they have had.
 #[derive(Clone)]
-struct Turn {
+struct UserTurn {
     one: Arc<Semaphore>,
     spent_ns: Arc<AtomicU64>,
 }
 
-impl Default for Turn {
+impl Default for UserTurn {
     fn default() -> Self {
         Self {
             one: Arc::new(Semaphore::new(1)),
@@ -76,7 +76,7 @@ impl Default for Turn {
     }
 }
 
-impl Turn {
+impl UserTurn {
     /// Waits until the user's other connections that came before have had their turn and, if
     /// they have had enough together, all other users too.
     async fn come(&self) {
@@ -154,7 +154,7 @@ where
             continue;
         };
         // Beyond that one is closed at once: an answer would have to be waited for.
-        let Some(place) = Place::of(&connections, &caller) else {
+        let Some(place) = CountedConnection::of(&connections, &caller) else {
             continue;
         };
         let session = session(caller);
@@ -165,13 +165,13 @@ where
 }
 
 /// A connection that is counted.
-struct Place {
+struct CountedConnection {
     connections: Connections,
     uid: u32,
-    turn: Turn,
+    turn: UserTurn,
 }
 
-impl Place {
+impl CountedConnection {
     fn of(connections: &Connections, caller: &Caller) -> Option<Self> {
         let uid = caller.uid;
         let mut counts = connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +190,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let counts = self.connections.lock();
         let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +204,7 @@ impl Drop for Place {
 }
 
 /// Answers one connection until it ends, or does not behave.
-async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, turn: &Turn) {
+async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, turn: &UserTurn) {
     let (calls, answers) = stream.into_split();
     let (mut calls, _) = Connection::new(Calls(calls)).split();
     // No method asks for its connection, which a call has borrowed.
@@ -264,7 +264,7 @@ async fn gone(answers: &OwnedWriteHalf) {
 
 /// Writes an answer, unless that takes too long. zlink would make it anew for every 256
 /// bytes of it, which for a list of some thousand jobs takes minutes.
-async fn say(answers: &OwnedWriteHalf, answer: &impl Serialize, turn: &Turn) -> bool {
+async fn say(answers: &OwnedWriteHalf, answer: &impl Serialize, turn: &UserTurn) -> bool {
     let began = Instant::now();
     let Ok(mut bytes) = serde_json::to_vec(answer) else {
         return false;
@@ -396,7 +396,7 @@ mod tests {
 
     /// Each of some connections has ten calls that take so long; says whose calls were handled,
     /// one by one.
-    fn handled(connections: &[(&'static str, Turn)], time: Duration) -> Vec<&'static str> {
+    fn handled(connections: &[(&'static str, UserTurn)], time: Duration) -> Vec<&'static str> {
         let order = Rc::new(RefCell::new(Vec::new()));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -420,7 +420,7 @@ mod tests {
     fn many_connections_of_a_user_get_no_more_done_than_one() {
         // Ten for ten, or ten times as many as there is time for, and what was under way.
         for (time, most) in [(TURN, 30), (TURN / 4, 100)] {
-            let (many, one) = (Turn::default(), Turn::default());
+            let (many, one) = (UserTurn::default(), UserTurn::default());
             let mut connections = vec![("many", many); 64];
             connections.push(("one", one));
             let order = handled(&connections, time);

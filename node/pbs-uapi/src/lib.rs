@@ -18,7 +18,7 @@ pub use device::{Device, Refused, DEVICE_PATH};
 pub use inputs::{Inputs, StoredPlan, INPUTS_PATH};
 pub use kind::{Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 pub use record::{Config, Event, Info, Input, Process};
-pub use ring::{InRing, Look, Ring, Rings};
+pub use ring::{InRing, Ring, RingRead, Rings};
 
 /// Version of the wire format.
 pub const VERSION: u16 = 2;

@@ -47,11 +47,11 @@ pub struct Ring<T = Event> {
 #[allow(unsafe_code)]
 unsafe impl<T: InRing> Send for Ring<T> {}
 
-/// What a reader finds at its position in a ring.
+/// Result of reading a ring at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // The one large variant is the common one.
 #[allow(clippy::large_enum_variant)]
-pub enum Look<T = Event> {
+pub enum RingRead<T = Event> {
     /// The record.
     Record(T),
     /// Nothing has been written there yet.
@@ -146,9 +146,9 @@ impl<T: InRing> Ring<T> {
     }
 
     /// Copies the record `number`.
-    pub fn look(&self, number: u64) -> Look<T> {
+    pub fn look(&self, number: u64) -> RingRead<T> {
         if number >= self.head().load(Ordering::Acquire) {
-            return Look::NotYet;
+            return RingRead::NotYet;
         }
         // Less than the mapping's length, which is a usize.
         let place = (number & (self.capacity_records - 1)) as usize;
@@ -160,24 +160,26 @@ impl<T: InRing> Ring<T> {
         let record = unsafe { self.start.add(offset).cast::<T>().read_volatile() };
         fence(Ordering::Acquire);
         if number < self.tail().load(Ordering::Relaxed) {
-            return Look::Lost;
+            return RingRead::Lost;
         }
-        Look::Record(record)
+        RingRead::Record(record)
     }
 }
 
 impl Ring {
     /// Looks for the event `seq`, of which none before `cursor` can be it. It is taken
     /// for lost if the ring may have had it: if all that the ring holds is younger.
-    fn find(&self, cursor: &mut u64, seq: u64) -> Look {
+    fn find(&self, cursor: &mut u64, seq: u64) -> RingRead {
         loop {
             match self.look(*cursor) {
                 // It was being written when the reader came to stand behind it.
-                Look::Record(event) if event.seq < seq => *cursor += 1,
-                Look::Record(event) if event.seq == seq => return Look::Record(event),
-                Look::Record(_) if *cursor != 0 && self.bounds().0 >= *cursor => return Look::Lost,
-                Look::Record(_) | Look::NotYet => return Look::NotYet,
-                Look::Lost => return Look::Lost,
+                RingRead::Record(event) if event.seq < seq => *cursor += 1,
+                RingRead::Record(event) if event.seq == seq => return RingRead::Record(event),
+                RingRead::Record(_) if *cursor != 0 && self.bounds().0 >= *cursor => {
+                    return RingRead::Lost
+                }
+                RingRead::Record(_) | RingRead::NotYet => return RingRead::NotYet,
+                RingRead::Lost => return RingRead::Lost,
             }
         }
     }
@@ -188,7 +190,7 @@ impl Ring {
         while low < high {
             let middle = low + (high - low) / 2;
             match self.look(middle) {
-                Look::Record(event) if event.seq >= seq => high = middle,
+                RingRead::Record(event) if event.seq >= seq => high = middle,
                 // What is overwritten was older.
                 _ => low = middle + 1,
             }
@@ -204,7 +206,7 @@ impl Ring {
             match self.bounds() {
                 (0, _) => return 0,
                 (tail, _) => {
-                    if let Look::Record(event) = self.look(tail) {
+                    if let RingRead::Record(event) = self.look(tail) {
                         return event.seq;
                     }
                 }
@@ -212,8 +214,8 @@ impl Ring {
         }
         // The youngest stays for a while.
         match self.look(self.bounds().1.saturating_sub(1)) {
-            Look::Record(event) => event.seq,
-            Look::NotYet | Look::Lost => 0,
+            RingRead::Record(event) => event.seq,
+            RingRead::NotYet | RingRead::Lost => 0,
         }
     }
 }
@@ -300,9 +302,9 @@ impl Rings {
         let mut filled = 0;
         for place in events {
             let next = match self.next() {
-                Look::Record(event) => Some(event),
-                Look::NotYet => None,
-                Look::Lost => self.overrun(),
+                RingRead::Record(event) => Some(event),
+                RingRead::NotYet => None,
+                RingRead::Lost => self.overrun(),
             };
             let Some(event) = next else { break };
             *place = event;
@@ -311,7 +313,7 @@ impl Rings {
         filled
     }
 
-    fn next(&mut self) -> Look {
+    fn next(&mut self) -> RingRead {
         let mut overtaken = false;
         let places = std::iter::once(self.last).chain(0..self.rings.len());
         for place in places {
@@ -319,20 +321,20 @@ impl Rings {
                 continue;
             };
             match ring.find(cursor, self.seq) {
-                Look::Record(event) => {
+                RingRead::Record(event) => {
                     *cursor += 1;
                     self.seq += 1;
                     self.last = place;
-                    return Look::Record(event);
+                    return RingRead::Record(event);
                 }
-                Look::NotYet => {}
-                Look::Lost => overtaken = true,
+                RingRead::NotYet => {}
+                RingRead::Lost => overtaken = true,
             }
         }
         if overtaken {
-            Look::Lost
+            RingRead::Lost
         } else {
-            Look::NotYet
+            RingRead::NotYet
         }
     }
 

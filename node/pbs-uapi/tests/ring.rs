@@ -9,19 +9,19 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 
 use pbs_uapi::record::{bytes_of, RingHeader};
-use pbs_uapi::{Event, EventKind, Info, Look, Ring, Rings, IDLE, RING_MAGIC, RING_VERSION};
+use pbs_uapi::{Event, EventKind, Info, Ring, RingRead, Rings, IDLE, RING_MAGIC, RING_VERSION};
 
 const CAPACITY: u64 = 8;
 const RECORDS_OFFSET: u64 = 4096;
 const RING_BYTES: u64 = 8192;
 
 /// A file with the rings of some CPUs, as the device has them, and their writer.
-struct Made {
+struct RingFile {
     file: File,
     info: Info,
 }
 
-impl Made {
+impl RingFile {
     /// Empty rings of the CPUs `0..cpus`.
     fn new(cpus: u32) -> Self {
         let fd = unsafe { libc::memfd_create(c"rings".as_ptr(), 0) };
@@ -138,7 +138,7 @@ fn overrun(seq: u64, value: u64) -> Event {
 
 #[test]
 fn two_rings_are_one_stream() {
-    let made = Made::new(3);
+    let made = RingFile::new(3);
     let mut rings = made.rings(0);
     assert_eq!(rings.len(), 3);
     assert_eq!(read(&mut rings, 4), []);
@@ -161,7 +161,7 @@ fn two_rings_are_one_stream() {
 
 #[test]
 fn what_is_being_written_is_waited_for() {
-    let made = Made::new(2);
+    let made = RingFile::new(2);
     let mut rings = made.rings(0);
     // CPU 1 has number 1, and CPU 0 is quicker.
     made.write(0, 0);
@@ -175,7 +175,7 @@ fn what_is_being_written_is_waited_for() {
 
 #[test]
 fn what_comes_late_before_the_position_is_passed_over() {
-    let made = Made::new(2);
+    let made = RingFile::new(2);
     made.begin(1, 0);
     made.write(0, 1);
     // It begins after number 0, which is being written.
@@ -187,7 +187,7 @@ fn what_comes_late_before_the_position_is_passed_over() {
 
 #[test]
 fn slow_reader_is_told_how_many() {
-    let made = Made::new(2);
+    let made = RingFile::new(2);
     let mut rings = made.rings(0);
     made.write(1, 0);
     for seq in 1..=20 {
@@ -209,7 +209,7 @@ fn slow_reader_is_told_how_many() {
 
 #[test]
 fn a_full_ring_has_lost_nothing() {
-    let made = Made::new(1);
+    let made = RingFile::new(1);
     let mut rings = made.rings(0);
     for seq in 0..CAPACITY {
         made.write(0, seq);
@@ -221,17 +221,17 @@ fn a_full_ring_has_lost_nothing() {
 
 #[test]
 fn a_record_that_is_being_overwritten_is_lost() {
-    let made = Made::new(1);
+    let made = RingFile::new(1);
     for seq in 0..CAPACITY {
         made.write(0, seq);
     }
     let ring: Ring = Ring::map(made.file.as_fd(), made.info.ring_bytes, 0).unwrap();
-    assert_eq!(ring.look(0), Look::Record(event(0, 0)));
+    assert_eq!(ring.look(0), RingRead::Record(event(0, 0)));
     made.begin(0, CAPACITY);
     assert_eq!(ring.bounds(), (1, CAPACITY));
-    assert_eq!(ring.look(0), Look::Lost);
-    assert_eq!(ring.look(1), Look::Record(event(0, 1)));
-    assert_eq!(ring.look(CAPACITY), Look::NotYet);
+    assert_eq!(ring.look(0), RingRead::Lost);
+    assert_eq!(ring.look(1), RingRead::Record(event(0, 1)));
+    assert_eq!(ring.look(CAPACITY), RingRead::NotYet);
     let mut rings = made.rings(0);
     let mut expected = vec![overrun(0, 1)];
     expected.extend((1..CAPACITY).map(|seq| event(0, seq)));
@@ -240,7 +240,7 @@ fn a_record_that_is_being_overwritten_is_lost() {
 
 #[test]
 fn rings_that_come_later_are_mapped() {
-    let mut made = Made::new(2);
+    let mut made = RingFile::new(2);
     made.info.nr_cpu_ids = 1;
     made.info.nr_rings = 1;
     let mut rings = made.rings(0);
@@ -268,7 +268,7 @@ fn what_is_no_ring_is_refused() {
         |header| header.capacity_records = 1 << 63,
     ];
     for (number, spoil) in spoils.into_iter().enumerate() {
-        let made = Made::new(1);
+        let made = RingFile::new(1);
         let mut spoilt = header(0);
         spoil(&mut spoilt);
         made.set_header(0, &spoilt);
@@ -276,7 +276,7 @@ fn what_is_no_ring_is_refused() {
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{number}");
     }
     // A kernel that knows of no rings.
-    let made = Made::new(1);
+    let made = RingFile::new(1);
     let error = Ring::<Event>::map(made.file.as_fd(), 0, 0).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
 }
@@ -286,7 +286,7 @@ fn what_is_no_ring_is_refused() {
 #[test]
 fn no_event_is_torn() {
     const EVENTS: u64 = 2_000_000;
-    let made = Made::new(1);
+    let made = RingFile::new(1);
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

@@ -21,7 +21,7 @@ use crate::output::Output;
 
 /// What is asked for; a script may say it, too.
 #[derive(Args, Clone, Debug, Default)]
-struct Asked {
+struct Requirements {
     /// Resources and place, as rset=5:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl
     #[arg(long, value_name = "RSET", value_parser = rset)]
     res: Option<Rset>,
@@ -98,9 +98,9 @@ struct WhenOptions {
 /// The words of a script.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-struct Words {
+struct ScriptOptions {
     #[command(flatten)]
-    asked: Asked,
+    asked: Requirements,
 }
 
 #[derive(Args, Debug)]
@@ -109,7 +109,7 @@ pub(super) struct AllocOptions {
     ledger: LedgerOptions,
 
     #[command(flatten)]
-    asked: Asked,
+    asked: Requirements,
 
     /// What is started, with its arguments; a script's #CCS lines are options
     #[arg(last = true, value_name = "COMMAND")]
@@ -122,7 +122,7 @@ pub(super) struct ReserveOptions {
     ledger: LedgerOptions,
 
     #[command(flatten)]
-    asked: Asked,
+    asked: Requirements,
 }
 
 #[derive(Args, Debug)]
@@ -262,7 +262,7 @@ impl WhenOptions {
     }
 }
 
-impl Asked {
+impl Requirements {
     /// What the script says where the command line says nothing.
     fn completed(&self, script: &Self) -> Self {
         Self {
@@ -314,17 +314,17 @@ impl Asked {
 }
 
 /// What a script says in its #CCS lines; a command that is no text says nothing.
-fn of_script(command: &[String]) -> Result<Asked, Failure> {
+fn of_script(command: &[String]) -> Result<Requirements, Failure> {
     let Some(file) = command.first().filter(|file| Path::new(file).is_file()) else {
-        return Ok(Asked::default());
+        return Ok(Requirements::default());
     };
     let Ok(text) = read(Path::new(file)) else {
-        return Ok(Asked::default());
+        return Ok(Requirements::default());
     };
     let told = |what: String| Failure::Failed(format!("{file}: {what}"));
     let script = script::read(&text).map_err(|error| told(error.to_string()))?;
     let words = script.words.iter().map(|word| &word.text);
-    let words = Words::try_parse_from(words);
+    let words = ScriptOptions::try_parse_from(words);
     Ok(words.map_err(|error| told(error.to_string()))?.asked)
 }
 

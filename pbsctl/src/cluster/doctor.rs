@@ -54,11 +54,11 @@ struct Doctor<'a> {
     cpus: u64,
     memory_bytes: u64,
     errors: usize,
-    findings: Vec<Row<'a>>,
+    findings: Vec<FindingRow<'a>>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct FindingRow<'a> {
     level: &'static str,
     key: &'a str,
     is: Option<&'a str>,
@@ -68,7 +68,7 @@ struct Row<'a> {
     line: Option<usize>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> FindingRow<'a> {
     fn of(finding: &'a Finding) -> Self {
         let place = finding.place.as_ref();
         Self {
@@ -118,7 +118,7 @@ fn of<'a>(conf: &'a Conf, partition: &'a str, findings: &'a [Finding]) -> Doctor
             .map(|of| of.memory_mib.saturating_mul(1 << 20))
             .fold(0, u64::saturating_add),
         errors: errors.count(),
-        findings: findings.iter().map(Row::of).collect(),
+        findings: findings.iter().map(FindingRow::of).collect(),
     }
 }
 

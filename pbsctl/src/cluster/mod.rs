@@ -44,11 +44,11 @@ Examples:
 #[command(after_help = CLUSTER_HELP)]
 pub(crate) struct ClusterOptions {
     #[command(subcommand)]
-    what: What,
+    what: ClusterCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ClusterCommand {
     /// Check the description of a cluster, and say what it has
     Check {
         /// The site's file
@@ -162,30 +162,30 @@ enum What {
 
 pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        What::Check { site } => site::check(out, site)?,
-        What::Doctor(options) => return doctor::doctor(out, options),
-        What::Replay(options) => replay::replay_trace(out, options)?,
-        What::Ran(options) => ran::ran(out, options)?,
-        What::Workload(options) => replay::write_workload(out, options)?,
-        What::Whole(options) => whole::whole(out, options)?,
-        What::New(options) => ledger::new(out, options)?,
-        What::Site(options) => ledger::site(out, options)?,
-        What::Advance(options) => ledger::advance(out, options)?,
-        What::Serve(options) => serve::run(options)?,
-        What::Alloc(options) => ask::alloc(out, options)?,
-        What::Reserve(options) => ask::reserve(out, options)?,
-        What::Alter(options) => ask::alter(out, options)?,
-        What::Resize(options) => ask::resize(out, options)?,
-        What::Extend(options) => ask::extend(out, options)?,
-        What::Confirm(options) => ask::confirm(out, options)?,
-        What::Kill(options) => ask::kill(out, options)?,
-        What::Info(options) => show::info(out, options)?,
-        What::Why(options) => show::why(out, options)?,
-        What::Node(options) => show::node(out, options)?,
-        What::Limits(options) => show::limits(out, options)?,
-        What::Plan(options) => show::plan(out, options)?,
-        What::Stat(options) => show::stat(out, options)?,
-        What::Systems(options) => systems::systems(out, options)?,
+        ClusterCommand::Check { site } => site::check(out, site)?,
+        ClusterCommand::Doctor(options) => return doctor::doctor(out, options),
+        ClusterCommand::Replay(options) => replay::replay_trace(out, options)?,
+        ClusterCommand::Ran(options) => ran::ran(out, options)?,
+        ClusterCommand::Workload(options) => replay::write_workload(out, options)?,
+        ClusterCommand::Whole(options) => whole::whole(out, options)?,
+        ClusterCommand::New(options) => ledger::new(out, options)?,
+        ClusterCommand::Site(options) => ledger::site(out, options)?,
+        ClusterCommand::Advance(options) => ledger::advance(out, options)?,
+        ClusterCommand::Serve(options) => serve::run(options)?,
+        ClusterCommand::Alloc(options) => ask::alloc(out, options)?,
+        ClusterCommand::Reserve(options) => ask::reserve(out, options)?,
+        ClusterCommand::Alter(options) => ask::alter(out, options)?,
+        ClusterCommand::Resize(options) => ask::resize(out, options)?,
+        ClusterCommand::Extend(options) => ask::extend(out, options)?,
+        ClusterCommand::Confirm(options) => ask::confirm(out, options)?,
+        ClusterCommand::Kill(options) => ask::kill(out, options)?,
+        ClusterCommand::Info(options) => show::info(out, options)?,
+        ClusterCommand::Why(options) => show::why(out, options)?,
+        ClusterCommand::Node(options) => show::node(out, options)?,
+        ClusterCommand::Limits(options) => show::limits(out, options)?,
+        ClusterCommand::Plan(options) => show::plan(out, options)?,
+        ClusterCommand::Stat(options) => show::stat(out, options)?,
+        ClusterCommand::Systems(options) => systems::systems(out, options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -114,7 +114,7 @@ struct Details {
 }
 
 #[derive(Serialize)]
-struct Why {
+struct StartReason {
     id: u64,
     start_s: Option<u64>,
     causes: Vec<Shut>,
@@ -297,7 +297,7 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
         what: words(&cause, cluster.machine()),
         until_s,
     });
-    let why = Why {
+    let why = StartReason {
         id: options.id,
         start_s: row.start_s,
         causes: causes.collect(),

@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use pbs_cosched::MOST_TASKS;
 use pbs_cosched_report::lanes::Question;
-use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Settings, Slowed, Who};
+use pbs_cosched_report::{
+    compare, explain, plan, sim, Case, Planned, SchedulerName, Settings, Slowed,
+};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
 use pbs_node::device::rate_insns_per_ms;
@@ -363,7 +365,7 @@ impl Given {
 /// Refuses the oracle for more tasks than it takes.
 fn few_enough(settings: Settings, tasks: usize) -> Result<Settings, Failure> {
     match settings.who {
-        Who::Oracle if tasks > MOST_TASKS => Err(Failure::Usage(format!(
+        SchedulerName::Oracle if tasks > MOST_TASKS => Err(Failure::Usage(format!(
             "the oracle takes at most {MOST_TASKS} tasks, and these are {}; best asks it where it \
              can, and another one where not",
             grouped(tasks as u64)

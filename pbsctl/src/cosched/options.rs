@@ -6,20 +6,20 @@ use std::path::Path;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
 use pbs_cosched::{Cost, GreedyOptions, Objective, Priority};
-use pbs_cosched_report::{Settings, When, Who};
+use pbs_cosched_report::{SchedulerName, Settings, When};
 
 use crate::failure::Failure;
 use crate::history_file::decision_cost;
 use crate::quantities::ns;
 
-const WHO: [Who; 7] = [
-    Who::Greedy,
-    Who::Random,
-    Who::Enhanced,
-    Who::Evolutionary,
-    Who::Heft,
-    Who::Oracle,
-    Who::Best,
+const WHO: [SchedulerName; 7] = [
+    SchedulerName::Greedy,
+    SchedulerName::Random,
+    SchedulerName::Enhanced,
+    SchedulerName::Evolutionary,
+    SchedulerName::Heft,
+    SchedulerName::Oracle,
+    SchedulerName::Best,
 ];
 const PRIORITIES: [(&str, Priority); 3] = [
     ("successors", Priority::Successors),
@@ -56,8 +56,8 @@ pub(super) struct DecisionOptions {
     /// which tries all mappings of at most ten tasks; best, that is oracle for few tasks and
     /// evolutionary for more
     #[arg(long, value_name = "NAME", default_value = "best",
-          value_parser = PossibleValuesParser::new(WHO.map(Who::name)).map(who))]
-    scheduler: Who,
+          value_parser = PossibleValuesParser::new(WHO.map(SchedulerName::name)).map(who))]
+    scheduler: SchedulerName,
 
     #[command(flatten)]
     how: HowOptions,
@@ -114,9 +114,9 @@ fn when(name: String) -> When {
     found.unwrap_or(When::Contention)
 }
 
-fn who(name: String) -> Who {
+fn who(name: String) -> SchedulerName {
     let found = WHO.into_iter().find(|who| who.name() == name);
-    found.unwrap_or(Who::Best)
+    found.unwrap_or(SchedulerName::Best)
 }
 
 fn priority(name: String) -> Priority {
@@ -147,12 +147,12 @@ impl DecisionOptions {
 }
 
 /// Under which name a scheduler's decisions are in the history.
-fn recorded_as(who: Who) -> &'static str {
+fn recorded_as(who: SchedulerName) -> &'static str {
     match who {
-        Who::Random => "plain-random",
-        Who::Enhanced => "enhanced-random",
-        Who::Oracle => "brute-force",
-        Who::Best => Who::Evolutionary.name(),
+        SchedulerName::Random => "plain-random",
+        SchedulerName::Enhanced => "enhanced-random",
+        SchedulerName::Oracle => "brute-force",
+        SchedulerName::Best => SchedulerName::Evolutionary.name(),
         who => who.name(),
     }
 }

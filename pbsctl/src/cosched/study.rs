@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use pbs_study::cosched::{claims, costs, gaps, overheads, Fitted, Gap, Overhead, Row, Verdict};
+use pbs_study::cosched::{
+    claims, costs, gaps, overheads, ComparedClaim, Fitted, Gap, Overhead, Verdict,
+};
 use pbs_study::Study;
 use pbs_text::{Format, Table};
 use serde::Serialize;
@@ -27,7 +29,7 @@ pub(crate) enum Part {
 /// The parts that were asked for.
 #[derive(Serialize)]
 pub(crate) struct Parts {
-    claims: Option<Vec<Row>>,
+    claims: Option<Vec<ComparedClaim>>,
     gaps: Option<Vec<Gap>>,
     overheads: Option<Vec<Overhead>>,
     costs: Option<Vec<Fitted>>,
@@ -76,7 +78,7 @@ impl Study for Parts {
     }
 }
 
-fn verdict(row: &Row) -> &'static str {
+fn verdict(row: &ComparedClaim) -> &'static str {
     match row.verdict {
         Verdict::Holds => "holds",
         Verdict::Off => "is off",
@@ -88,7 +90,7 @@ fn verdict(row: &Row) -> &'static str {
 const WIDTH: usize = 98;
 
 /// A few lines for each claim, as most are too long for columns.
-fn claim_text(rows: &[Row]) -> String {
+fn claim_text(rows: &[ComparedClaim]) -> String {
     let mut text = String::new();
     for row in rows {
         let published = match row.published.as_str() {
@@ -121,7 +123,7 @@ fn wrapped(first: &str, words: &str) -> String {
     text + &line + "\n"
 }
 
-fn claim_table(rows: &[Row]) -> Table {
+fn claim_table(rows: &[ComparedClaim]) -> Table {
     let titles = ["§", "CLAIM", "PUBLISHED", "HERE", "VERDICT", "REMARK"];
     let mut table = Table::new(&titles, titles.len());
     for row in rows {

@@ -21,7 +21,7 @@ Examples:
   pbsctl interference measure                 How hogs slow each other on this machine
   pbsctl interference measure --rounds 30 --output slowdowns.toml
   pbsctl sim plan.toml --slowdowns slowdowns.toml
-  pbsctl interference show                    What runs of jobs tell
+  pbsctl interference show                    InterferenceCommand runs of jobs tell
   pbsctl interference predict render --beside backup
 
 A slow-down is the time of a task beside others over its time alone. It is not the
@@ -31,11 +31,11 @@ same in both directions: who disturbs need not be disturbed.";
 #[command(after_help = INTERFERENCE_HELP)]
 pub(crate) struct InterferenceOptions {
     #[command(subcommand)]
-    what: What,
+    what: InterferenceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum InterferenceCommand {
     /// Measure how hogs of memory, cache and core slow each other on this machine
     ///
     /// Two threads are pinned to two CPUs. Each works alone, both at once, and each
@@ -52,8 +52,10 @@ pub(crate) fn interference(
     options: &InterferenceOptions,
 ) -> Result<ExitCode, Failure> {
     match &options.what {
-        What::Measure(options) => measure::measure(out, options),
-        What::Show(options) => show::show(out.named("interference-show"), options),
-        What::Predict(options) => predict::predict(out.named("interference-predict"), options),
+        InterferenceCommand::Measure(options) => measure::measure(out, options),
+        InterferenceCommand::Show(options) => show::show(out.named("interference-show"), options),
+        InterferenceCommand::Predict(options) => {
+            predict::predict(out.named("interference-predict"), options)
+        }
     }
 }

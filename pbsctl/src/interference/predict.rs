@@ -57,11 +57,11 @@ const MOST: usize = 1000;
 
 #[derive(Serialize)]
 struct Predicted {
-    predictions: Vec<Row>,
+    predictions: Vec<PredictionRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct PredictionRow {
     victim: String,
     beside: Vec<Other>,
     slowdown: f64,
@@ -109,7 +109,7 @@ pub(super) fn predict(out: Output, options: &PredictOptions) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(learnt: &Learnt, victim: Key, beside: &[Neighbour]) -> Row {
+fn row(learnt: &Learnt, victim: Key, beside: &[Neighbour]) -> PredictionRow {
     let Prediction {
         slowdown,
         low,
@@ -117,7 +117,7 @@ fn row(learnt: &Learnt, victim: Key, beside: &[Neighbour]) -> Row {
         samples,
         source,
     } = learnt.slowdowns.of(victim, beside);
-    Row {
+    PredictionRow {
         victim: learnt.name(victim),
         beside: beside.iter().map(|&by| learnt.other(by)).collect(),
         slowdown,

@@ -41,11 +41,11 @@ pub(super) struct ShowOptions {
 #[derive(Serialize)]
 struct Shown {
     runs: usize,
-    slowdowns: Vec<Row>,
+    slowdowns: Vec<SlowdownRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct SlowdownRow {
     victim: String,
     beside: Vec<Other>,
     slowdown: f64,
@@ -60,7 +60,7 @@ pub(super) fn show(out: Output, options: &ShowOptions) -> Result<ExitCode, Failu
     if let Some(file) = &options.output {
         files::write(file, &slowdowns_to_toml(&entries))?;
     }
-    let slowdowns = entries.into_iter().map(|entry| Row {
+    let slowdowns = entries.into_iter().map(|entry| SlowdownRow {
         victim: entry.victim,
         beside: (entry.beside.into_iter())
             .map(|(level, name)| Other {

@@ -353,7 +353,7 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
         *config = options.config(*config)?;
     }
     let simulated = options.options(node_config, &plan)?;
-    let mut watch = Watch::new();
+    let mut watch = ProgressLine::new();
     let simulation =
         pbs_sim::simulate_watched(&plan, &simulated, &mut *scheduler, &mut |progress| {
             watch.tell(progress);
@@ -397,14 +397,14 @@ fn warn_of_equal_ids(first: u64, simulation: &Simulation) {
     }
 }
 
-/// Tells on a terminal how far a long simulation is.
-struct Watch {
+/// Progress of a long simulation on a terminal.
+struct ProgressLine {
     shows: bool,
     told: Instant,
     any: bool,
 }
 
-impl Watch {
+impl ProgressLine {
     const PAUSE: Duration = Duration::from_secs(1);
 
     fn new() -> Self {

@@ -107,8 +107,8 @@ struct Owner {
     bell: Rc<Notify>,
 }
 
-/// What there is for one who monitors.
-pub(crate) enum Next {
+/// The next notice for a monitor.
+pub(crate) enum NextNotice {
     Notice(Box<Notice>),
     /// Nothing yet; rings when there is.
     Wait(Rc<Notify>),
@@ -523,18 +523,18 @@ impl Hub {
         Ok(self.monitors)
     }
 
-    /// What there is for one who monitors.
-    pub(crate) fn next(&mut self, session: u64, monitor: u64) -> Next {
+    /// The next notice for a monitor.
+    pub(crate) fn next(&mut self, session: u64, monitor: u64) -> NextNotice {
         let app = AppId(session);
         let owner = self
             .owners
             .get_mut(&app)
             .filter(|owner| owner.monitor == monitor);
         let Some(owner) = owner else {
-            return Next::Over;
+            return NextNotice::Over;
         };
         if owner.is_lagged {
-            return Next::Lagged;
+            return NextNotice::Lagged;
         }
         let notice = Notice {
             unix_ns: self.clock.now_ns(),
@@ -542,11 +542,11 @@ impl Hub {
         };
         let Some(event) = owner.waiting.pop_front() else {
             if !owner.is_over {
-                return Next::Wait(Rc::clone(&owner.bell));
+                return NextNotice::Wait(Rc::clone(&owner.bell));
             }
             self.owners.remove(&app);
             let kind = "closed".into();
-            return Next::Notice(Box::new(Notice { kind, ..notice }));
+            return NextNotice::Notice(Box::new(Notice { kind, ..notice }));
         };
         owner.noticed -= nodes_of(&event);
         let why = self.why(&event);
@@ -555,7 +555,7 @@ impl Hub {
                 let views = self.rms.views(app, cluster);
                 let views = views.map(|views| convert::views(cluster, &views));
                 let kind = "views".into();
-                return Next::Notice(Box::new(Notice {
+                return NextNotice::Notice(Box::new(Notice {
                     kind,
                     views,
                     ..notice
@@ -566,7 +566,7 @@ impl Hub {
             Event::Refused { request } => ("refused", Some(request.0), Vec::new()),
             Event::Violation { killed, .. } => ("violation", None, killed.concat()),
         };
-        Next::Notice(Box::new(Notice {
+        NextNotice::Notice(Box::new(Notice {
             kind: kind.into(),
             request,
             nodes: Some(nodes),

@@ -23,7 +23,7 @@ const MOST_TIMES: u64 = 4;
 /// What sessions have had is nobody else's business.
 const MODE: u32 = 0o600;
 
-/// A session and whose it is.
+/// A session and its user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredSession {
     pub(crate) uid: u32,
@@ -81,8 +81,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What was kept.
-pub(crate) type All = (Option<Counters>, BTreeMap<AppId, StoredSession>);
+/// Counters and sessions of the file.
+pub(crate) type StoredState = (Option<Counters>, BTreeMap<AppId, StoredSession>);
 
 /// The file.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens it, with what it says.
-    pub(crate) fn open(path: &Path) -> Result<(Self, All), Error> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, StoredState), Error> {
         let failed = |error| Error::Io(path.into(), error);
         let all = match fs::metadata(path) {
             // One that is a pipe would be waited for.
@@ -107,7 +107,7 @@ impl Journal {
                 check_owner(&file).map_err(failed)?;
                 read(path, file)?
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => All::default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => StoredState::default(),
             Err(error) => return Err(failed(error)),
         };
         let mut options = OpenOptions::new();
@@ -195,8 +195,8 @@ fn check_owner(file: &File) -> io::Result<()> {
     }
 }
 
-fn read(path: &Path, file: File) -> Result<All, Error> {
-    let mut all = All::default();
+fn read(path: &Path, file: File) -> Result<StoredState, Error> {
+    let mut all = StoredState::default();
     let mut torn: Option<Error> = None;
     // Where it was cut off there may be no text.
     for (number, text) in BufReader::new(file).split(b'\n').enumerate() {

@@ -12,7 +12,7 @@ use pbs_socket::Caller;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
 use zlink::Reply;
 
-use crate::hub::{Hub, Next};
+use crate::hub::{Hub, NextNotice};
 
 /// The service, as one caller sees it.
 pub(crate) struct Session {
@@ -132,10 +132,10 @@ impl Watched {
         loop {
             let next = self.hub.borrow_mut().next(self.session, self.monitor);
             match next {
-                Next::Notice(notice) => return Some(Ok(*notice)),
-                Next::Lagged => return Some(Err(Refusal::Lagged)),
-                Next::Over => return None,
-                Next::Wait(bell) => bell.notified().await,
+                NextNotice::Notice(notice) => return Some(Ok(*notice)),
+                NextNotice::Lagged => return Some(Err(Refusal::Lagged)),
+                NextNotice::Over => return None,
+                NextNotice::Wait(bell) => bell.notified().await,
             }
         }
     }

@@ -11,7 +11,7 @@ use pbs_rms::Policy;
 use pbs_rms_api::{Asked, Change, Refusal, Session};
 use pbs_socket::Caller;
 
-use crate::hub::Next;
+use crate::hub::NextNotice;
 use crate::{Hub, Managed, Settings};
 
 fn settings() -> Settings {
@@ -326,13 +326,13 @@ fn who_reads_slowly_is_not_remembered_everything() {
         };
         request = hub.update(&ann, session, update).expect("as many").request;
     }
-    assert!(matches!(hub.next(session, monitor), Next::Lagged));
+    assert!(matches!(hub.next(session, monitor), NextNotice::Lagged));
     hub.left(session, monitor);
     // Who monitors again is told how it is.
     let monitor = hub.monitor(&ann, session).expect("its own");
     hub.work().expect("nothing is kept");
     let told = std::iter::from_fn(|| match hub.next(session, monitor) {
-        Next::Notice(notice) => Some(notice),
+        NextNotice::Notice(notice) => Some(notice),
         _ => None,
     });
     let nodes = told.filter_map(|notice| notice.nodes).last();

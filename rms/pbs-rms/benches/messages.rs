@@ -27,7 +27,7 @@ fn cpu_s() -> f64 {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum ApplicationKind {
     Evolving,
     Malleable,
     Predictable,
@@ -37,7 +37,7 @@ enum What {
 struct Load {
     rms: Rms,
     random: Random,
-    apps: BTreeMap<AppId, What>,
+    apps: BTreeMap<AppId, ApplicationKind>,
     told: Vec<Notice>,
     messages: u64,
     /// Every view of which somebody is told is made too.
@@ -75,16 +75,16 @@ impl Load {
             steps: 0,
         };
         for _ in 0..share(400) {
-            load.connect(What::Evolving, 0);
+            load.connect(ApplicationKind::Evolving, 0);
         }
         for _ in 0..share(200) {
-            load.connect(What::Malleable, 0);
+            load.connect(ApplicationKind::Malleable, 0);
         }
         for _ in 0..share(100) {
-            load.connect(What::Predictable, 0);
+            load.connect(ApplicationKind::Predictable, 0);
         }
         for _ in 0..share(300) {
-            load.connect(What::Rigid, 0);
+            load.connect(ApplicationKind::Rigid, 0);
         }
         load
     }
@@ -94,25 +94,25 @@ impl Load {
         self.rms.request(app, ask, now_ns).expect("it is right")
     }
 
-    fn connect(&mut self, what: What, now_ns: u64) {
+    fn connect(&mut self, what: ApplicationKind, now_ns: u64) {
         let app = self.rms.connect("load", now_ns);
         self.apps.insert(app, what);
         match what {
-            What::Evolving => {
+            ApplicationKind::Evolving => {
                 let all = self.request(app, ask(Kind::PreAllocation, 32, FOREVER), now_ns);
                 let nodes = 1 + self.random.below(32);
                 let mut used = ask(Kind::NonPreemptible, nodes, FOREVER);
                 used.relation = Relation::Coalloc(all);
                 self.request(app, used, now_ns);
             }
-            What::Malleable => {
+            ApplicationKind::Malleable => {
                 let least = ask(Kind::NonPreemptible, 2, FOREVER);
                 let least = self.request(app, least, now_ns);
                 let mut more = ask(Kind::Preemptible, 1, FOREVER);
                 more.relation = Relation::Coalloc(least);
                 self.request(app, more, now_ns);
             }
-            What::Predictable => {
+            ApplicationKind::Predictable => {
                 let mut before = Relation::Free;
                 for _ in 0..5 {
                     let nodes = 1 + self.random.below(16);
@@ -121,7 +121,7 @@ impl Load {
                     before = Relation::Next(self.request(app, phase, now_ns));
                 }
             }
-            What::Rigid => {
+            ApplicationKind::Rigid => {
                 let log = |random: &mut Random, least: f64, most: f64| {
                     let part = random.below(1 << 32) as f64 / (1_u64 << 32) as f64;
                     least * (most / least).powf(part)
@@ -157,7 +157,7 @@ impl Load {
     fn evolve(&mut self, now_ns: u64, mut after: impl FnMut(&mut Self)) {
         let apps: Vec<AppId> = self.apps.keys().copied().collect();
         for app in apps {
-            if self.apps[&app] == What::Evolving {
+            if self.apps[&app] == ApplicationKind::Evolving {
                 let nodes = 1 + self.random.below(32);
                 self.update(app, Kind::NonPreemptible, nodes, now_ns);
                 after(self);
@@ -177,7 +177,7 @@ impl Load {
                     if self.makes_views {
                         std::hint::black_box(self.rms.views(app, cluster));
                     }
-                    if what == What::Malleable {
+                    if what == ApplicationKind::Malleable {
                         let nodes = self.rms.preemptible_now(app, cluster).max(1);
                         self.update(app, Kind::Preemptible, nodes, now_ns);
                         after(self);

@@ -45,7 +45,7 @@ pub use account::Account;
 pub use ask::{AppId, Ask, Kind, Refusal, Relation, RequestId, Update};
 pub use notice::{Event, Notice};
 pub use pbs_profile::view::FOREVER;
-pub use policy::{Limits, NodeChoice, Order, Policy, Prices};
+pub use policy::{Limits, NodeChoice, PlacementOrder, Policy, Prices};
 pub use request::Request;
 pub use rms::{Closed, Rms};
 pub use session::Session;

@@ -25,7 +25,7 @@ use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
 use crate::session::{parts, Marks, Tree};
 use crate::share::Shares;
-use crate::{AppId, Event, Kind, Notice, Order, RequestId, Rms, Session};
+use crate::{AppId, Event, Kind, Notice, PlacementOrder, RequestId, Rms, Session};
 
 /// The trees of some sessions, in the order in which they are placed.
 type Trees = Vec<(AppId, Tree)>;
@@ -112,13 +112,13 @@ impl Rms {
         let (mut firm, mut preemptible) = (Vec::new(), Trees::new());
         for place in 0..waiting.len() {
             waiting[place].trees(place, &mut firm, &mut preemptible);
-            if order == Order::Connection {
+            if order == PlacementOrder::Connection {
                 // While its memory is at hand.
                 plan.place(&mut waiting, &mut firm);
                 waiting[place].mark();
             }
         }
-        if order == Order::Request {
+        if order == PlacementOrder::Request {
             plan.place(&mut waiting, &mut firm);
             waiting.iter_mut().for_each(Waiting::mark);
         }

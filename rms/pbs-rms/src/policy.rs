@@ -17,8 +17,8 @@ pub struct Policy {
     pub release_grace_ns: u64,
     /// The baseline of section 5.4: nobody gets what another does not use.
     pub is_strict: bool,
-    /// Whose requests are placed first.
-    pub order: Order,
+    /// Order in which requests are placed.
+    pub order: PlacementOrder,
     /// Which nodes a request gets.
     pub choice: NodeChoice,
     /// What a session may ask for.
@@ -33,7 +33,7 @@ impl Default for Policy {
             interval_ns: 1_000_000_000,
             release_grace_ns: 5_000_000_000,
             is_strict: false,
-            order: Order::default(),
+            order: PlacementOrder::default(),
             choice: NodeChoice::default(),
             limits: Limits::default(),
             prices: Prices::default(),
@@ -41,10 +41,10 @@ impl Default for Policy {
     }
 }
 
-/// Whose requests are placed first.
+/// Order in which requests are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum PlacementOrder {
     /// Those of the session that connected first (A.4): a session that has been idle overtakes
     /// what others have queued since.
     #[default]

@@ -7,7 +7,7 @@ use pbs_profile::view::{Steps, FOREVER};
 use pbs_profile::{Profile, Transaction};
 
 use crate::pool::Pool;
-use crate::session::{Booked, End, Told};
+use crate::session::{Booked, End, LastView};
 use crate::sessions::Sessions;
 use crate::share::Shares;
 use crate::{
@@ -31,7 +31,7 @@ pub struct Rms {
     /// Of each cluster, since the last pass.
     pub(crate) shares: Vec<Shares>,
     /// What the views of sessions were made of that have ended since the last pass.
-    pub(crate) gone: Vec<(AppId, Vec<Told>)>,
+    pub(crate) gone: Vec<(AppId, Vec<LastView>)>,
     /// What happened since the last pass.
     pub(crate) notices: Vec<Notice>,
     pub(crate) closed: Vec<Closed>,

@@ -31,7 +31,7 @@ pub struct Session {
     pub(crate) planned: Vec<Steps>,
     /// What its view was made of.
     #[serde(skip)]
-    pub(crate) told: Vec<Told>,
+    pub(crate) told: Vec<LastView>,
 }
 
 /// What a session's requests that have started, or hang on one that has, take of a cluster.
@@ -46,10 +46,10 @@ pub(crate) struct Booked {
     pub(crate) outer: Steps,
 }
 
-/// What a session's view was made of when it was told last.
+/// Origin of a session's view when it was sent last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// It has been told at all.
+pub(crate) struct LastView {
+    /// A view has been sent.
     pub(crate) is_any: bool,
     pub(crate) outer: Steps,
     pub(crate) planned: Steps,
@@ -119,7 +119,7 @@ impl Session {
             overstays: vec![None; clusters],
             booked: vec![Booked::default(); clusters],
             planned: vec![Steps::default(); clusters],
-            told: vec![Told::default(); clusters],
+            told: vec![LastView::default(); clusters],
         }
     }
 

@@ -8,7 +8,7 @@ use pbs_profile::view::Steps;
 use serde::{Deserialize, Serialize};
 
 use crate::rms::rebook;
-use crate::session::{Booked, Told};
+use crate::session::{Booked, LastView};
 use crate::{AppId, Kind, Policy, Rms, Session};
 
 /// All that does not follow from sessions.
@@ -94,7 +94,7 @@ impl Rms {
             // Nobody could give back anything while there was no manager.
             session.overstays = vec![None; clusters];
             session.planned = vec![Steps::default(); clusters];
-            session.told = vec![Told::default(); clusters];
+            session.told = vec![LastView::default(); clusters];
             session.booked = session.book(clusters);
             let none = vec![Booked::default(); clusters];
             rebook(&mut rms.profiles, &none, &session.booked, now_ns).map_err(|_| wrong())?;

@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use pbs_profile::view::{Cap, Steps, FOREVER};
 
-use crate::session::Told;
+use crate::session::LastView;
 use crate::share::Shares;
-use crate::{AppId, Event, Notice, Order, Rms};
+use crate::{AppId, Event, Notice, PlacementOrder, Rms};
 
 /// The views of a cluster, from the time of the last pass or message on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Rms {
             .sessions
             .iter()
             .filter(|&(other, _, _)| match self.policy.order {
-                Order::Connection => other < app,
-                Order::Request => other != app,
+                PlacementOrder::Connection => other < app,
+                PlacementOrder::Request => other != app,
             });
         let others = others.map(|(_, other, _)| (&other.planned[cluster], -1));
         let own = std::iter::once((&session.booked[cluster].outer, 1));
@@ -74,7 +74,7 @@ impl Rms {
     pub(crate) fn changed_views(&mut self, before: &[Shares], notices: &mut Vec<Notice>) {
         let gone = std::mem::take(&mut self.gone);
         // Who comes first is told of what comes later only when that has started.
-        let is_first = self.policy.order == Order::Connection;
+        let is_first = self.policy.order == PlacementOrder::Connection;
         for (cluster, before) in before.iter().enumerate() {
             let mut changes = Changes::new(self.now_ns);
             for (_, session, _) in self.sessions.iter().filter(|it| it.2.is_stale) {
@@ -116,7 +116,7 @@ impl Rms {
                     is_changed = !changes.is_none() || !told.is_any;
                     changes.add_difference(&told.outer, outer);
                     changes.add_difference(&told.planned, planned);
-                    *told = Told {
+                    *told = LastView {
                         is_any: true,
                         outer: outer.clone(),
                         planned: planned.clone(),

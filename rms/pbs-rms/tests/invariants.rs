@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use driver::policy;
 use pbs_gen::{Random, Stream};
 use pbs_rms::{
-    AppId, Ask, Event, Kind, Limits, Order, Policy, Relation, RequestId, Rms, Update, Views,
-    FOREVER,
+    AppId, Ask, Event, Kind, Limits, PlacementOrder, Policy, Relation, RequestId, Rms, Update,
+    Views, FOREVER,
 };
 
 struct Run {
@@ -26,7 +26,7 @@ impl Run {
     fn new(seed: u64, is_wild: bool) -> Self {
         let mut random = Random::new(seed, Stream::Messages);
         let policy = Policy {
-            order: [Order::Connection, Order::Request][random.index(2)],
+            order: [PlacementOrder::Connection, PlacementOrder::Request][random.index(2)],
             is_strict: random.below(4) == 0,
             limits: Limits {
                 nodes: [u64::MAX, 9][usize::from(random.below(4) == 0)],

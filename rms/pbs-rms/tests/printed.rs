@@ -16,9 +16,9 @@ const HORIZON: usize = 600;
 
 /// A CAP in unit steps; the last value holds for ever.
 #[derive(Clone)]
-struct Row(Vec<u64>);
+struct UnitSteps(Vec<u64>);
 
-impl Row {
+impl UnitSteps {
     fn at(&self, time: u64) -> u64 {
         let place = usize::try_from(time).unwrap_or(HORIZON).min(HORIZON - 1);
         self.0[place]
@@ -42,7 +42,7 @@ impl Row {
 
 /// fit() as printed: a child that does not fit where its parent ends raises the parent's
 /// earliestScheduleAt, and that one is taken up again.
-fn fit(chain: &[(u64, u64)], row: &Row) -> Vec<u64> {
+fn fit(chain: &[(u64, u64)], row: &UnitSteps) -> Vec<u64> {
     let mut earliest = vec![0; chain.len()];
     let mut scheduled = vec![0; chain.len()];
     let mut place = 0;
@@ -69,7 +69,7 @@ fn chains_are_where_the_printed_algorithm_places_them() {
     for seed in 0..300 {
         let mut random = Random::new(seed, Stream::Messages);
         let nodes = 4 + random.below(12);
-        let mut row = Row(vec![nodes; HORIZON]);
+        let mut row = UnitSteps(vec![nodes; HORIZON]);
         let mut rms = Driver::new(nodes);
         let kinds = [Kind::PreAllocation, Kind::NonPreemptible];
         // All ask before anybody is placed, in the order of connection.

@@ -6,7 +6,9 @@ mod driver;
 
 use driver::{ask, next, with, Driver, GIVE_BACK_LATE};
 use pbs_profile::view::{Cap, Step};
-use pbs_rms::{Ask, Event, Kind, Limits, NodeChoice, Order, Policy, Refusal, Update, FOREVER};
+use pbs_rms::{
+    Ask, Event, Kind, Limits, NodeChoice, PlacementOrder, Policy, Refusal, Update, FOREVER,
+};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
 fn cap(steps: &[(u64, u64)]) -> Cap {
@@ -269,7 +271,10 @@ fn an_announced_update_is_seen_before() {
 
 #[test]
 fn the_order_is_that_of_connection_or_of_requests() {
-    for (order, first, second) in [(Order::Connection, 100, 150), (Order::Request, 150, 100)] {
+    for (order, first, second) in [
+        (PlacementOrder::Connection, 100, 150),
+        (PlacementOrder::Request, 150, 100),
+    ] {
         let policy = Policy {
             order,
             ..driver::policy()

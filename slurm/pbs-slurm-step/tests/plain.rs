@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::{directory, job, run, Told};
+use common::{directory, job, run, Notes};
 use pbs_slurm_step::{End, Error};
 
 const NO_DEVICE: &str = "/nowhere/pbs_plan";
@@ -35,7 +35,7 @@ fn forks() -> String {
 #[test]
 fn without_the_class_programs_run_in_their_order() {
     let directory = directory("order");
-    let mut told = Told::default();
+    let mut told = Notes::default();
     let end = run(&directory, NO_DEVICE, &job(&forks()), &mut told);
     assert_eq!(end.unwrap(), End::Well);
     let order = fs::read_to_string(directory.join("order")).unwrap();
@@ -48,7 +48,7 @@ fn without_the_class_programs_run_in_their_order() {
 #[test]
 fn without_a_service_programs_run_all_the_same() {
     let directory = directory("nobody");
-    let mut told = Told::default();
+    let mut told = Notes::default();
     let job = job(&process(1, "echo $PBS_JOB_NAME > name", ""));
     assert_eq!(run(&directory, DEVICE, &job, &mut told).unwrap(), End::Well);
     assert!(told.told[0].contains("pbs.sock"), "{:?}", told.told);
@@ -68,7 +68,7 @@ fn files_are_those_of_the_job() {
                 { command = ['cat'], stdin = 'both', stdout = 'copy' }, \
                 { command = ['echo', 'more'], stdout = 'both' }]\n\
                 tasks = [10, 10, 10]\n";
-    let end = run(&directory, NO_DEVICE, &job(text), &mut Told::default());
+    let end = run(&directory, NO_DEVICE, &job(text), &mut Notes::default());
     assert_eq!(end.unwrap(), End::Well);
     let read = |file| fs::read_to_string(directory.join(file)).unwrap();
     assert_eq!(
@@ -89,14 +89,14 @@ fn the_status_of_programs_is_that_of_the_step() {
         &directory,
         NO_DEVICE,
         &after_fork(&text),
-        &mut Told::default(),
+        &mut Notes::default(),
     );
     assert_eq!(end.unwrap(), End::Program(3));
     assert!(directory.join("ran").exists());
     let killed = job(&process(1, "kill -9 $$", ""));
-    let end = run(&directory, NO_DEVICE, &killed, &mut Told::default());
+    let end = run(&directory, NO_DEVICE, &killed, &mut Notes::default());
     assert_eq!(end.unwrap(), End::Program(137));
-    let mut told = Told::default();
+    let mut told = Notes::default();
     let missing =
         job("[[process]]\nid = 1\nmemory_bytes = 4096\ncommand = ['/nowhere/x']\ntasks = [10]\n");
     let end = run(&directory, NO_DEVICE, &missing, &mut told);
@@ -124,9 +124,9 @@ fn an_ending_step_ends_its_programs() {
         "[[process]]\nid = 1\nmemory_bytes = 4096\n\
          commands = [['sh', '-c', '''{deaf}'''], ['touch', 'never']]\ntasks = [10, 10]\n"
     );
-    let mut told = Told {
+    let mut told = Notes {
         stop: Some(directory.join("began")),
-        ..Told::default()
+        ..Notes::default()
     };
     let end = run(&directory, NO_DEVICE, &job(&text), &mut told);
     assert_eq!(end.unwrap(), End::Cancelled);
@@ -138,11 +138,11 @@ fn an_ending_step_ends_its_programs() {
 fn unusable_jobs_are_refused() {
     let directory = directory("invalid");
     let none = job("[[process]]\nid = 7\nmemory_bytes = 4096\ntasks = [10]\n");
-    let refused = run(&directory, NO_DEVICE, &none, &mut Told::default());
+    let refused = run(&directory, NO_DEVICE, &none, &mut Notes::default());
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     let text = "[[process]]\nid = 1\nmemory_bytes = 4096\ncommand = ['touch', 'never']\n\
                 stdout = 'no/such/file'\ntasks = [10]\n";
-    let refused = run(&directory, NO_DEVICE, &job(text), &mut Told::default());
+    let refused = run(&directory, NO_DEVICE, &job(text), &mut Notes::default());
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     assert!(!directory.join("never").exists());
     fs::remove_dir_all(&directory).unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use common::{directory, job, run, Told};
+use common::{directory, job, run, Notes};
 use pbs_launch::signals::wait_for;
 use pbs_node_api::{Job, Program, Refusal, Shown, Status, Submission};
 use pbs_slurm_step::{End, Error};
@@ -34,26 +34,26 @@ struct Played {
     over: Shown,
 }
 
-/// What was asked of it.
+/// Calls that the service received.
 #[derive(Default)]
-struct Asked {
+struct ServiceCalls {
     submitted: Vec<Submission>,
     cancelled: bool,
 }
 
 /// Serves in the directory.
-fn serve(directory: &Path, played: Played) -> Arc<Mutex<Asked>> {
+fn serve(directory: &Path, played: Played) -> Arc<Mutex<ServiceCalls>> {
     let listener = pbs_socket::listen(&directory.join("pbs.sock")).unwrap();
     let (sender, inbox) = inbox().unwrap();
     let (notices, _) = broadcast::channel(8);
     thread::spawn(move || session::serve(listener, &sender, &notices));
-    let asked: Arc<Mutex<Asked>> = Arc::default();
+    let asked: Arc<Mutex<ServiceCalls>> = Arc::default();
     let of_thread = Arc::clone(&asked);
     thread::spawn(move || answer(inbox, &played, &of_thread));
     asked
 }
 
-fn answer(mut inbox: Inbox, played: &Played, asked: &Mutex<Asked>) {
+fn answer(mut inbox: Inbox, played: &Played, asked: &Mutex<ServiceCalls>) {
     let mut looks = 0;
     loop {
         wait_for([inbox.as_fd()], -1).unwrap();
@@ -120,7 +120,7 @@ fn a_step_is_a_job_of_the_service() {
     for (codes, end) in [(&[0, 0][..], End::Well), (&[0, 9], End::Program(9))] {
         let directory = directory("served");
         let asked = serve(&directory, played(over("complete", codes)));
-        let mut told = Told::default();
+        let mut told = Notes::default();
         let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
         assert_eq!(ended.unwrap(), end);
         let asked = asked.lock().unwrap();
@@ -140,9 +140,9 @@ fn an_ending_step_cancels_its_job() {
         ..played(Shown::default())
     };
     let asked = serve(&directory, never);
-    let mut told = Told {
+    let mut told = Notes {
         stop: Some(directory.clone()),
-        ..Told::default()
+        ..Notes::default()
     };
     let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
     assert_eq!(ended.unwrap(), End::Cancelled);
@@ -164,7 +164,7 @@ fn declined_jobs_are_not_run() {
         ..played(Shown::default())
     };
     serve(&directory, refuses);
-    let refused = run(&directory, DEVICE, &job(TOUCH), &mut Told::default());
+    let refused = run(&directory, DEVICE, &job(TOUCH), &mut Notes::default());
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     assert!(!directory.join("ran").exists());
     fs::remove_dir_all(&directory).unwrap();
@@ -182,7 +182,7 @@ fn without_an_allocation_programs_run_all_the_same() {
         ..played(Shown::default())
     };
     serve(&directory, refuses);
-    let mut told = Told::default();
+    let mut told = Notes::default();
     let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
     assert_eq!(ended.unwrap(), End::Well);
     assert!(told.told[0].contains("allocation 71"), "{:?}", told.told);

@@ -91,7 +91,7 @@ pub enum Set {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // Their names say it.
-pub enum Over {
+pub enum Reduction {
     Min,
     Max,
     Median,
@@ -120,7 +120,7 @@ pub struct Figure {
     /// Where in the command's output it is: see [`measure`](crate::measure()).
     pub measured: String,
     /// How several values there become one.
-    pub over: Option<Over>,
+    pub over: Option<Reduction>,
     /// What the value is multiplied with.
     pub scale: Option<f64>,
     /// What was published: a number, a text or a boolean.

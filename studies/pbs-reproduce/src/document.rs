@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::{summary, Claim, Claims, Document, Measured, Reproduction, Row};
+use crate::{summary, Claim, Claims, Document, Measured, Reproduction, TriedClaim};
 
 const HEAD: &str = "\
 .. SPDX-License-Identifier: GPL-2.0
@@ -89,7 +89,7 @@ pub fn document(claims: &Claims, results: &Reproduction) -> String {
     out + TAIL
 }
 
-fn entry(claim: &Claim, row: Option<&Row>, out: &mut String) {
+fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
     let verdict = row.map_or_else(|| "not tried".into(), |row| row.verdict.to_string());
     let mut text = format!("{} **{}**.", plain(&claim.says), plain(&verdict));
     let figures = row.map(|row| row.figures.as_slice()).unwrap_or_default();

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use pbs_reproduce::{document, page, run, summary, table, Claims, Options, Reproduction, Seen};
+use pbs_reproduce::{
+    document, page, run, summary, table, Claims, Options, Reproduction, RunProgress,
+};
 
 /// Try the claims of the documents that the project comes from
 ///
@@ -124,7 +126,7 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
         jobs: arguments.jobs,
         timeout: Duration::from_secs(arguments.timeout),
     };
-    let see = |seen: &Seen<'_>| {
+    let see = |seen: &RunProgress<'_>| {
         let (done, all) = seen.done;
         let (ids, seconds) = (seen.ids.join(" "), seen.took.as_secs_f64());
         let _ = writeln!(stderr(), "[{done}/{all}] {ids} ({seconds:.1} s)");

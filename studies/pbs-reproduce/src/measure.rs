@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{Figure, Over};
+use crate::{Figure, Reduction};
 
 /// The value of a figure in `output`.
 ///
@@ -109,7 +109,7 @@ fn follow(
     follow(next, rest, &here, found)
 }
 
-fn reduce(over: Over, mut numbers: Vec<f64>) -> Result<f64, String> {
+fn reduce(over: Reduction, mut numbers: Vec<f64>) -> Result<f64, String> {
     if numbers.is_empty() {
         return Err("there is no value".into());
     }
@@ -117,10 +117,10 @@ fn reduce(over: Over, mut numbers: Vec<f64>) -> Result<f64, String> {
     let count = numbers.len();
     let sum: f64 = numbers.iter().sum();
     Ok(match over {
-        Over::Min => numbers[0],
-        Over::Max => numbers[count - 1],
-        Over::Median => (numbers[(count - 1) / 2] + numbers[count / 2]) / 2.0,
-        Over::Mean => sum / count as f64,
-        Over::Sum => sum,
+        Reduction::Min => numbers[0],
+        Reduction::Max => numbers[count - 1],
+        Reduction::Median => (numbers[(count - 1) / 2] + numbers[count / 2]) / 2.0,
+        Reduction::Mean => sum / count as f64,
+        Reduction::Sum => sum,
     })
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pbs_text::escaped;
 
-use crate::{summary, Document, Measured, Reproduction, Row, Verdict};
+use crate::{summary, Document, Measured, Reproduction, TriedClaim, Verdict};
 
 /// The page; pictures are in `folder`.
 pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
@@ -25,14 +25,14 @@ pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
         escaped(&reproduction.machine)
     );
     let rows = |document: Document| {
-        let of = move |row: &&Row| row.document == document.short();
+        let of = move |row: &&TriedClaim| row.document == document.short();
         reproduction.claims.iter().filter(of)
     };
     let there = Document::ALL
         .into_iter()
         .filter(|&document| rows(document).next().is_some());
     for document in there.clone() {
-        let refuted = |row: &&Row| matches!(row.verdict, Verdict::Refuted { .. });
+        let refuted = |row: &&TriedClaim| matches!(row.verdict, Verdict::Refuted { .. });
         let _ = writeln!(
             out,
             "<li><a href=\"#{}\">{}</a> <span class=\"muted\">{} claims, {} refuted</span></li>",
@@ -60,7 +60,7 @@ fn anchor(document: Document) -> String {
     format!("{document:?}").to_lowercase()
 }
 
-fn article(row: &Row, folder: &Path, out: &mut String) {
+fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
     let (sign, class) = match row.verdict {
         Verdict::Reproduced => ("✓", "reproduced"),
         Verdict::Within { .. } => ("≈", "within"),

@@ -27,9 +27,9 @@ pub struct Measured {
     pub differs_by: Option<f64>,
 }
 
-/// A claim, tried.
+/// A claim that was tried.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct Row {
+pub struct TriedClaim {
     /// Its name.
     pub id: String,
     /// The document.
@@ -69,7 +69,7 @@ pub struct Reproduction {
     /// The machine that it was measured on.
     pub machine: String,
     /// In the order of the declaration.
-    pub claims: Vec<Row>,
+    pub claims: Vec<TriedClaim>,
 }
 
 impl Reproduction {
@@ -95,8 +95,8 @@ impl Reproduction {
     /// This, and of `before` what was not tried in this one; of the claims with these ids,
     /// in their order.
     pub fn onto(self, before: Reproduction, ids: &[String]) -> Self {
-        let is_tried = |row: &Row| !matches!(row.verdict, Verdict::NotTried { .. });
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        let is_tried = |row: &TriedClaim| !matches!(row.verdict, Verdict::NotTried { .. });
+        let mut rows: BTreeMap<String, TriedClaim> = BTreeMap::new();
         for row in before.claims.into_iter().chain(self.claims) {
             if is_tried(&row) || !rows.contains_key(&row.id) {
                 rows.insert(row.id.clone(), row);
@@ -110,14 +110,14 @@ impl Reproduction {
 
     /// Has a command failed?
     pub fn has_failed(&self) -> bool {
-        let failed = |row: &Row| matches!(row.verdict, Verdict::Failed { .. });
+        let failed = |row: &TriedClaim| matches!(row.verdict, Verdict::Failed { .. });
         self.claims.iter().any(failed)
     }
 
     /// The claims that have another verdict than `before`, a line each; what was not tried
     /// in one of the two is not compared, nor in which words.
     pub fn others(&self, before: &Reproduction) -> Vec<String> {
-        let tried = |row: &&Row| !matches!(row.verdict, Verdict::NotTried { .. });
+        let tried = |row: &&TriedClaim| !matches!(row.verdict, Verdict::NotTried { .. });
         // Reproduced exactly or within a tolerance is the same to who relies on it.
         let rough = |verdict: &Verdict| match verdict {
             Verdict::Within { .. } => Verdict::Reproduced.name(),
@@ -125,7 +125,7 @@ impl Reproduction {
         };
         let rows = self.claims.iter().filter(tried);
         rows.filter_map(|row| {
-            let same = |other: &&Row| other.id == row.id;
+            let same = |other: &&TriedClaim| other.id == row.id;
             let old = before.claims.iter().filter(tried).find(same)?;
             (rough(&old.verdict) != rough(&row.verdict))
                 .then(|| format!("{}: was {}, is {}", row.id, old.verdict, row.verdict))

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{kill_process_group, Pid, Signal};
 use serde_json::Value;
 
-use crate::{verdict, Claim, Claims, Reproduction, Row, Set, Verdict};
+use crate::{verdict, Claim, Claims, Reproduction, Set, TriedClaim, Verdict};
 
 /// How claims are tried.
 #[derive(Clone, Debug)]
@@ -36,9 +36,9 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-/// What is seen of a run: a command has ended.
+/// Progress of a run when a command has ended.
 #[derive(Debug)]
-pub struct Seen<'a> {
+pub struct RunProgress<'a> {
     /// How many have, of how many.
     pub done: (usize, usize),
     /// The claims that it is about.
@@ -61,7 +61,7 @@ struct Output {
 pub fn run(
     claims: &Claims,
     options: &Options,
-    see: &(dyn Fn(&Seen<'_>) + Sync),
+    see: &(dyn Fn(&RunProgress<'_>) + Sync),
 ) -> io::Result<Reproduction> {
     let mut commands: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
     for claim in &claims.claims {
@@ -82,7 +82,7 @@ pub fn run(
         let output = execute(command, &claims[0].id, options);
         let ids: Vec<_> = claims.iter().map(|claim| claim.id.as_str()).collect();
         let number = done.fetch_add(1, Ordering::Relaxed) + 1;
-        see(&Seen {
+        see(&RunProgress {
             done: (number, commands.len()),
             ids: &ids,
             took: output.took,
@@ -129,7 +129,7 @@ fn put_off(claim: &Claim, options: &Options) -> Option<String> {
     }
 }
 
-fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> Row {
+fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> TriedClaim {
     let command = claim.command.as_deref();
     let output = command.and_then(|command| outputs.get(command));
     let (verdict, figures) = match (output, &claim.cannot) {
@@ -147,7 +147,7 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
         }
     };
     let picture = claim.picture.as_ref().zip(output);
-    Row {
+    TriedClaim {
         id: claim.id.clone(),
         document: claim.document().short().into(),
         section: claim.section.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pbs_text::{Format, Table};
 
-use crate::{Measured, Reproduction, Row};
+use crate::{Measured, Reproduction, TriedClaim};
 
 /// All claims, a line each.
 pub fn table(reproduction: &Reproduction) -> String {
@@ -48,7 +48,7 @@ pub fn summary(reproduction: &Reproduction) -> String {
 
 /// The figure that a line has room for: one that is not as claimed, or else the first that
 /// decides.
-fn told(row: &Row) -> Option<&Measured> {
+fn told(row: &TriedClaim) -> Option<&Measured> {
     let wrong = row
         .figures
         .iter()
@@ -56,14 +56,14 @@ fn told(row: &Row) -> Option<&Measured> {
     wrong.or_else(|| row.figures.iter().find(|figure| figure.holds.is_some()))
 }
 
-fn published(row: &Row) -> String {
+fn published(row: &TriedClaim) -> String {
     told(row).map_or_else(String::new, |figure| {
         let (_, published) = figure.words();
         cut(&published.or(figure.bound.clone()).unwrap_or_default(), 28)
     })
 }
 
-fn measured(row: &Row) -> String {
+fn measured(row: &TriedClaim) -> String {
     told(row).map_or_else(String::new, |figure| {
         let unit = figure.unit.as_deref().unwrap_or_default();
         cut(format!("{} {unit}", figure.words().0).trim_end(), 24)

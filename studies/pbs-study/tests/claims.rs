@@ -4,14 +4,14 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pbs_study::cosched::{claims, costs, gaps, overheads, Row, Verdict};
+use pbs_study::cosched::{claims, costs, gaps, overheads, ComparedClaim, Verdict};
 
-fn rows() -> &'static [Row] {
-    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+fn rows() -> &'static [ComparedClaim] {
+    static ROWS: OnceLock<Vec<ComparedClaim>> = OnceLock::new();
     ROWS.get_or_init(claims)
 }
 
-fn row(claim: &str) -> &'static Row {
+fn row(claim: &str) -> &'static ComparedClaim {
     let mut found = rows().iter().filter(|row| row.claim == claim);
     let row = found.next().unwrap_or_else(|| panic!("no row {claim:?}"));
     assert_eq!(found.next(), None, "two rows {claim:?}");
@@ -197,7 +197,7 @@ fn the_four_strategies_differ() {
 
 #[test]
 fn stickiness_and_more_than_two_processes_are_studied() {
-    let stickiness: Vec<&Row> = rows()
+    let stickiness: Vec<&ComparedClaim> = rows()
         .iter()
         .filter(|row| row.claim.starts_with("stickiness, "))
         .collect();

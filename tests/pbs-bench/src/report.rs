@@ -24,7 +24,7 @@ pub enum Bound {
 
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct Measurement {
     pub name: String,
     pub value: f64,
     pub unit: String,
@@ -39,7 +39,7 @@ pub struct Row {
     pub what: &'static str,
 }
 
-impl Row {
+impl Measurement {
     fn new(name: String, value: f64, unit: &str, bound: Option<Bound>, what: &'static str) -> Self {
         let compared = bound.map(|bound| match bound {
             Bound::AtMost(target) => (target, value <= target),
@@ -126,7 +126,7 @@ pub fn report(mut words: impl Iterator<Item = String>) -> Result<(), String> {
     }
 }
 
-fn json(rows: &[Row]) -> Result<String, String> {
+fn json(rows: &[Measurement]) -> Result<String, String> {
     let text = serde_json::to_string_pretty(rows).map_err(|error| error.to_string())?;
     Ok(text + "\n")
 }
@@ -152,7 +152,7 @@ fn number(value: f64) -> String {
 }
 
 /// The cells of a row: name, value with unit, target, whether it is met, words.
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &Measurement) -> [String; 5] {
     [
         row.name.clone(),
         format!("{} {}", number(row.value), row.unit),
@@ -191,13 +191,13 @@ fn lines(rows: &[[String; 5]], widths: &[usize; 5]) -> String {
 }
 
 /// For a terminal.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Measurement]) -> String {
     let cells: Vec<_> = rows.iter().map(cells).collect();
     lines(&cells, &widths(&cells))
 }
 
 /// As a table of reStructuredText.
-fn rst(rows: &[Row]) -> String {
+fn rst(rows: &[Measurement]) -> String {
     let head = ["row", "measured", "target", "", "what"].map(str::to_owned);
     let mut all = vec![head];
     all.extend(rows.iter().map(cells));

@@ -53,8 +53,8 @@ rate_insns_per_s = 250_000_000
 cores = [{ name = "cpu0", cpu = 0 }]
 "#;
 
-/// What pbsctl has said.
-pub(crate) struct Said {
+/// Output of pbsctl.
+pub(crate) struct PbsctlOutput {
     pub(crate) status: Option<i32>,
     pub(crate) json: Value,
     pub(crate) stderr: String,
@@ -67,8 +67,8 @@ fn pbsctl(arguments: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> Said {
-    Said {
+fn said(output: &Output) -> PbsctlOutput {
+    PbsctlOutput {
         status: output.status.code(),
         json: serde_json::from_slice(&output.stdout).unwrap_or(Value::Null),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -85,7 +85,7 @@ fn run_job(arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn ask(arguments: &[&str]) -> Result<Said, String> {
+pub(crate) fn ask(arguments: &[&str]) -> Result<PbsctlOutput, String> {
     Ok(said(&pbsctl(arguments).output().context("pbsctl")?))
 }
 
@@ -320,16 +320,16 @@ stdout = "later"
 tasks = [20_000_000]
 "#;
 
-/// What a node says.
+/// Report of a node.
 #[derive(Default)]
-struct Heard {
+struct NodeReport {
     tasks_ended: usize,
     plans: Vec<pbs_plan::Plan>,
     news: Vec<News>,
     jobs: Vec<JobOutcome>,
 }
 
-impl Listener for Heard {
+impl Listener for NodeReport {
     fn over(&mut self, outcome: JobOutcome) {
         self.jobs.push(outcome);
     }
@@ -356,7 +356,7 @@ pub fn job_comes_to_others() -> Verdict {
     check_eq!(run.status, Some(0), "status: {}", run.stderr);
     std::env::set_current_dir(DIR).context(DIR)?;
     let options = pbs_node::Options::default();
-    let node = pbs_node::Node::open(Path::new(DEVICE_PATH), options, Heard::default());
+    let node = pbs_node::Node::open(Path::new(DEVICE_PATH), options, NodeReport::default());
     let mut node = node.context("node")?;
     let machine = machine_from_toml(MACHINE).map_err(|problems| format!("{problems:?}"))?;
     let settings = Settings {
@@ -366,7 +366,7 @@ pub fn job_comes_to_others() -> Verdict {
     };
     node.plan_jobs(machine, &settings).context("history")?;
     let signals = Signals::new().context("signals")?;
-    let start = |node: &mut pbs_node::Node<Heard>, job: &str| -> Verdict {
+    let start = |node: &mut pbs_node::Node<NodeReport>, job: &str| -> Verdict {
         let job = Submission::from_text(job.into(), "job".into()).context("job")?;
         (node.admit(vec![job], Kind::Plan, "job")).context("admit")?;
         let failed = node.start(&signals).context("start")?;
@@ -400,7 +400,7 @@ pub fn job_comes_to_others() -> Verdict {
             .all(|job| job.kept && job.outcome == Some(pbs_history::Outcome::Complete)),
         "jobs: {jobs:?}"
     );
-    let Heard { plans, news, .. } = &node.listener;
+    let NodeReport { plans, news, .. } = &node.listener;
     check!(news.is_empty(), "news: {news:?}");
     // The plan that the second job came with has what was left of the first one.
     let ids = |plan: &pbs_plan::Plan| -> BTreeSet<u32> {

@@ -9,7 +9,7 @@ use pbs_uapi::{Drop, Eject, EventKind};
 use crate::harness::{sleep_ms, Child, Context, Node, Plan, Verdict};
 use crate::linux::policy::is_logged;
 use crate::linux::scene::{
-    ends_well, eventually, policy_of, Scene, Words, ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
+    ends_well, eventually, policy_of, Scene, SharedWords, ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
 };
 use crate::watch::{is_dropped, takes_a_plan};
 use crate::{check, check_eq};
@@ -23,17 +23,17 @@ fn plan(id: u64) -> Plan {
 }
 
 /// A plan that is in force, and a thread of it that runs.
-fn running(plan: &Plan) -> Result<(Scene, Child, &'static Words), String> {
+fn running(plan: &Plan) -> Result<(Scene, Child, &'static SharedWords), String> {
     let mut scene = Scene::new()?;
     scene.node.load(plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let child = scene.spawn(1, || words.spin())?;
     words.runs("the process of the plan")?;
     Ok((scene, child, words))
 }
 
 /// It is dropped for its lease, and its thread is given back.
-fn expires(mut scene: Scene, mut child: Child, words: &Words) -> Verdict {
+fn expires(mut scene: Scene, mut child: Child, words: &SharedWords) -> Verdict {
     is_dropped(&mut scene, Drop::Lease)?;
     let event = scene.wait_kind(EventKind::Ejected, 1)?;
     check_eq!(event.reason, Eject::Dropped as u16, "why it left");
@@ -90,7 +90,7 @@ pub fn lease_of_nobody() -> Verdict {
     scene.node.load(&plan(25).lease(LEASE_NS))?;
     sleep_ms(LONG_MS);
     check_eq!(scene.count(EventKind::PlanDropped)?, 0, "plans dropped");
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let child = scene.spawn(1, || words.spin())?;
     words.runs("the process that came late")?;
     expires(scene, child, words)

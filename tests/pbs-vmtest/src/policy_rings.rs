@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use libc::{c_int, EACCES, EFAULT, EINVAL, ENODEV, ENOENT, EPERM};
-use pbs_uapi::{Device, Event, EventKind, Info, Look, Ring, Rings, DEVICE_PATH};
+use pbs_uapi::{Device, Event, EventKind, Info, Ring, RingRead, Rings, DEVICE_PATH};
 
 use crate::harness::{Context, Node, Plan, Scene, Verdict};
 use crate::policy_cpus::uncounted;
@@ -231,7 +231,7 @@ pub fn mapping_outlives_file_and_plan() -> Verdict {
     node.read()?;
     let events: Vec<_> = (0..)
         .map_while(|number| match ring.look(number) {
-            Look::Record(event) => Some(event),
+            RingRead::Record(event) => Some(event),
             _ => None,
         })
         .collect();

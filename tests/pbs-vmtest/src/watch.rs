@@ -14,7 +14,7 @@ use crate::harness::{
 };
 use crate::linux::policy::{is_logged, log};
 use crate::linux::scene::{
-    ends_well, eventually, policy_of, reaches_state, Actor, Scene, Trio, Words, PLAN_CPU,
+    ends_well, eventually, policy_of, reaches_state, Actor, Scene, SharedWords, Trio, PLAN_CPU,
 };
 use crate::{check, check_eq};
 
@@ -111,7 +111,7 @@ pub fn takes_a_plan(mut scene: Scene) -> Verdict {
     scene.node.load(&plan)?;
     let mut children = Vec::new();
     for process in [7, 8] {
-        let words = Words::shared()?;
+        let words = SharedWords::shared()?;
         children.push(scene.spawn(process, || words.spin())?);
         words.runs("a process of the new plan")?;
         words.release();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The jobs of the cluster: what they ask for, and what they really are.
 
-use pbs_gen::{generate, Order, Parameters, Random, Scenario, Span, Stream};
+use pbs_gen::{generate, Parameters, Random, Scenario, SlotOrder, Span, Stream};
 
 use crate::whole::node::span_s;
 use crate::whole::{Error, Options};
@@ -153,7 +153,7 @@ fn processes(
         task_insns: TASK_INSNS,
         idle_permille: 0,
         buffer_permille: Span::new(0, 0),
-        order: Order::Blocks,
+        order: SlotOrder::Blocks,
         task_sigma_permille: deviation_permille,
         deviation_permille: scaled,
         seed,

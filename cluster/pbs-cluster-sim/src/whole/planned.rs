@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pbs_cluster_planner::{
     Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When,
 };
-use pbs_resources::{Arrangement, Chunk, Item, Place, Rset, Value};
+use pbs_resources::{Arrangement, Chunk, Item, Placement, Rset, Value};
 
 use crate::whole::node::{course, list_s, Course, Prediction};
 use crate::whole::{Error, Fate, Options, WholeJob};
@@ -153,7 +153,7 @@ impl<'a> Whole<'a> {
                 }],
             }],
             job_wide: Vec::new(),
-            place: Place {
+            place: Placement {
                 arrangement: Arrangement::Free,
                 sharing: None,
             },

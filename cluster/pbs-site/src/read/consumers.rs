@@ -7,7 +7,7 @@ use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use super::known::Known;
+use super::declared_names::DeclaredNames;
 use super::names::{self, own_name};
 use super::values;
 use crate::{Consumer, Privilege};
@@ -30,11 +30,19 @@ const GROUP_KEYS: &[&str] = &[
     "validity",
 ];
 
-pub(super) fn users(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Consumer> {
+pub(super) fn users(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Vec<Consumer> {
     consumers(reader, top, "user", USER_KEYS, known)
 }
 
-pub(super) fn groups(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Consumer> {
+pub(super) fn groups(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Vec<Consumer> {
     consumers(reader, top, "group", GROUP_KEYS, known)
 }
 
@@ -43,7 +51,7 @@ fn consumers(
     top: &mut Table<'_, '_>,
     what: &'static str,
     keys: &[&str],
-    known: &Known,
+    known: &DeclaredNames,
 ) -> Vec<Consumer> {
     let mut consumers = Vec::new();
     let mut taken = Vec::new();
@@ -90,7 +98,7 @@ fn texts(
     Some(texts)
 }
 
-fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Vec<String> {
+fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -> Vec<String> {
     let mut groups: Vec<String> = Vec::new();
     for (line, name) in texts(reader, table, "groups", "G1").unwrap_or_default() {
         if names::is_word(reader, line, &name) {

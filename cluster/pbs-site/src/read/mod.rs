@@ -6,7 +6,7 @@
 //! groups and users, and limits and pools at last, whatever the order of the file.
 
 mod consumers;
-mod known;
+mod declared_names;
 mod names;
 mod nodes;
 mod resources;
@@ -19,7 +19,7 @@ use pbs_text::reader::{read, Reader, Table};
 use pbs_text::Problem;
 use toml::de::DeTable;
 
-use self::known::Known;
+use self::declared_names::DeclaredNames;
 use self::values::MAX_PRIORITY;
 use crate::{Consumer, Mapping, Resource, Site, Weights};
 
@@ -109,7 +109,7 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
         site.max_extension_permille = permille;
     }
-    let mut known = Known {
+    let mut known = DeclaredNames {
         zone,
         resources: resources::declared(reader, &mut top),
         groups: Vec::new(),

@@ -5,7 +5,7 @@ use pbs_resources::Condition;
 use pbs_text::reader::{closest, Reader, Table};
 use pbs_text::Line;
 
-use super::known::Known;
+use super::declared_names::DeclaredNames;
 use crate::{Kind, Resource};
 
 /// Words that mean something else where names of resources can stand.
@@ -135,12 +135,12 @@ pub(super) fn countable(
 }
 
 /// Whether there is a user of that name, if users are listed.
-pub(super) fn user(reader: &mut Reader, line: Line, name: &str, known: &Known) {
+pub(super) fn user(reader: &mut Reader, line: Line, name: &str, known: &DeclaredNames) {
     listed(reader, line, "user", name, &known.users);
 }
 
 /// Whether there is a group of that name, if groups are listed.
-pub(super) fn group(reader: &mut Reader, line: Line, name: &str, known: &Known) {
+pub(super) fn group(reader: &mut Reader, line: Line, name: &str, known: &DeclaredNames) {
     listed(reader, line, "group", name, &known.groups);
 }
 
@@ -156,7 +156,12 @@ fn listed(reader: &mut Reader, line: Line, what: &str, name: &str, names: &[Stri
 }
 
 /// Whether all that a condition names is there.
-pub(super) fn condition(reader: &mut Reader, line: Line, condition: &Condition, known: &Known) {
+pub(super) fn condition(
+    reader: &mut Reader,
+    line: Line,
+    condition: &Condition,
+    known: &DeclaredNames,
+) {
     condition.for_each_part(&mut |part| match part {
         Condition::User(name) => user(reader, line, name, known),
         Condition::Group(name) => group(reader, line, name, known),

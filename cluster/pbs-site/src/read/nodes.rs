@@ -7,7 +7,7 @@ use pbs_resources::{Condition, Value};
 use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 
-use super::known::Known;
+use super::declared_names::DeclaredNames;
 use super::{names, resources, values};
 use crate::pattern::Pattern;
 use crate::{Node, ReservedCores};
@@ -31,7 +31,11 @@ const MOST_NODES: u64 = 1 << 20;
 const MOST_PRIO: i64 = 1_000_000;
 
 /// All nodes; resources that only they name become known.
-pub(super) fn nodes(reader: &mut Reader, top: &mut Table<'_, '_>, known: &mut Known) -> Vec<Node> {
+pub(super) fn nodes(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &mut DeclaredNames,
+) -> Vec<Node> {
     let tables = reader.tables(top, "nodes");
     let groups: Vec<_> = tables
         .into_iter()
@@ -218,7 +222,7 @@ fn kept(reader: &mut Reader, line: Line, value: &TomlValue<'_>) -> Option<Reserv
 }
 
 /// Whether what the nodes name is there, and is right.
-fn check(reader: &mut Reader, group: &Group, known: &Known) {
+fn check(reader: &mut Reader, group: &Group, known: &DeclaredNames) {
     let node = &group.node;
     let cores = node.amount("ncpus");
     if cores == 0 {

@@ -8,7 +8,7 @@ use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use super::known::Known;
+use super::declared_names::DeclaredNames;
 use super::names::{self, own_name};
 use super::values;
 use crate::limit::{ALL, REQUESTS};
@@ -22,7 +22,11 @@ const POOL_KEYS: &[&str] = &["name", "resource", "free", "access", "share", "val
 /// What says that there is no limit; Keller's example 1 has both.
 const NO_LIMIT: [&str; 2] = ["unlimited", "none"];
 
-pub(super) fn limits(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Limit> {
+pub(super) fn limits(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Vec<Limit> {
     let mut limits: Vec<Limit> = Vec::new();
     for (line, value) in reader.tables(top, "limit") {
         let Some(limit) = limit(reader, line, value, known) else {
@@ -45,7 +49,12 @@ pub(super) fn limits(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known
     limits
 }
 
-fn limit(reader: &mut Reader, line: Line, value: &TomlValue<'_>, known: &Known) -> Option<Limit> {
+fn limit(
+    reader: &mut Reader,
+    line: Line,
+    value: &TomlValue<'_>,
+    known: &DeclaredNames,
+) -> Option<Limit> {
     let mut table = reader.table(line, value, "[[limit]]", LIMIT_KEYS)?;
     let whom = whom(reader, &mut table, known);
     let resource = limited(reader, &mut table, known);
@@ -132,7 +141,7 @@ fn unless_none<T>(
     read(reader, line, value)
 }
 
-fn whom(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Option<Whom> {
+fn whom(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -> Option<Whom> {
     let example = "write \"user:alice\", \"group:G1\" or \"everyone\"";
     let Some((line, value)) = table.entries.remove("for") else {
         let message = format!("the limit is for nobody; add for, and {example}");
@@ -162,7 +171,11 @@ fn whom(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Option
 }
 
 /// What a limit is of.
-fn limited(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Option<String> {
+fn limited(
+    reader: &mut Reader,
+    table: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Option<String> {
     let (line, name) = named(reader, table, "the limit")?;
     if name == ALL || REQUESTS.contains(&name.as_str()) {
         return Some(name);
@@ -179,7 +192,11 @@ fn named(reader: &mut Reader, table: &mut Table<'_, '_>, what: &str) -> Option<(
     Some((line, reader.string(line, "resource", value)?))
 }
 
-pub(super) fn pools(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Pool> {
+pub(super) fn pools(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Vec<Pool> {
     let mut pools = Vec::new();
     let mut taken = Vec::new();
     for (line, value) in reader.tables(top, "pool") {
@@ -200,7 +217,7 @@ fn pool(
     value: &TomlValue<'_>,
     number: usize,
     taken: &[String],
-    known: &Known,
+    known: &DeclaredNames,
 ) -> Option<Pool> {
     let mut table = reader.table(line, value, "[[pool]]", POOL_KEYS)?;
     let name = if table.entries.contains_key("name") {

@@ -9,7 +9,7 @@ use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use super::known::Known;
+use super::declared_names::DeclaredNames;
 use super::names;
 use crate::share::permille as parse_permille;
 use crate::{Resource, Validity};
@@ -122,7 +122,11 @@ pub(super) fn priority(reader: &mut Reader, table: &mut Table<'_, '_>, key: &str
 }
 
 /// When something holds; always, if the key isn't there.
-pub(super) fn validity(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Validity {
+pub(super) fn validity(
+    reader: &mut Reader,
+    table: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Validity {
     let Some((line, value)) = table.entries.remove("validity") else {
         return Validity::Always;
     };

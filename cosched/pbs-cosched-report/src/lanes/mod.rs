@@ -18,4 +18,4 @@ mod question;
 pub use decide::{decide, Decided};
 pub use lower::{jobs, turns, CannotLower, Lane, Lowered};
 pub use measured::{variant_key, variant_runs, Ran};
-pub use question::{Of, Question, Unfit, Why};
+pub use question::{Question, TaskOrigin, UndecidableReason, Unfit};

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pbs_cosched::{DeviceType, Edge, Place, Platform, Process, Task, Variant, Workload};
+use pbs_cosched::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Variant, Workload};
 use pbs_job::graph::{Graph, GraphEdge, GraphTask, Target};
 use pbs_job::Machine;
 
@@ -19,12 +19,12 @@ pub struct Question {
     /// Of each accelerator type: the CPU whose process waits for it.
     pub hosts: Vec<u32>,
     /// Of each task of the workload: where it is in the graphs.
-    pub tasks: Vec<Of>,
+    pub tasks: Vec<TaskOrigin>,
 }
 
-/// Where a task of the workload comes from.
+/// Origin of a task of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Of {
+pub struct TaskOrigin {
     /// Index of its graph.
     pub graph: usize,
     /// Index of its task there.
@@ -42,12 +42,12 @@ pub struct Unfit {
     /// Its name.
     pub task: String,
     /// Why not.
-    pub why: Why,
+    pub why: UndecidableReason,
 }
 
-/// Why a task cannot be co-scheduled.
+/// Reason for which a task cannot be co-scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum UndecidableReason {
     /// The machine has nothing that any of its variants runs on: each with why not.
     NothingFits(Vec<(String, String)>),
     /// Nobody knows how long these variants take (§5.6.4).
@@ -58,7 +58,7 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { job, task, why } = self;
         match why {
-            Why::NothingFits(variants) => {
+            UndecidableReason::NothingFits(variants) => {
                 write!(
                     f,
                     "task {task} of {job}: the machine has nothing to run it on; it can run"
@@ -69,7 +69,7 @@ impl fmt::Display for Unfit {
                 }
                 Ok(())
             }
-            Why::Unprofiled(variants) => write!(
+            UndecidableReason::Unprofiled(variants) => write!(
                 f,
                 "task {task} of {job}: nobody knows how long it takes as {}; say runtime_ns or \
                  insns, or run it once so that the history does",
@@ -139,7 +139,7 @@ impl Question {
                     after: after.collect(),
                     variants,
                 });
-                question.tasks.push(Of {
+                question.tasks.push(TaskOrigin {
                     graph: index,
                     task: place,
                     variants: of,
@@ -178,20 +178,22 @@ fn variants(
     task: &GraphTask,
     rate_insns_per_s: u64,
     known: &mut dyn FnMut(usize) -> Option<u64>,
-) -> Result<(Vec<Variant>, Vec<usize>), Why> {
+) -> Result<(Vec<Variant>, Vec<usize>), UndecidableReason> {
     let mut fitting = Vec::new();
     let mut of = Vec::new();
     let mut unprofiled = Vec::new();
     let mut without = Vec::new();
     for (index, variant) in task.variants.iter().enumerate() {
         let place = match &variant.target {
-            Target::Threads(threads) if *threads as usize <= cores => Place::Threads(*threads),
+            Target::Threads(threads) if *threads as usize <= cores => {
+                ExecutionTarget::Threads(*threads)
+            }
             Target::Threads(_) => {
                 without.push((variant.label(), format!("it has {cores} CPUs")));
                 continue;
             }
             Target::Device(kind) => match device(machine, kind, &variant.model) {
-                Ok(device) => Place::Device(device),
+                Ok(device) => ExecutionTarget::Device(device),
                 Err(why) => {
                     without.push((variant.label(), why));
                     continue;
@@ -213,10 +215,10 @@ fn variants(
     }
     // Who is never measured never wins: so it is not left out, but told.
     if !unprofiled.is_empty() {
-        return Err(Why::Unprofiled(unprofiled));
+        return Err(UndecidableReason::Unprofiled(unprofiled));
     }
     if fitting.is_empty() {
-        return Err(Why::NothingFits(without));
+        return Err(UndecidableReason::NothingFits(without));
     }
     Ok((fitting, of))
 }

@@ -4,14 +4,14 @@
 #![allow(dead_code)] // Each file of tests uses a part.
 
 use pbs_cosched::{
-    DeviceType, Edge, Entry, Place, Platform, Process, Queues, Slot, State, Task, Timeline,
-    Variant, Where, Workload,
+    DeviceType, Edge, Entry, ExecutionTarget, Platform, Process, Queues, Slot, State, Task,
+    Timeline, Variant, Where, Workload,
 };
 
-pub(crate) const GPU: Place = Place::Device(0);
+pub(crate) const GPU: ExecutionTarget = ExecutionTarget::Device(0);
 
-pub(crate) fn cpu(threads: u32) -> Place {
-    Place::Threads(threads)
+pub(crate) fn cpu(threads: u32) -> ExecutionTarget {
+    ExecutionTarget::Threads(threads)
 }
 
 pub(crate) fn platform(threads: u32, counts: &[u32]) -> Platform {
@@ -34,11 +34,11 @@ pub(crate) fn process(arrival_ns: u64) -> Process {
     }
 }
 
-pub(crate) fn variants(of: &[(Place, u64)]) -> Vec<Variant> {
+pub(crate) fn variants(of: &[(ExecutionTarget, u64)]) -> Vec<Variant> {
     let variant = |&(place, runtime_ns)| {
         let model = match place {
-            Place::Threads(_) => "OMP",
-            Place::Device(_) => "OCL",
+            ExecutionTarget::Threads(_) => "OMP",
+            ExecutionTarget::Device(_) => "OCL",
         };
         Variant {
             model: model.into(),
@@ -55,7 +55,7 @@ impl Build {
         &mut self,
         process: usize,
         after: &[(usize, u64)],
-        of: &[(Place, u64)],
+        of: &[(ExecutionTarget, u64)],
     ) -> usize {
         let number = self.0.tasks.len();
         let edge = |&(task, transfer_ns)| Edge { task, transfer_ns };
@@ -69,7 +69,7 @@ impl Build {
     }
 
     /// Equal tasks, each behind the one before.
-    pub(crate) fn chain(&mut self, process: usize, tasks: usize, of: &[(Place, u64)]) {
+    pub(crate) fn chain(&mut self, process: usize, tasks: usize, of: &[(ExecutionTarget, u64)]) {
         for number in 0..tasks {
             let before = self.0.tasks.len().wrapping_sub(1);
             let after = if number > 0 {
@@ -82,7 +82,7 @@ impl Build {
     }
 
     /// Equal tasks of which none waits.
-    pub(crate) fn heap(&mut self, process: usize, tasks: usize, of: &[(Place, u64)]) {
+    pub(crate) fn heap(&mut self, process: usize, tasks: usize, of: &[(ExecutionTarget, u64)]) {
         for _ in 0..tasks {
             self.task(process, &[], of);
         }
@@ -126,7 +126,7 @@ pub(crate) const P2: [u64; 8] = [
     328_102_000,
 ];
 
-fn on_threads(runtimes_ns: &[u64]) -> Vec<(Place, u64)> {
+fn on_threads(runtimes_ns: &[u64]) -> Vec<(ExecutionTarget, u64)> {
     (1..).map(cpu).zip(runtimes_ns.iter().copied()).collect()
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn random_workload(dice: &mut Dice, most: u64, transfers: bool) -> (W
         // One that surely fits, and others.
         let mut of = vec![if counts.contains(&1) && dice.below(3) == 0 {
             let device = counts.iter().position(|&count| count == 1).unwrap();
-            (Place::Device(device), 1 + dice.below(30))
+            (ExecutionTarget::Device(device), 1 + dice.below(30))
         } else {
             (
                 cpu(1 + dice.below(u64::from(on.threads)) as u32),
@@ -203,7 +203,7 @@ pub(crate) fn random_workload(dice: &mut Dice, most: u64, transfers: bool) -> (W
         for _ in 0..dice.below(4) {
             let place = match dice.below(2) {
                 0 => cpu(dice.below(6) as u32),
-                _ => Place::Device(dice.below(3) as usize),
+                _ => ExecutionTarget::Device(dice.below(3) as usize),
             };
             of.push((place, dice.below(40)));
         }
@@ -228,7 +228,7 @@ pub(crate) fn judge(
         assert_eq!(this.end_ns - this.start_ns, way.runtime_ns);
         assert!(this.start_ns >= workload.processes[of.process].arrival_ns);
         match (&this.place, way.place) {
-            (Where::Threads(threads), Place::Threads(needed)) => {
+            (Where::Threads(threads), ExecutionTarget::Threads(needed)) => {
                 let mut different = threads.clone();
                 different.dedup();
                 assert_eq!(different.len(), needed as usize);
@@ -237,7 +237,7 @@ pub(crate) fn judge(
                     lanes.push(((usize::MAX, thread), this.start_ns, this.end_ns));
                 }
             }
-            (&Where::Device { device, instance }, Place::Device(wanted)) => {
+            (&Where::Device { device, instance }, ExecutionTarget::Device(wanted)) => {
                 assert_eq!(device, wanted);
                 assert!(instance < platform.devices[device].count);
                 lanes.push(((device, instance), this.start_ns, this.end_ns));

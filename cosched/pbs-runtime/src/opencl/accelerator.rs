@@ -22,9 +22,9 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// A device that was found.
+/// A device that OpenCL lists.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundDevice {
     /// Its name, as its maker says it.
     pub name: String,
     /// Its memory in bytes.
@@ -33,7 +33,7 @@ pub struct Found {
     pub accelerator: Arc<OpenCl>,
 }
 
-impl Found {
+impl FoundDevice {
     /// Devices as a type of the runtime.
     pub fn spec(name: &str, found: &[Self]) -> DeviceSpec {
         let instances = found
@@ -51,9 +51,9 @@ impl Found {
 /// # Errors
 ///
 /// [`Unavailable`]: no library, or no device.
-pub fn devices() -> Result<Vec<Found>, Unavailable> {
+pub fn devices() -> Result<Vec<FoundDevice>, Unavailable> {
     let devices = handles::all().map_err(Unavailable)?;
-    let found = devices.into_iter().map(|device| Found {
+    let found = devices.into_iter().map(|device| FoundDevice {
         name: device.name.clone(),
         memory_bytes: device.memory_bytes,
         accelerator: Arc::new(OpenCl {

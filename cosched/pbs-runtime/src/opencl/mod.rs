@@ -14,4 +14,4 @@ mod accelerator;
 mod functions;
 mod handles;
 
-pub use accelerator::{devices, Found, OpenCl, Unavailable};
+pub use accelerator::{devices, FoundDevice, OpenCl, Unavailable};

@@ -56,23 +56,23 @@ impl Design {
     }
 }
 
-/// Runs, and the truth.
-pub(crate) struct Made {
+/// Generated runs, and the slowdowns behind them.
+pub(crate) struct GeneratedRuns {
     work: Work,
     noise: f64,
     samples: Vec<Sample>,
     truth: Vec<(Vec<Neighbour>, f64)>,
 }
 
-/// Of one slow-down.
-pub(crate) struct Found {
+/// Error of one learnt slowdown.
+pub(crate) struct LearntError {
     /// As a part of the truth.
     pub(crate) error: f64,
     /// Whether one further run is in the interval.
     pub(crate) inside: bool,
 }
 
-impl Made {
+impl GeneratedRuns {
     pub(crate) fn new(design: Design, seed: u64, runs: usize, noise: f64) -> Self {
         let mut random = seeded(seed);
         let mut slowdown = || 1.0 + 1.5 * random.unit();
@@ -110,7 +110,7 @@ impl Made {
     }
 
     /// By how much what is learnt is off; `None` where nothing was.
-    pub(crate) fn errors(&self) -> Vec<Option<Found>> {
+    pub(crate) fn errors(&self) -> Vec<Option<LearntError>> {
         let learnt = learn(&Config::DEFAULT, self.work, &self.samples);
         let entries = learnt.into_iter().flat_map(|learnt| learnt.entries);
         let entries: Vec<_> = entries.collect();
@@ -123,7 +123,7 @@ impl Made {
                 entries.iter().find(|entry| entry.beside == beside)?;
                 let told = table.of(key(1), set);
                 let further = truth * (self.noise * normal(&mut random)).exp();
-                Some(Found {
+                Some(LearntError {
                     error: (told.slowdown / truth - 1.0).abs(),
                     inside: (told.low..=told.high).contains(&further),
                 })

@@ -3,10 +3,10 @@
 
 use pbs_text::Problem;
 
-use super::net::Found;
+use super::net::CheckedNet;
 use crate::draft::Kind;
 
-impl Found<'_, '_> {
+impl CheckedNet<'_, '_> {
     fn all_of(&self, kind: Kind) -> Vec<usize> {
         let tasks = 0..self.net.process_of.len();
         tasks.filter(|&task| self.task(task).kind == kind).collect()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether forks, fork ends and joins belong together.
 
-use super::net::Found;
+use super::net::CheckedNet;
 use crate::draft::Kind;
 
-impl Found<'_, '_> {
+impl CheckedNet<'_, '_> {
     pub(super) fn fork(&mut self, task: usize) {
         let net = self.net;
         let label = self.label(task);

@@ -9,7 +9,7 @@ use crate::draft::{DraftTask, Kind};
 
 impl Net<'_> {
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
-        let mut found = Found {
+        let mut found = CheckedNet {
             net: self,
             problems,
         };
@@ -35,12 +35,12 @@ impl Net<'_> {
     }
 }
 
-pub(super) struct Found<'a, 'n> {
+pub(super) struct CheckedNet<'a, 'n> {
     pub(super) net: &'a Net<'n>,
     pub(super) problems: &'a mut Vec<Problem>,
 }
 
-impl<'n> Found<'_, 'n> {
+impl<'n> CheckedNet<'_, 'n> {
     pub(super) fn about(&mut self, task: usize, message: String) {
         let line = self.net.task(task).line;
         self.problems.push(Problem::at(line, message));

@@ -9,8 +9,8 @@ use pbs_text::Problem;
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::buffers_ns;
-use super::memory::{self, Held};
-use super::order::Order;
+use super::dependencies::SlotDependencies;
+use super::memory::{self, HeldMemory};
 use super::Entry;
 use crate::{Progress, RunId, Store, TaskReservation};
 
@@ -108,7 +108,7 @@ impl ProcessIds {
 /// instructions in the execution time of that time. The plan says the rate of each
 /// core, and of each process that has its own. A task without instructions
 /// has no slot, since a plan has none of length 0. Of fork, join and messages the
-/// plan has the order: a task waits for those of other processes ([`Order`]). The
+/// plan has the order: a task waits for those of other processes ([`SlotDependencies`]). The
 /// memory that was reserved for a process is its planned peak, and that of the node
 /// the plan's limit.
 ///
@@ -136,7 +136,7 @@ pub fn class_plans(
     let rates: Vec<u64> = (store.machine().cores())
         .map(|(_, core)| core.rate_insns_per_s)
         .collect();
-    let mut holds: Vec<Vec<Held>> = plans.iter().map(|_| Vec::new()).collect();
+    let mut holds: Vec<Vec<HeldMemory>> = plans.iter().map(|_| Vec::new()).collect();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
     for entry in entries {
         let Some(run) = store.run(entry.run) else {
@@ -150,7 +150,7 @@ pub fn class_plans(
         }
         let slots = of_process.iter().flatten();
         let slots = slots.map(|task| (task.task, store.sites()[task.core].node));
-        let mut order = Order::new(entry.job, slots);
+        let mut order = SlotDependencies::new(entry.job, slots);
         for (index, mut tasks) in of_process.into_iter().enumerate() {
             let Some(core) = tasks.first().map(|task| task.core) else {
                 continue;

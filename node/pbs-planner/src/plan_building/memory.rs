@@ -14,7 +14,7 @@ use super::Entry;
 use crate::{Progress, Store};
 
 /// Memory that a process of the plan has for some time.
-pub(super) struct Held {
+pub(super) struct HeldMemory {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) bytes: u64,
@@ -27,13 +27,18 @@ pub(super) struct Held {
 }
 
 /// What the process holds by its reservation; `None` if it has none.
-pub(super) fn held(entry: &Entry<'_>, store: &Store, of: usize, process: usize) -> Option<Held> {
+pub(super) fn held(
+    entry: &Entry<'_>,
+    store: &Store,
+    of: usize,
+    process: usize,
+) -> Option<HeldMemory> {
     let run = store.run(entry.run)?;
     if matches!(entry.progress.get(of), Some(Progress::Ended)) {
         return None;
     }
     let reserved = run.processes.iter().find(|it| it.process == of)?;
-    Some(Held {
+    Some(HeldMemory {
         start_ns: reserved.start_ns,
         end_ns: reserved.end_ns,
         bytes: reserved.memory_bytes,
@@ -45,7 +50,7 @@ pub(super) fn held(entry: &Entry<'_>, store: &Store, of: usize, process: usize) 
 
 /// Makes the first task of each process wait for the last ones of those whose memory
 /// it gets, on the plan of one node.
-pub(super) fn order(store: &Store, mut held: Vec<Held>, plan: &mut Plan) {
+pub(super) fn order(store: &Store, mut held: Vec<HeldMemory>, plan: &mut Plan) {
     // Who has begun comes first, whatever the time.
     held.sort_unstable_by_key(|it| (!it.has_begun, it.start_ns, it.process));
     // By memory: what nobody has had yet, and what was given back, by the time, with

@@ -7,12 +7,12 @@
 mod buffer;
 mod class;
 mod csv;
+mod dependencies;
 mod memory;
-mod order;
 
 pub use class::{class_plans, NodePlan, ProcessIds, Settings};
 pub use csv::csv;
-pub use order::awaited;
+pub use dependencies::awaited;
 
 use pbs_job::Job;
 

@@ -11,24 +11,24 @@ mod stop;
 
 use pbs_profile::Error;
 
-use super::choose::{self, Claims, Goal, Nowhere, Place, Want};
+use super::choose::{self, Claims, CoreInterval, Goal, Nowhere, Want};
 use super::net::Net;
-use super::ready::{Order, Ready};
+use super::ready::{Ready, ReadyOrder};
 use super::{Progress, Refusal, Request};
 use crate::store::{Booking, Run};
 use crate::{MessageReservation, ProcessReservation, TaskReservation};
 use stop::Stop;
 
-/// How a job is to be planned.
+/// Way in which a job is planned.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
-    pub(crate) order: Order,
+pub(crate) struct PlanningWay {
+    pub(crate) order: ReadyOrder,
     pub(crate) goal: Goal,
     /// Per process: the core that it must run on, if any. May be empty.
     pub(crate) cores: Vec<Option<usize>>,
 }
 
-impl Way {
+impl PlanningWay {
     /// Both lead to the same plan.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.goal == other.goal && self.cores == other.cores && self.order.is_like(&other.order)
@@ -52,7 +52,7 @@ pub(crate) fn attempt(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
-    way: &Way,
+    way: &PlanningWay,
     spans_ns: &[u64],
 ) -> Outcome {
     let job = request.job;
@@ -108,9 +108,9 @@ pub(crate) fn attempt(
     }
 }
 
-/// What an open process has.
+/// An open process with its core and memory.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct OpenProcess {
     core: usize,
     start_ns: u64,
     /// Its memory, until then.
@@ -120,7 +120,7 @@ struct Held {
 struct Attempt<'a, 's> {
     request: &'a Request<'a>,
     net: &'a Net,
-    way: &'a Way,
+    way: &'a PlanningWay,
     spans_ns: &'a [u64],
     booking: &'a mut Booking<'s>,
     /// Per task: how many open tasks without reservation it waits for.
@@ -129,7 +129,7 @@ struct Attempt<'a, 's> {
     ready_ns: Vec<u64>,
     claims: Claims,
     /// Per process.
-    held: Vec<Option<Held>>,
+    held: Vec<Option<OpenProcess>>,
     ready: Ready<'a>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
@@ -194,7 +194,7 @@ impl Attempt<'_, '_> {
                 let store = self.booking.store();
                 let left_ns = store.duration_ns(core, self.net.process_insns[index]);
                 self.claims.add(store, core, left_ns);
-                let place = Place {
+                let place = CoreInterval {
                     core,
                     start_ns: now_ns,
                     end_ns: now_ns,
@@ -222,7 +222,7 @@ impl Attempt<'_, '_> {
     fn plan(&mut self, task: usize) -> Result<(), Stop> {
         let process = self.request.job.tasks[task].process;
         let place = match self.held[process] {
-            Some(Held { core, .. }) => {
+            Some(OpenProcess { core, .. }) => {
                 self.receive(task, core)?;
                 self.next_on(task, core)?
             }
@@ -245,7 +245,7 @@ impl Attempt<'_, '_> {
                 match found {
                     Ok(place) => {
                         let own_ns = store.duration_ns(place.core, self.net.insns[task]);
-                        let place = Place {
+                        let place = CoreInterval {
                             end_ns: place.start_ns.saturating_add(own_ns),
                             ..place
                         };
@@ -308,7 +308,7 @@ impl Attempt<'_, '_> {
     }
 
     /// The first place for a task on the core of its process.
-    fn next_on(&self, task: usize, core: usize) -> Result<Place, Stop> {
+    fn next_on(&self, task: usize, core: usize) -> Result<CoreInterval, Stop> {
         let store = self.booking.store();
         let task_ns = store.duration_ns(core, self.net.insns[task]);
         let window = self.ready_ns[task]..u64::MAX;
@@ -318,7 +318,7 @@ impl Attempt<'_, '_> {
         if end_ns > self.request.deadline_ns || end_ns == u64::MAX {
             return Err(self.too_late(task, end_ns));
         }
-        Ok(Place {
+        Ok(CoreInterval {
             core,
             start_ns,
             end_ns,
@@ -327,8 +327,8 @@ impl Attempt<'_, '_> {
 
     /// The process of a first task takes its memory, from its start to wherever
     /// somebody else has reserved it.
-    fn hold(&mut self, task: usize, place: Place) -> Result<(), Stop> {
-        let Place { core, start_ns, .. } = place;
+    fn hold(&mut self, task: usize, place: CoreInterval) -> Result<(), Stop> {
+        let CoreInterval { core, start_ns, .. } = place;
         let process = self.request.job.tasks[task].process;
         let bytes = self.request.job.processes[process].memory_bytes;
         let window = start_ns..self.request.deadline_ns;
@@ -337,7 +337,7 @@ impl Attempt<'_, '_> {
         let over = start_ns..until_ns;
         let held = self.booking.take_memory(core, over, bytes);
         held.map_err(|_: Error| self.no_memory(task))?;
-        self.held[process] = Some(Held {
+        self.held[process] = Some(OpenProcess {
             core,
             start_ns,
             until_ns,
@@ -346,8 +346,8 @@ impl Attempt<'_, '_> {
     }
 
     /// Reserves the time of a task; all that waits for it may follow.
-    fn keep(&mut self, task: usize, place: Place) -> Result<(), Stop> {
-        let Place {
+    fn keep(&mut self, task: usize, place: CoreInterval) -> Result<(), Stop> {
+        let CoreInterval {
             core,
             start_ns,
             end_ns,

@@ -34,9 +34,9 @@ pub(crate) struct Want {
     pub(crate) goal: Goal,
 }
 
-/// Where and when a first task can be.
+/// Core and time that are free for a first task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CoreInterval {
     pub(crate) core: usize,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
@@ -105,8 +105,8 @@ pub(crate) fn best(
     want: &Want,
     claims: &Claims,
     is_allowed: impl Fn(usize) -> bool,
-) -> Result<Place, Nowhere> {
-    let mut best: Option<((u64, u64), Place)> = None;
+) -> Result<CoreInterval, Nowhere> {
+    let mut best: Option<((u64, u64), CoreInterval)> = None;
     let mut earliest_ns = u64::MAX;
     let mut memory_lacks = false;
     let (mut rate, mut task_ns, mut process_ns) = (None, 0, 0);
@@ -164,7 +164,7 @@ pub(crate) fn best(
                 let key = key(start_ns, claims.of(core));
                 if best.is_none_or(|(best, _)| key < best) {
                     let end_ns = start_ns + task_ns;
-                    let place = Place {
+                    let place = CoreInterval {
                         core,
                         start_ns,
                         end_ns,
@@ -220,7 +220,7 @@ fn first_memory(
 }
 
 /// The first place on that core.
-pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, Nowhere> {
+pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<CoreInterval, Nowhere> {
     let task_ns = store.duration_ns(core, want.task_insns);
     let process_ns = store.duration_ns(core, want.process_insns);
     let span_ns = want.span_ns.max(process_ns);
@@ -240,7 +240,7 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, 
         }
         match first_memory(memory, want, span_ns, &(start_ns..=u64::MAX)) {
             Some(free_ns) if free_ns == start_ns => {
-                return Ok(Place {
+                return Ok(CoreInterval {
                     core,
                     start_ns,
                     end_ns,

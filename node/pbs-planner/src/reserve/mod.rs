@@ -26,7 +26,7 @@ mod request;
 pub use request::{Lack, Progress, Refusal, Request};
 
 use crate::store::{Booking, Run};
-use attempt::{Outcome, Way};
+use attempt::{Outcome, PlanningWay};
 use net::Net;
 
 /// Tries of one strategy: each knows better than the one before for how long
@@ -39,7 +39,7 @@ pub(crate) fn reserve(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
-    way: &Way,
+    way: &PlanningWay,
 ) -> Result<Run, Refusal> {
     let mark = booking.mark();
     let mut spans_ns = net.span_ns.clone();

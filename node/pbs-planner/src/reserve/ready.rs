@@ -4,9 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What comes first among the tasks that can be planned.
+/// Order of the tasks that can be planned.
 #[derive(Clone, Debug)]
-pub(crate) enum Order {
+pub(crate) enum ReadyOrder {
     /// What a fork task starts, with all that it forks, before the process that
     /// it belongs to goes on (Glaß 2024, listing 5).
     Depth,
@@ -14,7 +14,7 @@ pub(crate) enum Order {
     Rank(Vec<(u64, u64)>),
 }
 
-impl Order {
+impl ReadyOrder {
     /// Both always have the same task come first.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -34,13 +34,13 @@ fn sorted(ranks: &[(u64, u64)]) -> Vec<usize> {
 /// Tasks that can be planned.
 #[derive(Debug)]
 pub(crate) struct Ready<'a> {
-    order: &'a Order,
+    order: &'a ReadyOrder,
     stack: Vec<usize>,
     heap: BinaryHeap<((u64, u64), Reverse<usize>)>,
 }
 
 impl<'a> Ready<'a> {
-    pub(crate) fn new(order: &'a Order) -> Self {
+    pub(crate) fn new(order: &'a ReadyOrder) -> Self {
         Self {
             order,
             stack: Vec::new(),
@@ -50,15 +50,15 @@ impl<'a> Ready<'a> {
 
     pub(crate) fn push(&mut self, task: usize) {
         match self.order {
-            Order::Depth => self.stack.push(task),
-            Order::Rank(ranks) => self.heap.push((ranks[task], Reverse(task))),
+            ReadyOrder::Depth => self.stack.push(task),
+            ReadyOrder::Rank(ranks) => self.heap.push((ranks[task], Reverse(task))),
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<usize> {
         match self.order {
-            Order::Depth => self.stack.pop(),
-            Order::Rank(_) => self.heap.pop().map(|(_, Reverse(task))| task),
+            ReadyOrder::Depth => self.stack.pop(),
+            ReadyOrder::Rank(_) => self.heap.pop().map(|(_, Reverse(task))| task),
         }
     }
 }

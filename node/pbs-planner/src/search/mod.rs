@@ -20,10 +20,10 @@ mod schedule;
 
 use std::cmp::Reverse;
 
-use crate::reserve::attempt::Way;
+use crate::reserve::attempt::PlanningWay;
 use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
-use crate::reserve::ready::Order;
+use crate::reserve::ready::ReadyOrder;
 use crate::reserve::Request;
 use crate::store::{Run, Store};
 
@@ -57,7 +57,7 @@ pub(crate) fn search(
     enough_ns: u64,
     tries: usize,
     seed: u64,
-) -> Option<Way> {
+) -> Option<PlanningWay> {
     let first_ns = runs.iter().map(|run| run.end_ns()).min();
     let tasks = net.open_tasks.max(1);
     let others = request.job.processes.len().saturating_sub(1);
@@ -79,9 +79,9 @@ pub(crate) fn search(
     is_better.then(|| search.way(request, &best))
 }
 
-/// A code and what it leads to.
+/// A code and the end of the plan that it leads to.
 #[derive(Clone)]
-struct Found {
+struct CodedPlan {
     end_ns: u64,
     code: Code,
 }
@@ -110,10 +110,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(&mut self, runs: &[&Run], enough_ns: u64, tries: usize) -> Option<Found> {
+    fn run(&mut self, runs: &[&Run], enough_ns: u64, tries: usize) -> Option<CodedPlan> {
         let starts = self.starts(runs);
         let share = tries / 2 / starts.len().max(1);
-        let mut best: Option<Found> = None;
+        let mut best: Option<CodedPlan> = None;
         for start in starts {
             let found = self.improve(start, enough_ns, share, FIRST_PERMILLE);
             if best.as_ref().is_none_or(|best| found.end_ns < best.end_ns) {
@@ -127,9 +127,15 @@ impl<'a> Search<'a> {
     }
 
     /// The best code of those that a walk from the first one comes by.
-    fn improve(&mut self, first: Found, enough_ns: u64, tries: usize, permille: u64) -> Found {
+    fn improve(
+        &mut self,
+        first: CodedPlan,
+        enough_ns: u64,
+        tries: usize,
+        permille: u64,
+    ) -> CodedPlan {
         let mut best = first.clone();
-        let Found {
+        let CodedPlan {
             mut end_ns,
             mut code,
             ..
@@ -167,7 +173,7 @@ impl<'a> Search<'a> {
     }
 
     /// Where to begin: the best first.
-    fn starts(&mut self, runs: &[&Run]) -> Vec<Found> {
+    fn starts(&mut self, runs: &[&Run]) -> Vec<CodedPlan> {
         let mut codes: Vec<Code> = runs.iter().filter_map(|run| self.code_of(run)).collect();
         let mut list: Vec<u32> = (0..self.model.tasks.len() as u32).collect();
         list.sort_by_key(|&task| Reverse(self.model.rank_ns(task)));
@@ -181,7 +187,7 @@ impl<'a> Search<'a> {
                 codes.push(Code { list, cores });
             }
         }
-        let mut starts: Vec<Found> = Vec::new();
+        let mut starts: Vec<CodedPlan> = Vec::new();
         for code in codes {
             starts.extend(self.found(code));
         }
@@ -201,9 +207,9 @@ impl<'a> Search<'a> {
         starts
     }
 
-    fn found(&mut self, mut code: Code) -> Option<Found> {
+    fn found(&mut self, mut code: Code) -> Option<CodedPlan> {
         let end_ns = self.schedule.make(&self.model, &mut code, u64::MAX)?;
-        Some(Found { end_ns, code })
+        Some(CodedPlan { end_ns, code })
     }
 
     /// A plan's cores, and its tasks in the order in which they start.
@@ -231,7 +237,7 @@ impl<'a> Search<'a> {
     }
 
     /// The way that leads to that plan in the store.
-    fn way(&self, request: &Request<'_>, found: &Found) -> Way {
+    fn way(&self, request: &Request<'_>, found: &CodedPlan) -> PlanningWay {
         let job = request.job;
         let mut ranks = vec![(0, 0); job.tasks.len()];
         for (place, &task) in found.code.list.iter().enumerate() {
@@ -242,8 +248,8 @@ impl<'a> Search<'a> {
         for (process, &core) in self.model.processes.iter().zip(&found.code.cores) {
             cores[process.index] = Some(self.model.cores[core as usize].index);
         }
-        Way {
-            order: Order::Rank(ranks),
+        PlanningWay {
+            order: ReadyOrder::Rank(ranks),
             goal: Goal::ProcessEnd,
             cores,
         }

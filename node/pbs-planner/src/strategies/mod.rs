@@ -9,10 +9,10 @@
 use std::fmt;
 
 use crate::bounds;
-use crate::reserve::attempt::Way;
+use crate::reserve::attempt::PlanningWay;
 use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
-use crate::reserve::ready::Order;
+use crate::reserve::ready::ReadyOrder;
 use crate::reserve::{self, Lack, Refusal, Request};
 use crate::search;
 use crate::store::{Booking, Run, Store};
@@ -205,7 +205,7 @@ pub fn reserve_in(
 struct Tried {
     strategy: Strategy,
     /// The way of a rule; `None`: the same as that of a rule before, or a search.
-    way: Option<Way>,
+    way: Option<PlanningWay>,
     found: Result<Run, Refusal>,
 }
 
@@ -343,12 +343,12 @@ impl Strategy {
         }
     }
 
-    fn way(self, request: &Request<'_>, net: &Net) -> Way {
+    fn way(self, request: &Request<'_>, net: &Net) -> PlanningWay {
         let (order, goal) = match self {
-            Self::EarliestFinish => (Order::Depth, Goal::TaskEnd),
-            _ => (Order::Rank(self.ranks(request, net)), Goal::ProcessEnd),
+            Self::EarliestFinish => (ReadyOrder::Depth, Goal::TaskEnd),
+            _ => (ReadyOrder::Rank(self.ranks(request, net)), Goal::ProcessEnd),
         };
-        Way {
+        PlanningWay {
             order,
             goal,
             cores: Vec::new(),

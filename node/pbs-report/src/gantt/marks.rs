@@ -135,7 +135,7 @@ impl Gantt<'_> {
     pub(super) fn legend(&mut self) {
         enum Key {
             Box(&'static str),
-            Process(Look),
+            Process(ProcessStyle),
             Symbol(MarkKind),
             Filling,
             Count,

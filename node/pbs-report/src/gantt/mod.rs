@@ -19,8 +19,8 @@ use self::boxes::Thinning;
 use self::lanes::Lanes;
 use crate::axis::ticks;
 use crate::chart::{scale_of, time_scale};
-use crate::look::Look;
 use crate::number::percent;
+use crate::process_style::ProcessStyle;
 use crate::svg::{text_width, Anchor, Picture};
 use crate::timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
 use crate::{LaterPlan, Outcome, Report, TaskReport};
@@ -131,7 +131,7 @@ struct Gantt<'a> {
     report: &'a Report,
     picture: Picture,
     /// How each process looks.
-    looks: HashMap<u32, Look>,
+    looks: HashMap<u32, ProcessStyle>,
     names: HashMap<u32, &'a str>,
     tasks: HashMap<(u32, u32), &'a TaskReport>,
     /// Of the CPU that is drawn: by plan, process and task.
@@ -158,7 +158,7 @@ impl<'a> Gantt<'a> {
             report,
             picture: Picture::new(WIDTH),
             looks: looks
-                .map(|(index, process)| (process.id, Look::of(index)))
+                .map(|(index, process)| (process.id, ProcessStyle::of(index)))
                 .collect(),
             names: report
                 .processes
@@ -208,12 +208,12 @@ impl<'a> Gantt<'a> {
         self.x_of_ns(self.insns_to_ns(insns))
     }
 
-    fn look(&self, process: u32) -> Look {
+    fn look(&self, process: u32) -> ProcessStyle {
         // Events may tell of a process that no plan has.
         self.looks
             .get(&process)
             .cloned()
-            .unwrap_or_else(|| Look::of(self.looks.len()))
+            .unwrap_or_else(|| ProcessStyle::of(self.looks.len()))
     }
 
     fn name(&self, process: u32) -> String {

@@ -7,7 +7,7 @@ use super::labels::{labels, Line};
 use super::{Panel, PlacedTask, Placements};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
-use crate::look::Look;
+use crate::process_style::ProcessStyle;
 use crate::sizes::{BOLD, KEY_ROW, MOST_STRETCH, MUTED, NAME, NARROW, SMALL};
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
@@ -116,7 +116,7 @@ impl Drawing<'_> {
     fn key(&mut self) {
         let mut x = LEFT;
         for (index, process) in self.placements.processes.iter().enumerate() {
-            let look = Look::of(index);
+            let look = ProcessStyle::of(index);
             let name = format!("{} {}", look.letter, shortened(&process.name, 300.0, TEXT));
             let width = 34.0 + text_width(&name, TEXT);
             if x + width > WIDTH - RIGHT && x > LEFT {
@@ -231,10 +231,10 @@ impl Drawing<'_> {
     }
 
     /// Draws a box for each stretch of rows beside each other; where they are.
-    fn task(&mut self, task: &PlacedTask, top: f64, last_x: &mut [f64]) -> Vec<Place> {
+    fn task(&mut self, task: &PlacedTask, top: f64, last_x: &mut [f64]) -> Vec<Rectangle> {
         let x = self.x_of(task.start_ns);
         let width = self.x_of(task.end_ns) - x;
-        let look = Look::of(task.process);
+        let look = ProcessStyle::of(task.process);
         let process = self.placements.processes.get(task.process);
         let process = process.map_or("", |process| &process.name);
         let title = format!(
@@ -280,8 +280,8 @@ impl Drawing<'_> {
 
     /// As much as has room: the task above what it runs as, beside it, alone, or the letter
     /// of the process.
-    fn in_box(&mut self, task: &PlacedTask, (x, y, width, height): Place) {
-        let look = &Look::of(task.process);
+    fn in_box(&mut self, task: &PlacedTask, (x, y, width, height): Rectangle) {
+        let look = &ProcessStyle::of(task.process);
         let fits = |text: &str| text_width(text, SMALL) <= width - 6.0;
         let (middle_x, middle_y) = (x + width / 2.0, y + height / 2.0);
         let both = format!("{} {}", task.task, task.label);
@@ -343,4 +343,4 @@ impl Drawing<'_> {
 }
 
 /// Left, top, width and height.
-type Place = (f64, f64, f64, f64);
+type Rectangle = (f64, f64, f64, f64);

@@ -8,7 +8,7 @@ use pbs_text::{bytes, grouped, ms};
 use super::{Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
-use crate::look::Look;
+use crate::process_style::ProcessStyle;
 use crate::sizes::{BOLD, KEY_ROW, MOST_STRETCH, MUTED, NAME, NARROW, SMALL};
 use crate::svg::{shortened, text_width, Anchor, Picture, CRITICAL, EDGE};
 
@@ -116,7 +116,7 @@ impl<'a> Drawing<'a> {
 
     fn task(&mut self, task: &ScheduleTask, (x, y, width): (f64, f64, f64)) {
         let process = &self.schedule.processes[task.process];
-        let look = Look::of(task.process);
+        let look = ProcessStyle::of(task.process);
         let title = format!(
             "{process}, task {}: {:.3} to {:.3} ms, {} instructions, {} of memory",
             task.task,
@@ -278,7 +278,7 @@ impl<'a> Drawing<'a> {
     fn key(&mut self) {
         let mut x = LEFT;
         for (index, name) in self.schedule.processes.iter().enumerate() {
-            let look = Look::of(index);
+            let look = ProcessStyle::of(index);
             let name = format!("{} {name}", look.letter);
             let width = 34.0 + text_width(&name, TEXT);
             if x + width > WIDTH - RIGHT && x > LEFT {

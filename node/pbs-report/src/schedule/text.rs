@@ -6,7 +6,7 @@ use std::fmt::Write;
 use pbs_text::{bytes, columns, grouped, ms};
 
 use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
-use crate::look;
+use crate::process_style;
 
 /// Processes after the last that has a letter of its own.
 const MORE: char = '*';
@@ -196,7 +196,7 @@ impl Cells {
 }
 
 fn letter(process: usize) -> char {
-    look::letter(process).unwrap_or(MORE)
+    process_style::letter(process).unwrap_or(MORE)
 }
 
 /// Which letter is which process.
@@ -206,11 +206,11 @@ fn legend(schedule: &Schedule, width: usize) -> String {
     let mut names: Vec<_> = schedule
         .processes
         .iter()
-        .take(look::ALONE)
+        .take(process_style::ALONE)
         .enumerate()
         .map(|(index, name)| format!("{} {name}", letter(index)))
         .collect();
-    if schedule.processes.len() > look::ALONE {
+    if schedule.processes.len() > process_style::ALONE {
         names.push(format!("{MORE} others"));
     }
     names.push(format!("{} idle", IDLE));

@@ -84,9 +84,9 @@ pub enum News {
     },
 }
 
-/// What the model calls by a label.
+/// A request that the model knows by a label.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldRequest {
     request: u64,
     /// For how long, for the manager.
     duration_ns: Option<u64>,
@@ -94,7 +94,7 @@ struct Held {
     from_unix_ns: Option<u64>,
 }
 
-impl Held {
+impl HeldRequest {
     /// When its nodes are no longer the application's.
     fn until_unix_ns(&self) -> Option<u64> {
         Some(self.from_unix_ns?.saturating_add(self.duration_ns?))
@@ -119,7 +119,7 @@ pub struct Driver<A> {
     /// What has come and was not heard yet.
     waiting: VecDeque<Notice>,
     /// What the model calls the requests that it has.
-    labels: BTreeMap<Label, Held>,
+    labels: BTreeMap<Label, HeldRequest>,
     /// Their nodes, as far as it has heard.
     nodes: BTreeMap<u64, Vec<u32>>,
     /// Updates to fewer nodes that came before it had heard of more: to be tried again.
@@ -309,7 +309,7 @@ impl<A: Application> Driver<A> {
 
     fn hear(&mut self, notice: &Notice, news: &mut impl FnMut(News)) -> Result<(), Failure> {
         let now_ns = self.clock.now_ns();
-        let of = |request: Option<u64>, labels: &BTreeMap<Label, Held>| {
+        let of = |request: Option<u64>, labels: &BTreeMap<Label, HeldRequest>| {
             let found = labels.iter().find(|label| Some(label.1.request) == request);
             found.map(|(&label, held)| (label, held.request))
         };
@@ -498,7 +498,7 @@ impl<A: Application> Driver<A> {
         match wish {
             Wish::Request(request) => {
                 let asked = self.asked(request);
-                let held = Held {
+                let held = HeldRequest {
                     request: self.calls.request(self.session, &asked)?,
                     duration_ns: asked.duration_ns,
                     from_unix_ns: None,
@@ -531,7 +531,7 @@ impl<A: Application> Driver<A> {
                     None if request == of.request => of.from_unix_ns,
                     None => Some(now_unix_ns),
                 };
-                let held = Held {
+                let held = HeldRequest {
                     request,
                     duration_ns: change.duration_ns,
                     from_unix_ns,
@@ -578,7 +578,7 @@ impl<A: Application> Driver<A> {
     }
 
     /// The tasks on the nodes of a request may take as long as it does.
-    fn extend(&mut self, held: Held) {
+    fn extend(&mut self, held: HeldRequest) {
         let (Some(tasks), Some(until)) = (&mut self.tasks, held.until_unix_ns()) else {
             return;
         };

@@ -44,7 +44,7 @@ pub struct Amr {
     step: usize,
     running: Option<Running>,
     held: u64,
-    asked: Option<Asked>,
+    asked: Option<PendingUpdate>,
     ended_ns: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ struct Running {
 
 /// An update that has not taken effect yet.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PendingUpdate {
     nodes: u64,
     from_ns: u64,
 }
@@ -157,7 +157,7 @@ impl Amr {
         if self.running.is_some_and(is_taken) {
             return;
         }
-        self.asked = Some(Asked { nodes, from_ns });
+        self.asked = Some(PendingUpdate { nodes, from_ns });
         wishes.push(Wish::Update {
             label: Self::NODES,
             nodes,

@@ -23,9 +23,9 @@ enum Pending {
     Longer,
 }
 
-/// What was asked for last.
+/// The last request of the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct LastRequest {
     /// From when on, if it has not started.
     begin_ns: u64,
     end_ns: u64,
@@ -46,9 +46,9 @@ pub struct Staged {
     /// When each task that runs is expected to end.
     running: BTreeMap<u64, u64>,
     held: u64,
-    asked: Asked,
+    asked: LastRequest,
     /// What there is if that is refused.
-    before: Asked,
+    before: LastRequest,
     /// The next stage's nodes could not be announced: that is tried again when something has
     /// started, and they are asked for when they are needed.
     is_unannounced: bool,
@@ -75,8 +75,8 @@ impl Staged {
             to_start: stages.first().map_or(0, |stage| stage.nodes),
             running: BTreeMap::new(),
             held: 0,
-            asked: Asked::default(),
-            before: Asked::default(),
+            asked: LastRequest::default(),
+            before: LastRequest::default(),
             is_unannounced: false,
             extended: 0,
             has_ended: stages.is_empty(),
@@ -152,7 +152,7 @@ impl Staged {
 
     /// Asks for the nodes for longer, if a task is expected to need them for longer.
     fn keep(&mut self, now_ns: u64) -> Option<Wish> {
-        let Asked {
+        let LastRequest {
             begin_ns,
             end_ns,
             pending,
@@ -219,7 +219,7 @@ impl Staged {
     fn ask(&mut self, now_ns: u64, announce_ns: u64, step: Step, pending: Pending) -> Wish {
         let begin_ns = now_ns.saturating_add(announce_ns);
         self.before = self.asked;
-        self.asked = Asked {
+        self.asked = LastRequest {
             begin_ns,
             end_ns: begin_ns.saturating_add(step.duration_ns),
             pending: Some(pending),

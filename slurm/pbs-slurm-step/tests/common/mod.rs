@@ -20,14 +20,14 @@ pub(crate) fn directory(name: &str) -> PathBuf {
     directory
 }
 
-/// Notes what is told; the step is to end once that file is there.
+/// Notes of all reports; the step must end once the file exists.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Notes {
     pub(crate) told: Vec<String>,
     pub(crate) stop: Option<PathBuf>,
 }
 
-impl Waits for Told {
+impl Waits for Notes {
     fn wait(&mut self, time: Duration) -> bool {
         sleep(time.min(Duration::from_millis(5)));
         self.stop.as_ref().is_some_and(|file| file.exists())
@@ -61,7 +61,7 @@ pub(crate) fn run(
     directory: &Path,
     device: &str,
     job: &Job,
-    told: &mut Told,
+    told: &mut Notes,
 ) -> Result<End, Error> {
     let request = Request {
         socket: &directory.join("pbs.sock"),

@@ -7,10 +7,11 @@
 //! with it, where G and C are a Mandelbrot task on GPU and CPU and F is a filter task.
 
 use pbs_cosched::{
-    measure, speed_up, EnhancedOptions, Measures, Options, Place, Platform, Scheduler, Workload,
+    measure, speed_up, EnhancedOptions, ExecutionTarget, Measures, Options, Platform, Scheduler,
+    Workload,
 };
 
-use crate::cosched::row::Row;
+use crate::cosched::row::ComparedClaim;
 use crate::cosched::workloads::{
     as_in_the_thesis, chain, platform, processes, run, seconds, without, GPU,
 };
@@ -50,7 +51,7 @@ fn scenario(threads: &[u32]) -> (Workload, Platform) {
     let mut ways = vec![(GPU, gpu_ns)];
     for &threads in threads {
         ways.push((
-            Place::Threads(threads),
+            ExecutionTarget::Threads(threads),
             cpu_ns * u64::from(THREADS) / u64::from(threads),
         ));
     }
@@ -63,7 +64,7 @@ fn measured(workload: &Workload, on: &Platform, options: &Options) -> Measures {
     measure(workload, on, &run(workload, on, options).timeline)
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<ComparedClaim> {
     let (workload, on) = scenario(&[THREADS]);
     let thesis = as_in_the_thesis();
     let before = measured(&workload, &on, &without(thesis));
@@ -83,7 +84,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let printed = |value, unit| (value, unit);
     let splits: Vec<u32> = (1..5).filter(agrees).collect();
     vec![
-        Row::ours(
+        ComparedClaim::ours(
             "Mandelbrot tasks that ran on the GPU with co-scheduling",
             "6.3.2",
             format!("{splits:?} of 5"),
@@ -94,63 +95,63 @@ pub(crate) fn rows() -> Vec<Row> {
             "on_gpu",
             splits.first().map_or(f64::NAN, |&of| f64::from(of)),
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "mean without co-scheduling",
             "6.3.2",
             printed("96.1865", "s"),
             makespan_s(&before),
             &our_fit,
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "mean of greedy",
             "6.3.2",
             printed("76.0085", "s"),
             makespan_s(&after),
             &our_fit,
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "speed-up of the means",
             "6.3.2",
             printed("126.547", "%"),
             100.0 * speed_up(&before, &after),
             "simulated with our fit; a ratio",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "largest speed-up",
             "abstract, 6.3.2, 7.1",
             printed("136.22", "%"),
             100.0 * 97.634 / 71.673,
             "the slowest run without over the fastest with: no measure of anything",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "load before, CPU as one",
             "6.3.3",
             printed("50", "%"),
             100.0 * before.load_monolithic,
             "simulated",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "load before, of 49 devices",
             "6.3.3",
             printed("2.04", "%"),
             100.0 * before.load,
             "simulated",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "GPU in use with co-scheduling",
             "6.3.3",
             printed("69.96", "s"),
             gpu_s,
             &our_fit,
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "GPU idle with co-scheduling",
             "6.3.3",
             printed("6.0432", "s"),
             idle_s,
             "from the printed 76.0085 s and 69.96 s",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "load after, CPU as one",
             "6.3.3",
             printed("96.01", "%"),
@@ -162,7 +163,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ),
         )
         .with("simulated", 100.0 * after.load_monolithic),
-        Row::figure(
+        ComparedClaim::figure(
             "load after, of 49 devices",
             "6.3.3",
             printed("99.83", "%"),
@@ -175,7 +176,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// More iterations, better results; few are "off chart".
-fn enhanced() -> Row {
+fn enhanced() -> ComparedClaim {
     const SEEDS: u64 = 60;
     let (workload, on) = scenario(&[1, 2, 4, 8, 16, 32, THREADS]);
     let thesis = as_in_the_thesis();
@@ -209,7 +210,7 @@ fn enhanced() -> Row {
         .iter()
         .map(|(most, s)| format!("{most}: {s:.0} s"))
         .collect();
-    let mut row = Row::statement(
+    let mut row = ComparedClaim::statement(
         "the more iterations enhanced random does, the better; few take up to 10 minutes",
         "6.3.2",
         "10 and 42 on the chart, 2, 5, 7 off it",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The homogeneous scenario of §6.4: two processes of equal tasks, CPU only.
 
-use pbs_cosched::{measure, Measures, Place, Workload};
+use pbs_cosched::{measure, ExecutionTarget, Measures, Workload};
 use pbs_random::Random;
 
-use crate::cosched::row::Row;
+use crate::cosched::row::ComparedClaim;
 use crate::cosched::workloads::{as_in_the_thesis, chain, platform, processes, run, without};
 
 /// Without co-scheduling and with greedy: four chained tasks of each process.
-fn both(threads: u32, ways: &[(Place, u64)], offset_ns: u64) -> [Measures; 2] {
+fn both(threads: u32, ways: &[(ExecutionTarget, u64)], offset_ns: u64) -> [Measures; 2] {
     let mut workload: Workload = processes(&[0, offset_ns]);
     chain(&mut workload, 0, 4, 0, ways);
     chain(&mut workload, 1, 4, 0, ways);
@@ -18,18 +18,18 @@ fn both(threads: u32, ways: &[(Place, u64)], offset_ns: u64) -> [Measures; 2] {
         .map(|options| measure(&workload, &on, &run(&workload, &on, &options).timeline))
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<ComparedClaim> {
     let second = 1_000_000_000;
     let ways = [
-        (Place::Threads(1), 10 * second),
-        (Place::Threads(2), 5 * second),
+        (ExecutionTarget::Threads(1), 10 * second),
+        (ExecutionTarget::Threads(2), 5 * second),
     ];
     let [fifo, greedy] = both(2, &ways, 10 * second);
     let s = |ns: u64| ns / second;
     let remark = "two threads, tasks of 10 s on one and 5 s on both, offset 10 s";
     let turnarounds = |of: &Measures| of.score.turnarounds_ns;
     let mut rows = vec![
-        Row::statement(
+        ComparedClaim::statement(
             "sum of execution times is greater",
             "6.4.2",
             "no figure",
@@ -43,7 +43,7 @@ pub(crate) fn rows() -> Vec<Row> {
         )
         .with("without_s", s(turnarounds(&fifo)) as f64)
         .with("with_s", s(turnarounds(&greedy)) as f64),
-        Row::statement(
+        ComparedClaim::statement(
             "difference Δ of execution times is lower",
             "6.4.2",
             "no figure",
@@ -53,7 +53,7 @@ pub(crate) fn rows() -> Vec<Row> {
         )
         .with("without_s", s(fifo.delta_ns) as f64)
         .with("with_s", s(greedy.delta_ns) as f64),
-        Row::statement(
+        ComparedClaim::statement(
             "no speed-up",
             "6.4.2",
             "no figure",
@@ -73,7 +73,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// "Always", over tasks of which more or less scales, as Prime Stress's two parts.
-fn always() -> Vec<Row> {
+fn always() -> Vec<ComparedClaim> {
     const CASES: u32 = 300;
     let mut random = Random::new(64);
     let (mut greater, mut fairer, mut faster) = (0, 0, 0);
@@ -83,8 +83,8 @@ fn always() -> Vec<Row> {
         let whole_ns = 1_000_000_000;
         let serial_ns = whole_ns * serial_permille / 1000;
         let on = |threads: u32| serial_ns + (whole_ns - serial_ns) / u64::from(threads);
-        let ways: Vec<(Place, u64)> = (1..=threads)
-            .map(|threads| (Place::Threads(threads), on(threads)))
+        let ways: Vec<(ExecutionTarget, u64)> = (1..=threads)
+            .map(|threads| (ExecutionTarget::Threads(threads), on(threads)))
             .collect();
         // The second process comes while the first is under way.
         let offset_ns = 1 + random.index(4 * on(threads) as usize - 1) as u64;
@@ -96,7 +96,7 @@ fn always() -> Vec<Row> {
     let of_all = |number: u32| format!("in {number} of {CASES} cases");
     let remark = "random: 2 to 16 threads, up to 60 % of a task serial, any offset";
     vec![
-        Row::statement(
+        ComparedClaim::statement(
             "the sum is always greater",
             "6.4.2",
             "always",
@@ -110,7 +110,7 @@ fn always() -> Vec<Row> {
         .with("cases", f64::from(CASES))
         .with("greater", f64::from(greater))
         .with("faster", f64::from(faster)),
-        Row::statement(
+        ComparedClaim::statement(
             "Δ is lower",
             "6.4.2",
             "significantly",

@@ -2,7 +2,7 @@
 //! Memory of the data structures (§6.6), and of brute force (§4.4.4): arithmetic from the sizes
 //! of fields.
 
-use crate::cosched::row::Row;
+use crate::cosched::row::ComparedClaim;
 
 /// Size and alignment of a field in C on x86-64, in bytes.
 type Field = (usize, usize);
@@ -43,19 +43,19 @@ fn csi_header(others: usize) -> usize {
     4 * WORD.0 + others * NAME.0
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<ComparedClaim> {
     let bytes = |printed| (printed, "B");
     let entries = (CSIMF_BYTES - padded(&HEADER)) / padded(&ENTRY);
     let spare = |payload: usize| CSI_BYTES - csi_header(4) - 50 * payload;
     vec![
-        Row::figure(
+        ComparedClaim::figure(
             "CSIMF header",
             "6.6.1, T6.3",
             bytes("64"),
             padded(&HEADER) as f64,
             &format!("fields sum to {}, the rest is padding", sum(&HEADER)),
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "CSIMF entry",
             "6.6.1, T6.4",
             bytes("139"),
@@ -65,35 +65,35 @@ pub(crate) fn rows() -> Vec<Row> {
                 padded(&ENTRY)
             ),
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "entries that fit into 256 KiB",
             "6.6.1",
             ("1,885", ""),
             entries as f64,
             &format!("with entries of {} B", padded(&ENTRY)),
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "CSI header, least",
             "6.6.2, T6.5",
             bytes("32"),
             csi_header(0) as f64,
             "",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "CSI header, 3 dependencies and 1 reverse",
             "6.6.2",
             bytes("288"),
             csi_header(4) as f64,
             "",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "CSI payload",
             "6.6.2, T6.6",
             bytes("20"),
             padded(&PAYLOAD) as f64,
             &format!("{} are the fields, without padding", sum(&PAYLOAD)),
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "spare in 2 KiB with 50 variants",
             "6.6.2",
             bytes("560"),
@@ -103,7 +103,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 padded(&PAYLOAD)
             ),
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "least memory overhead",
             "6.6.3",
             bytes("264,192"),
@@ -114,7 +114,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// §4.4.4: one task on 48 threads.
-pub(crate) fn mappings_of_one_task() -> Vec<Row> {
+pub(crate) fn mappings_of_one_task() -> Vec<ComparedClaim> {
     let mut choose = 1_u128;
     let mut mappings = 0_u128;
     for taken in 1..=48 {
@@ -126,14 +126,14 @@ pub(crate) fn mappings_of_one_task() -> Vec<Row> {
     let two = |power: i32| 2_f64.powi(power);
     let gib = bytes / two(30);
     vec![
-        Row::figure(
+        ComparedClaim::figure(
             "ways to run an OMP task on 48 threads",
             "4.4.4",
             ("281,474,976,710,655", ""),
             mappings as f64,
             "the sum of the binomials",
         ),
-        Row::statement(
+        ComparedClaim::statement(
             "counting them at 3 GHz takes",
             "4.4.4",
             "more than 26 h",
@@ -142,7 +142,7 @@ pub(crate) fn mappings_of_one_task() -> Vec<Row> {
             "",
         )
         .with("hours", hours),
-        Row::statement(
+        ComparedClaim::statement(
             "160 B each take",
             "4.4.4",
             "more than 4.19 GiB",

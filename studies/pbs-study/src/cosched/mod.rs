@@ -18,10 +18,10 @@ mod workloads;
 
 pub use gap::{gaps, Gap};
 pub use overhead::{costs, overheads, Fitted, Overhead};
-pub use row::{Row, Verdict};
+pub use row::{ComparedClaim, Verdict};
 
 /// All claims, in the order of the thesis's sections, and what it left open (§7.3).
-pub fn claims() -> Vec<Row> {
+pub fn claims() -> Vec<ComparedClaim> {
     let mut rows = table_2_3::rows();
     rows.extend(memory::mappings_of_one_task());
     rows.extend(heterogeneous::rows());

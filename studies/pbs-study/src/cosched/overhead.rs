@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use pbs_cosched::{
     evolutionary, greedy, heft, necessary, schedule, score, timing, Cost, Determination,
-    EnhancedOptions, Entry, GreedyOptions, Mapping, Objective, Place, Platform, Priority, Queues,
-    Scheduler, Workload,
+    EnhancedOptions, Entry, ExecutionTarget, GreedyOptions, Mapping, Objective, Platform, Priority,
+    Queues, Scheduler, Workload,
 };
 use pbs_random::Random;
 use serde::Serialize;
 
-use crate::cosched::row::Row;
+use crate::cosched::row::ComparedClaim;
 use crate::cosched::workloads::{chain, platform, processes, random, GPU};
 
 /// A scheduler of tables 6.1 and 6.2.
@@ -143,10 +143,10 @@ impl Published {
 }
 
 /// What the published regressions come to.
-pub(crate) fn published() -> Vec<Row> {
+pub(crate) fn published() -> Vec<ComparedClaim> {
     let told = |of: &Published| {
         let ms = |tasks: usize| of.regression.ns(tasks) as f64 / 1e6;
-        let mut row = Row::ours(
+        let mut row = ComparedClaim::ours(
             &format!("runtime overhead of {}", of.name),
             "6.5.2, T6.1, T6.2",
             format!(
@@ -242,10 +242,10 @@ fn machine() -> Platform {
 fn chains(tasks: usize) -> Workload {
     let mut chains = processes(&[0; 4]);
     let ways = [
-        (Place::Threads(1), 40),
-        (Place::Threads(2), 25),
+        (ExecutionTarget::Threads(1), 40),
+        (ExecutionTarget::Threads(2), 25),
         (GPU, 10),
-        (Place::Device(1), 15),
+        (ExecutionTarget::Device(1), 15),
     ]
     .map(|(place, ms)| (place, ms * 1_000_000));
     for process in 0..4 {

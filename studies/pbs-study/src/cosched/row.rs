@@ -19,7 +19,7 @@ pub enum Verdict {
 
 /// A claim of the thesis, as printed and as recomputed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparedClaim {
     /// The first section and the words of the claim, in small letters with hyphens: no two rows
     /// have the same.
     pub id: String,
@@ -40,7 +40,7 @@ pub struct Row {
     pub figures: BTreeMap<&'static str, f64>,
 }
 
-impl Row {
+impl ComparedClaim {
     /// A figure as printed, with its unit, and its value.  It holds if the value, rounded to as
     /// many decimals or cut off there, is the same.
     pub(crate) fn figure(

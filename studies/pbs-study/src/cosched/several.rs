@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Stickiness, and more than two processes, which the thesis left open (§7.3).
 
-use pbs_cosched::{greedy, measure, speed_up, timing, Edge, GreedyOptions, Options, Place, Queues};
+use pbs_cosched::{
+    greedy, measure, speed_up, timing, Edge, ExecutionTarget, GreedyOptions, Options, Queues,
+};
 use pbs_random::Random;
 
-use crate::cosched::row::Row;
+use crate::cosched::row::ComparedClaim;
 use crate::cosched::table_2_3;
 use crate::cosched::workloads::{
     as_in_the_thesis, chain, platform, processes, run, task, without, Ways, GPU,
@@ -12,8 +14,8 @@ use crate::cosched::workloads::{
 
 const MS: u64 = 1_000_000;
 
-pub(crate) fn rows() -> Vec<Row> {
-    let mut rows: Vec<Row> = [1, 2, 3].into_iter().map(stickiness).collect();
+pub(crate) fn rows() -> Vec<ComparedClaim> {
+    let mut rows: Vec<ComparedClaim> = [1, 2, 3].into_iter().map(stickiness).collect();
     rows.extend([2, 3, 4, 6].into_iter().map(processes_of_table_2_3));
     rows
 }
@@ -21,7 +23,7 @@ pub(crate) fn rows() -> Vec<Row> {
 /// A chain that can run on both, beside chains that urgently need the GPU for a while: once
 /// these have ended, the chain is alone and could move to it.  Makespans of greedy with
 /// stickiness and without.
-fn stickiness(others: usize) -> Row {
+fn stickiness(others: usize) -> ComparedClaim {
     const CASES: u32 = 400;
     let mut random = Random::new(29);
     let on = platform(4, &[("GPU", 1)]);
@@ -37,7 +39,7 @@ fn stickiness(others: usize) -> Row {
         let mut before = None;
         for _ in 0..12 {
             let (gpu_ns, cpu_ns, transfer_ns) = (draw(20) * MS, draw(20) * MS, draw(10) * MS);
-            let ways: Ways = vec![(GPU, gpu_ns), (Place::Threads(4), cpu_ns)];
+            let ways: Ways = vec![(GPU, gpu_ns), (ExecutionTarget::Threads(4), cpu_ns)];
             let after = before.map(|task| Edge { task, transfer_ns });
             before = Some(task(
                 &mut workload,
@@ -58,7 +60,7 @@ fn stickiness(others: usize) -> Row {
         worse += u32::from(with_ns > without_ns);
         ratios += without_ns as f64 / with_ns as f64;
     }
-    Row::ours(
+    ComparedClaim::ours(
         &format!("stickiness, {} processes", others + 1),
         "5.4.3, 7.3",
         format!(
@@ -71,7 +73,7 @@ fn stickiness(others: usize) -> Row {
 }
 
 /// Processes of table 2.3, P1 and P2 in turn, 50 ms apart.
-fn processes_of_table_2_3(count: usize) -> Row {
+fn processes_of_table_2_3(count: usize) -> ComparedClaim {
     let ways = table_2_3::ways();
     let arrivals_ns: Vec<u64> = (0..count as u64).map(|of| of * 50_000_000).collect();
     let mut workload = processes(&arrivals_ns);
@@ -100,7 +102,7 @@ fn processes_of_table_2_3(count: usize) -> Row {
             100.0 * (sum - 1.0)
         )
     };
-    Row::ours(
+    ComparedClaim::ours(
         &format!("{count} processes of table 2.3"),
         "7.3",
         format!(

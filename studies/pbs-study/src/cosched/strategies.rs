@@ -4,9 +4,9 @@
 //! Four episodes, far apart.  In each but the first, a process comes while another's chain is
 //! in the GPU's queue.
 
-use pbs_cosched::{Cost, Determination, Options, Place, Platform, Workload};
+use pbs_cosched::{Cost, Determination, ExecutionTarget, Options, Platform, Workload};
 
-use crate::cosched::row::Row;
+use crate::cosched::row::ComparedClaim;
 use crate::cosched::workloads::{as_in_the_thesis, chain, heap, platform, processes, run, GPU};
 
 const MS: u64 = 1_000_000;
@@ -40,7 +40,12 @@ fn scenario() -> (Workload, Platform) {
         at(3, 0),
         at(3, 1),
     ]);
-    let both = |gpu_ms, cpu_ms| [(GPU, gpu_ms * MS), (Place::Threads(1), cpu_ms * MS)];
+    let both = |gpu_ms, cpu_ms| {
+        [
+            (GPU, gpu_ms * MS),
+            (ExecutionTarget::Threads(1), cpu_ms * MS),
+        ]
+    };
     heap(&mut workload, 0, 4, &both(20, 30));
     chain(&mut workload, 1, 2, 0, &[(GPU, 4 * MS)]);
     heap(&mut workload, 2, 1, &both(5, 9));
@@ -88,7 +93,7 @@ pub(crate) fn compare() -> Vec<(&'static str, Vec<(bool, u64)>)> {
         .collect()
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<ComparedClaim> {
     let compared = compare();
     let mut rows = Vec::new();
     for (episode, what) in EPISODES.iter().enumerate() {
@@ -102,7 +107,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 )
             })
             .collect();
-        rows.push(Row::ours(
+        rows.push(ComparedClaim::ours(
             &format!("when the strategies differ: {what}"),
             "7.3",
             format!("{} ms", told.join(", ")),
@@ -116,7 +121,7 @@ pub(crate) fn rows() -> Vec<Row> {
         .iter()
         .map(|(name, of)| format!("{name} {}", sum(of)))
         .collect();
-    rows.push(Row::ours(
+    rows.push(ComparedClaim::ours(
         "when the strategies differ: all episodes",
         "7.3",
         format!("{} ms", told.join(", ")),

@@ -2,11 +2,11 @@
 //! Table 2.3 and the scenario of §2.5.1.
 
 use pbs_cosched::{
-    brute_force, measure, speed_up, Objective, Options, Place, Platform, Queues, Run, Slot, State,
-    Where, Workload,
+    brute_force, measure, speed_up, ExecutionTarget, Objective, Options, Platform, Queues, Run,
+    Slot, State, Where, Workload,
 };
 
-use crate::cosched::row::{as_printed, Row};
+use crate::cosched::row::{as_printed, ComparedClaim};
 use crate::cosched::workloads::{
     as_in_the_thesis, chain, heap, ms, platform, processes, run, without, Ways, GPU,
 };
@@ -37,7 +37,7 @@ const SECTION: &str = "2.5.1";
 
 fn on_threads(printed: &[(u64, &str)]) -> Ways {
     (1..)
-        .map(Place::Threads)
+        .map(ExecutionTarget::Threads)
         .zip(printed.iter().map(|&(us, _)| us * 1000))
         .collect()
 }
@@ -62,7 +62,7 @@ fn scenario(chains: bool) -> (Workload, Platform) {
     (workload, platform(8, &[("GPU", 1)]))
 }
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<ComparedClaim> {
     let (workload, on) = scenario(true);
     let thesis = as_in_the_thesis();
     let fifo = run(&workload, &on, &without(thesis));
@@ -77,42 +77,42 @@ pub(crate) fn rows() -> Vec<Row> {
     let rest_ms = 5.0 * p2_ms - 5.0 * p1_ms;
     let mut rows = vec![
         speed_ups(),
-        Row::figure(
+        ComparedClaim::figure(
             "T_total, P2 waits",
             SECTION,
             ("2219.515", "ms"),
             end_ms(&fifo, 1),
             "simulated",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "P2's part alone if the CPUs are shared",
             SECTION,
             ("1061.504", "ms"),
             rest_ms,
             "a slip: five lines above it is 1061.505",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "T_total, CPUs shared at half speed",
             SECTION,
             ("2219.515", "ms"),
             shared_ms + rest_ms,
             "arithmetic",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "P1's end, co-scheduled",
             SECTION,
             ("317.139", "ms"),
             end_ms(&co_scheduled, 0),
             "simulated; printed is one task on the GPU instead of four",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "P2's end, co-scheduled",
             SECTION,
             ("1756.311", "ms"),
             end_ms(&co_scheduled, 1),
             "simulated; the printed formula has 4 tasks, its value 5",
         ),
-        Row::figure(
+        ComparedClaim::figure(
             "speed-up",
             SECTION,
             ("126.37", "%"),
@@ -126,7 +126,7 @@ pub(crate) fn rows() -> Vec<Row> {
         ("load after, of nine devices", "93.98", after.load),
         ("load after, CPU as one", "72.92", after.load_monolithic),
     ] {
-        rows.push(Row::figure(
+        rows.push(ComparedClaim::figure(
             claim,
             SECTION,
             (printed, "%"),
@@ -139,7 +139,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// The speed-ups of the table against its own runtimes.
-fn speed_ups() -> Row {
+fn speed_ups() -> ComparedClaim {
     let mut off = Vec::new();
     let mut all = 0;
     let mut look = |name: String, one_us: u64, (us, printed): (u64, &str)| {
@@ -165,7 +165,7 @@ fn speed_ups() -> Row {
         )
     };
     let holds = off.is_empty();
-    Row::statement(
+    ComparedClaim::statement(
         "speed-ups of table 2.3",
         SECTION,
         "17 figures",
@@ -177,7 +177,7 @@ fn speed_ups() -> Row {
 }
 
 /// The same tasks, none waiting for another.
-fn independent() -> Vec<Row> {
+fn independent() -> Vec<ComparedClaim> {
     let (workload, on) = scenario(false);
     let thesis = as_in_the_thesis();
     let fifo_ms = ms(run(&workload, &on, &without(thesis)).timeline.end_ns());
@@ -205,7 +205,7 @@ fn independent() -> Vec<Row> {
     );
     let optimum = when_p2_comes(&workload, &on);
     vec![
-        Row::ours(
+        ComparedClaim::ours(
             "T_total of greedy if the tasks are independent",
             SECTION,
             format!(
@@ -216,21 +216,21 @@ fn independent() -> Vec<Row> {
         )
         .with("ms", greedy_ms)
         .with("without_ms", fifo_ms),
-        Row::ours(
+        ComparedClaim::ours(
             "the same with nothing accepted that is worse than none",
             SECTION,
             format!("{:.3} ms", ms(careful.timeline.end_ns())),
             &format!("not accepted: {}", reason.unwrap_or_default()),
         )
         .with("ms", ms(careful.timeline.end_ns())),
-        Row::ours(
+        ComparedClaim::ours(
             "the same, evolutionary",
             SECTION,
             format!("{:.3} ms", ms(best.timeline.end_ns())),
             "5,000 mappings tried",
         )
         .with("ms", ms(best.timeline.end_ns())),
-        Row::ours(
+        ComparedClaim::ours(
             "the same, optimum",
             SECTION,
             match optimum {

@@ -2,16 +2,16 @@
 //! Workloads in few words, and random ones.
 
 use pbs_cosched::{
-    simulate, Determination, DeviceType, Edge, GreedyOptions, Options, Place, Platform, Process,
-    Run, Scheduler, Task, Variant, Workload,
+    simulate, Determination, DeviceType, Edge, ExecutionTarget, GreedyOptions, Options, Platform,
+    Process, Run, Scheduler, Task, Variant, Workload,
 };
 use pbs_random::Random;
 
 /// The first accelerator type.
-pub(crate) const GPU: Place = Place::Device(0);
+pub(crate) const GPU: ExecutionTarget = ExecutionTarget::Device(0);
 
 /// Places with runtimes in ns.
-pub(crate) type Ways = Vec<(Place, u64)>;
+pub(crate) type Ways = Vec<(ExecutionTarget, u64)>;
 
 pub(crate) fn platform(threads: u32, devices: &[(&str, u32)]) -> Platform {
     let device = |&(name, count): &(&str, u32)| DeviceType {
@@ -44,13 +44,13 @@ pub(crate) fn task(
     workload: &mut Workload,
     process: usize,
     after: Vec<Edge>,
-    ways: &[(Place, u64)],
+    ways: &[(ExecutionTarget, u64)],
 ) -> usize {
     let number = workload.tasks.len();
-    let variant = |&(place, runtime_ns): &(Place, u64)| {
+    let variant = |&(place, runtime_ns): &(ExecutionTarget, u64)| {
         let model = match place {
-            Place::Threads(_) => "OMP",
-            Place::Device(_) => "OCL",
+            ExecutionTarget::Threads(_) => "OMP",
+            ExecutionTarget::Device(_) => "OCL",
         };
         Variant {
             model: model.to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn chain(
     process: usize,
     tasks: usize,
     transfer_ns: u64,
-    ways: &[(Place, u64)],
+    ways: &[(ExecutionTarget, u64)],
 ) {
     let mut before = None;
     for _ in 0..tasks {
@@ -84,7 +84,12 @@ pub(crate) fn chain(
 }
 
 /// Adds equal tasks of which none waits.
-pub(crate) fn heap(workload: &mut Workload, process: usize, tasks: usize, ways: &[(Place, u64)]) {
+pub(crate) fn heap(
+    workload: &mut Workload,
+    process: usize,
+    tasks: usize,
+    ways: &[(ExecutionTarget, u64)],
+) {
     for _ in 0..tasks {
         task(workload, process, Vec::new(), ways);
     }
@@ -150,13 +155,13 @@ pub(crate) fn random(random: &mut Random, tasks: usize, on: &Platform) -> Worklo
             for threads in 1..=on.threads {
                 let shared_ns = one_ns * parallel_permille / 1000;
                 let runtime_ns = one_ns - shared_ns + shared_ns / u64::from(threads);
-                ways.push((Place::Threads(threads), runtime_ns));
+                ways.push((ExecutionTarget::Threads(threads), runtime_ns));
             }
         }
         for device in 0..on.devices.len() {
             if kind == 0 || random.index(2) == 0 {
                 let faster = 1 + random.index(6) as u64;
-                ways.push((Place::Device(device), one_ns / faster));
+                ways.push((ExecutionTarget::Device(device), one_ns / faster));
             }
         }
         task(&mut workload, process, after, &ways);

@@ -82,7 +82,7 @@ impl Cell {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct AblationRow {
     deviation: Deviation,
     /// Whether failures are answered by stretching what is left.
     answers: bool,
@@ -100,7 +100,7 @@ pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
     let setups = Setup::all();
     let rows = cells.into_iter();
-    let rows = rows.map(|((deviation, answers, setup), cell)| Row {
+    let rows = rows.map(|((deviation, answers, setup), cell)| AblationRow {
         deviation,
         answers,
         off: setups[setup].off(),
@@ -137,7 +137,7 @@ fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
     Ok(cells)
 }
 
-impl Study for Rows<Row> {
+impl Study for Rows<AblationRow> {
     fn text(&self, format: Format) -> String {
         let titles = [
             "Deviation",

@@ -91,7 +91,7 @@ struct Answers {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct AdmissionRow {
     /// Of the end of the best plan known.
     deadline_percent: u64,
     judge: Judge,
@@ -112,7 +112,7 @@ struct Admission {
     without_plan: u64,
     /// Nets of which the best plan found ends at its lower bound.
     proven: u64,
-    rows: Vec<Row>,
+    rows: Vec<AdmissionRow>,
 }
 
 /// What is known of a net with a deadline, and who takes it.
@@ -143,7 +143,7 @@ pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
             let count = |is: fn(&Case, usize) -> bool| {
                 cases().filter(|case| is(case, index)).count() as u64
             };
-            rows.push(Row {
+            rows.push(AdmissionRow {
                 deadline_percent,
                 judge,
                 planned: count(|case, _| case.is_planned),
@@ -203,7 +203,7 @@ impl Study for Admission {
         );
         let mut titles = vec!["Deadline", "A plan", "Proven none"];
         titles.extend(Judge::ALL.map(Judge::name));
-        let both = |of: fn(&Row) -> (u64, u64)| {
+        let both = |of: fn(&AdmissionRow) -> (u64, u64)| {
             let mut table = Table::new(&titles, 1);
             for rows in self.rows.chunks(Judge::ALL.len()) {
                 let first = &rows[0];

@@ -110,7 +110,7 @@ impl Array {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct ArrayRow {
     layout: Layout,
     tasks: usize,
     /// A preemption by the policy that the kernel runs, with all that it decides.
@@ -122,7 +122,7 @@ struct Row {
 /// What came of it.
 #[derive(Debug, Serialize)]
 struct Arrays {
-    rows: Vec<Row>,
+    rows: Vec<ArrayRow>,
 }
 
 /// Measures.
@@ -130,7 +130,7 @@ pub fn study() -> Result<impl Study, Error> {
     let mut rows = Vec::new();
     for layout in Layout::ALL {
         for tasks in TASKS {
-            rows.push(Row {
+            rows.push(ArrayRow {
                 layout,
                 tasks,
                 core_ns: core_ns(layout, tasks)?,

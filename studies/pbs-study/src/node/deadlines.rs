@@ -265,7 +265,7 @@ struct Case {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct DeadlineRow {
     deviation: Deviation,
     setup: Setup,
     #[serde(flatten)]
@@ -277,7 +277,7 @@ struct Row {
 struct Deadlines {
     plans: u64,
     seed: u64,
-    rows: Vec<Row>,
+    rows: Vec<DeadlineRow>,
     cases: Vec<Case>,
     /// As many of the cases are printed.
     #[serde(skip)]
@@ -297,11 +297,13 @@ pub fn study(options: &Options<'_>, listed: usize) -> Result<impl Study, Error> 
         cases.extend(of_plan);
     }
     cases.sort_by_key(|case| (case.deviation, case.setup, case.plan, case.process));
-    let rows = cells.into_iter().map(|((deviation, setup), cell)| Row {
-        deviation,
-        setup,
-        cell,
-    });
+    let rows = cells
+        .into_iter()
+        .map(|((deviation, setup), cell)| DeadlineRow {
+            deviation,
+            setup,
+            cell,
+        });
     Ok(Deadlines {
         plans: options.plans,
         seed: options.seed,
@@ -311,7 +313,7 @@ pub fn study(options: &Options<'_>, listed: usize) -> Result<impl Study, Error> 
     })
 }
 
-fn of_plan(seed: u64, number: u64) -> Result<(Vec<Row>, Vec<Case>), Error> {
+fn of_plan(seed: u64, number: u64) -> Result<(Vec<DeadlineRow>, Vec<Case>), Error> {
     let (mut rows, mut cases) = (Vec::new(), Vec::new());
     for deviation in Deviation::ALL {
         let plan = plan(seed, number, deviation)?;
@@ -319,7 +321,7 @@ fn of_plan(seed: u64, number: u64) -> Result<(Vec<Row>, Vec<Case>), Error> {
         let simulations: Vec<_> = simulations.into_iter().collect::<Result<_, _>>()?;
         let off = &simulations[0];
         for (setup, simulation) in Setup::ALL.into_iter().zip(&simulations) {
-            rows.push(Row {
+            rows.push(DeadlineRow {
                 deviation,
                 setup,
                 cell: Cell {
@@ -392,7 +394,7 @@ impl Deadlines {
             "Answers",
         ];
         let mut table = Table::new(&titles, 2);
-        for Row {
+        for DeadlineRow {
             deviation,
             setup,
             cell,

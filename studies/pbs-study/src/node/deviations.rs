@@ -139,7 +139,7 @@ struct Length {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct DeviationRow {
     shape: Shape,
     /// `None` of what was measured.
     sigma_percent: Option<u64>,
@@ -180,7 +180,7 @@ struct Deviations {
     seed: u64,
     /// The share of what is planned that a process may be late by.
     buffer_permille: u64,
-    rows: Vec<Row>,
+    rows: Vec<DeviationRow>,
     /// Of the list as it is, all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Normality>,
@@ -252,7 +252,7 @@ fn of_plan(seed: u64, sources: &[Source], measured: &[f64]) -> Result<Vec<Proces
 }
 
 impl Source {
-    fn row(self, of: &[Process]) -> Row {
+    fn row(self, of: &[Process]) -> DeviationRow {
         let processes = of.len() as u64;
         let tasks = processes * TASKS[TASKS.len() - 1] as u64;
         let late_tasks = of.iter().map(|process| process.late_tasks).sum();
@@ -284,7 +284,7 @@ impl Source {
         });
         let tested = of.iter().flat_map(|process| &process.ratios);
         let tested: Vec<_> = tested.copied().take(TESTED).collect();
-        Row {
+        DeviationRow {
             shape: self.shape,
             sigma_percent: (self.shape != Shape::Measured).then_some(self.sigma_percent),
             processes,

@@ -139,7 +139,7 @@ fn filled_ns(simulation: &Simulation) -> BTreeMap<u32, u64> {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct IdlePolicyRow {
     deviation: Deviation,
     t1_spares_last_slot: bool,
     idle_policy: &'static str,
@@ -151,13 +151,15 @@ struct Row {
 /// Makes the study.
 pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
-    let rows = cells.into_iter().map(|((deviation, setup), cell)| Row {
-        deviation,
-        t1_spares_last_slot: !setup.cuts_last_slot,
-        idle_policy: IdlePolicy::ALL[setup.policy].name(),
-        preemption_way: PreemptionWay::ALL[setup.way].name(),
-        cell,
-    });
+    let rows = cells
+        .into_iter()
+        .map(|((deviation, setup), cell)| IdlePolicyRow {
+            deviation,
+            t1_spares_last_slot: !setup.cuts_last_slot,
+            idle_policy: IdlePolicy::ALL[setup.policy].name(),
+            preemption_way: PreemptionWay::ALL[setup.way].name(),
+            cell,
+        });
     Ok(Rows::new(options, rows))
 }
 
@@ -179,7 +181,7 @@ fn of_plan(seed: u64, number: u64) -> Result<Cells, Error> {
     Ok(cells)
 }
 
-impl Study for Rows<Row> {
+impl Study for Rows<IdlePolicyRow> {
     fn text(&self, format: Format) -> String {
         let capped = PreemptionWay::Capped.name();
         let latest = IdlePolicy::Latest.name();
@@ -190,7 +192,7 @@ impl Study for Rows<Row> {
     }
 }
 
-impl Rows<Row> {
+impl Rows<IdlePolicyRow> {
     fn policies(&self, way: &str) -> Table {
         let titles = [
             "Deviation",
@@ -256,7 +258,7 @@ impl Rows<Row> {
     }
 }
 
-impl Row {
+impl IdlePolicyRow {
     /// What both tables begin with.
     fn begin(&self, what: &str) -> Vec<String> {
         let Cell {

@@ -119,7 +119,7 @@ impl Cell {
 type Key = (usize, Planner);
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct MemoryRow {
     memory_percent: u64,
     planner: Planner,
     #[serde(flatten)]
@@ -129,7 +129,7 @@ struct Row {
 /// Makes the study.
 pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
-    let rows = cells.into_iter().map(|((level, planner), cell)| Row {
+    let rows = cells.into_iter().map(|((level, planner), cell)| MemoryRow {
         memory_percent: MEMORY_PERCENT[level],
         planner,
         cell,
@@ -338,7 +338,7 @@ fn job_text(number: usize, processes: &[Process], planner: Planner, deadline_ns:
     text
 }
 
-impl Study for Rows<Row> {
+impl Study for Rows<MemoryRow> {
     fn text(&self, format: Format) -> String {
         let titles = [
             "Memory",

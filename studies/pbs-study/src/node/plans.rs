@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plans of the studies.
 
-use pbs_gen::{generate, Order, Parameters, Random, Scenario, Span, Stream};
+use pbs_gen::{generate, Parameters, Random, Scenario, SlotOrder, Span, Stream};
 use pbs_plan::Plan;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ fn parameters(seed: u64, number: u64) -> Parameters {
         idle_permille: 50 * (number / 7 % 5),
         idle_insns: Span::new(10_000_000, 200_000_000),
         buffer_permille: Span::new(0, 100),
-        order: Order::Alternate,
+        order: SlotOrder::Alternate,
         seed: seed.wrapping_add(number),
         plan_id: number + 1,
         ..Parameters::default()

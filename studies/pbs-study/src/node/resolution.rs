@@ -194,7 +194,7 @@ fn overshoots(plan: &Plan, simulation: &Simulation) -> Vec<u64> {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct ResolutionRow {
     lengths: Lengths,
     setup: Setup,
     #[serde(flatten)]
@@ -223,7 +223,7 @@ struct Resolutions {
     look_ns: u64,
     switch_ns: u64,
     timer_delay_insns: u64,
-    rows: Vec<Row>,
+    rows: Vec<ResolutionRow>,
 }
 
 /// Makes the study.
@@ -261,7 +261,7 @@ fn of_plan(seed: u64, number: u64) -> Result<Sums, Error> {
     Ok(sums)
 }
 
-fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> Row {
+fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> ResolutionRow {
     let beyond = &mut sum.overshoots_insns;
     beyond.sort_unstable();
     let quantile = |percent: usize| {
@@ -283,7 +283,7 @@ fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> Row {
             Setup::Ideal => 0,
             _ => sum.switches * SWITCH_NS,
         });
-    Row {
+    ResolutionRow {
         lengths,
         setup,
         tally: sum.tally,

@@ -121,7 +121,7 @@ impl Ends {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Row {
+struct StrategyRow {
     balancing: &'static str,
     planner: Planner,
     /// Nets that it finds a plan for, however late that ends.
@@ -161,7 +161,7 @@ struct Comparison {
 struct Strategies {
     nets: u64,
     seed: u64,
-    rows: Vec<Row>,
+    rows: Vec<StrategyRow>,
     balancing: Comparison,
 }
 
@@ -206,7 +206,11 @@ fn of_net(seed: u64) -> Net {
     })
 }
 
-fn row(nets: &[Net], (balancing, name): (usize, &'static str), of: (usize, Planner)) -> Row {
+fn row(
+    nets: &[Net],
+    (balancing, name): (usize, &'static str),
+    of: (usize, Planner),
+) -> StrategyRow {
     let (place, planner) = of;
     let here = || nets.iter().map(|net| &net[balancing]);
     // The end of its plan, and that of the best.
@@ -225,7 +229,7 @@ fn row(nets: &[Net], (balancing, name): (usize, &'static str), of: (usize, Plann
             .zip(end_ns)
             .is_some_and(|(best, end)| end <= best * percent / 100)
     };
-    Row {
+    StrategyRow {
         balancing: name,
         planner,
         planned: ends.len() as u64,

@@ -5,7 +5,7 @@
 //! Several nodes have one job scheduler, which needs time for each answer and gives one
 //! after the other. A job that has changed is on all of them, so that all signal at once.
 
-use pbs_gen::{generate, Order, Parameters, Scenario, Span};
+use pbs_gen::{generate, Parameters, Scenario, SlotOrder, Span};
 use pbs_plan::{Config, Cpu, Plan, Slot};
 use pbs_sim::{simulate, Simulation, Stretch};
 use pbs_text::{grouped, ms, Table};
@@ -98,7 +98,7 @@ impl Jobs {
             idle_permille: 100,
             idle_insns: Span::new(10_000_000, 100_000_000),
             buffer_permille: Span::new(0, 100),
-            order: Order::Alternate,
+            order: SlotOrder::Alternate,
             scenario: Scenario::AllSlightlyLate,
             task_sigma_permille: 100,
             seed,
@@ -224,7 +224,7 @@ fn of_sums(simulation: &Simulation) -> u64 {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct StressRow {
     jobs: Jobs,
     nodes: u32,
     /// What the job scheduler needs for an answer.
@@ -296,14 +296,14 @@ fn run(plan: &Plan, answer_ns: u64, stress: Stress) -> Result<Simulation, Error>
     simulation.map_err(|error| Error(error.to_string()))
 }
 
-fn row((jobs, nodes, place, stress): Key, mut sum: Sum) -> Row {
+fn row((jobs, nodes, place, stress): Key, mut sum: Sum) -> StressRow {
     let lasted_ns = sum.lasted_ns.max(1);
     let per_s = |count: u64| count as f64 * NS_PER_S / lasted_ns as f64;
     let responses = &mut sum.responses_ns;
     responses.sort_unstable();
     let p99 = responses.len().saturating_sub(1) * 99 / 100;
     let all_ns: u128 = responses.iter().map(|&ns| u128::from(ns)).sum();
-    Row {
+    StressRow {
         jobs,
         nodes,
         answer_ns: ANSWER_NS[place],
@@ -325,7 +325,7 @@ fn row((jobs, nodes, place, stress): Key, mut sum: Sum) -> Row {
     }
 }
 
-impl Study for Rows<Row> {
+impl Study for Rows<StressRow> {
     fn text(&self, format: Format) -> String {
         let titles = [
             "Jobs",

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{number, Row};
+use super::{number, Measurement};
 
 const WIDTH: f64 = 760.0;
 /// Where bars begin, and how long the longest is.
@@ -38,7 +38,7 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// An SVG file of the rows that are there.
-pub fn of(rows: &[Row]) -> String {
+pub fn of(rows: &[Measurement]) -> String {
     let mut body = String::new();
     let mut y = 16.0;
     for (title, bars) in GROUPS {

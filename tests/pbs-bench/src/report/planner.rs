@@ -10,21 +10,21 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{figures, json, rst, table, Bound, Row};
+use super::{figures, json, rst, table, Bound, Measurement};
 
-/// What a row is expected to reach, and words for people.
-struct Known {
+/// Target of a row, and its words for people.
+struct RowTarget {
     /// Criterion's, GROUP/FUNCTION, or that of a figure.
     name: &'static str,
     bound: Option<Bound>,
     what: &'static str,
 }
 
-const fn known(name: &'static str, bound: Option<Bound>, what: &'static str) -> Known {
-    Known { name, bound, what }
+const fn known(name: &'static str, bound: Option<Bound>, what: &'static str) -> RowTarget {
+    RowTarget { name, bound, what }
 }
 
-const TARGETS: &[Known] = &[
+const TARGETS: &[RowTarget] = &[
     known(
         "family-job/makespan",
         Some(Bound::AtMost(20.0)),
@@ -187,14 +187,14 @@ struct Estimate {
 }
 
 /// A row with its target and words.
-fn row(name: &str, value: f64, unit: &str) -> Row {
+fn row(name: &str, value: f64, unit: &str) -> Measurement {
     let known = TARGETS.iter().find(|known| known.name == name);
     let (bound, what) = known.map_or((None, ""), |known| (known.bound, known.what));
-    Row::new(name.into(), value, unit, bound, what)
+    Measurement::new(name.into(), value, unit, bound, what)
 }
 
 /// The row of one benchmark.
-fn row_of(benchmark: &Benchmark, estimates: &Estimates) -> Row {
+fn row_of(benchmark: &Benchmark, estimates: &Estimates) -> Measurement {
     let name = &benchmark.full_id;
     let took_ns = estimates.mean.point_estimate;
     match benchmark.throughput.as_ref().and_then(|of| of.elements) {
@@ -212,7 +212,7 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, String> {
 
 /// The rows of all benchmarks below a folder, where criterion has a folder `new`
 /// for each.
-fn collect(folder: &Path, rows: &mut Vec<Row>) -> Result<(), String> {
+fn collect(folder: &Path, rows: &mut Vec<Measurement>) -> Result<(), String> {
     let error = |error: std::io::Error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(error)? {
         let path = entry.map_err(error)?.path();
@@ -231,7 +231,7 @@ fn collect(folder: &Path, rows: &mut Vec<Row>) -> Result<(), String> {
 }
 
 /// Those with a target first, in the order of [`TARGETS`].
-fn place(row: &Row) -> (usize, String) {
+fn place(row: &Measurement) -> (usize, String) {
     let known = TARGETS.iter().position(|known| known.name == row.name);
     let place = known.filter(|_| row.target.is_some());
     (place.unwrap_or(TARGETS.len()), row.name.clone())
@@ -275,7 +275,7 @@ pub fn planner(mut words: impl Iterator<Item = String>) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn benched(id: &str, throughput: &str, mean_ns: f64) -> Row {
+    fn benched(id: &str, throughput: &str, mean_ns: f64) -> Measurement {
         let benchmark = format!(r#"{{"full_id": "{id}", "throughput": {throughput}}}"#);
         let estimates = format!(r#"{{"mean": {{"point_estimate": {mean_ns}}}}}"#);
         row_of(

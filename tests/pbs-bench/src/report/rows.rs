@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which rows the report has, and what they should reach.
 
-use super::{Boots, Bound, Row};
+use super::{Boots, Bound, Measurement};
 
 /// The boots that values come from; `scripts/bench` names its files so.
 const MAIN: &str = "main";
@@ -13,7 +13,7 @@ const WITHOUT: &str = "without";
 /// Makes rows, and notes what is missing for them.
 struct Maker<'a> {
     boots: &'a Boots,
-    rows: Vec<Row>,
+    rows: Vec<Measurement>,
     missing: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ impl Maker<'_> {
     fn row(&mut self, name: &str, value: f64, unit: &str, target: Option<f64>, what: &'static str) {
         let bound = target.map(Bound::AtMost);
         self.rows
-            .push(Row::new(name.into(), value, unit, bound, what));
+            .push(Measurement::new(name.into(), value, unit, bound, what));
     }
 
     fn value(&mut self, boot: &str, name: &str) -> Option<f64> {
@@ -102,7 +102,7 @@ fn spread_percent(values: &[f64]) -> f64 {
 }
 
 /// The rows, and what was not measured that they need.
-pub fn of(boots: &Boots) -> (Vec<Row>, Vec<String>) {
+pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
     let mut m = Maker {
         boots,
         rows: Vec::new(),

@@ -238,7 +238,7 @@ impl Scheduler {
 /// `pbs-vmstudy compare [--schedulers A,B] [--loads A,B] [--errors A,B] [--rogues] [--seeds N]`:
 /// one line of JSON for each run.
 pub fn measure(words: impl Iterator<Item = String>) -> Verdict {
-    let asked = Asked::of(words)?;
+    let asked = StudyOptions::of(words)?;
     for &load_percent in &asked.loads {
         for &(error_percent, rogue) in &asked.cases {
             for seed in 1..=asked.seeds {
@@ -262,8 +262,8 @@ pub fn measure(words: impl Iterator<Item = String>) -> Verdict {
     Ok(())
 }
 
-/// What is to be run.
-struct Asked {
+/// Runs of the study.
+struct StudyOptions {
     schedulers: Vec<Scheduler>,
     loads: Vec<u64>,
     /// Greatest error in percent, and whether there is a rogue.
@@ -271,7 +271,7 @@ struct Asked {
     seeds: u64,
 }
 
-impl Asked {
+impl StudyOptions {
     fn of(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut asked = Self {
             schedulers: Scheduler::ALL.to_vec(),

@@ -15,7 +15,7 @@ const SCHEMA: &str = "pbs.scheduler-comparison/1";
 /// The figures of one scheduler in one setting. A rogue is in none of them but the
 /// switches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Row {
+struct SettingRow {
     /// All of the setting in one word: `fifo-100-20-rogue`.
     name: String,
     scheduler: Scheduler,
@@ -50,7 +50,7 @@ struct Row {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    rows: Vec<Row>,
+    rows: Vec<SettingRow>,
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -71,7 +71,7 @@ fn tardiness_ms(job: &Outcome, ended_ns: u64) -> f64 {
 }
 
 /// The runs of one scheduler in one setting.
-fn row(runs: &[Run]) -> Row {
+fn row(runs: &[Run]) -> SettingRow {
     let first = &runs[0];
     let honest: Vec<&Outcome> = runs
         .iter()
@@ -112,7 +112,7 @@ fn row(runs: &[Run]) -> Row {
         setting.error_percent,
         if setting.rogue { "-rogue" } else { "" }
     );
-    Row {
+    SettingRow {
         name,
         scheduler: first.scheduler,
         load_percent: setting.load_percent,
@@ -144,7 +144,7 @@ fn row(runs: &[Run]) -> Row {
     }
 }
 
-fn rows(runs: Vec<Run>) -> Vec<Row> {
+fn rows(runs: Vec<Run>) -> Vec<SettingRow> {
     let mut groups: BTreeMap<_, Vec<Run>> = BTreeMap::new();
     for run in runs {
         let setting = &run.setting;
@@ -179,7 +179,7 @@ const HEAD: [&str; 10] = [
     "longest",
 ];
 
-fn cells(row: &Row) -> [String; 10] {
+fn cells(row: &SettingRow) -> [String; 10] {
     [
         row.scheduler.name().into(),
         format!("{}", row.accepted),
@@ -195,9 +195,9 @@ fn cells(row: &Row) -> [String; 10] {
 }
 
 /// As reStructuredText, a table for each setting; a terminal shows it as well.
-fn tables(rows: &[Row]) -> String {
+fn tables(rows: &[SettingRow]) -> String {
     let mut out = String::new();
-    let of = |row: &Row| (row.rogue, row.load_percent, row.error_percent);
+    let of = |row: &SettingRow| (row.rogue, row.load_percent, row.error_percent);
     for group in rows.chunk_by(|a, b| of(a) == of(b)) {
         let first = &group[0];
         let mut lines = vec![HEAD.map(str::to_owned)];

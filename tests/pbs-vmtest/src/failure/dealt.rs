@@ -107,7 +107,7 @@ pub fn process_scene(dealt_seq: impl FnOnce(u64, u64) -> u64) -> Result<Node, St
 }
 
 /// The signals of its first plan.
-pub const BEFORE: [super::Said; 2] = [
+pub const BEFORE: [super::SignalFields; 2] = [
     (EventKind::Late, Cause::Process, 1, 0, 100),
     (EventKind::Late, Cause::Node, 1, 0, 100),
 ];

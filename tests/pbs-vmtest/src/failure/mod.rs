@@ -39,16 +39,16 @@ pub fn config(thresholds: &[Threshold]) -> Config {
     }
 }
 
-/// What a signal says: kind, cause, process, task, and the share of the
+/// Fields of a signal: kind, cause, process, task, and the share of the
 /// threshold in percent.
-pub type Said = (EventKind, Cause, u32, u32, u32);
+pub type SignalFields = (EventKind, Cause, u32, u32, u32);
 
 /// What all signals say, in order.
-pub fn said(node: &Node) -> Result<Vec<Said>, String> {
+pub fn said(node: &Node) -> Result<Vec<SignalFields>, String> {
     node.signals().iter().map(says).collect()
 }
 
-fn says(event: &Event) -> Result<Said, String> {
+fn says(event: &Event) -> Result<SignalFields, String> {
     let kind = EventKind::from_raw(event.kind);
     let cause = Cause::from_raw(event.reason);
     let (Some(kind), Some(cause)) = (kind, cause) else {
@@ -59,7 +59,7 @@ fn says(event: &Event) -> Result<Said, String> {
 }
 
 /// The signals are these, no more and no less.
-pub fn check_said(node: &Node, expected: &[Said]) -> Verdict {
+pub fn check_said(node: &Node, expected: &[SignalFields]) -> Verdict {
     for event in node.signals() {
         println!("{}", line(&event));
     }

@@ -9,7 +9,8 @@ use super::kit::{ioctl, refused, Running};
 use crate::harness::{fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict};
 use crate::linux::policy::{cpuset, set_policy};
 use crate::linux::scene::{
-    affinity_of, ends_well, policy_of, reaches_state, set_affinity, Words, ENDLESS_INSNS, PLAN_CPU,
+    affinity_of, ends_well, policy_of, reaches_state, set_affinity, SharedWords, ENDLESS_INSNS,
+    PLAN_CPU,
 };
 use crate::{check, check_eq};
 
@@ -18,7 +19,7 @@ const KTHREADD: i32 = 2;
 
 pub fn wrong_attachments_are_refused() -> Verdict {
     let device = Device::open().context("open")?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = fork(|| words.block())?;
     let pid = child.pid;
     refused("attach without a plan", device.attach(pid, 1, 0), ENOENT)?;
@@ -90,7 +91,7 @@ pub fn wrong_attachments_are_refused() -> Verdict {
 /// A thread that is not attached may run where it could before: another one, and the caller.
 pub fn refused_attach_changes_nothing() -> Verdict {
     let device = Device::open().context("open")?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = fork(|| words.block())?;
     let pid = child.pid;
     let both = affinity_of(pid)?;
@@ -121,7 +122,7 @@ pub fn refused_attach_changes_nothing() -> Verdict {
 
 /// Attaches itself again and again, where it is refused or where it has to wait until somebody
 /// detaches it.
-fn attacher(number: u32, words: &'static Words) -> Result<Child, String> {
+fn attacher(number: u32, words: &'static SharedWords) -> Result<Child, String> {
     fork(|| {
         let _ = set_policy(0, libc::SCHED_OTHER, 0);
         let Ok(device) = Device::open() else { return };
@@ -181,7 +182,7 @@ pub fn drop_beside_attachers() -> Verdict {
         .slot(1, 0, ENDLESS_INSNS)
         .slot(2, 0, ENDLESS_INSNS);
     node.load(&plan)?;
-    let spinner_words = Words::shared()?;
+    let spinner_words = SharedWords::shared()?;
     let spinner = fork(|| {
         if Device::open().is_ok_and(|device| device.attach(0, 1, 0).is_ok()) {
             spinner_words.spin();
@@ -190,7 +191,7 @@ pub fn drop_beside_attachers() -> Verdict {
     spinner_words.runs("the plan process")?;
     let alone = drop_ns(&node)?;
 
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut attachers = Vec::new();
     for number in 0..ATTACHERS {
         attachers.push(attacher(number, words)?);

@@ -9,7 +9,7 @@ use pbs_uapi::{ioc, Device, Event, DEVICE_PATH, IDLE};
 
 use super::kit::{ioctl, Running};
 use crate::harness::{fork, setting, Random, Verdict};
-use crate::linux::scene::{dies, ends_well, Words};
+use crate::linux::scene::{dies, ends_well, SharedWords};
 use crate::{check, check_eq};
 
 /// How many calls there are of all processes, unless the environment says so.
@@ -165,7 +165,7 @@ pub fn random_calls_do_no_harm() -> Verdict {
     let calls = setting("PBS_CALLS", CALLS)? / CALLERS;
     let seed = setting("PBS_SEED", 2)?;
     let running = Running::new()?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut victim = fork(|| words.block())?;
     let victim_pid = victim.pid;
     let mut callers = Vec::new();

@@ -7,7 +7,7 @@ use pbs_uapi::record::Error;
 use pbs_uapi::{ioc, Device, EventKind, Refused};
 
 use crate::harness::{Child, Context, Plan, Verdict};
-use crate::linux::scene::{ends_well, Scene, Words, ENDLESS_INSNS, PLAN_CPU};
+use crate::linux::scene::{ends_well, Scene, SharedWords, ENDLESS_INSNS, PLAN_CPU};
 use crate::{check, check_eq};
 
 /// The id of the plan that runs.
@@ -16,7 +16,7 @@ pub const RUNNING_PLAN: u64 = 4711;
 /// CPU 1 executes a plan: process 1 runs, process 2 waits, process 3 is absent.
 pub struct Running {
     pub scene: Scene,
-    children: Vec<(Child, &'static Words)>,
+    children: Vec<(Child, &'static SharedWords)>,
     plan: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl Running {
         scene.node.load(&plan)?;
         let mut children = Vec::new();
         for process in 1..=2 {
-            let words = Words::shared()?;
+            let words = SharedWords::shared()?;
             // Sleeps most of the time: the machine has better things to do.
             let child = scene.spawn(process, || {
                 while words.go.load(std::sync::atomic::Ordering::SeqCst) == 0 {

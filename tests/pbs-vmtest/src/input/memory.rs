@@ -8,7 +8,7 @@ use pbs_uapi::Device;
 use super::kit::{refused, Running};
 use crate::check;
 use crate::harness::{fork, skip, Child, Context, Plan, Verdict};
-use crate::linux::scene::{eventually, Words, PLAN_CPU};
+use crate::linux::scene::{eventually, SharedWords, PLAN_CPU};
 
 /// What the machine says is still to be had.
 pub fn available_bytes() -> Result<u64, String> {
@@ -85,7 +85,7 @@ impl Group {
     }
 
     /// Somebody of the group writes a plan, and stays until it is told to go.
-    fn writer(&self, plan: &[u8], words: &'static Words) -> Result<Child, String> {
+    fn writer(&self, plan: &[u8], words: &'static SharedWords) -> Result<Child, String> {
         fork(|| {
             fs::write(self.path("cgroup.procs"), "0").expect("into the group");
             let device = Device::open().expect("the device");
@@ -109,7 +109,7 @@ pub fn writer_is_charged() -> Verdict {
     }
     let plan = plan.bytes();
 
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut writer = group.writer(&plan, words)?;
     eventually("the plan is there", || device.get_plan(PLAN_CPU).is_ok())?;
     let with_bytes = group.charged_bytes()?;
@@ -128,7 +128,7 @@ pub fn writer_is_charged() -> Verdict {
     let most_bytes = group.charged_bytes()? + LEAST_BYTES / 2;
     fs::write(group.path("memory.max"), most_bytes.to_string()).context("memory.max")?;
     // The call fails, or the kernel kills the only one who could give memory back.
-    let mut writer = group.writer(&plan, Words::shared()?)?;
+    let mut writer = group.writer(&plan, SharedWords::shared()?)?;
     println!(
         "the one that may not have as much: status {}",
         writer.wait()?

@@ -10,7 +10,7 @@ use pbs_uapi::{Device, Ring};
 
 use super::kit::{refused, Running};
 use crate::harness::{cvt, fork, Context, Plan, Verdict};
-use crate::linux::scene::{ends_well, Words, PLAN_CPU};
+use crate::linux::scene::{ends_well, SharedWords, PLAN_CPU};
 use crate::{check, check_eq};
 
 const NOBODY: libc::uid_t = 65534;
@@ -53,7 +53,7 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
 pub fn nobody_may_not_plan() -> Verdict {
     let running = Running::new()?;
     let device = Device::open().context("open")?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     // SAFETY: no memory is involved.
     let parent = unsafe { libc::getpid() };
     let mut child = fork(|| match try_all(&device, parent) {

@@ -10,7 +10,7 @@ use pbs_uapi::{Device, Refused, DEVICE_PATH};
 use super::kit::{refused, Running};
 use super::memory::available_bytes;
 use crate::harness::{fork, skip, Context, Plan, Verdict};
-use crate::linux::scene::{Words, ENDLESS_INSNS, PLAN_CPU};
+use crate::linux::scene::{SharedWords, ENDLESS_INSNS, PLAN_CPU};
 use crate::{check, check_eq};
 
 /// What a call may allocate, and then some.
@@ -145,7 +145,7 @@ pub fn no_memory_changes_nothing() -> Verdict {
     let untouched = || running.is_untouched();
     let get_plan = || device.get_plan(PLAN_CPU);
     scarcity.meets("get the plan", get_plan, untouched, |_| Ok(()))?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let child = fork(|| words.block())?;
     let attach = || device.attach(child.pid, 3, 0);
     let detach = || device.detach(child.pid);

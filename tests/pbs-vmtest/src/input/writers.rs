@@ -7,7 +7,7 @@ use pbs_uapi::{Device, EventKind};
 
 use super::kit::{refused, Running};
 use crate::harness::{fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict};
-use crate::linux::scene::{dies, ends_well, set_affinity, Words, PLAN_CPU};
+use crate::linux::scene::{dies, ends_well, set_affinity, SharedWords, PLAN_CPU};
 use crate::{check, check_eq};
 
 const ROUNDS: u32 = 300;
@@ -27,7 +27,7 @@ fn plan_of(writer: u32, round: u32) -> Plan {
 }
 
 /// Writes a plan each time that a round begins.
-fn writer(number: u32, words: &'static Words) -> Result<Child, String> {
+fn writer(number: u32, words: &'static SharedWords) -> Result<Child, String> {
     fork(|| {
         let _ = set_affinity(0, &[number as usize]);
         let Ok(device) = Device::open() else { return };
@@ -49,7 +49,7 @@ fn writer(number: u32, words: &'static Words) -> Result<Child, String> {
 
 pub fn one_of_two_writers_wins() -> Verdict {
     let mut node = Node::open()?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut writers = [writer(0, words)?, writer(1, words)?];
     let mut wins = [0; 2];
     for round in 1..=ROUNDS {
@@ -122,7 +122,7 @@ pub fn killed_writer_changes_nothing() -> Verdict {
     };
     let mut slowest_ns = 0;
     for part in 1..=6 {
-        let words = Words::shared()?;
+        let words = SharedWords::shared()?;
         let mut child = fork(|| {
             let Ok(device) = Device::open() else { return };
             words.go.store(1, SeqCst);
@@ -153,7 +153,7 @@ pub fn killed_writer_changes_nothing() -> Verdict {
 /// Of many who write at once some are told to try again; who is not has written a plan.
 pub fn few_write_at_once() -> Verdict {
     const WRITERS: u32 = 12;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut writers = Vec::new();
     for number in 0..WRITERS {
         writers.push(fork(|| {

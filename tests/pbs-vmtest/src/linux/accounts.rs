@@ -11,7 +11,7 @@ use pbs_uapi::EventKind;
 use crate::harness::{kernel_is_watched, sleep_ms, Context, Verdict};
 use crate::linux::policy::set_policy;
 use crate::linux::scene::{
-    dies, ends_well, eventually, futex, reaches_state, Scene, Trio, Turns, Waits, Words,
+    dies, ends_well, eventually, futex, reaches_state, Scene, SharedWords, Trio, Turns, Waits,
     ENDLESS_INSNS, PLAN_CPU,
 };
 use crate::linux::sleeps::{self, Crew};
@@ -116,7 +116,7 @@ fn samples_of_running() -> Result<Vec<u32>, String> {
 /// sleeps of all kinds; who can run is counted right at each moment, and in the end.
 pub fn hand_overs_leave_the_counts() -> Verdict {
     all_at_rest()?;
-    let turns = Turns::new(5, 2000, 10_000, Words::spin)?;
+    let turns = Turns::new(5, 2000, 10_000, SharedWords::spin)?;
     // The one whose turn it is, the one before it on its way to wait, and what the kernel
     // has to do.
     let most = samples_of_running()?[199];
@@ -428,7 +428,7 @@ fn sleeps_are_switches() -> Verdict {
         .cpu(PLAN_CPU)
         .slot(1, 0, ENDLESS_INSNS);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = scene.spawn(1, || {
         let before = sleeps::own_voluntary_switches();
         for _ in 0..SLEEPS {

@@ -7,20 +7,20 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::harness::{fork, sleep_ms, Child, Context, Node, Plan, Verdict};
 use crate::linux::policy::{log, set_policy};
 use crate::linux::scene::{
-    ends_well, eventually, futex, set_affinity, Scene, Words, ENDLESS_INSNS, PLAN_CPU,
+    ends_well, eventually, futex, set_affinity, Scene, SharedWords, ENDLESS_INSNS, PLAN_CPU,
 };
 use crate::{check, check_eq};
 
 /// A process that may run on both CPUs, and says on which it does when it is woken up.
 struct Unbound {
     child: Child,
-    words: &'static Words,
+    words: &'static SharedWords,
 }
 
 impl Unbound {
     /// Of `SCHED_FIFO` with that priority.
     fn fifo(priority: u32) -> Result<Self, String> {
-        let words = Words::shared()?;
+        let words = SharedWords::shared()?;
         let child = fork(|| loop {
             let round = words.other.load(SeqCst);
             futex(&words.other, libc::FUTEX_WAIT, round);
@@ -100,7 +100,7 @@ pub fn fifo_thread_avoids_a_plan() -> Verdict {
     }
     scene.node.load(&plan)?;
     for (process, disturbance) in (1..).zip(disturbances) {
-        let (blocked, spinning) = (Words::shared()?, Words::shared()?);
+        let (blocked, spinning) = (SharedWords::shared()?, SharedWords::shared()?);
         let mut child = scene.spawn(process, || {
             blocked.block();
             spinning.spin();
@@ -148,7 +148,7 @@ pub fn fifo_thread_avoids_a_plan() -> Verdict {
 
 /// A FIFO thread that wakes up where a better one runs goes to the CPU that had the plan.
 fn fifo_is_pushed_away_from_another(fifo: &Unbound) -> Verdict {
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut better = fork(|| {
         // It ends by itself: the test can't run beside it.
         let ready = set_affinity(0, &[0]).is_ok() && set_policy(0, libc::SCHED_FIFO, 50).is_ok();
@@ -181,7 +181,7 @@ fn fifo_is_pushed_away_from_another(fifo: &Unbound) -> Verdict {
 /// that has two already: a third of it is more than what the plan leaves.
 pub fn fair_loop_leaves_a_plan() -> Verdict {
     let mut scene = Scene::new()?;
-    let others = Words::shared()?;
+    let others = SharedWords::shared()?;
     let mut children = Vec::new();
     for _ in 0..2 {
         let child = fork(|| others.spin())?;
@@ -191,7 +191,7 @@ pub fn fair_loop_leaves_a_plan() -> Verdict {
     scene
         .node
         .load(&Plan::new(62).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let fair = fork(|| {
         while words.go.load(SeqCst) == 0 {
             // SAFETY: no memory is involved.
@@ -205,7 +205,7 @@ pub fn fair_loop_leaves_a_plan() -> Verdict {
     eventually("the loop is on the CPU with the plan", || {
         words.note.load(SeqCst) == PLAN_CPU
     })?;
-    let planned = Words::shared()?;
+    let planned = SharedWords::shared()?;
     let mut child = scene.spawn(1, || planned.spin())?;
     planned.runs("the plan process")?;
     bind(&[0, PLAN_CPU as usize])?;
@@ -253,7 +253,7 @@ pub fn plan_is_shown() -> Verdict {
         let path = format!("/proc/{pid}/sched");
         fs::read_to_string(&path).context(&path)
     };
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let device = Node::open()?.device;
     let mut first = scene.spawn(7, || ())?;
     ends_well(&mut first, "process 7")?;

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use pbs_uapi::EventKind;
 
 use crate::harness::{burn, fork, now_ns, sleep_ms, Context, Plan, Verdict};
-use crate::linux::scene::{ends_well, eventually, futex, Scene, Words, ENDLESS_INSNS, PLAN_CPU};
+use crate::linux::scene::{
+    ends_well, eventually, futex, Scene, SharedWords, ENDLESS_INSNS, PLAN_CPU,
+};
 use crate::linux::sleeps::own_voluntary_switches;
 use crate::{check, check_eq};
 
@@ -20,7 +22,7 @@ pub fn yield_keeps_the_slot() -> Verdict {
         .slot(1, 0, ENDLESS_INSNS)
         .slot(2, 0, 1_000_000);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut yielder = scene.spawn(1, || {
         while words.go.load(SeqCst) == 0 {
             words.progress.fetch_add(1, SeqCst);
@@ -29,7 +31,7 @@ pub fn yield_keeps_the_slot() -> Verdict {
         }
     })?;
     words.runs("the process that yields")?;
-    let others = Words::shared()?;
+    let others = SharedWords::shared()?;
     let mut other = scene.spawn(2, || others.spin())?;
     let before = words.progress();
     eventually("the process yields 1000 times more", || {
@@ -55,7 +57,7 @@ pub fn sleep_in_a_slot() -> Verdict {
     scene
         .node
         .load(&Plan::new(62).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = scene.spawn(1, || {
         for _ in 0..20 {
             let before_ns = now_ns();
@@ -86,7 +88,7 @@ pub fn talks_to_a_normal_process() -> Verdict {
         .node
         .load(&Plan::new(63).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let (near, far) = UnixStream::pair().context("socket pair")?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut normal = fork(|| {
         let mut byte = [0];
         while (&near).read_exact(&mut byte).is_ok() {
@@ -119,7 +121,7 @@ pub fn plan_processes_wake_each_other() -> Verdict {
         .cpu(PLAN_CPU)
         .slot(1, 0, 1_000_000)
         .slot(2, 0, 1_000_000);
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     scene.node.load(&plan)?;
     let talk = move |odd: u32| {
         for _ in 0..50 {
@@ -172,7 +174,7 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
             }
         }
         scene.node.load(&plan)?;
-        let words = Words::shared()?;
+        let words = SharedWords::shared()?;
         let mut children = Vec::new();
         for process in 1..=3 {
             children.push(scene.spawn(process, move || {

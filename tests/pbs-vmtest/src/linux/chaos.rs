@@ -12,7 +12,7 @@ use crate::harness::{
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, SchedAttr};
 use crate::linux::scene::{
-    dies, ends_well, eventually, futex, policy_of, set_affinity, Scene, Words,
+    dies, ends_well, eventually, futex, policy_of, set_affinity, Scene, SharedWords,
 };
 use crate::linux::stop::Freezer;
 use crate::{check, check_eq};
@@ -25,7 +25,7 @@ const FIRST_CPU: u32 = 1;
 extern "C" fn nothing(_signal: i32) {}
 
 /// Runs, sleeps, makes threads, forks and ends tasks, until it is killed.
-fn live(words: &'static Words, seed: u64) {
+fn live(words: &'static SharedWords, seed: u64) {
     let Ok(node) = Node::open() else { return };
     let mut dice = Random::new(seed);
     loop {
@@ -95,7 +95,7 @@ fn random_plan(dice: &mut Random, cpus: u32) -> (Plan, bool) {
 struct Chaos {
     node: Node,
     dice: Random,
-    words: Vec<&'static Words>,
+    words: Vec<&'static SharedWords>,
     children: Vec<Child>,
     /// The old one and the new one; all children are in the groups of both.
     freezers: [Freezer; 2],
@@ -276,7 +276,7 @@ pub fn chaos() -> Verdict {
     let mut chaos = Chaos {
         node: Node::open()?,
         dice: Random::new(u64::from(seed)),
-        words: vec![Words::shared()?, Words::shared()?],
+        words: vec![SharedWords::shared()?, SharedWords::shared()?],
         children: Vec::new(),
         freezers: [Freezer::old()?, Freezer::new()?],
         cpus,
@@ -316,7 +316,7 @@ pub fn chaos() -> Verdict {
     );
     check!(turns > steps, "the children hardly ran: {turns} turns");
 
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     scene
         .node
         .load(&Plan::new(1).cpu(1).slot(1, 0, 10_000_000))?;

@@ -8,7 +8,7 @@ use pbs_uapi::{EventKind, ATTACH_ONE_TASK};
 
 use crate::harness::{burn, fork, Plan, Verdict};
 use crate::linux::scene::{
-    ends_well, policy_of, set_affinity, Scene, Words, ENDLESS_INSNS, PLAN_CPU,
+    ends_well, policy_of, set_affinity, Scene, SharedWords, ENDLESS_INSNS, PLAN_CPU,
 };
 use crate::{check, check_eq};
 
@@ -23,7 +23,7 @@ pub fn fork_bomb_stays_outside() -> Verdict {
         .slot(2, 0, 2_000_000)
         .slot(2, 1, 2_000_000);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let device = &scene.node.device;
     let bomb = || {
         for _ in 0..CHILDREN {
@@ -72,7 +72,7 @@ pub fn vfork_in_a_slot() -> Verdict {
     let mut scene = Scene::new()?;
     let plan = Plan::new(32).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = scene.spawn(1, || {
         for _ in 0..10 {
             // The library uses vfork for this.
@@ -93,7 +93,7 @@ pub fn sibling_thread_is_outside() -> Verdict {
     let mut scene = Scene::new()?;
     let plan = Plan::new(33).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = scene.spawn(1, || {
         for _ in 0..5 {
             let policy = std::thread::spawn(|| policy_of(0)).join();
@@ -124,7 +124,7 @@ pub fn thread_exits_beside_another() -> Verdict {
         .slot(1, 5, 10_000_000)
         .slot(2, 0, 1_000_000);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let device = &scene.node.device;
     let mut child = fork(|| {
         std::thread::scope(|scope| {
@@ -180,6 +180,6 @@ pub fn thread_exits_beside_another() -> Verdict {
     Ok(())
 }
 
-fn check_turn(words: &Words, right: bool) {
+fn check_turn(words: &SharedWords, right: bool) {
     words.progress.fetch_add(u32::from(right), SeqCst);
 }

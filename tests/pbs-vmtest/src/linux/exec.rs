@@ -9,8 +9,8 @@ use pbs_uapi::EventKind;
 use crate::harness::{Context, Counting, Plan, Verdict, LEAD_IN_INSNS};
 use crate::linux::accounts::all_at_rest;
 use crate::linux::scene::{
-    dies, ends_well, eventually, policy_of, reaches_state, Scene, Waits, Words, ENDLESS_INSNS,
-    PLAN_CPU, SCHED_PBS,
+    dies, ends_well, eventually, policy_of, reaches_state, Scene, SharedWords, Waits,
+    ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
 };
 use crate::{check, check_eq};
 
@@ -82,11 +82,11 @@ fn sibling_execs(waiter_is_leader: bool, name: &'static str) -> Verdict {
         .slot(1, 0, ENDLESS_INSNS)
         .slot(2, 0, 1_000_000);
     scene.node.load(&plan)?;
-    let holder_words = Words::shared()?;
+    let holder_words = SharedWords::shared()?;
     let mut holder = scene.spawn(1, || holder_words.spin())?;
     holder_words.runs("the running process")?;
 
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let device = &scene.node.device;
     let mut child = crate::harness::fork(|| {
         let wait_in_plan = || {
@@ -189,7 +189,7 @@ fn program_ends(ends: Ends, waits: Waits) -> Verdict {
     }
     let plan = plan.slot(1, 0, ENDLESS_INSNS).slot(2, last_task, 1_000_000);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let device = &scene.node.device;
     let mut program = crate::harness::fork(|| {
         let unlimited = libc::rlimit {
@@ -217,7 +217,7 @@ fn program_ends(ends: Ends, waits: Waits) -> Verdict {
         });
     })?;
     let attached = scene.wait_kind(EventKind::Attached, 2)?;
-    let owners = Words::shared()?;
+    let owners = SharedWords::shared()?;
     let mut owner = scene.spawn(1, || owners.spin())?;
     owners.runs("the running process")?;
     reaches_state(attached.pid, 'S')?;

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::check;
 use crate::harness::{cvt, fork, sleep_ms, Context, Plan, Verdict};
 use crate::linux::accounts::{all_at_rest, waiting_for_input};
-use crate::linux::scene::{ends_well, Scene, Turns, Words, PLAN_CPU};
+use crate::linux::scene::{ends_well, Scene, SharedWords, Turns, PLAN_CPU};
 
 const SHARE: &CStr = c"/mnt";
 const FILE: &str = "/mnt/input";
@@ -38,7 +38,7 @@ fn read_through_the_cache() -> Verdict {
 
 /// Reads all of the file, and again when the cache has forgotten it. One of two that do
 /// so waits for pages that the other one fetches.
-fn read_again_and_again(words: &Words) {
+fn read_again_and_again(words: &SharedWords) {
     let file = File::open(FILE).expect(FILE);
     let mut bytes = vec![0; BYTES];
     while words.go.load(SeqCst) == 0 {
@@ -60,8 +60,8 @@ pub fn waits_for_input_are_counted() -> Verdict {
         plan = plan.slot(1, task, 200_000).slot(2, task, 200_000);
     }
     scene.node.load(&plan)?;
-    let (reader_words, spinner_words) = (Words::shared()?, Words::shared()?);
-    let other_words = Words::shared()?;
+    let (reader_words, spinner_words) = (SharedWords::shared()?, SharedWords::shared()?);
+    let other_words = SharedWords::shared()?;
     let mut other = fork(|| read_again_and_again(other_words))?;
     let mut reader = scene.spawn(1, || read_again_and_again(reader_words))?;
     let mut spinner = scene.spawn(2, || spinner_words.spin())?;

@@ -6,7 +6,7 @@ use std::fs;
 use pbs_uapi::{Eject, EventKind};
 
 use crate::harness::{burn, sleep_ms, Context, Counting, Plan, Random, Verdict};
-use crate::linux::scene::{ends_well, policy_of, Scene, Trio, Waits, Words, PLAN_CPU};
+use crate::linux::scene::{ends_well, policy_of, Scene, SharedWords, Trio, Waits, PLAN_CPU};
 use crate::{check, check_eq};
 
 fn set_online(online: u8) -> Verdict {
@@ -62,7 +62,7 @@ pub fn cpu_goes_and_comes() -> Verdict {
         set_online(1).map_err(|why| format!("round {round}: {why}"))?;
         let mut scene = Scene::new()?;
         scene.node.load(&plan)?;
-        let words = Words::shared()?;
+        let words = SharedWords::shared()?;
         let mut child = scene.spawn(1, || words.spin())?;
         words.runs("the process of the new plan")?;
         words.release();
@@ -93,7 +93,7 @@ pub fn cpu_goes_with_armed_timer() -> Verdict {
         scene.node.load(&plan)?;
         let mut spinning = Vec::new();
         for process in 1..=2 {
-            let words = Words::shared()?;
+            let words = SharedWords::shared()?;
             spinning.push((scene.spawn(process, || words.spin())?, words, process));
         }
         for process in 1..=2 {

@@ -9,8 +9,8 @@ use crate::harness::{fork, Child, Context, Plan, Verdict, LEAD_IN_INSNS};
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, SchedAttr};
 use crate::linux::scene::{
-    dies, ends_well, eventually, futex, policy_of, reaches_state, set_affinity, Scene, Waits,
-    Words, ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
+    dies, ends_well, eventually, futex, policy_of, reaches_state, set_affinity, Scene, SharedWords,
+    Waits, ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
 };
 use crate::{check, check_eq};
 
@@ -39,7 +39,7 @@ fn unlock(word: &AtomicU32) -> bool {
 
 /// Forks a child of the deadline class that takes the lock, counts in `note`,
 /// and gives the lock back.
-fn deadline_waiter(words: &'static Words) -> Result<Child, String> {
+fn deadline_waiter(words: &'static SharedWords) -> Result<Child, String> {
     fork(|| {
         let attr = SchedAttr {
             policy: libc::SCHED_DEADLINE as u32,
@@ -64,7 +64,7 @@ pub fn normal_task_waits_for_plan_process() -> Verdict {
     scene
         .node
         .load(&Plan::new(51).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut holder = scene.spawn(1, || {
         if !lock(&words.other) {
             return;
@@ -100,7 +100,7 @@ pub fn plan_process_waits_for_normal_task() -> Verdict {
     scene
         .node
         .load(&Plan::new(52).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut holder = fork(|| {
         let right = lock(&words.other);
         words.note.store(1, SeqCst);
@@ -130,7 +130,7 @@ pub fn plan_process_waits_for_normal_task() -> Verdict {
 }
 
 /// A deadline task that wants the lock of `holder`, which runs boosted by it.
-fn boosting_waiter(words: &'static Words, holder: &Child) -> Result<Child, String> {
+fn boosting_waiter(words: &'static SharedWords, holder: &Child) -> Result<Child, String> {
     let waiter = deadline_waiter(words)?;
     eventually("the holder is boosted", || {
         priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
@@ -151,7 +151,7 @@ pub fn deadline_task_boosts_plan_process() -> Verdict {
     scene
         .node
         .load(&Plan::new(53).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
-    let (words, after) = (Words::shared()?, Words::shared()?);
+    let (words, after) = (SharedWords::shared()?, SharedWords::shared()?);
     let mut holder = scene.spawn(1, || {
         let right = lock(&words.other);
         words.spin();
@@ -197,8 +197,8 @@ pub fn boosted_beyond_its_slot() -> Verdict {
         .slot(1, 0, 200_000_000)
         .slot(2, 0, ENDLESS_INSNS);
     scene.node.load(&plan)?;
-    let words = Words::shared()?;
-    let others = Words::shared()?;
+    let words = SharedWords::shared()?;
+    let others = SharedWords::shared()?;
     let mut holder = scene.spawn(1, || {
         let right = lock(&words.other);
         // Until its slot is over, by the count or by the clock.
@@ -267,7 +267,11 @@ fn boosts_waiting(waits: Waits) -> Verdict {
         .slot(2, 0, ENDLESS_INSNS)
         .slot(1, last_task, 50_000_000);
     scene.node.load(&plan)?;
-    let (words, after, owners) = (Words::shared()?, Words::shared()?, Words::shared()?);
+    let (words, after, owners) = (
+        SharedWords::shared()?,
+        SharedWords::shared()?,
+        SharedWords::shared()?,
+    );
     let device = &scene.node.device;
     let mut holder = fork(|| {
         let right = lock(&words.other);

@@ -9,8 +9,8 @@ use pbs_uapi::{Eject, EventKind};
 use crate::harness::{cvt, fork, Context, Plan, Verdict};
 use crate::input::kit::refused;
 use crate::linux::scene::{
-    affinity_of, ends_well, eventually, policy_of, set_affinity, Scene, Trio, Words, ENDLESS_INSNS,
-    PLAN_CPU, SCHED_PBS,
+    affinity_of, ends_well, eventually, policy_of, set_affinity, Scene, SharedWords, Trio,
+    ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
 };
 use crate::{check, check_eq};
 
@@ -149,7 +149,7 @@ pub fn isolated_cpu_takes_a_plan() -> Verdict {
     scene
         .node
         .load(&Plan::new(1).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut child = fork(|| {
         let moved = fs::write(format!("{group}/cgroup.procs"), "0");
         moved.expect("into the group");

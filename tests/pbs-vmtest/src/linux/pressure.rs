@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::harness::{fork, skip, sleep_ms, Context, Verdict};
 use crate::linux::accounts::all_at_rest;
-use crate::linux::scene::{set_affinity, Trio, Waits, Words};
+use crate::linux::scene::{set_affinity, SharedWords, Trio, Waits};
 use crate::{check, check_eq};
 
 const GROUP: &str = "/sys/fs/cgroup/pressed";
@@ -30,7 +30,7 @@ fn press(pid: i32) -> Verdict {
 
 /// Two threads that share a CPU: one of them always waits for it.
 fn two_press_each_other() -> Result<u64, String> {
-    let words = Words::shared()?;
+    let words = SharedWords::shared()?;
     let mut children = [fork(|| words.spin())?, fork(|| words.spin())?];
     let before_us = pressed_us()?;
     for child in &children {

@@ -27,7 +27,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// Words that the test and its children share.
 #[derive(Default)]
-pub struct Words {
+pub struct SharedWords {
     /// Counts while the child runs user code.
     pub progress: AtomicU32,
     /// Not 0: the child may end.
@@ -38,7 +38,7 @@ pub struct Words {
     pub other: AtomicU32,
 }
 
-impl Words {
+impl SharedWords {
     /// Four zeroes that a fork does not separate. Never given back.
     pub fn shared() -> Result<&'static Self, String> {
         // SAFETY: a new mapping, which nothing else knows of.
@@ -306,7 +306,7 @@ impl Turns {
         processes: u32,
         slots: u32,
         slot_insns: u64,
-        work: impl Fn(&'static Words),
+        work: impl Fn(&'static SharedWords),
     ) -> Result<Self, String> {
         let mut scene = Scene::new()?;
         // Nobody runs before all are there.
@@ -322,7 +322,7 @@ impl Turns {
         scene.node.load(&plan)?;
         let mut actors = Vec::new();
         for process in 1..=processes {
-            let words = Words::shared()?;
+            let words = SharedWords::shared()?;
             actors.push(Actor {
                 child: scene.spawn(process, || work(words))?,
                 words,
@@ -364,7 +364,7 @@ pub struct Trio {
 /// A plan process and the words it shares with the test.
 pub struct Actor {
     pub child: Child,
-    pub words: &'static Words,
+    pub words: &'static SharedWords,
     pub process: u32,
     pub name: &'static str,
 }
@@ -404,7 +404,7 @@ impl Trio {
     }
 
     /// `prepare` is done by the waiting child before it is attached.
-    pub fn with(prepare: impl FnOnce(&'static Words)) -> Result<Self, String> {
+    pub fn with(prepare: impl FnOnce(&'static SharedWords)) -> Result<Self, String> {
         Self::make(Waits::AtACall, prepare)
     }
 
@@ -412,7 +412,7 @@ impl Trio {
         Self::make(waits, |_| ())
     }
 
-    fn make(waits: Waits, prepare: impl FnOnce(&'static Words)) -> Result<Self, String> {
+    fn make(waits: Waits, prepare: impl FnOnce(&'static SharedWords)) -> Result<Self, String> {
         let mut scene = Scene::new()?;
         let mut plan = Plan::new(11).cpu(PLAN_CPU).slot(1, 0, 50_000_000);
         let (mut order, mut last_task) = ([1, 2, 3], 0);
@@ -428,7 +428,7 @@ impl Trio {
         let mut prepare = Some(prepare);
         let mut children = Vec::new();
         for process in order {
-            let words = Words::shared()?;
+            let words = SharedWords::shared()?;
             let prepare = if process == 3 { prepare.take() } else { None };
             let device = &scene.node.device;
             let child = fork(|| {

@@ -4,18 +4,18 @@
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
 use crate::harness::{sleep_ms, Verdict};
-use crate::linux::scene::{eventually, reaches_state, Trio, Words};
+use crate::linux::scene::{eventually, reaches_state, SharedWords, Trio};
 use crate::{check, check_eq};
 
 /// The words of the process whose handler this is.
-static WORDS: AtomicPtr<Words> = AtomicPtr::new(std::ptr::null_mut());
+static WORDS: AtomicPtr<SharedWords> = AtomicPtr::new(std::ptr::null_mut());
 
-fn words() -> Option<&'static Words> {
+fn words() -> Option<&'static SharedWords> {
     // SAFETY: null, or shared words, which live for ever.
     unsafe { WORDS.load(SeqCst).as_ref() }
 }
 
-fn handle(words: &'static Words, handler: extern "C" fn(i32)) {
+fn handle(words: &'static SharedWords, handler: extern "C" fn(i32)) {
     WORDS.store(std::ptr::from_ref(words).cast_mut(), SeqCst);
     // SAFETY: the handlers of this file use atomics alone.
     unsafe { libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t) };

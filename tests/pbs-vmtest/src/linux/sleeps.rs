@@ -12,7 +12,7 @@ use pbs_uapi::{Device, EventKind};
 
 use crate::harness::{burn, fork, Child, Pipe, Plan, Random, Verdict, LEAD_IN_INSNS};
 use crate::linux::accounts::all_at_rest;
-use crate::linux::scene::{ends_well, eventually, futex, Scene, Turns, Words, PLAN_CPU};
+use crate::linux::scene::{ends_well, eventually, futex, Scene, SharedWords, Turns, PLAN_CPU};
 use crate::{check, check_eq};
 
 pub fn sleep_us(us: u64) {
@@ -116,7 +116,7 @@ impl Member<'_> {
     }
 
     /// Adds to `note` for each round in which all was right.
-    fn work(&self, rounds: u32, words: &Words) {
+    fn work(&self, rounds: u32, words: &SharedWords) {
         let mut dice = Random::new(self.number as u64 + 1);
         for _ in 0..rounds {
             let right = self.sleep(&mut dice) && self.pass_on();
@@ -130,7 +130,7 @@ impl Member<'_> {
 /// process on another CPU.
 pub struct Crew {
     scene: Scene,
-    members: Vec<(Child, &'static Words)>,
+    members: Vec<(Child, &'static SharedWords)>,
     /// Killed when it is forgotten.
     _normal: Child,
     rounds: u32,
@@ -157,7 +157,7 @@ impl Crew {
         let device = Device::open().map_err(|error| error.to_string())?;
         let mut crew = Vec::new();
         for process in 1..=members {
-            let words = Words::shared()?;
+            let words = SharedWords::shared()?;
             let member = Member {
                 device: &device,
                 number: process as usize - 1,
@@ -208,7 +208,7 @@ pub fn wake_ups_meet_sleeps() -> Verdict {
         plan = plan.slot(2, task, 5_000).slot(1, task, 5_000);
     }
     scene.node.load(&plan)?;
-    let (words, others) = (Words::shared()?, Words::shared()?);
+    let (words, others) = (SharedWords::shared()?, SharedWords::shared()?);
     let mut sleeper = scene.spawn(1, || {
         for round in 0..ROUNDS {
             words.note.store(round + 1, SeqCst);

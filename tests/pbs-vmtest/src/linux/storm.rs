@@ -14,7 +14,8 @@ use crate::harness::{
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, set_policy, SchedAttr};
 use crate::linux::scene::{
-    eventually, policy_of, reaches_state, set_affinity, Actor, Turns, Words, PLAN_CPU, SCHED_PBS,
+    eventually, policy_of, reaches_state, set_affinity, Actor, SharedWords, Turns, PLAN_CPU,
+    SCHED_PBS,
 };
 use crate::linux::stop::{ptrace, registers_can_be_read, Freezer};
 use crate::{check, check_eq};
@@ -23,7 +24,7 @@ use crate::{check, check_eq};
 const SLOT_INSNS: u64 = 5_000;
 
 /// The words of the process whose handler this is.
-static WORDS: AtomicPtr<Words> = AtomicPtr::new(std::ptr::null_mut());
+static WORDS: AtomicPtr<SharedWords> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn count(_signal: i32) {
     // SAFETY: null, or shared words, which live for ever.
@@ -33,7 +34,7 @@ extern "C" fn count(_signal: i32) {
 }
 
 /// Has this process count a signal in `note`.
-fn count_signals(words: &'static Words, signal: i32) {
+fn count_signals(words: &'static SharedWords, signal: i32) {
     WORDS.store(std::ptr::from_ref(words).cast_mut(), SeqCst);
     // SAFETY: the handler uses atomics alone.
     unsafe { libc::signal(signal, count as *const () as libc::sighandler_t) };
@@ -83,7 +84,7 @@ pub fn signals_meet_grants() -> Verdict {
 pub fn stop_storm() -> Verdict {
     const STEPS: u32 = 1000;
     let mut dice = Random::new(2);
-    let turns = Turns::new(3, 4000, SLOT_INSNS, Words::spin)?;
+    let turns = Turns::new(3, 4000, SLOT_INSNS, SharedWords::spin)?;
     for step in 0..STEPS {
         let actor = &turns.actors[dice.below(3)];
         let signal = dice.one_of(&[libc::SIGSTOP, libc::SIGCONT]);
@@ -124,7 +125,7 @@ fn look_into(actor: &Actor) -> Verdict {
 pub fn ptrace_storm() -> Verdict {
     const STEPS: u32 = 150;
     let mut dice = Random::new(3);
-    let turns = Turns::new(3, 8000, SLOT_INSNS, Words::spin)?;
+    let turns = Turns::new(3, 8000, SLOT_INSNS, SharedWords::spin)?;
     for _ in 0..STEPS {
         let actor = &turns.actors[dice.below(3)];
         if dice.below(2) == 0 {
@@ -153,7 +154,7 @@ pub fn freezer_storm() -> Verdict {
     const STEPS: u32 = 200;
     let mut dice = Random::new(6);
     let freezers = [Freezer::old()?, Freezer::new()?];
-    let turns = Turns::new(3, 4000, SLOT_INSNS, Words::spin)?;
+    let turns = Turns::new(3, 4000, SLOT_INSNS, SharedWords::spin)?;
     for actor in &turns.actors {
         for freezer in &freezers {
             freezer.add(actor.pid())?;
@@ -181,7 +182,7 @@ pub fn freezer_storm() -> Verdict {
 pub fn policy_storm() -> Verdict {
     const STEPS: u32 = 400;
     let mut dice = Random::new(4);
-    let mut turns = Turns::new(3, 4000, SLOT_INSNS, Words::spin)?;
+    let mut turns = Turns::new(3, 4000, SLOT_INSNS, SharedWords::spin)?;
     let deadline = SchedAttr {
         policy: libc::SCHED_DEADLINE as u32,
         runtime_ns: 1_000_000,
@@ -244,7 +245,7 @@ pub fn policy_storm() -> Verdict {
 pub fn plans_come_and_go() -> Verdict {
     const STEPS: u64 = 120;
     let mut dice = Random::new(5);
-    let mut turns = Turns::new(4, 4000, SLOT_INSNS, Words::spin)?;
+    let mut turns = Turns::new(4, 4000, SLOT_INSNS, SharedWords::spin)?;
     for step in 0..STEPS {
         let device = &turns.scene.node.device;
         if dice.below(4) == 0 {
@@ -302,7 +303,7 @@ pub fn timer_signals_keep_the_count() -> Verdict {
     let task_insns = 200_000 * slower;
     let period_us = 150 * slower as i64;
     needs_counter("the interrupts of the clock are not charged to who is interrupted");
-    let words = [Words::shared()?, Words::shared()?];
+    let words = [SharedWords::shared()?, SharedWords::shared()?];
     let mut plan = Plan::new(1).config(Turns::config()).lead_in();
     // Each task takes the slots of two and a half.
     for task in 0..TASKS * 5 / 2 {

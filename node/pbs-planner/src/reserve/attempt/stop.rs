@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Why a try ends before its job is planned.
 
-use super::{Attempt, Held};
+use super::{Attempt, OpenProcess};
 use crate::reserve::{Lack, Progress};
 
 /// Where a try ends.
@@ -43,7 +43,7 @@ impl Attempt<'_, '_> {
     }
 
     /// What comes after the task needs its time as well.
-    pub(super) fn held_too_briefly(&self, task: usize, held: Held, end_ns: u64) -> Stop {
+    pub(super) fn held_too_briefly(&self, task: usize, held: OpenProcess, end_ns: u64) -> Stop {
         let process = self.request.job.tasks[task].process;
         let first = self.net.rank_ns[task].saturating_sub(self.net.shortest_ns[task]);
         let last = self.request.job.processes[process].tasks.last();

@@ -69,7 +69,7 @@ fn the_best_core_is_that_of_a_look_at_every_core() {
                 span_ns: next(&mut state, 100),
                 goal: [Goal::TaskEnd, Goal::ProcessEnd][next(&mut state, 2) as usize],
             };
-            let ends = |place: Place| {
+            let ends = |place: CoreInterval| {
                 let process_ns = store.duration_ns(place.core, want.process_insns);
                 match want.goal {
                     Goal::TaskEnd => (place.end_ns, place.start_ns + process_ns),

@@ -17,9 +17,9 @@ const MOST_NODES: f64 = 1511.0;
 const SECONDS: f64 = 21.2307;
 const SECONDS_WITHIN: f64 = 5e-5;
 
-/// So many nodes.
+/// Times on one number of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct SpeedUpRow {
     /// n.
     pub nodes: u64,
     /// t(n, S) in seconds, with a thousandth, a hundredth, a tenth and all of S_max.
@@ -30,13 +30,13 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure2 {
     /// By nodes, which grow.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SpeedUpRow>,
 }
 
 /// Makes the data of the figure.
 pub fn figure2() -> Figure2 {
     let model = SpeedUp::default();
-    let row = |nodes| Row {
+    let row = |nodes| SpeedUpRow {
         nodes,
         seconds: FACTORS.map(|factor| model.seconds(nodes as f64, factor * MOST_MIB)),
     };

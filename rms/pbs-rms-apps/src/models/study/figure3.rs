@@ -17,9 +17,9 @@ const CLAIMED_FROM: f64 = 0.6;
 /// What the report claims, in percent.
 const MOST_PERCENT: f64 = 2.5;
 
-/// A target efficiency.
+/// End times for one target efficiency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct EndTimeRow {
     /// e_t.
     pub target: f64,
     /// By how much later it ends, in percent.
@@ -34,7 +34,7 @@ pub struct Figure3 {
     /// Of which meshes.
     pub sample: Sample,
     /// By target efficiency, which grows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EndTimeRow>,
 }
 
 /// Makes the data of the figure.
@@ -44,7 +44,7 @@ pub fn figure3(sample: Sample) -> Figure3 {
         let steps = allocations(&sets, MOST_MIB, target);
         let increases = steps.iter().map(|steps| 100.0 * steps.end_increase());
         let increases: Vec<f64> = increases.collect();
-        Row {
+        EndTimeRow {
             target,
             within: share(&increases, |&percent| percent <= MOST_PERCENT),
             increase_percent: Quantiles::of(increases),
@@ -78,7 +78,7 @@ impl Figure3 {
 
     /// Over the target efficiency, as an SVG file.
     pub fn picture(&self) -> String {
-        let curve = |name: &str, of: fn(&Row) -> f64| Curve {
+        let curve = |name: &str, of: fn(&EndTimeRow) -> f64| Curve {
             name: name.into(),
             points: self.rows.iter().map(|row| (row.target, of(row))).collect(),
         };

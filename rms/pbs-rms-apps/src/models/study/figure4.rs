@@ -26,9 +26,9 @@ const KNOWN: [(f64, f64); 3] = [(0.125, 406.0), (1.0, 1594.0), (8.0, 2679.0)];
 const KNOWN_WITHIN: f64 = 0.05;
 const MIB_PER_TIB: f64 = 1024.0 * 1024.0;
 
-/// A greatest size of the data.
+/// Static choices for one greatest size of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct StaticChoiceRow {
     /// Times the S_max of the report.
     pub factor: f64,
     /// S_max.
@@ -49,7 +49,7 @@ pub struct Figure4 {
     /// Memory of a node.
     pub node_mib: f64,
     /// By S_max, which grows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StaticChoiceRow>,
 }
 
 /// Makes the data of the figure. How much memory a node has the report does not say.
@@ -62,7 +62,7 @@ pub fn figure4(sample: Sample, node_mib: f64) -> Figure4 {
             .iter()
             .map(|steps| steps.most_for_budget(BUDGET) as f64);
         let least_nodes = steps.iter().map(|steps| steps.least_for_memory(node_mib));
-        Row {
+        StaticChoiceRow {
             factor,
             most_mib,
             // The greatest size is the same for all meshes.
@@ -99,7 +99,7 @@ impl Figure4 {
 
     /// Over S_max, as an SVG file.
     pub fn picture(&self) -> String {
-        let over = |of: fn(&Row) -> f64| {
+        let over = |of: fn(&StaticChoiceRow) -> f64| {
             let points = self.rows.iter();
             points.map(move |row| (row.most_mib / MIB_PER_TIB, of(row)))
         };

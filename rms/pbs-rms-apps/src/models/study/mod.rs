@@ -15,9 +15,9 @@ mod verdict;
 
 pub use equivalents::{equivalents, Equivalents};
 pub use figure1::{figure1, Figure1};
-pub use figure2::{figure2, Figure2, Row as Figure2Row};
-pub use figure3::{figure3, Figure3, Row as Figure3Row};
-pub use figure4::{figure4, Figure4, Row as Figure4Row};
+pub use figure2::{figure2, Figure2, SpeedUpRow};
+pub use figure3::{figure3, EndTimeRow, Figure3};
+pub use figure4::{figure4, Figure4, StaticChoiceRow};
 pub use quantiles::Quantiles;
 pub use verdict::{Tolerance, Verdict};
 

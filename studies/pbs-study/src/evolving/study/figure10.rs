@@ -15,7 +15,7 @@ const BUMP_PERCENT: f64 = 0.25;
 
 /// An announce interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct IntervalRow {
     /// How long before an update is announced, in seconds.
     pub interval_s: u64,
     /// When the mesh ends, over when it does without announcing.
@@ -34,7 +34,7 @@ pub struct Figure10 {
     /// Who is killed first. The report does not say.
     pub kill_order: KillOrder,
     /// By interval, which grows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<IntervalRow>,
     /// Meshes that did not come to their end.
     pub unfinished: usize,
 }
@@ -70,7 +70,7 @@ pub fn figure10(sample: Sample, kill_order: KillOrder) -> Figure10 {
         let of = |of: fn(Found, Found) -> f64| {
             Quantiles::of(ended.iter().map(|mesh| of(mesh[place], mesh[0])))
         };
-        Row {
+        IntervalRow {
             interval_s,
             end: of(|it, without| it.end_s / without.end_s),
             wasted_percent: of(|it, _| it.wasted),
@@ -108,7 +108,7 @@ impl Figure10 {
         let end = rows()
             .find(|row| row.interval_s == 600)
             .map_or(0.0, |row| row.end.median);
-        let ends = |pairs: &[Row]| match pairs {
+        let ends = |pairs: &[IntervalRow]| match pairs {
             [before, after] => before.end.median - after.end.median,
             _ => 0.0,
         };
@@ -190,8 +190,8 @@ impl Figure10 {
     /// Over the interval, as an SVG file.
     pub fn picture(&self) -> String {
         let spread = |of: Quantiles| (of.median, (of.p5, of.p95));
-        let plot = |title: &str, up: &str, of: fn(&Row) -> Quantiles, is_rest: bool| {
-            let of = |row: &Row| {
+        let plot = |title: &str, up: &str, of: fn(&IntervalRow) -> Quantiles, is_rest: bool| {
+            let of = |row: &IntervalRow| {
                 let (median, (low, high)) = spread(of(row));
                 if is_rest {
                     (100.0 - median, (100.0 - high, 100.0 - low))

@@ -10,7 +10,7 @@ use super::{for_all, meshes, updates_before, Evaluation, INTERVALS_S};
 
 /// An announce interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct FillingRow {
     /// How long before an update is announced, in seconds.
     pub interval_s: u64,
     /// What was given out and not wasted, in percent of all node time, if each sweep may have
@@ -26,7 +26,7 @@ pub struct Figure11 {
     /// Of which meshes.
     pub sample: Sample,
     /// By interval, which grows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FillingRow>,
     /// Meshes that did not come to their end.
     pub unfinished: usize,
 }
@@ -55,7 +55,7 @@ pub fn figure11(sample: Sample) -> Figure11 {
     let rows = INTERVALS_S
         .iter()
         .enumerate()
-        .map(|(place, &interval_s)| Row {
+        .map(|(place, &interval_s)| FillingRow {
             interval_s,
             filling: Quantiles::of(ended.iter().map(|mesh| mesh[place].0)),
             strict: Quantiles::of(ended.iter().map(|mesh| mesh[place].1)),
@@ -70,7 +70,7 @@ pub fn figure11(sample: Sample) -> Figure11 {
 impl Figure11 {
     /// Filling is never worse and somewhere better (5.4).
     pub fn verdicts(&self) -> Vec<Verdict> {
-        let gain = |row: &Row| row.filling.median - row.strict.median;
+        let gain = |row: &FillingRow| row.filling.median - row.strict.median;
         let gains = || self.rows.iter().map(gain);
         vec![
             Verdict::new(
@@ -93,7 +93,7 @@ impl Figure11 {
 
     /// Over the interval, as an SVG file.
     pub fn picture(&self) -> String {
-        let curve = |name: &str, of: fn(&Row) -> f64| Curve {
+        let curve = |name: &str, of: fn(&FillingRow) -> f64| Curve {
             name: name.into(),
             points: (self.rows.iter())
                 .map(|row| (row.interval_s as f64, of(row)))

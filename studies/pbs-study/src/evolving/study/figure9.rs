@@ -17,7 +17,7 @@ const KNOWN_WITHIN: f64 = 0.02;
 
 /// An overcommit factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct FactorRow {
     /// φ.
     pub factor: f64,
     /// What a mesh that uses all it has pre-allocated has of nodes, over A(75 %).
@@ -36,7 +36,7 @@ pub struct Figure9 {
     /// Of which meshes.
     pub sample: Sample,
     /// By factor, which grows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FactorRow>,
     /// The most by which the waste of a mesh differs, in percent, between factors at which
     /// all that it ever wants is pre-allocated.
     pub waste_differs_percent: f64,
@@ -72,7 +72,7 @@ pub fn figure9(sample: Sample) -> Figure9 {
             .iter()
             .filter(|it| it.waste < it.fixed - it.dynamic)
             .count();
-        Row {
+        FactorRow {
             factor,
             fixed: Quantiles::of(costs.iter().map(|it| it.fixed)),
             dynamic: Quantiles::of(costs.iter().map(|it| it.dynamic)),
@@ -84,7 +84,7 @@ pub fn figure9(sample: Sample) -> Figure9 {
         let enough = mesh.iter().flatten().filter(|it| it.1);
         differ_percent(enough.map(|it| it.0.waste))
     });
-    let rows: Vec<Row> = FACTORS.iter().enumerate().map(row).collect();
+    let rows: Vec<FactorRow> = FACTORS.iter().enumerate().map(row).collect();
     let above_1 = rows.iter().filter(|row| row.factor > 1.0);
     let above_1 = differ_percent(above_1.map(|row| row.waste.median));
     Figure9 {
@@ -131,7 +131,7 @@ impl Figure9 {
     /// waste beside it rises until all is pre-allocated that is ever wanted, and is less than
     /// what is saved (5.2).
     pub fn verdicts(&self) -> Vec<Verdict> {
-        let grows = |of: fn(&Row) -> f64| {
+        let grows = |of: fn(&FactorRow) -> f64| {
             let mut pairs = self.rows.windows(2);
             f64::from(u8::from(pairs.all(|pair| of(&pair[0]) <= of(&pair[1]))))
         };
@@ -192,11 +192,11 @@ impl Figure9 {
 
     /// Over the factor, as an SVG file.
     pub fn picture(&self) -> String {
-        let curve = |name: &str, of: fn(&Row) -> f64| Curve {
+        let curve = |name: &str, of: fn(&FactorRow) -> f64| Curve {
             name: name.into(),
             points: self.rows.iter().map(|row| (row.factor, of(row))).collect(),
         };
-        let waste = |row: &Row| (row.factor, (row.waste.p5, row.waste.p95));
+        let waste = |row: &FactorRow| (row.factor, (row.waste.p5, row.waste.p95));
         let plots = [
             Plot {
                 title: "Node time of the mesh, over its least".into(),

@@ -14,9 +14,9 @@ mod figure9;
 
 pub use evaluation::{Evaluation, Outcome};
 pub use evolving::{evolving, Evolving, Options, FIGURES};
-pub use figure10::{figure10, Figure10, Row as Figure10Row};
-pub use figure11::{figure11, Figure11, Row as Figure11Row};
-pub use figure9::{figure9, Figure9, Row as Figure9Row};
+pub use figure10::{figure10, Figure10, IntervalRow};
+pub use figure11::{figure11, Figure11, FillingRow};
+pub use figure9::{figure9, FactorRow, Figure9};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

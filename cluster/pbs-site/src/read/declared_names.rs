@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use crate::Resource;
 
 /// What has been read that others are named by.
-pub(super) struct Known {
+pub(super) struct DeclaredNames {
     pub(super) zone: TimeZone,
     pub(super) resources: Vec<Resource>,
     /// Empty: they aren't listed.

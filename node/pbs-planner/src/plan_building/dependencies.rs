@@ -6,12 +6,12 @@ use pbs_plan::After;
 
 use crate::Run;
 
-/// Which tasks of a job wait for which others, where only some have a slot.
+/// Dependencies between the tasks of a job of which only some have a slot.
 ///
 /// A task without instructions has none: who waits for it waits for all that it
 /// waits for itself. A task that has ended has none either, and nobody waits for
 /// it any more.
-pub(super) struct Order<'a> {
+pub(super) struct SlotDependencies<'a> {
     job: &'a Job,
     /// Per task: the node on which it has a slot.
     nodes: Vec<Option<usize>>,
@@ -20,7 +20,7 @@ pub(super) struct Order<'a> {
     searches: usize,
 }
 
-impl<'a> Order<'a> {
+impl<'a> SlotDependencies<'a> {
     /// `slots`: the tasks that have one, and their nodes.
     pub(super) fn new(job: &'a Job, slots: impl Iterator<Item = (usize, usize)>) -> Self {
         let mut nodes = vec![None; job.tasks.len()];
@@ -85,7 +85,7 @@ pub fn awaited(job: &Job, run: &Run) -> Vec<(usize, usize)> {
     let slots = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
     let slots: Vec<_> = slots.map(|task| task.task).collect();
     // As if all were on one node.
-    let mut order = Order::new(job, slots.iter().map(|&task| (task, 0)));
+    let mut order = SlotDependencies::new(job, slots.iter().map(|&task| (task, 0)));
     let mut pairs = Vec::new();
     for task in slots {
         pairs.extend(order.awaited(task).into_iter().map(|before| (task, before)));

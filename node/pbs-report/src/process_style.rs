@@ -34,9 +34,9 @@ stroke-width=\"1.6\"/></pattern>\n";
 /// The letters of processes; those after the last have a number besides.
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// How a process looks.
+/// Colours, pattern and letter of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct ProcessStyle {
     /// The colour of its boxes.
     pub(crate) fill: &'static str,
     /// The colour of letters on them.
@@ -47,7 +47,7 @@ pub(crate) struct Look {
     pub(crate) letter: String,
 }
 
-impl Look {
+impl ProcessStyle {
     /// That of the process with this place in the list of all.
     pub(crate) fn of(index: usize) -> Self {
         let (fill, ink) = COLOURS[index % COLOURS.len()];
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn no_two_look_the_same() {
-        let looks: Vec<_> = (0..200).map(Look::of).collect();
+        let looks: Vec<_> = (0..200).map(ProcessStyle::of).collect();
         let letters: HashSet<_> = looks.iter().map(|look| &look.letter).collect();
         assert_eq!(letters.len(), 200);
         let first = looks[..32].iter();
