@@ -56,7 +56,6 @@ impl CurrentGrant {
     }
 
     /// Forgets the reason, as the slot ends for which it held.
-    #[inline(always)]
     pub(super) fn forget_reason(&mut self) {
         self.reason = Grant::None;
     }
@@ -121,13 +120,11 @@ impl GrantReports {
     }
 
     /// Takes the pending grant, which is reported.
-    #[inline(always)]
     pub(super) fn take_pending(&mut self) -> Option<PendingGrant> {
         self.pending.take()
     }
 
     /// Remembers the grant that was reported last.
-    #[inline(always)]
     pub(super) fn set_last(&mut self, last: ReportedGrant) {
         self.last = Some(last);
     }

@@ -32,7 +32,6 @@ impl IdleTime {
     }
 
     /// The plan waits for its processes since that plan time; `None`: it does not.
-    #[inline]
     pub(super) fn wait_since(&mut self, plan_ns: Option<u64>) {
         self.waits_since_ns = plan_ns;
     }

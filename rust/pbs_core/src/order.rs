@@ -159,10 +159,9 @@ impl<M: Memory> Node<M> {
         if process.shared {
             sink.tell_elsewhere(p, run.ended());
         }
-        if process.predecessor != Predecessor::NONE {
-            if self.wait_lists.first(process.predecessor) != NOBODY {
-                self.wait_lists.make_due(process.predecessor);
-            }
+        // No process waits for `Predecessor::NONE`.
+        if self.wait_lists.first(process.predecessor) != NOBODY {
+            self.wait_lists.make_due(process.predecessor);
         }
     }
 

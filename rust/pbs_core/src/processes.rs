@@ -48,7 +48,6 @@ impl<M: Memory> Processes<M> {
     }
 
     /// The state of `p`, for a change from which nothing else is derived.
-    #[inline(always)]
     pub(super) fn get_mut(&mut self, p: u32) -> Option<&mut Run> {
         self.runs.get_mut(p as usize)
     }
@@ -57,7 +56,6 @@ impl<M: Memory> Processes<M> {
         &self.runs
     }
 
-    #[inline(always)]
     pub(super) fn runs_mut(&mut self) -> &mut [Run] {
         &mut self.runs
     }

@@ -171,7 +171,6 @@ impl CurrentSlot {
     }
 
     /// The owner has retired `insns` more in the slot.
-    #[inline(always)]
     pub(super) fn retire(&mut self, insns: u64) {
         self.count_insns = self.count_insns.saturating_add(insns);
     }

@@ -85,7 +85,6 @@ impl StandingDecision {
         self.next_check
     }
 
-    #[inline(always)]
     pub(super) fn set_next_check(&mut self, next_check: NextCheck) {
         self.next_check = next_check;
     }
@@ -102,13 +101,11 @@ impl StandingDecision {
     }
 
     /// Notes whether other processes can run now.
-    #[inline(always)]
     pub(super) fn set_stale(&mut self, stale: bool) {
         self.stale |= stale;
     }
 
     /// Requires a new decision.
-    #[inline(always)]
     pub(super) fn revoke(&mut self) {
         self.stands = false;
     }
