@@ -97,11 +97,17 @@ impl fmt::Display for News {
                 process,
                 cut,
                 is_told,
-            } => format!(
-            "process {process} is cancelled: it waits for process {cut}, which has ended before \
-             its tasks did{}",
-            if *is_told { "" } else { "; end its program, which others have started" }
-        ),
+            } => {
+                let end = if *is_told {
+                    ""
+                } else {
+                    "; end its program, which others have started"
+                };
+                format!(
+                    "process {process} is cancelled: it waits for process {cut}, which has ended \
+                     before its tasks did{end}"
+                )
+            }
             Self::EventsLost => {
                 "events were lost, as it came to read them too late; what the tasks \
                              used that they told of is not recorded"
