@@ -53,10 +53,7 @@ struct Crate<'a> {
 ///
 /// If a file is not Rust or a module has no file.
 pub fn arrows(root: &str, read: &dyn Fn(&Path) -> Option<String>) -> Arrows {
-    let mut sources = Crate {
-        read,
-        modules: BTreeMap::new(),
-    };
+    let mut sources = Crate { read, modules: BTreeMap::new() };
     let folder = Path::new(root).parent().unwrap_or(Path::new(""));
     sources.load(Vec::new(), Path::new(root), folder);
     sources.arrows()
@@ -72,10 +69,7 @@ impl Crate<'_> {
     }
 
     fn add(&mut self, path: ModulePath, file: &Path, folder: &Path, items: &[Item]) {
-        let mut module = Module {
-            file: file.to_string_lossy().into_owned(),
-            ..Module::default()
-        };
+        let mut module = Module { file: file.to_string_lossy().into_owned(), ..Module::default() };
         for item in items {
             let Item::Mod(child) = item else {
                 read_item(item, &mut module);
@@ -123,10 +117,7 @@ impl Crate<'_> {
         let mut arrows = Arrows::new();
         for (path, module) in &self.modules {
             let targets = arrows.entry(module.file.clone()).or_default();
-            let imports = module
-                .imports
-                .iter()
-                .filter(|import| !self.only_hands_on(path, import));
+            let imports = module.imports.iter().filter(|import| !self.only_hands_on(path, import));
             let imported = imports.map(|import| &import.path);
             for named in imported.chain(&module.paths) {
                 if let Some(target) = self.resolve(path, named, 0) {
@@ -234,12 +225,7 @@ struct Reader<'a> {
 impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let is_public = !matches!(item.vis, Visibility::Inherited);
-        expand(
-            &item.tree,
-            &mut Vec::new(),
-            is_public,
-            &mut self.module.imports,
-        );
+        expand(&item.tree, &mut Vec::new(), is_public, &mut self.module.imports);
     }
 
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
@@ -250,10 +236,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
-            let segments = path
-                .segments
-                .iter()
-                .map(|segment| segment.ident.to_string());
+            let segments = path.segments.iter().map(|segment| segment.ident.to_string());
             self.module.paths.push(segments.collect());
         }
         visit::visit_path(self, path);
@@ -269,11 +252,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 fn expand(tree: &UseTree, path: &mut ModulePath, is_public: bool, imports: &mut Vec<Import>) {
     let mut add = |name: String, last: Option<String>| {
         let path = path.iter().cloned().chain(last).collect();
-        imports.push(Import {
-            name,
-            path,
-            is_public,
-        });
+        imports.push(Import { name, path, is_public });
     };
     match tree {
         UseTree::Path(part) => {
@@ -335,9 +314,7 @@ fn paths_in(tokens: TokenStream, paths: &mut Vec<ModulePath>) {
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     let is_test = |attribute: &Attribute| {
         attribute.path().is_ident("cfg")
-            && attribute
-                .parse_args::<syn::Ident>()
-                .is_ok_and(|condition| condition == "test")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
     };
     attributes.iter().any(is_test)
 }
@@ -381,9 +358,8 @@ mod tests {
             found.map(|(_, text)| (*text).to_string())
         };
         let arrows = arrows(files[0].0, &read);
-        let pairs = arrows
-            .iter()
-            .flat_map(|(from, to)| to.iter().map(|to| (from.clone(), to.clone())));
+        let pairs =
+            arrows.iter().flat_map(|(from, to)| to.iter().map(|to| (from.clone(), to.clone())));
         pairs.collect()
     }
 
@@ -402,20 +378,11 @@ mod tests {
         let arrows = arrows_of(&[
             ("src/lib.rs", "mod a;\nmod b;\nmod c;"),
             ("src/a.rs", "pub fn f() -> u8 { super::b::VALUE }"),
-            (
-                "src/b.rs",
-                "pub const VALUE: u8 = 1;\nfn g() { println!(\"{}\", crate::c::NAME) }",
-            ),
-            (
-                "src/c.rs",
-                "pub const NAME: u8 = 2;\n#[cfg(test)]\nmod tests { use crate::a::f; }",
-            ),
+            ("src/b.rs", "pub const VALUE: u8 = 1;\nfn g() { println!(\"{}\", crate::c::NAME) }"),
+            ("src/c.rs", "pub const NAME: u8 = 2;\n#[cfg(test)]\nmod tests { use crate::a::f; }"),
         ]);
         let expected = [("src/a.rs", "src/b.rs"), ("src/b.rs", "src/c.rs")];
-        assert_eq!(
-            arrows,
-            expected.map(|(a, b)| (a.to_string(), b.to_string()))
-        );
+        assert_eq!(arrows, expected.map(|(a, b)| (a.to_string(), b.to_string())));
     }
 
     #[test]
@@ -426,13 +393,7 @@ mod tests {
             ("src/wire/mod.rs", "mod reader;\npub use reader::read;"),
             ("src/wire/reader.rs", "pub fn read() {}"),
         ]);
-        let expected = [
-            ("src/user.rs", "src/wire/mod.rs"),
-            ("src/user.rs", "src/wire/reader.rs"),
-        ];
-        assert_eq!(
-            arrows,
-            expected.map(|(a, b)| (a.to_string(), b.to_string()))
-        );
+        let expected = [("src/user.rs", "src/wire/mod.rs"), ("src/user.rs", "src/wire/reader.rs")];
+        assert_eq!(arrows, expected.map(|(a, b)| (a.to_string(), b.to_string())));
     }
 }

@@ -10,10 +10,8 @@ pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 ///
 /// A group is a strongly connected component of the graph.
 pub fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
-    let reached: BTreeMap<&String, BTreeSet<&String>> = arrows
-        .keys()
-        .map(|file| (file, reach(arrows, file)))
-        .collect();
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        arrows.keys().map(|file| (file, reach(arrows, file))).collect();
     let joined = |a: &String, b: &String| {
         let sees = |from, to| reached.get(from).is_some_and(|seen| seen.contains(to));
         sees(a, b) && sees(b, a)
@@ -52,10 +50,7 @@ mod tests {
     fn graph(arrows: &[(&str, &str)]) -> Arrows {
         let mut graph = Arrows::new();
         for (from, to) in arrows {
-            graph
-                .entry((*from).into())
-                .or_default()
-                .insert((*to).into());
+            graph.entry((*from).into()).or_default().insert((*to).into());
             graph.entry((*to).into()).or_default();
         }
         graph
@@ -68,18 +63,10 @@ mod tests {
 
     #[test]
     fn each_loop_is_one_circle_and_the_largest_comes_first() {
-        let graph = graph(&[
-            ("a", "b"),
-            ("b", "a"),
-            ("b", "c"),
-            ("c", "d"),
-            ("d", "e"),
-            ("e", "c"),
-        ]);
-        let found: Vec<Vec<String>> = circles(&graph)
-            .into_iter()
-            .map(|circle| circle.into_iter().collect())
-            .collect();
+        let graph =
+            graph(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "c")]);
+        let found: Vec<Vec<String>> =
+            circles(&graph).into_iter().map(|circle| circle.into_iter().collect()).collect();
         assert_eq!(found, [vec!["c", "d", "e"], vec!["a", "b"]]);
     }
 }

@@ -29,13 +29,7 @@ pub struct Package {
 pub fn packages() -> Vec<Package> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(tree::top())
         .output()
         .expect("cargo can be started");
@@ -43,27 +37,17 @@ pub fn packages() -> Vec<Package> {
     assert!(output.status.success(), "cargo metadata: {errors}");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
     let packages = array(&metadata["packages"]);
-    let names: Vec<&str> = packages
-        .iter()
-        .map(|package| string(&package["name"]))
-        .collect();
-    let mut found: Vec<Package> = packages
-        .iter()
-        .map(|package| read(package, &names))
-        .collect();
+    let names: Vec<&str> = packages.iter().map(|package| string(&package["name"])).collect();
+    let mut found: Vec<Package> = packages.iter().map(|package| read(package, &names)).collect();
     found.sort_by(|a, b| a.folder.cmp(&b.folder));
     found
 }
 
 fn read(package: &Value, names: &[&str]) -> Package {
     let manifest = relative(string(&package["manifest_path"]));
-    let dependencies = array(&package["dependencies"])
-        .iter()
-        .map(|used| string(&used["name"]));
-    let mut uses: Vec<String> = dependencies
-        .filter(|used| names.contains(used))
-        .map(String::from)
-        .collect();
+    let dependencies = array(&package["dependencies"]).iter().map(|used| string(&used["name"]));
+    let mut uses: Vec<String> =
+        dependencies.filter(|used| names.contains(used)).map(String::from).collect();
     uses.sort();
     uses.dedup();
     let has_sources = |target: &&Value| {
@@ -78,19 +62,14 @@ fn read(package: &Value, names: &[&str]) -> Package {
         folder: manifest.trim_end_matches("/Cargo.toml").into(),
         description: package["description"].as_str().unwrap_or_default().into(),
         uses,
-        roots: targets
-            .map(|target| relative(string(&target["src_path"])))
-            .collect(),
+        roots: targets.map(|target| relative(string(&target["src_path"]))).collect(),
     }
 }
 
 fn relative(path: &str) -> String {
     let top = tree::top();
     let path = std::path::Path::new(path);
-    path.strip_prefix(&top)
-        .unwrap_or(path)
-        .to_string_lossy()
-        .into_owned()
+    path.strip_prefix(&top).unwrap_or(path).to_string_lossy().into_owned()
 }
 
 fn array(value: &Value) -> &[Value] {
@@ -105,16 +84,8 @@ fn string(value: &Value) -> &str {
 pub fn table() -> String {
     let packages = packages();
     let quoted = |package: &Package| format!("``{}``", package.folder);
-    let width = packages
-        .iter()
-        .map(|package| quoted(package).len())
-        .max()
-        .unwrap_or(0);
-    let words = packages
-        .iter()
-        .map(|package| package.description.len())
-        .max()
-        .unwrap_or(0);
+    let width = packages.iter().map(|package| quoted(package).len()).max().unwrap_or(0);
+    let words = packages.iter().map(|package| package.description.len()).max().unwrap_or(0);
     let line = format!("{} {}\n", "=".repeat(width), "=".repeat(words));
     let mut table = format!("{line}{:width$} Subject\n{line}", "Package");
     for package in &packages {

@@ -27,10 +27,7 @@ pub fn read(path: &Path) -> Option<String> {
 /// The main files of all crates: those of the workspace's packages and that of the class.
 pub fn crate_roots() -> Vec<String> {
     let packages = crate::packages::packages();
-    let mut roots: Vec<String> = packages
-        .into_iter()
-        .flat_map(|package| package.roots)
-        .collect();
+    let mut roots: Vec<String> = packages.into_iter().flat_map(|package| package.roots).collect();
     roots.push("rust/sched_pbs/sched_pbs.rs".into());
     roots
 }
@@ -57,10 +54,7 @@ fn walk(top: &Path, folder: &Path, found: &mut Vec<String>) {
         };
         if !kind.is_dir() {
             found.push(path.to_string_lossy().into_owned());
-        } else if !["build", "target", ".git"]
-            .iter()
-            .any(|skipped| name == *skipped)
-        {
+        } else if !["build", "target", ".git"].iter().any(|skipped| name == *skipped) {
             walk(top, &path, found);
         }
     }

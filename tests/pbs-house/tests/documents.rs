@@ -6,9 +6,7 @@ use pbs_house::{packages, tree};
 /// The part of a text between two others.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let start = text.find(from).unwrap_or_else(|| panic!("no '{from}'")) + from.len();
-    let end = text[start..]
-        .find(to)
-        .unwrap_or_else(|| panic!("no '{to}' after '{from}'"));
+    let end = text[start..].find(to).unwrap_or_else(|| panic!("no '{to}' after '{from}'"));
     &text[start..start + end]
 }
 
@@ -22,11 +20,7 @@ fn numbers(text: &str) -> Vec<u64> {
 fn the_table_of_packages_is_that_of_cargo() {
     let document = tree::text("Documentation/source-tree.rst");
     let shown = between(&document, ".. begin of the table\n", ".. end of the table");
-    assert_eq!(
-        shown.trim(),
-        packages::table().trim(),
-        "make it anew with scripts/source-tree"
-    );
+    assert_eq!(shown.trim(), packages::table().trim(), "make it anew with scripts/source-tree");
 }
 
 #[test]
@@ -40,15 +34,9 @@ fn only_one_document_has_a_table_of_packages() {
         }
         let text = tree::text(&path);
         let begins = |line: &&str| {
-            let first = line
-                .split_whitespace()
-                .next()
-                .unwrap_or_default()
-                .trim_matches('`');
+            let first = line.split_whitespace().next().unwrap_or_default().trim_matches('`');
             line.contains("  ")
-                && packages
-                    .iter()
-                    .any(|package| first == package.name || first == package.folder)
+                && packages.iter().any(|package| first == package.name || first == package.folder)
         };
         let rows = text.lines().filter(begins).count();
         assert!(
@@ -64,39 +52,17 @@ fn readme_counts_the_claims_as_their_verdicts_do() {
         serde_json::from_str(&tree::text("Documentation/reproduction.json")).expect("JSON");
     let claims = results["claims"].as_array().expect("claims");
     let of = |verdict: &str| {
-        claims
-            .iter()
-            .filter(|claim| claim["verdict"]["is"] == verdict)
-            .count() as u64
+        claims.iter().filter(|claim| claim["verdict"]["is"] == verdict).count() as u64
     };
-    let verdicts = [
-        "reproduced",
-        "within",
-        "refuted",
-        "cannot_be_tried",
-        "not_tried",
-    ]
-    .map(of);
+    let verdicts = ["reproduced", "within", "refuted", "cannot_be_tried", "not_tried"].map(of);
     let all = claims.len() as u64;
-    assert_eq!(
-        verdicts.iter().sum::<u64>(),
-        all,
-        "claims with a verdict of another name"
-    );
+    assert_eq!(verdicts.iter().sum::<u64>(), all, "claims with a verdict of another name");
     let declared = tree::text("studies/pbs-reproduce/claims.toml");
     let declared = declared.lines().filter(|line| *line == "[[claim]]");
-    assert_eq!(
-        declared.count() as u64,
-        all,
-        "claims with a verdict, and declared claims"
-    );
+    assert_eq!(declared.count() as u64, all, "claims with a verdict, and declared claims");
     let readme = tree::text("README.md");
     let sentence = between(&readme, "and whether it holds: ", ".  ");
-    assert_eq!(
-        numbers(sentence),
-        [&[all], &verdicts[..]].concat(),
-        "README.md: {sentence}"
-    );
+    assert_eq!(numbers(sentence), [&[all], &verdicts[..]].concat(), "README.md: {sentence}");
 }
 
 #[test]
@@ -105,20 +71,14 @@ fn the_version_of_plans_is_that_of_the_header() {
     let version = numbers(between(&header, "#define PBS_VERSION", "/*"))[0];
     let document = tree::text("Documentation/pbs-uapi.rst");
     let stated = numbers(between(&document, "``PBS_VERSION`` is ", ".  "))[0];
-    assert_eq!(
-        stated, version,
-        "Documentation/pbs-uapi.rst states PBS_VERSION"
-    );
+    assert_eq!(stated, version, "Documentation/pbs-uapi.rst states PBS_VERSION");
 }
 
 #[test]
 fn each_patch_of_the_series_is_explained() {
     let document = tree::text("Documentation/design.rst");
     let series = tree::text("patches/series");
-    let names: Vec<&str> = series
-        .lines()
-        .filter(|line| line.ends_with(".patch"))
-        .collect();
+    let names: Vec<&str> = series.lines().filter(|line| line.ends_with(".patch")).collect();
     for name in &names {
         let number = &name[..4];
         assert!(
@@ -126,15 +86,10 @@ fn each_patch_of_the_series_is_explained() {
             "Documentation/design.rst, table of hooks: no row for patches/{name}"
         );
     }
-    let words = [
-        "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
-    ];
+    let words = ["eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen"];
     let number = words[names.len() - 8];
     let readme = tree::text("README.md");
-    assert!(
-        readme.contains(&format!("{number} patches")),
-        "README.md: there are {number} patches"
-    );
+    assert!(readme.contains(&format!("{number} patches")), "README.md: there are {number} patches");
 }
 
 #[test]
@@ -142,9 +97,7 @@ fn each_exit_status_is_documented() {
     let source = tree::text("pbsctl/src/failure.rs");
     let document = tree::text("Documentation/pbsctl.rst");
     let table = between(&document, "\nExit status\n", "\nGenerated plans\n");
-    let declared = source
-        .lines()
-        .filter(|line| line.starts_with("pub(crate) const "));
+    let declared = source.lines().filter(|line| line.starts_with("pub(crate) const "));
     let declared = declared.filter(|line| line.contains(": u8 = "));
     let mut number = 0;
     for line in declared {
@@ -156,8 +109,5 @@ fn each_exit_status_is_documented() {
         );
         number += 1;
     }
-    assert!(
-        number >= 9,
-        "only {number} statuses were found in pbsctl/src/failure.rs"
-    );
+    assert!(number >= 9, "only {number} statuses were found in pbsctl/src/failure.rs");
 }

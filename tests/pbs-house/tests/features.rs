@@ -28,9 +28,7 @@ fn features() -> Vec<Feature> {
         if next.starts_with("====") {
             section = line;
         } else if let Some(indented) = line.strip_prefix("    ") {
-            let feature = features
-                .last_mut()
-                .expect("an indented line is of an entry");
+            let feature = features.last_mut().expect("an indented line is of an entry");
             match indented.strip_prefix("- ``") {
                 Some(test) => feature.tests.push(test.trim_end_matches("``").into()),
                 None => feature.sentence += indented,
@@ -59,10 +57,7 @@ fn path_of(file: &str) -> Vec<&str> {
     if path.len() > 1 && ["src", "tests", "unit"].contains(&path[0]) {
         path.remove(0);
     }
-    if path
-        .last()
-        .is_some_and(|last| ["mod", "lib", "main"].contains(last))
-    {
+    if path.last().is_some_and(|last| ["mod", "lib", "main"].contains(last)) {
         path.pop();
     }
     path
@@ -94,18 +89,13 @@ fn existing() -> BTreeMap<String, usize> {
         for file in files.iter().filter(|file| file.ends_with(".rs")) {
             let path = path_of(&file[package.folder.len() + 1..]);
             for test in tests_of(&tree::text(file)) {
-                add([&[package.name.as_str()], &path[..], &[&test]]
-                    .concat()
-                    .join("::"));
+                add([&[package.name.as_str()], &path[..], &[&test]].concat().join("::"));
             }
         }
     }
     let in_the_machine = tree::text(IN_THE_MACHINE);
     for line in in_the_machine.lines().filter(|line| !line.starts_with('#')) {
-        add(format!(
-            "pbs-vmtest::{}",
-            line.split(' ').next().unwrap_or_default()
-        ));
+        add(format!("pbs-vmtest::{}", line.split(' ').next().unwrap_or_default()));
     }
     tests
 }
@@ -128,11 +118,7 @@ fn no_test_is_named_by_a_number() {
     let numbered: Vec<String> = tests
         .filter(|test| begins_with_a_number(test.rsplit("::").next().unwrap_or_default()))
         .collect();
-    assert!(
-        numbered.is_empty(),
-        "name these for what they show:\n{}",
-        numbered.join("\n")
-    );
+    assert!(numbered.is_empty(), "name these for what they show:\n{}", numbered.join("\n"));
 }
 
 #[test]

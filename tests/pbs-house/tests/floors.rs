@@ -12,11 +12,8 @@ const ROOT: &str = "rust/sched_pbs/sched_pbs.rs";
 /// The floors from the ground up, as the table in the main file has them.
 fn floors() -> Vec<String> {
     let text = tree::text(ROOT);
-    let rows = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("//! | [`"));
-    rows.filter_map(|row| Some(row.split_once("`] |")?.0.into()))
-        .collect()
+    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | [`"));
+    rows.filter_map(|row| Some(row.split_once("`] |")?.0.into())).collect()
 }
 
 /// The floor of a file; `None`: it is the main file, or one of the policy.

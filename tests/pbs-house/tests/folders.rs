@@ -37,10 +37,7 @@ fn arrows_between_folders_run_one_way() {
     let mut wrong = Vec::new();
     for package in &packages {
         for name in &package.uses {
-            let used = packages
-                .iter()
-                .find(|used| used.name == *name)
-                .expect("a package");
+            let used = packages.iter().find(|used| used.name == *name).expect("a package");
             let pair = (group(package), group(used));
             let apart = APART.iter().any(|&(a, b)| pair == (a, b) || pair == (b, a));
             if apart || floor(used) > floor(package) {
@@ -48,11 +45,7 @@ fn arrows_between_folders_run_one_way() {
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "against the order {ORDER:?}:\n{}",
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "against the order {ORDER:?}:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -60,19 +53,12 @@ fn a_package_has_the_name_of_its_folder_and_a_description() {
     for package in packages() {
         let folder = package.folder.rsplit('/').next().unwrap_or_default();
         assert_eq!(package.name, folder, "{}/Cargo.toml", package.folder);
-        assert!(
-            !package.description.is_empty(),
-            "{}/Cargo.toml: no description",
-            package.folder
-        );
+        assert!(!package.description.is_empty(), "{}/Cargo.toml: no description", package.folder);
     }
 }
 
 #[test]
 fn the_packages_stay_few() {
     let number = packages().len();
-    assert!(
-        number <= MOST_PACKAGES,
-        "{number} packages, more than {MOST_PACKAGES}"
-    );
+    assert!(number <= MOST_PACKAGES, "{number} packages, more than {MOST_PACKAGES}");
 }

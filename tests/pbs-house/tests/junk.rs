@@ -13,10 +13,7 @@ const MOST_BINARY_BYTES: u64 = 64 * 1024;
 fn no_name_begins_with_a_hyphen() {
     let begins = |path: &String| path.split('/').any(|part| part.starts_with('-'));
     let wrong: Vec<String> = tree::files("").into_iter().filter(begins).collect();
-    assert!(
-        wrong.is_empty(),
-        "an option was taken for a file's name: {wrong:?}"
-    );
+    assert!(wrong.is_empty(), "an option was taken for a file's name: {wrong:?}");
 }
 
 #[test]
@@ -31,10 +28,7 @@ fn no_large_file_is_binary() {
             wrong.push(format!("{path}: {size} bytes"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "binaries of more than {MOST_BINARY_BYTES} bytes: {wrong:?}"
-    );
+    assert!(wrong.is_empty(), "binaries of more than {MOST_BINARY_BYTES} bytes: {wrong:?}");
 }
 
 /// Whether a file has a zero byte in its first 8 KiB.
