@@ -64,8 +64,9 @@ fn call(method: &str, parameters: &str) -> String {
 pub(crate) fn understood(answer: &[u8]) -> Result<(), String> {
     let answer = String::from_utf8_lossy(answer);
     let answer = answer.trim();
-    match answer.starts_with("{\"parameters\":{") && !answer.contains("\"error\"") {
-        true => Ok(()),
-        false => Err(format!("the service answers: {answer}")),
+    if answer.starts_with("{\"parameters\":{") && !answer.contains("\"error\"") {
+        Ok(())
+    } else {
+        Err(format!("the service answers: {answer}"))
     }
 }

@@ -77,21 +77,15 @@ impl fmt::Display for Error {
                 "{}: the ledger is damaged ({why}); put a copy in its place",
                 path.display()
             ),
-            Self::Busy(path) => write!(
-                f,
-                "{}: another process writes to it; try again later",
-                path.display()
-            ),
-            Self::ReadOnly(path) => write!(
-                f,
-                "{}: the file or its directory can't be written",
-                path.display()
-            ),
-            Self::Full(path) => write!(
-                f,
-                "{}: the disk is full; nothing was changed",
-                path.display()
-            ),
+            Self::Busy(path) => {
+                write!(f, "{}: another process writes to it; try again later", path.display())
+            }
+            Self::ReadOnly(path) => {
+                write!(f, "{}: the file or its directory can't be written", path.display())
+            }
+            Self::Full(path) => {
+                write!(f, "{}: the disk is full; nothing was changed", path.display())
+            }
             Self::Failed(path, why) => write!(f, "{}: {why}", path.display()),
         }
     }

@@ -9,10 +9,10 @@
 //!
 //! The ledger knows rows and not what they mean: who plans does.
 
+mod database;
 mod error;
-mod ledger;
 mod row;
 
+pub use database::{Access, Changes, Ledger};
 pub use error::Error;
-pub use ledger::{Access, Changes, Ledger};
 pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State};

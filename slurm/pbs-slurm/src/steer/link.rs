@@ -33,12 +33,7 @@ pub struct Link {
 impl Link {
     /// For one who lets go so long before the start.
     pub fn new(window: Duration) -> Self {
-        Self {
-            window_s: window.as_secs(),
-            orders: Vec::new(),
-            told: BTreeMap::new(),
-            count: 0,
-        }
+        Self { window_s: window.as_secs(), orders: Vec::new(), told: BTreeMap::new(), count: 0 }
     }
 
     /// Something has happened then.
@@ -79,8 +74,6 @@ impl Engine for Link {
 
     fn happened(&mut self, now_s: u64) -> Vec<Happened> {
         let later = self.told.split_off(&(now_s.saturating_add(1), 0));
-        std::mem::replace(&mut self.told, later)
-            .into_values()
-            .collect()
+        std::mem::replace(&mut self.told, later).into_values().collect()
     }
 }

@@ -20,12 +20,12 @@ mod controller;
 mod link;
 mod seen;
 mod simulated;
-mod steer;
+mod steering;
 mod wish;
 
 pub use controller::{Controller, Event, Fault, Revoked, Stop};
 pub use link::Link;
 pub use seen::{Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, World};
 pub use simulated::Simulated;
-pub use steer::{Settings, Steer};
+pub use steering::{Settings, Steer};
 pub use wish::{wish_of, Words};

@@ -180,11 +180,7 @@ impl World {
                 *used_cpus.entry(node.clone()).or_default() += job.cpus_each();
             }
         }
-        Self {
-            jobs,
-            nodes,
-            used_cpus,
-        }
+        Self { jobs, nodes, used_cpus }
     }
 
     /// All jobs.
@@ -206,8 +202,7 @@ impl World {
         nodes.iter().any(|name| {
             let seen = self.nodes.iter().find(|node| node.name == *name);
             let used = self.used_cpus.get(name);
-            seen.zip(used)
-                .is_some_and(|(node, used)| used + job.cpus_each() > node.cpus)
+            seen.zip(used).is_some_and(|(node, used)| used + job.cpus_each() > node.cpus)
         })
     }
 }

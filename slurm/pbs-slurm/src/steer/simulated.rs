@@ -39,28 +39,16 @@ impl Simulated {
     pub fn new(nodes: &[&str], cpus: u64, now_s: u64) -> Self {
         let node = |name: &&str| {
             let name = (*name).to_string();
-            let seen = NodeSeen {
-                name: name.clone(),
-                cpus,
-                state: NodeState::Up,
-                why: String::new(),
-            };
+            let seen =
+                NodeSeen { name: name.clone(), cpus, state: NodeState::Up, why: String::new() };
             (name, seen)
         };
-        Self {
-            nodes: nodes.iter().map(node).collect(),
-            now_s,
-            ..Self::default()
-        }
+        Self { nodes: nodes.iter().map(node).collect(), now_s, ..Self::default() }
     }
 
     /// A user submits: so many nodes and cores in all, for so long, and it takes so long.
     pub fn submit(&mut self, job: u32, nodes: u64, cpus: u64, limit_s: u64, run_s: u64) -> Key {
-        let key = Key {
-            job,
-            index: None,
-            submit_s: self.now_s,
-        };
+        let key = Key { job, index: None, submit_s: self.now_s };
         let seen = JobSeen {
             key,
             user: "anna".into(),
@@ -81,11 +69,7 @@ impl Simulated {
             words: String::new(),
             foreign: None,
         };
-        let job = Job {
-            seen,
-            run_s,
-            outlives: false,
-        };
+        let job = Job { seen, run_s, outlives: false };
         self.jobs.insert(key, job);
         self.events.push(Event::Look);
         key
@@ -135,10 +119,7 @@ impl Simulated {
 
     /// A running job waits again, with its nodes still written down.
     pub fn requeue(&mut self, key: Key) -> Key {
-        let again = Key {
-            submit_s: self.now_s.max(key.submit_s + 1),
-            ..key
-        };
+        let again = Key { submit_s: self.now_s.max(key.submit_s + 1), ..key };
         if let Some(mut job) = self.jobs.remove(&key) {
             job.seen.key = again;
             job.seen.state = JobState::Pending(Hold::No);

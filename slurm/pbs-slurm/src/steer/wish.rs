@@ -93,24 +93,13 @@ pub fn wish_of(
         Memory::OfNode(bytes) => (format!(":mem={bytes}"), false),
         Memory::OfCore(bytes) => (format!(":mem={}", bytes.saturating_mul(cpus)), false),
     };
-    let sharing = if job.is_exclusive || is_all {
-        ":excl"
-    } else {
-        ""
-    };
+    let sharing = if job.is_exclusive || is_all { ":excl" } else { "" };
     let rset = format!("rset={nodes}:ncpus={cpus}{memory},place=scatter{sharing}");
     let rset: Rset = rset.parse().map_err(|error| format!("{rset}: {error}"))?;
     let begin_s = job.start_s.filter(|&start_s| start_s > now_s);
     let when = match (words.deadline_s, words.start_s, begin_s) {
-        (Some(end_s), _, None) => When::Deadline {
-            end_s,
-            late: words.is_late,
-        },
-        (Some(end_s), _, Some(start_s)) => When::Between {
-            start_s,
-            end_s,
-            late: words.is_late,
-        },
+        (Some(end_s), _, None) => When::Deadline { end_s, late: words.is_late },
+        (Some(end_s), _, Some(start_s)) => When::Between { start_s, end_s, late: words.is_late },
         (None, Some(start_s), _) => When::Fixed { start_s },
         (None, None, Some(start_s)) => When::After { start_s },
         (None, None, None) => When::BestEffort,
@@ -170,10 +159,7 @@ mod tests {
         assert_eq!(of.rset, expected.parse().unwrap());
         assert_eq!((of.duration_s, of.when), (120, When::BestEffort));
         assert_eq!(of.command, ["7@1764000000"]);
-        let whole = JobSeen {
-            memory: Memory::All,
-            ..job()
-        };
+        let whole = JobSeen { memory: Memory::All, ..job() };
         let expected = "rset=2:ncpus=2,place=scatter:excl";
         assert_eq!(wish(&whole).unwrap().rset, expected.parse().unwrap());
     }
@@ -181,40 +167,21 @@ mod tests {
     #[test]
     fn words_say_when() {
         let when = |words: &str, start_s| {
-            let said = JobSeen {
-                words: words.into(),
-                start_s,
-                ..job()
-            };
+            let said = JobSeen { words: words.into(), start_s, ..job() };
             wish(&said).map(|wish| wish.when)
         };
         let end_s = 1_764_000_000 + 4 * 3600;
         let late = false;
-        assert_eq!(
-            when("pbs deadline=4h", None),
-            Ok(When::Deadline { end_s, late })
-        );
+        assert_eq!(when("pbs deadline=4h", None), Ok(When::Deadline { end_s, late }));
         let start_s = 1_764_000_100;
         assert_eq!(
             when("pbs deadline=4h", Some(start_s)),
-            Ok(When::Between {
-                start_s,
-                end_s,
-                late
-            })
+            Ok(When::Between { start_s, end_s, late })
         );
-        assert_eq!(
-            when("pbs start=1764000100", None),
-            Ok(When::Fixed { start_s })
-        );
+        assert_eq!(when("pbs start=1764000100", None), Ok(When::Fixed { start_s }));
         assert_eq!(when("my own words", None), Ok(When::BestEffort));
         assert_eq!(when("", Some(start_s)), Ok(When::After { start_s }));
-        for wrong in [
-            "pbs dedline=4h",
-            "pbs deadline=",
-            "pbs late",
-            "pbs start=1h deadline=2h",
-        ] {
+        for wrong in ["pbs dedline=4h", "pbs deadline=", "pbs late", "pbs start=1h deadline=2h"] {
             assert!(when(wrong, None).is_err(), "{wrong}");
         }
     }
@@ -222,16 +189,10 @@ mod tests {
     #[test]
     fn what_follows_is_known_by_its_request() {
         let follows = |after: &str| {
-            let job = JobSeen {
-                after: after.into(),
-                ..job()
-            };
+            let job = JobSeen { after: after.into(), ..job() };
             wish(&job).map(|wish| wish.after)
         };
-        let after = |outcome| After {
-            request: 50,
-            outcome,
-        };
+        let after = |outcome| After { request: 50, outcome };
         assert_eq!(
             follows("afterok:5(unfulfilled),afterany:5(unfulfilled)"),
             Ok(vec![after(Outcome::Ok), after(Outcome::Any)])

@@ -34,8 +34,7 @@ impl Steer {
                     of.committed = None;
                     of.shown_s = None;
                     let id = of.id;
-                    self.news
-                        .push(format!("job {}: it did not start in time", key.name()));
+                    self.news.push(format!("job {}: it did not start in time", key.name()));
                     not_started(manager, id, now.as_secs(), "it did not start in time");
                 }
                 Ok(Revoked::AlreadyStarted) | Err(Fault::Gone | Fault::Started) => {
@@ -138,11 +137,7 @@ impl Steer {
     ) {
         let until_s = (now + self.settings.window).as_secs();
         self.take_back(manager, controller, until_s);
-        if manager
-            .planner()
-            .next_start_s()
-            .is_none_or(|start_s| start_s > until_s)
-        {
+        if manager.planner().next_start_s().is_none_or(|start_s| start_s > until_s) {
             return;
         }
         let due = self.jobs.iter().filter_map(|(&key, of)| {
@@ -207,11 +202,7 @@ impl Steer {
         match controller.commit(key, &nodes, start) {
             Ok(()) => {
                 of.shown_s = Some(start_s);
-                of.committed = Some(Committed {
-                    start_s,
-                    nodes,
-                    until,
-                });
+                of.committed = Some(Committed { start_s, nodes, until });
             }
             Err(why) => self.failed(key, "commit", &why),
         }

@@ -128,10 +128,7 @@ impl Steer {
     pub fn new(manager: &Manager<Link>, settings: Settings) -> Self {
         let booked = Duration::from_secs(manager.site().allocate_timeout_s);
         let mut this = Self {
-            settings: Settings {
-                grace: settings.grace.min(booked),
-                ..settings
-            },
+            settings: Settings { grace: settings.grace.min(booked), ..settings },
             world: World::default(),
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
@@ -165,17 +162,13 @@ impl Steer {
         let next = graces.map(|it| it.until).min();
         let planned_s = manager.next_s().map(Duration::from_secs);
         let starts = planned_s.map(|at| at.saturating_sub(self.settings.window));
-        [
-            next,
-            planned_s.filter(|&at| at > now),
-            starts.filter(|&at| at > now),
-        ]
-        .into_iter()
-        .flatten()
-        .chain([self.next_look])
-        .min()
-        .unwrap_or(self.next_look)
-        .clamp(now, now + second)
+        [next, planned_s.filter(|&at| at > now), starts.filter(|&at| at > now)]
+            .into_iter()
+            .flatten()
+            .chain([self.next_look])
+            .min()
+            .unwrap_or(self.next_look)
+            .clamp(now, now + second)
     }
 
     /// One turn: what has happened is looked at, time goes on, and what is due is done. `now`
@@ -193,8 +186,7 @@ impl Steer {
         let now_s = now.as_secs();
         let events = controller.events();
         if events.contains(&Event::Resync) {
-            self.news
-                .push("hints were lost: all is looked at again".into());
+            self.news.push("hints were lost: all is looked at again".into());
         }
         let mut committed = self.jobs.values().filter_map(|of| of.committed.as_ref());
         let is_late = committed.any(|it| it.until <= now);
@@ -206,11 +198,7 @@ impl Steer {
                     self.world = world;
                     self.is_stale = false;
                     self.next_look = now
-                        + if events.is_empty() {
-                            self.settings.look
-                        } else {
-                            self.settings.again
-                        };
+                        + if events.is_empty() { self.settings.look } else { self.settings.again };
                     self.answers();
                     self.wake(manager, now)?;
                     self.reconcile(manager, controller, now)?;
@@ -247,13 +235,7 @@ impl Steer {
 
     fn track(&mut self, key: Key, id: RequestId, asked: Option<Asked>) {
         self.keys.insert(id, key);
-        let of = Tracked {
-            id,
-            asked,
-            shown_s: None,
-            committed: None,
-            is_unwanted: false,
-        };
+        let of = Tracked { id, asked, shown_s: None, committed: None, is_unwanted: false };
         self.jobs.insert(key, of);
     }
 
@@ -267,19 +249,9 @@ impl Steer {
     /// The request that a job is, by its name; of those with one number the last.
     fn request_of(&self, name: &str) -> Option<RequestId> {
         let job = name.split('_').next()?.parse().ok()?;
-        let from = Key {
-            job,
-            index: None,
-            submit_s: 0,
-        };
-        let of_job = self
-            .jobs
-            .range(from..)
-            .take_while(|(key, _)| key.job == job);
-        of_job
-            .filter(|(key, _)| key.name() == name)
-            .map(|(_, of)| of.id)
-            .last()
+        let from = Key { job, index: None, submit_s: 0 };
+        let of_job = self.jobs.range(from..).take_while(|(key, _)| key.job == job);
+        of_job.filter(|(key, _)| key.name() == name).map(|(_, of)| of.id).last()
     }
 
     fn failed(&mut self, key: Key, what: &str, why: &Fault) {
@@ -308,10 +280,7 @@ impl Steer {
 }
 
 fn operator() -> Caller {
-    Caller {
-        user: OPERATOR.into(),
-        is_operator: true,
-    }
+    Caller { user: OPERATOR.into(), is_operator: true }
 }
 
 /// The job that a request is.

@@ -92,10 +92,7 @@ impl Ledger {
         let mut this = Self::connect(path, flags)?;
         this.transact(|all| {
             all.execute_batch(TABLES)?;
-            all.execute(
-                "INSERT INTO site VALUES (1, ?1, ?2, 1)",
-                params![site, signed(clock_s)],
-            )?;
+            all.execute("INSERT INTO site VALUES (1, ?1, ?2, 1)", params![site, signed(clock_s)])?;
             all.pragma_update(None, "application_id", APPLICATION)?;
             all.pragma_update(None, "user_version", VERSION)
         })?;
@@ -118,12 +115,8 @@ impl Ledger {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
         let mut this = Self::connect(path, flags)?;
-        let number = |name| {
-            this.done(
-                this.connection
-                    .pragma_query_value(None, name, |row| row.get(0)),
-            )
-        };
+        let number =
+            |name| this.done(this.connection.pragma_query_value(None, name, |row| row.get(0)));
         let (application, version): (i64, i64) =
             (number("application_id")?, number("user_version")?);
         if application != APPLICATION {
@@ -141,11 +134,7 @@ impl Ledger {
         let failed = |error: rusqlite::Error| Error::sqlite(path, &error);
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(WAIT).map_err(failed)?;
-        Ok(Self {
-            path: path.into(),
-            connection,
-            claim: None,
-        })
+        Ok(Self { path: path.into(), connection, claim: None })
     }
 
     /// Keeps other writers away for as long as the file is open: what is known of it is in
@@ -205,11 +194,9 @@ impl Ledger {
     ///
     /// What the disk says.
     pub fn site(&self) -> Result<(String, u64, u64), Error> {
-        let of = self
-            .connection
-            .query_row("SELECT text, clock_s, next_id FROM site", [], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-            });
+        let of = self.connection.query_row("SELECT text, clock_s, next_id FROM site", [], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
         let (text, clock_s, next_id) = self.done(of)?;
         Ok((text, clock_s as u64, next_id as u64))
     }
@@ -286,11 +273,9 @@ impl Ledger {
     pub fn row(&self, id: u64) -> Result<Option<Row>, Error> {
         let body = self
             .connection
-            .query_row(
-                "SELECT body FROM request WHERE id = ?1",
-                [signed(id)],
-                |row| row.get::<_, String>(0),
-            )
+            .query_row("SELECT body FROM request WHERE id = ?1", [signed(id)], |row| {
+                row.get::<_, String>(0)
+            })
             .optional();
         self.done(body)?.map(|body| self.parse(&body)).transpose()
     }

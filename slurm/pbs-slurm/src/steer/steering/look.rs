@@ -45,12 +45,7 @@ impl Steer {
             }
         }
         self.welcome(manager, controller, &new, now)?;
-        let gone: Vec<Key> = self
-            .jobs
-            .keys()
-            .copied()
-            .filter(|key| !seen.contains(key))
-            .collect();
+        let gone: Vec<Key> = self.jobs.keys().copied().filter(|key| !seen.contains(key)).collect();
         for key in gone {
             let id = self.forget(key);
             let Some(row) = id.and_then(|id| manager.open_row(id)) else {
@@ -142,12 +137,7 @@ impl Steer {
             if let Err(why) = controller.stop(job.key, Stop::Again) {
                 self.failed(job.key, "stop", &why);
             }
-            not_started(
-                manager,
-                id,
-                now.as_secs(),
-                "it ran where it was not planned",
-            );
+            not_started(manager, id, now.as_secs(), "it ran where it was not planned");
             self.is_stale = true;
             return;
         }
@@ -246,10 +236,7 @@ impl Steer {
     ) {
         let requests = |name: &str| self.request_of(name);
         // What is shown as its start is no wish of its user.
-        let job = JobSeen {
-            start_s: None,
-            ..job.clone()
-        };
+        let job = JobSeen { start_s: None, ..job.clone() };
         let altered = match wish_of(&job, &requests, now.as_secs()) {
             Err(why) => Err(why),
             Ok(wish) => {

@@ -63,15 +63,9 @@ impl Steer {
         let mut wished = Vec::with_capacity(jobs.len());
         for &job in jobs {
             // The time from which on a job may start that was sent back is none of its user's.
-            let from = Key {
-                submit_s: 0,
-                ..job.key
-            };
+            let from = Key { submit_s: 0, ..job.key };
             let is_again = self.jobs.range(from..job.key).next().is_some();
-            let plain = JobSeen {
-                start_s: job.start_s.filter(|_| !is_again),
-                ..job.clone()
-            };
+            let plain = JobSeen { start_s: job.start_s.filter(|_| !is_again), ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
                 Ok(wish) => {
                     wishes.push((operator(), wish));
