@@ -199,17 +199,9 @@ struct Line {
 
 /// What happened, as JSON and in words.
 fn line(news: News) -> (Line, String) {
-    let of = |at_ns, event| Line {
-        at_ns,
-        event,
-        ..Line::default()
-    };
+    let of = |at_ns, event| Line { at_ns, event, ..Line::default() };
     match news {
-        News::Started {
-            at_ns,
-            request,
-            nodes,
-        } => {
+        News::Started { at_ns, request, nodes } => {
             let text = match nodes.len() {
                 0 => format!("request {request} has started"),
                 count => {
@@ -217,20 +209,10 @@ fn line(news: News) -> (Line, String) {
                     format!("request {request} has {count}: {}", numbers(&nodes))
                 }
             };
-            let line = Line {
-                request: Some(request),
-                nodes: Some(nodes),
-                ..of(at_ns, "started")
-            };
+            let line = Line { request: Some(request), nodes: Some(nodes), ..of(at_ns, "started") };
             (line, text)
         }
-        News::Updated {
-            at_ns,
-            request,
-            nodes,
-            announce_ns,
-            duration_ns,
-        } => {
+        News::Updated { at_ns, request, nodes, announce_ns, duration_ns } => {
             let ns = |ns| seconds_text(ns);
             let when = match announce_ns {
                 0 => "now".into(),
@@ -248,53 +230,26 @@ fn line(news: News) -> (Line, String) {
                 ..of(at_ns, "updated")
             };
             let nodes = counted(nodes, "node", "nodes");
-            (
-                line,
-                format!("request {request} is to have {nodes} {when}{long}"),
-            )
+            (line, format!("request {request} is to have {nodes} {when}{long}"))
         }
         News::TaskStarted { at_ns, task, node } => {
-            let line = Line {
-                task: Some(task),
-                node: Some(node),
-                ..of(at_ns, "task-started")
-            };
+            let line = Line { task: Some(task), node: Some(node), ..of(at_ns, "task-started") };
             (line, format!("task {task} is planned on node {node}"))
         }
-        News::TaskEnded {
-            at_ns,
-            task,
-            outcome,
-        } => {
+        News::TaskEnded { at_ns, task, outcome } => {
             let text = format!("task {task}: {outcome}");
-            let line = Line {
-                task: Some(task),
-                outcome: Some(outcome),
-                ..of(at_ns, "task-ended")
-            };
+            let line = Line { task: Some(task), outcome: Some(outcome), ..of(at_ns, "task-ended") };
             (line, text)
         }
         News::Trouble { at_ns, why } => {
             let text = format!("nobody knows how tasks are: {why}");
             let why = Some(why);
-            (
-                Line {
-                    why,
-                    ..of(at_ns, "trouble")
-                },
-                text,
-            )
+            (Line { why, ..of(at_ns, "trouble") }, text)
         }
         News::Refused { at_ns, why } => {
             let because = why.as_deref().unwrap_or("there are not so many nodes");
             let text = format!("refused: {because}");
-            (
-                Line {
-                    why,
-                    ..of(at_ns, "refused")
-                },
-                text,
-            )
+            (Line { why, ..of(at_ns, "refused") }, text)
         }
         News::Violation { at_ns } => {
             let text = "nodes were kept for too long: the session is over";
@@ -357,26 +312,12 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     let (name, model): (&str, Box<dyn Application>) = match &options.model {
         Model::Rigid { nodes, duration } => ("rigid", Box::new(Rigid::new(*nodes, *duration))),
         Model::Moldable { choice } => {
-            let choices = choice
-                .iter()
-                .map(|&(nodes, duration_ns)| Choice { nodes, duration_ns });
+            let choices = choice.iter().map(|&(nodes, duration_ns)| Choice { nodes, duration_ns });
             ("moldable", Box::new(Moldable::new(choices.collect())))
         }
-        Model::Malleable {
-            least,
-            most,
-            power_of_two,
-            duration,
-        } => {
-            let shape = if *power_of_two {
-                Shape::PowerOfTwo(*most)
-            } else {
-                Shape::UpTo(*most)
-            };
-            (
-                "malleable",
-                Box::new(Malleable::new(*least, shape, *duration)),
-            )
+        Model::Malleable { least, most, power_of_two, duration } => {
+            let shape = if *power_of_two { Shape::PowerOfTwo(*most) } else { Shape::UpTo(*most) };
+            ("malleable", Box::new(Malleable::new(*least, shape, *duration)))
         }
         Model::Predictable { phase } => {
             let phases = phase.iter().map(|&(nodes, ns)| Step::new(ns, nodes));
@@ -392,26 +333,14 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
             let staged = Staged::new(stages.collect(), announce.unwrap_or(0));
             ("staged", Box::new(staged))
         }
-        Model::Amr {
-            factor,
-            announce,
-            fixed,
-            seed,
-        } => {
-            let sample = Sample {
-                seed: *seed,
-                meshes: 1,
-            };
+        Model::Amr { factor, announce, fixed, seed } => {
+            let sample = Sample { seed: *seed, meshes: 1 };
             let sets = sample.working_sets();
-            let set = sets
-                .first()
-                .ok_or_else(|| Failure::Usage("no mesh".into()))?;
+            let set = sets.first().ok_or_else(|| Failure::Usage("no mesh".into()))?;
             let steps = Allocation::new(set, MOST_MIB, TARGET, SpeedUp::default());
             let updates = match (fixed, announce) {
                 (true, _) => Updates::Never,
-                (false, Some(interval_ns)) => Updates::Announced {
-                    interval_ns: *interval_ns,
-                },
+                (false, Some(interval_ns)) => Updates::Announced { interval_ns: *interval_ns },
                 (false, None) => Updates::Spontaneous,
             };
             let nodes = steps.overcommitted(*factor);
@@ -423,10 +352,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
         Failure::Failed(format!("{socket}: {failure}; pbsctl rms serve starts one"))
     };
     let firsts = first_tasks(&options.model, &options.job)?;
-    let submissions = options
-        .job
-        .iter()
-        .map(|file| submission(file, &Terms::default()));
+    let submissions = options.job.iter().map(|file| submission(file, &Terms::default()));
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
     let submissions: Vec<_> = firsts.into_iter().zip(submissions).collect();
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;

@@ -68,50 +68,22 @@ A plan gives each CPU an ordered list of slots. A small one:
 /// The exit statuses: of which commands, none for all, and what each means.
 pub(crate) const STATUSES: [(u8, &[&str], &str); 14] = [
     (0, &[], "all is well"),
-    (
-        FAILED,
-        &[],
-        "something failed: a file, the output, the device, or the kernel refused",
-    ),
+    (FAILED, &[], "something failed: a file, the output, the device, or the kernel refused"),
     (USAGE, &[], "the command line is wrong"),
     (INVALID_PLAN, &[], "a plan, job or machine is not valid"),
-    (
-        INCOMPLETE,
-        &["run", "profile"],
-        "the plan ended, but a command failed or a task did not end",
-    ),
+    (INCOMPLETE, &["run", "profile"], "the plan ended, but a command failed or a task did not end"),
     (INCOMPLETE, &["sim"], "not all processes ended"),
-    (
-        INCOMPLETE,
-        &["record"],
-        "inputs were missed; if the command failed, its exit status",
-    ),
-    (
-        INCOMPLETE,
-        &["replay"],
-        "something is missing of the recording; the rest came out the same",
-    ),
+    (INCOMPLETE, &["record"], "inputs were missed; if the command failed, its exit status"),
+    (INCOMPLETE, &["replay"], "something is missing of the recording; the rest came out the same"),
     (
         INCOMPLETE,
         &["step"],
         "the job did not come to its end; if a program failed, its exit status",
     ),
-    (
-        NOT_ENDED,
-        &["run", "profile"],
-        "the plan was dropped or replaced, or its CPU went away",
-    ),
+    (NOT_ENDED, &["run", "profile"], "the plan was dropped or replaced, or its CPU went away"),
     (DECLINED, &[], "a job was declined"),
-    (
-        DEADLINE_MISSED,
-        &["run", "profile", "step"],
-        "a job ended after its deadline",
-    ),
-    (
-        DIFFERS,
-        &["replay"],
-        "something else came out than was recorded",
-    ),
+    (DEADLINE_MISSED, &["run", "profile", "step"], "a job ended after its deadline"),
+    (DIFFERS, &["replay"], "something else came out than was recorded"),
     (INTERRUPTED, &["run", "profile", "step"], "interrupted"),
 ];
 
@@ -119,11 +91,7 @@ fn notes() -> String {
     let mut text = format!("{EXAMPLES}\n\nExit status:");
     let mut last = None;
     for (status, commands, meaning) in STATUSES {
-        let number = if last == Some(status) {
-            String::new()
-        } else {
-            status.to_string()
-        };
+        let number = if last == Some(status) { String::new() } else { status.to_string() };
         last = Some(status);
         let of = match commands {
             [] => String::new(),

@@ -37,12 +37,8 @@ pub(crate) fn known_jobs() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let path = source().map(|source| source.history.path);
         let store = path.and_then(|path| Store::open_read_only(&path, Options::DEFAULT).ok());
-        let jobs = store
-            .and_then(|store| store.jobs().ok())
-            .unwrap_or_default();
-        let jobs = jobs
-            .into_iter()
-            .map(|job| CompletionCandidate::new(job.job));
+        let jobs = store.and_then(|store| store.jobs().ok()).unwrap_or_default();
+        let jobs = jobs.into_iter().map(|job| CompletionCandidate::new(job.job));
         jobs.collect()
     })
 }
@@ -51,8 +47,7 @@ pub(crate) fn known_jobs() -> ArgValueCandidates {
 pub(crate) fn config_keys() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let keys = Config::NAMES.iter().chain(&["thresholds"]);
-        keys.map(|key| CompletionCandidate::new(format!("{key}=")))
-            .collect()
+        keys.map(|key| CompletionCandidate::new(format!("{key}="))).collect()
     })
 }
 
@@ -65,9 +60,7 @@ pub(crate) fn columns() -> ArgValueCompleter {
             None => (String::new(), current),
         };
         let names = column_names().filter(|name| name.starts_with(begun));
-        names
-            .map(|name| CompletionCandidate::new(format!("{before}{name}")))
-            .collect()
+        names.map(|name| CompletionCandidate::new(format!("{before}{name}"))).collect()
     })
 }
 

@@ -138,11 +138,7 @@ fn quoted(path: &Path) -> String {
 
 fn list(out: Output, shared: &Options) -> Result<(), Failure> {
     let there = pbs_csi::list(shared)?.map(There::from);
-    let list = List {
-        directory: shared.directory.clone(),
-        is_there: there.is_some(),
-        there,
-    };
+    let list = List { directory: shared.directory.clone(), is_there: there.is_some(), there };
     out.named("csi-list").print(&list, || match &list.there {
         None => format!("nothing in {}\n", list.directory.display()),
         Some(there) => there.text(),

@@ -51,18 +51,13 @@ pub(crate) fn events(
         Some(seq) => seq,
         None => {
             let info = device.info();
-            info.map_err(|refused| Failure::refused("events", &refused))?
-                .first_seq
+            info.map_err(|refused| Failure::refused("events", &refused))?.first_seq
         }
     };
-    device
-        .seek(first)
-        .map_err(|refused| Failure::refused(&format!("event {first}"), &refused))?;
+    device.seek(first).map_err(|refused| Failure::refused(&format!("event {first}"), &refused))?;
     let mut batch = vec![Event::default(); BATCH];
     loop {
-        let count = device
-            .read_events(&mut batch)
-            .map_err(|error| Failure::file(path, &error))?;
+        let count = device.read_events(&mut batch).map_err(|error| Failure::file(path, &error))?;
         for event in &batch[..count] {
             // What was lost may have been of any CPU.
             let lost = event.kind == EventKind::Overrun as u16;
@@ -74,9 +69,7 @@ pub(crate) fn events(
             if !options.follow {
                 return Ok(ExitCode::SUCCESS);
             }
-            device
-                .poll(-1)
-                .map_err(|error| Failure::file(path, &error))?;
+            device.poll(-1).map_err(|error| Failure::file(path, &error))?;
         }
     }
 }

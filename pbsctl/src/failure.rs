@@ -32,10 +32,7 @@ pub(crate) enum Failure {
     /// Something is not as it should be.
     Failed(String),
     /// The plan of the file is not valid.
-    Invalid {
-        file: String,
-        problems: Vec<Problem>,
-    },
+    Invalid { file: String, problems: Vec<Problem> },
     /// The service said what is not valid.
     NotValid(Vec<String>),
     /// The job of the file was declined.
@@ -84,12 +81,7 @@ impl Failure {
             }
             Self::NotPlanned(why) => json!({ "declined": { "why": why } }),
             Self::Declined(declined) => {
-                let Declined {
-                    file,
-                    job,
-                    why,
-                    earliest_deadline_ns,
-                } = declined;
+                let Declined { file, job, why, earliest_deadline_ns } = declined;
                 json!({
                     "declined": { "file": file, "job": job, "why": why,
                                   "earliest_deadline_ns": earliest_deadline_ns },

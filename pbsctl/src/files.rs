@@ -17,9 +17,7 @@ use crate::failure::Failure;
 pub(crate) fn read(file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| unreadable(file, &error))?;
+        std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable(file, &error))?;
         return Ok(text);
     }
     std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))
@@ -30,10 +28,7 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
         return Failure::file(name(file), error);
     }
     let message = "this is no text in UTF-8, so it is no plan, job or machine; name another file";
-    Failure::Invalid {
-        file: name(file),
-        problems: vec![Problem::at(None, message)],
-    }
+    Failure::Invalid { file: name(file), problems: vec![Problem::at(None, message)] }
 }
 
 /// What a file is called in messages.
@@ -95,15 +90,9 @@ impl Kind {
 
     /// What a text is meant to be whose table is misspelled: [[taks]].
     fn misspelled(text: &str) -> Option<(Self, u32)> {
-        let tables = [
-            ("task", Self::Graph),
-            ("node", Self::Machine),
-            ("cpu", Self::Plan),
-        ];
+        let tables = [("task", Self::Graph), ("node", Self::Machine), ("cpu", Self::Plan)];
         // These tables are of others, too, or of other files.
-        let others = [
-            "process", "nodes", "pool", "link", "device", "group", "limit",
-        ];
+        let others = ["process", "nodes", "pool", "link", "device", "group", "limit"];
         text.lines().zip(1..).find_map(|(line, number)| {
             let name = line.trim_start().strip_prefix("[[")?;
             let name = &name[..name.find([']', '.'])?];
@@ -128,14 +117,7 @@ impl Kind {
             return None;
         }
         // A job that lacks its deadline is still meant to be one.
-        let keys = [
-            "deadline_ns",
-            "start_ns",
-            "memory_bytes",
-            "runtime_ns",
-            "priority",
-            "cpus",
-        ];
+        let keys = ["deadline_ns", "start_ns", "memory_bytes", "runtime_ns", "priority", "cpus"];
         let plan = first(&["[[cpu]]"]).map(|line| (Self::Plan, line));
         let graph = || first(&["[[task]]"]).map(|line| (Self::Graph, line));
         let machine = || first(&["[[node]]"]).map(|line| (Self::Machine, line));
@@ -173,11 +155,7 @@ pub(crate) fn expect(wanted: Kind, text: &str, file: &Path) -> Result<(), Failur
         (_, Kind::Job) => "name it as a job, and a machine with --machine".into(),
         (_, Kind::Plan) => "name one as those in samples/machines".into(),
     };
-    let message = format!(
-        "this is a {}, not a {}; {what_to_do}",
-        found.name(),
-        wanted.name()
-    );
+    let message = format!("this is a {}, not a {}; {what_to_do}", found.name(), wanted.name());
     Err(Failure::Invalid {
         file: self::name(file),
         problems: vec![Problem::at(NonZeroU32::new(line), message)],
@@ -227,10 +205,7 @@ fn toml(text: &str) -> Result<Plan, Vec<Problem>> {
 }
 
 fn told(plan: Result<Plan, Vec<Problem>>, file: &Path) -> Result<Plan, Failure> {
-    plan.map_err(|problems| Failure::Invalid {
-        file: name(file),
-        problems,
-    })
+    plan.map_err(|problems| Failure::Invalid { file: name(file), problems })
 }
 
 /// Writes a file, or leaves what was there as it was.

@@ -245,9 +245,7 @@ fn list(out: Output) -> Result<(), Failure> {
             "default_deviation_permille": scenario.default_deviation_permille(),
         })
     });
-    out.print(&json!({ "scenarios": scenarios }), || {
-        Scenario::ALL.map(explain).join("\n")
-    })
+    out.print(&json!({ "scenarios": scenarios }), || Scenario::ALL.map(explain).join("\n"))
 }
 
 fn explain(scenario: Scenario) -> String {

@@ -170,15 +170,12 @@ impl<'a> JobView<'a> {
         });
         let mut rates: Vec<_> = rates.collect();
         rates.sort_by_key(|view| view.process);
-        let tasks = history
-            .tasks()
-            .filter(|key| current.get(&key.process) == Some(&key.fingerprint));
+        let tasks =
+            history.tasks().filter(|key| current.get(&key.process) == Some(&key.fingerprint));
         Ok(Self {
             job,
             rates,
-            tasks: tasks
-                .filter_map(|key| TaskView::new(&history, key))
-                .collect(),
+            tasks: tasks.filter_map(|key| TaskView::new(&history, key)).collect(),
             runs: figures
                 .into_iter()
                 .map(|figures| RunView {
@@ -202,8 +199,7 @@ impl<'a> JobView<'a> {
                 run.id.to_string(),
                 local(run.submitted_unix_ns),
                 run.kind.to_string(),
-                run.outcome
-                    .map_or(String::new(), |outcome| outcome.to_string()),
+                run.outcome.map_or(String::new(), |outcome| outcome.to_string()),
                 grouped(processes.map(|p| p.tasks.len() as u64).sum::<u64>()),
                 view.plan_error_permille.map_or("none ended".into(), share),
             ]);
@@ -298,9 +294,7 @@ impl TaskView {
             grouped(self.prediction.high_insns),
             insns(self.last_planned_insns),
             insns(self.last_retired_insns),
-            self.prediction
-                .peak_memory_bytes
-                .map_or("not seen".into(), bytes),
+            self.prediction.peak_memory_bytes.map_or("not seen".into(), bytes),
         ]
     }
 }

@@ -50,9 +50,5 @@ pub(crate) fn decision_cost(history: &Path, scheduler: &str) -> Result<Option<Co
     }
     let store = Store::open_read_only(history, Options::DEFAULT)?;
     let cost = store.decision_cost(scheduler)?;
-    Ok(cost.map(|cost| Cost {
-        a: cost.square_ns,
-        b: cost.linear_ns,
-        c: cost.constant_ns,
-    }))
+    Ok(cost.map(|cost| Cost { a: cost.square_ns, b: cost.linear_ns, c: cost.constant_ns }))
 }

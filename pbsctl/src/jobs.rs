@@ -47,10 +47,7 @@ pub(crate) fn job_of(text: String, path: &Path) -> Result<Submission, Failure> {
 
 /// The task graph that a file holds.
 pub(crate) fn graph_of(text: &str, path: &Path) -> Result<Graph, Failure> {
-    graph_from_toml(text).map_err(|problems| Failure::Invalid {
-        file: files::name(path),
-        problems,
-    })
+    graph_from_toml(text).map_err(|problems| Failure::Invalid { file: files::name(path), problems })
 }
 
 /// The task graphs that those files hold.
@@ -87,10 +84,7 @@ pub(crate) fn question(
 /// Who slows whom, as a file says.
 pub(crate) fn slowdowns_of(path: &Path) -> Result<Vec<Entry<String>>, Failure> {
     let entries = slowdowns_from_toml(&files::read(path)?);
-    entries.map_err(|problems| Failure::Invalid {
-        file: files::name(path),
-        problems,
-    })
+    entries.map_err(|problems| Failure::Invalid { file: files::name(path), problems })
 }
 
 /// The machine that jobs are planned for, wherever one is.
@@ -122,8 +116,6 @@ impl MachineFile {
 
 /// The machine that a file holds.
 pub(crate) fn machine_of(text: &str, path: &Path) -> Result<Machine, Failure> {
-    machine_from_toml(text).map_err(|problems| Failure::Invalid {
-        file: files::name(path),
-        problems,
-    })
+    machine_from_toml(text)
+        .map_err(|problems| Failure::Invalid { file: files::name(path), problems })
 }

@@ -83,16 +83,9 @@ impl ListingOptions {
     /// Those of the runs that are to be shown, in order. They come the oldest first.
     pub(crate) fn choose(&self, runs: Vec<RunRow>) -> Vec<RunRow> {
         let around = Around::new();
-        let mut runs: Vec<_> = runs
-            .into_iter()
-            .filter(|run| self.wants(run, &around))
-            .collect();
+        let mut runs: Vec<_> = runs.into_iter().filter(|run| self.wants(run, &around)).collect();
         let over = runs.iter().filter(|run| run.state == "over").count();
-        let mut too_many = if self.all {
-            0
-        } else {
-            over.saturating_sub(self.last)
-        };
+        let mut too_many = if self.all { 0 } else { over.saturating_sub(self.last) };
         runs.retain(|run| {
             let is_over = run.state == "over";
             let goes = is_over && too_many > 0;
@@ -136,9 +129,7 @@ impl ListingOptions {
         rows.extend((!self.no_header).then(header));
         rows.extend(runs.iter().map(|run| {
             let cells = shown.iter().map(|column| (column.cell)(run, around));
-            cells
-                .map(|cell| cell.unwrap_or_else(|| "-".into()))
-                .collect()
+            cells.map(|cell| cell.unwrap_or_else(|| "-".into())).collect()
         }));
         columns(&rows, shown.len())
     }
@@ -191,9 +182,7 @@ mod tests {
 
     fn options(words: &str) -> ListingOptions {
         let words = ["jobs"].into_iter().chain(words.split_whitespace());
-        Line::try_parse_from(words)
-            .unwrap_or_else(|error| panic!("{error}"))
-            .options
+        Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).options
     }
 
     const NOW_NS: u64 = 1_795_435_200 * SECOND_NS;
@@ -273,11 +262,9 @@ mod tests {
     fn times_have_the_zone_and_spans_their_days() {
         // `date -u -d @1795435200`, an hour later in Berlin.
         assert_eq!(time(NOW_NS, &around().zone), "2026-11-23T13:00:00+01:00");
-        for (seconds, text) in [
-            (7, "0:07"),
-            (3_723, "1:02:03"),
-            (4 * 86_400 + 18_367, "4-05:06:07"),
-        ] {
+        for (seconds, text) in
+            [(7, "0:07"), (3_723, "1:02:03"), (4 * 86_400 + 18_367, "4-05:06:07")]
+        {
             assert_eq!(span(seconds * SECOND_NS), text);
         }
     }
@@ -318,10 +305,7 @@ mod tests {
 
     #[test]
     fn by_any_column_runs_without_it_are_last() {
-        let some = |number, priority| RunRow {
-            priority,
-            ..run(number, "a", "waiting")
-        };
+        let some = |number, priority| RunRow { priority, ..run(number, "a", "waiting") };
         let runs = vec![some(1, None), some(2, Some(10)), some(3, Some(9))];
         let sorted = options("--sort priority").choose(runs.clone());
         assert_eq!(numbers(&sorted), [3, 2, 1]);

@@ -72,11 +72,7 @@ fn main() -> ExitCode {
     let out = Output {
         json: cli.json,
         // As long as the process lives.
-        command: matches
-            .subcommand_name()
-            .unwrap_or_default()
-            .to_string()
-            .leak(),
+        command: matches.subcommand_name().unwrap_or_default().to_string().leak(),
     };
     let device = cli.device.as_path();
     let result = match cli.command {
@@ -141,10 +137,7 @@ fn tell(told: &clap::Error) -> ExitCode {
     match write_out(&told.render().to_string()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            let out = Output {
-                json: false,
-                command: "help",
-            };
+            let out = Output { json: false, command: "help" };
             out.tell(&failure)
         }
     }

@@ -30,10 +30,7 @@ struct Stamped<'a, T> {
 }
 
 fn stamped<'a, T>(name: &str, answer: &'a T) -> Stamped<'a, T> {
-    Stamped {
-        schema: format!("pbs.{name}/{VERSION}"),
-        answer,
-    }
+    Stamped { schema: format!("pbs.{name}/{VERSION}"), answer }
 }
 
 impl Output {
@@ -61,11 +58,7 @@ impl Output {
         json: &T,
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        write_out(&if self.json {
-            to_json(json) + "\n"
-        } else {
-            text()
-        })
+        write_out(&if self.json { to_json(json) + "\n" } else { text() })
     }
 
     /// Tells what went wrong; the answer is the exit status.
@@ -81,10 +74,7 @@ impl Output {
     /// Tells what went wrong after an answer was printed, beside which no other JSON may
     /// stand.
     pub(crate) fn tell_after(self, failure: &Failure) -> ExitCode {
-        let text = Self {
-            json: false,
-            ..self
-        };
+        let text = Self { json: false, ..self };
         text.tell(failure)
     }
 
@@ -116,11 +106,7 @@ pub(crate) fn share(permille: u64) -> String {
 
 /// A number of things: 1 slot, 2 slots.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        grouped(number),
-        if number == 1 { one } else { many }
-    )
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// Writes to standard output. Not with `print!`, which panics where that is full or

@@ -29,10 +29,7 @@ pub(crate) fn show(out: Output, device: &Path, cpu: u32) -> Result<ExitCode, Fai
         .get_plan(cpu)
         .map_err(|refused| Failure::refused(&format!("plan of CPU {cpu}"), &refused))?;
     let plan = wire::decode(&bytes).map_err(|problem| {
-        Failure::Failed(format!(
-            "the kernel gave a plan that is not valid: {}",
-            problem.message
-        ))
+        Failure::Failed(format!("the kernel gave a plan that is not valid: {}", problem.message))
     })?;
     hand_over(out, None, ("toml", to_toml(&plan)), &plan, json!({}))?;
     Ok(ExitCode::SUCCESS)
@@ -42,9 +39,7 @@ pub(crate) fn drop_plan(out: Output, device: &Path, cpu: u32) -> Result<ExitCode
     open(device)?
         .drop_plan(cpu)
         .map_err(|refused| Failure::refused(&format!("plan of CPU {cpu}"), &refused))?;
-    out.print(&json!({ "dropped": cpu }), || {
-        format!("The plan of CPU {cpu} is dropped.\n")
-    })?;
+    out.print(&json!({ "dropped": cpu }), || format!("The plan of CPU {cpu} is dropped.\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,9 +58,7 @@ pub(crate) fn hand_over(
         Some(file) => {
             files::write(file, &text)?;
             facts["written"] = json!(file);
-            out.print(&facts, || {
-                format!("{}: written\n{}", file.display(), summary.text())
-            })
+            out.print(&facts, || format!("{}: written\n{}", file.display(), summary.text()))
         }
         None => {
             facts[form] = json!(text);

@@ -117,11 +117,7 @@ pub(crate) fn submit(
     device: &Path,
     options: &SubmitOptions,
 ) -> Result<ExitCode, Failure> {
-    let JobFiles {
-        jobs,
-        machine,
-        history,
-    } = &options.files;
+    let JobFiles { jobs, machine, history } = &options.files;
     if options.socket.is_there() {
         return service::submit(out, &options.socket, jobs, &options.terms);
     }
@@ -179,9 +175,7 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
         let clear = watch::clear(out);
         return watch::repeat(interval_ns, options.count, || {
             let runs = listing.choose(options.source.runs(listing.enough())?);
-            out.print_line(&json!({ "runs": runs }), || {
-                format!("{clear}{}", text(&runs))
-            })
+            out.print_line(&json!({ "runs": runs }), || format!("{clear}{}", text(&runs)))
         });
     }
     let runs = listing.choose(options.source.runs(listing.enough())?);

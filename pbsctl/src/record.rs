@@ -72,9 +72,7 @@ pub(crate) fn record(out: Output, options: &RecordOptions) -> Result<ExitCode, F
     let file = File::create(&options.output).map_err(failed)?;
     let mut recorder = Recorder::new(inputs, BufWriter::new(file)).map_err(failed)?;
     let mut command = start(&options.command)?;
-    let until = options
-        .for_ns
-        .map(|ns| Instant::now() + Duration::from_nanos(ns));
+    let until = options.for_ns.map(|ns| Instant::now() + Duration::from_nanos(ns));
     let mut status = None;
     loop {
         recorder.take().map_err(failed)?;

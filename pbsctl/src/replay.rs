@@ -179,9 +179,7 @@ pub(crate) fn replay(out: Output, options: &ReplayOptions) -> Result<ExitCode, F
             })
             .collect(),
         cpus: replays.iter().map(CpuView::from).collect(),
-        events: options
-            .events
-            .then(|| emitted.iter().map(EventView::from).collect()),
+        events: options.events.then(|| emitted.iter().map(EventView::from).collect()),
     };
     out.print(&view, || {
         let events = emitted.iter().map(|event| describe(event) + "\n");
@@ -254,10 +252,7 @@ fn text(view: &View) -> String {
             ),
             None => "a piece is not as it was written".into(),
         };
-        text += &format!(
-            "The file is damaged at byte {}: {what}\n",
-            damage.offset_bytes
-        );
+        text += &format!("The file is damaged at byte {}: {what}\n", damage.offset_bytes);
     }
     if !view.complete {
         text += "The recording was cut short: whoever recorded did not come to its end\n";

@@ -66,13 +66,8 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
     // It may be large.
     drop(text);
     let task = options.task.as_ref().map(|text| opened.task(text));
-    let task = task
-        .transpose()
-        .map_err(|words| Failure::Usage(format!("--task: {words}")))?;
-    let selection = Selection {
-        task,
-        ..Selection::default()
-    };
+    let task = task.transpose().map_err(|words| Failure::Usage(format!("--task: {words}")))?;
+    let selection = Selection { task, ..Selection::default() };
     let page = Page::new(opened, selection);
     let Some(file) = &options.output else {
         return match &options.chart {

@@ -232,11 +232,7 @@ fn cluster(text: &str) -> Result<Managed, String> {
         }
     };
     let nodes = nodes.filter(|nodes| (1..=MOST_NODES).contains(nodes) && !name.is_empty());
-    Ok(Managed {
-        name: name.into(),
-        nodes: nodes.ok_or_else(wrong)?,
-        cpus,
-    })
+    Ok(Managed { name: name.into(), nodes: nodes.ok_or_else(wrong)?, cpus })
 }
 
 fn price(text: &str) -> Result<(Kind, u64), String> {
@@ -245,9 +241,7 @@ fn price(text: &str) -> Result<(Kind, u64), String> {
     let kinds = [Kind::PreAllocation, Kind::NonPreemptible, Kind::Preemptible];
     let kind = kinds.into_iter().find(|kind| kind.name() == name);
     let units = units.parse::<f64>().ok();
-    let units = units
-        .filter(|units| (0.0..=1e9).contains(units))
-        .ok_or(wrong)?;
+    let units = units.filter(|units| (0.0..=1e9).contains(units)).ok_or(wrong)?;
     Ok((kind.ok_or(wrong)?, (units * 1e6).round() as u64))
 }
 
@@ -316,14 +310,12 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
             let mut sessions = connect(socket)?.sessions().map_err(failed)?;
             sessions.retain(|it| session.is_none_or(|number| it.session == number));
             let all = Sessions { sessions };
-            out.named("rms-requests")
-                .print(&all, || requests_text(&all.sessions))?;
+            out.named("rms-requests").print(&all, || requests_text(&all.sessions))?;
         }
         RmsCommand::Views { session } => {
             let views = connect(socket)?.views(*session).map_err(failed)?;
             let seen = Seen { views };
-            out.named("rms-views")
-                .print(&seen, || views_text(&seen.views))?;
+            out.named("rms-views").print(&seen, || views_text(&seen.views))?;
         }
         RmsCommand::Update(wanted) => {
             let update = Change {
@@ -333,14 +325,9 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 announce_ns: wanted.announce,
                 released: Some(wanted.release.clone()),
             };
-            let made = connect(socket)?
-                .update(wanted.session, &update)
-                .map_err(failed)?;
-            let changed = Changed {
-                session: wanted.session,
-                request: Some(made.request),
-                until: made.until,
-            };
+            let made = connect(socket)?.update(wanted.session, &update).map_err(failed)?;
+            let changed =
+                Changed { session: wanted.session, request: Some(made.request), until: made.until };
             out.print(&changed, || {
                 let until = made.until.map_or(String::new(), |until| {
                     format!("; request {until} has the nodes until then")
@@ -351,11 +338,7 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 )
             })?;
         }
-        RmsCommand::Done {
-            session,
-            request,
-            release,
-        } => {
+        RmsCommand::Done { session, request, release } => {
             let done = connect(socket)?.done(*session, *request, release);
             done.map_err(failed)?;
             let text = || format!("request {request} is done\n");
@@ -363,28 +346,23 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
         }
         RmsCommand::End { session } => {
             connect(socket)?.disconnect(*session).map_err(failed)?;
-            changed(out, *session, None, || {
-                format!("session {session} is over\n")
-            })?;
+            changed(out, *session, None, || format!("session {session} is over\n"))?;
         }
         RmsCommand::Nodes => {
             let clusters = connect(socket)?.nodes().map_err(failed)?;
             let all = AllNodes { clusters };
-            out.named("rms-nodes")
-                .print(&all, || nodes_text(&all.clusters))?;
+            out.named("rms-nodes").print(&all, || nodes_text(&all.clusters))?;
         }
         RmsCommand::Accounts { by_user: true } => {
             let accounts = connect(socket)?.accounts().map_err(failed)?;
             let users = by_user(&accounts);
             let all = Users { users };
-            out.named("rms-users")
-                .print(&all, || users_text(&all.users))?;
+            out.named("rms-users").print(&all, || users_text(&all.users))?;
         }
         RmsCommand::Accounts { by_user: false } => {
             let accounts = connect(socket)?.accounts().map_err(failed)?;
             let all = Accounts { accounts };
-            out.named("rms-accounts")
-                .print(&all, || accounts_text(&all.accounts))?;
+            out.named("rms-accounts").print(&all, || accounts_text(&all.accounts))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -396,11 +374,7 @@ fn changed(
     request: Option<u64>,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    let changed = Changed {
-        session,
-        request,
-        until: None,
-    };
+    let changed = Changed { session, request, until: None };
     out.print(&changed, text)
 }
 
@@ -423,10 +397,7 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
                 NodesName::Lowest => NodeChoice::Lowest,
                 NodesName::Contiguous => NodeChoice::Contiguous,
             },
-            limits: Limits {
-                nodes: options.most_nodes.unwrap_or(u64::MAX),
-                ..Limits::default()
-            },
+            limits: Limits { nodes: options.most_nodes.unwrap_or(u64::MAX), ..Limits::default() },
             prices: Prices {
                 pre_allocation: price(Kind::PreAllocation),
                 non_preemptible: price(Kind::NonPreemptible),
@@ -510,9 +481,7 @@ fn requests_text(sessions: &[Session]) -> String {
     if sessions.is_empty() {
         return "no sessions\n".into();
     }
-    let titles = [
-        "session", "name", "request", "type", "wants", "for", "state", "nodes",
-    ];
+    let titles = ["session", "name", "request", "type", "wants", "for", "state", "nodes"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for session in sessions {
         let first = [session.session.to_string(), session.name.clone()];
@@ -556,12 +525,7 @@ fn views_text(views: &[View]) -> String {
                 let before = steps.iter().take_while(|step| step.0 <= from_ns);
                 before.last().map_or(0, |step| step.1).to_string()
             };
-            let cells = [
-                view.cluster.to_string(),
-                seconds(from_ns),
-                at(&both[0]),
-                at(&both[1]),
-            ];
+            let cells = [view.cluster.to_string(), seconds(from_ns), at(&both[0]), at(&both[1])];
             rows.push(cells.to_vec());
         }
     }
@@ -614,10 +578,7 @@ fn by_user(accounts: &[Account]) -> Vec<User> {
             (&mut user.sessions, 1),
             (&mut user.pre_allocated_node_s, account.pre_allocated_node_s),
             (&mut user.idle_node_s, account.idle_node_s),
-            (
-                &mut user.non_preemptible_node_s,
-                account.non_preemptible_node_s,
-            ),
+            (&mut user.non_preemptible_node_s, account.non_preemptible_node_s),
             (&mut user.preemptible_node_s, account.preemptible_node_s),
             (&mut user.overstayed_node_s, account.overstayed_node_s),
             (&mut user.wasted_node_s, account.wasted_node_s),
@@ -631,15 +592,8 @@ fn by_user(accounts: &[Account]) -> Vec<User> {
 }
 
 /// Node seconds by type, as they stand in a table.
-const NODE_S: [&str; 7] = [
-    "pre-allocated",
-    "idle",
-    "non-preemptible",
-    "preemptible",
-    "overstayed",
-    "wasted",
-    "cost",
-];
+const NODE_S: [&str; 7] =
+    ["pre-allocated", "idle", "non-preemptible", "preemptible", "overstayed", "wasted", "cost"];
 
 /// A table of node seconds, each row with something in front, of which the first columns are
 /// words.
@@ -706,11 +660,7 @@ mod tests {
             cost_micro,
             ..Account::default()
         };
-        let all = [
-            account(1, 7, 100, 2_500_000),
-            account(2, 5, 30, 1),
-            account(3, 7, 11, 500_000),
-        ];
+        let all = [account(1, 7, 100, 2_500_000), account(2, 5, 30, 1), account(3, 7, 11, 500_000)];
         let users = by_user(&all);
         let of = |user: &User| {
             let cost = user.cost_micro;

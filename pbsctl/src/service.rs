@@ -61,10 +61,7 @@ pub(crate) struct Terms {
 impl Terms {
     /// As the job file has it, with that for what programs print.
     pub(crate) fn with_output(output: Option<PathBuf>) -> Self {
-        Self {
-            output,
-            ..Self::default()
-        }
+        Self { output, ..Self::default() }
     }
 
     /// Whether something was asked for that only the service can do.
@@ -94,14 +91,8 @@ pub(crate) struct Which {
 /// The job that is meant: a number is one.
 fn key(job: &str) -> JobKey {
     match job.parse() {
-        Ok(number) => JobKey {
-            number: Some(number),
-            name: None,
-        },
-        Err(_) => JobKey {
-            number: None,
-            name: Some(job.into()),
-        },
+        Ok(number) => JobKey { number: Some(number), name: None },
+        Err(_) => JobKey { number: None, name: Some(job.into()) },
     }
 }
 
@@ -159,9 +150,7 @@ pub(crate) fn submit(
     let submissions = files.iter().map(|file| submission(file, terms));
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
     let jobs = socket.connect()?.submit(&submissions)?;
-    out.print(&json!({ "submitted": jobs }), || {
-        jobs.iter().map(submitted).collect::<String>()
-    })?;
+    out.print(&json!({ "submitted": jobs }), || jobs.iter().map(submitted).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -198,10 +187,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
     };
     let text = |path: &Path| path.display().to_string();
     let variables = std::env::vars_os().filter_map(|(name, value)| {
-        Some(Environment {
-            name: name.into_string().ok()?,
-            value: value.into_string().ok()?,
-        })
+        Some(Environment { name: name.into_string().ok()?, value: value.into_string().ok()? })
     });
     let some = |bytes: u64| Some(bytes).filter(|&bytes| bytes != u64::MAX);
     let limits = Limit::own().into_iter().map(|limit| pbs_node_api::Limit {
@@ -255,23 +241,14 @@ pub(crate) fn job(out: Output, which: &Which) -> Result<ExitCode, Failure> {
 
 pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Failure> {
     let request = options.file.as_deref().map(files::read).transpose()?;
-    let alteration = Alteration {
-        deadline_ns: options.deadline,
-        priority: options.priority,
-        request,
-    };
+    let alteration =
+        Alteration { deadline_ns: options.deadline, priority: options.priority, request };
     if alteration == Alteration::default() {
         let what = "nothing is to be altered; add --deadline, --priority or --file";
         return Err(Failure::Usage(what.into()));
     }
     let AlterOptions { which, .. } = options;
-    shown(
-        out,
-        which
-            .socket
-            .connect()?
-            .alter(&key(&which.job), &alteration)?,
-    )
+    shown(out, which.socket.connect()?.alter(&key(&which.job), &alteration)?)
 }
 
 fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
@@ -284,10 +261,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("Reason", job.reason.clone()),
             ("Outcome", job.outcome.clone()),
             ("User", job.uid.map(|uid| uid.to_string())),
-            (
-                "Priority",
-                job.priority.map(|priority| priority.to_string()),
-            ),
+            ("Priority", job.priority.map(|priority| priority.to_string())),
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
             ("Deadline", at(job.deadline_unix_ns)),
@@ -295,18 +269,10 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("Ends", at(job.expected_end_unix_ns)),
             ("Let go", at(job.started_unix_ns)),
             ("Ended", at(job.ended_unix_ns)),
-            (
-                "In time",
-                job.kept
-                    .map(|kept| if kept { "yes".into() } else { "NO".into() }),
-            ),
+            ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
         ];
-        let rows = rows
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
-        let mut text: String = rows
-            .map(|(name, value)| format!("{name:<10} {value}\n"))
-            .collect();
+        let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let mut text: String = rows.map(|(name, value)| format!("{name:<10} {value}\n")).collect();
         if !shown.processes.is_empty() {
             let header = ["PROCESS", "OUTCOME", "TASKS", "PLANNED", "RETIRED"];
             let mut table = vec![header.map(String::from).to_vec()];
@@ -377,12 +343,7 @@ pub(crate) fn watch(out: Output, options: &WatchOptions) -> Result<ExitCode, Fai
         let is_over = is_one && notice.kind == "over";
         printed = out.print_line(&notice, || {
             let job = notice.job.map_or_else(|| "-".into(), |job| job.to_string());
-            format!(
-                "{}  {job}  {}  {}",
-                local(notice.unix_ns),
-                notice.kind,
-                notice.text
-            )
+            format!("{}  {job}  {}  {}", local(notice.unix_ns), notice.kind, notice.text)
         });
         printed.is_ok() && !is_over
     })?;
@@ -397,11 +358,7 @@ fn array(text: &str) -> Result<Array, String> {
             None => (text, None),
         };
         let (first, last) = range.split_once('-')?;
-        let array = Array {
-            first: first.parse().ok()?,
-            last: last.parse().ok()?,
-            step,
-        };
+        let array = Array { first: first.parse().ok()?, last: last.parse().ok()?, step };
         (array.first <= array.last && step != Some(0)).then_some(array)
     };
     read().ok_or_else(|| "write the first and the last index, such as 1-10, or 0-8:2".into())
@@ -415,12 +372,7 @@ impl From<pbs_node_api::Failure> for Failure {
                 job,
                 why,
                 earliest_deadline_ns,
-            }) => Self::Declined(Declined {
-                file: "pbsd".into(),
-                job,
-                why,
-                earliest_deadline_ns,
-            }),
+            }) => Self::Declined(Declined { file: "pbsd".into(), job, why, earliest_deadline_ns }),
             pbs_node_api::Failure::Refused(Refusal::Invalid { problems, .. }) => {
                 Self::NotValid(problems)
             }
@@ -439,10 +391,7 @@ mod tests {
         assert_eq!(array("1-10"), of(1, 10, None));
         assert_eq!(array("0-8:2"), of(0, 8, Some(2)));
         for wrong in ["", "5", "5-", "-5", "9-1", "1-9:0", "1-9:x", "a-b"] {
-            assert!(
-                array(wrong).unwrap_err().contains("such as 1-10"),
-                "{wrong}"
-            );
+            assert!(array(wrong).unwrap_err().contains("such as 1-10"), "{wrong}");
         }
     }
 }

@@ -58,9 +58,7 @@ pub(crate) fn process(out: Output, path: &Path, id: u32) -> Result<ExitCode, Fai
 }
 
 pub(crate) fn stat(out: Output, path: &Path) -> Result<ExitCode, Failure> {
-    let info = open(path)?
-        .info()
-        .map_err(|refused| Failure::refused("limits", &refused))?;
+    let info = open(path)?.info().map_err(|refused| Failure::refused("limits", &refused))?;
     let limits = json!({
         "version": info.version,
         "tier": tier_name(info.tier),
@@ -98,11 +96,7 @@ fn flatten(prefix: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
         (value.is_object(), stem, digits.len(), digits)
     });
     for (name, value) in entries {
-        let path = if prefix.is_empty() {
-            name.clone()
-        } else {
-            format!("{prefix}/{name}")
-        };
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
         flatten(&path, value, rows);
     }
 }

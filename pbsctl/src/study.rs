@@ -248,10 +248,7 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         StudyCommand::Memory => print.counted(memory::study(&settings), None),
         StudyCommand::Admission => print.counted(admission::study(&settings), None),
         StudyCommand::Evolving(wanted) => {
-            let sample = Sample {
-                seed: options.seed,
-                meshes: wanted.meshes,
-            };
+            let sample = Sample { seed: options.seed, meshes: wanted.meshes };
             let study = evolving::evolving(
                 &evolving::Options {
                     sample,

@@ -46,10 +46,7 @@ impl PlanSummary {
                 idle_insns: idle().map(|slot| slot.length_insns).sum(),
             }
         });
-        Self {
-            plan_id: plan.plan_id,
-            cpus: cpus.collect(),
-        }
+        Self { plan_id: plan.plan_id, cpus: cpus.collect() }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -205,10 +202,7 @@ impl MachineSummary {
                 .iter()
                 .fold(0, |sum, core| sum.saturating_add(core.rate_insns_per_s)),
         });
-        Self {
-            name: machine.name.clone(),
-            nodes: nodes.collect(),
-        }
+        Self { name: machine.name.clone(), nodes: nodes.collect() }
     }
 
     pub(crate) fn text(&self) -> String {

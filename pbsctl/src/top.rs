@@ -249,8 +249,6 @@ mod tests {
     fn a_node_without_files_is_shown_empty() {
         let view = View::new(&json!({}), None);
         assert!(view.cpus.is_empty());
-        assert!(view
-            .text()
-            .starts_with("0 events, 0 threads, lateness 0, tier -\n"));
+        assert!(view.text().starts_with("0 events, 0 threads, lateness 0, tier -\n"));
     }
 }

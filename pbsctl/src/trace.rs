@@ -101,11 +101,7 @@ pub(crate) fn trace(
                 let file = file.display();
                 let mut text = format!(
                     "{file}: {} of {}; open it with https://ui.perfetto.dev\n",
-                    counted(
-                        trace.trace_events.len() as u64,
-                        "trace event",
-                        "trace events"
-                    ),
+                    counted(trace.trace_events.len() as u64, "trace event", "trace events"),
                     counted(opened.plans.len() as u64, "plan", "plans"),
                 );
                 for plan_id in &missing {
@@ -163,10 +159,7 @@ fn recorded(file: &Path, plans: Vec<Plan>, rate: Option<u64>) -> Result<Opened, 
         plans,
         config: Config::DEFAULT,
         events: lines.map(event).collect::<Result<_, _>>()?,
-        facts: Facts {
-            rate_insns_per_ms,
-            ..Facts::default()
-        },
+        facts: Facts { rate_insns_per_ms, ..Facts::default() },
         source: Source::Run,
     })
 }

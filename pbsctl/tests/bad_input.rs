@@ -46,10 +46,7 @@ const JOBS: &[Case] = &[
     (
         "[{ action = \"communication\", insns = 10 }]",
         "[{ action = \"fork\", child = \"left\" }, 5, { action = \"join\", child = \"left\" }]",
-        &[
-            "tasks 7, 0, 1, 8 and 4 wait for each other in a circle",
-            "lead one of them elsewhere",
-        ],
+        &["tasks 7, 0, 1, 8 and 4 wait for each other in a circle", "lead one of them elsewhere"],
     ),
     (
         "{ action = \"fork\", child = \"right\" }",
@@ -60,45 +57,19 @@ const JOBS: &[Case] = &[
     (
         "    { action = \"join\", child = \"right\" },\n",
         "",
-        &[
-            "job.toml:18: task 3",
-            "never joined; lead it to a join task",
-        ],
+        &["job.toml:18: task 3", "never joined; lead it to a join task"],
     ),
-    (
-        "    { action = \"fork\", child = \"right\" },\n",
-        "",
-        &["job.toml:18: task 3"],
-    ),
+    ("    { action = \"fork\", child = \"right\" },\n", "", &["job.toml:18: task 3"]),
     // Negative, huge and missing figures.
-    (
-        "3000 }",
-        "-3000 }",
-        &["job.toml:9: insns must be between 1 and"],
-    ),
-    (
-        "3000 }",
-        "99999999999999999999 }",
-        &["job.toml:9: insns must be between 1 and"],
-    ),
+    ("3000 }", "-3000 }", &["job.toml:9: insns must be between 1 and"]),
+    ("3000 }", "99999999999999999999 }", &["job.toml:9: insns must be between 1 and"]),
     (
         "3000 }",
         "999_999_999_999_999_999 }",
-        &[
-            "job.toml:9:",
-            "task 0 (begin) is 999_999_999_999_999_999; it must be between 1 and",
-        ],
+        &["job.toml:9:", "task 0 (begin) is 999_999_999_999_999_999; it must be between 1 and"],
     ),
-    (
-        "3000 }",
-        "1.5 }",
-        &["job.toml:9: insns must be a whole number"],
-    ),
-    (
-        ", insns = 3000 }",
-        " }",
-        &["job.toml:9: a calculation takes instructions; add insns ="],
-    ),
+    ("3000 }", "1.5 }", &["job.toml:9: insns must be a whole number"]),
+    (", insns = 3000 }", " }", &["job.toml:9: a calculation takes instructions; add insns ="]),
     (
         "id = 1\nname = \"left\"\nmemory_bytes = 1000\n",
         "id = 1\nname = \"left\"\n",
@@ -107,18 +78,12 @@ const JOBS: &[Case] = &[
     (
         "memory_bytes = 500",
         "memory_bytes = 5_000",
-        &[
-            "job.toml:11: task 2 (work) uses 5_000 bytes",
-            "give the process as much",
-        ],
+        &["job.toml:11: task 2 (work) uses 5_000 bytes", "give the process as much"],
     ),
     (
         "memory_bytes = 1000",
         "memory_bytes = 9_000_000_000_000_000_000",
-        &[
-            "job.toml:4: memory_bytes of process left is 9_000_000",
-            "between 0 and",
-        ],
+        &["job.toml:4: memory_bytes of process left is 9_000_000", "between 0 and"],
     ),
     // A partner that is not there, or is none.
     (
@@ -137,22 +102,10 @@ const JOBS: &[Case] = &[
         &["job.toml:10: task 1 names process rigt, which is not there; did you mean right?"],
     ),
     // Cores are not the job's to choose.
-    (
-        "id = 2\n",
-        "id = 2\ncore = \"c9\"\n",
-        &["job.toml:17: [[process]] has no key core"],
-    ),
+    ("id = 2\n", "id = 2\ncore = \"c9\"\n", &["job.toml:17: [[process]] has no key core"]),
     // Deadlines that are over before anything can start.
-    (
-        "1_000_000_000",
-        "0",
-        &["job.toml:2: deadline_ns is 0; it must be between 1 and"],
-    ),
-    (
-        "1_000_000_000",
-        "-5",
-        &["job.toml:2: deadline_ns must be between 1 and"],
-    ),
+    ("1_000_000_000", "0", &["job.toml:2: deadline_ns is 0; it must be between 1 and"]),
+    ("1_000_000_000", "-5", &["job.toml:2: deadline_ns must be between 1 and"]),
     (
         "1_000_000_000",
         "9_000_000_000_000_000_000",
@@ -169,39 +122,15 @@ const JOBS: &[Case] = &[
         &["job.toml: the job has no deadline; add deadline_ns ="],
     ),
     // No TOML any more.
-    (
-        "{ name = \"begin\"",
-        "{ name = \"begin",
-        &["job.toml:10: this is no TOML"],
-    ),
+    ("{ name = \"begin\"", "{ name = \"begin", &["job.toml:10: this is no TOML"]),
 ];
 
 const MACHINES: &[Case] = &[
-    (
-        "memory_bytes = 1_000_000\n",
-        "",
-        &["lab.toml:1: node n has no memory; add memory_bytes"],
-    ),
-    (
-        "cpu = 1",
-        "cpu = -1",
-        &["lab.toml:5: cpu must be between 0 and"],
-    ),
-    (
-        "cpu = 1",
-        "cpu = 0",
-        &["lab.toml:1: cores c0 and c1", "correct one"],
-    ),
-    (
-        "rate_insns_per_s = 1_000_000",
-        "rate_insns_per_s = 0",
-        &["lab.toml:1:", "between 1 and"],
-    ),
-    (
-        "\"c1\"",
-        "\"c0\"",
-        &["lab.toml:1: core name \"c0\"", "choose another"],
-    ),
+    ("memory_bytes = 1_000_000\n", "", &["lab.toml:1: node n has no memory; add memory_bytes"]),
+    ("cpu = 1", "cpu = -1", &["lab.toml:5: cpu must be between 0 and"]),
+    ("cpu = 1", "cpu = 0", &["lab.toml:1: cores c0 and c1", "correct one"]),
+    ("rate_insns_per_s = 1_000_000", "rate_insns_per_s = 0", &["lab.toml:1:", "between 1 and"]),
+    ("\"c1\"", "\"c0\"", &["lab.toml:1: core name \"c0\"", "choose another"]),
 ];
 
 const FILES: &[(&str, &str)] = &[("lab.toml", MACHINE), ("job.toml", JOB)];
@@ -277,14 +206,8 @@ fn bad_machines() {
 fn files_that_are_none() {
     let directory = directory("bad-files", FILES);
     for (content, part) in [
-        (
-            &b""[..],
-            "job.toml: the job has no name, under which its history is kept; add name",
-        ),
-        (
-            b"\x7fELF\x02\x01\xff\xfe\x00",
-            "job.toml: this is no text in UTF-8",
-        ),
+        (&b""[..], "job.toml: the job has no name, under which its history is kept; add name"),
+        (b"\x7fELF\x02\x01\xff\xfe\x00", "job.toml: this is no text in UTF-8"),
         (b"\x00\x00\x00\x00", "job.toml:1: this is no TOML"),
         (b"[[cpu]]\ncpu = 0\n", "job.toml:1:"),
     ] {

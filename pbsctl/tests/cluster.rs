@@ -39,9 +39,7 @@ impl Lab {
     }
 }
 
-const RUN: [&str; 9] = [
-    "alloc", "--user", "anna", "-g", "physics", "-N", "run", "-t", "4h",
-];
+const RUN: [&str; 9] = ["alloc", "--user", "anna", "-g", "physics", "-N", "run", "-t", "4h"];
 
 fn run_on<'a>(rset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut all = RUN.to_vec();
@@ -53,10 +51,7 @@ fn run_on<'a>(rset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn who_asks_is_told_when_and_where() {
     let lab = Lab::new("cluster-alloc");
-    let said = lab.says(&run_on(
-        "rset=2:ncpus=16,place=scatter",
-        &["--", "./app", "-x"],
-    ));
+    let said = lab.says(&run_on("rset=2:ncpus=16,place=scatter", &["--", "./app", "-x"]));
     let expected = "request 1: planned, 23.11.26 08:00 to 23.11.26 12:00, node01 node02\n";
     assert_eq!(said, expected);
     let said = lab.says(&run_on("rset=24:ncpus=16,place=scatter", &[]));
@@ -64,10 +59,7 @@ fn who_asks_is_told_when_and_where() {
     let said = lab.says(&["why", "2"]);
     assert!(said.contains("pool small: until 23.11.26 12:00"), "{said}");
     let said = lab.says(&["info", "1"]);
-    assert!(
-        said.contains("command    ./app -x") && said.contains("submitted  by anna"),
-        "{said}"
-    );
+    assert!(said.contains("command    ./app -x") && said.contains("submitted  by anna"), "{said}");
     assert_eq!(lab.says(&["info", "--user", "bert"]).lines().count(), 1);
 }
 
@@ -80,10 +72,7 @@ fn a_script_says_what_it_needs() {
     fs::write(&script, text).unwrap();
     let script = script.to_str().unwrap();
     let said = lab.says(&["alloc", "--user", "anna", "-t", "1h", "--", script]);
-    assert_eq!(
-        said,
-        "request 1: planned, 23.11.26 08:00 to 23.11.26 09:00, gpu1\n"
-    );
+    assert_eq!(said, "request 1: planned, 23.11.26 08:00 to 23.11.26 09:00, gpu1\n");
     fs::write(script, "#CCS --rest=1\n").unwrap();
     let ran = lab.run(&["alloc", "--", script]);
     assert_eq!(ran.status, 1);
@@ -95,46 +84,14 @@ fn what_is_declined_says_why() {
     let lab = Lab::new("cluster-declined");
     for (arguments, words) in [
         (run_on("rset=ncpus=99", &[]), "no node has ncpus=99"),
+        (run_on("rset=ncpus=1", &["--deadline", "+3h"]), "it could be over 23.11.26 12:00"),
+        (vec!["alloc", "--user", "bob", "-g", "students", "--res", "rset=20:ncpus=16"], ""),
         (
-            run_on("rset=ncpus=1", &["--deadline", "+3h"]),
-            "it could be over 23.11.26 12:00",
-        ),
-        (
-            vec![
-                "alloc",
-                "--user",
-                "bob",
-                "-g",
-                "students",
-                "--res",
-                "rset=20:ncpus=16",
-            ],
-            "",
-        ),
-        (
-            vec![
-                "alloc",
-                "--user",
-                "bob",
-                "-g",
-                "students",
-                "--res",
-                "rset=ncpus=1",
-                "-t",
-                "8d",
-            ],
+            vec!["alloc", "--user", "bob", "-g", "students", "--res", "rset=ncpus=1", "-t", "8d"],
             "limit of user:bob on the duration for ncpus",
         ),
         (
-            vec![
-                "alloc",
-                "--user",
-                "bob",
-                "-g",
-                "others",
-                "--res",
-                "rset=ncpus=1",
-            ],
+            vec!["alloc", "--user", "bob", "-g", "others", "--res", "rset=ncpus=1"],
             "the site has no user bob with group others",
         ),
         (
@@ -161,10 +118,7 @@ fn what_is_declined_says_why() {
         (vec!["alloc"], "what is needed is not said"),
         (run_on("rset=ncpus=1", &["-J", "9-0"]), "write 0-99"),
         (run_on("ncpus", &[]), "column"),
-        (
-            run_on("rset=ncpus=1", &["--start", "yesterday"]),
-            "is no date",
-        ),
+        (run_on("rset=ncpus=1", &["--start", "yesterday"]), "is no date"),
         (vec!["alter", "1"], "nothing is to be different"),
         (vec!["advance", "1.1.20"], "time does not go back"),
     ] {
@@ -178,15 +132,9 @@ fn what_is_declined_says_why() {
 fn time_goes_on_and_operators_act() {
     let lab = Lab::new("cluster-time");
     lab.says(&run_on("rset=ncpus=16", &["-J", "0-23", "--run", "90m"]));
-    lab.says(&run_on(
-        "rset=24:ncpus=16,place=scatter",
-        &["--notify", "10m"],
-    ));
+    lab.says(&run_on("rset=24:ncpus=16,place=scatter", &["--notify", "10m"]));
     let said = lab.says(&["node", "offline", "node07", "node08", "--why", "fans"]);
-    assert!(
-        said.contains("node07 offline since 23.11.26 08:00  fans"),
-        "{said}"
-    );
+    assert!(said.contains("node07 offline since 23.11.26 08:00  fans"), "{said}");
     // The student may not.
     let ran = lab.run(&["node", "--user", "bob", "online", "node07"]);
     assert_eq!(ran.status, 1);
@@ -197,16 +145,9 @@ fn time_goes_on_and_operators_act() {
     assert!(said.contains("0 out of use"), "{said}");
     let ran = lab.run(&["extend", "25", "1h"]);
     assert_eq!(ran.status, 6);
-    assert!(
-        ran.stderr.contains("it may run for 4h24m at most"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("it may run for 4h24m at most"), "{}", ran.stderr);
     let said = lab.says(&["extend", "25", "20m"]);
-    assert!(
-        said.starts_with("request 25: running, 23.11.26 0"),
-        "{said}"
-    );
+    assert!(said.starts_with("request 25: running, 23.11.26 0"), "{said}");
 }
 
 #[test]
@@ -214,20 +155,11 @@ fn steps_follow_each_other() {
     let lab = Lab::new("cluster-steps");
     lab.says(&run_on("rset=ncpus=16", &["--run", "1h"]));
     let said = lab.says(&run_on("rset=ncpus=16", &["--depend", "afterok:1"]));
-    assert!(
-        said.starts_with("request 2: planned, 23.11.26 12:00"),
-        "{said}"
-    );
-    let said = lab.says(&run_on(
-        "rset=ncpus=1",
-        &["--depend", "afternotok:1,afterany:2"],
-    ));
+    assert!(said.starts_with("request 2: planned, 23.11.26 12:00"), "{said}");
+    let said = lab.says(&run_on("rset=ncpus=1", &["--depend", "afternotok:1,afterany:2"]));
     assert_eq!(said, "request 3: waiting, afternotok:1 afterany:2\n");
     let said = lab.says(&["why", "2"]);
-    assert!(
-        said.contains("request 1, which it follows: until 23.11.26 12:00"),
-        "{said}"
-    );
+    assert!(said.contains("request 1, which it follows: until 23.11.26 12:00"), "{said}");
     lab.says(&["advance", "+1h"]);
     let said = lab.says(&["info", "3"]);
     assert!(said.contains("not to run: request 1 completed"), "{said}");
@@ -247,11 +179,7 @@ fn running_requests_are_resized() {
     assert!(said.contains("node01 node02 node03 node04\n"), "{said}");
     let ran = lab.run(&["resize", "1", "--res", "rset=4:ncpus=8"]);
     assert_eq!(ran.status, 6, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("more or fewer of its chunks"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("more or fewer of its chunks"), "{}", ran.stderr);
 }
 
 #[test]
@@ -291,10 +219,7 @@ fn the_plan_is_a_picture() {
         "--res",
         "rset=4:ncpus=16",
     ]);
-    assert!(
-        reserved.contains("request 2: planned, 23.11.26 13:00"),
-        "{reserved}"
-    );
+    assert!(reserved.contains("request 2: planned, 23.11.26 13:00"), "{reserved}");
     let inside = lab.says(&[
         "alloc",
         "--user",
@@ -308,30 +233,17 @@ fn the_plan_is_a_picture() {
         "--res",
         "rset=ncpus=8",
     ]);
-    assert!(
-        inside.contains("23.11.26 13:00 to 23.11.26 14:00"),
-        "{inside}"
-    );
+    assert!(inside.contains("23.11.26 13:00 to 23.11.26 14:00"), "{inside}");
     let picture = lab.0.join("plan.svg");
     lab.says(&["plan", "--gantt", picture.to_str().unwrap()]);
     let picture = fs::read_to_string(picture).unwrap();
     let drawn = roxmltree::Document::parse(&picture).unwrap();
-    let titles = drawn
-        .descendants()
-        .filter(|node| node.has_tag_name("title"));
+    let titles = drawn.descendants().filter(|node| node.has_tag_name("title"));
     let titles: Vec<_> = titles.filter_map(|node| node.text()).collect();
-    assert!(
-        titles
-            .iter()
-            .any(|title| title.starts_with("2 class: op of operators")),
-        "{titles:?}"
-    );
+    assert!(titles.iter().any(|title| title.starts_with("2 class: op of operators")), "{titles:?}");
     lab.says(&["kill", "1", "2"]);
     let said = lab.says(&["stat"]);
-    assert!(
-        said.contains("killed") && said.contains("its reservation is over"),
-        "{said}"
-    );
+    assert!(said.contains("killed") && said.contains("its reservation is over"), "{said}");
 }
 
 #[test]
@@ -356,25 +268,11 @@ fn the_doctor_of_slurm_says_what_is_missing_and_what_site_it_is() {
     ] {
         assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
     }
-    let made = pbsctl(
-        &["cluster", "new", "--ledger", &ledger, "--site", &site],
-        "",
-    );
+    let made = pbsctl(&["cluster", "new", "--ledger", &ledger, "--site", &site], "");
     assert_eq!(made.status, 0, "{}", made.stderr);
-    let other = pbsctl(
-        &["cluster", "doctor", "--conf", &conf, "--partition", "x"],
-        "",
-    );
-    assert!(
-        other.stdout.contains("error: PartitionName is plan"),
-        "{}",
-        other.stdout
-    );
+    let other = pbsctl(&["cluster", "doctor", "--conf", &conf, "--partition", "x"], "");
+    assert!(other.stdout.contains("error: PartitionName is plan"), "{}", other.stdout);
     let none = pbsctl(&["cluster", "doctor", "--conf", &path("none.conf")], "");
     assert_eq!((none.status, none.stdout.as_str()), (1, ""));
-    assert!(
-        none.stderr.contains("none.conf: No such file"),
-        "{}",
-        none.stderr
-    );
+    assert!(none.stderr.contains("none.conf: No such file"), "{}", none.stderr);
 }

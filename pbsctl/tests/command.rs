@@ -36,11 +36,7 @@ fn check_says_where_and_what_instead() {
 
     let ran = pbsctl(&["check", name], "");
     assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
-    assert!(
-        ran.stderr.contains(&format!("{name}:1: {message}\n")),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(&format!("{name}:1: {message}\n")), "{}", ran.stderr);
 
     let ran = pbsctl(&["check", name, "--json"], "");
     assert_eq!(ran.status, 3);
@@ -65,10 +61,7 @@ fn import_writes_what_check_takes() {
     assert_eq!(pbsctl(&["check", file.to_str().unwrap()], "").status, 0);
 
     let json = pbsctl(&["import", "-", "--json"], LINE).json();
-    assert!(json["toml"]
-        .as_str()
-        .unwrap()
-        .contains("real_insns = 1_150"));
+    assert!(json["toml"].as_str().unwrap().contains("real_insns = 1_150"));
 }
 
 #[test]
@@ -96,11 +89,7 @@ fn other_files_than_plans_in_toml_are_recognised() {
 fn missing_files_and_devices_are_named() {
     let ran = pbsctl(&["check", "/nonexistent/plan.toml"], "");
     assert_eq!(ran.status, 1);
-    assert!(
-        ran.stderr.contains("/nonexistent/plan.toml: No such file"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("/nonexistent/plan.toml: No such file"), "{}", ran.stderr);
 
     for arguments in [
         &["stat"][..],
@@ -114,16 +103,9 @@ fn missing_files_and_devices_are_named() {
         arguments.extend(["--device", "/nonexistent/pbs_plan", "--json"]);
         let ran = pbsctl(&arguments, VALID);
         assert_eq!(ran.status, 1, "{arguments:?}");
-        assert!(
-            ran.stderr.contains("CONFIG_SCHED_CLASS_PBS"),
-            "{}",
-            ran.stderr
-        );
+        assert!(ran.stderr.contains("CONFIG_SCHED_CLASS_PBS"), "{}", ran.stderr);
         let json = ran.json();
-        assert!(json["error"]
-            .as_str()
-            .unwrap()
-            .contains("/nonexistent/pbs_plan"));
+        assert!(json["error"].as_str().unwrap().contains("/nonexistent/pbs_plan"));
     }
 }
 
@@ -132,8 +114,7 @@ fn run_finds_missing_programs_before_it_starts_any() {
     let ran = pbsctl(&["run", "-"], VALID);
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr
-            .contains("standard input:2: process 1 has nothing to run; add command"),
+        ran.stderr.contains("standard input:2: process 1 has nothing to run; add command"),
         "{}",
         ran.stderr
     );
@@ -143,8 +124,7 @@ fn run_finds_missing_programs_before_it_starts_any() {
     let ran = pbsctl(&["run", "-"], text);
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr
-            .contains("standard input:6: program no-such-program is not there"),
+        ran.stderr.contains("standard input:6: program no-such-program is not there"),
         "{}",
         ran.stderr
     );
@@ -159,12 +139,7 @@ fn wrong_usage_has_a_status_of_its_own() {
 #[test]
 fn help_teaches() {
     let help = pbsctl(&["--help"], "").stdout;
-    for part in [
-        "Examples:",
-        "pbsctl run plan.toml",
-        "Exit status:",
-        "[[process]]",
-    ] {
+    for part in ["Examples:", "pbsctl run plan.toml", "Exit status:", "[[process]]"] {
         assert!(help.contains(part), "{part}");
     }
 }
@@ -176,10 +151,7 @@ fn sample_plans_are_valid() {
     let mut plans = 0;
     for file in std::fs::read_dir(dir).unwrap() {
         let file = file.unwrap().path();
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        if file.extension().is_some_and(|extension| extension == "toml") {
             let ran = pbsctl(&["check", file.to_str().unwrap()], "");
             assert_eq!(ran.status, 0, "{}", ran.stderr);
             plans += 1;
@@ -222,11 +194,7 @@ fn a_file_of_another_kind_is_called_by_its_name() {
     ] {
         let ran = pbsctl(arguments, "");
         assert_eq!((ran.status, ran.stdout.as_str()), (3, ""), "{arguments:?}");
-        assert!(
-            ran.stderr.starts_with(words.as_str()),
-            "{arguments:?}: {}",
-            ran.stderr
-        );
+        assert!(ran.stderr.starts_with(words.as_str()), "{arguments:?}: {}", ran.stderr);
     }
 }
 
@@ -289,10 +257,7 @@ fn quantities_may_have_units() {
     for (arguments, words) in [
         (&["gen", "--task-insns", "10MiB"][..], "write one as 20M"),
         (&["sim", "-", "--limit", "2 parsecs"], "write one as 4ms"),
-        (
-            &["sim", "-", "--config", "no_preemption_ns=2m"],
-            "write one as 4ms",
-        ),
+        (&["sim", "-", "--config", "no_preemption_ns=2m"], "write one as 4ms"),
         (&["top", "--interval", "2d"], "write one as 4ms"),
         (&["top", "--interval", "48h"], "from 1ms to 24h"),
         (

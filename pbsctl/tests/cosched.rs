@@ -19,12 +19,7 @@ fn cosched(verb: &str, workloads: &[&str], machine: &str, options: &[&str]) -> R
     let mut arguments = vec!["cosched", verb];
     arguments.extend(workloads.iter().map(String::as_str));
     // No run of anybody is known.
-    arguments.extend([
-        "--machine",
-        &machine,
-        "--history",
-        "/nonexistent/history.db",
-    ]);
+    arguments.extend(["--machine", &machine, "--history", "/nonexistent/history.db"]);
     arguments.extend(options);
     pbsctl(&arguments, "")
 }
@@ -65,10 +60,7 @@ fn the_chains_of_table_2_3_are_planned() {
         assert!(near(&without["load"], 8.0 / 9.0) && near(&without["load_monolithic"], 0.5));
     }
     let text = cosched("sim", &["p1", "p2"], "machine", &greedy).stdout;
-    assert!(
-        text.contains("greedy, contention: 26.4 % faster."),
-        "{text}"
-    );
+    assert!(text.contains("greedy, contention: 26.4 % faster."), "{text}");
     assert!(text.contains("1,756.311"), "{text}");
 }
 
@@ -85,12 +77,7 @@ fn the_optimum_is_proved() {
 /// §6.3.2, by our fit.
 #[test]
 fn the_means_of_section_6_3() {
-    let json = answer(
-        "sim",
-        &["mandelbrot", "filter"],
-        "node",
-        &["--scheduler", "greedy"],
-    );
+    let json = answer("sim", &["mandelbrot", "filter"], "node", &["--scheduler", "greedy"]);
     let both = &json["measures"];
     assert_eq!(both["without"]["makespan_ns"], 96_186_450_000_u64);
     assert_eq!(both["with"]["makespan_ns"], 76_008_520_000_u64);
@@ -129,18 +116,13 @@ fn why_is_told_of_rounds_and_alternatives() {
     let json = answer("explain", &["p1", "p2"], "machine", &options);
     assert_eq!(json["newcomer"], "p2");
     let said = json["determinations"].as_array().unwrap();
-    let amortization = said
-        .iter()
-        .find(|said| said["determination"] == "amortization");
+    let amortization = said.iter().find(|said| said["determination"] == "amortization");
     let amortization = amortization.unwrap();
     assert_eq!(amortization["wait_ns"], 579_005_000_u64 - 1);
     assert_eq!(amortization["cost_ns"], 5_000_000);
     let given = json["rounds"]["given"].as_array().unwrap();
     assert_eq!(given[0]["what"], "gpu");
-    assert_eq!(
-        (&given[0]["round"], &given[0]["task"]),
-        (&2.into(), &"t.2".into())
-    );
+    assert_eq!((&given[0]["round"], &given[0]["task"]), (&2.into(), &"t.2".into()));
     let of_p1 = &json["alternatives"][0];
     assert_eq!(of_p1["variants"].as_array().unwrap().len(), 9);
     assert_eq!(of_p1["variants"][0]["chosen"], true);
@@ -176,10 +158,7 @@ fn every_sample_is_checked_and_planned() {
     assert_eq!(graphs, 5);
     let text = pbsctl(&["check", &format!("{SAMPLES}/p1.toml")], "").stdout;
     assert!(text.contains("valid task graph"), "{text}");
-    assert!(
-        text.contains("5 tasks of which 1 at once, 45 variants, some for gpu"),
-        "{text}"
-    );
+    assert!(text.contains("5 tasks of which 1 at once, 45 variants, some for gpu"), "{text}");
 }
 
 /// What was decided is a job that can be planned, and ends about when the schedule does.
@@ -193,14 +172,7 @@ fn jobs_of_lanes_are_written() {
     assert_eq!(json["written"][0], file.to_str().unwrap());
     let makespan_ns = json["measures"]["with"]["makespan_ns"].as_u64().unwrap();
     let machine = format!("{SAMPLES}/machine.toml");
-    let show = [
-        "--json",
-        "plan",
-        "show",
-        file.to_str().unwrap(),
-        "--machine",
-        &machine,
-    ];
+    let show = ["--json", "plan", "show", file.to_str().unwrap(), "--machine", &machine];
     let plan = pbsctl(&[&show[..], &["--whole-rate"]].concat(), "").json();
     // Jobs do not say that data take 4 ms to come from the accelerator.
     let end_ns = plan["jobs"][0]["end_ns"].as_u64().unwrap();
@@ -218,12 +190,7 @@ fn pictures_are_written() {
     for (name, begins) in [("plan.svg", "<svg "), ("plan.html", "<!DOCTYPE html>")] {
         let file = directory.join(name);
         for verb in ["plan", "sim"] {
-            let ran = cosched(
-                verb,
-                &["p1", "p2"],
-                "machine",
-                &["-o", file.to_str().unwrap()],
-            );
+            let ran = cosched(verb, &["p1", "p2"], "machine", &["-o", file.to_str().unwrap()]);
             assert_eq!(ran.status, 0, "{}", ran.stderr);
             let text = fs::read_to_string(&file).unwrap();
             assert!(text.starts_with(begins), "{text}");
@@ -255,10 +222,7 @@ fn files_and_times_that_are_none_are_refused() {
 fn misspelled_tables_are_told_from_others() {
     let file = directory(
         "cosched-misspelled",
-        &[(
-            "a.toml",
-            "name = \"a\"\ndeadline_ns = \"1s\"\n[[taks]]\nname = \"t\"\n",
-        )],
+        &[("a.toml", "name = \"a\"\ndeadline_ns = \"1s\"\n[[taks]]\nname = \"t\"\n")],
     );
     let file = file.join("a.toml");
     let ran = pbsctl(&["check", file.to_str().unwrap()], "");
@@ -280,39 +244,15 @@ fn all_problems_are_told() {
             &["cosched", "plan", "NODE", "--machine", "NODE"][..],
             "this is a machine, not a task graph",
         ),
+        (&["cosched", "plan", "P1", "--machine", "P1"], "this is a task graph, not a machine"),
         (
-            &["cosched", "plan", "P1", "--machine", "P1"],
-            "this is a task graph, not a machine",
-        ),
-        (
-            &[
-                "cosched",
-                "plan",
-                "P1",
-                "P1",
-                "P1",
-                "--machine",
-                "NODE",
-                "--scheduler",
-                "oracle",
-            ],
+            &["cosched", "plan", "P1", "P1", "P1", "--machine", "NODE", "--scheduler", "oracle"],
             "the oracle takes at most 10 tasks, and these are 15",
         ),
         (&["run", "P1"], "--cosched"),
+        (&["explain", "P1", "--machine", "NODE"], "pbsctl cosched plan"),
         (
-            &["explain", "P1", "--machine", "NODE"],
-            "pbsctl cosched plan",
-        ),
-        (
-            &[
-                "cosched",
-                "plan",
-                "P1",
-                "--machine",
-                "NODE",
-                "--priority",
-                "age,age,age",
-            ],
+            &["cosched", "plan", "P1", "--machine", "NODE", "--priority", "age,age,age"],
             "--priority takes one name, or two",
         ),
     ] {
@@ -333,15 +273,7 @@ fn all_problems_are_told() {
 /// than two processes.
 #[test]
 fn the_study_compares_strategies_stickiness_and_several_processes() {
-    let study = [
-        "--json",
-        "study",
-        "cosched",
-        "--only",
-        "claims,gaps",
-        "--plans",
-        "3",
-    ];
+    let study = ["--json", "study", "cosched", "--only", "claims,gaps", "--plans", "3"];
     let json = pbsctl(&study, "").json();
     let claims = json["claims"].as_array().unwrap();
     let about = |words: &str| {
@@ -358,14 +290,8 @@ fn the_study_compares_strategies_stickiness_and_several_processes() {
     assert!(!gaps.is_empty() && gaps.iter().all(|gap| gap["instances"] == 3));
     assert!(json["overheads"].is_null() && json["costs"].is_null());
     let text = pbsctl(&study[1..], "").stdout;
-    assert!(
-        text.contains("921.149 ms, published as 317.139 ms"),
-        "{text}"
-    );
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 110),
-        "{text}"
-    );
+    assert!(text.contains("921.149 ms, published as 317.139 ms"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
 }
 
 /// Two processes that are slowed beside each other, by a file.
@@ -412,10 +338,7 @@ fn slowdowns_of_a_file_are_applied() {
         assert_eq!(ran.status, status, "{verb} {slowdowns}: {}", ran.stderr);
         let json = ran.json();
         if status == 0 {
-            assert_eq!(
-                json["measures"]["with"]["makespan_ns"], 10_000_000,
-                "{verb}"
-            );
+            assert_eq!(json["measures"]["with"]["makespan_ns"], 10_000_000, "{verb}");
             assert_eq!(json["slowed"]["with"]["makespan_ns"], 20_000_000, "{verb}");
         }
     }
@@ -440,18 +363,8 @@ fn the_history_gives_runtimes_of_variants() {
     drop(store);
     let (workload, machine) = ("urgent.toml", "machine.toml");
     let [workload, machine] = [workload, machine].map(|name| format!("{SAMPLES}/{name}"));
-    let arguments = [
-        "--json",
-        "cosched",
-        "plan",
-        &workload,
-        "--machine",
-        &machine,
-    ];
-    let json = pbsctl(
-        &[&arguments[..], &["--history", history.to_str().unwrap()]].concat(),
-        "",
-    );
+    let arguments = ["--json", "cosched", "plan", &workload, "--machine", &machine];
+    let json = pbsctl(&[&arguments[..], &["--history", history.to_str().unwrap()]].concat(), "");
     assert_eq!(json.status, 0, "{}", json.stderr);
     let json = json.json();
     assert_eq!(json["profiled"], 1);
@@ -480,25 +393,12 @@ fn the_cost_of_deciding_is_that_of_earlier_decisions() {
         let p1 = format!("{SAMPLES}/p1.toml");
         let p2 = format!("{SAMPLES}/p2.toml");
         let machine = format!("{SAMPLES}/machine.toml");
-        let arguments = [
-            "--json",
-            "cosched",
-            "explain",
-            &p1,
-            &p2,
-            "--machine",
-            &machine,
-        ];
+        let arguments = ["--json", "cosched", "explain", &p1, &p2, "--machine", &machine];
         let more = ["--at", "1ns", "--history", history];
         let ran = pbsctl(&[&arguments[..], &more[..], options].concat(), "");
         let json = ran.json();
-        let said = json["determinations"]
-            .as_array()
-            .unwrap_or_else(|| panic!("{json}"));
-        let speedup = said
-            .iter()
-            .find(|of| of["determination"] == "speedup")
-            .unwrap();
+        let said = json["determinations"].as_array().unwrap_or_else(|| panic!("{json}"));
+        let speedup = said.iter().find(|of| of["determination"] == "speedup").unwrap();
         speedup["cost_ns"].as_u64().unwrap()
     };
     // Of nine tasks that wait.

@@ -13,11 +13,7 @@ use pbs_csi::{Claim, Csi, Device, NewTask, Node, Options, Variant};
 fn busy(path: &Path) -> (Node, Vec<u32>) {
     let node = Node::open(&Options::new(path)).unwrap();
     let mut locked = node.lock().unwrap();
-    let device = |name: &str, models, count| Device {
-        name: name.into(),
-        models,
-        count,
-    };
+    let device = |name: &str, models, count| Device { name: name.into(), models, count };
     let devices = [device("cpu", 0b11, 4), device("gpu", 0b100, 1)];
     locked.join_devices(&devices).unwrap();
     let task = |number, device| NewTask {
@@ -27,12 +23,7 @@ fn busy(path: &Path) -> (Node, Vec<u32>) {
             dependencies: Vec::new(),
             reverse_dependencies: Vec::new(),
             best_index: None,
-            variants: vec![Variant {
-                model: 2,
-                threads: 1,
-                runtime_ns: 3_000_000,
-                device,
-            }],
+            variants: vec![Variant { model: 2, threads: 1, runtime_ns: 3_000_000, device }],
             transfer_ns: 0,
             is_transfer: false,
         },
@@ -76,11 +67,8 @@ fn tasks_are_listed_by_device_as_in_the_queue_and_nothing_changes() {
     let before = fs::read(path.join("pbs-csimf")).unwrap();
     let ran = pbsctl(&["csi", "list", "--directory", path.to_str().unwrap()], "");
     let pid = std::process::id();
-    let lines: Vec<Vec<&str>> = ran
-        .stdout
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
+    let lines: Vec<Vec<&str>> =
+        ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0][..1], ["NOT_STARTED,"]);
     assert_eq!(lines[3], ["cpu", "CPU,OMP", "4"]);
     assert_eq!(lines[4], ["gpu", "GPU", "1"]);
@@ -92,10 +80,7 @@ fn tasks_are_listed_by_device_as_in_the_queue_and_nothing_changes() {
     assert_eq!(fs::read(path.join("pbs-csimf")).unwrap(), before);
     // Somebody lives: nothing is of the dead.
     let ran = pbsctl(&["csi", "clean", "--directory", path.to_str().unwrap()], "");
-    assert_eq!(
-        ran.stdout,
-        "removed 0 tasks of the dead and 0 files of tasks\n"
-    );
+    assert_eq!(ran.stdout, "removed 0 tasks of the dead and 0 files of tasks\n");
 }
 
 #[test]
@@ -112,10 +97,7 @@ fn a_damaged_file_says_what_to_do_and_that_helps() {
         assert!(ran.stderr.ends_with(&told), "{}", ran.stderr);
     }
     let ran = pbsctl(&["csi", "clean", "--force", "--directory", at], "");
-    assert_eq!(
-        ran.stdout,
-        "removed the management file and 0 files of tasks\n"
-    );
+    assert_eq!(ran.stdout, "removed the management file and 0 files of tasks\n");
     assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
 }
 
@@ -126,20 +108,8 @@ fn force_removes_what_is_in_use() {
     let (node, _) = busy(&path);
     // A name that only begins as one of ours is left alone.
     fs::write(path.join("pbs-csi-mine"), "").unwrap();
-    let ran = pbsctl(
-        &[
-            "csi",
-            "clean",
-            "--force",
-            "--directory",
-            path.to_str().unwrap(),
-        ],
-        "",
-    );
-    assert_eq!(
-        ran.stdout,
-        "removed the management file and 1 file of a task\n"
-    );
+    let ran = pbsctl(&["csi", "clean", "--force", "--directory", path.to_str().unwrap()], "");
+    assert_eq!(ran.stdout, "removed the management file and 1 file of a task\n");
     assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
     assert!(node.lock().is_err());
 }

@@ -37,9 +37,7 @@ fn explain(directory: &Path, jobs: &[&str], arguments: &[&str]) -> Ran {
     let (machine, history) = (path("lab.toml"), path("history.db"));
     let mut all = vec!["explain", "--whole-rate", "--machine", &machine];
     all.extend(["--history", &history]);
-    let files: Vec<_> = (0..jobs.len())
-        .map(|n| path(&format!("{n}.toml")))
-        .collect();
+    let files: Vec<_> = (0..jobs.len()).map(|n| path(&format!("{n}.toml"))).collect();
     for (file, job) in files.iter().zip(jobs) {
         fs::write(file, job).unwrap();
     }
@@ -114,9 +112,7 @@ fn the_critical_path_is_told() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<_> = ran.stdout.lines().map(words).collect();
-    let at = lines
-        .iter()
-        .position(|line| line.starts_with("critical path"));
+    let at = lines.iter().position(|line| line.starts_with("critical path"));
     let told = &lines[at.expect("it is told")..];
     let told: Vec<_> = told.iter().take(3).map(String::as_str).collect();
     let expected = [
@@ -127,10 +123,7 @@ fn the_critical_path_is_told() {
     assert_eq!(told, expected);
     let json = explain(&directory, &[job], &["--json"]).json();
     let path = json["jobs"][0]["plan"]["critical_path"].as_array().unwrap();
-    let steps: Vec<_> = path
-        .iter()
-        .map(|step| step["because"].as_str().unwrap())
-        .collect();
+    let steps: Vec<_> = path.iter().map(|step| step["because"].as_str().unwrap()).collect();
     assert_eq!(steps, ["others", "order", "core"]);
 }
 
@@ -140,22 +133,15 @@ fn strategies_and_balancing_can_be_chosen() {
     let one = job(50_000_000, &[(10_000, 600_000)]);
     // Two cores end them after 15 ms, and no bound says that it is not 12.5.
     let three = job(50_000_000, &[(10_000, 10), (10_000, 10), (5_000, 10)]);
-    let ran = explain(
-        &directory,
-        &[&three],
-        &["--strategy", "memory-first,local-search", "--json"],
-    );
+    let ran =
+        explain(&directory, &[&three], &["--strategy", "memory-first,local-search", "--json"]);
     let plan = &ran.json()["jobs"][0]["plan"];
     assert_eq!(plan["strategy"], "memory first");
     assert_eq!(plan["attempts"][1]["strategy"], "local search");
     // A core has half of the memory to itself.
     let ran = explain(&directory, &[&one], &["--balancing", "static"]);
     assert_eq!(ran.status, 6, "{}", ran.stdout);
-    assert!(
-        ran.stdout.contains("no deadline would do"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("no deadline would do"), "{}", ran.stdout);
     let ran = explain(&directory, &[&one], &["--strategy", "local-search"]);
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("name one before it"), "{}", ran.stderr);
@@ -167,14 +153,7 @@ fn the_share_of_the_class_counts_unless_rates_are_whole() {
     let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
     fs::write(path("job.toml"), job(10_000_000, &[(10_000, 1)])).unwrap();
     let (job, machine, history) = (path("job.toml"), path("lab.toml"), path("h.db"));
-    let arguments = [
-        "explain",
-        &job,
-        "--machine",
-        &machine,
-        "--history",
-        &history,
-    ];
+    let arguments = ["explain", &job, "--machine", &machine, "--history", &history];
     assert_eq!(pbsctl(&arguments, "").status, 6);
     let whole = [&arguments[..], &["--whole-rate"]].concat();
     assert_eq!(pbsctl(&whole, "").status, 0);
@@ -183,10 +162,7 @@ fn the_share_of_the_class_counts_unless_rates_are_whole() {
 #[test]
 fn level_1_is_time() {
     let told = declined("explain-level-1", 9_000_000, &[(10_000, 1)], &[]);
-    assert_eq!(
-        (&told["level"], &told["process"]),
-        (&1.into(), &Value::Null)
-    );
+    assert_eq!((&told["level"], &told["process"]), (&1.into(), &Value::Null));
     let shortage = &told["shortage"];
     assert_eq!(shortage["unit"], "ns");
     assert_eq!(shortage["needed"], 10_000_000);
@@ -225,10 +201,7 @@ fn jobs_may_be_confined_to_cpus() {
     assert_eq!(ran.status, 6);
     let words: Vec<_> = ran.stdout.split_whitespace().collect();
     let text = words.join(" ");
-    assert!(
-        text.contains(why) && text.contains("no deadline would do"),
-        "{text}"
-    );
+    assert!(text.contains(why) && text.contains("no deadline would do"), "{text}");
     // A list that is no set is told with its line.
     let ran = explain(&directory, &[&on("[0,\n0]")], &[]);
     assert_eq!(ran.status, 3, "{}", ran.stdout);
@@ -240,10 +213,7 @@ fn jobs_may_be_confined_to_cpus() {
 fn level_1_is_memory_for_which_no_deadline_helps() {
     let processes = [(10, 1), (10, 1_000_001)];
     let told = declined("explain-memory", 9_000_000, &processes, &[]);
-    assert_eq!(
-        (&told["level"], &told["process"]["name"]),
-        (&1.into(), &"p1".into())
-    );
+    assert_eq!((&told["level"], &told["process"]["name"]), (&1.into(), &"p1".into()));
     assert_eq!(told["shortage"]["unit"], "bytes");
     assert_eq!(told["shortage"]["missing"], 1);
     assert_eq!(told["earliest_deadline_ns"], Value::Null);
@@ -276,10 +246,7 @@ fn level_2_is_memory_over_time() {
         json["jobs"][1]["declined"].clone()
     };
     let second = told(&[]);
-    assert_eq!(
-        (&second["level"], &second["process"]),
-        (&2.into(), &Value::Null)
-    );
+    assert_eq!((&second["level"], &second["process"]), (&2.into(), &Value::Null));
     let shortage = &second["shortage"];
     assert_eq!(shortage["unit"], "byte_ns");
     assert_eq!(shortage["needed"].as_u64(), Some(6_400_000_000_000));
@@ -305,10 +272,7 @@ fn level_3_is_about_a_process() {
     let answered = &json["jobs"][0];
     assert_eq!(answered["declined"]["level"], Value::Null);
     let estimate = answered["estimate"].as_str().unwrap();
-    assert!(
-        estimate.starts_with("level 3 (process check): process p2"),
-        "{estimate}"
-    );
+    assert!(estimate.starts_with("level 3 (process check): process p2"), "{estimate}");
     assert_eq!(answered["bound"]["end_ns"], 12_500_000);
     assert_eq!(answered["bound"]["limit"], "core time");
 }
@@ -340,10 +304,7 @@ fn jobs_are_planned_in_turn() {
     let declined = &json["jobs"][1]["declined"];
     assert_eq!(declined["earliest_deadline_ns"], 20_000_000);
     let text = explain(&directory, &[&job, &job], &[]).stdout;
-    assert!(
-        text.contains("deadline_ns = 20_000_000 (20.000 ms)"),
-        "{text}"
-    );
+    assert!(text.contains("deadline_ns = 20_000_000 (20.000 ms)"), "{text}");
 }
 
 #[test]
@@ -379,9 +340,7 @@ fn runs_before_are_what_is_planned_with() {
             ran_ns: 0,
             tasks: vec![task],
         };
-        store
-            .finish_run(id, 2, Outcome::Complete, &[process])
-            .unwrap();
+        store.finish_run(id, 2, Outcome::Complete, &[process]).unwrap();
     }
     drop(store);
     let job = job(20_000_000, &[(10_000, 100), (10_000, 100)]);
@@ -390,39 +349,24 @@ fn runs_before_are_what_is_planned_with() {
     assert_eq!(ran.status, 6);
     let figures = &ran.json()["jobs"][0]["figures"];
     let (known, asked) = (&figures[0], &figures[1]);
-    assert_eq!(
-        (&known["source"], &known["runs"]),
-        (&"history".into(), &5.into())
-    );
+    assert_eq!((&known["source"], &known["runs"]), (&"history".into(), &5.into()));
     let insns = known["insns"].as_u64().unwrap();
     assert!(insns.abs_diff(30_000) < 500, "{insns}");
     assert!(known["low_insns"].as_u64().unwrap() < insns);
     assert!(known["high_insns"].as_u64().unwrap() > insns);
     assert_eq!(known["memory_bytes"], 5000);
-    assert_eq!(
-        (&asked["source"], &asked["insns"]),
-        (&"user".into(), &10_000.into())
-    );
+    assert_eq!((&asked["source"], &asked["insns"]), (&"user".into(), &10_000.into()));
     let text = explain(&directory, &[&job], &[]).stdout;
     assert!(text.contains("of 1 of 2 tasks from runs before"), "{text}");
     assert!(text.contains("Runs are known from"), "{text}");
     let of = |name: &str| {
-        let line = text
-            .lines()
-            .find(|line| line.trim_start().starts_with(name));
-        line.unwrap()
-            .split_whitespace()
-            .map(String::from)
-            .collect::<Vec<_>>()
+        let line = text.lines().find(|line| line.trim_start().starts_with(name));
+        line.unwrap().split_whitespace().map(String::from).collect::<Vec<_>>()
     };
     assert_eq!(of("p0")[1..4], ["0", "history", "5"]);
     assert_eq!(of("p1")[1..5], ["1", "user", "0", "10,000"]);
 
-    fs::write(
-        &history,
-        "this is no history, but long enough to be one".repeat(30),
-    )
-    .unwrap();
+    fs::write(&history, "this is no history, but long enough to be one".repeat(30)).unwrap();
     let ran = explain(&directory, &[&job], &[]);
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("name another"), "{}", ran.stderr);
@@ -430,18 +374,11 @@ fn runs_before_are_what_is_planned_with() {
 
 #[test]
 fn without_a_node_a_machine_must_be_named() {
-    let ran = pbsctl(
-        &["explain", "-", "--device", "/nonexistent"],
-        &job(9, &[(1, 1)]),
-    );
+    let ran = pbsctl(&["explain", "-", "--device", "/nonexistent"], &job(9, &[(1, 1)]));
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("--machine FILE"), "{}", ran.stderr);
     let help = pbsctl(&["explain", "--help"], "").stdout;
-    for constant in [
-        "CAL_WANT_TYPE",
-        "MIN_MEM_PERCENTAGE",
-        "PROCESS_IDLE_PERCENTAGE",
-    ] {
+    for constant in ["CAL_WANT_TYPE", "MIN_MEM_PERCENTAGE", "PROCESS_IDLE_PERCENTAGE"] {
         assert!(help.contains(constant), "{constant}");
     }
 }
@@ -476,9 +413,7 @@ fn the_readme_shows_the_output() {
     let (arguments, _) = after.split_once('\n').unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pbsctl"));
     command.arg("explain").args(arguments.split(' '));
-    command
-        .current_dir(top)
-        .env("PBS_HISTORY", scratch("none/history.db"));
+    command.current_dir(top).env("PBS_HISTORY", scratch("none/history.db"));
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     let text = String::from_utf8(ran.stdout).unwrap();
@@ -502,12 +437,7 @@ fn memory_is_told_over_time() {
         assert_eq!(json["admitted"], true);
         let jobs = json["jobs"].as_array().unwrap().clone();
         jobs.into_iter()
-            .map(|job| {
-                job["plan"]["memory"][0]["steps"]
-                    .as_array()
-                    .unwrap()
-                    .clone()
-            })
+            .map(|job| job["plan"]["memory"][0]["steps"].as_array().unwrap().clone())
             .collect::<Vec<_>>()
     };
     let number = |step: &Value, field: &str| step[field].as_u64().unwrap();

@@ -55,10 +55,7 @@ const PRINTING: [(&str, &[&str]); 77] = [
     ("study", &["study", "idle", "--plans", "1"]),
     ("study", &["study", "deviations", "--plans", "1"]),
     ("study", &["study", "strategies", "--plans", "1"]),
-    (
-        "study",
-        &["study", "evolving", "--figure", "3", "--meshes", "1"],
-    ),
+    ("study", &["study", "evolving", "--figure", "3", "--meshes", "1"]),
     (
         "interference",
         &[
@@ -85,10 +82,7 @@ const PRINTING: [(&str, &[&str]); 77] = [
     ("events", &["events"]),
     ("top", &["top", "--count", "1"]),
     ("explain", &["explain", "job.toml", "--machine", "lab.toml"]),
-    (
-        "plan",
-        &["plan", "show", "job.toml", "--machine", "lab.toml"],
-    ),
+    ("plan", &["plan", "show", "job.toml", "--machine", "lab.toml"]),
     ("history", &["history"]),
     ("stat", &["stat"]),
     ("show", &["show", "--cpu", "0"]),
@@ -96,10 +90,7 @@ const PRINTING: [(&str, &[&str]); 77] = [
     ("gen", &["gen", "--processes", "1", "--tasks", "2"]),
     ("gen", &["gen", "--list"]),
     ("cluster", &["cluster", "check", "site.toml"]),
-    (
-        "cluster",
-        &["cluster", "replay", "trace.swf", "--cores", "4"],
-    ),
+    ("cluster", &["cluster", "replay", "trace.swf", "--cores", "4"]),
     ("cluster", &["cluster", "doctor", "--conf", "slurm.conf"]),
     ("cluster", &["cluster", "workload", "--jobs", "5"]),
     ("cluster", &["cluster", "site", "site.toml"]),
@@ -137,10 +128,7 @@ fn directory(name: &str) -> PathBuf {
         ("graph.toml", GRAPH),
         ("site.toml", "[[nodes]]\nname = \"n\"\nhas = \"ncpus=4\"\n"),
         ("slurm.conf", "NodeName=n\nPartitionName=plan Nodes=n\n"),
-        (
-            "trace.swf",
-            "1 0 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 -1 -1 -1 -1\n",
-        ),
+        ("trace.swf", "1 0 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 -1 -1 -1 -1\n"),
         ("leppert.txt", "1;0,9000;;;0,4,1200,1150;-1,-1,300,310;\n"),
     ];
     let directory = common::directory(name, &files);
@@ -194,13 +182,11 @@ fn every_command_is_walked() {
 fn a_full_disk_and_a_closed_pipe_are_told() {
     let directory = directory("full-stdout");
     // So that there is one to look into.
-    assert!(
-        command(&directory, &["submit", "job.toml", "--machine", "lab.toml"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
+    assert!(command(&directory, &["submit", "job.toml", "--machine", "lab.toml"])
+        .output()
+        .unwrap()
+        .status
+        .success());
     for (_, arguments) in PRINTING {
         for json in [false, true] {
             let mut arguments = arguments.to_vec();
@@ -215,10 +201,7 @@ fn a_full_disk_and_a_closed_pipe_are_told() {
                 (Stdio::from(closed), "Broken pipe"),
             ] {
                 let whole = command(&directory, &arguments).output().unwrap();
-                let ran = command(&directory, &arguments)
-                    .stdout(out)
-                    .output()
-                    .unwrap();
+                let ran = command(&directory, &arguments).stdout(out).output().unwrap();
                 let line = one_line(&ran, &arguments);
                 if whole.status.success() {
                     let told = format!("pbsctl: standard output: {words}");
@@ -239,16 +222,9 @@ fn a_full_disk_and_a_closed_pipe_are_told() {
 fn a_run_is_withdrawn_though_nobody_hears_of_it() {
     let directory = directory("full-withdraw");
     let submit = ["submit", "job.toml", "--machine", "lab.toml"];
-    assert!(command(&directory, &submit)
-        .output()
-        .unwrap()
-        .status
-        .success());
+    assert!(command(&directory, &submit).output().unwrap().status.success());
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ran = command(&directory, &["withdraw", "1"])
-        .stdout(full)
-        .output()
-        .unwrap();
+    let ran = command(&directory, &["withdraw", "1"]).stdout(full).output().unwrap();
     let line = one_line(&ran, &["withdraw"]);
     assert!(line.starts_with("pbsctl: standard output: "), "{line}");
     let again = command(&directory, &["withdraw", "1"]).output().unwrap();
@@ -263,10 +239,7 @@ fn standard_error_may_be_full_too() {
     for (_, arguments) in PRINTING {
         let whole = command(&directory, arguments).output().unwrap();
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let ran = command(&directory, arguments)
-            .stderr(full)
-            .output()
-            .unwrap();
+        let ran = command(&directory, arguments).stderr(full).output().unwrap();
         assert_eq!(ran.status, whole.status, "{arguments:?}");
     }
 }
@@ -278,33 +251,9 @@ const WRITING: [&[&str]; 10] = [
     &["trace", "run.json", "-o", "out"],
     &["import", "leppert.txt", "-o", "out"],
     &["gen", "-o", "out"],
-    &[
-        "plan",
-        "show",
-        "job.toml",
-        "--machine",
-        "lab.toml",
-        "-o",
-        "out",
-    ],
-    &[
-        "plan",
-        "show",
-        "job.toml",
-        "--machine",
-        "lab.toml",
-        "--gantt",
-        "out",
-    ],
-    &[
-        "plan",
-        "show",
-        "job.toml",
-        "--machine",
-        "lab.toml",
-        "--csv",
-        "out",
-    ],
+    &["plan", "show", "job.toml", "--machine", "lab.toml", "-o", "out"],
+    &["plan", "show", "job.toml", "--machine", "lab.toml", "--gantt", "out"],
+    &["plan", "show", "job.toml", "--machine", "lab.toml", "--csv", "out"],
     &["cosched", "plan", "graph.toml", "-o", "out.svg"],
     &["man", "."],
 ];
@@ -312,10 +261,7 @@ const WRITING: [&[&str]; 10] = [
 /// Files can't become longer than a few bytes: as on a full disk, a write fails when
 /// the file is open already.
 fn with_little_room(directory: &Path, arguments: &[&str]) -> Output {
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 0; exec {} \"$@\"",
-        env!("CARGO_BIN_EXE_pbsctl")
-    );
+    let script = format!("trap '' XFSZ; ulimit -f 0; exec {} \"$@\"", env!("CARGO_BIN_EXE_pbsctl"));
     let mut command = Command::new("sh");
     command.args(["-c", &script, "sh"]).args(arguments);
     command.current_dir(directory).stdin(Stdio::null());
@@ -349,21 +295,13 @@ fn a_write_that_fails_leaves_the_file_that_was_there() {
             let ran = with_little_room(&directory, &arguments);
             one_line(&ran, &arguments);
             assert_eq!(ran.status.code(), Some(1), "{arguments:?}");
-            assert_eq!(
-                fs::read_to_string(&file).unwrap(),
-                "what was there",
-                "{arguments:?}"
-            );
+            assert_eq!(fs::read_to_string(&file).unwrap(), "what was there", "{arguments:?}");
             assert_eq!(names(&directory), before, "{arguments:?}");
 
             // With room it is another file, of the same permissions.
             let ran = command(&directory, &arguments).output().unwrap();
             assert!(ran.status.success(), "{arguments:?}: {ran:?}");
-            assert_ne!(
-                fs::read_to_string(&file).unwrap(),
-                "what was there",
-                "{arguments:?}"
-            );
+            assert_ne!(fs::read_to_string(&file).unwrap(), "what was there", "{arguments:?}");
             let mode = fs::metadata(&file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o640, "{arguments:?}");
         }
@@ -375,13 +313,9 @@ fn what_a_link_leads_to_is_written() {
     let directory = directory("full-link");
     fs::write(directory.join("real"), "old").unwrap();
     symlink("real", directory.join("link")).unwrap();
-    let ran = command(&directory, &["gen", "-o", "link"])
-        .output()
-        .unwrap();
+    let ran = command(&directory, &["gen", "-o", "link"]).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    assert!(fs::symlink_metadata(directory.join("link"))
-        .unwrap()
-        .is_symlink());
+    assert!(fs::symlink_metadata(directory.join("link")).unwrap().is_symlink());
     assert_ne!(fs::read_to_string(directory.join("real")).unwrap(), "old");
 }
 
@@ -389,17 +323,10 @@ fn what_a_link_leads_to_is_written() {
 #[test]
 fn what_is_no_file_is_written_to() {
     let directory = directory("full-device");
-    let ran = command(&directory, &["gen", "-o", "/dev/full"])
-        .output()
-        .unwrap();
+    let ran = command(&directory, &["gen", "-o", "/dev/full"]).output().unwrap();
     let line = one_line(&ran, &["gen"]);
-    assert!(
-        line.starts_with("pbsctl: /dev/full: No space left on device"),
-        "{line}"
-    );
-    let ran = command(&directory, &["gen", "-o", "/dev/stdout"])
-        .output()
-        .unwrap();
+    assert!(line.starts_with("pbsctl: /dev/full: No space left on device"), "{line}");
+    let ran = command(&directory, &["gen", "-o", "/dev/stdout"]).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("[[cpu]]"));
     File::open("/dev/full").unwrap();

@@ -78,10 +78,7 @@ fn a_runnable_plan_has_a_program_for_each_process() {
     let plan = pbs_plan::from_toml(&toml).unwrap();
     let bare = pbs_plan::from_toml(&small(&["scatter-gather"]).stdout).unwrap();
     assert_eq!(plan.cpus[0].slots[1..], bare.cpus[0].slots);
-    let lead_in = pbs_plan::Slot::Idle {
-        length_insns: 40_000_000,
-        real_insns: None,
-    };
+    let lead_in = pbs_plan::Slot::Idle { length_insns: 40_000_000, real_insns: None };
     assert_eq!(plan.cpus[0].slots[0], lead_in);
     let mut waits = 0;
     for process in &plan.processes {
@@ -133,8 +130,7 @@ fn leppert_s_grammar_comes_back_by_import() {
     let ran = small(&["scatter-gather", "--format", "leppert"]);
     assert_eq!(ran.status, 2);
     assert!(
-        ran.stderr
-            .contains("has wait_insns, which Leppert's grammar has not; write TOML"),
+        ran.stderr.contains("has wait_insns, which Leppert's grammar has not; write TOML"),
         "{}",
         ran.stderr
     );
@@ -165,11 +161,7 @@ fn list_explains_every_scenario() {
     assert_eq!(scenarios.len(), 8);
     for scenario in scenarios {
         let (name, summary) = (&scenario["name"], &scenario["summary"]);
-        let heading = format!(
-            "{}: {}\n",
-            name.as_str().unwrap(),
-            summary.as_str().unwrap()
-        );
+        let heading = format!("{}: {}\n", name.as_str().unwrap(), summary.as_str().unwrap());
         assert!(text.contains(&heading), "{heading}");
         let permille = &scenario["default_deviation_permille"];
         let said = format!("{heading}    {}", scenario["shows"].as_str().unwrap());
@@ -250,10 +242,7 @@ fn wrong_options_are_named() {
             &["--deviation-permille", "7"],
             "pbsctl: --deviation-permille has no meaning in normal; leave it out\n",
         ),
-        (
-            &["--tasks", "many"],
-            "\"many\" is no whole number; write MIN..MAX, as 20_000..3_000_000",
-        ),
+        (&["--tasks", "many"], "\"many\" is no whole number; write MIN..MAX, as 20_000..3_000_000"),
         (&["one-ovr"], "a similar value exists: 'one-over'"),
     ] {
         let ran = pbsctl(&[&["gen"], options].concat(), "");
@@ -262,8 +251,5 @@ fn wrong_options_are_named() {
     }
     let ran = pbsctl(&["gen", "--processes", "0", "--json"], "");
     assert_eq!(ran.status, 2);
-    assert_eq!(
-        ran.json()["error"],
-        "--processes is 0; it must be between 1 and 1_024"
-    );
+    assert_eq!(ran.json()["error"], "--processes is 0; it must be between 1 and 1_024");
 }

@@ -55,9 +55,7 @@ fn record(store: &mut Store, job: &str, command: &str, planned_insns: u64, retir
         ran_ns: 2_000_000,
         tasks: vec![task],
     };
-    store
-        .finish_run(id, DAY_NS + 1, Outcome::Complete, &[process])
-        .unwrap();
+    store.finish_run(id, DAY_NS + 1, Outcome::Complete, &[process]).unwrap();
 }
 
 fn filled(name: &str) -> PathBuf {
@@ -72,9 +70,7 @@ fn filled(name: &str) -> PathBuf {
 
 /// The words of the line that begins with that word.
 fn line<'a>(text: &'a str, first: &str) -> Vec<&'a str> {
-    let mut lines = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let found = lines.find(|words| words.first() == Some(&first));
     found.unwrap_or_else(|| panic!("{first}: {text}"))
 }
@@ -163,11 +159,7 @@ fn csv_has_a_row_for_each_task() {
     assert!(one.starts_with("job,run,kind,"));
     let all = history(&file, &["--csv"]).stdout;
     assert_eq!(all.lines().count(), 5);
-    assert!(all
-        .lines()
-        .nth(4)
-        .unwrap()
-        .starts_with("\"other, odd\",4,plan,"));
+    assert!(all.lines().nth(4).unwrap().starts_with("\"other, odd\",4,plan,"));
 }
 
 #[test]
@@ -185,10 +177,7 @@ fn a_run_that_is_not_over_has_no_figures() {
     };
     store.begin_run(&new).unwrap();
     let ran = history(&file, &["nightly"]);
-    assert_eq!(
-        (ran.status, ran.stdout.as_str()),
-        (0, "No run of it is over yet.\n")
-    );
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "No run of it is over yet.\n"));
     let words = history(&file, &[]).stdout;
     assert_eq!(line(&words, "nightly")[2..], ["0", "0", "1"]);
 }
@@ -204,12 +193,7 @@ fn what_is_wrong_is_said() {
     for (file, arguments, status, message) in [
         (&absent, &[][..], 1, "there is no history yet"),
         (&damaged, &[], 1, "the history is damaged ("),
-        (
-            &sound,
-            &["sort"],
-            1,
-            "no run of \"sort\" is known; see pbsctl history",
-        ),
+        (&sound, &["sort"], 1, "no run of \"sort\" is known; see pbsctl history"),
         (&sound, &["--csv", "--json"], 2, "write one of them"),
     ] {
         let ran = history(file, arguments);
@@ -217,10 +201,7 @@ fn what_is_wrong_is_said() {
         assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
     let json = history(&damaged, &["--json"]).json();
-    assert!(json["error"]
-        .as_str()
-        .unwrap()
-        .contains("nothing was changed"));
+    assert!(json["error"].as_str().unwrap().contains("nothing was changed"));
     assert_eq!(fs::read(&damaged).unwrap(), bytes);
     assert!(!absent.exists());
 }

@@ -30,50 +30,25 @@ fn a_directory_becomes_a_job_and_a_machine_that_can_be_planned() {
     let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
     let (job, machine, csv) = (path("job.toml"), path("machine.toml"), path("plan.csv"));
     let from = directory.to_str().unwrap();
-    let ran = pbsctl(
-        &["import", from, "--output", &job, "--machine", &machine],
-        "",
-    );
+    let ran = pbsctl(&["import", from, "--output", &job, "--machine", &machine], "");
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    assert!(
-        ran.stdout.contains("job glass-4: 2 processes, 7 tasks"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("job glass-4: 2 processes, 7 tasks"), "{}", ran.stdout);
     assert!(ran.stdout.contains("node 7: 2 cores"), "{}", ran.stdout);
 
     let checked = pbsctl(&["check", &job], "");
     assert_eq!(checked.status, 0);
-    assert!(
-        checked.stdout.contains("job.toml: valid job\n"),
-        "{}",
-        checked.stdout
-    );
+    assert!(checked.stdout.contains("job.toml: valid job\n"), "{}", checked.stdout);
     let checked = pbsctl(&["check", &machine, "--json"], "").json();
-    assert_eq!(
-        (&checked["valid"], &checked["kind"]),
-        (&true.into(), &"machine".into())
-    );
+    assert_eq!((&checked["valid"], &checked["kind"]), (&true.into(), &"machine".into()));
     assert_eq!(checked["machine"]["nodes"][0]["rate_insns_per_s"], 10);
 
     // 5, 5, 10 and 5 instructions one after the other, at 5 a second.
     let history = path("h.db");
-    let mut arguments = vec![
-        "plan",
-        "show",
-        &job,
-        "--machine",
-        &machine,
-        "--history",
-        &history,
-    ];
+    let mut arguments = vec!["plan", "show", &job, "--machine", &machine, "--history", &history];
     arguments.extend(["--whole-rate", "--csv", &csv, "--json"]);
     let ran = pbsctl(&arguments, "");
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    assert_eq!(
-        ran.json()["jobs"][0]["end_ns"].as_u64(),
-        Some(5_000_000_000)
-    );
+    assert_eq!(ran.json()["jobs"][0]["end_ns"].as_u64(), Some(5_000_000_000));
     let csv = fs::read_to_string(&csv).unwrap();
     assert!(csv.starts_with("node_id;core_id;task_id;start;end;mem_consumption\n7;x;0;0;1;300\n"));
     assert_eq!(csv.lines().count(), 8);
@@ -84,14 +59,7 @@ fn the_job_goes_to_standard_output_alone() {
     let directory = directory("import-stdout", FILES);
     let machine = directory.join("machine.toml");
     let from = directory.to_str().unwrap();
-    let arguments = [
-        "import",
-        from,
-        "--name",
-        "two",
-        "--machine",
-        machine.to_str().unwrap(),
-    ];
+    let arguments = ["import", from, "--name", "two", "--machine", machine.to_str().unwrap()];
     let ran = pbsctl(&arguments, "");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.starts_with("name = \"two\"\n"), "{}", ran.stdout);
@@ -109,11 +77,7 @@ fn of_several_jobs_one_is_named() {
     let from = directory.to_str().unwrap();
     let ran = pbsctl(&["import", from], "");
     assert_eq!(ran.status, 2);
-    assert!(
-        ran.stderr.contains("the jobs 4, 5; name one"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("the jobs 4, 5; name one"), "{}", ran.stderr);
     assert_eq!(pbsctl(&["import", from, "--job", "4"], "").status, 0);
     let ran = pbsctl(&["import", from, "--job", "5"], "");
     assert_eq!(ran.status, 1);
@@ -151,10 +115,7 @@ fn faults_are_told_and_nothing_is_written() {
             "job_tasks_4.txt",
             "-- 0 -> 5 0 3",
             "-- 0",
-            &[
-                "job_tasks_4.txt:5: task 4",
-                "never joined; lead it to a join task",
-            ],
+            &["job_tasks_4.txt:5: task 4", "never joined; lead it to a join task"],
         ),
         (
             "job_tasks_4.txt",
@@ -172,10 +133,7 @@ fn faults_are_told_and_nothing_is_written() {
             "job_processes_4.csv",
             "1;4;200",
             "1;4;-200",
-            &[
-                "job_processes_4.csv:3: approx_needed_memory",
-                "negative; write",
-            ],
+            &["job_processes_4.csv:3: approx_needed_memory", "negative; write"],
         ),
         (
             "job_details_4.csv",
@@ -198,14 +156,7 @@ fn faults_are_told_and_nothing_is_written() {
         let (job, machine) = (directory.join("j.toml"), directory.join("m.toml"));
         let (job_path, machine_path) = (job.to_str().unwrap(), machine.to_str().unwrap());
         let from = directory.to_str().unwrap();
-        let arguments = [
-            "import",
-            from,
-            "--output",
-            job_path,
-            "--machine",
-            machine_path,
-        ];
+        let arguments = ["import", from, "--output", job_path, "--machine", machine_path];
         let ran = pbsctl(&arguments, "");
         assert_eq!(ran.status, 3, "{file}: {}", ran.stderr);
         for part in parts {
@@ -218,22 +169,11 @@ fn faults_are_told_and_nothing_is_written() {
 #[test]
 fn faults_of_two_files_are_told_both() {
     let directory = directory("import-faults", FILES);
-    fs::write(
-        directory.join("job_details_4.csv"),
-        DETAILS.replace("20", "x"),
-    )
-    .unwrap();
-    fs::write(
-        directory.join("job_processes_4.csv"),
-        PROCESSES.replace("9;", ";"),
-    )
-    .unwrap();
+    fs::write(directory.join("job_details_4.csv"), DETAILS.replace("20", "x")).unwrap();
+    fs::write(directory.join("job_processes_4.csv"), PROCESSES.replace("9;", ";")).unwrap();
     let ran = pbsctl(&["import", directory.to_str().unwrap()], "");
     assert_eq!(ran.status, 3);
-    for part in [
-        "job_details_4.csv:2: deadline",
-        "job_processes_4.csv:2: approx_runtime",
-    ] {
+    for part in ["job_details_4.csv:2: deadline", "job_processes_4.csv:2: approx_runtime"] {
         assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
     }
 }

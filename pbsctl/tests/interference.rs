@@ -7,16 +7,8 @@ mod common;
 use common::{directory, pbsctl, scratch, slowed, Ran};
 use pbs_interference::slowdowns_from_toml;
 
-const SHORT: [&str; 8] = [
-    "interference",
-    "measure",
-    "--rounds",
-    "2",
-    "--seconds-per-round",
-    "5ms",
-    "--cache",
-    "64KiB",
-];
+const SHORT: [&str; 8] =
+    ["interference", "measure", "--rounds", "2", "--seconds-per-round", "5ms", "--cache", "64KiB"];
 
 /// More memory than a machine can spare is refused, not cut.
 #[test]
@@ -31,12 +23,7 @@ fn a_cache_beyond_all_caches_is_refused() {
 #[test]
 fn measure_reports_each_pair_in_both_directions() {
     let file = scratch("measured.toml");
-    let hogs = [
-        "--hogs",
-        "compute,cache",
-        "--output",
-        file.to_str().unwrap(),
-    ];
+    let hogs = ["--hogs", "compute,cache", "--output", file.to_str().unwrap()];
     let ran = pbsctl(&[&["--json"], &SHORT[..], &hogs].concat(), "");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(ran.stderr, "");
@@ -49,9 +36,7 @@ fn measure_reports_each_pair_in_both_directions() {
     let names: Vec<_> = names.collect();
     let (cache, compute) = ("cache".to_string(), "compute".to_string());
     let all = [&cache, &compute];
-    let all = all
-        .iter()
-        .flat_map(|&one| all.map(|other| (one.clone(), other.clone())));
+    let all = all.iter().flat_map(|&one| all.map(|other| (one.clone(), other.clone())));
     assert_eq!(names, all.collect::<Vec<_>>());
     let told = &json["makespans"];
     assert_eq!(told.as_array().map(Vec::len), Some(3));
@@ -74,12 +59,7 @@ fn measure_reports_each_pair_in_both_directions() {
 fn measure_prints_tables() {
     let ran = pbsctl(&[&SHORT[..], &["--hogs", "compute"]].concat(), "");
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    for part in [
-        "VICTIM",
-        "compute + compute",
-        "MEASURED/PREDICTED",
-        "2 rounds of 5 ms",
-    ] {
+    for part in ["VICTIM", "compute + compute", "MEASURED/PREDICTED", "2 rounds of 5 ms"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
 }
@@ -126,20 +106,11 @@ fn show_names_victim_and_cause() {
     let file = scratch("shown.toml");
     let ran = of_history("shown", &["show", "--output", file.to_str().unwrap()]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let rows: Vec<Vec<_>> = ran
-        .stdout
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
+    let rows: Vec<Vec<_>> =
+        ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows.len(), 3, "{}", ran.stdout);
-    assert_eq!(
-        rows[1][..3],
-        ["backup-job:backup/0", "render-job:render/4", "(llc)"]
-    );
-    assert_eq!(
-        rows[2][..3],
-        ["render-job:render/4", "backup-job:backup/0", "(llc)"]
-    );
+    assert_eq!(rows[1][..3], ["backup-job:backup/0", "render-job:render/4", "(llc)"]);
+    assert_eq!(rows[2][..3], ["render-job:render/4", "backup-job:backup/0", "(llc)"]);
     let slowdown = |row: usize| rows[row][3].parse::<f64>().unwrap();
     assert!((slowdown(1) - 1.0).abs() < 0.01, "{}", ran.stdout);
     assert!((slowdown(2) - 1.5).abs() < 0.01, "{}", ran.stdout);
@@ -170,10 +141,7 @@ fn predict_names_the_source_of_a_number() {
     ] {
         let (slowdown, source, told) = predicted(name, &[victim, "--beside", beside]);
         assert!((slowdown - 1.5).abs() < 0.01, "{told}");
-        assert_eq!(
-            (source.as_str(), &told["samples"]),
-            ("measured", &10.into())
-        );
+        assert_eq!((source.as_str(), &told["samples"]), ("measured", &10.into()));
         assert_eq!(told["beside"][0]["level"], "llc");
     }
     let twice = ["render", "--beside", "backup", "backup"];
@@ -192,25 +160,10 @@ fn predict_names_the_source_of_a_number() {
 fn unknown_slowdowns_are_reported() {
     let nobody = of_history("nobody", &["predict", "nobody", "--beside", "backup"]);
     assert_eq!(nobody.status, 1);
-    assert!(
-        nobody.stderr.contains("no task is called \"nobody\""),
-        "{}",
-        nobody.stderr
-    );
-    let level = of_history(
-        "level",
-        &["predict", "render", "--beside", "backup", "--level", "l4"],
-    );
+    assert!(nobody.stderr.contains("no task is called \"nobody\""), "{}", nobody.stderr);
+    let level = of_history("level", &["predict", "render", "--beside", "backup", "--level", "l4"]);
     assert_eq!(level.status, 2);
-    assert!(
-        level.stderr.contains("smt, l2, llc, node"),
-        "{}",
-        level.stderr
-    );
+    assert!(level.stderr.contains("smt, l2, llc, node"), "{}", level.stderr);
     let missing = pbsctl(&["interference", "show", "--history", "none.db"], "");
-    assert!(
-        missing.stderr.contains("there is no history yet"),
-        "{}",
-        missing.stderr
-    );
+    assert!(missing.stderr.contains("there is no history yet"), "{}", missing.stderr);
 }

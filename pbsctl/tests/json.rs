@@ -50,9 +50,7 @@ fn schemas() -> BTreeMap<String, Vec<Table>> {
                 schemas.get_mut(name).unwrap().push(Table::new());
             }
         }
-        let row = line
-            .strip_prefix("``")
-            .and_then(|rest| rest.split_once("``"));
+        let row = line.strip_prefix("``").and_then(|rest| rest.split_once("``"));
         // Rows, not text that begins with a name.
         let row = row.filter(|(_, rest)| rest.starts_with("  ") || rest.starts_with(" n"));
         for name in names.iter().filter(|_| row.is_some()) {
@@ -94,10 +92,7 @@ fn agrees(table: &Table, object: &Value, what: &str) {
 #[test]
 fn every_command_has_a_schema() {
     let documented: BTreeSet<_> = schemas().into_keys().collect();
-    let mut named: BTreeSet<_> = commands()
-        .iter()
-        .map(|name| format!("pbs.{name}"))
-        .collect();
+    let mut named: BTreeSet<_> = commands().iter().map(|name| format!("pbs.{name}")).collect();
     named.remove("pbs.help");
     named.insert("pbs.failure".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
@@ -140,24 +135,10 @@ fn what_is_printed_is_what_is_documented() {
         ("check", &["check", &plan][..]),
         ("check", &["check", &job]),
         ("check", &["check", &machine]),
-        (
-            "submit",
-            &["submit", &job, "--machine", &machine, "--history", &history],
-        ),
+        ("submit", &["submit", &job, "--machine", &machine, "--history", &history]),
         ("jobs", &["jobs", "--history", &history]),
         ("jobs", &["jobs", "--columns", "help"]),
-        (
-            "jobs",
-            &[
-                "jobs",
-                "--history",
-                &history,
-                "--watch",
-                "1ms",
-                "--count",
-                "1",
-            ],
-        ),
+        ("jobs", &["jobs", "--history", &history, "--watch", "1ms", "--count", "1"]),
         ("withdraw", &["withdraw", "1", "--history", &history]),
         ("history", &["history", "--history", &history]),
         ("history", &["history", "sort", "--history", &history]),
@@ -171,41 +152,14 @@ fn what_is_printed_is_what_is_documented() {
         ("study", &["study", "idle", "--plans", "1"]),
         ("study", &["study", "memory", "--plans", "1"]),
         ("study", &["study", "ablation", "--plans", "1"]),
-        (
-            "study",
-            &["study", "deviations", "--plans", "2", "--measured", &ratios],
-        ),
+        ("study", &["study", "deviations", "--plans", "2", "--measured", &ratios]),
         ("study", &["study", "resolution", "--plans", "1"]),
         ("study", &["study", "stress", "--plans", "1"]),
         ("study", &["study", "strategies", "--plans", "1"]),
         ("study", &["study", "arrays"]),
-        (
-            "study",
-            &["study", "evolving", "--figure", "11", "--meshes", "1"],
-        ),
-        (
-            "explain",
-            &[
-                "explain",
-                &job,
-                "--machine",
-                &machine,
-                "--history",
-                &history,
-            ],
-        ),
-        (
-            "plan",
-            &[
-                "plan",
-                "show",
-                &job,
-                "--machine",
-                &machine,
-                "--history",
-                &history,
-            ],
-        ),
+        ("study", &["study", "evolving", "--figure", "11", "--meshes", "1"]),
+        ("explain", &["explain", &job, "--machine", &machine, "--history", &history]),
+        ("plan", &["plan", "show", &job, "--machine", &machine, "--history", &history]),
         (
             "interference",
             &[
@@ -221,55 +175,23 @@ fn what_is_printed_is_what_is_documented() {
         ),
         ("check", &["check", &p1]),
         ("study", &["study", "cosched", "--plans", "1"]),
-        (
-            "cosched-plan",
-            &["cosched", "plan", &p1, &p2, "--machine", &gpu],
-        ),
+        ("cosched-plan", &["cosched", "plan", &p1, &p2, "--machine", &gpu]),
         (
             "cosched-explain",
-            &[
-                "cosched",
-                "explain",
-                &p1,
-                &p2,
-                "--machine",
-                &gpu,
-                "--scheduler",
-                "greedy",
-            ],
+            &["cosched", "explain", &p1, &p2, "--machine", &gpu, "--scheduler", "greedy"],
         ),
-        (
-            "cosched-sim",
-            &["cosched", "sim", &p1, &p2, "--machine", &gpu],
-        ),
-        (
-            "cosched-compare",
-            &["cosched", "compare", &p1, &p2, "--machine", &gpu],
-        ),
-        (
-            "interference-show",
-            &["interference", "show", "--history", &slow],
-        ),
+        ("cosched-sim", &["cosched", "sim", &p1, &p2, "--machine", &gpu]),
+        ("cosched-compare", &["cosched", "compare", &p1, &p2, "--machine", &gpu]),
+        ("interference-show", &["interference", "show", "--history", &slow]),
         (
             "interference-predict",
-            &[
-                "interference",
-                "predict",
-                "render",
-                "--beside",
-                "backup",
-                "--history",
-                &slow,
-            ],
+            &["interference", "predict", "render", "--beside", "backup", "--history", &slow],
         ),
         ("gen", &["gen", "--list"]),
         ("gen", &["gen", "--processes", "1"]),
         ("gen", &["gen", "--format", "leppert"]),
         ("gen", &["gen", "-o", &path("gen.toml")]),
-        (
-            "cluster-whole",
-            &["cluster", "whole", "--nodes", "1", "--jobs", "2"],
-        ),
+        ("cluster-whole", &["cluster", "whole", "--nodes", "1", "--jobs", "2"]),
         ("cluster-workload", &["cluster", "workload", "--jobs", "3"]),
         (
             "cluster",
@@ -293,10 +215,7 @@ fn what_is_printed_is_what_is_documented() {
         ("cluster-doctor", &["cluster", "doctor", "--conf", &conf]),
         ("cluster-ran", &["cluster", "ran", &ran]),
         ("completions", &["completions", "fish"]),
-        (
-            "cluster-clock",
-            &["cluster", "new", "--ledger", &ledger, "--site", &site],
-        ),
+        ("cluster-clock", &["cluster", "new", "--ledger", &ledger, "--site", &site]),
         (
             "cluster-requests",
             &[
@@ -314,41 +233,16 @@ fn what_is_printed_is_what_is_documented() {
                 "./app",
             ],
         ),
-        (
-            "cluster-requests",
-            &["cluster", "info", "--ledger", &ledger],
-        ),
-        (
-            "cluster-request",
-            &["cluster", "info", "--ledger", &ledger, "1"],
-        ),
+        ("cluster-requests", &["cluster", "info", "--ledger", &ledger]),
+        ("cluster-request", &["cluster", "info", "--ledger", &ledger, "1"]),
         ("cluster-why", &["cluster", "why", "--ledger", &ledger, "1"]),
-        (
-            "cluster-nodes",
-            &["cluster", "node", "--ledger", &ledger, "offline", "smp1"],
-        ),
-        (
-            "cluster-limits",
-            &["cluster", "limits", "--ledger", &ledger],
-        ),
-        (
-            "cluster-requests",
-            &["cluster", "plan", "--ledger", &ledger],
-        ),
+        ("cluster-nodes", &["cluster", "node", "--ledger", &ledger, "offline", "smp1"]),
+        ("cluster-limits", &["cluster", "limits", "--ledger", &ledger]),
+        ("cluster-requests", &["cluster", "plan", "--ledger", &ledger]),
         ("cluster-stat", &["cluster", "stat", "--ledger", &ledger]),
         ("cluster-systems", &["cluster", "systems", &path("")]),
         ("failure", &["cluster", "why", "--ledger", &ledger, "9"]),
-        (
-            "failure",
-            &[
-                "cluster",
-                "alloc",
-                "--ledger",
-                &ledger,
-                "--res",
-                "rset=ncpus=99",
-            ],
-        ),
+        ("failure", &["cluster", "alloc", "--ledger", &ledger, "--res", "rset=ncpus=99"]),
         ("man", &["man", &path("man")]),
         ("failure", &["check", &missing]),
         ("failure", &["check", &run]),
@@ -503,13 +397,7 @@ fn what_co_scheduled_processes_share_is_what_is_documented() {
         transfer_ns: 0,
         is_transfer: false,
     };
-    let task = pbs_csi::NewTask {
-        csi,
-        is_ready: true,
-        device: None,
-        units: 0,
-        runtime_ns: 0,
-    };
+    let task = pbs_csi::NewTask { csi, is_ready: true, device: None, units: 0, runtime_ns: 0 };
     node.lock().unwrap().register(&[task]).unwrap();
     let listed = look("csi-list", &["list"]);
     let tasks = listed["tasks"].as_array().unwrap();

@@ -51,18 +51,11 @@ fn cores_have_tables_and_a_chart() {
         "0.000 5.000 right 2 5,000 439 KiB",
         "A left B right . idle",
     ] {
-        assert!(
-            lines.iter().any(|known| known == line),
-            "{line}: {}",
-            ran.stdout
-        );
+        assert!(lines.iter().any(|known| known == line), "{line}: {}", ran.stdout);
     }
     // Time runs to the right.
     let chart = |first: &str| {
-        let line = ran
-            .stdout
-            .lines()
-            .find(|line| line.trim_start().starts_with(first));
+        let line = ran.stdout.lines().find(|line| line.trim_start().starts_with(first));
         let line = line.unwrap_or_else(|| panic!("{first}: {}", ran.stdout));
         line.split('|').nth(1).unwrap().to_string()
     };
@@ -100,23 +93,13 @@ fn json_has_the_plan() {
 fn the_plan_that_is_written_is_valid_and_runs_in_virtual_time() {
     let directory = directory("plan-show-output", FILES);
     let output = path(&directory, "plan.toml");
-    let ran = show(
-        &directory,
-        &["job.toml"],
-        &["--output", &output, "--plan-id", "9"],
-    );
+    let ran = show(&directory, &["job.toml"], &["--output", &output, "--plan-id", "9"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(ran.stdout.contains("plan.toml: written"));
     let json = pbsctl(&["check", &output, "--json"], "").json();
-    assert_eq!(
-        (&json["kind"], &json["plan"]["plan_id"]),
-        (&"plan".into(), &9.into())
-    );
+    assert_eq!((&json["kind"], &json["plan"]["plan_id"]), (&"plan".into(), &9.into()));
     let cpus = json["plan"]["cpus"].as_array().unwrap();
-    let cpus: Vec<_> = cpus
-        .iter()
-        .map(|cpu| cpu["cpu"].as_u64().unwrap())
-        .collect();
+    let cpus: Vec<_> = cpus.iter().map(|cpu| cpu["cpu"].as_u64().unwrap()).collect();
     assert_eq!(cpus, [2, 3]);
     assert_eq!(json["plan"]["cpus"][0]["planned_insns"], 20_000);
     let text = fs::read_to_string(&output).unwrap();
@@ -151,23 +134,11 @@ fn of_several_nodes_one_is_named() {
     let output = path(&directory, "plan.toml");
     let ran = show(&directory, &["wide.toml"], &["--output", &output]);
     assert_eq!(ran.status, 2);
-    assert!(
-        ran.stderr.contains("alice, bob; name one"),
-        "{}",
-        ran.stderr
-    );
-    let ran = show(
-        &directory,
-        &["wide.toml"],
-        &["--output", &output, "--node", "carol"],
-    );
+    assert!(ran.stderr.contains("alice, bob; name one"), "{}", ran.stderr);
+    let ran = show(&directory, &["wide.toml"], &["--output", &output, "--node", "carol"]);
     assert_eq!(ran.status, 2);
     assert!(!Path::new(&output).exists());
-    let ran = show(
-        &directory,
-        &["wide.toml"],
-        &["--output", &output, "--node", "bob"],
-    );
+    let ran = show(&directory, &["wide.toml"], &["--output", &output, "--node", "bob"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let text = fs::read_to_string(&output).unwrap();
     assert!(text.contains("right") && !text.contains("left"), "{text}");
@@ -198,9 +169,7 @@ fn what_is_declined_writes_nothing() {
     fs::write(directory.join("tight.toml"), &job).unwrap();
     let names = ["plan.toml", "plan.svg", "plan.csv"];
     let files = names.map(|name| path(&directory, name));
-    let arguments = [
-        "--output", &files[0], "--gantt", &files[1], "--csv", &files[2],
-    ];
+    let arguments = ["--output", &files[0], "--gantt", &files[1], "--csv", &files[2]];
     let ran = show(&directory, &["tight.toml"], &arguments);
     assert_eq!(ran.status, 6);
     assert!(

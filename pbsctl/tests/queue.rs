@@ -71,17 +71,11 @@ fn jobs_wait_behind_each_other() {
             end_ns.unwrap()
         })
         .into();
-    assert!(
-        ends[0] >= 250_000_000 && ends[1] >= 2 * 250_000_000,
-        "{ends:?}"
-    );
+    assert!(ends[0] >= 250_000_000 && ends[1] >= 2 * 250_000_000, "{ends:?}");
 
     let jobs = queue.ask("jobs", &[], "").json();
     let runs = jobs["runs"].as_array().unwrap();
-    let names: Vec<_> = runs
-        .iter()
-        .map(|run| run["job"].as_str().unwrap())
-        .collect();
+    let names: Vec<_> = runs.iter().map(|run| run["job"].as_str().unwrap()).collect();
     assert_eq!(names, ["a", "b"]);
     assert!(runs.iter().all(|run| run["state"] == "waiting"), "{jobs}");
 
@@ -189,10 +183,7 @@ fn jobs_are_listed_as_asked_for() {
         "JOB     STATE    OUTCOME\nsort-2  waiting  -\nsort-1  over     cancelled\n\
          pack    waiting  -\n"
     );
-    assert_eq!(
-        list("--columns job --no-header --name sort* --last 0"),
-        "sort-2\n"
-    );
+    assert_eq!(list("--columns job --no-header --name sort* --last 0"), "sort-2\n");
     assert!(list("--name nobody").contains("no such runs"));
     assert!(list("--columns help").contains("how long until its deadline"));
     // Table after table, each with its own header.
@@ -248,10 +239,7 @@ fn the_service_is_asked_if_there_is_one() {
     let json = jobs(&["--json", "--all"]).json();
     assert_eq!(json["runs"][1]["reason"], "held");
     // What is chosen here has to be chosen of all.
-    assert_eq!(
-        jobs(&["--state", "held", "--columns", "run"]).stdout,
-        "RUN\n4\n"
-    );
+    assert_eq!(jobs(&["--state", "held", "--columns", "run"]).stdout, "RUN\n4\n");
     let asked = asked.join().unwrap();
     let last = asked.iter().map(|call| {
         assert!(call.contains("org.sched-pbs.Node.List"), "{call}");
@@ -296,9 +284,6 @@ fn explain_and_submit_agree() {
     let submitted = ask("submit", earliest_ns);
     assert_eq!((explained.status, submitted.status), (0, 0));
     let explained = &explained.json()["jobs"][0];
-    assert_eq!(
-        explained["plan"]["end_ns"],
-        submitted.json()["submitted"][0]["planned_end_ns"]
-    );
+    assert_eq!(explained["plan"]["end_ns"], submitted.json()["submitted"][0]["planned_end_ns"]);
     assert_eq!(explained["lead_ns"], 100_000_000);
 }

@@ -18,11 +18,7 @@ fn a_simulation_is_replayed_to_the_same() {
     let file = recording("same.inputs");
     let ran = pbsctl(&["replay", &file], "");
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    assert!(
-        ran.stdout.contains("CPU 0: the same, in "),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("CPU 0: the same, in "), "{}", ran.stdout);
     let json = pbsctl(&["--json", "replay", &file], "").json();
     assert_eq!(json["same"], true);
     assert_eq!(json["inputs"], json["recorded"]);
@@ -35,9 +31,7 @@ fn a_simulation_is_replayed_to_the_same() {
         let events = events.as_array().unwrap().iter();
         let kinds = events.map(|event| event["kind"].as_str().unwrap().to_string());
         let own = ["plan_installed", "attached"];
-        kinds
-            .filter(|kind| !own.contains(&kind.as_str()))
-            .collect::<Vec<_>>()
+        kinds.filter(|kind| !own.contains(&kind.as_str())).collect::<Vec<_>>()
     };
     let json = pbsctl(&["--json", "replay", &file, "--events"], "").json();
     assert_eq!(kinds(&json["events"]), kinds(&simulated["events"]));
@@ -62,21 +56,9 @@ fn one_bit_is_found() {
     let ran = pbsctl(&["replay", &file], "");
     assert_eq!(ran.status, 8, "{}", ran.stdout);
     assert!(ran.stdout.contains(" differs, at "), "{}", ran.stdout);
-    assert!(
-        ran.stdout.contains("recorded: charge process "),
-        "{}",
-        ran.stdout
-    );
-    assert!(
-        ran.stdout.contains("came out: charge process "),
-        "{}",
-        ran.stdout
-    );
-    assert!(
-        ran.stdout.contains("The file is damaged at byte "),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("recorded: charge process "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("came out: charge process "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("The file is damaged at byte "), "{}", ran.stdout);
     let json = pbsctl(&["--json", "replay", &file], "").json();
     let cpu = &json["cpus"][0];
     let recorded = json["recorded"].as_u64().unwrap();
@@ -101,30 +83,14 @@ fn other_files_are_refused() {
     std::fs::write(&file, LATE).unwrap();
     let ran = pbsctl(&["replay", file.to_str().unwrap()], "");
     assert_eq!(ran.status, 1);
-    assert!(
-        ran.stderr.contains("no recording of inputs"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("no recording of inputs"), "{}", ran.stderr);
 }
 
 #[test]
 fn where_nothing_can_be_recorded_that_is_told() {
     let file = scratch("none.inputs").to_str().unwrap().to_string();
-    let arguments = [
-        "record",
-        "--inputs",
-        "/nonexistent/pbs_inputs",
-        "-o",
-        &file,
-        "--",
-        "false",
-    ];
+    let arguments = ["record", "--inputs", "/nonexistent/pbs_inputs", "-o", &file, "--", "false"];
     let ran = pbsctl(&arguments, "");
     assert_eq!(ran.status, 1);
-    assert!(
-        ran.stderr.contains("/nonexistent/pbs_inputs"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("/nonexistent/pbs_inputs"), "{}", ran.stderr);
 }

@@ -48,8 +48,7 @@ fn a_picture_can_be_had_alone() {
     let ran = pbsctl(&["report", "-", "--chart", "process-0-9"], &recording);
     assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
     assert!(
-        ran.stderr
-            .contains("there are gantt, node-0, process-0-1, process-0-2"),
+        ran.stderr.contains("there are gantt, node-0, process-0-1, process-0-2"),
         "{}",
         ran.stderr
     );
@@ -60,12 +59,7 @@ fn what_is_wrong_is_said() {
     let recording = recording();
     let other = recording.replacen("\"version\": 1", "\"version\": 9", 1);
     for (arguments, input, status, message) in [
-        (
-            &["report", "-"][..],
-            recording.as_str(),
-            2,
-            "say where the page goes: --output",
-        ),
+        (&["report", "-"][..], recording.as_str(), 2, "say where the page goes: --output"),
         (
             &["report", "-", "--task", "1:5", "--json"],
             &recording,
@@ -78,12 +72,7 @@ fn what_is_wrong_is_said() {
             2,
             "--task: \"five\" is no task; write",
         ),
-        (
-            &["report", "-", "--json"],
-            &other,
-            1,
-            "standard input: the recording has version 9",
-        ),
+        (&["report", "-", "--json"], &other, 1, "standard input: the recording has version 9"),
         (
             &["report", "-", "--json"],
             LATE,
@@ -91,18 +80,8 @@ fn what_is_wrong_is_said() {
             "this is a plan, not a recording of one; make one first: \
              pbsctl --json sim - > run.json",
         ),
-        (
-            &["report", "-", "--json"],
-            "1;0,9;;;0,4,12,11;",
-            1,
-            "this is a plan, not",
-        ),
-        (
-            &["report", "-", "--json"],
-            "nonsense",
-            1,
-            "standard input: this is not JSON",
-        ),
+        (&["report", "-", "--json"], "1;0,9;;;0,4,12,11;", 1, "this is a plan, not"),
+        (&["report", "-", "--json"], "nonsense", 1, "standard input: this is not JSON"),
         (
             &["report", "/nonexistent/run.json", "--json"],
             "",
@@ -112,10 +91,6 @@ fn what_is_wrong_is_said() {
     ] {
         let ran = pbsctl(arguments, input);
         assert_eq!(ran.status, status, "{arguments:?}");
-        assert!(
-            ran.stderr.contains(message),
-            "{arguments:?}: {}",
-            ran.stderr
-        );
+        assert!(ran.stderr.contains(message), "{arguments:?}: {}", ran.stderr);
     }
 }

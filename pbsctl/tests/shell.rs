@@ -55,14 +55,8 @@ fn bash_completes_commands_and_what_this_node_knows() {
         assert!(all.contains(command), "{command}: {all:?}");
     }
     assert_eq!(offered(&directory, "pbsctl eve"), ["events"]);
-    assert_eq!(
-        offered(&directory, "pbsctl sim plan.toml --config t1_"),
-        ["t1_spares_last_slot="]
-    );
-    assert_eq!(
-        offered(&directory, "pbsctl jobs --columns run,dea"),
-        ["run,deadline"]
-    );
+    assert_eq!(offered(&directory, "pbsctl sim plan.toml --config t1_"), ["t1_spares_last_slot="]);
+    assert_eq!(offered(&directory, "pbsctl jobs --columns run,dea"), ["run,deadline"]);
     // Without a history nobody knows a job.
     assert!(offered(&directory, "pbsctl cancel s").is_empty());
 
@@ -88,10 +82,7 @@ fn bash_completes_commands_and_what_this_node_knows() {
     assert_eq!(known, ["pack"]);
     // One that was withdrawn can't be withdrawn.
     let history = history.to_str().unwrap();
-    assert_eq!(
-        pbsctl(&["withdraw", "--history", history, "2"], "").status,
-        0
-    );
+    assert_eq!(pbsctl(&["withdraw", "--history", history, "2"], "").status, 0);
     assert!(offered(&directory, "pbsctl withdraw 2").is_empty());
 }
 
@@ -128,33 +119,17 @@ fn every_page_says_what_is_around_its_command() {
     for page in &pages {
         let text = read(page);
         // What is named is there.
-        let also = section(
-            &text,
-            if page.ends_with(".1") {
-                "\"SEE ALSO\""
-            } else {
-                "SEE ALSO"
-            },
-        );
+        let also = section(&text, if page.ends_with(".1") { "\"SEE ALSO\"" } else { "SEE ALSO" });
         for line in also.lines().filter_map(|line| line.strip_prefix(".BR ")) {
-            let file = line
-                .replace("\\-", "-")
-                .replace(" (", ".")
-                .replace([')', ','], "");
+            let file = line.replace("\\-", "-").replace(" (", ".").replace([')', ','], "");
             assert!(pages.contains(&file), "{page}: {file}");
             assert_ne!(*page, file);
         }
         assert!(also.contains(".BR "), "{page}");
         if page.ends_with(".1") {
-            assert!(
-                section(&text, "ENVIRONMENT").contains("PBS_DEVICE"),
-                "{page}"
-            );
+            assert!(section(&text, "ENVIRONMENT").contains("PBS_DEVICE"), "{page}");
             assert!(section(&text, "FILES").contains("/dev/pbs_plan"), "{page}");
-            assert!(
-                section(&text, "\"EXIT STATUS\"").contains("\\fB2\\fR"),
-                "{page}"
-            );
+            assert!(section(&text, "\"EXIT STATUS\"").contains("\\fB2\\fR"), "{page}");
         }
     }
     let status = |page: &str| section(&read(page), "\"EXIT STATUS\"").to_string();
@@ -163,10 +138,7 @@ fn every_page_says_what_is_around_its_command() {
     assert!(status("pbsctl.1").contains("run, profile, step: interrupted"));
     let jobs = read("pbsctl-jobs.1");
     for variable in ["PBS_HISTORY", "PBS_SOCKET", "TZ"] {
-        assert!(
-            section(&jobs, "ENVIRONMENT").contains(variable),
-            "{variable}"
-        );
+        assert!(section(&jobs, "ENVIRONMENT").contains(variable), "{variable}");
     }
     assert!(section(&jobs, "FILES").contains("/run/pbs/pbs.sock"));
 }
@@ -178,32 +150,12 @@ fn formats_have_pages() {
     let directory = directory("man-formats", &[]);
     assert_eq!(pbsctl(&["man", directory.to_str().unwrap()], "").status, 0);
     for (page, words) in [
-        (
-            "pbs-job.5",
-            &[
-                "deadline_ns",
-                "The task net",
-                "fork_end",
-                "tasks = [95_000_000]",
-            ][..],
-        ),
-        (
-            "pbs-machine.5",
-            &["bandwidth_bytes_per_s", "cores = [{ name"],
-        ),
-        (
-            "pbs-plan.5",
-            &[
-                "sigma_t1_permille",
-                "Limits: 4,194,304 slots",
-                "idle_policy",
-            ],
-        ),
+        ("pbs-job.5", &["deadline_ns", "The task net", "fork_end", "tasks = [95_000_000]"][..]),
+        ("pbs-machine.5", &["bandwidth_bytes_per_s", "cores = [{ name"]),
+        ("pbs-plan.5", &["sigma_t1_permille", "Limits: 4,194,304 slots", "idle_policy"]),
     ] {
         let text = fs::read_to_string(directory.join(page)).unwrap();
-        let text = text
-            .replace("\\-", "-")
-            .replace("THE TASK NET", "The task net");
+        let text = text.replace("\\-", "-").replace("THE TASK NET", "The task net");
         for words in words {
             assert!(text.contains(words), "{page}: {words}");
         }

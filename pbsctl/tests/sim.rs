@@ -32,10 +32,8 @@ fn sim_tells_what_became_of_the_plan() {
 #[test]
 fn sim_tells_who_waited() {
     let net = include_str!("../../samples/plans/net.toml");
-    let late = net.replace(
-        "planned_insns = 6_900_000",
-        "planned_insns = 6_900_000, real_insns = 9_000_000",
-    );
+    let late = net
+        .replace("planned_insns = 6_900_000", "planned_insns = 6_900_000, real_insns = 9_000_000");
     assert_ne!(net, late);
     let ran = pbsctl(&["sim", "-"], &late);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -58,9 +56,7 @@ fn json_is_a_recording_with_more() {
     assert_eq!(json["source"], "simulation");
     assert_eq!(json["tasks"][0]["retired_insns"], 150_000_000);
     assert_eq!(json["processes"][0]["kept"], false);
-    let late = json["counts"]["signals"]["late"]["process"]
-        .as_u64()
-        .unwrap();
+    let late = json["counts"]["signals"]["late"]["process"].as_u64().unwrap();
     assert!(late > 0);
     let replans = json["replans"].as_array().unwrap();
     assert_eq!(opened.plans.len(), 1 + replans.len());
@@ -75,11 +71,7 @@ fn sim_reads_both_formats() {
     assert_eq!(ran.json()["tasks"][0]["real_insns"], 1_150_000);
     let ran = pbsctl(&["sim", "-"], "1;0,9000000;;;nonsense");
     assert_eq!(ran.status, 3);
-    assert!(
-        ran.stderr.starts_with("standard input:1: "),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.starts_with("standard input:1: "), "{}", ran.stderr);
 }
 
 #[test]
@@ -88,12 +80,7 @@ fn the_command_line_overrides_the_plan() {
     let (_, tail) = tail.split_once("[[process]]").unwrap();
     let without = format!("{head}[[process]]{tail}");
     for plan in [LATE, without.as_str()] {
-        let options = [
-            "--config",
-            "thresholds=t1,info",
-            "--config",
-            "max_preemptions=9",
-        ];
+        let options = ["--config", "thresholds=t1,info", "--config", "max_preemptions=9"];
         let mut arguments = vec!["sim", "-", "--json", "--config", "idle_policy=least_slack"];
         arguments.extend(options);
         let json = pbsctl(&arguments, plan).json();
@@ -105,10 +92,7 @@ fn the_command_line_overrides_the_plan() {
     }
     for (wrong, words) in [
         ("max_preemptions", "write KEY=VALUE"),
-        (
-            "max_preemptions=0",
-            "max_preemptions is 0; it must be between 1 and 1_000_000",
-        ),
+        ("max_preemptions=0", "max_preemptions is 0; it must be between 1 and 1_000_000"),
         ("nonsense=1", "nonsense"),
         ("idle_policy=loudest", "latest"),
         ("thresholds=t1,non", "there is no threshold non"),
@@ -122,11 +106,7 @@ fn the_command_line_overrides_the_plan() {
     ] {
         let ran = pbsctl(&["sim", "-", "--config", wrong], LATE);
         assert_eq!(ran.status, 2, "{wrong}");
-        assert!(
-            ran.stderr.starts_with("pbsctl: --config: "),
-            "{}",
-            ran.stderr
-        );
+        assert!(ran.stderr.starts_with("pbsctl: --config: "), "{}", ran.stderr);
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
 }
@@ -197,8 +177,7 @@ fn no_more_is_answered_than_is_allowed() {
     let options = ["sim", "-", "--scheduler", "stretch", "--max-answers", "1"];
     let ran = pbsctl(&options, LATE);
     assert!(
-        ran.stdout
-            .contains(" not answered any more, since --max-answers is 1\n"),
+        ran.stdout.contains(" not answered any more, since --max-answers is 1\n"),
         "{}",
         ran.stdout
     );
@@ -211,19 +190,10 @@ fn no_more_is_answered_than_is_allowed() {
 #[test]
 fn options_of_stretch_are_checked() {
     for (options, words) in [
-        (
-            &["--late", "500", "--scheduler", "stretch"][..],
-            "cannot be planned shorter",
-        ),
-        (
-            &["--early", "1001", "--scheduler", "stretch"],
-            "cannot be planned longer",
-        ),
+        (&["--late", "500", "--scheduler", "stretch"][..], "cannot be planned shorter"),
+        (&["--early", "1001", "--scheduler", "stretch"], "cannot be planned longer"),
         (&["--late", "1500"], "--late is for --scheduler stretch"),
-        (
-            &["--early", "900", "--scheduler", "command true"],
-            "--early is for --scheduler stretch",
-        ),
+        (&["--early", "900", "--scheduler", "command true"], "--early is for --scheduler stretch"),
     ] {
         let ran = pbsctl(&[&["sim", "-"], options].concat(), LATE);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
@@ -243,12 +213,7 @@ print(q[\"remaining_toml\"])'";
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let replans = ran.json()["replans"].as_array().unwrap().len();
     assert!(replans > 1, "{replans}");
-    assert_eq!(
-        ran.stderr.matches("has plan_id 7").count(),
-        1,
-        "{}",
-        ran.stderr
-    );
+    assert_eq!(ran.stderr.matches("has plan_id 7").count(), 1, "{}", ran.stderr);
     let ran = pbsctl(&["sim", "-", "--scheduler", "stretch"], LATE);
     assert_eq!(ran.stderr, "");
 }
@@ -258,8 +223,7 @@ fn a_simulation_that_does_not_end_says_so() {
     let ran = pbsctl(&["sim", "-", "--limit", "100"], LATE);
     assert_eq!(ran.status, 4);
     assert!(
-        ran.stdout
-            .contains("NOT all processes ended; the simulation stopped after 100.000 ms"),
+        ran.stdout.contains("NOT all processes ended; the simulation stopped after 100.000 ms"),
         "{}",
         ran.stdout
     );
@@ -269,11 +233,7 @@ fn a_simulation_that_does_not_end_says_so() {
 fn the_job_scheduler_is_named() {
     let ran = pbsctl(&["sim", "-", "--scheduler", "strecth"], LATE);
     assert_eq!(ran.status, 2);
-    assert!(
-        ran.stderr.contains("none, stretch, or \"command LINE\""),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("none, stretch, or \"command LINE\""), "{}", ran.stderr);
 
     let seen = scratch("question.json");
     let line = format!("command cat > '{}'", seen.display());
@@ -291,11 +251,7 @@ fn the_job_scheduler_is_named() {
 
     let ran = pbsctl(&["sim", "-", "--scheduler", "command exit 3"], LATE);
     assert_eq!(ran.status, 1);
-    assert!(
-        ran.stderr.contains("\"exit 3\" ended with exit status: 3"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("\"exit 3\" ended with exit status: 3"), "{}", ran.stderr);
 }
 
 /// A plan of three processes and some 300 tasks, as large as the one that belongs to Leppert's
@@ -305,10 +261,7 @@ fn a_large_plan_in_the_grammar_of_leppert_is_simulated() {
     let sizes = ["--processes", "3", "--tasks", "100", "--seed", "2"];
     let log = pbsctl(&[&["gen", "--format", "leppert"][..], &sizes].concat(), "").stdout;
     // A slot is process, task, planned and real length; idle slots have no process.
-    let slots = log
-        .trim()
-        .split(';')
-        .filter(|slot| slot.split(',').count() == 4);
+    let slots = log.trim().split(';').filter(|slot| slot.split(',').count() == 4);
     let number = slots.filter(|slot| !slot.starts_with('-')).count();
     assert!(number > 250, "{number}");
     for resolution in ["event", "tick"] {
@@ -317,9 +270,7 @@ fn a_large_plan_in_the_grammar_of_leppert_is_simulated() {
         let json = ran.json();
         let tasks = json["tasks"].as_array().unwrap();
         assert_eq!(tasks.len(), number);
-        assert!(tasks
-            .iter()
-            .all(|task| task["retired_insns"] == task["real_insns"]));
+        assert!(tasks.iter().all(|task| task["retired_insns"] == task["real_insns"]));
         assert_eq!(json["cpus"][0]["ended"], true);
         let processes = json["processes"].as_array().unwrap();
         assert!(processes.iter().all(|process| process["kept"] == true));
@@ -382,11 +333,7 @@ fn memory_that_is_exceeded_is_told_kills_or_slows_down() {
 
     let ran = pbsctl(&["sim", "-", "--swap-slowdown", "2"], CROWDED);
     assert_eq!(ran.status, 2);
-    assert!(
-        ran.stderr.contains("for --memory-over swap alone"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("for --memory-over swap alone"), "{}", ran.stderr);
 }
 
 /// A process on each of two CPUs.
@@ -455,19 +402,9 @@ fn slowdowns_that_do_not_fit_are_told() {
     };
     let others = SLOWDOWNS.replace("\"a\"", "\"c\"");
     told("sim-others.toml", &others, "nobody of whom it speaks", 1);
-    told(
-        "sim-wrong.toml",
-        "[[slowdown]]\n",
-        ":1: nobody is slowed",
-        3,
-    );
+    told("sim-wrong.toml", "[[slowdown]]\n", ":1: nobody is slowed", 3);
     let unlike = SLOWDOWNS.replacen("llc", "smt", 1);
-    told(
-        "sim-levels.toml",
-        &unlike,
-        "slow-downs for smt and llc; add --shared",
-        2,
-    );
+    told("sim-levels.toml", &unlike, "slow-downs for smt and llc; add --shared", 2);
     let ran = pbsctl(&["sim", "-", "--shared", "llc"], BOTH);
     assert_eq!(ran.status, 2, "{}", ran.stderr);
 }

@@ -59,16 +59,7 @@ fn user(command: &[&str]) -> (String, bool) {
 
 /// Submits a script; its number.
 fn submit(options: &[&str], script: &str) -> String {
-    let mut command = vec![
-        "sbatch",
-        "--parsable",
-        "-p",
-        "plan",
-        "-o",
-        "/dev/null",
-        "-D",
-        "/tmp",
-    ];
+    let mut command = vec!["sbatch", "--parsable", "-p", "plan", "-o", "/dev/null", "-D", "/tmp"];
     command.extend(options);
     command.extend(["--wrap", script]);
     let (text, is_well) = user(&command);
@@ -86,11 +77,7 @@ fn show(job: &str, name: &str) -> String {
 fn state(job: &str) -> String {
     let (text, _) = try_run("scontrol", &["show", "job", "-o", job]);
     let state = text.split("JobState=").nth(1).unwrap_or("GONE");
-    state
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .to_string()
+    state.split_whitespace().next().unwrap_or_default().to_string()
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -115,10 +102,7 @@ impl Lab {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(directory.join("site.toml"), SITE).unwrap();
         run("chown", &["-R", "slurm", &directory.to_string_lossy()]);
-        let mut this = Self {
-            directory,
-            service: None,
-        };
+        let mut this = Self { directory, service: None };
         this.pbsctl(&["new", "--site", &this.path("site.toml")]);
         this.start();
         this
@@ -174,9 +158,7 @@ impl Lab {
         let rows = all["requests"].as_array().cloned().unwrap_or_default();
         let mark = format!("{job}@");
         let is_of = |row: &Value| {
-            row["command"][0]
-                .as_str()
-                .is_some_and(|command| command.starts_with(&mark))
+            row["command"][0].as_str().is_some_and(|command| command.starts_with(&mark))
         };
         rows.into_iter().filter(is_of).collect()
     }
@@ -191,17 +173,14 @@ impl Lab {
         let rows = self.rows(job);
         let nodes = rows.last().and_then(|row| row["nodes"].as_array().cloned());
         let nodes = nodes.unwrap_or_default().into_iter();
-        let mut nodes: Vec<String> = nodes
-            .map(|node| node["node"].as_str().unwrap_or_default().to_string())
-            .collect();
+        let mut nodes: Vec<String> =
+            nodes.map(|node| node["node"].as_str().unwrap_or_default().to_string()).collect();
         nodes.sort_unstable();
         nodes
     }
 
     fn ends_as(&self, job: &str, outcome: &str) {
-        until(&format!("job {job} is {outcome}; {}", self.log()), || {
-            self.outcome(job) == outcome
-        });
+        until(&format!("job {job} is {outcome}; {}", self.log()), || self.outcome(job) == outcome);
     }
 }
 
@@ -231,12 +210,8 @@ fn submitted_jobs_are_held_planned_and_shown() {
     assert!(!is_well && said.contains("--time"), "{said}");
     let all = submit(&["-N16", "-n32", "-t1"], "sleep 5");
     let next = submit(&["-N2", "-n4", "-t1"], "sleep 1");
-    until("it is held for good", || {
-        show(&next, "Reason") == "JobHeldAdmin"
-    });
-    until("its plan is shown", || {
-        show(&next, "AdminComment").starts_with("\"planned")
-    });
+    until("it is held for good", || show(&next, "Reason") == "JobHeldAdmin");
+    until("its plan is shown", || show(&next, "AdminComment").starts_with("\"planned"));
     // Neither its user nor anybody else's commands let it go.
     for attempt in [
         vec!["scontrol", "release", &*next],
@@ -258,17 +233,8 @@ fn submitted_jobs_are_held_planned_and_shown() {
 fn arrays_steps_and_followers_run_as_planned() {
     let lab = Lab::new("arrays-steps");
     let array = submit(&["-N1", "-n1", "--mem=100", "-t1", "-a", "3-6"], "sleep 1");
-    let after = submit(
-        &[
-            "-N1",
-            "-n1",
-            "--mem=100",
-            "-t1",
-            "-d",
-            &format!("afterok:{array}_4"),
-        ],
-        "true",
-    );
+    let after =
+        submit(&["-N1", "-n1", "--mem=100", "-t1", "-d", &format!("afterok:{array}_4")], "true");
     for index in 3..=6 {
         lab.ends_as(&format!("{array}_{index}"), "completed");
     }
@@ -285,26 +251,15 @@ fn drains_alterations_and_cancels_in_the_window_lead_to_new_plans() {
     let job = submit(&["-N16", "-n16", "--mem=100", "-t1"], "sleep 8");
     until("it runs", || state(&job) == "RUNNING");
     // Its user wants more nodes.
-    let next = submit(
-        &["-N2", "-n4", "--exclusive", "--mem=100", "-t1"],
-        "sleep 1",
-    );
+    let next = submit(&["-N2", "-n4", "--exclusive", "--mem=100", "-t1"], "sleep 1");
     until("it is planned", || lab.planned_nodes(&next).len() == 2);
-    let (said, is_well) = user(&[
-        "scontrol",
-        "update",
-        &format!("JobId={next}"),
-        "NumNodes=4-4",
-    ]);
+    let (said, is_well) = user(&["scontrol", "update", &format!("JobId={next}"), "NumNodes=4-4"]);
     assert!(is_well, "{said}");
     until("it is planned anew", || lab.planned_nodes(&next).len() == 4);
     // A node of it is drained.
     let node = lab.planned_nodes(&next)[0].clone();
     let drain = format!("NodeName={node}");
-    run(
-        "scontrol",
-        &["update", &drain, "State=DRAIN", "Reason=test"],
-    );
+    run("scontrol", &["update", &drain, "State=DRAIN", "Reason=test"]);
     until("it is planned elsewhere", || {
         let nodes = lab.planned_nodes(&next);
         nodes.len() == 4 && !nodes.contains(&node)
@@ -375,10 +330,7 @@ fn a_killed_slurm_returns_with_its_jobs() {
     // The new one was saved, or it is told that it was not.
     until("the new one has ended", || !lab.outcome(&new).is_empty());
     let outcome = lab.outcome(&new);
-    assert!(
-        outcome == "completed" || outcome.starts_with("lost"),
-        "{outcome}"
-    );
+    assert!(outcome == "completed" || outcome.starts_with("lost"), "{outcome}");
 }
 
 #[test]
@@ -389,10 +341,7 @@ fn requeued_jobs_wait_for_a_plan() {
     until("it runs", || state(&job) == "RUNNING");
     let (_, is_well) = user(&["scontrol", "requeue", &job]);
     assert!(!is_well);
-    run(
-        "scontrol",
-        &["update", &format!("JobId={job}"), "Requeue=1"],
-    );
+    run("scontrol", &["update", &format!("JobId={job}"), "Requeue=1"]);
     run("scontrol", &["requeue", &job]);
     until("it is another request", || lab.rows(&job).len() == 2);
     lab.ends_as(&job, "completed");

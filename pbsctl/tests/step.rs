@@ -48,14 +48,8 @@ fn programs_run_without_a_plan() {
     let told = String::from_utf8(ran.stderr).unwrap();
     let lines: Vec<_> = told.lines().collect();
     assert_eq!(lines.len(), 2, "{told}");
-    assert!(
-        lines[0].starts_with("pbsctl: no plan: there is no /nowhere/pbs_plan"),
-        "{told}"
-    );
-    assert!(
-        lines[1].contains("job sort-1: a program failed: status 3"),
-        "{told}"
-    );
+    assert!(lines[0].starts_with("pbsctl: no plan: there is no /nowhere/pbs_plan"), "{told}");
+    assert!(lines[1].contains("job sort-1: a program failed: status 3"), "{told}");
 }
 
 #[test]
@@ -87,10 +81,7 @@ fn a_signal_ends_the_programs() {
     let killed = Command::new("kill").arg(child.id().to_string()).status();
     assert!(killed.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(
-        fs::read_to_string(directory.join("told")).unwrap(),
-        "told\n"
-    );
+    assert_eq!(fs::read_to_string(directory.join("told")).unwrap(), "told\n");
 }
 
 #[test]
@@ -100,9 +91,6 @@ fn outside_slurm_a_remedy_is_given() {
     let ran = ran.unwrap();
     assert_eq!(ran.status.code(), Some(2));
     let told = String::from_utf8(ran.stderr).unwrap();
-    assert!(
-        told.contains("SLURM_JOB_ID") && told.contains("srun"),
-        "{told}"
-    );
+    assert!(told.contains("SLURM_JOB_ID") && told.contains("srun"), "{told}");
     assert!(!directory.join("ran").exists());
 }

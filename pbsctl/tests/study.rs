@@ -7,9 +7,7 @@ use common::pbsctl;
 use serde_json::Value;
 
 fn number(row: &Value, field: &str) -> u64 {
-    row[field]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{field} in {row}"))
+    row[field].as_u64().unwrap_or_else(|| panic!("{field} in {row}"))
 }
 
 #[test]
@@ -25,10 +23,7 @@ fn deadlines_add_up() {
             .find(|off| off["setup"] == "off" && off["deviation"] == row["deviation"])
             .unwrap();
         let because = number(row, "because");
-        assert_eq!(
-            number(row, "kept"),
-            number(off, "kept") + number(row, "saved") - because
-        );
+        assert_eq!(number(row, "kept"), number(off, "kept") + number(row, "saved") - because);
         assert_eq!(number(row, "processes"), number(off, "processes"));
         let missed = number(row, "processes") - number(row, "kept");
         assert_eq!(missed == 0, number(row, "tardiness_ns") == 0);
@@ -47,9 +42,7 @@ fn deadlines_add_up() {
     for case in cases {
         let deadline_ns = number(case, "deadline_ns");
         assert!(number(case, "ended_off_ns") <= deadline_ns);
-        assert!(case["ended_ns"]
-            .as_u64()
-            .is_none_or(|ended_ns| ended_ns > deadline_ns));
+        assert!(case["ended_ns"].as_u64().is_none_or(|ended_ns| ended_ns > deadline_ns));
         let avoided_by = case["avoided_by"].as_array().unwrap();
         assert!(!avoided_by.contains(&case["setup"]));
     }
@@ -57,18 +50,7 @@ fn deadlines_add_up() {
     let again = pbsctl(&[&["--json"], &arguments[..]].concat(), "").json();
     assert_eq!(json, again);
     // The first plans of more plans are the same.
-    let fewer = pbsctl(
-        &[
-            "--json",
-            "study",
-            "deadlines",
-            "--plans",
-            "7",
-            "--seed",
-            "3",
-        ],
-        "",
-    );
+    let fewer = pbsctl(&["--json", "study", "deadlines", "--plans", "7", "--seed", "3"], "");
     for case in fewer.json()["cases"].as_array().unwrap() {
         assert!(cases.contains(case), "{case}");
     }
@@ -115,11 +97,7 @@ fn idle_policies_are_compared() {
 fn tables_are_restructured_text() {
     let ran = pbsctl(&["study", "idle", "--plans", "3", "--format", "rst"], "");
     // The first of its tables.
-    let lines: Vec<_> = ran
-        .stdout
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .collect();
+    let lines: Vec<_> = ran.stdout.lines().take_while(|line| !line.is_empty()).collect();
     let rule = lines[0];
     assert!(rule.chars().all(|c| c == '=' || c == ' ') && rule.starts_with('='));
     assert_eq!((lines[2], lines[lines.len() - 1]), (rule, rule));
@@ -156,9 +134,7 @@ fn memory_is_worth_looking_at() {
             let broken = number(row, "kept_kill") < number(row, "admitted");
             assert!(broken || number(row, "killed") == 0, "{row}");
         }
-        let [blind, aware, in_order, more, both] = of_level else {
-            panic!("{of_level:?}")
-        };
+        let [blind, aware, in_order, more, both] = of_level else { panic!("{of_level:?}") };
         assert_eq!(blind["planner"], "blind");
         assert_eq!(both["planner"], "aware, both");
         // Who reserves alike admits alike.
@@ -246,9 +222,7 @@ fn thresholds_are_taken_away_one_by_one() {
 }
 
 fn real(row: &Value, field: &str) -> f64 {
-    row[field]
-        .as_f64()
-        .unwrap_or_else(|| panic!("{field} in {row}"))
+    row[field].as_f64().unwrap_or_else(|| panic!("{field} in {row}"))
 }
 
 /// Independent deviations average out, and common ones do not; a list is tested.
@@ -325,9 +299,7 @@ fn finer_looks_are_more_precise_and_ticks_cost() {
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 4);
     for of in rows.chunks(4) {
-        let [slow, fast, timer, ideal] = of else {
-            panic!("{of:?}")
-        };
+        let [slow, fast, timer, ideal] = of else { panic!("{of:?}") };
         let most = |row| number(row, "overshoot_max_insns");
         // At 10^9 instructions a second; a look and a switch pass within a tick.
         assert!((1..4_000_000).contains(&most(slow)), "{slow}");
@@ -352,13 +324,8 @@ fn nodes_wait_for_their_job_scheduler() {
     assert_eq!(rows.len(), 3 * 4 * 3 * 3);
     let mut fewer = 0;
     for of in rows.chunks(3) {
-        let [off, _, tenfold] = of else {
-            panic!("{of:?}")
-        };
-        assert_eq!(
-            (&off["stress"], &tenfold["stress"]),
-            (&"off".into(), &"tenfold".into())
-        );
+        let [off, _, tenfold] = of else { panic!("{of:?}") };
+        assert_eq!((&off["stress"], &tenfold["stress"]), (&"off".into(), &"tenfold".into()));
         assert_eq!(number(off, "because") + number(off, "saved"), 0);
         for row in of {
             assert_eq!(
@@ -409,15 +376,11 @@ fn strategies_are_held_against_the_best() {
         assert_eq!(long["planner"], "long search");
         assert_eq!(number(long, "optimal"), number(long, "proven"));
         // The rules together are no worse than one of them.
-        assert!(of[..4]
-            .iter()
-            .all(|rule| number(rule, "best") <= number(&of[4], "best")));
+        assert!(of[..4].iter().all(|rule| number(rule, "best") <= number(&of[4], "best")));
     }
     let balancing = &json["balancing"];
-    let (of_static, of_dynamic) = (
-        number(balancing, "planned_static"),
-        number(balancing, "planned_dynamic"),
-    );
+    let (of_static, of_dynamic) =
+        (number(balancing, "planned_static"), number(balancing, "planned_dynamic"));
     assert!(of_static <= of_dynamic, "{balancing}");
     assert_eq!(of_static, number(&rows[6], "planned"));
 }
@@ -428,9 +391,6 @@ fn arrays_are_measured() {
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 5);
     for row in rows {
-        assert!(
-            real(row, "core_ns") > 0.0 && real(row, "array_ns") > 0.0,
-            "{row}"
-        );
+        assert!(real(row, "core_ns") > 0.0 && real(row, "array_ns") > 0.0, "{row}");
     }
 }

@@ -22,9 +22,7 @@ fn event_lines(recording: &str) -> String {
 fn slices(trace: &Value, category: &str) -> Vec<String> {
     let events = trace["traceEvents"].as_array().unwrap().iter();
     let slices = events.filter(|event| event["ph"] == "X" && event["cat"] == category);
-    slices
-        .map(|slice| format!("{} {}", slice["name"].as_str().unwrap(), slice["ts"]))
-        .collect()
+    slices.map(|slice| format!("{} {}", slice["name"].as_str().unwrap(), slice["ts"])).collect()
 }
 
 #[test]
@@ -45,10 +43,7 @@ fn a_simulation_becomes_a_trace() {
     assert_eq!(printed.json(), trace);
     let json = pbsctl(&["--json", "trace", "-", "-o", name], &recording()).json();
     assert_eq!(json["plans"], serde_json::json!([7]));
-    assert_eq!(
-        json["trace_events"],
-        trace["traceEvents"].as_array().unwrap().len()
-    );
+    assert_eq!(json["trace_events"], trace["traceEvents"].as_array().unwrap().len());
 }
 
 #[test]
@@ -58,10 +53,7 @@ fn events_and_their_plan_say_the_same_as_a_recording() {
     std::fs::write(&plan, LATE).unwrap();
     let events = event_lines(&recording);
     let plan = plan.to_str().unwrap();
-    let of_events = pbsctl(
-        &["trace", "-", "--plan", plan, "--rate", "1000000"],
-        &events,
-    );
+    let of_events = pbsctl(&["trace", "-", "--plan", plan, "--rate", "1000000"], &events);
     assert_eq!(of_events.status, 0, "{}", of_events.stderr);
     let of_recording = pbsctl(&["trace", "-"], &recording).json();
     assert_eq!(of_events.json()["traceEvents"], of_recording["traceEvents"]);
@@ -76,26 +68,11 @@ fn what_is_missing_is_asked_for() {
     let events = event_lines(&recording);
     let cases: [(&[&str], &str, i32, &str); 6] = [
         (&["trace", "-"], &events, 2, "give --rate"),
-        (
-            &["trace", "-", "--rate", "5"],
-            &events,
-            2,
-            "give each plan with --plan",
-        ),
-        (
-            &["trace", "-", "--rate", "5"],
-            &recording,
-            2,
-            "go with events alone",
-        ),
+        (&["trace", "-", "--rate", "5"], &events, 2, "give each plan with --plan"),
+        (&["trace", "-", "--rate", "5"], &recording, 2, "go with events alone"),
         (&["trace", "-"], "{}", 1, "pbsctl --json sim"),
         (&["trace", "-", "--follow"], "", 2, "cannot be used with"),
-        (
-            &["--device", "/none", "trace"],
-            "",
-            1,
-            "this kernel has no SCHED_PBS",
-        ),
+        (&["--device", "/none", "trace"], "", 1, "this kernel has no SCHED_PBS"),
     ];
     for (arguments, stdin, status, words) in cases {
         let ran = pbsctl(arguments, stdin);

@@ -94,11 +94,7 @@ impl Allocations {
             }),
             Err(_) => BTreeMap::new(),
         };
-        Self {
-            file: file.into(),
-            topology,
-            kept,
-        }
+        Self { file: file.into(), topology, kept }
     }
 
     /// A step begins; the answer is the CPUs of its job. To say so twice changes nothing.
@@ -122,15 +118,11 @@ impl Allocations {
             **other != number && kept.cpus.intersection(&cpus).next().is_some()
         });
         if let Some((holder, _)) = holder {
-            return Err(failed(format!(
-                "a core of allocation {number} is allocated to {holder}"
-            )));
+            return Err(failed(format!("a core of allocation {number} is allocated to {holder}")));
         }
         let is_known = self.kept.contains_key(&number);
         if !is_known && self.kept.len() >= MOST_ALLOCATIONS {
-            return Err(failed(format!(
-                "there are {MOST_ALLOCATIONS} allocations already"
-            )));
+            return Err(failed(format!("there are {MOST_ALLOCATIONS} allocations already")));
         }
         let kept = self.kept.entry(number).or_insert_with(|| Allocation {
             uid: step.uid,
@@ -145,9 +137,7 @@ impl Allocations {
             )));
         }
         if kept.steps.len() >= MOST_STEPS && !kept.steps.contains_key(&step.step) {
-            return Err(failed(format!(
-                "allocation {number} has {MOST_STEPS} steps already"
-            )));
+            return Err(failed(format!("allocation {number} has {MOST_STEPS} steps already")));
         }
         // What another step has not said is as it was.
         kept.memory_bytes = step.memory_bytes.or(kept.memory_bytes);
@@ -237,8 +227,7 @@ impl Allocations {
             until_unix_ns: kept.until_unix_s.map(|s| s.saturating_mul(1_000_000_000)),
         };
         let kept = self.kept.iter();
-        kept.map(|(&number, kept)| (number, of_node(kept)))
-            .collect()
+        kept.map(|(&number, kept)| (number, of_node(kept))).collect()
     }
 
     /// Where that does not work they hold for this service all the same.

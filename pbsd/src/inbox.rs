@@ -64,19 +64,8 @@ pub fn inbox() -> io::Result<(Sender, Inbox)> {
     let (sender, receiver) = sync_channel(ROOM);
     let bell = Arc::new(eventfd()?);
     let rounds = Arc::default();
-    let inbox = Inbox {
-        queue: receiver,
-        bell: bell.clone(),
-        rounds: Arc::clone(&rounds),
-    };
-    Ok((
-        Sender {
-            queue: sender,
-            bell,
-            rounds,
-        },
-        inbox,
-    ))
+    let inbox = Inbox { queue: receiver, bell: bell.clone(), rounds: Arc::clone(&rounds) };
+    Ok((Sender { queue: sender, bell, rounds }, inbox))
 }
 
 impl Sender {
@@ -90,11 +79,7 @@ impl Sender {
         let sent = self.queue.try_send((caller.clone(), request(answer)));
         sent.map_err(|_| Refusal::Busy)?;
         self.ring();
-        answered.await.unwrap_or_else(|_| {
-            Err(Refusal::Failed {
-                why: "the service ends".into(),
-            })
-        })
+        answered.await.unwrap_or_else(|_| Err(Refusal::Failed { why: "the service ends".into() }))
     }
 
     /// Wakes who waits for requests.

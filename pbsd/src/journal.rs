@@ -16,9 +16,6 @@ pub fn info(text: &str) {
 
 /// Nobody may be there to read it.
 fn say(priority: u8, text: &str) {
-    let lines: Vec<_> = text
-        .lines()
-        .map(|line| format!("<{priority}>{line}\n"))
-        .collect();
+    let lines: Vec<_> = text.lines().map(|line| format!("<{priority}>{line}\n")).collect();
     let _ = std::io::stderr().write_all(lines.concat().as_bytes());
 }

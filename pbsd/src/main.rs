@@ -45,12 +45,7 @@ struct Cli {
     machine: Option<PathBuf>,
 
     /// The device of the scheduling class
-    #[arg(
-        long,
-        env = "PBS_DEVICE",
-        value_name = "PATH",
-        default_value = "/dev/pbs_plan"
-    )]
+    #[arg(long, env = "PBS_DEVICE", value_name = "PATH", default_value = "/dev/pbs_plan")]
     device: PathBuf,
 
     /// The lease of plans: for so long the node goes on with them if this service does not
@@ -130,11 +125,8 @@ fn run(cli: &Cli) -> Result<(), String> {
     let machine = machine(cli, node.info().rate_insns_per_ms)?;
     // Programs are put where they are planned.
     let _ = stay_off(&machine);
-    let settings = Settings {
-        history: cli.history.clone(),
-        max_replans: u64::MAX,
-        aim: Aim::Deadline,
-    };
+    let settings =
+        Settings { history: cli.history.clone(), max_replans: u64::MAX, aim: Aim::Deadline };
     node.serve(machine, &settings).map_err(text)?;
     let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;
     let listener = match pbs_socket::handed_over() {

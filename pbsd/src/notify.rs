@@ -39,11 +39,7 @@ fn tell_at(path: &OsStr, state: &str) -> io::Result<()> {
 /// How often it is to be looked whether the service serves; `None`: nobody asks.
 pub fn watched_every() -> Option<Duration> {
     let variable = |name| std::env::var(name).ok();
-    every(
-        variable("WATCHDOG_USEC")?,
-        variable("WATCHDOG_PID"),
-        std::process::id(),
-    )
+    every(variable("WATCHDOG_USEC")?, variable("WATCHDOG_PID"), std::process::id())
 }
 
 fn every(allowed_us: String, of: Option<String>, own: u32) -> Option<Duration> {
@@ -91,14 +87,8 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
         let ends = [
-            (
-                UnixDatagram::bind(&path).unwrap(),
-                path.clone().into_os_string(),
-            ),
-            (
-                UnixDatagram::bind_addr(&abstract_name).unwrap(),
-                format!("@{name}").into(),
-            ),
+            (UnixDatagram::bind(&path).unwrap(), path.clone().into_os_string()),
+            (UnixDatagram::bind_addr(&abstract_name).unwrap(), format!("@{name}").into()),
         ];
         for (listens, path) in ends {
             tell_at(&path, "READY=1").unwrap();
@@ -123,10 +113,7 @@ mod tests {
     /// A service of which one thread hangs does not serve.
     #[test]
     fn only_a_node_that_comes_round_is_alive() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (sender, mut inbox) = inbox().unwrap();
         let alive = Cell::new(0);
         let mut watched = |comes_round: bool| {

@@ -17,10 +17,7 @@ impl Process {
     pub fn of(pid: u32) -> Option<Self> {
         // It can't be seen from here, nor when it ends.
         if pid == 0 {
-            return Some(Self {
-                pid,
-                began_ticks: 0,
-            });
+            return Some(Self { pid, began_ticks: 0 });
         }
         let began_ticks = started_ticks(pid)?;
         Some(Self { pid, began_ticks })
@@ -42,10 +39,7 @@ mod tests {
         let own = Process::of(std::process::id()).unwrap();
         assert!(own.lives());
         // Another that has its number.
-        let other = Process {
-            began_ticks: own.began_ticks + 1,
-            ..own
-        };
+        let other = Process { began_ticks: own.began_ticks + 1, ..own };
         assert!(!other.lives());
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let process = Process::of(child.id()).unwrap();

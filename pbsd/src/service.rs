@@ -73,9 +73,7 @@ impl Listener for Teller {
             (false, _) => ", its deadline missed",
         };
         let text = format!("job {} is over: {how}{kept}", outcome.name);
-        let number = outcome
-            .run
-            .map_or_else(String::new, |run| format!("{run} "));
+        let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
         self.notice(outcome.run, "over", text);
     }
@@ -84,12 +82,7 @@ impl Listener for Teller {
 impl Teller {
     /// Nobody may be there to hear it.
     fn notice(&self, job: Option<u64>, kind: &str, text: String) {
-        let _ = self.0.send(Notice {
-            unix_ns: unix_ns(),
-            job,
-            kind: kind.into(),
-            text,
-        });
+        let _ = self.0.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
     }
 }
 
@@ -100,13 +93,7 @@ impl Service {
     /// The service of a node that runs jobs. `signals` are those of the thread that runs
     /// it.
     pub fn new(node: Node<Teller>, signals: Signals, allocations: Allocations) -> Self {
-        Self {
-            node,
-            signals,
-            allocations,
-            looked: Instant::now(),
-            since_unix_ns: unix_ns(),
-        }
+        Self { node, signals, allocations, looked: Instant::now(), since_unix_ns: unix_ns() }
     }
 
     /// Serves until somebody wants it to stop. What runs goes on, and is taken over by the
@@ -179,9 +166,7 @@ impl Service {
             };
             for job in answered.iter().flatten() {
                 let text = format!("job {} is {}", job.name, job.state);
-                self.node
-                    .listener
-                    .notice(Some(job.number), &job.state, text);
+                self.node.listener.notice(Some(job.number), &job.state, text);
             }
             let _ = answer.send(answered);
         }
@@ -217,19 +202,14 @@ impl Service {
             }
             Request::Plan(answer) => {
                 let _ = answer.send(if caller.is_operator {
-                    Ok(Plan {
-                        plan: self.node.plan_text().map(str::to_string),
-                    })
+                    Ok(Plan { plan: self.node.plan_text().map(str::to_string) })
                 } else {
                     Err(not_permitted("the plan of all jobs"))
                 });
             }
             Request::Drain(drained, answer) => {
                 let _ = answer.send(if caller.is_operator {
-                    self.node
-                        .drain(drained)
-                        .map_err(refusal)
-                        .and_then(|()| self.status())
+                    self.node.drain(drained).map_err(refusal).and_then(|()| self.status())
                 } else {
                     Err(not_permitted("to drain the node"))
                 });
@@ -261,9 +241,7 @@ impl Service {
             }
         }
         if orders.is_empty() {
-            return Err(Refusal::Failed {
-                why: "there is no job; submit at least one".into(),
-            });
+            return Err(Refusal::Failed { why: "there is no job; submit at least one".into() });
         }
         few_programs(caller, orders.iter().map(|order| &order.submission.job))?;
         for order in &orders {
@@ -289,9 +267,7 @@ impl Service {
     fn may_have_allocation(&self, caller: &Caller, order: &Order) -> Result<(), Refusal> {
         let job = &order.submission.job;
         let number = order.terms.allocation;
-        number.map_or(Ok(()), |number| {
-            self.allocations.may_have(caller, number, job)
-        })
+        number.map_or(Ok(()), |number| self.allocations.may_have(caller, number, job))
     }
 
     fn explain(
@@ -300,10 +276,7 @@ impl Service {
         submission: pbs_node_api::Submission,
     ) -> Result<Explanation, Refusal> {
         // The first of an array says what is to be said of all.
-        let submission = pbs_node_api::Submission {
-            array: None,
-            ..submission
-        };
+        let submission = pbs_node_api::Submission { array: None, ..submission };
         let orders = orders_of(caller, submission)?;
         let Some(order) = orders.first() else {
             return Ok(Explanation::default());
@@ -407,11 +380,7 @@ impl Service {
     }
 
     fn hold(&mut self, caller: &Caller, key: &JobKey, hold: bool) -> Result<Shown, Refusal> {
-        let what = if hold {
-            "to hold a job"
-        } else {
-            "to release a job"
-        };
+        let what = if hold { "to hold a job" } else { "to release a job" };
         let id = self.own(caller, key, what)?;
         self.node.hold(id, hold).map_err(refusal)?;
         let kind = if hold { "held" } else { "released" };
@@ -441,9 +410,7 @@ impl Service {
                 self.allocations.has_memory(number, &submission.job)?;
             }
         }
-        let asked = submission
-            .as_ref()
-            .map(|submission| submission.job.priority);
+        let asked = submission.as_ref().map(|submission| submission.job.priority);
         may_have_priority(caller, alteration.priority.or(asked).unwrap_or(0))?;
         let alteration = Alteration {
             deadline_ns: alteration.deadline_ns,
@@ -461,10 +428,7 @@ impl Service {
         let runs = self.node.standing(last as usize).map_err(refusal)?;
         let jobs = runs.into_iter().map(job);
         let wanted = jobs.filter(|job| {
-            let of_state = filter
-                .state
-                .as_ref()
-                .is_none_or(|state| *state == job.state);
+            let of_state = filter.state.as_ref().is_none_or(|state| *state == job.state);
             let of_name = filter.name.as_ref().is_none_or(|name| *name == job.name);
             of_state && of_name && (filter.uid.is_none() || filter.uid == job.uid)
         });
@@ -472,19 +436,12 @@ impl Service {
     }
 
     fn shown(&self, caller: &Caller, id: RunId) -> Result<Shown, Refusal> {
-        let RunDetails {
-            summary,
-            figures,
-            terms: _,
-            ending,
-            request,
-        } = self.node.details(id).map_err(refusal)?;
+        let RunDetails { summary, figures, terms: _, ending, request } =
+            self.node.details(id).map_err(refusal)?;
         let may_read = caller.may(summary.uid);
         let processes = figures.processes.iter().map(|process| {
             let tasks = process.tasks.iter();
-            let ended = tasks
-                .clone()
-                .filter(|task| task.outcome.name() == "complete");
+            let ended = tasks.clone().filter(|task| task.outcome.name() == "complete");
             pbs_node_api::Process {
                 number: process.process,
                 name: process.name.clone(),
@@ -496,16 +453,13 @@ impl Service {
                 peak_memory_bytes: process.peak_memory_bytes(),
             }
         });
-        let programs = ending
-            .programs
-            .into_iter()
-            .map(|end| pbs_node_api::Program {
-                process: end.process,
-                program: end.program,
-                code: end.code,
-                signal: end.signal,
-                error: end.error,
-            });
+        let programs = ending.programs.into_iter().map(|end| pbs_node_api::Program {
+            process: end.process,
+            program: end.program,
+            code: end.code,
+            signal: end.signal,
+            error: end.error,
+        });
         Ok(Shown {
             job: job(summary),
             request: request.filter(|_| may_read),
@@ -522,11 +476,7 @@ impl Service {
         };
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
-            state: if self.node.is_drained() {
-                "draining".into()
-            } else {
-                "running".into()
-            },
+            state: if self.node.is_drained() { "draining".into() } else { "running".into() },
             kernel: kernel_release(),
             rate_insns_per_ms: self.node.info().rate_insns_per_ms,
             since_unix_ns: self.since_unix_ns,
@@ -550,9 +500,7 @@ impl Service {
         }
         let name = key.name.as_deref().unwrap_or_default();
         let runs = self.node.standing(0).map_err(refusal)?;
-        let named = runs
-            .iter()
-            .filter(|run| run.job == name && caller.may(run.uid));
+        let named = runs.iter().filter(|run| run.job == name && caller.may(run.uid));
         let ids: Vec<_> = named.map(|run| run.run).collect();
         match ids.as_slice() {
             [id] => Ok(*id),
@@ -588,32 +536,19 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
         });
     }
     let after = [&submission.after, &submission.afterok];
-    if after
-        .iter()
-        .any(|ids| ids.as_ref().is_some_and(|ids| ids.len() > MOST_AFTER))
-    {
-        return Err(invalid(&format!(
-            "a job can come after at most {MOST_AFTER} others"
-        )));
+    if after.iter().any(|ids| ids.as_ref().is_some_and(|ids| ids.len() > MOST_AFTER)) {
+        return Err(invalid(&format!("a job can come after at most {MOST_AFTER} others")));
     }
     if !submission.directory.starts_with('/') {
         return Err(invalid("the working directory is to be a whole path"));
     }
     let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let variables = &submission.environment;
-    if variables
-        .iter()
-        .any(|it| !is_variable(&it.name) || it.value.contains('\0'))
-    {
-        return Err(invalid(
-            "a variable of the environment has no proper name or value",
-        ));
+    if variables.iter().any(|it| !is_variable(&it.name) || it.value.contains('\0')) {
+        return Err(invalid("a variable of the environment has no proper name or value"));
     }
     let limits = submission.limits.as_deref().unwrap_or_default();
-    if let Some(odd) = limits
-        .iter()
-        .find(|it| Limit::names().all(|name| name != it.resource))
-    {
+    if let Some(odd) = limits.iter().find(|it| Limit::names().all(|name| name != it.resource)) {
         return Err(invalid(&format!("there is no limit {}", odd.resource)));
     }
     let job = Submission::from_text(submission.request.clone(), submission.file.clone());
@@ -652,10 +587,7 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
         groups: caller.groups.clone(),
         directory: submission.directory.clone().into(),
         umask: submission.umask,
-        environment: variables
-            .iter()
-            .map(|it| (it.name.clone(), it.value.clone()))
-            .collect(),
+        environment: variables.iter().map(|it| (it.name.clone(), it.value.clone())).collect(),
         limits: limits.iter().map(limit).collect(),
         output: submission.output.as_ref().map(Into::into),
     };
@@ -699,10 +631,7 @@ fn said_bytes(caller: &Caller, submission: &pbs_node_api::Submission) -> usize {
 
 /// A request that can't be read as one.
 fn invalid(file: &str, what: &str) -> Refusal {
-    Refusal::Invalid {
-        file: file.into(),
-        problems: vec![format!("{file}: {what}")],
-    }
+    Refusal::Invalid { file: file.into(), problems: vec![format!("{file}: {what}")] }
 }
 
 /// The name of a job, which others get to read.
@@ -759,21 +688,14 @@ fn refusal(error: Error) -> Refusal {
             earliest_deadline_ns: declined.earliest_deadline_ns,
         },
         Error::Invalid { file, problems } => Refusal::Invalid {
-            problems: problems
-                .iter()
-                .map(|it| it.in_file(&file).to_string())
-                .collect(),
+            problems: problems.iter().map(|it| it.in_file(&file).to_string()).collect(),
             file,
         },
-        Error::History(pbs_history::Error::NoRun(id)) => Refusal::NoSuchJob {
-            job: id.to_string(),
-        },
-        Error::DoesNotWait(..) | Error::IsOver(..) => Refusal::NotInState {
-            what: error.to_string(),
-        },
-        other => Refusal::Failed {
-            why: other.to_string(),
-        },
+        Error::History(pbs_history::Error::NoRun(id)) => Refusal::NoSuchJob { job: id.to_string() },
+        Error::DoesNotWait(..) | Error::IsOver(..) => {
+            Refusal::NotInState { what: error.to_string() }
+        }
+        other => Refusal::Failed { why: other.to_string() },
     }
 }
 
@@ -804,20 +726,11 @@ mod tests {
     use super::*;
 
     fn caller() -> Caller {
-        Caller {
-            uid: 1000,
-            gid: 1000,
-            groups: Vec::new(),
-            is_operator: false,
-            pid: 0,
-        }
+        Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator: false, pid: 0 }
     }
 
     fn submission() -> pbs_node_api::Submission {
-        let sample = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../samples/service/urgent.toml"
-        );
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/service/urgent.toml");
         pbs_node_api::Submission {
             file: "urgent.toml".into(),
             request: std::fs::read_to_string(sample).unwrap(),
@@ -828,48 +741,30 @@ mod tests {
     }
 
     fn array(last: u32) -> Option<pbs_node_api::Array> {
-        Some(pbs_node_api::Array {
-            first: 1,
-            last,
-            step: None,
-        })
+        Some(pbs_node_api::Array { first: 1, last, step: None })
     }
 
     fn environment(variables: usize) -> Vec<pbs_node_api::Environment> {
-        let variable = pbs_node_api::Environment {
-            name: "A".into(),
-            value: String::new(),
-        };
+        let variable = pbs_node_api::Environment { name: "A".into(), value: String::new() };
         vec![variable; variables]
     }
 
     /// A call of 1 MiB must not become gigabytes.
     #[test]
     fn an_array_is_not_long_and_wordy_at_once() {
-        let long = pbs_node_api::Submission {
-            array: array(1000),
-            ..submission()
-        };
+        let long = pbs_node_api::Submission { array: array(1000), ..submission() };
         assert_eq!(orders_of(&caller(), long.clone()).unwrap().len(), 1000);
-        let wordy = pbs_node_api::Submission {
-            environment: environment(40_000),
-            ..submission()
-        };
+        let wordy = pbs_node_api::Submission { environment: environment(40_000), ..submission() };
         assert_eq!(orders_of(&caller(), wordy.clone()).unwrap().len(), 1);
-        let both = pbs_node_api::Submission {
-            array: array(1000),
-            ..wordy
-        };
+        let both = pbs_node_api::Submission { array: array(1000), ..wordy };
         let refused = orders_of(&caller(), both).unwrap_err();
         assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
     }
 
     #[test]
     fn a_job_comes_after_some_others() {
-        let after = |count| pbs_node_api::Submission {
-            afterok: Some(vec![1; count]),
-            ..submission()
-        };
+        let after =
+            |count| pbs_node_api::Submission { afterok: Some(vec![1; count]), ..submission() };
         assert!(orders_of(&caller(), after(MOST_AFTER)).is_ok());
         let refused = orders_of(&caller(), after(MOST_AFTER + 1)).unwrap_err();
         assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
@@ -878,10 +773,7 @@ mod tests {
     /// Others read it on their terminals.
     #[test]
     fn what_a_file_is_called_can_be_printed() {
-        let odd = pbs_node_api::Submission {
-            file: "job\u{1b}[2J.toml".into(),
-            ..submission()
-        };
+        let odd = pbs_node_api::Submission { file: "job\u{1b}[2J.toml".into(), ..submission() };
         let refused = orders_of(&caller(), odd).unwrap_err();
         assert!(matches!(refused, Refusal::Failed { .. }), "{refused:?}");
     }

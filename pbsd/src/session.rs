@@ -38,19 +38,13 @@ pub struct Session {
 ///
 /// The socket is no more.
 pub fn serve(listener: UnixListener, node: &Sender, notices: &Notices) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let local = tokio::task::LocalSet::new();
     if let Some(every) = notify::watched_every() {
         local.spawn_local(notify::watch(node.clone(), every));
     }
-    let session = |caller| Session {
-        caller,
-        node: node.clone(),
-        notices: notices.clone(),
-    };
+    let session = |caller| Session { caller, node: node.clone(), notices: notices.clone() };
     local.block_on(&runtime, pbs_socket::serve(listener, session))
 }
 
@@ -155,14 +149,7 @@ impl Session {
         memory_bytes: Option<u64>,
         until_unix_s: Option<u64>,
     ) -> Result<Allocated, Refusal> {
-        let step = Step {
-            job,
-            step,
-            uid,
-            cores,
-            memory_bytes,
-            until_unix_s,
-        };
+        let step = Step { job, step, uid, cores, memory_bytes, until_unix_s };
         let ask = |answer| Request::Allocate(step, answer);
         self.node.ask(&self.caller, ask).await
     }
@@ -184,9 +171,7 @@ impl Session {
         let number = match job {
             None => Ok(None),
             Some(key) => {
-                let shown = self
-                    .node
-                    .ask(&self.caller, |answer| Request::Show(key, answer));
+                let shown = self.node.ask(&self.caller, |answer| Request::Show(key, answer));
                 shown.await.map(|shown| Some(shown.job.number))
             }
         };

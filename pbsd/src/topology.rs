@@ -56,9 +56,7 @@ impl Topology {
         }
         let mut sockets: Vec<_> = sockets.into_values().filter(|it| !it.is_empty()).collect();
         sockets.sort_by_key(|cores| cores[0].first().copied());
-        Self {
-            cores: sockets.into_iter().flatten().collect(),
-        }
+        Self { cores: sockets.into_iter().flatten().collect() }
     }
 
     /// The CPUs of those cores.

@@ -29,13 +29,7 @@ fn directory(name: &str) -> PathBuf {
 }
 
 fn user(uid: u32) -> Caller {
-    Caller {
-        uid,
-        gid: uid,
-        groups: Vec::new(),
-        is_operator: uid == 0,
-        pid: std::process::id(),
-    }
+    Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: std::process::id() }
 }
 
 fn root() -> Caller {
@@ -43,13 +37,7 @@ fn root() -> Caller {
 }
 
 fn step(job: u32, step: u32, uid: u32, cores: &[u32]) -> Step {
-    Step {
-        job,
-        step,
-        uid,
-        cores: cores.to_vec(),
-        ..Step::default()
-    }
+    Step { job, step, uid, cores: cores.to_vec(), ..Step::default() }
 }
 
 /// A machine of four cores with two threads each.
@@ -71,28 +59,19 @@ fn job(memory_bytes: u64) -> Job {
 
 #[track_caller]
 fn not_permitted<T: std::fmt::Debug>(answer: Result<T, Refusal>) {
-    assert!(
-        matches!(answer, Err(Refusal::NotPermitted { .. })),
-        "{answer:?}"
-    );
+    assert!(matches!(answer, Err(Refusal::NotPermitted { .. })), "{answer:?}");
 }
 
 #[track_caller]
 fn failed<T: std::fmt::Debug>(answer: Result<T, Refusal>, with: &str) {
-    assert!(
-        matches!(&answer, Err(Refusal::Failed { why }) if why.contains(with)),
-        "{answer:?}"
-    );
+    assert!(matches!(&answer, Err(Refusal::Failed { why }) if why.contains(with)), "{answer:?}");
 }
 
 #[test]
 fn only_root_allocates() {
     let directory = directory("root");
     let mut all = opened(&directory);
-    let operator = Caller {
-        is_operator: true,
-        ..user(ANN)
-    };
+    let operator = Caller { is_operator: true, ..user(ANN) };
     not_permitted(all.allocate(&operator, &step(7, 0, ANN, &[0])));
     not_permitted(all.deallocate(&operator, 7, 0));
     assert!(all.is_empty());
@@ -120,17 +99,11 @@ fn an_allocation_is_for_its_user() {
 fn a_job_has_no_more_memory_than_its_allocation() {
     let directory = directory("memory");
     let mut all = opened(&directory);
-    let with_memory = Step {
-        memory_bytes: Some(1 << 20),
-        ..step(7, 0, ANN, &[0])
-    };
+    let with_memory = Step { memory_bytes: Some(1 << 20), ..step(7, 0, ANN, &[0]) };
     all.allocate(&root(), &with_memory).unwrap();
     all.may_have(&user(ANN), 7, &job(1 << 20)).unwrap();
     let declined = all.may_have(&user(ANN), 7, &job((1 << 20) + 4096));
-    assert!(
-        matches!(declined, Err(Refusal::Declined { .. })),
-        "{declined:?}"
-    );
+    assert!(matches!(declined, Err(Refusal::Declined { .. })), "{declined:?}");
     fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -152,10 +125,7 @@ fn impossible_allocations_are_refused() {
 fn steps_share_the_cores_of_their_job_and_the_last_one_frees_them() {
     let directory = directory("steps");
     let mut all = opened(&directory);
-    let until = Step {
-        until_unix_s: Some(5),
-        ..step(7, 0, ANN, &[1])
-    };
+    let until = Step { until_unix_s: Some(5), ..step(7, 0, ANN, &[1]) };
     all.allocate(&root(), &until).unwrap();
     // Also said twice.
     for _ in 0..2 {
@@ -199,10 +169,7 @@ fn a_job_that_ends_before_its_registration_leaves_nothing() {
     let mut all = opened(&directory);
     assert!(!all.deallocate(&root(), 7, 0).unwrap());
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-    let caller = Caller {
-        pid: child.id(),
-        ..root()
-    };
+    let caller = Caller { pid: child.id(), ..root() };
     child.kill().unwrap();
     child.wait().unwrap();
     // Its message has waited, and is read only now.
@@ -227,10 +194,7 @@ fn a_step_ends_with_the_process_that_registered_it() {
     let directory = directory("killed");
     let mut all = opened(&directory);
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-    let caller = Caller {
-        pid: child.id(),
-        ..root()
-    };
+    let caller = Caller { pid: child.id(), ..root() };
     all.allocate(&caller, &step(7, 0, ANN, &[0])).unwrap();
     all.allocate(&caller, &step(8, 0, ANN, &[1])).unwrap();
     all.allocate(&root(), &step(8, 1, ANN, &[1])).unwrap();
@@ -247,11 +211,8 @@ fn a_step_ends_with_the_process_that_registered_it() {
 fn a_restart_keeps_allocations() {
     let directory = directory("restart");
     let mut before = opened(&directory);
-    let whole = Step {
-        memory_bytes: Some(1 << 20),
-        until_unix_s: Some(5),
-        ..step(7, 0, ANN, &[0])
-    };
+    let whole =
+        Step { memory_bytes: Some(1 << 20), until_unix_s: Some(5), ..step(7, 0, ANN, &[0]) };
     before.allocate(&root(), &whole).unwrap();
     before.allocate(&root(), &step(7, 1, ANN, &[0])).unwrap();
     before.allocate(&root(), &step(8, 0, BOB, &[1])).unwrap();
@@ -299,10 +260,8 @@ fn allocations_arrive_over_the_socket() {
         return;
     }
     assert_eq!(answer.unwrap(), [3, 7]);
-    let submission = |allocation| Submission {
-        allocation: Some(allocation),
-        ..Submission::default()
-    };
+    let submission =
+        |allocation| Submission { allocation: Some(allocation), ..Submission::default() };
     client.submit(&[submission(7)]).unwrap();
     let refused = client.submit(&[submission(8)]).unwrap_err().to_string();
     assert!(refused.contains("allocation 8"), "{refused}");

@@ -22,10 +22,7 @@ fn endless_calls_take_no_memory() {
         }
         assert!(sent < 1024, "it reads on and on");
     };
-    assert!(
-        matches!(error, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
-        "{error}"
-    );
+    assert!(matches!(error, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
     let grown = memory_kib().saturating_sub(before);
     assert!(grown < 64 << 10, "{grown} KiB more");
     assert!(ask(&mut connect(&served.path), STATUS).contains("running"));

@@ -30,9 +30,7 @@ fn no_call_makes_it_panic() {
     ];
     let mut random = 1u64;
     let mut next = |below: usize| {
-        random = random
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (random >> 33) as usize % below
     };
     for _ in 0..20_000 {

@@ -21,10 +21,8 @@ fn it_describes_itself_as_the_file_does() {
     let call = r#"{"method":"org.varlink.service.GetInterfaceDescription","parameters":{"interface":"org.sched-pbs.Node"}}"#;
     let answer: serde_json::Value = serde_json::from_str(&ask(&mut stream, call)).unwrap();
     let said = answer["parameters"]["description"].as_str().unwrap();
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../node/pbs-node-api/org.sched-pbs.Node.varlink"
-    );
+    let file =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../node/pbs-node-api/org.sched-pbs.Node.varlink");
     if std::env::var_os("PBS_WRITE_INTERFACE").is_some() {
         std::fs::write(file, format!("{}\n", said.trim_end())).unwrap();
     }
@@ -35,10 +33,7 @@ fn it_describes_itself_as_the_file_does() {
         "PBS_WRITE_INTERFACE=1 cargo test -p pbsd writes it anew"
     );
     let info = ask(&mut stream, r#"{"method":"org.varlink.service.GetInfo"}"#);
-    assert!(
-        info.contains("org.sched-pbs.Node") && info.contains("pbsd"),
-        "{info}"
-    );
+    assert!(info.contains("org.sched-pbs.Node") && info.contains("pbsd"), "{info}");
 }
 
 /// Refusals and notices come over the socket as they are.
@@ -54,10 +49,7 @@ fn clients_hear_what_was_said() {
     );
     // A node that does not answer is no reason to wait for ever.
     let refused = client.drain(true).unwrap_err();
-    assert!(
-        matches!(refused, Failure::Refused(Refusal::Failed { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Failure::Refused(Refusal::Failed { .. })), "{refused:?}");
 
     let notices = served.notices.clone();
     let speaks = thread::spawn(move || {
@@ -65,11 +57,7 @@ fn clients_hear_what_was_said() {
             thread::sleep(Duration::from_millis(1));
         }
         for job in [3, 5] {
-            let notice = Notice {
-                job: Some(job),
-                kind: "over".into(),
-                ..Notice::default()
-            };
+            let notice = Notice { job: Some(job), kind: "over".into(), ..Notice::default() };
             notices.send(notice).unwrap();
         }
     });
@@ -168,9 +156,7 @@ fn nobody_keeps_others_waiting() {
     }
     // Several at once are answered in turn.
     let mut eager = connect(&served.path);
-    eager
-        .write_all(format!("{STATUS}\0{STATUS}\0{STATUS}\0").as_bytes())
-        .unwrap();
+    eager.write_all(format!("{STATUS}\0{STATUS}\0{STATUS}\0").as_bytes()).unwrap();
     for _ in 0..3 {
         assert!(read(&mut eager).contains("running"));
     }
@@ -200,9 +186,8 @@ fn nobody_takes_all_connections() {
         // SAFETY: gives up root in this process alone, which has one thread.
         #[allow(unsafe_code)]
         let became = unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) } == 0;
-        let streams: Vec<_> = (0..200)
-            .filter_map(|_| UnixStream::connect(&served.path).ok())
-            .collect();
+        let streams: Vec<_> =
+            (0..200).filter_map(|_| UnixStream::connect(&served.path).ok()).collect();
         let answered = streams.iter().filter(|stream| {
             let mut stream: &UnixStream = stream;
             let _ = stream.set_read_timeout(Some(Duration::from_secs(30)));
@@ -253,10 +238,7 @@ fn who_never_stops_keeps_nobody_waiting() {
     for answer in 1..=50 {
         assert!(ask(&mut good, STATUS).contains("running"));
         let taken = SENT_BYTES.load(SeqCst) - before;
-        assert!(
-            taken < 16 << 20,
-            "{taken} bytes of others before answer {answer}"
-        );
+        assert!(taken < 16 << 20, "{taken} bytes of others before answer {answer}");
     }
 }
 

@@ -68,11 +68,8 @@ impl Account {
             valid: valid.clone(),
         });
         let has_area = limits.iter().any(|(limit, _)| limit.area_s.is_some());
-        let mut account = Self {
-            allowances: Vec::new(),
-            bounds: bounds.collect(),
-            area: has_area.then_some(0),
-        };
+        let mut account =
+            Self { allowances: Vec::new(), bounds: bounds.collect(), area: has_area.then_some(0) };
         for (limit, valid) in limits {
             if let Some(items) = limit.items {
                 account.limit(limit.soft_permille, items.of(available), &valid);
@@ -86,19 +83,15 @@ impl Account {
         // All hard limits are one; of soft ones each has its own use below which it gives way.
         let hard = |of: &Allowance| of.soft_permille.is_none() && soft_permille.is_none();
         let at = self.allowances.iter().position(hard).unwrap_or_else(|| {
-            self.allowances.push(Allowance {
-                soft_permille,
-                profile: Profile::new(NOTHING + UNLIMITED),
-            });
+            self.allowances
+                .push(Allowance { soft_permille, profile: Profile::new(NOTHING + UNLIMITED) });
             self.allowances.len() - 1
         });
         let profile = &mut self.allowances[at].profile;
         for over in valid {
             // The least of all that hold.
-            let steps: Vec<_> = profile
-                .steps_from(over.start)
-                .take_while(|step| step.from < over.end)
-                .collect();
+            let steps: Vec<_> =
+                profile.steps_from(over.start).take_while(|step| step.from < over.end).collect();
             for step in steps {
                 let part = step.from.max(over.start)..step.until.min(over.end);
                 let less = step.value.saturating_sub(NOTHING + items);
@@ -112,11 +105,7 @@ impl Account {
     pub(crate) fn count_area(&mut self, amount: u64, span_s: u64, is_more: bool) {
         if let Some(area) = &mut self.area {
             let more = u128::from(amount) * u128::from(span_s);
-            *area = if is_more {
-                area.saturating_add(more)
-            } else {
-                area.saturating_sub(more)
-            };
+            *area = if is_more { area.saturating_add(more) } else { area.saturating_sub(more) };
         }
     }
 

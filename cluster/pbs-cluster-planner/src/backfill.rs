@@ -77,25 +77,19 @@ impl Planner {
         if !nodes.may_start_before(machine, &need, placed, over.start) {
             return false;
         }
-        let taken = self
-            .entries
-            .get_mut(&id)
-            .and_then(|entry| entry.place.take());
+        let taken = self.entries.get_mut(&id).and_then(|entry| entry.place.take());
         let Some(old) = taken else {
             return false;
         };
         let asked = (&need.sums[..], need.asked_s());
-        self.nodes
-            .lift(&self.machine, &need, &old.nodes, over.clone());
-        self.system
-            .book(&old.sums, asked, &who, over.clone(), false);
+        self.nodes.lift(&self.machine, &need, &old.nodes, over.clone());
+        self.system.book(&old.sums, asked, &who, over.clone(), false);
         // Only what starts earlier is of interest.
         let window = window.start..window.end.min(over.end - 1);
         let found = self.search(&who).earliest(&need, window);
         match found {
             None => {
-                self.nodes
-                    .put_back(&self.machine, &need, &old.nodes, over.clone());
+                self.nodes.put_back(&self.machine, &need, &old.nodes, over.clone());
                 self.system.book(&old.sums, asked, &who, over, true);
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.place = Some(old);

@@ -47,11 +47,7 @@ impl Counts {
         for consumer in who.consumers() {
             let counts = self.0.entry(consumer.clone()).or_default();
             for count in counts.iter_mut().take(1 + usize::from(of_array)) {
-                *count = if is_more {
-                    *count + 1
-                } else {
-                    count.saturating_sub(1)
-                };
+                *count = if is_more { *count + 1 } else { count.saturating_sub(1) };
             }
         }
     }

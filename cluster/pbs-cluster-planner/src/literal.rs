@@ -46,11 +46,7 @@ impl Literal {
         let machine = planner.machine.clone();
         let free = |has: &[u64]| has.iter().map(|&has| Profile::new(has)).collect::<Vec<_>>();
         let nodes = (0..machine.node_count()).map(|node| free(&machine.class(node).has));
-        let mut literal = Self {
-            system: free(&machine.totals),
-            nodes: nodes.collect(),
-            machine,
-        };
+        let mut literal = Self { system: free(&machine.totals), nodes: nodes.collect(), machine };
         for entry in planner.entries.values() {
             if let (Some(place), Some(over)) = (&entry.place, entry.over()) {
                 literal.book(&entry.need, &place.nodes, over, true);
@@ -140,10 +136,7 @@ impl Literal {
         for slot in slots {
             let over = slot.start..slot.start + duration_s;
             if let Some(nodes) = self.map(need, &over) {
-                return Some(Found {
-                    start_s: slot.start,
-                    nodes,
-                });
+                return Some(Found { start_s: slot.start, nodes });
             }
         }
         None
@@ -175,11 +168,7 @@ impl Literal {
                 for &(resource, amount) in &fit.amounts {
                     used[resource] += amount * count;
                 }
-                placed.push(Placed {
-                    node: node as u32,
-                    kind: index as u32,
-                    count: count as u32,
-                });
+                placed.push(Placed { node: node as u32, kind: index as u32, count: count as u32 });
                 left -= count;
                 if left == 0 {
                     break;
@@ -204,10 +193,7 @@ fn free_chunks(
 ) {
     let holes: Vec<_> = amounts
         .iter()
-        .map(|&(resource, amount)| Hole {
-            profile: &profiles[resource],
-            amount,
-        })
+        .map(|&(resource, amount)| Hole { profile: &profiles[resource], amount })
         .collect();
     debug_assert!(find_first_hole(&holes, 0, window.clone()).is_some());
     for slot in FreeSlots::new(holes.clone(), duration_s, window.clone()) {

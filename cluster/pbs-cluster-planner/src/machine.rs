@@ -79,17 +79,13 @@ impl Machine {
     pub fn new(resources: Vec<Resource>, nodes: &[NodeSpec]) -> Self {
         let mut resources = resources;
         let common = nodes.iter().any(|node| node.kept.is_some()).then(|| {
-            resources.push(Resource {
-                name: "ncpus that are kept for nobody".into(),
-                job_wide: None,
-            });
+            resources
+                .push(Resource { name: "ncpus that are kept for nobody".into(), job_wide: None });
             resources.len() - 1
         });
         let shown = resources.len() - usize::from(common.is_some());
-        let mut totals: Vec<u64> = resources
-            .iter()
-            .map(|resource| resource.job_wide.unwrap_or(0))
-            .collect();
+        let mut totals: Vec<u64> =
+            resources.iter().map(|resource| resource.job_wide.unwrap_or(0)).collect();
         let mut specs: Vec<NodeSpec> = nodes.to_vec();
         for node in &mut specs {
             node.has.resize(resources.len(), 0);
@@ -151,10 +147,7 @@ impl Machine {
         Self {
             resources,
             classes,
-            names: order
-                .iter()
-                .map(|&(_, _, index)| specs[index].name.clone())
-                .collect(),
+            names: order.iter().map(|&(_, _, index)| specs[index].name.clone()).collect(),
             class_of,
             switch_of,
             totals,
@@ -215,11 +208,5 @@ impl Machine {
 
 fn is_alike(one: &NodeSpec, other: &NodeSpec) -> bool {
     (&one.has, &one.words, one.prio, &one.only_if, one.kept)
-        == (
-            &other.has,
-            &other.words,
-            other.prio,
-            &other.only_if,
-            other.kept,
-        )
+        == (&other.has, &other.words, other.prio, &other.only_if, other.kept)
 }

@@ -84,11 +84,7 @@ fn fill(hosts: &mut dyn Iterator<Item = Host>, wanted: u64) -> Option<Vec<Placed
     let mut placed = Vec::new();
     for (node, room) in hosts {
         let count = room.min(left);
-        placed.push(Placed {
-            node: node as u32,
-            kind: 0,
-            count: count as u32,
-        });
+        placed.push(Placed { node: node as u32, kind: 0, count: count as u32 });
         left -= count;
         if left == 0 {
             return Some(placed);
@@ -123,14 +119,7 @@ impl<'a> Several<'a> {
             .filter_map(|node| Some((node, free(node)?)))
             .filter(|(node, free)| is_whole(*node, free))
             .collect();
-        Self {
-            machine,
-            need,
-            taken: vec![false; nodes.len()],
-            nodes,
-            chosen: Vec::new(),
-            steps: 0,
-        }
+        Self { machine, need, taken: vec![false; nodes.len()], nodes, chosen: Vec::new(), steps: 0 }
     }
 
     /// Nodes are tried in the order of the policy; of switches by the cores that are free
@@ -139,11 +128,8 @@ impl<'a> Several<'a> {
         if mapping == Mapping::Cheapest {
             return;
         }
-        let mut hosts: Vec<Host> = self
-            .nodes
-            .iter()
-            .map(|(node, free)| (*node, free[NCPUS]))
-            .collect();
+        let mut hosts: Vec<Host> =
+            self.nodes.iter().map(|(node, free)| (*node, free[NCPUS])).collect();
         let wanted = self.need.kinds.iter();
         let wanted = wanted.map(|kind| kind.cores.saturating_mul(kind.count));
         let wanted = wanted.fold(0, u64::saturating_add);
@@ -191,11 +177,7 @@ impl<'a> Several<'a> {
             let (node, kind) = (self.nodes[at].0 as u32, kind as u32);
             match placed.last_mut() {
                 Some(last) if (last.node, last.kind) == (node, kind) => last.count += 1,
-                _ => placed.push(Placed {
-                    node,
-                    kind,
-                    count: 1,
-                }),
+                _ => placed.push(Placed { node, kind, count: 1 }),
             }
         }
         // Whatever the order was in which they were tried.
@@ -221,9 +203,7 @@ impl<'a> Several<'a> {
                 && self.nodes[*other].1 == self.nodes[at].1
                 && self.taken[*other] == self.taken[at]
         };
-        (at + 1..self.nodes.len())
-            .find(|other| !is_alike(other))
-            .unwrap_or(self.nodes.len())
+        (at + 1..self.nodes.len()).find(|other| !is_alike(other)).unwrap_or(self.nodes.len())
     }
 
     fn take(&mut self, kind: usize, at: usize) {

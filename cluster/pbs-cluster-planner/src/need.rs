@@ -39,14 +39,9 @@ impl fmt::Display for Impossible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { resource } => write!(f, "the cluster has no {resource}"),
-            Self::TooMuch {
-                resource,
-                wanted,
-                total,
-            } => write!(
-                f,
-                "{wanted} {resource} are wanted, of {total} that there are"
-            ),
+            Self::TooMuch { resource, wanted, total } => {
+                write!(f, "{wanted} {resource} are wanted, of {total} that there are")
+            }
             Self::NoNode { chunk } => write!(f, "no node can host chunk {chunk}"),
             Self::NoMapping => f.write_str("the chunks do not fit on the nodes together"),
             Self::TooLarge => f.write_str("it is more than can be counted"),
@@ -170,11 +165,7 @@ impl Need {
             let total = machine.totals[resource];
             if wanted > total {
                 let resource = machine.resources[resource].name.clone();
-                return Err(Impossible::TooMuch {
-                    resource,
-                    wanted,
-                    total,
-                });
+                return Err(Impossible::TooMuch { resource, wanted, total });
             }
         }
         let weight = |amounts: &[(ResourceId, u64)]| {
@@ -188,19 +179,13 @@ impl Need {
         let exclusive = rset.place.sharing == Some(Sharing::Exclusive);
         let kinds = chunks.iter().map(|(count, (amounts, words))| {
             let fit = |class| fit(machine, class, amounts, words, duration_s, exclusive);
-            let one = |fit: Fit| Fit {
-                most: if scatter { fit.most.min(1) } else { fit.most },
-                ..fit
-            };
+            let one =
+                |fit: Fit| Fit { most: if scatter { fit.most.min(1) } else { fit.most }, ..fit };
             Kind {
                 count: *count,
                 cores: amount_of(amounts, NCPUS),
                 amounts: amounts.clone(),
-                fits: machine
-                    .classes
-                    .iter()
-                    .map(|class| fit(class).map(one))
-                    .collect(),
+                fits: machine.classes.iter().map(|class| fit(class).map(one)).collect(),
             }
         });
         let need = Self {
@@ -319,11 +304,7 @@ fn fit(
     duration_s: u64,
     exclusive: bool,
 ) -> Option<Fit> {
-    let facts = OfChunk {
-        machine,
-        amounts,
-        duration_s,
-    };
+    let facts = OfChunk { machine, amounts, duration_s };
     let has_words = words.iter().all(|word| class.words.contains(word));
     let may = |only_if: &Condition| only_if.holds(&facts);
     if !has_words || !class.only_if.as_ref().is_none_or(may) {

@@ -26,10 +26,7 @@ pub(crate) struct NodePlan {
 
 impl NodePlan {
     pub(crate) fn new(resources: usize) -> Self {
-        Self {
-            begins_s: vec![0],
-            used: vec![vec![0]; resources],
-        }
+        Self { begins_s: vec![0], used: vec![vec![0]; resources] }
     }
 
     /// What each resource takes of memory; the times are the first one's.

@@ -327,10 +327,8 @@ impl Nodes {
                 };
                 std::thread::scope(|scope| {
                     let (first, others) = parts.split_at(1.min(parts.len()));
-                    let others: Vec<_> = others
-                        .iter()
-                        .map(|begin| scope.spawn(move || of_part(begin)))
-                        .collect();
+                    let others: Vec<_> =
+                        others.iter().map(|begin| scope.spawn(move || of_part(begin))).collect();
                     let mut changes: Vec<_> = first.iter().flat_map(of_part).collect();
                     for (thread, begin) in others.into_iter().zip(parts.iter().skip(1)) {
                         // Where a thread failed its part is asked for here.
@@ -375,14 +373,7 @@ impl Nodes {
                 open.clear();
                 let plan = &self.plans[node];
                 let fits = |step| plan.fits(step, &class.has, amounts, most) * unit;
-                starts_on(
-                    plan,
-                    fits,
-                    need.duration_s,
-                    first_s..over.end,
-                    &mut open,
-                    &mut changes,
-                );
+                starts_on(plan, fits, need.duration_s, first_s..over.end, &mut open, &mut changes);
             }
         }
         changes

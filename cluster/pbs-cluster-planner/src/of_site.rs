@@ -16,21 +16,12 @@ impl Machine {
     /// The nodes of a site. What is job-wide and told apart by words (`sw=g03`) is a
     /// resource for each word.
     pub fn of_site(site: &Site) -> Self {
-        let mut resources = vec![Resource {
-            name: "ncpus".into(),
-            job_wide: None,
-        }];
-        let consumables = site
-            .resources
-            .iter()
-            .filter(|of| of.kind == Kind::Consumable);
+        let mut resources = vec![Resource { name: "ncpus".into(), job_wide: None }];
+        let consumables = site.resources.iter().filter(|of| of.kind == Kind::Consumable);
         for resource in consumables {
             let job_wide = (resource.scope == Scope::Job).then_some(resource.amount);
             if resource.name != "ncpus" && resource.items.is_empty() {
-                resources.push(Resource {
-                    name: resource.name.clone(),
-                    job_wide,
-                });
+                resources.push(Resource { name: resource.name.clone(), job_wide });
             }
             resources.extend(resource.items.iter().map(|(word, &amount)| Resource {
                 name: format!("{}={word}", resource.name),
@@ -76,11 +67,7 @@ impl Rules {
         let repeats = |validity: &Validity| matches!(validity, Validity::Cron(_));
         let limits = site.limits.iter().map(|limit| &limit.validity);
         let pools = site.pools.iter().map(|pool| &pool.validity);
-        let horizon_s = if limits.chain(pools).any(repeats) {
-            over.end
-        } else {
-            FOREVER
-        };
+        let horizon_s = if limits.chain(pools).any(repeats) { over.end } else { FOREVER };
         let valid = |validity: &Validity| validity.windows(over.start..horizon_s).collect();
         let limits = site.limits.iter().filter_map(|limit| {
             let of = match &limit.resource[..] {
@@ -109,11 +96,7 @@ impl Rules {
                 valid: valid(&pool.validity),
             })
         });
-        Self {
-            limits: limits.collect(),
-            pools: pools.collect(),
-            horizon_s,
-        }
+        Self { limits: limits.collect(), pools: pools.collect(), horizon_s }
     }
 }
 
@@ -157,9 +140,7 @@ impl Request {
         let of_consumers: i64 = consumers.iter().map(|of| of.priority).sum();
         self.priority = self.priority.saturating_add(of_consumers);
         let need = Need::new(machine, &self.rset, self.duration_s.max(1))?;
-        self.priority = self
-            .priority
-            .saturating_add(weighed(site, machine, &need, self.when));
+        self.priority = self.priority.saturating_add(weighed(site, machine, &need, self.when));
         Ok(())
     }
 }
@@ -177,9 +158,7 @@ fn weighed(site: &Site, machine: &Machine, need: &Need, when: When) -> i64 {
     };
     let special = need.sums.iter().map(|&(resource, _)| {
         let name = machine.resources().get(resource).map(|of| &of.name);
-        name.and_then(|name| weights.resources.get(name))
-            .copied()
-            .unwrap_or(0)
+        name.and_then(|name| weights.resources.get(name)).copied().unwrap_or(0)
     });
     let chunks: u64 = need.kinds.iter().map(|kind| kind.count).sum();
     let nodes = i64::try_from(chunks).unwrap_or(i64::MAX);

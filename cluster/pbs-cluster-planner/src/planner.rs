@@ -128,8 +128,7 @@ impl Planner {
             return Err(crate::Impossible::NoMapping.into());
         }
         let who = Who::new(&request.user, &request.group);
-        self.counts
-            .check(self.system.rules(), now_s, &who, request.is_of_array)?;
+        self.counts.check(self.system.rules(), now_s, &who, request.is_of_array)?;
         self.system.prepare(&need.sums, need.asked_s(), &who);
         let mut entry = Entry {
             first_duration_s: need.duration_s,
@@ -166,18 +165,13 @@ impl Planner {
         }
         self.is_defective()
             || self.policy.horizon_s.is_some()
-                && self
-                    .search(&entry.who)
-                    .earliest(&entry.need, window)
-                    .is_some()
+                && self.search(&entry.who).earliest(&entry.need, window).is_some()
     }
 
     /// A fixed start is a point of the plan.
     fn in_points(&self, when: When) -> When {
         match when {
-            When::Fixed { start_s } => When::Fixed {
-                start_s: self.policy.point_s(start_s),
-            },
+            When::Fixed { start_s } => When::Fixed { start_s: self.policy.point_s(start_s) },
             other => other,
         }
     }
@@ -208,9 +202,7 @@ impl Planner {
         let need = &entry.need;
         if entry.when.is_bound() {
             let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
-            Refusal::NotInTime {
-                earliest_end_s: any.map(|place| place.start_s + need.duration_s),
-            }
+            Refusal::NotInTime { earliest_end_s: any.map(|place| place.start_s + need.duration_s) }
         } else {
             let causes = self.causes(now_s, entry).into_iter();
             let never = causes.filter(|(_, start_s)| start_s.is_none());
@@ -220,8 +212,7 @@ impl Planner {
 
     fn count(&mut self, entry: &Entry, is_more: bool) {
         let rules = self.system.rules();
-        self.counts
-            .count(rules, &entry.who, entry.is_of_array, is_more);
+        self.counts.count(rules, &entry.who, entry.is_of_array, is_more);
     }
 
     /// Takes a request in, with its place.
@@ -253,8 +244,7 @@ impl Planner {
             return;
         };
         let over = place.start_s..place.start_s + entry.need.duration_s;
-        self.nodes
-            .book(&self.machine, &entry.need, &place.nodes, over.clone());
+        self.nodes.book(&self.machine, &entry.need, &place.nodes, over.clone());
         let asked = (&entry.need.sums[..], entry.need.asked_s());
         self.system.book(&place.sums, asked, &entry.who, over, true);
         self.queues.stop_waiting(&entry.turn(id));
@@ -273,15 +263,12 @@ impl Planner {
         let point_s = self.policy.point_s(from_s).min(over.end);
         // What it had counts no more, either.
         let had_s = point_s.saturating_sub(over.start);
-        self.system
-            .count_area(&place.sums, had_s, &entry.who, false);
+        self.system.count_area(&place.sums, had_s, &entry.who, false);
         let over = over.start.max(point_s)..over.end;
         if !over.is_empty() {
-            self.nodes
-                .revoke(&self.machine, &entry.need, &place.nodes, over.clone());
+            self.nodes.revoke(&self.machine, &entry.need, &place.nodes, over.clone());
             let asked = (&entry.need.sums[..], entry.need.asked_s());
-            self.system
-                .book(&place.sums, asked, &entry.who, over, false);
+            self.system.book(&place.sums, asked, &entry.who, over, false);
         }
         self.queues.unplan(place.start_s, &entry.turn(id));
         Some(place)
@@ -292,13 +279,10 @@ impl Planner {
         let entry = self.entries.get(&id)?;
         Some(match entry.over() {
             None => State::Waiting,
-            Some(over) if entry.is_running => State::Running {
-                start_s: over.start,
-                end_s: over.end,
-            },
-            Some(over) => State::Planned {
-                start_s: over.start,
-            },
+            Some(over) if entry.is_running => {
+                State::Running { start_s: over.start, end_s: over.end }
+            }
+            Some(over) => State::Planned { start_s: over.start },
         })
     }
 
@@ -412,10 +396,7 @@ impl Planner {
     /// back, and those planned to start later than it get their turn for a better place;
     /// see [`Self::backfill`]. Whether there was one.
     pub fn remove(&mut self, now_s: u64, id: RequestId) -> bool {
-        let end_s = self
-            .entries
-            .get(&id)
-            .and_then(|entry| Some(entry.over()?.end));
+        let end_s = self.entries.get(&id).and_then(|entry| Some(entry.over()?.end));
         let place = self.take_place(now_s, id);
         let Some(entry) = self.entries.remove(&id) else {
             return false;
@@ -442,10 +423,7 @@ impl Planner {
     /// start if there were no other, the latest first. What lets it start at once is left
     /// out. `None` is never.
     pub fn why(&mut self, now_s: u64, id: RequestId) -> Vec<(Cause, Option<u64>)> {
-        let known = self
-            .entries
-            .get(&id)
-            .filter(|entry| entry.is_to_start(now_s));
+        let known = self.entries.get(&id).filter(|entry| entry.is_to_start(now_s));
         let Some(entry) = known.cloned() else {
             return Vec::new();
         };

@@ -48,8 +48,6 @@ impl Policy {
 
     /// The first point of the plan that is not before that time.
     pub(crate) fn point_s(&self, time_s: u64) -> u64 {
-        time_s
-            .checked_next_multiple_of(self.min_dist_s.max(1))
-            .unwrap_or(u64::MAX)
+        time_s.checked_next_multiple_of(self.min_dist_s.max(1)).unwrap_or(u64::MAX)
     }
 }

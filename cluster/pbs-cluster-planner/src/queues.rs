@@ -91,10 +91,7 @@ impl Queues {
     /// Planned request whose turn is next.
     pub(crate) fn next_planned(&self, after: Option<Turn>) -> Option<Turn> {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.planned
-            .range((after, Bound::Unbounded))
-            .next()
-            .copied()
+        self.planned.range((after, Bound::Unbounded)).next().copied()
     }
 
     /// Requests without a place, by turn.

@@ -59,10 +59,7 @@ impl Planner {
         self.count_running(now_s, node, true);
         let moved = self.plan_waiting(now_s);
         self.backfill.add(now_s);
-        Replanned {
-            moved,
-            ..Replanned::default()
-        }
+        Replanned { moved, ..Replanned::default() }
     }
 
     /// Whether a node may get something new.
@@ -71,11 +68,8 @@ impl Planner {
     }
 
     fn on_node(&self, node: usize) -> Vec<RequestId> {
-        let is_on = |id: &RequestId| {
-            self.placed(*id)
-                .iter()
-                .any(|placed| placed.node as usize == node)
-        };
+        let is_on =
+            |id: &RequestId| self.placed(*id).iter().any(|placed| placed.node as usize == node);
         self.requests().filter(is_on).collect()
     }
 
@@ -101,21 +95,13 @@ impl Planner {
             if !entry.is_running || over.is_empty() {
                 continue;
             }
-            let used: Vec<_> = used
-                .into_iter()
-                .enumerate()
-                .filter(|&(_, of)| of > 0)
-                .collect();
+            let used: Vec<_> = used.into_iter().enumerate().filter(|&(_, of)| of > 0).collect();
             let asked = (&entry.need.sums[..], entry.need.asked_s());
             self.system.book(&used, asked, &entry.who, over, is_more);
             self.system.count_area(&used, had_s, &entry.who, is_more);
             for (resource, amount) in used {
                 if let Some((_, sum)) = place.sums.iter_mut().find(|(of, _)| *of == resource) {
-                    *sum = if is_more {
-                        *sum + amount
-                    } else {
-                        sum.saturating_sub(amount)
-                    };
+                    *sum = if is_more { *sum + amount } else { sum.saturating_sub(amount) };
                 }
             }
         }
@@ -203,9 +189,7 @@ impl Planner {
                 !matches!(other.when, When::Fixed { .. }) && other.inside.is_none()
             })
             .filter(|(_, other)| {
-                other
-                    .over()
-                    .is_some_and(|over| over.start < end_s && over.end > start_s)
+                other.over().is_some_and(|over| over.start < end_s && over.end > start_s)
             })
             .map(|(&of, other)| other.turn(of))
             .collect();
@@ -296,10 +280,7 @@ impl Planner {
     ///
     /// Why the new one is declined.
     pub fn alter(&mut self, now_s: u64, id: RequestId, request: &Request) -> Result<(), Refusal> {
-        let known = self
-            .entries
-            .get(&id)
-            .filter(|entry| entry.is_to_start(now_s));
+        let known = self.entries.get(&id).filter(|entry| entry.is_to_start(now_s));
         let entry = known.filter(|entry| entry.inside.is_none());
         let old = entry.ok_or(Refusal::NoSuchRequest(id))?.clone();
         let (backfill, submit_s) = (self.backfill, old.submit_s);
@@ -339,16 +320,13 @@ impl Planner {
             return Err(Refusal::NoSuchRequest(id));
         };
         let more_s = u128::from(entry.first_duration_s) * u128::from(most_permille) / 1000;
-        let most_s = entry
-            .first_duration_s
-            .saturating_add(u64::try_from(more_s).unwrap_or(u64::MAX));
+        let most_s =
+            entry.first_duration_s.saturating_add(u64::try_from(more_s).unwrap_or(u64::MAX));
         if entry.need.duration_s.saturating_add(by_s) > most_s {
             return Err(Refusal::TooLong { most_s });
         }
         let tail = over.end..over.end + by_s;
-        let refused = Refusal::NotInTime {
-            earliest_end_s: None,
-        };
+        let refused = Refusal::NotInTime { earliest_end_s: None };
         let is_free = by_node(&place.nodes).all(|on_node| {
             let node = on_node[0].node as usize;
             let free = self.nodes.free_over(&self.machine, node, &tail);
@@ -394,8 +372,7 @@ impl Planner {
         }
         let (mut need, who) = (Need::clone(&entry.need), entry.who.clone());
         let rest = end_s..over.end;
-        self.nodes
-            .revoke(&self.machine, &need, &place.nodes, rest.clone());
+        self.nodes.revoke(&self.machine, &need, &place.nodes, rest.clone());
         let asked = (&need.sums[..], need.asked_s());
         self.system.book(&place.sums, asked, &who, rest, false);
         need.duration_s = end_s - over.start;

@@ -70,10 +70,7 @@ impl When {
 
     /// As late as can be instead of as early.
     pub(crate) fn is_late(self) -> bool {
-        matches!(
-            self,
-            Self::Deadline { late: true, .. } | Self::Between { late: true, .. }
-        )
+        matches!(self, Self::Deadline { late: true, .. } | Self::Between { late: true, .. })
     }
 
     /// The search interval (5.1).
@@ -120,24 +117,11 @@ impl FromStr for When {
         let number = |at: usize| words[at].parse::<u64>().map_err(|_| NoWhen);
         Ok(match (words[0], words.len()) {
             ("best-effort", 1) => Self::BestEffort,
-            ("fixed", 2) => Self::Fixed {
-                start_s: number(1)?,
-            },
-            ("after", 2) => Self::After {
-                start_s: number(1)?,
-            },
-            ("deadline", 2) => Self::Deadline {
-                end_s: number(1)?,
-                late,
-            },
-            ("between", 3) => Self::Between {
-                start_s: number(1)?,
-                end_s: number(2)?,
-                late,
-            },
-            ("provisional", 2) => Self::Provisional {
-                until_s: number(1)?,
-            },
+            ("fixed", 2) => Self::Fixed { start_s: number(1)? },
+            ("after", 2) => Self::After { start_s: number(1)? },
+            ("deadline", 2) => Self::Deadline { end_s: number(1)?, late },
+            ("between", 3) => Self::Between { start_s: number(1)?, end_s: number(2)?, late },
+            ("provisional", 2) => Self::Provisional { until_s: number(1)? },
             ("agreement", 2) => Self::Agreement { end_s: number(1)? },
             _ => return Err(NoWhen),
         })
@@ -236,17 +220,12 @@ impl fmt::Display for Refusal {
                 f.write_str("there is no time at which all that it needs is free")
             }
             Self::Never(_) => f.write_str("there is no time at which it may run"),
-            Self::NotInTime {
-                earliest_end_s: Some(end_s),
-            } => write!(f, "it could be over at {end_s}, which is too late"),
-            Self::NotInTime {
-                earliest_end_s: None,
-            } => f.write_str("it has no place in its time"),
+            Self::NotInTime { earliest_end_s: Some(end_s) } => {
+                write!(f, "it could be over at {end_s}, which is too late")
+            }
+            Self::NotInTime { earliest_end_s: None } => f.write_str("it has no place in its time"),
             Self::TooMany { most, .. } => {
-                write!(
-                    f,
-                    "{most} requests is the most that may be unfinished at once"
-                )
+                write!(f, "{most} requests is the most that may be unfinished at once")
             }
             Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
             Self::NotAccepted(why) => why.fmt(f),

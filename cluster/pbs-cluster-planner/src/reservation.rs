@@ -61,10 +61,9 @@ impl Planner {
         let mut inside = Self::new(Arc::new(part), Rules::default());
         for &(node, _) in &nodes {
             let name = self.machine.node_name(node);
-            if let (false, Some(place)) = (
-                self.nodes.is_usable(node),
-                inside.machine.node_by_name(name),
-            ) {
+            if let (false, Some(place)) =
+                (self.nodes.is_usable(node), inside.machine.node_by_name(name))
+            {
                 inside.node_offline(0, place);
             }
         }
@@ -92,10 +91,8 @@ impl Planner {
         let inside = entry.inside.as_mut().ok_or(refused)?;
         inside.next_id = next_id;
         let duration_s = request.duration_s.max(1);
-        let within = Request {
-            when: inside_of(request.when, &over, duration_s),
-            ..request.clone()
-        };
+        let within =
+            Request { when: inside_of(request.when, &over, duration_s), ..request.clone() };
         let id = inside.submit(now_s.max(over.start), &within)?;
         self.next_id = inside.next_id;
         Ok(id)

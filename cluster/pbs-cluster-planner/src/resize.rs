@@ -46,29 +46,23 @@ impl Planner {
             let found = self.search(&entry.who).exactly(&more, left.start);
             let is_new = |it: &Placed| place.nodes.iter().all(|had| had.node != it.node);
             let is_apart = |found: &Place| !need.scatter || found.nodes.iter().all(is_new);
-            let found = found.filter(is_apart).ok_or(Refusal::NotInTime {
-                earliest_end_s: None,
-            });
+            let found = found.filter(is_apart).ok_or(Refusal::NotInTime { earliest_end_s: None });
             found.map(|found| (more, kinds, found))
         });
         let more = more.transpose()?;
         let asked = (&old.sums[..], old.asked_s());
         let (kept, given_back) = without(&place.nodes, old, &need);
-        self.nodes
-            .revoke(&self.machine, old, &given_back, left.clone());
+        self.nodes.revoke(&self.machine, old, &given_back, left.clone());
         let sums = self.search(&entry.who).sums_of_chunks(old, &given_back);
-        self.system
-            .book(&sums, asked, &entry.who, left.clone(), false);
+        self.system.book(&sums, asked, &entry.who, left.clone(), false);
         // What it is asked for counts from its start.
         let had_s = left.start - over.start;
         self.system.count_area(&sums, had_s, &entry.who, false);
         place.nodes = kept;
         change(&mut place.sums, &sums, u64::saturating_sub);
         if let Some((more, kinds, found)) = more {
-            self.nodes
-                .book(&self.machine, &more, &found.nodes, left.clone());
-            self.system
-                .book(&found.sums, asked, &entry.who, left.clone(), true);
+            self.nodes.book(&self.machine, &more, &found.nodes, left.clone());
+            self.system.book(&found.sums, asked, &entry.who, left.clone(), true);
             self.system.count_area(&found.sums, had_s, &entry.who, true);
             change(&mut place.sums, &found.sums, u64::saturating_add);
             for placed in found.nodes {
@@ -114,16 +108,9 @@ fn addition(old: &Need, need: &Need, duration_s: u64) -> Option<(Need, Vec<u32>)
             continue;
         }
         kinds.push(index as u32);
-        let amounts: Vec<_> = kind
-            .amounts
-            .iter()
-            .map(|&(of, it)| (of, it * count))
-            .collect();
+        let amounts: Vec<_> = kind.amounts.iter().map(|&(of, it)| (of, it * count)).collect();
         change(&mut more.sums, &amounts, u64::saturating_add);
-        more.kinds.push(crate::need::Kind {
-            count,
-            ..kind.clone()
-        });
+        more.kinds.push(crate::need::Kind { count, ..kind.clone() });
     }
     (!kinds.is_empty()).then_some((more, kinds))
 }

@@ -77,11 +77,7 @@ pub struct Rules {
 impl Default for Rules {
     /// Everything for everybody.
     fn default() -> Self {
-        Self {
-            limits: Vec::new(),
-            pools: Vec::new(),
-            horizon_s: FOREVER,
-        }
+        Self { limits: Vec::new(), pools: Vec::new(), horizon_s: FOREVER }
     }
 }
 
@@ -97,10 +93,7 @@ impl Rules {
             .whose(whom)
             .filter(|limit| limit.of == Limited::All || limit.of == Limited::Resource(resource))
             .partition(|limit| limit.of != Limited::All);
-        let mut counts: Vec<_> = named
-            .iter()
-            .map(|limit| (*limit, limit.valid.clone()))
-            .collect();
+        let mut counts: Vec<_> = named.iter().map(|limit| (*limit, limit.valid.clone())).collect();
         for limit in others {
             let mut valid = limit.valid.clone();
             for other in &named {

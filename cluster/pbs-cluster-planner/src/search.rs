@@ -109,11 +109,7 @@ impl<'a> Search<'a> {
                 return None;
             }
         }
-        Some(Place {
-            start_s,
-            nodes,
-            sums,
-        })
+        Some(Place { start_s, nodes, sums })
     }
 
     fn map(&self, need: &Need, over: Range<u64>) -> Option<Vec<Placed>> {
@@ -179,11 +175,7 @@ fn last_start_s(need: &Need, end_s: u64) -> Option<u64> {
 /// When enough chunks of all kinds can start, in the order of time.
 enum Starts<'a> {
     /// One chunk: the nodes are asked for each time anew.
-    One {
-        search: Search<'a>,
-        need: &'a Need,
-        until_s: u64,
-    },
+    One { search: Search<'a>, need: &'a Need, until_s: u64 },
     /// Several: all times are gathered when the first is asked for.
     Many {
         search: Search<'a>,
@@ -198,37 +190,19 @@ impl<'a> Starts<'a> {
     fn new(search: &Search<'a>, need: &'a Need, until_s: u64) -> Self {
         let search = *search;
         match &need.kinds[..] {
-            [kind] if kind.count == 1 => Self::One {
-                search,
-                need,
-                until_s,
-            },
-            _ => Self::Many {
-                search,
-                need,
-                until_s,
-                free: None,
-            },
+            [kind] if kind.count == 1 => Self::One { search, need, until_s },
+            _ => Self::Many { search, need, until_s, free: None },
         }
     }
 
     /// The first time from `from_s` on; it never goes back.
     fn next_s(&mut self, from_s: u64) -> Option<u64> {
         match self {
-            Self::One {
-                search,
-                need,
-                until_s,
-            } => {
+            Self::One { search, need, until_s } => {
                 let Search { machine, nodes, .. } = *search;
                 nodes.first_start_s(machine, need, from_s, *until_s)
             }
-            Self::Many {
-                search,
-                need,
-                until_s,
-                free,
-            } => {
+            Self::Many { search, need, until_s, free } => {
                 let free = free.get_or_insert_with(|| search.free_starts(need, from_s, *until_s));
                 let at = free.partition_point(|free| free.end <= from_s);
                 free.get(at).map(|free| free.start.max(from_s))
@@ -261,9 +235,7 @@ pub(crate) fn enough(changes: &[Change], wanted: u64, until_s: u64) -> Vec<Range
     let mut count = 0;
     for (index, &(time_s, change)) in changes.iter().enumerate() {
         count += change;
-        let next_s = changes
-            .get(index + 1)
-            .map_or(until_s, |&(next_s, _)| next_s);
+        let next_s = changes.get(index + 1).map_or(until_s, |&(next_s, _)| next_s);
         if next_s == time_s || count < wanted as i64 {
             continue;
         }

@@ -47,10 +47,7 @@ impl Planner {
     /// Those that have come, gone, moved or become different since it was last asked, and
     /// not those inside of reservations, which have planners of their own.
     pub fn take_changes(&mut self) -> BTreeSet<RequestId> {
-        self.changes
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     pub(crate) fn changed(&mut self, id: RequestId) {
@@ -99,9 +96,7 @@ impl Planner {
             None => None,
             Some(start_s) => {
                 let place = self.place_of(&need, start_s, standing);
-                Some(place.ok_or(Refusal::NotInTime {
-                    earliest_end_s: None,
-                })?)
+                Some(place.ok_or(Refusal::NotInTime { earliest_end_s: None })?)
             }
         };
         self.system.prepare(&need.sums, need.asked_s(), &who);
@@ -146,12 +141,7 @@ impl Planner {
             let class = *self.machine.class_of.get(placed.node as usize)?;
             need.kinds[placed.kind as usize].fits[class].as_ref()?;
         }
-        if need
-            .kinds
-            .iter()
-            .zip(&counts)
-            .any(|(kind, &count)| kind.count != count)
-        {
+        if need.kinds.iter().zip(&counts).any(|(kind, &count)| kind.count != count) {
             return None;
         }
         let mut amounts = Vec::new();
@@ -177,10 +167,6 @@ impl Planner {
                 }
             }
         }
-        Some(Place {
-            start_s,
-            nodes: standing.nodes.clone(),
-            sums,
-        })
+        Some(Place { start_s, nodes: standing.nodes.clone(), sums })
     }
 }

@@ -85,11 +85,7 @@ impl System {
             rules,
             views: Vec::new(),
             accounts: HashMap::new(),
-            names: machine
-                .resources()
-                .iter()
-                .map(|of| of.name.clone())
-                .collect(),
+            names: machine.resources().iter().map(|of| of.name.clone()).collect(),
         }
     }
 
@@ -112,12 +108,7 @@ impl System {
             let found = sums.iter().find(|&&(of, _)| of == resource);
             Some(found.map_or(0, |&(_, amount)| amount))
         };
-        let facts = OfRequest {
-            amounts: &amounts,
-            duration_s,
-            user: &who.user,
-            group: &who.group,
-        };
+        let facts = OfRequest { amounts: &amounts, duration_s, user: &who.user, group: &who.group };
         let pools = self.rules.pools.iter().enumerate().take(64);
         pools
             .filter(|(_, pool)| pool.resource == resource && !pool.access.holds(&facts))
@@ -154,11 +145,7 @@ impl System {
                     }
                 }
             }
-            self.views.push(View {
-                resource,
-                pools,
-                profile,
-            });
+            self.views.push(View { resource, pools, profile });
         }
     }
 
@@ -191,22 +178,15 @@ impl System {
                 }
             }
             for whom in who.consumers() {
-                let account = self
-                    .accounts
-                    .get_mut(whom)
-                    .and_then(|of| of.get_mut(resource)?.as_mut());
+                let account =
+                    self.accounts.get_mut(whom).and_then(|of| of.get_mut(resource)?.as_mut());
                 let Some(account) = account else { continue };
                 for allowance in &mut account.allowances {
                     change(&mut allowance.profile, over.clone());
                 }
                 account.count_area(amount, span_s, is_more);
             }
-            if self
-                .rules
-                .pools
-                .iter()
-                .any(|pool| pool.share && pool.resource == resource)
-            {
+            if self.rules.pools.iter().any(|pool| pool.share && pool.resource == resource) {
                 let closed = self.closed(resource, asked.0, asked.1, who);
                 self.count_inside(resource, closed, amount, over.clone(), is_more);
             }
@@ -301,10 +281,7 @@ impl System {
                 }
             }
             for whom in who.consumers() {
-                let account = self
-                    .accounts
-                    .get(whom)
-                    .and_then(|of| of.get(resource)?.as_ref());
+                let account = self.accounts.get(whom).and_then(|of| of.get(resource)?.as_ref());
                 let Some(account) = account else { continue };
                 for allowance in &account.allowances {
                     let cause = Why::Items(whom, resource);
@@ -346,11 +323,7 @@ impl System {
                 profile.add(from_s..FOREVER, amount)
             };
             debug_assert_eq!(done, Ok(()));
-            *available = if is {
-                available.saturating_sub(amount)
-            } else {
-                *available + amount
-            };
+            *available = if is { available.saturating_sub(amount) } else { *available + amount };
         }
     }
 
@@ -361,9 +334,7 @@ impl System {
 
     /// What of a resource is free at a time; less than nothing counts as nothing.
     pub(crate) fn free_at(&self, resource: ResourceId, time_s: u64) -> u64 {
-        self.profiles[resource]
-            .value_at(time_s)
-            .saturating_sub(NOTHING)
+        self.profiles[resource].value_at(time_s).saturating_sub(NOTHING)
     }
 
     /// The times at which what is free of a resource changes, with what is free from then.
@@ -445,10 +416,7 @@ impl Ask<'_> {
             let mut steps = hole.profile.steps_from(after_s);
             steps.next().map_or(FOREVER, |step| step.until)
         });
-        let soft = self
-            .soft
-            .iter()
-            .map(|(_, hole)| hole.next_change_s(after_s));
+        let soft = self.soft.iter().map(|(_, hole)| hole.next_change_s(after_s));
         ends.chain(soft).min().unwrap_or(FOREVER)
     }
 
@@ -458,9 +426,7 @@ impl Ask<'_> {
         let steps = holes.flat_map(|(_, hole)| hole.profile.iter().map(|step| step.from));
         let blocked = self.blocked.iter().flat_map(|(_, blocked)| blocked.iter());
         let soft = self.soft.iter().flat_map(|(_, hole)| hole.changes());
-        steps
-            .chain(blocked.map(|blocked| blocked.start))
-            .chain(soft)
+        steps.chain(blocked.map(|blocked| blocked.start)).chain(soft)
     }
 
     /// Of each cause by itself, when the request could start; `None` is never.
@@ -471,12 +437,7 @@ impl Ask<'_> {
             (why.cause(), start_s)
         });
         let alone = |soft, blocked| {
-            let alone = Ask {
-                holes: Vec::new(),
-                soft,
-                blocked,
-                horizon_s: self.horizon_s,
-            };
+            let alone = Ask { holes: Vec::new(), soft, blocked, horizon_s: self.horizon_s };
             alone.next_start_s(duration_s, window.clone())
         };
         let soft = self.soft.iter().map(|&(why, hole)| {

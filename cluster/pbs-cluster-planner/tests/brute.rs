@@ -109,10 +109,7 @@ fn machine(random: &mut Random) -> (Machine, Vec<[u64; 2]>) {
             switch: None,
         })
         .collect();
-    let resources = ["ncpus", "mem"].map(|name| Resource {
-        name: name.into(),
-        job_wide: None,
-    });
+    let resources = ["ncpus", "mem"].map(|name| Resource { name: name.into(), job_wide: None });
     let machine = Machine::new(resources.to_vec(), &nodes);
     let has =
         (0..machine.node_count()).map(|node| [machine.has(node, NCPUS), machine.has(node, 1)]);
@@ -134,9 +131,7 @@ fn wanted(random: &mut Random) -> (Wanted, Rset) {
     let arrangement = random.below(6);
     if arrangement == 0 {
         rset.place.arrangement = Arrangement::Pack;
-        let sum = chunks
-            .iter()
-            .fold([0, 0], |sum, chunk| [sum[0] + chunk[0], sum[1] + chunk[1]]);
+        let sum = chunks.iter().fold([0, 0], |sum, chunk| [sum[0] + chunk[0], sum[1] + chunk[1]]);
         chunks = vec![sum];
     } else if arrangement == 1 {
         rset.place.arrangement = Arrangement::Scatter;
@@ -145,12 +140,8 @@ fn wanted(random: &mut Random) -> (Wanted, Rset) {
     if exclusive {
         rset.place.sharing = Some(Sharing::Exclusive);
     }
-    let wanted = Wanted {
-        chunks,
-        scatter: arrangement == 1,
-        exclusive,
-        duration_s: 1 + random.below(20),
-    };
+    let wanted =
+        Wanted { chunks, scatter: arrangement == 1, exclusive, duration_s: 1 + random.below(20) };
     (wanted, rset)
 }
 
@@ -164,20 +155,11 @@ fn used(planner: &Planner, id: RequestId, wanted: &Wanted, start_s: u64, has: &[
         nodes.push((node, amounts));
     }
     if !wanted.exclusive {
-        let sum = nodes
-            .iter()
-            .fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
-        let all = wanted
-            .chunks
-            .iter()
-            .fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
+        let sum = nodes.iter().fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
+        let all = wanted.chunks.iter().fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
         assert_eq!(sum, all);
     }
-    Used {
-        nodes,
-        from_s: start_s,
-        until_s: start_s + wanted.duration_s,
-    }
+    Used { nodes, from_s: start_s, until_s: start_s + wanted.duration_s }
 }
 
 #[test]
@@ -190,10 +172,7 @@ fn every_start_is_the_earliest() {
         let mut random = Random::new(seed, Stream::Scenario);
         let (machine, has) = machine(&mut random);
         let mut planner = Planner::new(Arc::new(machine), Rules::default());
-        let mut oracle = Oracle {
-            has: has.clone(),
-            used: Vec::new(),
-        };
+        let mut oracle = Oracle { has: has.clone(), used: Vec::new() };
         let mut wants: Vec<(RequestId, Wanted)> = Vec::new();
         for _ in 0..30 {
             asked += 1;
@@ -212,19 +191,12 @@ fn every_start_is_the_earliest() {
             let Some(State::Planned { start_s }) = planner.state(id) else {
                 panic!("seed {seed}: it has no place");
             };
-            assert_eq!(
-                Some(start_s),
-                expected,
-                "seed {seed}: {}",
-                request.rset.chunks.len()
-            );
+            assert_eq!(Some(start_s), expected, "seed {seed}: {}", request.rset.chunks.len());
             // Keller's procedure finds nothing earlier.
             if let (Ok(Some(literal)), false) = (literal, wanted.exclusive) {
                 assert!(start_s <= literal.start_s, "seed {seed}");
             }
-            oracle
-                .used
-                .push((id, used(&planner, id, &wanted, start_s, &has)));
+            oracle.used.push((id, used(&planner, id, &wanted, start_s, &has)));
             wants.push((id, wanted));
             // Somebody does not want any more, and others take the place.
             if random.below(4) == 0 {
@@ -250,9 +222,7 @@ fn every_start_is_the_earliest() {
                     for (node, has) in has.iter().enumerate() {
                         let of_node = oracle.used.iter().flat_map(|(_, used)| {
                             let is_then = (used.from_s..used.until_s).contains(&time_s);
-                            used.nodes
-                                .iter()
-                                .filter(move |(on, _)| is_then && *on == node)
+                            used.nodes.iter().filter(move |(on, _)| is_then && *on == node)
                         });
                         let sum =
                             of_node.fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
@@ -281,12 +251,7 @@ fn every_start_is_the_earliest_under_rules() {
         ];
         let kept = random.below(total);
         let share = random.below(2) == 0;
-        let items = |least| {
-            Some(Share {
-                least: Some(least),
-                permille: None,
-            })
-        };
+        let items = |least| Some(Share { least: Some(least), permille: None });
         let rules = Rules {
             limits: limits
                 .iter()
@@ -303,10 +268,7 @@ fn every_start_is_the_earliest_under_rules() {
             pools: vec![Pool {
                 name: "small".into(),
                 resource: NCPUS,
-                free: Share {
-                    least: Some(kept),
-                    permille: None,
-                },
+                free: Share { least: Some(kept), permille: None },
                 access: "ncpus<3".parse().unwrap(),
                 share,
                 valid: std::iter::once(20..u64::MAX).collect(),
@@ -314,10 +276,7 @@ fn every_start_is_the_earliest_under_rules() {
             ..Rules::default()
         };
         let mut planner = Planner::new(Arc::new(machine), rules);
-        let mut oracle = Oracle {
-            has: has.clone(),
-            used: Vec::new(),
-        };
+        let mut oracle = Oracle { has: has.clone(), used: Vec::new() };
         // Of each request: user, cores, whether the pool lets it in.
         let mut whose: Vec<(RequestId, usize, u64, bool)> = Vec::new();
         for _ in 0..30 {
@@ -333,9 +292,8 @@ fn every_start_is_the_earliest_under_rules() {
                     .used
                     .iter()
                     .filter(|(_, used)| (used.from_s..used.until_s).contains(&time_s));
-                let then: Vec<_> = then
-                    .filter_map(|(id, _)| whose.iter().find(|(of, ..)| of == id))
-                    .collect();
+                let then: Vec<_> =
+                    then.filter_map(|(id, _)| whose.iter().find(|(of, ..)| of == id)).collect();
                 let sum = |of: &dyn Fn(usize, bool) -> bool| -> u64 {
                     let of = then.iter().filter(|(_, user, _, is_in)| of(*user, *is_in));
                     of.map(|(_, _, cores, _)| cores).sum()
@@ -350,11 +308,7 @@ fn every_start_is_the_earliest_under_rules() {
                     time_s >= *until_s || !is_of(user) || sum(&|of, _| is_of(of)) + cores <= most
                 });
                 let inside = sum(&|_, is_in| is_in);
-                let left = if share {
-                    kept.saturating_sub(inside)
-                } else {
-                    kept
-                };
+                let left = if share { kept.saturating_sub(inside) } else { kept };
                 let closed = if is_in || time_s < 20 { 0 } else { left };
                 // What asks for no core asks nobody.
                 cores == 0 || within && sum(&|_, _| true) + cores + closed <= total

@@ -10,11 +10,7 @@ use pbs_cluster_planner::{
 use pbs_site::{Share, Whom};
 
 fn by_user(request: Request, user: &str, group: &str) -> Request {
-    Request {
-        user: user.into(),
-        group: group.into(),
-        ..request
-    }
+    Request { user: user.into(), group: group.into(), ..request }
 }
 
 #[test]
@@ -57,10 +53,7 @@ fn defective_resources_are_not_available() {
 fn numbers_of_requests_and_of_arrays_are_limited() {
     let me = Whom::User("me".into());
     let most = |of, least| Limit {
-        items: Some(Share {
-            least: Some(least),
-            permille: None,
-        }),
+        items: Some(Share { least: Some(least), permille: None }),
         ..limit(me.clone(), of, ALWAYS)
     };
     let rules = Rules {
@@ -69,20 +62,10 @@ fn numbers_of_requests_and_of_arrays_are_limited() {
     };
     let mut planner = with_rules(&[4], rules);
     let mine = by_user(ask("ncpus=1", 10), "me", "g");
-    let of_array = Request {
-        is_of_array: true,
-        ..mine.clone()
-    };
+    let of_array = Request { is_of_array: true, ..mine.clone() };
     let first = planner.submit(0, &of_array).unwrap();
     let refused = planner.submit(0, &of_array).unwrap_err();
-    assert!(matches!(
-        refused,
-        Refusal::TooMany {
-            of: Limited::ArrayRequests,
-            most: 1,
-            ..
-        }
-    ));
+    assert!(matches!(refused, Refusal::TooMany { of: Limited::ArrayRequests, most: 1, .. }));
     planner.submit(0, &mine).unwrap();
     planner.submit(0, &mine).unwrap();
     assert!(planner.submit(0, &mine).is_err());
@@ -93,17 +76,11 @@ fn numbers_of_requests_and_of_arrays_are_limited() {
 #[test]
 fn user_and_group_limits_hold_together() {
     let most = |consumer, least| Limit {
-        items: Some(Share {
-            least: Some(least),
-            permille: None,
-        }),
+        items: Some(Share { least: Some(least), permille: None }),
         ..limit(consumer, Limited::Resource(0), ALWAYS)
     };
     let rules = Rules {
-        limits: vec![
-            most(Whom::User("a".into()), 3),
-            most(Whom::Group("g".into()), 4),
-        ],
+        limits: vec![most(Whom::User("a".into()), 3), most(Whom::Group("g".into()), 4)],
         ..Rules::default()
     };
     let mut planner = with_rules(&[16], rules);
@@ -112,34 +89,20 @@ fn user_and_group_limits_hold_together() {
     // The user's limit, then the group's.
     let id = planner.submit(0, &of("a")).unwrap();
     assert_eq!(start(&planner, id), Some(10));
-    assert_eq!(
-        planner.why(0, id)[0],
-        (Cause::Items(Whom::User("a".into()), 0), Some(10))
-    );
+    assert_eq!(planner.why(0, id)[0], (Cause::Items(Whom::User("a".into()), 0), Some(10)));
     assert_eq!(submit(&mut planner, 0, &of("b")), 0);
     let id = planner.submit(0, &of("b")).unwrap();
     assert_eq!(start(&planner, id), Some(10));
-    assert_eq!(
-        planner.why(0, id)[0],
-        (Cause::Items(Whom::Group("g".into()), 0), Some(10))
-    );
-    assert_eq!(
-        submit(&mut planner, 0, &by_user(ask("ncpus=2", 10), "b", "h")),
-        0
-    );
+    assert_eq!(planner.why(0, id)[0], (Cause::Items(Whom::Group("g".into()), 0), Some(10)));
+    assert_eq!(submit(&mut planner, 0, &by_user(ask("ncpus=2", 10), "b", "h")), 0);
 }
 
 #[test]
 fn exclusive_requests_take_whole_nodes() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("ncpus=1", 10)).unwrap();
-    let id = planner
-        .submit(0, &ask("ncpus=1,place=free:excl", 10))
-        .unwrap();
-    assert_eq!(
-        (start(&planner, id), names(&planner, id)),
-        (Some(0), vec!["n2".into()])
-    );
+    let id = planner.submit(0, &ask("ncpus=1,place=free:excl", 10)).unwrap();
+    assert_eq!((start(&planner, id), names(&planner, id)), (Some(0), vec!["n2".into()]));
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=4", 10)), 10);
 }
 
@@ -147,10 +110,7 @@ fn exclusive_requests_take_whole_nodes() {
 fn shared_requests_run_beside_others() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=2", 10)).unwrap();
-    assert_eq!(
-        submit(&mut planner, 0, &ask("ncpus=2,place=free:shared", 10)),
-        0
-    );
+    assert_eq!(submit(&mut planner, 0, &ask("ncpus=2,place=free:shared", 10)), 0);
 }
 
 #[test]
@@ -159,10 +119,7 @@ fn unknown_or_excessive_requests_are_refused() {
     let refused = planner.submit(0, &ask("ncpus=1:gpu=1", 10)).unwrap_err();
     assert_eq!(refused.to_string(), "the cluster has no gpu");
     let refused = planner.submit(0, &ask("9:ncpus=1", 10)).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "9 ncpus are wanted, of 8 that there are"
-    );
+    assert_eq!(refused.to_string(), "9 ncpus are wanted, of 8 that there are");
     let refused = planner.submit(0, &ask("ncpus=5", 10)).unwrap_err();
     assert_eq!(refused.to_string(), "no node can host chunk 1");
     assert_eq!(planner.requests().count(), 0);
@@ -194,17 +151,9 @@ fn best_effort_requests_never_starve() {
 fn a_fixed_start_is_kept_or_the_request_is_refused() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
-    let at = |start_s| Request {
-        when: When::Fixed { start_s },
-        ..ask("ncpus=1", 10)
-    };
+    let at = |start_s| Request { when: When::Fixed { start_s }, ..ask("ncpus=1", 10) };
     let refused = planner.submit(0, &at(95)).unwrap_err();
-    assert_eq!(
-        refused,
-        Refusal::NotInTime {
-            earliest_end_s: Some(110)
-        }
-    );
+    assert_eq!(refused, Refusal::NotInTime { earliest_end_s: Some(110) });
     let id = planner.submit(0, &at(150)).unwrap();
     assert_eq!(start(&planner, id), Some(150));
     // It stays where it is whoever leaves.
@@ -218,10 +167,7 @@ fn a_deadline_is_kept_early_or_late() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.submit(0, &fixed("ncpus=4", 180, 10)).unwrap();
-    let by = |end_s, late| Request {
-        when: When::Deadline { end_s, late },
-        ..ask("ncpus=1", 10)
-    };
+    let by = |end_s, late| Request { when: When::Deadline { end_s, late }, ..ask("ncpus=1", 10) };
     assert!(planner.submit(0, &by(109, false)).is_err());
     assert_eq!(submit(&mut planner, 0, &by(110, false)), 100);
     assert_eq!(submit(&mut planner, 0, &by(185, true)), 170);
@@ -231,10 +177,7 @@ fn a_deadline_is_kept_early_or_late() {
 #[test]
 fn a_slot_aware_request_starts_at_its_time_or_later() {
     let mut planner = nodes(&[4]);
-    let request = Request {
-        when: When::After { start_s: 50 },
-        ..ask("ncpus=4", 10)
-    };
+    let request = Request { when: When::After { start_s: 50 }, ..ask("ncpus=4", 10) };
     assert_eq!(submit(&mut planner, 0, &request), 50);
     assert_eq!(submit(&mut planner, 0, &request), 60);
 }
@@ -242,10 +185,7 @@ fn a_slot_aware_request_starts_at_its_time_or_later() {
 #[test]
 fn a_provisional_request_is_dropped_unless_it_is_confirmed() {
     let mut planner = nodes(&[4]);
-    let request = Request {
-        when: When::Provisional { until_s: 20 },
-        ..ask("ncpus=4", 100)
-    };
+    let request = Request { when: When::Provisional { until_s: 20 }, ..ask("ncpus=4", 100) };
     let kept = planner.submit(0, &request).unwrap();
     let dropped = planner.submit(0, &request).unwrap();
     assert!(planner.confirm(kept));
@@ -253,26 +193,17 @@ fn a_provisional_request_is_dropped_unless_it_is_confirmed() {
     assert_eq!(planner.unconfirmed(20), [dropped]);
     assert!(planner.remove(20, dropped));
     assert_eq!(planner.next_drop_s(), None);
-    assert_eq!(
-        (planner.state(kept).is_some(), planner.state(dropped)),
-        (true, None)
-    );
+    assert_eq!((planner.state(kept).is_some(), planner.state(dropped)), (true, None));
 }
 
 #[test]
 fn a_broken_agreement_is_reported() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
-    let by = |end_s| Request {
-        when: When::Agreement { end_s },
-        ..ask("ncpus=4", 10)
-    };
+    let by = |end_s| Request { when: When::Agreement { end_s }, ..ask("ncpus=4", 10) };
     let kept = planner.submit(0, &by(110)).unwrap();
     let broken = planner.submit(0, &by(110)).unwrap();
-    assert_eq!(
-        (planner.violation_s(kept), planner.violation_s(broken)),
-        (None, Some(10))
-    );
+    assert_eq!((planner.violation_s(kept), planner.violation_s(broken)), (None, Some(10)));
 }
 
 #[test]
@@ -308,30 +239,20 @@ fn the_reason_against_an_earlier_start_is_given() {
 
 #[test]
 fn cores_are_kept_for_requests_with_accelerators() {
-    let host = NodeSpec {
-        has: vec![16, 2],
-        kept: Some((1, 2)),
-        ..spec("gpu", 16)
-    };
+    let host = NodeSpec { has: vec![16, 2], kept: Some((1, 2)), ..spec("gpu", 16) };
     let mut planner = on(&[("tesla", None)], &[host], Rules::default());
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=14", 10)), 0);
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=1:tesla=1", 10)), 0);
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=1", 10)), 10);
     assert!(planner.submit(0, &ask("ncpus=15", 10)).is_err());
-    assert!(planner
-        .submit(0, &ask("ncpus=1,place=free:excl", 10))
-        .is_err());
-    planner
-        .submit(0, &ask("ncpus=1:tesla=1,place=free:excl", 10))
-        .unwrap();
+    assert!(planner.submit(0, &ask("ncpus=1,place=free:excl", 10)).is_err());
+    planner.submit(0, &ask("ncpus=1:tesla=1,place=free:excl", 10)).unwrap();
 }
 
 #[test]
 fn gates_admit_only_requests_that_need_the_node() {
-    let smp = NodeSpec {
-        only_if: Some("ncpus>=17 | duration<=12h".parse().unwrap()),
-        ..spec("smp", 32)
-    };
+    let smp =
+        NodeSpec { only_if: Some("ncpus>=17 | duration<=12h".parse().unwrap()), ..spec("smp", 32) };
     let mut planner = on(&[], &[smp], Rules::default());
     planner.submit(0, &ask("ncpus=17", DAY)).unwrap();
     planner.submit(0, &ask("ncpus=1", 12 * HOUR)).unwrap();
@@ -345,18 +266,12 @@ fn backfilling_goes_by_priority_then_time_of_submission() {
     let mut planner = nodes(&[4]);
     let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let low = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
-    let high = Request {
-        priority: 1,
-        ..ask("ncpus=4", 10)
-    };
+    let high = Request { priority: 1, ..ask("ncpus=4", 10) };
     let high = planner.submit(0, &high).unwrap();
     planner.remove(0, first);
     planner.backfill(0, usize::MAX);
     // The more important one looks first; the other one's place is not its to take.
-    assert_eq!(
-        (start(&planner, low), start(&planner, high)),
-        (Some(10), Some(0))
-    );
+    assert_eq!((start(&planner, low), start(&planner, high)), (Some(10), Some(0)));
 }
 
 #[test]
@@ -364,22 +279,13 @@ fn a_request_that_lost_its_node_displaces_less_important_ones() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
     planner.start(0, &mut Vec::new());
-    let important = Request {
-        priority: 5,
-        ..ask("ncpus=4", 10)
-    };
+    let important = Request { priority: 5, ..ask("ncpus=4", 10) };
     let important = planner.submit(0, &important).unwrap();
     let other = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
     let node = planner.placed(important)[0].node as usize;
-    assert_eq!(
-        (start(&planner, important), start(&planner, other)),
-        (Some(10), Some(10))
-    );
+    assert_eq!((start(&planner, important), start(&planner, other)), (Some(10), Some(10)));
     planner.node_offline(5, node);
-    assert_eq!(
-        (start(&planner, important), start(&planner, other)),
-        (Some(10), Some(20))
-    );
+    assert_eq!((start(&planner, important), start(&planner, other)), (Some(10), Some(20)));
 }
 
 #[test]
@@ -389,10 +295,7 @@ fn an_offline_node_ends_its_requests() {
     planner.start(0, &mut Vec::new());
     let node = planner.placed(running)[0].node as usize;
     planner.node_offline(10, node);
-    assert!(matches!(
-        planner.state(running),
-        Some(State::Running { .. })
-    ));
+    assert!(matches!(planner.state(running), Some(State::Running { .. })));
     assert_eq!(submit(&mut planner, 10, &ask("ncpus=4", 5)), 10);
     assert_eq!(submit(&mut planner, 10, &ask("ncpus=4", 5)), 15);
     // What it gives back is not for others, until the node is.
@@ -435,21 +338,12 @@ fn a_late_request_is_aborted_or_extended_a_little() {
     planner.start(0, &mut Vec::new());
     assert_eq!(planner.overdue(99), []);
     assert_eq!(planner.overdue(100), [id]);
-    assert_eq!(
-        planner.extend(id, 11, 100),
-        Err(Refusal::TooLong { most_s: 110 })
-    );
+    assert_eq!(planner.extend(id, 11, 100), Err(Refusal::TooLong { most_s: 110 }));
     planner.extend(id, 4, 100).unwrap();
     planner.submit(0, &fixed("ncpus=1", 108, 10)).unwrap();
     planner.extend(id, 4, 100).unwrap();
-    assert!(matches!(
-        planner.extend(id, 2, 100),
-        Err(Refusal::NotInTime { .. })
-    ));
-    assert_eq!(
-        (planner.overdue(107), planner.overdue(108)),
-        (vec![], vec![id])
-    );
+    assert!(matches!(planner.extend(id, 2, 100), Err(Refusal::NotInTime { .. })));
+    assert_eq!((planner.overdue(107), planner.overdue(108)), (vec![], vec![id]));
     planner.remove(108, id);
     assert_eq!(planner.busy_cores(109), 1);
 }

@@ -10,17 +10,11 @@ use pbs_site::{Share, Whom};
 const CORES: Limited = Limited::Resource(0);
 
 fn items(least: u64) -> Option<Share> {
-    Some(Share {
-        least: Some(least),
-        permille: None,
-    })
+    Some(Share { least: Some(least), permille: None })
 }
 
 fn of(user: &str, request: Request) -> Request {
-    Request {
-        user: user.into(),
-        ..request
-    }
+    Request { user: user.into(), ..request }
 }
 
 fn everyone(of: Limited) -> Limit {
@@ -28,18 +22,12 @@ fn everyone(of: Limited) -> Limit {
 }
 
 fn limits(limits: &[Limit]) -> Rules {
-    Rules {
-        limits: limits.to_vec(),
-        ..Rules::default()
-    }
+    Rules { limits: limits.to_vec(), ..Rules::default() }
 }
 
 #[test]
 fn items_are_limited() {
-    let most = Limit {
-        items: items(4),
-        ..everyone(CORES)
-    };
+    let most = Limit { items: items(4), ..everyone(CORES) };
     let mut planner = with_rules(&[16], limits(&[most]));
     assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=4", 10))), 0);
     assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 10))), 10);
@@ -52,15 +40,9 @@ fn items_are_limited() {
 /// Beside cores that are kept for others, which no limit is on.
 #[test]
 fn whole_nodes_count_as_cores_in_limits() {
-    let most = Limit {
-        items: items(8),
-        ..everyone(Limited::All)
-    };
-    let host = pbs_cluster_planner::NodeSpec {
-        has: vec![8, 1],
-        kept: Some((1, 2)),
-        ..spec("host", 8)
-    };
+    let most = Limit { items: items(8), ..everyone(Limited::All) };
+    let host =
+        pbs_cluster_planner::NodeSpec { has: vec![8, 1], kept: Some((1, 2)), ..spec("host", 8) };
     let mut planner = on(&[("gpu", None)], &[host], limits(&[most]));
     let whole = of("a", ask("ncpus=1:gpu=1,place=:excl", 10));
     assert_eq!(submit(&mut planner, 0, &whole), 0);
@@ -69,10 +51,7 @@ fn whole_nodes_count_as_cores_in_limits() {
 
 #[test]
 fn durations_are_limited() {
-    let most = Limit {
-        duration_s: Some(100),
-        ..everyone(CORES)
-    };
+    let most = Limit { duration_s: Some(100), ..everyone(CORES) };
     let mut planner = with_rules(&[16], limits(&[most]));
     assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 100))), 0);
     let refused = planner.submit(0, &of("a", ask("ncpus=1", 101)));
@@ -82,10 +61,7 @@ fn durations_are_limited() {
 
 #[test]
 fn areas_are_summed_over_unfinished_requests() {
-    let most = Limit {
-        area_s: Some(1000),
-        ..everyone(CORES)
-    };
+    let most = Limit { area_s: Some(1000), ..everyone(CORES) };
     let mut planner = with_rules(&[16], limits(&[most]));
     let mine = of("a", ask("ncpus=6", 100));
     let first = planner.submit(0, &mine).unwrap();
@@ -109,14 +85,8 @@ fn areas_are_summed_over_unfinished_requests() {
 
 #[test]
 fn a_limit_for_everyone_gives_way_to_a_named_one() {
-    let all = Limit {
-        items: items(2),
-        ..everyone(Limited::All)
-    };
-    let own = Limit {
-        items: items(8),
-        ..limit(Whom::User("a".into()), CORES, 0..100)
-    };
+    let all = Limit { items: items(2), ..everyone(Limited::All) };
+    let own = Limit { items: items(8), ..limit(Whom::User("a".into()), CORES, 0..100) };
     let mut planner = with_rules(&[16], limits(&[all, own]));
     assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=8", 10))), 0);
     assert!(planner.submit(0, &of("b", ask("ncpus=3", 10))).is_err());
@@ -125,10 +95,7 @@ fn a_limit_for_everyone_gives_way_to_a_named_one() {
 
 #[test]
 fn a_request_beyond_a_limit_starts_later() {
-    let until_100 = Limit {
-        items: items(2),
-        ..limit(Whom::User("a".into()), CORES, 0..100)
-    };
+    let until_100 = Limit { items: items(2), ..limit(Whom::User("a".into()), CORES, 0..100) };
     let mut planner = with_rules(&[16], limits(&[until_100]));
     assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=2", 30))), 0);
     assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=2", 30))), 30);
@@ -140,23 +107,15 @@ fn pools_admit_users_and_groups() {
     let pool = Pool {
         name: "ours".into(),
         resource: 0,
-        free: Share {
-            least: Some(4),
-            permille: None,
-        },
+        free: Share { least: Some(4), permille: None },
         access: "group:G1 | user:alice".parse().unwrap(),
         share: false,
         valid: vec![ALWAYS],
     };
-    let rules = Rules {
-        pools: vec![pool],
-        ..Rules::default()
-    };
+    let rules = Rules { pools: vec![pool], ..Rules::default() };
     let mut planner = with_rules(&[8], rules);
-    let eight = |user: &str, group: &str| Request {
-        group: group.into(),
-        ..of(user, ask("ncpus=8", 10))
-    };
+    let eight =
+        |user: &str, group: &str| Request { group: group.into(), ..of(user, ask("ncpus=8", 10)) };
     let refused = planner.submit(0, &eight("bob", "G2"));
     let cause = Cause::Pool("ours".into());
     assert_eq!(refused, Err(Refusal::Never(vec![cause])));
@@ -166,11 +125,7 @@ fn pools_admit_users_and_groups() {
 
 #[test]
 fn soft_limits_give_way_while_little_is_in_use() {
-    let most = Limit {
-        items: items(4),
-        soft_permille: Some(750),
-        ..everyone(CORES)
-    };
+    let most = Limit { items: items(4), soft_permille: Some(750), ..everyone(CORES) };
     let mut planner = with_rules(&[16], limits(&[most]));
     let mine = |rset: &str| of("a", ask(rset, 100));
     assert_eq!(submit(&mut planner, 0, &mine("ncpus=4")), 0);
@@ -186,27 +141,17 @@ fn soft_limits_give_way_while_little_is_in_use() {
     assert!(planner.submit(0, &mine("ncpus=13")).is_err());
     // A request starts only where all of its time is good.
     let mut planner = with_rules(&[16], {
-        let soft = Limit {
-            items: items(4),
-            soft_permille: Some(500),
-            ..everyone(CORES)
-        };
+        let soft = Limit { items: items(4), soft_permille: Some(500), ..everyone(CORES) };
         limits(&[soft])
     });
-    assert_eq!(
-        submit(&mut planner, 0, &of("b", fixed("ncpus=4", 50, 10))),
-        50
-    );
+    assert_eq!(submit(&mut planner, 0, &of("b", fixed("ncpus=4", 50, 10))), 50);
     assert_eq!(submit(&mut planner, 0, &mine("ncpus=8")), 60);
     assert_eq!(submit(&mut planner, 0, &of("c", ask("ncpus=8", 50))), 0);
 }
 
 #[test]
 fn limits_of_area_share_a_machine_fairly() {
-    let share = Limit {
-        area_s: Some(8 * 100),
-        ..everyone(CORES)
-    };
+    let share = Limit { area_s: Some(8 * 100), ..everyone(CORES) };
     let mut planner = with_rules(&[8], limits(&[share]));
     // One who comes first can't have all of the future.
     let mut accepted = 0;

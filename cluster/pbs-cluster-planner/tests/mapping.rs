@@ -10,23 +10,17 @@ use pbs_site::Mapping;
 
 /// Nodes at switches, cheap ones first where one is.
 fn with_policy(nodes: &[(u64, &str)], policy: Policy) -> Planner {
-    let specs = nodes
-        .iter()
-        .enumerate()
-        .map(|(at, &(cores, switch))| NodeSpec {
-            switch: (!switch.is_empty()).then(|| switch.into()),
-            ..spec(&format!("n{}", at + 1), cores)
-        });
+    let specs = nodes.iter().enumerate().map(|(at, &(cores, switch))| NodeSpec {
+        switch: (!switch.is_empty()).then(|| switch.into()),
+        ..spec(&format!("n{}", at + 1), cores)
+    });
     let specs: Vec<_> = specs.collect();
     let machine = Machine::new(vec![ncpus()], &specs);
     Planner::with_policy(machine.into(), Rules::default(), policy)
 }
 
 fn by(mapping: Mapping) -> Policy {
-    Policy {
-        mapping,
-        ..Policy::default()
-    }
+    Policy { mapping, ..Policy::default() }
 }
 
 /// Where a request comes if it starts now.
@@ -56,9 +50,7 @@ fn scattered_chunks_are_one_a_node() {
     let mut planner = nodes(&[4, 4, 8]);
     let rset = "3:ncpus=1,place=scatter";
     assert_eq!(at_once(&mut planner, rset), ["n1", "n2", "n3"]);
-    assert!(planner
-        .submit(0, &ask("4:ncpus=1,place=scatter", 10))
-        .is_err());
+    assert!(planner.submit(0, &ask("4:ncpus=1,place=scatter", 10)).is_err());
 }
 
 #[test]
@@ -73,21 +65,14 @@ fn mappings_are_chosen_by_policy() {
 #[test]
 fn weights_order_the_nodes() {
     // The one with an accelerator is dear by that, the large one by its cores.
-    let special = NodeSpec {
-        has: vec![8, 1],
-        ..spec("special", 8)
-    };
+    let special = NodeSpec { has: vec![8, 1], ..spec("special", 8) };
     let large = spec("large", 32);
-    let small = NodeSpec {
-        prio: 1,
-        ..spec("last", 8)
-    };
+    let small = NodeSpec { prio: 1, ..spec("last", 8) };
     let nodes = [special, large, spec("small", 8), small];
     let planner = on(&[("gpu", None)], &nodes, Rules::default());
     let machine = planner.machine();
-    let order: Vec<_> = (0..4)
-        .map(|node| (machine.node_name(node), machine.weight(node)))
-        .collect();
+    let order: Vec<_> =
+        (0..4).map(|node| (machine.node_name(node), machine.weight(node))).collect();
     let expected = [("small", 8), ("large", 32), ("special", 56), ("last", 64)];
     assert_eq!(order, expected);
 }
@@ -112,9 +97,7 @@ fn chunks_are_counted_over_nodes_and_time() {
 fn without_a_mapping_the_next_slot_is_tried() {
     // 8 cores are free from 0 on, and 5 on one node only from 10.
     let mut planner = nodes(&[8, 8]);
-    planner
-        .submit(0, &ask("2:ncpus=4,place=scatter", 10))
-        .unwrap();
+    planner.submit(0, &ask("2:ncpus=4,place=scatter", 10)).unwrap();
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=5", 10)), 10);
     assert_eq!(submit(&mut planner, 0, &ask("2:ncpus=4", 10)), 0);
 }
@@ -125,11 +108,7 @@ fn the_mapping_is_chosen_again_at_allocation() {
     let short = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.start(0, &mut Vec::new());
     let next = planner.submit(0, &fixed("ncpus=4", 50, 100)).unwrap();
-    assert_eq!(
-        names(&planner, next),
-        ["n2"],
-        "a mapping is held from the first"
-    );
+    assert_eq!(names(&planner, next), ["n2"], "a mapping is held from the first");
     // The cheap node becomes free; a fixed start is not planned anew.
     planner.remove(20, short);
     while planner.is_backfilling() {
@@ -137,10 +116,7 @@ fn the_mapping_is_chosen_again_at_allocation() {
     }
     assert_eq!(names(&planner, next), ["n2"]);
     planner.start(50, &mut Vec::new());
-    assert_eq!(
-        (names(&planner, next), start(&planner, next)),
-        (vec!["n1".into()], Some(50))
-    );
+    assert_eq!((names(&planner, next), start(&planner, next)), (vec!["n1".into()], Some(50)));
     // The large one is whole again.
     assert_eq!(submit(&mut planner, 50, &ask("ncpus=16", 10)), 50);
     // Where nothing is better it stays.
@@ -155,19 +131,12 @@ fn the_number_of_threads_changes_no_result() {
     let cores: Vec<u64> = (0..37).map(|_| 4 * (1 + random.below(4))).collect();
     let machine = nodes(&cores).machine().clone();
     let planners = [1, 2, 3, 8, 100].map(|threads| {
-        let policy = Policy {
-            threads,
-            ..Policy::default()
-        };
+        let policy = Policy { threads, ..Policy::default() };
         Planner::with_policy(machine.clone().into(), Rules::default(), policy)
     });
     let mut planners = planners;
     for turn in 0..300 {
-        let exclusive = if random.below(5) == 0 {
-            ",place=free:excl"
-        } else {
-            ""
-        };
+        let exclusive = if random.below(5) == 0 { ",place=free:excl" } else { "" };
         let rset = format!(
             "{}:ncpus={}+{}:ncpus={}{exclusive}",
             1 + random.below(20),
@@ -191,11 +160,9 @@ fn a_booking_is_whole_or_absent() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("ncpus=3", 100)).unwrap();
     let before: Vec<_> = planner.free(0).collect();
-    for request in [
-        fixed("2:ncpus=2+2:ncpus=1", 50, 100),
-        fixed("2:ncpus=4", 0, 10),
-        ask("3:ncpus=4", 10),
-    ] {
+    for request in
+        [fixed("2:ncpus=2+2:ncpus=1", 50, 100), fixed("2:ncpus=4", 0, 10), ask("3:ncpus=4", 10)]
+    {
         assert!(planner.submit(0, &request).is_err());
         assert_eq!(planner.free(0).collect::<Vec<_>>(), before);
         assert_eq!(planner.requests().count(), 1);

@@ -21,22 +21,15 @@ fn starts(planner: &Planner, ids: &[RequestId]) -> Vec<Option<u64>> {
 }
 
 fn after(ids: &[RequestId], request: Request) -> Request {
-    Request {
-        after: ids.to_vec(),
-        ..request
-    }
+    Request { after: ids.to_vec(), ..request }
 }
 
 #[test]
 fn a_follower_starts_after_its_predecessor() {
     let mut planner = nodes(&[8]);
     let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
-    let second = planner
-        .submit(0, &after(&[first], ask("ncpus=4", 50)))
-        .unwrap();
-    let third = planner
-        .submit(0, &after(&[second, first], ask("ncpus=1", 10)))
-        .unwrap();
+    let second = planner.submit(0, &after(&[first], ask("ncpus=4", 50))).unwrap();
+    let third = planner.submit(0, &after(&[second, first], ask("ncpus=1", 10))).unwrap();
     assert_eq!(starts(&planner, &[second, third]), [Some(100), Some(150)]);
     let causes = planner.why(0, third);
     assert_eq!(causes[0], (Cause::After(second), Some(150)));
@@ -49,21 +42,13 @@ fn a_follower_starts_after_its_predecessor() {
     let mut planner = nodes(&[8, 8]);
     let other = planner.submit(0, &ask("ncpus=8", 40)).unwrap();
     let first = planner.submit(0, &ask("ncpus=6", 20)).unwrap();
-    let second = planner
-        .submit(0, &after(&[first], ask("ncpus=1", 10)))
-        .unwrap();
-    assert_eq!(
-        starts(&planner, &[other, first, second]),
-        [Some(0), Some(0), Some(20)]
-    );
+    let second = planner.submit(0, &after(&[first], ask("ncpus=1", 10))).unwrap();
+    assert_eq!(starts(&planner, &[other, first, second]), [Some(0), Some(0), Some(20)]);
     planner.start(0, &mut Vec::new());
     planner.start_again(first);
     let node = planner.placed(first)[0].node as usize;
     planner.node_down(5, node);
-    assert_eq!(
-        starts(&planner, &[other, first, second]),
-        [Some(0), Some(40), Some(60)]
-    );
+    assert_eq!(starts(&planner, &[other, first, second]), [Some(0), Some(40), Some(60)]);
     // Longer than it was to be.
     planner.start(40, &mut Vec::new());
     planner.extend(first, 2, 100).unwrap();
@@ -74,14 +59,9 @@ fn a_follower_starts_after_its_predecessor() {
 fn a_follower_of_an_uncertain_outcome_is_held() {
     let mut planner = nodes(&[8]);
     let first = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
-    let held = Request {
-        is_held: true,
-        ..after(&[first], ask("ncpus=8", 50))
-    };
+    let held = Request { is_held: true, ..after(&[first], ask("ncpus=8", 50)) };
     let held = planner.submit(0, &held).unwrap();
-    let behind = planner
-        .submit(0, &after(&[held], ask("ncpus=1", 10)))
-        .unwrap();
+    let behind = planner.submit(0, &after(&[held], ask("ncpus=1", 10))).unwrap();
     for id in [held, behind] {
         assert_eq!(planner.state(id), Some(State::Waiting));
     }
@@ -100,18 +80,10 @@ fn a_follower_of_an_uncertain_outcome_is_held() {
 fn an_altered_request_keeps_its_followers() {
     let mut planner = nodes(&[8]);
     let first = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
-    let second = planner
-        .submit(0, &after(&[first], ask("ncpus=1", 10)))
-        .unwrap();
+    let second = planner.submit(0, &after(&[first], ask("ncpus=1", 10))).unwrap();
     planner.alter(0, first, &ask("ncpus=4", 200)).unwrap();
     assert_eq!(starts(&planner, &[first, second]), [Some(0), Some(200)]);
-    let late = Request {
-        when: When::Deadline {
-            end_s: 50,
-            late: false,
-        },
-        ..ask("ncpus=4", 60)
-    };
+    let late = Request { when: When::Deadline { end_s: 50, late: false }, ..ask("ncpus=4", 60) };
     assert!(planner.alter(0, first, &late).is_err());
     planner.alter(0, first, &ask("ncpus=4", 300)).unwrap();
     assert_eq!(starts(&planner, &[first, second]), [Some(0), Some(300)]);
@@ -123,16 +95,11 @@ fn an_altered_request_keeps_its_followers() {
 #[test]
 fn every_removal_lets_others_move_up() {
     let mut planner = nodes(&[4]);
-    let ids: Vec<_> = (0..4)
-        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
-        .collect();
+    let ids: Vec<_> = (0..4).map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap()).collect();
     planner.remove(0, ids[1]);
     assert!(planner.is_backfilling());
     assert_eq!(settle(&mut planner, 0), 2);
-    assert_eq!(
-        starts(&planner, &[ids[0], ids[2], ids[3]]),
-        [Some(0), Some(10), Some(20)]
-    );
+    assert_eq!(starts(&planner, &[ids[0], ids[2], ids[3]]), [Some(0), Some(10), Some(20)]);
 }
 
 #[test]
@@ -147,10 +114,7 @@ fn backfilling_moves_no_request_to_later() {
     planner.remove(0, wide);
     settle(&mut planner, 0);
     let later = starts(&planner, &ids);
-    assert!(
-        later.iter().zip(&before).all(|(now, then)| now <= then),
-        "{before:?} {later:?}"
-    );
+    assert!(later.iter().zip(&before).all(|(now, then)| now <= then), "{before:?} {later:?}");
     assert_eq!(later[0], Some(0), "first fit");
     assert!(!planner.is_backfilling());
     assert_eq!(settle(&mut planner, 0), 0, "it comes to an end");
@@ -159,9 +123,7 @@ fn backfilling_moves_no_request_to_later() {
 #[test]
 fn a_submission_between_backfill_steps_is_planned_at_once() {
     let mut planner = nodes(&[4]);
-    let ids: Vec<_> = (0..6)
-        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
-        .collect();
+    let ids: Vec<_> = (0..6).map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap()).collect();
     planner.remove(0, ids[0]);
     assert_eq!(planner.backfill(0, 2), 2);
     // A request that comes between two looks is planned at once.
@@ -175,9 +137,7 @@ fn a_submission_between_backfill_steps_is_planned_at_once() {
 #[test]
 fn backfill_decisions_are_counted() {
     let mut planner = nodes(&[4]);
-    let ids: Vec<_> = (0..5)
-        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
-        .collect();
+    let ids: Vec<_> = (0..5).map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap()).collect();
     assert_eq!(planner.decisions(), 0);
     planner.remove(0, ids[2]);
     settle(&mut planner, 0);
@@ -201,9 +161,7 @@ fn a_request_without_room_because_of_a_defect_waits() {
 fn a_node_that_returns_gets_work() {
     let mut planner = nodes(&[4, 4]);
     planner.node_down(0, 0);
-    let ids: Vec<_> = (0..3)
-        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
-        .collect();
+    let ids: Vec<_> = (0..3).map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap()).collect();
     assert_eq!(starts(&planner, &ids), [Some(0), Some(10), Some(20)]);
     planner.node_up(5, 0);
     settle(&mut planner, 5);
@@ -212,15 +170,10 @@ fn a_node_that_returns_gets_work() {
 
 #[test]
 fn nothing_is_planned_beyond_the_horizon() {
-    let policy = Policy {
-        horizon_s: Some(100),
-        ..Policy::default()
-    };
+    let policy = Policy { horizon_s: Some(100), ..Policy::default() };
     let machine = nodes(&[4]).machine().clone();
     let mut planner = Planner::with_policy(machine.into(), Rules::default(), policy);
-    let ids: Vec<_> = (0..5)
-        .map(|_| planner.submit(0, &ask("ncpus=4", 40)).unwrap())
-        .collect();
+    let ids: Vec<_> = (0..5).map(|_| planner.submit(0, &ask("ncpus=4", 40)).unwrap()).collect();
     let near = [Some(0), Some(40), Some(80), None, None];
     assert_eq!(starts(&planner, &ids), near);
     // What could never be is refused, and fixed starts are as far as one likes.
@@ -252,10 +205,7 @@ fn a_running_request_gives_back_and_gets_more() {
         (vec!["n1".into(), "n2".into()], Some(100))
     );
     let rset = |text: &str| text.parse().unwrap();
-    assert!(
-        planner.resize(0, id, &rset("2:ncpus=2")).is_err(),
-        "it does not run"
-    );
+    assert!(planner.resize(0, id, &rset("2:ncpus=2")).is_err(), "it does not run");
     planner.start(0, &mut Vec::new());
     planner.resize(20, id, &rset("2:ncpus=2")).unwrap();
     assert_eq!(names(&planner, id), ["n1"]);
@@ -265,10 +215,7 @@ fn a_running_request_gives_back_and_gets_more() {
     let taken = planner.submit(20, &ask("ncpus=8", 80)).unwrap();
     assert_eq!(start(&planner, taken), Some(20));
     let refused = planner.resize(30, id, &rset("5:ncpus=2"));
-    assert!(
-        matches!(refused, Err(Refusal::NotInTime { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Refusal::NotInTime { .. })), "{refused:?}");
     planner.resize(30, id, &rset("4:ncpus=2")).unwrap();
     assert_eq!(names(&planner, id), ["n1", "n2"]);
     // Chunks of another kind are another request.

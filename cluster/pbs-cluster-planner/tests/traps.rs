@@ -17,18 +17,13 @@ use pbs_site::{Share, Whom};
 fn busy(stretches: &[(&str, std::ops::Range<u64>)]) -> Planner {
     let mut hosts: Vec<&str> = stretches.iter().map(|(host, _)| *host).collect();
     hosts.dedup();
-    let specs = hosts.iter().map(|host| NodeSpec {
-        words: vec![("host".into(), host.to_string())],
-        ..spec(host, 1)
-    });
+    let specs = hosts
+        .iter()
+        .map(|host| NodeSpec { words: vec![("host".into(), host.to_string())], ..spec(host, 1) });
     let machine = Machine::new(vec![ncpus()], &specs.collect::<Vec<_>>());
     let mut planner = Planner::new(Arc::new(machine), Rules::default());
     for (host, over) in stretches {
-        let request = fixed(
-            &format!("ncpus=1:host={host}"),
-            over.start,
-            over.end - over.start,
-        );
+        let request = fixed(&format!("ncpus=1:host={host}"), over.start, over.end - over.start);
         planner.submit(0, &request).unwrap();
     }
     planner
@@ -39,23 +34,14 @@ fn busy(stretches: &[(&str, std::ops::Range<u64>)]) -> Planner {
 fn fragments_of_free_time_make_no_start() {
     let mut planner = busy(&[("n1", 10..20), ("n2", 0..10)]);
     let id = planner.submit(0, &ask("1:ncpus=1", 20)).unwrap();
-    assert_eq!(
-        (start(&planner, id), names(&planner, id)),
-        (Some(10), vec!["n2".into()])
-    );
+    assert_eq!((start(&planner, id), names(&planner, id)), (Some(10), vec!["n2".into()]));
 }
 
 /// A start inside of a stretch that is free.
 #[test]
 fn a_request_starts_inside_a_free_slot() {
     // A is free [0,11), B [3,14), C [9,30), E [12,30).
-    let taken = [
-        ("A", 11..99),
-        ("B", 0..3),
-        ("B", 14..99),
-        ("C", 0..9),
-        ("E", 0..12),
-    ];
+    let taken = [("A", 11..99), ("B", 0..3), ("B", 14..99), ("C", 0..9), ("E", 0..12)];
     let mut planner = busy(&taken);
     let id = planner.submit(0, &ask("2:ncpus=1", 10)).unwrap();
     assert_eq!(
@@ -69,15 +55,9 @@ fn a_request_starts_inside_a_free_slot() {
 fn free_items_are_the_least_of_free_and_limit() {
     for (cores, duration_s, expected_s) in [(8, 30, 90), (7, 50, 0), (7, 60, 90)] {
         let mine = Whom::User("me".into());
-        let items = Some(Share {
-            least: Some(10),
-            permille: None,
-        });
+        let items = Some(Share { least: Some(10), permille: None });
         let rules = Rules {
-            limits: vec![Limit {
-                items,
-                ..limit(mine, Limited::Resource(0), ALWAYS)
-            }],
+            limits: vec![Limit { items, ..limit(mine, Limited::Resource(0), ALWAYS) }],
             ..Rules::default()
         };
         let mut planner = with_rules(&[16], rules);
@@ -89,15 +69,8 @@ fn free_items_are_the_least_of_free_and_limit() {
         planner.submit(0, &me("ncpus=3", 0, 90)).unwrap();
         planner.submit(0, &fixed("ncpus=1", 0, 50)).unwrap();
         planner.submit(0, &fixed("ncpus=11", 50, 40)).unwrap();
-        let request = Request {
-            user: "me".into(),
-            ..ask(&format!("ncpus={cores}"), duration_s)
-        };
-        assert_eq!(
-            submit(&mut planner, 0, &request),
-            expected_s,
-            "{cores} cores"
-        );
+        let request = Request { user: "me".into(), ..ask(&format!("ncpus={cores}"), duration_s) };
+        assert_eq!(submit(&mut planner, 0, &request), expected_s, "{cores} cores");
     }
 }
 
@@ -107,35 +80,17 @@ fn limits_hold_only_while_they_are_valid() {
     // 20.08.17 00:00 and 01.09.17 00:00, in days.
     let (now_s, august_s, september_s) = (19 * DAY, 0, 31 * DAY);
     let me = || Whom::User("me".into());
-    let resources = vec![
-        ncpus(),
-        Resource {
-            name: "tesla".into(),
-            job_wide: None,
-        },
-    ];
-    let node = NodeSpec {
-        has: vec![1000, 100],
-        ..spec("n", 1000)
-    };
+    let resources = vec![ncpus(), Resource { name: "tesla".into(), job_wide: None }];
+    let node = NodeSpec { has: vec![1000, 100], ..spec("n", 1000) };
     let rules = Rules {
         limits: vec![
+            Limit { duration_s: Some(7 * DAY), ..limit(me(), Limited::All, ALWAYS) },
             Limit {
-                duration_s: Some(7 * DAY),
-                ..limit(me(), Limited::All, ALWAYS)
-            },
-            Limit {
-                items: Some(Share {
-                    least: Some(640),
-                    permille: None,
-                }),
+                items: Some(Share { least: Some(640), permille: None }),
                 duration_s: Some(4 * DAY + 3 * HOUR),
                 ..limit(me(), Limited::Resource(0), august_s..september_s)
             },
-            Limit {
-                area_s: Some(500 * HOUR),
-                ..limit(me(), Limited::Resource(1), ALWAYS)
-            },
+            Limit { area_s: Some(500 * HOUR), ..limit(me(), Limited::Resource(1), ALWAYS) },
         ],
         ..Rules::default()
     };
@@ -145,41 +100,19 @@ fn limits_hold_only_while_they_are_valid() {
             rules.clone(),
         )
     };
-    let mine = |rset: &str, duration_s| Request {
-        user: "me".into(),
-        ..ask(rset, duration_s)
-    };
-    assert_eq!(
-        submit(&mut planner(), now_s, &mine("ncpus=4", 4 * DAY)),
-        now_s
-    );
-    assert_eq!(
-        submit(&mut planner(), now_s, &mine("ncpus=4", 5 * DAY)),
-        september_s
-    );
-    let refused = planner()
-        .submit(now_s, &mine("ncpus=4", 8 * DAY))
-        .unwrap_err();
+    let mine = |rset: &str, duration_s| Request { user: "me".into(), ..ask(rset, duration_s) };
+    assert_eq!(submit(&mut planner(), now_s, &mine("ncpus=4", 4 * DAY)), now_s);
+    assert_eq!(submit(&mut planner(), now_s, &mine("ncpus=4", 5 * DAY)), september_s);
+    let refused = planner().submit(now_s, &mine("ncpus=4", 8 * DAY)).unwrap_err();
     // Neither limit by itself, but both together.
     assert_eq!(refused, Refusal::Never(Vec::new()));
-    assert_eq!(
-        submit(&mut planner(), now_s, &mine("tesla=1", 8 * DAY)),
-        now_s
-    );
-    let refused = planner()
-        .submit(now_s, &mine("3:tesla=1", 8 * DAY))
-        .unwrap_err();
+    assert_eq!(submit(&mut planner(), now_s, &mine("tesla=1", 8 * DAY)), now_s);
+    let refused = planner().submit(now_s, &mine("3:tesla=1", 8 * DAY)).unwrap_err();
     assert_eq!(refused, Refusal::Never(vec![Cause::Area(me(), 1)]));
     // In August no more than 640 at once.
     let mut planner = planner();
-    assert_eq!(
-        submit(&mut planner, now_s, &mine("ncpus=600", 2 * DAY)),
-        now_s
-    );
-    assert_eq!(
-        submit(&mut planner, now_s, &mine("ncpus=41", DAY)),
-        now_s + 2 * DAY
-    );
+    assert_eq!(submit(&mut planner, now_s, &mine("ncpus=600", 2 * DAY)), now_s);
+    assert_eq!(submit(&mut planner, now_s, &mine("ncpus=41", DAY)), now_s + 2 * DAY);
     assert_eq!(submit(&mut planner, now_s, &mine("ncpus=40", DAY)), now_s);
 }
 
@@ -194,10 +127,7 @@ fn a_lost_node_aborts_moves_and_returns_requests() {
     assert_eq!(started, [r1, r2]);
     let q = planner.submit(0, &ask("ncpus=4", 40)).unwrap();
     let p = planner.submit(0, &ask("2:ncpus=4", 20)).unwrap();
-    assert_eq!(
-        (start(&planner, q), start(&planner, p)),
-        (Some(50), Some(100))
-    );
+    assert_eq!((start(&planner, q), start(&planner, p)), (Some(50), Some(100)));
     let n1 = planner.machine().node_by_name("n1").unwrap();
     let replanned = planner.node_down(10, n1);
     assert_eq!((replanned.aborted, replanned.waiting), (vec![r1], vec![p]));
@@ -206,17 +136,12 @@ fn a_lost_node_aborts_moves_and_returns_requests() {
     assert_eq!(planner.state(p), Some(State::Waiting));
     let new = planner.submit(10, &ask("2:ncpus=4", 20)).unwrap();
     assert_eq!(planner.state(new), Some(State::Waiting));
-    assert!(planner
-        .submit(10, &ask("ncpus=4+ncpus=4+ncpus=1", 20))
-        .is_err());
+    assert!(planner.submit(10, &ask("ncpus=4+ncpus=4+ncpus=1", 20)).is_err());
     planner.remove(10, new);
     planner.remove(50, r2);
     planner.start(50, &mut started);
     planner.node_up(60, n1);
-    assert_eq!(
-        (start(&planner, q), start(&planner, p)),
-        (Some(50), Some(90))
-    );
+    assert_eq!((start(&planner, q), start(&planner, p)), (Some(50), Some(90)));
 }
 
 /// `10/20%` are kept free for those who ask for fewer than four cores for less than an hour.
@@ -226,10 +151,7 @@ fn a_free_pool_is_kept_for_small_requests() {
         pools: vec![Pool {
             name: "short".into(),
             resource: 0,
-            free: Share {
-                least: Some(10),
-                permille: Some(200),
-            },
+            free: Share { least: Some(10), permille: Some(200) },
             access: "ncpus<4 & duration<1h".parse::<Condition>().unwrap(),
             share,
             valid: vec![ALWAYS],
@@ -237,26 +159,18 @@ fn a_free_pool_is_kept_for_small_requests() {
         ..Rules::default()
     };
     let planner = |share| with_rules(&[40], rules(share));
-    let refused = planner(false)
-        .submit(0, &ask("ncpus=31", 2 * HOUR))
-        .unwrap_err();
+    let refused = planner(false).submit(0, &ask("ncpus=31", 2 * HOUR)).unwrap_err();
     assert_eq!(refused, Refusal::Never(vec![Cause::Pool("short".into())]));
     let mut used = planner(false);
     assert_eq!(submit(&mut used, 0, &ask("ncpus=30", 2 * HOUR)), 0);
     assert_eq!(submit(&mut used.clone(), 0, &ask("ncpus=3", 59 * 60)), 0);
-    assert_eq!(
-        submit(&mut used.clone(), 0, &ask("ncpus=4", 59 * 60)),
-        2 * HOUR
-    );
+    assert_eq!(submit(&mut used.clone(), 0, &ask("ncpus=4", 59 * 60)), 2 * HOUR);
     assert_eq!(submit(&mut used, 0, &ask("ncpus=3", HOUR)), 2 * HOUR);
     // Whether those that the pool is for count in it.
     for (share, expected_s) in [(false, 59 * 60), (true, 0)] {
         let mut planner = planner(share);
         assert_eq!(submit(&mut planner, 0, &ask("ncpus=3", 59 * 60)), 0);
-        assert_eq!(
-            submit(&mut planner, 0, &ask("ncpus=30", 2 * HOUR)),
-            expected_s
-        );
+        assert_eq!(submit(&mut planner, 0, &ask("ncpus=30", 2 * HOUR)), expected_s);
     }
 }
 
@@ -272,10 +186,7 @@ fn a_start_that_never_comes_is_found_out() {
         pools: vec![Pool {
             name: "service".into(),
             resource: 0,
-            free: Share {
-                least: None,
-                permille: Some(1000),
-            },
+            free: Share { least: None, permille: Some(1000) },
             access: Condition::Any(Vec::new()),
             share: false,
             valid: weeks.collect(),
@@ -286,9 +197,7 @@ fn a_start_that_never_comes_is_found_out() {
     let mut planner = with_rules(&[4], rules);
     let start_s = submit(&mut planner, monday_s, &ask("ncpus=1", 92 * HOUR));
     assert_eq!(start_s, monday_s + 11 * HOUR);
-    let refused = planner
-        .submit(monday_s, &ask("ncpus=1", 92 * HOUR + 1))
-        .unwrap_err();
+    let refused = planner.submit(monday_s, &ask("ncpus=1", 92 * HOUR + 1)).unwrap_err();
     assert_eq!(refused, Refusal::Never(vec![Cause::Pool("service".into())]));
 }
 
@@ -315,11 +224,7 @@ fn a_mapping_is_found_where_greedy_fails() {
     let mut planner = nodes(&[10, 10]);
     let id = planner.submit(0, &ask("2:ncpus=4+4:ncpus=3", 10)).unwrap();
     assert_eq!(start(&planner, id), Some(0));
-    let used: Vec<_> = planner
-        .used_by(id)
-        .into_iter()
-        .map(|(_, used)| used[0])
-        .collect();
+    let used: Vec<_> = planner.used_by(id).into_iter().map(|(_, used)| used[0]).collect();
     assert_eq!(used, [10, 10]);
 }
 
@@ -327,27 +232,17 @@ fn a_mapping_is_found_where_greedy_fails() {
 #[test]
 fn cheap_nodes_go_first_and_exclusive_requests_get_whole_ones() {
     let specs = |prio| {
-        let n1 = NodeSpec {
-            prio,
-            ..spec("n1", 16)
-        };
+        let n1 = NodeSpec { prio, ..spec("n1", 16) };
         [n1, spec("n2", 16), spec("n3", 32)]
     };
-    let planner = |prio| {
-        Planner::new(
-            Arc::new(Machine::new(vec![ncpus()], &specs(prio))),
-            Rules::default(),
-        )
-    };
+    let planner =
+        |prio| Planner::new(Arc::new(Machine::new(vec![ncpus()], &specs(prio))), Rules::default());
     let weight = |planner: &Planner, name| {
         let machine = planner.machine();
         machine.weight(machine.node_by_name(name).unwrap())
     };
     let mut plain = planner(0);
-    assert_eq!(
-        ["n1", "n2", "n3"].map(|name| weight(&plain, name)),
-        [16, 16, 32]
-    );
+    assert_eq!(["n1", "n2", "n3"].map(|name| weight(&plain, name)), [16, 16, 32]);
     let alone = ask("2:ncpus=12,place=free:excl", 10);
     let id = plain.submit(0, &alone).unwrap();
     assert_eq!(names(&plain, id), ["n1", "n2"]);
@@ -357,9 +252,7 @@ fn cheap_nodes_go_first_and_exclusive_requests_get_whole_ones() {
     let mut plain = planner(0);
     let pack = plain.submit(0, &ask("4:ncpus=8,place=pack", 10)).unwrap();
     assert_eq!(names(&plain, pack), ["n3"]);
-    assert!(plain
-        .submit(0, &ask("4:ncpus=8,place=scatter", 10))
-        .is_err());
+    assert!(plain.submit(0, &ask("4:ncpus=8,place=scatter", 10)).is_err());
     let mut with_prio = planner(1);
     assert_eq!(weight(&with_prio, "n1"), 80);
     let id = with_prio.submit(0, &alone).unwrap();

@@ -23,20 +23,15 @@ fn steps(profile: &Profile) -> Vec<(u64, u64)> {
 
 #[test]
 fn points_of_the_plan_have_a_least_distance() {
-    let policy = Policy {
-        min_dist_s: 60,
-        ..Policy::default()
-    };
+    let policy = Policy { min_dist_s: 60, ..Policy::default() };
     let machine = nodes(&[8]).machine().clone();
     let mut planner = Planner::with_policy(machine.into(), Rules::default(), policy);
     assert_eq!(submit(&mut planner, 7, &ask("ncpus=8", 100)), 60);
     // 100 s are booked as 120, and 7 s as 60.
     assert_eq!(submit(&mut planner, 7, &ask("ncpus=8", 7)), 180);
     assert_eq!(submit(&mut planner, 7, &fixed("ncpus=8", 301, 10)), 360);
-    let after = pbs_cluster_planner::Request {
-        when: When::After { start_s: 421 },
-        ..ask("ncpus=8", 60)
-    };
+    let after =
+        pbs_cluster_planner::Request { when: When::After { start_s: 421 }, ..ask("ncpus=8", 60) };
     assert_eq!(submit(&mut planner, 7, &after), 480);
     let points: Vec<_> = planner.free(0).map(|(time_s, _)| time_s).collect();
     assert!(points.iter().all(|point| point % 60 == 0), "{points:?}");
@@ -75,11 +70,7 @@ fn vector_intervals_are_added_and_taken_back() {
         for time_s in 0..30 {
             let inside = u64::from((begin_s..end_s).contains(&time_s));
             let value = before.value_at(time_s) + 3 * inside;
-            assert_eq!(
-                vector.value_at(time_s),
-                value,
-                "{begin_s}..{end_s} {time_s}"
-            );
+            assert_eq!(vector.value_at(time_s), value, "{begin_s}..{end_s} {time_s}");
         }
         vector.subtract(begin_s..end_s, 3).unwrap();
         assert_eq!(steps(&vector), steps(&before), "{begin_s}..{end_s}");
@@ -92,10 +83,7 @@ fn vectors_are_added_slot_by_slot() {
     let other = vector(&[(0, 0), (5, 3), (15, 1)]);
     let sum = Profile::sum(&one, &other).unwrap();
     assert_eq!(steps(&sum), [(0, 1), (5, 4), (10, 7), (15, 5), (20, 3)]);
-    assert_eq!(
-        steps(&Profile::difference(&sum, &other).unwrap()),
-        steps(&one)
-    );
+    assert_eq!(steps(&Profile::difference(&sum, &other).unwrap()), steps(&one));
 }
 
 #[test]
@@ -103,9 +91,7 @@ fn vector_minimum_is_the_least_that_is_free() {
     // 16 items, a limit of 10: used at least as much as is not allowed (4.1).
     let used = vector(&[(0, 4), (50, 14), (90, 0)]);
     let limited = Profile::maximum(&used, &Profile::new(16 - 10));
-    let free: Vec<_> = [0, 50, 90]
-        .map(|time_s| 16 - limited.value_at(time_s))
-        .into();
+    let free: Vec<_> = [0, 50, 90].map(|time_s| 16 - limited.value_at(time_s)).into();
     assert_eq!(free, [10, 2, 10]);
 }
 
@@ -134,10 +120,7 @@ fn free_slots_are_long_enough() {
 fn the_search_sees_a_users_share() {
     use pbs_cluster_planner::{Cause, Limit, Limited, Pool};
     use pbs_site::{Share, Whom};
-    let share = |least| Share {
-        least: Some(least),
-        permille: None,
-    };
+    let share = |least| Share { least: Some(least), permille: None };
     let rules = Rules {
         limits: vec![Limit {
             items: Some(share(6)),

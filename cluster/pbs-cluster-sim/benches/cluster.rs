@@ -41,10 +41,7 @@ fn rules() -> Rules {
     let limit = |whom, percent: u64| Limit {
         whom,
         of: Limited::Resource(pbs_cluster_planner::NCPUS),
-        items: Some(Share {
-            least: Some(64),
-            permille: Some(percent * 10),
-        }),
+        items: Some(Share { least: Some(64), permille: Some(percent * 10) }),
         soft_permille: None,
         duration_s: Some(61 * 86_400),
         area_s: None,
@@ -52,10 +49,7 @@ fn rules() -> Rules {
     };
     let users = (0..200).map(|user| limit(Whom::User(user.to_string()), 60));
     let groups = (0..70).map(|group| limit(Whom::Group(group.to_string()), 80));
-    let free = Share {
-        least: Some(10),
-        permille: Some(20),
-    };
+    let free = Share { least: Some(10), permille: Some(20) };
     let access = "ncpus<4 & duration<1h".parse().expect("a condition");
     Rules {
         limits: users.chain(groups).collect(),
@@ -174,9 +168,7 @@ fn scene(rows: &Rows, of: &Scene) {
     let mut planner = Planner::new(machine, rules());
     let all = requests(of.jobs, *of.cores.start(), *of.cores.end());
     let (took_s, declined) = timed(|| {
-        let declined = all
-            .iter()
-            .filter(|request| planner.submit(0, request).is_err());
+        let declined = all.iter().filter(|request| planner.submit(0, request).is_err());
         declined.count()
     });
     let name = of.name;
@@ -191,10 +183,7 @@ fn scene(rows: &Rows, of: &Scene) {
     tell("declined", declined as f64, "jobs", none, "declined");
     let what = "changes of free cores in the plan";
     tell("slots", planner.steps() as f64, "slots", none, what);
-    let last_s = planner
-        .free(pbs_cluster_planner::NCPUS)
-        .map(|step| step.0)
-        .last();
+    let last_s = planner.free(pbs_cluster_planner::NCPUS).map(|step| step.0).last();
     let weeks = last_s.unwrap_or(0) as f64 / (7.0 * 86_400.0);
     let what = "how far the plan reaches";
     tell("weeks", weeks, "weeks", none, what);
@@ -203,20 +192,8 @@ fn scene(rows: &Rows, of: &Scene) {
     let sum =
         |of: fn(&pbs_cluster_planner::Vectors) -> usize| all.iter().map(of).sum::<usize>() as f64;
     let (bar, what) = (Bar::AtMost(60.0), "all vectors of the plan");
-    tell(
-        "vectors-megabytes",
-        sum(|of| of.bytes) / 1e6,
-        "MB",
-        bar,
-        what,
-    );
-    tell(
-        "vectors",
-        sum(|of| of.vectors),
-        "vectors",
-        none,
-        "how many those are",
-    );
+    tell("vectors-megabytes", sum(|of| of.bytes) / 1e6, "MB", bar, what);
+    tell("vectors", sum(|of| of.vectors), "vectors", none, "how many those are");
     let what = "the slots of all of them";
     tell("vector-slots", sum(|of| of.slots), "slots", none, what);
     let literally = decide_literally(&planner, LONG_S);
@@ -242,10 +219,8 @@ fn many(rows: &Rows) {
             answers(rows, &mut planner);
         }
         let per_second = decide(&mut planner, LONG_S);
-        let (name, what) = (
-            format!("decisions-beside-{count}"),
-            format!("decisions beside {count} jobs"),
-        );
+        let (name, what) =
+            (format!("decisions-beside-{count}"), format!("decisions beside {count} jobs"));
         rows.tell(&name, per_second, "per second", Bar::None, &what);
         decided.push(per_second);
     }
@@ -277,10 +252,7 @@ fn answers(rows: &Rows, planner: &mut Planner) {
         .collect();
     took_ms.sort_by(f64::total_cmp);
     let (median, most) = (took_ms[took_ms.len() / 2], took_ms[took_ms.len() - 1]);
-    let (bar, what) = (
-        Bar::AtMost(10.0),
-        "a submission while 100,000 jobs are backfilled",
-    );
+    let (bar, what) = (Bar::AtMost(10.0), "a submission while 100,000 jobs are backfilled");
     rows.tell("answer-while-backfilling", median, "ms", bar, what);
     let what = "the same, the longest of 100";
     rows.tell("longest-while-backfilling", most, "ms", bar, what);
@@ -289,20 +261,11 @@ fn answers(rows: &Rows, planner: &mut Planner) {
 fn array(rows: &Rows) {
     let mut planner = Planner::new(oculus(), rules());
     let one = &requests(1, 1, 1)[0];
-    let (took_s, planned) = timed(|| {
-        (0..10_000)
-            .filter(|_| planner.submit(0, one).is_ok())
-            .count()
-    });
+    let (took_s, planned) =
+        timed(|| (0..10_000).filter(|_| planner.submit(0, one).is_ok()).count());
     let what = "to plan an array of 10,000 jobs of one core";
     rows.tell("array-seconds", took_s, "s", Bar::AtMost(0.5), what);
-    rows.tell(
-        "array-planned",
-        planned as f64,
-        "jobs",
-        Bar::AtLeast(10_000.0),
-        "of them planned",
-    );
+    rows.tell("array-planned", planned as f64, "jobs", Bar::AtLeast(10_000.0), "of them planned");
     // Keller plans it in blocks, between which others are answered.
     let mut planner = Planner::new(oculus(), rules());
     let blocks = (0..20).map(|_| {
@@ -326,9 +289,8 @@ fn oculus() -> Arc<Machine> {
 /// keeps them in that order, and so never sorts.
 fn sort(rows: &Rows) {
     let mut random = Random::new(1, Stream::Trace);
-    let jobs: Vec<(Reverse<u64>, u64, u64)> = (0..60_000)
-        .map(|id| (Reverse(random.below(1_000)), random.below(1 << 32), id))
-        .collect();
+    let jobs: Vec<(Reverse<u64>, u64, u64)> =
+        (0..60_000).map(|id| (Reverse(random.below(1_000)), random.below(1 << 32), id)).collect();
     let mut took_ms: Vec<f64> = (0..11)
         .map(|_| {
             let mut jobs = jobs.clone();
@@ -369,20 +331,8 @@ fn pinned(rows: &Rows) {
         of.get(of.len() / 2).copied().unwrap_or(0.0)
     });
     let (unit, none) = ("per second", Bar::None);
-    rows.tell(
-        "unpinned-decisions",
-        free,
-        unit,
-        none,
-        "decisions of a thread on any CPU",
-    );
-    rows.tell(
-        "pinned-decisions",
-        pinned,
-        unit,
-        none,
-        "decisions of one that stays on its own",
-    );
+    rows.tell("unpinned-decisions", free, unit, none, "decisions of a thread on any CPU");
+    rows.tell("pinned-decisions", pinned, unit, none, "decisions of one that stays on its own");
     let what = "times as many decisions if it is pinned";
     rows.tell("times-pinned", pinned / free, "times", none, what);
 }
@@ -395,13 +345,7 @@ fn busiest_day(rows: &Rows) {
     let ran = outcomes.iter().filter(|of| of.start_s.is_some()).count();
     let what = "to replay the busiest day";
     rows.tell("busiest-day", took_s, "s", Bar::AtMost(60.0), what);
-    rows.tell(
-        "busiest-day-jobs",
-        ran as f64,
-        "jobs",
-        Bar::None,
-        "jobs that ran",
-    );
+    rows.tell("busiest-day-jobs", ran as f64, "jobs", Bar::None, "jobs that ran");
 }
 
 fn main() {

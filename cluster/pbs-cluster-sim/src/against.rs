@@ -127,10 +127,7 @@ mod tests {
         }
         let found = against(&[comparison.clone(), comparison]);
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].against.as_str(), found[0].gains.len()),
-            ("FCFS", 2)
-        );
+        assert_eq!((found[0].against.as_str(), found[0].gains.len()), ("FCFS", 2));
         let gain = found[0].gains[0];
         assert!((gain.wait_times - 1.0 / 3.0).abs() < 1e-9);
         assert!((gain.bounded_slowdown_times - 4.0 / 6.0).abs() < 1e-9);

@@ -50,10 +50,9 @@ impl fmt::Display for Invalid {
                 "job {job} ends at {end_s} s, which is neither when it is over nor when it is \
                  killed"
             ),
-            Self::Overuse { time_s, used_cores } => write!(
-                f,
-                "{used_cores} cores are used at {time_s} s, more than there are"
-            ),
+            Self::Overuse { time_s, used_cores } => {
+                write!(f, "{used_cores} cores are used at {time_s} s, more than there are")
+            }
         }
     }
 }
@@ -95,11 +94,8 @@ pub fn check(jobs: &[TraceJob], outcomes: &[Outcome], cores: u64) -> Result<(), 
     changes.sort_unstable();
     let mut used_cores: u64 = 0;
     for (time_s, is_more, more) in changes {
-        used_cores = if is_more {
-            used_cores.saturating_add(more)
-        } else {
-            used_cores.saturating_sub(more)
-        };
+        used_cores =
+            if is_more { used_cores.saturating_add(more) } else { used_cores.saturating_sub(more) };
         if used_cores > cores {
             return Err(Invalid::Overuse { time_s, used_cores });
         }
@@ -114,12 +110,8 @@ mod tests {
     #[test]
     fn each_kind_of_wrong_is_found() {
         let jobs = [TraceJob::new(5, 10, 20, 3), TraceJob::new(0, 30, 20, 2)];
-        let outcome = |job, start_s, end_s, killed| Outcome {
-            job,
-            start_s: Some(start_s),
-            end_s,
-            killed,
-        };
+        let outcome =
+            |job, start_s, end_s, killed| Outcome { job, start_s: Some(start_s), end_s, killed };
         let right = [outcome(0, 20, 30, false), outcome(1, 0, 20, true)];
         assert_eq!(check(&jobs, &right, 3), Ok(()));
         let wrong = |at: usize, with: Outcome| {
@@ -128,15 +120,9 @@ mod tests {
             check(&jobs, &outcomes, 3).unwrap_err()
         };
         assert_eq!(wrong(0, right[1]), Invalid::NotTheJobs { job: 0 });
-        assert_eq!(
-            check(&jobs, &right[..1], 3),
-            Err(Invalid::NotTheJobs { job: 1 })
-        );
+        assert_eq!(check(&jobs, &right[..1], 3), Err(Invalid::NotTheJobs { job: 1 }));
         let (job, start_s) = (0, 4);
-        assert_eq!(
-            wrong(0, outcome(0, 4, 14, false)),
-            Invalid::TooEarly { job, start_s }
-        );
+        assert_eq!(wrong(0, outcome(0, 4, 14, false)), Invalid::TooEarly { job, start_s });
         for with in [outcome(1, 0, 30, false), outcome(1, 0, 20, false)] {
             let (job, end_s) = (1, with.end_s);
             assert_eq!(wrong(1, with), Invalid::WrongEnd { job, end_s });

@@ -104,10 +104,7 @@ impl Comparison {
         titles.extend(has_killed.then_some("killed"));
         titles.extend(has_deadlines.then_some("deadlines kept"));
         let mut table = Table::new(&titles, 1);
-        for Compared {
-            policy, metrics, ..
-        } in &self.policies
-        {
+        for Compared { policy, metrics, .. } in &self.policies {
             let (wait_s, slowdown) = (&metrics.wait_s, &metrics.bounded_slowdown);
             let mut row = vec![policy.clone()];
             row.extend([wait_s.mean, wait_s.median, wait_s.p95, wait_s.max].map(duration));
@@ -138,10 +135,7 @@ impl Comparison {
             "95 %",
         ];
         let mut table = Table::new(&titles, 2);
-        for Compared {
-            policy, metrics, ..
-        } in &self.policies
-        {
+        for Compared { policy, metrics, .. } in &self.policies {
             for size in &metrics.sizes {
                 table.push(vec![
                     policy.clone(),
@@ -163,11 +157,7 @@ impl Comparison {
     pub fn picture(&self) -> String {
         let from_s = self.first_s.unwrap_or(0);
         let ends = self.policies.iter().filter_map(|of| of.usage.last());
-        let to_s = ends
-            .map(|step| step.0)
-            .max()
-            .unwrap_or(from_s)
-            .max(from_s + 1);
+        let to_s = ends.map(|step| step.0).max().unwrap_or(from_s).max(from_s + 1);
         let span_s = (to_s - from_s) as f64;
         let (unit_s, unit) = match span_s {
             span if span >= 2.0 * 86_400.0 => (86_400.0, "days"),
@@ -183,10 +173,7 @@ impl Comparison {
                 let begin = place as f64 * width;
                 [(begin, percent), (begin + width, percent)]
             });
-            Curve {
-                name: of.policy.clone(),
-                points: points.collect(),
-            }
+            Curve { name: of.policy.clone(), points: points.collect() }
         };
         let slowdown = |of: &Compared| {
             let count = of.slowdowns.len();
@@ -196,10 +183,7 @@ impl Comparison {
                 let share = 100.0 * (index + 1) as f64 / count as f64;
                 Some((*of.slowdowns.get(index)?, share))
             });
-            Curve {
-                name: of.policy.clone(),
-                points: places.collect(),
-            }
+            Curve { name: of.policy.clone(), points: places.collect() }
         };
         let plots = [
             Plot {
@@ -223,12 +207,7 @@ impl Comparison {
         ];
         let told = self.policies.iter().map(|of| {
             let (used, slowdown) = (of.metrics.utilisation, of.metrics.bounded_slowdown.mean);
-            format!(
-                "{} uses {} and has {} on average",
-                of.policy,
-                percent(used),
-                ratio(slowdown)
-            )
+            format!("{} uses {} and has {} on average", of.policy, percent(used), ratio(slowdown))
         });
         let told: Vec<_> = told.collect();
         let description = format!(

@@ -98,9 +98,7 @@ impl Conservative {
         }
         let free = &self.free_cores;
         free.value_at(of.start_s - 1) >= of.cores
-            || free
-                .find_first_hole(of.cores, of.requested_s, now_s..of.start_s)
-                .is_some()
+            || free.find_first_hole(of.cores, of.requested_s, now_s..of.start_s).is_some()
     }
 
     /// Each looks for an earlier time, or keeps its own.
@@ -121,9 +119,7 @@ impl Conservative {
                 break;
             };
             self.give(of.start_s, of.end_s(), of.cores);
-            let hole = self
-                .free_cores
-                .find_first_hole(of.cores, of.requested_s, now_s..FOREVER);
+            let hole = self.free_cores.find_first_hole(of.cores, of.requested_s, now_s..FOREVER);
             let start_s = hole.unwrap_or(of.start_s);
             let moved = Reservation { start_s, ..of };
             self.take(start_s, moved.end_s(), of.cores);
@@ -151,16 +147,9 @@ impl Policy for Conservative {
             self.compress(now_s);
         }
         let (cores, requested_s) = (what.cores, what.requested_s);
-        let hole = self
-            .free_cores
-            .find_first_hole(cores, requested_s, now_s..FOREVER);
+        let hole = self.free_cores.find_first_hole(cores, requested_s, now_s..FOREVER);
         let Some(start_s) = hole else { return };
-        let reservation = Reservation {
-            job,
-            cores,
-            requested_s,
-            start_s,
-        };
+        let reservation = Reservation { job, cores, requested_s, start_s };
         self.take(start_s, reservation.end_s(), cores);
         self.starts.insert((start_s, self.came));
         self.waiting.insert(self.came, reservation);

@@ -108,12 +108,7 @@ pub fn replay(
 ) -> Result<Vec<Outcome>, Fault> {
     let mut outcomes: Vec<Outcome> = (0..)
         .zip(jobs)
-        .map(|(job, what)| Outcome {
-            job,
-            start_s: None,
-            end_s: what.submit_s,
-            killed: false,
-        })
+        .map(|(job, what)| Outcome { job, start_s: None, end_s: what.submit_s, killed: false })
         .collect();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&job| jobs[job].submit_s);
@@ -145,11 +140,7 @@ pub fn replay(
             policy.submit(now_s, job, &jobs[job].as_told());
         }
         policy.start(now_s, &mut started);
-        idle_questions = if is_idle && started.is_empty() {
-            idle_questions + 1
-        } else {
-            0
-        };
+        idle_questions = if is_idle && started.is_empty() { idle_questions + 1 } else { 0 };
         if idle_questions == IDLE_QUESTIONS {
             return Err(Fault::Idle { time_s: now_s });
         }
@@ -225,9 +216,7 @@ mod tests {
         let jobs = [TraceJob::new(0, 9, 5, 1), TraceJob::new(0, 0, 5, 1)];
         let ran = |jobs: &[TraceJob]| {
             let outcomes = replay(jobs, &mut crate::Fcfs::new(2), |_| ()).unwrap();
-            let ran = outcomes
-                .iter()
-                .map(|outcome| (outcome.end_s, outcome.killed));
+            let ran = outcomes.iter().map(|outcome| (outcome.end_s, outcome.killed));
             ran.collect::<Vec<_>>()
         };
         assert_eq!(ran(&jobs), [(5, true), (1, false)]);
@@ -235,9 +224,6 @@ mod tests {
             ran(&jobs.map(|job| job.with(crate::Estimates::Perfect))),
             [(5, true), (1, false)]
         );
-        assert_eq!(
-            ran(&jobs.map(|job| job.unlimited())),
-            [(9, false), (1, false)]
-        );
+        assert_eq!(ran(&jobs.map(|job| job.unlimited())), [(9, false), (1, false)]);
     }
 }

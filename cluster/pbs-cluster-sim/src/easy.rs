@@ -69,11 +69,7 @@ impl Policy for Easy {
 
     fn submit(&mut self, _: u64, job: usize, what: &TraceJob) {
         if (1..=self.cores).contains(&what.cores) {
-            self.waiting.push(Waiter {
-                job,
-                cores: what.cores,
-                requested_s: what.requested_s,
-            });
+            self.waiting.push(Waiter { job, cores: what.cores, requested_s: what.requested_s });
         }
     }
 
@@ -105,13 +101,8 @@ impl Policy for Easy {
         while free_cores > 0 {
             // Cores and time only become less: who did not fit does not fit later.
             let in_time = self.waiting.next(came, free_cores, first_s - now_s);
-            let beside = self
-                .waiting
-                .next(came, free_cores.min(spare_cores), u64::MAX);
-            let next = [in_time, beside]
-                .into_iter()
-                .flatten()
-                .min_by_key(|next| next.0);
+            let beside = self.waiting.next(came, free_cores.min(spare_cores), u64::MAX);
+            let next = [in_time, beside].into_iter().flatten().min_by_key(|next| next.0);
             let Some((next_came, next)) = next else { break };
             if next.requested_s > first_s - now_s {
                 spare_cores -= next.cores;

@@ -18,12 +18,7 @@ pub struct Fcfs {
 impl Fcfs {
     /// Nothing runs on so many cores.
     pub fn new(cores: u64) -> Self {
-        Self {
-            cores,
-            free_cores: cores,
-            queue: VecDeque::new(),
-            running: HashMap::new(),
-        }
+        Self { cores, free_cores: cores, queue: VecDeque::new(), running: HashMap::new() }
     }
 }
 

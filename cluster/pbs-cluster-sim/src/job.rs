@@ -130,10 +130,7 @@ impl TraceJob {
     /// said, as if the user had said so. Otherwise jobs are killed at the end of the time
     /// that they asked for, and do less than where the trace was recorded.
     pub fn unlimited(&self) -> Self {
-        Self {
-            requested_s: self.requested_s.max(self.run_s),
-            ..*self
-        }
+        Self { requested_s: self.requested_s.max(self.run_s), ..*self }
     }
 
     /// How long it has its cores: until it is over, or until it is killed at the end of the
@@ -150,11 +147,6 @@ impl TraceJob {
     /// What a scheduler may know: how long it really runs is no part of that.
     pub(crate) fn as_told(&self) -> Self {
         let requested_s = self.requested_s.max(1);
-        Self {
-            run_s: requested_s,
-            requested_s,
-            status: Status::Unknown,
-            ..*self
-        }
+        Self { run_s: requested_s, requested_s, status: Status::Unknown, ..*self }
     }
 }

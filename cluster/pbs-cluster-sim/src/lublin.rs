@@ -95,10 +95,8 @@ impl Lublin {
     pub fn generate(&self) -> Vec<TraceJob> {
         let mut random = Random::new(self.seed, Stream::Trace);
         let mut jobs: Vec<TraceJob> = (0..self.jobs).map(|_| self.job(&mut random)).collect();
-        let between: Vec<f64> = jobs
-            .iter()
-            .map(|_| libm::exp(below(&mut random, BETWEEN, MOST_BETWEEN_LOG)))
-            .collect();
+        let between: Vec<f64> =
+            jobs.iter().map(|_| libm::exp(below(&mut random, BETWEEN, MOST_BETWEEN_LOG))).collect();
         let sum: f64 = between.iter().sum();
         let span_s = span_s(&jobs, self.cores, self.load_percent) as f64;
         let day = Day::new();
@@ -136,11 +134,8 @@ impl Lublin {
         }
         let most = libm::log2(self.cores.max(1) as f64);
         let middle = (most - BELOW_MOST_LOG).max(LEAST_LOG);
-        let (from, to) = if share(random) <= LOWER {
-            (LEAST_LOG, middle)
-        } else {
-            (middle, most.max(middle))
-        };
+        let (from, to) =
+            if share(random) <= LOWER { (LEAST_LOG, middle) } else { (middle, most.max(middle)) };
         let log = from + (to - from) * share(random);
         let is_power = kind <= SERIAL + POWER_OF_TWO;
         let log = if is_power { libm::round(log) } else { log };
@@ -164,9 +159,7 @@ impl Day {
             busy_s[(half_hour - 1) % HALF_HOURS] = part;
         }
         let sum: f64 = busy_s.iter().sum();
-        Self {
-            busy_s: busy_s.map(|part| part / sum * DAY_S),
-        }
+        Self { busy_s: busy_s.map(|part| part / sum * DAY_S) }
     }
 
     /// When so much busy time has gone by since a midnight.
@@ -239,15 +232,9 @@ mod tests {
             let mean = values.iter().sum::<f64>() / 40_000.0;
             let square = values.iter().map(|value| (value - mean) * (value - mean));
             let deviation = (square.sum::<f64>() / 40_000.0).sqrt();
-            assert!(
-                (mean / (shape * scale) - 1.0).abs() < 0.02,
-                "{of:?}: {mean}"
-            );
+            assert!((mean / (shape * scale) - 1.0).abs() < 0.02, "{of:?}: {mean}");
             let expected = shape.sqrt() * scale;
-            assert!(
-                (deviation / expected - 1.0).abs() < 0.03,
-                "{of:?}: {deviation}"
-            );
+            assert!((deviation / expected - 1.0).abs() < 0.03, "{of:?}: {deviation}");
         }
     }
 

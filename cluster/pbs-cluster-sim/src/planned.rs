@@ -28,12 +28,7 @@ pub struct Planned {
 impl Planned {
     /// Nothing is planned yet.
     pub fn new(machine: Arc<Machine>, rules: Rules, backfills: usize) -> Self {
-        Self::with_policy(
-            machine,
-            rules,
-            pbs_cluster_planner::Policy::default(),
-            backfills,
-        )
+        Self::with_policy(machine, rules, pbs_cluster_planner::Policy::default(), backfills)
     }
 
     /// The same by a policy of its site.
@@ -80,10 +75,7 @@ impl Planned {
     fn rset(&self, cores: u64) -> Rset {
         let chunk = |count, cores| Chunk {
             count,
-            items: vec![Item {
-                resource: "ncpus".into(),
-                value: Value::Amount(cores),
-            }],
+            items: vec![Item { resource: "ncpus".into(), value: Value::Amount(cores) }],
         };
         let (whole, rest) = (cores / self.node_cores, cores % self.node_cores);
         let mut chunks = Vec::new();
@@ -96,10 +88,7 @@ impl Planned {
         Rset {
             chunks,
             job_wide: Vec::new(),
-            place: Placement {
-                arrangement: Arrangement::Free,
-                sharing: None,
-            },
+            place: Placement { arrangement: Arrangement::Free, sharing: None },
         }
     }
 }

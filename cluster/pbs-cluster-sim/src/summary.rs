@@ -138,11 +138,7 @@ mod tests {
             group: user,
             ..TraceJob::new(submit_s, run_s, requested_s, cores)
         };
-        let jobs = [
-            job(100, 50, 100, 4, 1),
-            job(100, 100, 100, 1, 2),
-            job(86_500, 300, 200, 1, 1),
-        ];
+        let jobs = [job(100, 50, 100, 4, 1), job(100, 100, 100, 1, 2), job(86_500, 300, 200, 1, 1)];
         let of = Summary::of(&jobs);
         assert_eq!((of.jobs, of.users, of.groups, of.span_s), (3, 2, 2, 86_400));
         assert_eq!((of.per_day, of.busiest_day), (3.0, 2));

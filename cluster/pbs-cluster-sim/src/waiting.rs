@@ -56,9 +56,7 @@ impl Waiting {
 
     /// Who came first, and when in the order of all.
     pub(crate) fn first(&self) -> Option<(u64, Waiter)> {
-        self.jobs
-            .first_key_value()
-            .map(|(&came, &waiter)| (came, waiter))
+        self.jobs.first_key_value().map(|(&came, &waiter)| (came, waiter))
     }
 
     pub(crate) fn remove(&mut self, came: u64) {
@@ -73,9 +71,7 @@ impl Waiting {
     pub(crate) fn next(&self, came: u64, cores: u64, seconds: u64) -> Option<(u64, Waiter)> {
         let widest = cores.checked_ilog2()?;
         let kinds = self.kinds.range(..=widest).map(|(_, kind)| kind);
-        let next = kinds
-            .filter_map(|kind| kind.next(came, (cores, seconds)))
-            .min()?;
+        let next = kinds.filter_map(|kind| kind.next(came, (cores, seconds))).min()?;
         self.jobs.get(&next).map(|&waiter| (next, waiter))
     }
 }

@@ -52,12 +52,7 @@ struct SizeOf {
 }
 
 const fn size(cores: u64, jobs: u64, mean_run_hours: f64, accuracy: f64) -> SizeOf {
-    SizeOf {
-        cores,
-        jobs,
-        mean_run_hours,
-        accuracy,
-    }
+    SizeOf { cores, jobs, mean_run_hours, accuracy }
 }
 
 /// Example 3, in its order.
@@ -182,10 +177,7 @@ impl Workload {
             // From 0 to twice the accuracy, or as far below 1 as its mean wants.
             let half = size.accuracy.min(1.0 - size.accuracy);
             let part = size.accuracy - half + 2.0 * half * share(random);
-            TraceJob {
-                run_s: ((requested_s as f64 * part) as u64).clamp(1, requested_s),
-                ..whole
-            }
+            TraceJob { run_s: ((requested_s as f64 * part) as u64).clamp(1, requested_s), ..whole }
         };
         jobs.extend((0..count).map(|_| with_run(random)));
     }
@@ -219,16 +211,11 @@ pub fn oculus(jobs: usize, per_day: usize, seed: u64) -> Vec<TraceJob> {
 pub fn add_deadlines(jobs: &mut [TraceJob], percent: u64, slack_percent: u64, seed: u64) {
     let mut random = Random::new(seed, Stream::TraceDeadlines);
     for job in jobs {
-        let (draw, slack) = (
-            random.below(100),
-            random.below(slack_percent.saturating_add(1).max(1)),
-        );
+        let (draw, slack) =
+            (random.below(100), random.below(slack_percent.saturating_add(1).max(1)));
         let slack_s = u128::from(job.requested_s) * u128::from(slack) / 100;
         let slack_s = u64::try_from(slack_s).unwrap_or(u64::MAX);
-        let end_s = job
-            .submit_s
-            .saturating_add(job.requested_s)
-            .saturating_add(slack_s);
+        let end_s = job.submit_s.saturating_add(job.requested_s).saturating_add(slack_s);
         job.deadline_s = (draw < percent).then_some(end_s);
     }
 }

@@ -37,40 +37,24 @@ fn backfilling_pays() {
 fn tables_have_a_row_for_each() {
     let comparison = compared(&loaded(), CORES);
     let text = comparison.text(Format::Text);
-    assert!(
-        text.starts_with("some days <&>: 10,000 jobs on 9,920 cores\n\npolicy"),
-        "{text}"
-    );
+    assert!(text.starts_with("some days <&>: 10,000 jobs on 9,920 cores\n\npolicy"), "{text}");
     for name in ["FCFS", "EASY", "conservative"] {
         // One of all jobs and one of each size.
         let rows = text.lines().filter(|line| line.starts_with(name)).count();
         assert_eq!(rows, 4, "{text}");
     }
-    assert!(
-        text.contains("deadlines kept") && !text.contains("killed"),
-        "{text}"
-    );
+    assert!(text.contains("deadlines kept") && !text.contains("killed"), "{text}");
     let rst = comparison.text(Format::Rst);
-    assert_eq!(
-        rst.lines().filter(|line| line.starts_with("====")).count(),
-        6,
-        "{rst}"
-    );
+    assert_eq!(rst.lines().filter(|line| line.starts_with("====")).count(), 6, "{rst}");
 }
 
 #[test]
 fn json_has_what_was_measured() {
     let json = serde_json::to_value(compared(&loaded(), CORES)).unwrap();
-    assert_eq!(
-        (&json["jobs"], &json["cores"]),
-        (&10_000.into(), &9_920.into())
-    );
+    assert_eq!((&json["jobs"], &json["cores"]), (&10_000.into(), &9_920.into()));
     let easy = &json["policies"][1];
     assert_eq!(easy["policy"], "EASY");
-    assert!(
-        easy["wait_s"]["p95"].is_f64() && easy["fairness"]["jain"].is_f64(),
-        "{easy}"
-    );
+    assert!(easy["wait_s"]["p95"].is_f64() && easy["fairness"]["jain"].is_f64(), "{easy}");
     assert_eq!(easy["jobs"], 10_000);
 }
 
@@ -80,13 +64,8 @@ fn pictures_are_xml() {
     for (jobs, cores) in [(&jobs[..], CORES), (&jobs[..1], 4096), (&jobs[..0], 0)] {
         let picture = compared(jobs, cores).picture();
         let tree = roxmltree::Document::parse(&picture).unwrap();
-        let lines = tree
-            .descendants()
-            .filter(|node| node.has_tag_name("polyline"));
+        let lines = tree.descendants().filter(|node| node.has_tag_name("polyline"));
         assert_eq!(lines.count(), 6);
-        assert!(
-            !picture.contains("NaN") && !picture.contains("inf"),
-            "{picture}"
-        );
+        assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
     }
 }

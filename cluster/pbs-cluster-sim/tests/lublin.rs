@@ -3,13 +3,8 @@
 
 use pbs_cluster_sim::{Lublin, TraceJob};
 
-const LUBLIN: Lublin = Lublin {
-    jobs: 20_000,
-    cores: 128,
-    load_percent: 90,
-    accuracy_percent: 22,
-    seed: 3,
-};
+const LUBLIN: Lublin =
+    Lublin { jobs: 20_000, cores: 128, load_percent: 90, accuracy_percent: 22, seed: 3 };
 
 fn share(jobs: &[TraceJob], is: impl Fn(&TraceJob) -> bool) -> f64 {
     jobs.iter().filter(|job| is(job)).count() as f64 / jobs.len() as f64
@@ -59,11 +54,7 @@ fn wide_jobs_are_long_more_often() {
 #[test]
 fn jobs_come_in_the_afternoon_and_ask_for_so_much() {
     for load_percent in [50, 90, 120] {
-        let jobs = Lublin {
-            load_percent,
-            ..LUBLIN
-        }
-        .generate();
+        let jobs = Lublin { load_percent, ..LUBLIN }.generate();
         assert!(jobs.is_sorted_by_key(|job| job.submit_s));
         let work = mean(jobs.iter().map(|job| (job.run_s * job.cores) as f64)) * 20_000.0;
         let span_s = jobs[jobs.len() - 1].submit_s as f64;
@@ -80,34 +71,20 @@ fn jobs_come_in_the_afternoon_and_ask_for_so_much() {
 #[test]
 fn users_know_as_much_as_they_should() {
     for accuracy_percent in [22, 50, 100] {
-        let jobs = Lublin {
-            accuracy_percent,
-            ..LUBLIN
-        }
-        .generate();
+        let jobs = Lublin { accuracy_percent, ..LUBLIN }.generate();
         assert!(jobs.iter().all(|job| job.run_s <= job.requested_s));
         let of = |job: &TraceJob| job.run_s as f64 / job.requested_s as f64;
         // Of short jobs a minute is much.
         let long = jobs.iter().filter(|job| job.run_s > 3_600);
         let found = 100.0 * mean(long.map(of));
         let wanted = accuracy_percent as f64;
-        assert!(
-            (found / wanted - 1.0).abs() < 0.1,
-            "{found} %, not {wanted} %"
-        );
+        assert!((found / wanted - 1.0).abs() < 0.1, "{found} %, not {wanted} %");
     }
 }
 
 #[test]
 fn seeds_decide() {
-    let of = |seed| {
-        Lublin {
-            seed,
-            jobs: 50,
-            ..LUBLIN
-        }
-        .generate()
-    };
+    let of = |seed| Lublin { seed, jobs: 50, ..LUBLIN }.generate();
     assert_eq!(of(1), of(1));
     assert_ne!(of(1), of(2));
 }

@@ -33,10 +33,7 @@ fn trace(seed: u64) -> Vec<TraceJob> {
 }
 
 fn planned(cores: &[u64]) -> Planned {
-    let ncpus = Resource {
-        name: "ncpus".into(),
-        job_wide: None,
-    };
+    let ncpus = Resource { name: "ncpus".into(), job_wide: None };
     let nodes = cores.iter().enumerate().map(|(index, &cores)| NodeSpec {
         name: format!("n{index}"),
         has: vec![cores],
@@ -85,10 +82,7 @@ fn easy_by_seconds(jobs: &[TraceJob]) -> Vec<u64> {
                 starts[head] = Some(now_s);
                 continue;
             }
-            let head_at = free
-                .iter()
-                .position(|&free| free >= jobs[head].cores)
-                .unwrap();
+            let head_at = free.iter().position(|&free| free >= jobs[head].cores).unwrap();
             let extra = free[head_at] - jobs[head].cores;
             let next = queue[1..].iter().find(|&&job| {
                 let in_time = jobs[job].requested_s <= head_at as u64;
@@ -125,16 +119,14 @@ fn conservative_by_seconds(jobs: &[TraceJob]) -> Vec<u64> {
     for now_s in 0..HORIZON_S {
         let fits = |planned: &[Option<u64>], job: usize, from_s: u64| {
             (from_s..from_s + jobs[job].requested_s).all(|time_s| {
-                let used = (0..jobs.len())
-                    .filter(|&other| other != job)
-                    .filter(|&other| {
-                        planned[other].is_some_and(|start_s| {
-                            // Who has started and is over has given back what is left.
-                            let is_over = start_s + jobs[other].run_s <= now_s;
-                            let until_s = start_s + jobs[other].requested_s;
-                            !is_over && (start_s..until_s).contains(&time_s)
-                        })
-                    });
+                let used = (0..jobs.len()).filter(|&other| other != job).filter(|&other| {
+                    planned[other].is_some_and(|start_s| {
+                        // Who has started and is over has given back what is left.
+                        let is_over = start_s + jobs[other].run_s <= now_s;
+                        let until_s = start_s + jobs[other].requested_s;
+                        !is_over && (start_s..until_s).contains(&time_s)
+                    })
+                });
                 used.map(|other| jobs[other].cores).sum::<u64>() + jobs[job].cores <= CORES
             })
         };
@@ -207,10 +199,7 @@ fn easy_never_delays_the_first() {
     for seed in 0..TRACES {
         for estimates in [Estimates::Users, Estimates::Perfect] {
             let jobs: Vec<_> = trace(seed).iter().map(|job| job.with(estimates)).collect();
-            let mut watched = Watched {
-                easy: Easy::new(CORES),
-                reservations: Vec::new(),
-            };
+            let mut watched = Watched { easy: Easy::new(CORES), reservations: Vec::new() };
             let starts = starts(&jobs, &mut watched);
             for (job, at_most_s) in watched.reservations {
                 assert!(starts[job] <= at_most_s, "seed {seed}: job {job}");
@@ -269,10 +258,7 @@ fn easy_is_as_worked_out_second_by_second() {
 #[test]
 fn conservative_reserves_for_all() {
     for seed in 0..TRACES {
-        let jobs: Vec<_> = trace(seed)
-            .iter()
-            .map(|job| job.with(Estimates::Perfect))
-            .collect();
+        let jobs: Vec<_> = trace(seed).iter().map(|job| job.with(Estimates::Perfect)).collect();
         let starts = starts(&jobs, &mut Conservative::new(CORES));
         let mut used = [0; 2000];
         for (job, start_s) in jobs.iter().zip(starts) {
@@ -295,11 +281,7 @@ fn the_planner_on_one_node_is_conservative() {
     for seed in 0..TRACES {
         let jobs = trace(seed);
         let one = starts(&jobs, &mut planned(&[CORES]));
-        assert_eq!(
-            one,
-            starts(&jobs, &mut Conservative::new(CORES)),
-            "seed {seed}"
-        );
+        assert_eq!(one, starts(&jobs, &mut Conservative::new(CORES)), "seed {seed}");
     }
 }
 
@@ -327,10 +309,7 @@ fn who_is_planned_to_a_deadline_keeps_it_or_is_declined() {
         check(&jobs, &careful, CORES).unwrap();
         for ((job, careful), careless) in jobs.iter().zip(&careful).zip(&careless) {
             let Some(deadline_s) = job.deadline_s else {
-                assert!(
-                    careful.start_s.is_some(),
-                    "seed {seed}: who has none is never declined"
-                );
+                assert!(careful.start_s.is_some(), "seed {seed}: who has none is never declined");
                 continue;
             };
             match careful.start_s {
@@ -341,8 +320,5 @@ fn who_is_planned_to_a_deadline_keeps_it_or_is_declined() {
             missed += u32::from(careless.end_s > deadline_s);
         }
     }
-    assert!(
-        declined > 100 && kept > 100 && missed > 100,
-        "{declined}, {kept}, {missed}"
-    );
+    assert!(declined > 100 && kept > 100 && missed > 100, "{declined}, {kept}, {missed}");
 }

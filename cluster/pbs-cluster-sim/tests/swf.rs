@@ -30,19 +30,9 @@ fn each_field_is_read() {
     assert_eq!(trace.header.cores(), Some(64));
     assert_eq!(trace.header.get("UnixStartTime"), Some("1500000000"));
     assert_eq!(trace.header.get("computer"), Some("a cluster"));
-    assert_eq!(
-        trace
-            .header
-            .fields()
-            .filter(|field| field.0 == "Queue")
-            .count(),
-        2
-    );
+    assert_eq!(trace.header.fields().filter(|field| field.0 == "Queue").count(), 2);
     let left_out = trace.left_out;
-    assert_eq!(
-        (left_out.cancelled, left_out.parts, left_out.unknown),
-        (1, 1, 1)
-    );
+    assert_eq!((left_out.cancelled, left_out.parts, left_out.unknown), (1, 1, 1));
     assert_eq!(left_out.total(), 3);
     let first = TraceJob {
         number: 1,
@@ -66,10 +56,7 @@ fn each_field_is_read() {
     };
     assert_eq!(trace.jobs[1], second);
     // Taken back, but after it had started.
-    assert_eq!(
-        (trace.jobs[2].status, trace.jobs[2].run_s),
-        (Status::Cancelled, 20)
-    );
+    assert_eq!((trace.jobs[2].status, trace.jobs[2].run_s), (Status::Cancelled, 20));
     assert_eq!(trace.jobs[2].memory_bytes, Some(50 * 1024 * 4));
 }
 
@@ -88,19 +75,13 @@ fn records_are_written_as_they_were_read() {
     assert_eq!(read_again, records);
     assert_eq!(again.into_header(), reader.into_header());
     let text = String::from_utf8(written).unwrap();
-    assert!(
-        text.contains("\n1 5 10 60 4 56 100 8 300 200 1 7 2 3 1 0 -1 -1\n"),
-        "{text}"
-    );
+    assert!(text.contains("\n1 5 10 60 4 56 100 8 300 200 1 7 2 3 1 0 -1 -1\n"), "{text}");
 }
 
 #[test]
 fn what_was_replayed_is_written() {
-    let jobs = [
-        TraceJob::new(0, 100, 60, 4),
-        TraceJob::new(10, 30, 60, 2),
-        TraceJob::new(11, 30, 60, 5),
-    ];
+    let jobs =
+        [TraceJob::new(0, 100, 60, 4), TraceJob::new(10, 30, 60, 2), TraceJob::new(11, 30, 60, 5)];
     let outcomes = replay(&jobs, &mut Fcfs::new(4), |_| ()).unwrap();
     let mut text = Vec::new();
     write(&mut text, &jobs, Some(&outcomes), 4).unwrap();
@@ -108,19 +89,10 @@ fn what_was_replayed_is_written() {
     let [killed, waited, declined] = &records[..] else {
         panic!("{records:?}");
     };
-    assert_eq!(
-        (killed.wait_s, killed.run_s, killed.status),
-        (Some(0), Some(60), Status::Failed)
-    );
+    assert_eq!((killed.wait_s, killed.run_s, killed.status), (Some(0), Some(60), Status::Failed));
     assert_eq!((waited.wait_s, waited.run_s), (Some(50), Some(30)));
-    assert_eq!(
-        (waited.allocated_cores, waited.status),
-        (Some(2), Status::Completed)
-    );
-    assert_eq!(
-        (declined.wait_s, declined.status),
-        (None, Status::Cancelled)
-    );
+    assert_eq!((waited.allocated_cores, waited.status), (Some(2), Status::Completed));
+    assert_eq!((declined.wait_s, declined.status), (None, Status::Cancelled));
     let trace = read(&text[..]).unwrap();
     assert_eq!((trace.jobs.len(), trace.left_out.cancelled), (2, 1));
     assert_eq!(trace.header.cores(), Some(4));
@@ -134,10 +106,7 @@ fn the_first_dozen_of_bad_lines_is_told() {
     };
     let told = error.to_string();
     assert_eq!(told.lines().count(), 13, "{told}");
-    assert!(
-        told.starts_with("line 2: field 3 (wait time) is \"three\"; write"),
-        "{told}"
-    );
+    assert!(told.starts_with("line 2: field 3 (wait time) is \"three\"; write"), "{told}");
     assert!(told.ends_with("\nand 8 more"), "{told}");
 }
 
@@ -146,21 +115,12 @@ fn each_kind_of_bad_line_says_what_is_right() {
     let good = "1 0 0 1 1 -1 -1 1 1 -1 1 1 1 -1 -1 -1 -1 -1";
     assert!(read(good.as_bytes()).is_ok());
     let bad = [
-        (
-            "1 2 3".to_string(),
-            "there are 3 of 18 fields; write −1 for what is unknown",
-        ),
+        ("1 2 3".to_string(), "there are 3 of 18 fields; write −1 for what is unknown"),
         (format!("{good} 0"), "more than 18 fields"),
-        (
-            good.replacen("0 0", "0 -2", 1),
-            "nothing else is less than 0",
-        ),
+        (good.replacen("0 0", "0 -2", 1), "nothing else is less than 0"),
         (good.replacen("0 0", "0 1e300", 1), "at most 2^40"),
         (good.replacen("0 0", "0 nan", 1), "write a number"),
-        (
-            good.replacen("-1 1 1 1", "-1 6 1 1", 1),
-            "field 11 (status) is 6",
-        ),
+        (good.replacen("-1 1 1 1", "-1 6 1 1", 1), "field 11 (status) is 6"),
         ("9".repeat(1 << 17), "longer than 65535 bytes"),
     ];
     for (line, what) in bad {
@@ -197,10 +157,7 @@ fn headers_hold_no_more_than_a_line() {
     let mut header = Header::default();
     header.push("Note", "two\nlines");
     let writer = Writer::new(Vec::new(), &header).unwrap();
-    assert_eq!(
-        writer.finish().unwrap(),
-        b"; Version: 2.2\n; Note: two lines\n"
-    );
+    assert_eq!(writer.finish().unwrap(), b"; Version: 2.2\n; Note: two lines\n");
 }
 
 #[test]

@@ -10,10 +10,7 @@ const S: u64 = 1_000_000_000;
 
 /// A process of ten tasks that is planned to take 100 s of a core, and takes so many.
 fn process(real_s: u64) -> Vec<Length> {
-    let task = Length {
-        planned_insns: 10 * S,
-        real_insns: real_s * S / 10,
-    };
+    let task = Length { planned_insns: 10 * S, real_insns: real_s * S / 10 };
     vec![task; 10]
 }
 
@@ -27,29 +24,15 @@ const OVER_S: u64 = 106;
 fn job(submit_s: u64, deadline_s: u64, real_s: u64) -> WholeJob {
     let job = WholeJob::new(1, vec![process(real_s)]).unwrap();
     assert_eq!(job.duration_s, DURATION_S);
-    WholeJob {
-        submit_s,
-        deadline_s,
-        ..job
-    }
+    WholeJob { submit_s, deadline_s, ..job }
 }
 
 fn one_core() -> Options {
-    Options {
-        nodes: 1,
-        cores: 1,
-        ..Options::default()
-    }
+    Options { nodes: 1, cores: 1, ..Options::default() }
 }
 
 fn some() -> Options {
-    Options {
-        nodes: 2,
-        cores: 4,
-        jobs: 40,
-        load_permille: 1300,
-        ..Options::default()
-    }
+    Options { nodes: 2, cores: 4, jobs: 40, load_permille: 1300, ..Options::default() }
 }
 
 fn over(fate: &Fate) -> (u64, u64) {
@@ -140,10 +123,7 @@ fn a_plan_is_on_just_its_cores() {
 /// As Documentation/cluster.rst has it.
 #[test]
 fn idle_slots_pass_though_all_were_late() {
-    let task = Length {
-        planned_insns: S,
-        real_insns: S * 1050 / 1000,
-    };
+    let task = Length { planned_insns: S, real_insns: S * 1050 / 1000 };
     let processes = vec![vec![task; 25]; 4];
     assert_eq!(span_s(1, &processes), Ok(DURATION_S));
     let course = course(&[0], &processes, DURATION_S).unwrap();
@@ -163,10 +143,7 @@ fn the_same_seed_gives_the_same() {
 
 #[test]
 fn without_deviations_every_accepted_deadline_is_kept() {
-    let options = Options {
-        deviation_permille: 0,
-        ..some()
-    };
+    let options = Options { deviation_permille: 0, ..some() };
     let comparison = compare(&options).unwrap();
     let planned = &comparison.policies[0];
     assert_eq!(planned.kept, planned.accepted);
@@ -212,10 +189,7 @@ fn with_deviations_the_sums_add_up_and_nobody_overlaps() {
             let (one_s, other_s) = (over(one), over(other));
             let at_once = one_s.0 < other_s.1 && other_s.0 < one_s.1;
             let shares = one.cores.iter().any(|core| other.cores.contains(core));
-            assert!(
-                !(at_once && one.node == other.node && shares),
-                "{one:?} {other:?}"
-            );
+            assert!(!(at_once && one.node == other.node && shares), "{one:?} {other:?}");
         }
     }
 }
@@ -223,14 +197,8 @@ fn with_deviations_the_sums_add_up_and_nobody_overlaps() {
 #[test]
 fn what_is_out_of_range_is_told() {
     let error = |options| compare(&options).unwrap_err().to_string();
-    let nodes = error(Options {
-        nodes: 0,
-        ..Options::default()
-    });
+    let nodes = error(Options { nodes: 0, ..Options::default() });
     assert_eq!(nodes, "nodes is 0; it must be between 1 and 1000");
-    let deviation = error(Options {
-        deviation_permille: 301,
-        ..Options::default()
-    });
+    let deviation = error(Options { deviation_permille: 301, ..Options::default() });
     assert!(deviation.starts_with("deviation is 301"), "{deviation}");
 }

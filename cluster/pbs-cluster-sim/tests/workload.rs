@@ -15,30 +15,21 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 #[test]
 fn days_have_as_many_jobs_as_published() {
-    for (workload, count) in [
-        (Workload::mean_day(7), MEAN_DAY),
-        (Workload::busiest_day(7), BUSIEST_DAY),
-    ] {
+    for (workload, count) in
+        [(Workload::mean_day(7), MEAN_DAY), (Workload::busiest_day(7), BUSIEST_DAY)]
+    {
         let jobs = workload.generate();
         assert_eq!(jobs.len(), count);
         assert!(jobs.is_sorted_by_key(|job| job.submit_s));
-        assert!(jobs
-            .iter()
-            .all(|job| job.submit_s < DAY_S && job.cores <= CORES));
-        assert!(jobs
-            .iter()
-            .zip(1..)
-            .all(|(job, number)| job.number == number));
+        assert!(jobs.iter().all(|job| job.submit_s < DAY_S && job.cores <= CORES));
+        assert!(jobs.iter().zip(1..).all(|(job, number)| job.number == number));
     }
 }
 
 #[test]
 fn sizes_times_and_users_are_as_published() {
     // Without arrays, so that each job is drawn by itself.
-    let workload = Workload {
-        longest_array: 1,
-        ..Workload::oculus(300_000, MEAN_DAY, 3)
-    };
+    let workload = Workload { longest_array: 1, ..Workload::oculus(300_000, MEAN_DAY, 3) };
     let jobs = workload.generate();
     let mut by_cores: BTreeMap<u64, Vec<&TraceJob>> = BTreeMap::new();
     for job in &jobs {
@@ -48,32 +39,18 @@ fn sizes_times_and_users_are_as_published() {
     }
     let sizes: Vec<_> = by_cores.keys().copied().collect();
     assert_eq!(sizes, [1, 16, 32, 64, 128, 256, 512, 768, 1024, 1536]);
-    let accuracy = |jobs: &[&TraceJob]| {
-        mean(
-            jobs.iter()
-                .map(|job| job.run_s as f64 / job.requested_s as f64),
-        )
-    };
+    let accuracy =
+        |jobs: &[&TraceJob]| mean(jobs.iter().map(|job| job.run_s as f64 / job.requested_s as f64));
     let share = by_cores[&1].len() as f64 / jobs.len() as f64;
     assert!((0.93..0.96).contains(&share), "{share} have one core");
     // 22 % of all.
     let all: Vec<_> = jobs.iter().collect();
-    assert!(
-        (0.21..0.235).contains(&accuracy(&all)),
-        "{}",
-        accuracy(&all)
-    );
+    assert!((0.21..0.235).contains(&accuracy(&all)), "{}", accuracy(&all));
     for (cores, hours, expected) in [(1, 1.0, 0.2139), (16, 10.0, 0.4167), (128, 1.0, 0.2643)] {
         let (of, found) = (&by_cores[&cores], accuracy(&by_cores[&cores]));
-        assert!(
-            (found - expected).abs() < 0.01,
-            "{cores} cores: accuracy {found}"
-        );
+        assert!((found - expected).abs() < 0.01, "{cores} cores: accuracy {found}");
         let mean_hours = mean(of.iter().map(|job| job.run_s as f64 / 3600.0));
-        assert!(
-            (0.95..1.05).contains(&(mean_hours / hours)),
-            "{cores} cores: {mean_hours} h"
-        );
+        assert!((0.95..1.05).contains(&(mean_hours / hours)), "{cores} cores: {mean_hours} h");
     }
     let users: BTreeSet<_> = jobs.iter().map(|job| job.user).collect();
     let groups: BTreeSet<_> = jobs.iter().map(|job| job.group).collect();
@@ -113,13 +90,7 @@ fn seeds_decide() {
     assert_eq!(mean_day(1), mean_day(1));
     assert_ne!(mean_day(1), mean_day(2));
     let first = mean_day(1)[0];
-    let found = (
-        first.submit_s,
-        first.run_s,
-        first.requested_s,
-        first.cores,
-        first.user,
-    );
+    let found = (first.submit_s, first.run_s, first.requested_s, first.cores, first.user);
     // On every machine.
     assert_eq!(found, (269, 245, 600, 128, 16));
 }

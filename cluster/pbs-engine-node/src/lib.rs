@@ -171,11 +171,8 @@ impl Engine for Local {
                 self.late.push(allocation.clone());
             }
             Ok(number) => {
-                let handed = Handed {
-                    number,
-                    until_s: allocation.until_s,
-                    told_s: allocation.until_s,
-                };
+                let handed =
+                    Handed { number, until_s: allocation.until_s, told_s: allocation.until_s };
                 self.handed.insert(id, handed);
                 if let Some((node, _)) = allocation.nodes.first() {
                     self.heard = Some((node.clone(), unix_s()));
@@ -190,10 +187,7 @@ impl Engine for Local {
         let Some(handed) = self.handed.remove(&request) else {
             return;
         };
-        let key = JobKey {
-            number: Some(handed.number),
-            name: None,
-        };
+        let key = JobKey { number: Some(handed.number), name: None };
         match self.service.ask(|client| client.cancel(&key)) {
             // It may be over already.
             Ok(_)
@@ -222,10 +216,8 @@ impl Engine for Local {
     fn happened(&mut self, now_s: u64) -> Vec<Happened> {
         self.catch_up();
         let refused = self.refused.drain(..);
-        let refused = refused.map(|(request, why)| Happened::Ended {
-            request,
-            outcome: format!("refused: {why}"),
-        });
+        let refused = refused
+            .map(|(request, why)| Happened::Ended { request, outcome: format!("refused: {why}") });
         let mut happened: Vec<Happened> = refused.collect();
         if self.handed.is_empty() && self.heard.is_none() {
             return happened;

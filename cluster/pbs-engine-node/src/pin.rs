@@ -31,9 +31,7 @@ mod tests {
     fn a_pinned_planner_stays_on_its_cores() {
         let cpus = || {
             let set = sched_getaffinity(None).unwrap();
-            (0..CpuSet::MAX_CPU)
-                .filter(|&cpu| set.is_set(cpu))
-                .collect::<Vec<_>>()
+            (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect::<Vec<_>>()
         };
         let all = cpus();
         pin(&all[..1]).unwrap();

@@ -57,10 +57,7 @@ fn wishes(count: usize) -> Vec<(Caller, Wish)> {
             duration_s: job.requested_s.min(59 * 86_400),
             ..Wish::new(text.parse().expect("a request"), &user, &group)
         };
-        let caller = Caller {
-            user,
-            is_operator: false,
-        };
+        let caller = Caller { user, is_operator: false };
         (caller, wish)
     });
     wishes.take(count).collect()
@@ -71,10 +68,8 @@ fn wishes(count: usize) -> Vec<(Caller, Wish)> {
 fn by_clients(manager: &mut Manager<Simulated>, wishes: Vec<(Caller, Wish)>) -> (usize, f64) {
     type Question = ((Caller, Wish), Sender<bool>);
     let (ask, asked) = channel::<Question>();
-    let parts: Vec<Vec<_>> = wishes
-        .chunks(wishes.len().div_ceil(CLIENTS))
-        .map(<[_]>::to_vec)
-        .collect();
+    let parts: Vec<Vec<_>> =
+        wishes.chunks(wishes.len().div_ceil(CLIENTS)).map(<[_]>::to_vec).collect();
     let begin = Instant::now();
     let mut planned = 0;
     std::thread::scope(|scope| {
@@ -115,11 +110,7 @@ fn peak_mib() -> f64 {
 /// all of that runs.
 fn two_cores(count: usize) -> Vec<(Caller, Wish)> {
     let of = |(caller, wish): (Caller, Wish)| {
-        let wish = Wish {
-            rset: "ncpus=2".parse().expect("a request"),
-            duration_s: 120,
-            ..wish
-        };
+        let wish = Wish { rset: "ncpus=2".parse().expect("a request"), duration_s: 120, ..wish };
         (caller, wish)
     };
     wishes(count).into_iter().map(of).collect()
@@ -133,27 +124,13 @@ fn clients(rows: &Rows) {
     let file = path("clients");
     let mut manager = create(&file);
     let (planned, took_s) = by_clients(&mut manager, wishes(15_000));
-    let (bar, what) = (
-        Bar::AtLeast(1_000.0),
-        "durable submissions by 30 clients, jobs as in example 3",
-    );
-    rows.tell(
-        "clients-submissions",
-        15_000.0 / took_s,
-        "per second",
-        bar,
-        what,
-    );
+    let (bar, what) =
+        (Bar::AtLeast(1_000.0), "durable submissions by 30 clients, jobs as in example 3");
+    rows.tell("clients-submissions", 15_000.0 / took_s, "per second", bar, what);
     let what = "of 15,000 planned";
     rows.tell("clients-planned", planned as f64, "jobs", Bar::None, what);
     let what = "memory of the process with those requests and their answers";
-    rows.tell(
-        "clients-memory",
-        peak_mib(),
-        "MiB",
-        Bar::AtMost(150.0),
-        what,
-    );
+    rows.tell("clients-memory", peak_mib(), "MiB", Bar::AtMost(150.0), what);
     drop(manager);
     remove(&file);
 }
@@ -166,9 +143,7 @@ fn two_core_clients(rows: &Rows) {
     // They run meanwhile: half a minute of the cluster goes by for each thousand.
     for part in two_cores(15_000).chunks(1_000) {
         planned += by_clients(&mut manager, part.to_vec()).0;
-        manager
-            .advance(manager.clock_s() + 30)
-            .expect("time goes on");
+        manager.advance(manager.clock_s() + 30).expect("time goes on");
     }
     let per_second = 15_000.0 / begin.elapsed().as_secs_f64();
     let (bar, what) = (
@@ -177,13 +152,7 @@ fn two_core_clients(rows: &Rows) {
     );
     rows.tell("two-cores-submissions", per_second, "per second", bar, what);
     let what = "of 15,000 planned";
-    rows.tell(
-        "two-cores-planned",
-        planned as f64,
-        "jobs",
-        Bar::AtLeast(15_000.0),
-        what,
-    );
+    rows.tell("two-cores-planned", planned as f64, "jobs", Bar::AtLeast(15_000.0), what);
     drop(manager);
     remove(&file);
 }
@@ -200,15 +169,8 @@ fn array(rows: &Rows) {
     };
     let begin = Instant::now();
     for user in 1..=2 {
-        let of = Wish {
-            user: format!("u{user}"),
-            group: format!("G{user}"),
-            ..array.clone()
-        };
-        let caller = Caller {
-            user: of.user.clone(),
-            ..caller.clone()
-        };
+        let of = Wish { user: format!("u{user}"), group: format!("G{user}"), ..array.clone() };
+        let caller = Caller { user: of.user.clone(), ..caller.clone() };
         let done = manager.submit(&caller, &of);
         assert!(done.is_ok(), "{done:?}");
     }
@@ -216,13 +178,7 @@ fn array(rows: &Rows) {
     let what = "for two durable arrays of 4,900, the most that a user may have";
     rows.tell("arrays-seconds", took_s, "s", Bar::AtMost(0.5), what);
     let what = "others wait for an array, which is planned as a whole";
-    rows.tell(
-        "arrays-wait",
-        took_s / 2.0 * 1e3,
-        "ms",
-        Bar::AtMost(30.0),
-        what,
-    );
+    rows.tell("arrays-wait", took_s / 2.0 * 1e3, "ms", Bar::AtMost(30.0), what);
     drop(manager);
     remove(&file);
 }
@@ -240,18 +196,9 @@ fn recovery(rows: &Rows) {
     let (manager, _) = opened.expect("a ledger");
     let took_s = begin.elapsed().as_secs_f64();
     assert_eq!(manager.open_rows(), before, "it is as it was");
-    let (count, what) = (
-        before.len() as f64,
-        "requests, each checked against its nodes",
-    );
+    let (count, what) = (before.len() as f64, "requests, each checked against its nodes");
     rows.tell("recovered", count, "requests", Bar::None, what);
-    rows.tell(
-        "recovery-seconds",
-        took_s,
-        "s",
-        Bar::AtMost(0.5),
-        "to recover them",
-    );
+    rows.tell("recovery-seconds", took_s, "s", Bar::AtMost(0.5), "to recover them");
     drop(manager);
     remove(&file);
 }

@@ -194,10 +194,7 @@ impl Simulated {
     /// Nodes take so long until they are ready for a request, and so long until they are
     /// free of it.
     pub fn with_phases(allocate_s: u64, release_s: u64) -> Self {
-        Self {
-            phases_s: Some((allocate_s, release_s)),
-            ..Self::default()
-        }
+        Self { phases_s: Some((allocate_s, release_s)), ..Self::default() }
     }
 
     fn expect(&mut self, time_s: u64, request: RequestId, step: Step) {
@@ -237,11 +234,7 @@ impl Engine for Simulated {
         self.forget(request);
         self.runs.remove(&request);
         if let Some((_, release_s)) = self.phases_s {
-            self.expect(
-                self.now_s.saturating_add(release_s),
-                request,
-                Step::Released,
-            );
+            self.expect(self.now_s.saturating_add(release_s), request, Step::Released);
         }
     }
 
@@ -280,10 +273,7 @@ impl Engine for Simulated {
                     self.expect(end_s, request, Step::Ended);
                     Happened::Allocated { request }
                 }
-                Step::Ended => Happened::Ended {
-                    request,
-                    outcome: COMPLETED.into(),
-                },
+                Step::Ended => Happened::Ended { request, outcome: COMPLETED.into() },
                 Step::Released => Happened::Released { request },
             });
         }

@@ -54,12 +54,7 @@ impl<E: Engine> Manager<E> {
                 continue;
             };
             let of = |after: &&After| after.request == id;
-            if !record
-                .after
-                .iter()
-                .filter(of)
-                .all(|&after| is_met(after, outcome))
-            {
+            if !record.after.iter().filter(of).all(|&after| is_met(after, outcome)) {
                 in_vain.push((follower, format!("not to run: request {id} {outcome}")));
                 continue;
             }

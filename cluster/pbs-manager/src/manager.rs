@@ -80,10 +80,7 @@ impl<E: Engine> Manager<E> {
             }
             this.nodes_out.insert(node.name.clone(), node);
         }
-        let mut recovered = Recovered {
-            requests: rows.len(),
-            ..Recovered::default()
-        };
+        let mut recovered = Recovered { requests: rows.len(), ..Recovered::default() };
         this.planner.follow_changes();
         for row in &rows {
             this.put_back(row, &mut recovered);
@@ -104,10 +101,7 @@ impl<E: Engine> Manager<E> {
     fn empty(site: Site, journal: Journal, clock_s: u64, engine: E) -> Self {
         let machine = Arc::new(Machine::of_site(&site));
         let rules = Rules::of_site(&site, &machine, clock_s..clock_s + HORIZON_S);
-        let policy = Policy {
-            fixed_before_s: engine.fixed_before_s(),
-            ..Policy::of_site(&site)
-        };
+        let policy = Policy { fixed_before_s: engine.fixed_before_s(), ..Policy::of_site(&site) };
         Self {
             planner: Planner::with_policy(machine.clone(), rules, policy),
             site,
@@ -198,12 +192,7 @@ impl<E: Engine> Manager<E> {
     }
 
     pub(crate) fn tell(&mut self, request: Option<RequestId>, what: &str, text: String) {
-        self.journal.event(Event {
-            time_s: self.clock_s,
-            request,
-            what: what.into(),
-            text,
-        });
+        self.journal.event(Event { time_s: self.clock_s, request, what: what.into(), text });
     }
 
     /// Writes down all that the operation changed.
@@ -272,10 +261,7 @@ impl<E: Engine> Manager<E> {
             self.reservations.insert(id);
         }
         let planner = self.planner_of(within);
-        if planner
-            .and_then(|of| of.standing(id))
-            .is_some_and(|it| it.is_running)
-        {
+        if planner.and_then(|of| of.standing(id)).is_some_and(|it| it.is_running) {
             self.begin(id);
         }
     }

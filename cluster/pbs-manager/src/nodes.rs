@@ -91,30 +91,13 @@ impl<E: Engine> Manager<E> {
         let mut replanned = self.planner.node_offline(clock_s, node);
         replanned.aborted = aborted;
         for &id in &replanned.moved {
-            self.tell(
-                Some(id),
-                "moved",
-                format!("node {name} is {}", state.name()),
-            );
+            self.tell(Some(id), "moved", format!("node {name} is {}", state.name()));
         }
         for &id in &replanned.waiting {
-            self.tell(
-                Some(id),
-                "waits",
-                format!("node {name} is {}", state.name()),
-            );
+            self.tell(Some(id), "waits", format!("node {name} is {}", state.name()));
         }
-        let row = NodeRow {
-            name: name.into(),
-            state,
-            why: why.into(),
-            since_s: clock_s,
-        };
-        self.tell(
-            None,
-            &format!("node {}", state.name()),
-            format!("{name}: {why}"),
-        );
+        let row = NodeRow { name: name.into(), state, why: why.into(), since_s: clock_s };
+        self.tell(None, &format!("node {}", state.name()), format!("{name}: {why}"));
         self.nodes_out.insert(name.into(), row.clone());
         self.journal.node_out(row);
         replanned
@@ -124,17 +107,11 @@ impl<E: Engine> Manager<E> {
     /// nodes; if it has not begun it is held elsewhere, and what is planned in it ends.
     fn withdraw_inside(&mut self, reservation: RequestId, node: usize, name: &str) {
         let placed = self.planner.placed(reservation).iter();
-        if !placed
-            .into_iter()
-            .any(|placed| placed.node as usize == node)
-        {
+        if !placed.into_iter().any(|placed| placed.node as usize == node) {
             return;
         }
         let clock_s = self.clock_s;
-        let is_running = self
-            .planner
-            .standing(reservation)
-            .is_some_and(|it| it.is_running);
+        let is_running = self.planner.standing(reservation).is_some_and(|it| it.is_running);
         match self.planner.inside_mut(reservation).filter(|_| is_running) {
             Some(inside) => {
                 if let Some(node) = inside.machine().node_by_name(name) {
@@ -150,11 +127,7 @@ impl<E: Engine> Manager<E> {
             let mut placed = self.planner.placed(**id).iter();
             placed.any(|placed| placed.node as usize == node)
         };
-        let rows = self
-            .records
-            .keys()
-            .filter(is_on)
-            .filter_map(|&id| self.row(id));
+        let rows = self.records.keys().filter(is_on).filter_map(|&id| self.row(id));
         rows.filter(|row| row.state == State::Running).collect()
     }
 
@@ -167,9 +140,7 @@ impl<E: Engine> Manager<E> {
         if caller.is_operator {
             Ok(())
         } else {
-            Err(Error::NotPermitted(
-                "take nodes out or back; operators may".into(),
-            ))
+            Err(Error::NotPermitted("take nodes out or back; operators may".into()))
         }
     }
 }

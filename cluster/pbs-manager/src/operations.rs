@@ -137,9 +137,7 @@ impl<E: Engine> Manager<E> {
             return Err(Error::Wrong(what.into()));
         }
         if matches!(self.planner.state(id), Some(State::Running { .. })) {
-            return Err(Error::Wrong(format!(
-                "request {id} runs; extend it, or end it"
-            )));
+            return Err(Error::Wrong(format!("request {id} runs; extend it, or end it")));
         }
         if let Some(rset) = &change.rset {
             request.rset = rset.clone();
@@ -166,9 +164,7 @@ impl<E: Engine> Manager<E> {
     pub fn extend(&mut self, caller: &Caller, id: RequestId, by_s: u64) -> Result<(), Error> {
         let request = self.request(id)?.clone();
         self.check_permission(caller, &request.user, "extend requests of others")?;
-        let may = self
-            .site
-            .may(&request.user, &request.group, Privilege::Extend);
+        let may = self.site.may(&request.user, &request.group, Privilege::Extend);
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("extend; ask an operator".into()));
         }
@@ -297,11 +293,7 @@ impl<E: Engine> Manager<E> {
             0 => (0, 0),
             _ => self.margins_s(),
         };
-        RequestRecord {
-            allocate_s,
-            release_s,
-            ..record_of(wish, request, index, is_reservation)
-        }
+        RequestRecord { allocate_s, release_s, ..record_of(wish, request, index, is_reservation) }
     }
 
     fn completed(&self, mut request: Request) -> Result<Request, Error> {

@@ -97,9 +97,7 @@ impl<E: Engine> Manager<E> {
     /// Who becomes ready later than was planned has its whole time all the same, if nobody else
     /// is planned there: it took longer to make its nodes ready.
     pub(crate) fn make_up(&mut self, row: &Row, start_s: u64) {
-        let asked_s = row
-            .duration_s
-            .saturating_sub(row.allocate_s + row.release_s);
+        let asked_s = row.duration_s.saturating_sub(row.allocate_s + row.release_s);
         let needs_s = start_s.saturating_add(asked_s + row.release_s);
         let by_s = needs_s.saturating_sub(row.end_s.unwrap_or(needs_s));
         let planner = self.planner_of_mut(row.within).filter(|_| by_s > 0);
@@ -250,9 +248,7 @@ impl<E: Engine> Manager<E> {
 
 /// Until when a request may run. Who became ready later than it should has what is left.
 pub(crate) fn run_end_s(row: &Row) -> Option<u64> {
-    let asked_s = row
-        .duration_s
-        .saturating_sub(row.allocate_s + row.release_s);
+    let asked_s = row.duration_s.saturating_sub(row.allocate_s + row.release_s);
     let booked_s = row.end_s.map(|end_s| end_s.saturating_sub(row.release_s));
     match row.ready_s {
         Some(ready_s) => {

@@ -76,11 +76,7 @@ impl RequestRecord {
         let mut nodes: Vec<Placed> = placed.collect::<Option<_>>()?;
         // Nodes are in the order of their weights, which another site may have changed.
         nodes.sort_unstable();
-        Some(Standing {
-            start_s: row.start_s,
-            nodes,
-            ..Self::waiting(row, self)?
-        })
+        Some(Standing { start_s: row.start_s, nodes, ..Self::waiting(row, self)? })
     }
 
     /// The same without a place.

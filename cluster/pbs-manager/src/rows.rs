@@ -55,9 +55,7 @@ impl<E: Engine> Manager<E> {
             phase: record.phase.filter(|_| standing.is_running),
             ready_s: record.ready_s,
             start_s: standing.start_s,
-            end_s: standing
-                .start_s
-                .map(|start_s| start_s + standing.duration_s),
+            end_s: standing.start_s.map(|start_s| start_s + standing.duration_s),
             outcome: record.outcome.clone(),
             nodes: nodes.collect(),
             cores,

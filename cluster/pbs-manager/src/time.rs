@@ -110,11 +110,7 @@ impl<E: Engine> Manager<E> {
             self.end(id, "no place in its time");
         }
         self.settle();
-        if self
-            .planner
-            .next_look_s()
-            .is_some_and(|look_s| look_s <= self.clock_s)
-        {
+        if self.planner.next_look_s().is_some_and(|look_s| look_s <= self.clock_s) {
             self.planner.plan_waiting(self.clock_s);
         }
         self.start();
@@ -154,10 +150,7 @@ impl<E: Engine> Manager<E> {
         let mut started = Vec::new();
         self.planner.start(clock_s, &mut started);
         for &reservation in &self.reservations {
-            let is_running = self
-                .planner
-                .standing(reservation)
-                .is_some_and(|it| it.is_running);
+            let is_running = self.planner.standing(reservation).is_some_and(|it| it.is_running);
             if let Some(inside) = self.planner.inside_mut(reservation).filter(|_| is_running) {
                 inside.start(clock_s, &mut started);
             }
@@ -180,11 +173,7 @@ impl<E: Engine> Manager<E> {
         }
         match self.lengthen(id, by_s) {
             Ok(()) => self.tell(Some(id), "extended", format!("by {by_s} s, as predicted")),
-            Err(why) => self.tell(
-                Some(id),
-                "late",
-                format!("by {by_s} s, as predicted; {why}"),
-            ),
+            Err(why) => self.tell(Some(id), "late", format!("by {by_s} s, as predicted; {why}")),
         }
     }
 

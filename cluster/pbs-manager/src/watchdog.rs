@@ -36,9 +36,7 @@ impl<E: Engine> Manager<E> {
         let watched = heard.filter(|(name, _)| {
             self.machine.node_by_name(name).is_some() && !self.nodes_out.contains_key(name)
         });
-        watched
-            .map(|(_, heard_s)| heard_s.saturating_add(limit_s))
-            .min()
+        watched.map(|(_, heard_s)| heard_s.saturating_add(limit_s)).min()
     }
 }
 

@@ -11,10 +11,7 @@ use pbs_manager::{Allocation, Change, Engine, Error, Happened, Manager, Simulate
 #[test]
 fn an_array_is_accepted_whole_or_not_at_all() {
     let mut cluster = small("array-accepted");
-    let mine = |array| Wish {
-        array: Some(array),
-        ..wish("ncpus=4", 10)
-    };
+    let mine = |array| Wish { array: Some(array), ..wish("ncpus=4", 10) };
     let ids = cluster.manager.submit(&user("u"), &mine(3..=12)).unwrap();
     assert_eq!(ids.len(), 10);
     let (row, _) = cluster.manager.details(ids[9]).unwrap();
@@ -26,32 +23,19 @@ fn an_array_is_accepted_whole_or_not_at_all() {
     assert_eq!(cluster.rows(), before);
     cluster.reopen();
     assert_eq!(cluster.rows(), before);
-    assert_eq!(
-        cluster
-            .manager
-            .submit(&user("u"), &mine(0..=1))
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(cluster.manager.submit(&user("u"), &mine(0..=1)).unwrap().len(), 2);
 }
 
 #[test]
 fn requests_that_may_restart_are_restarted() {
     let mut cluster = small("restartable");
-    let again = Wish {
-        is_restartable: true,
-        ..wish("ncpus=8", 100)
-    };
+    let again = Wish { is_restartable: true, ..wish("ncpus=8", 100) };
     let again = cluster.submit(&again);
     let once = cluster.submit(&wish("ncpus=8", 100));
     cluster.manager.advance(T + 10).unwrap();
     let op = operator();
     for node in ["n1", "n2"] {
-        cluster
-            .manager
-            .node_out(&op, node, NodeState::Down, "smoke")
-            .unwrap();
+        cluster.manager.node_out(&op, node, NodeState::Down, "smoke").unwrap();
     }
     assert_eq!(
         cluster.row(once).outcome.unwrap(),
@@ -70,20 +54,15 @@ fn requests_that_may_restart_are_restarted() {
 #[test]
 fn an_unconfirmed_request_is_dropped() {
     let mut cluster = small("unconfirmed-request");
-    let provisional = |until_s| Wish {
-        when: When::Provisional { until_s },
-        ..wish("16:ncpus=1", 100)
-    };
+    let provisional =
+        |until_s| Wish { when: When::Provisional { until_s }, ..wish("16:ncpus=1", 100) };
     let dropped = cluster.submit(&provisional(T + 20));
     let kept = cluster.submit(&provisional(T + 20));
     let last = cluster.submit(&wish("16:ncpus=1", 10));
     cluster.manager.confirm(&user("u"), kept).unwrap();
     cluster.reopen();
     cluster.manager.advance(T + 30).unwrap();
-    assert_eq!(
-        cluster.row(dropped).outcome.unwrap(),
-        "not confirmed in time"
-    );
+    assert_eq!(cluster.row(dropped).outcome.unwrap(), "not confirmed in time");
     assert_eq!(cluster.row(kept).start_s, Some(T + 20));
     assert_eq!(cluster.row(last).start_s, Some(T + 120));
 }
@@ -94,17 +73,8 @@ fn everybody_sees_planned_starts() {
     let first = cluster.submit(&wish("16:ncpus=1", 100));
     let second = cluster.submit(&wish("ncpus=1", 50));
     let rows = cluster.rows();
-    let starts: Vec<_> = rows
-        .iter()
-        .map(|row| (row.id, row.start_s, row.end_s))
-        .collect();
-    assert_eq!(
-        starts,
-        [
-            (first, Some(T), Some(T + 100)),
-            (second, Some(T + 100), Some(T + 150))
-        ]
-    );
+    let starts: Vec<_> = rows.iter().map(|row| (row.id, row.start_s, row.end_s)).collect();
+    assert_eq!(starts, [(first, Some(T), Some(T + 100)), (second, Some(T + 100), Some(T + 150))]);
 }
 
 #[test]
@@ -114,10 +84,7 @@ fn the_reason_against_an_earlier_start_is_given() {
     let second = cluster.submit(&wish("ncpus=1", 50));
     let before = cluster.rows();
     let causes = cluster.manager.why(second).unwrap();
-    assert!(
-        causes.iter().all(|&(_, start_s)| start_s == Some(T + 100)),
-        "{causes:?}"
-    );
+    assert!(causes.iter().all(|&(_, start_s)| start_s == Some(T + 100)), "{causes:?}");
     assert!(!causes.is_empty());
     assert_eq!(cluster.rows(), before);
 }
@@ -140,26 +107,15 @@ fn a_request_is_altered_or_stays_as_it_was() {
     cluster.submit(&wish("16:ncpus=1", 100));
     let second = cluster.submit(&wish("16:ncpus=1", 50));
     let third = cluster.submit(&wish("16:ncpus=1", 10));
-    let late = Change {
-        when: Some(When::Deadline {
-            end_s: T + 120,
-            late: false,
-        }),
-        ..Change::default()
-    };
+    let late =
+        Change { when: Some(When::Deadline { end_s: T + 120, late: false }), ..Change::default() };
     let before = cluster.rows();
     let refused = cluster.manager.alter(&user("u"), second, &late);
     assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
     assert_eq!(cluster.rows(), before);
     let refused = cluster.manager.alter(&user("v"), second, &late);
-    assert!(
-        matches!(refused, Err(Error::NotPermitted(_))),
-        "{refused:?}"
-    );
-    let short = Change {
-        duration_s: Some(20),
-        ..late
-    };
+    assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
+    let short = Change { duration_s: Some(20), ..late };
     cluster.manager.alter(&user("u"), second, &short).unwrap();
     assert_eq!(cluster.row(second).end_s, Some(T + 120));
     assert_eq!(cluster.row(third).start_s, Some(T + 120));
@@ -170,28 +126,19 @@ fn a_request_is_altered_or_stays_as_it_was() {
 #[test]
 fn an_early_end_is_given_back() {
     let mut cluster = small("early-end");
-    let early = Wish {
-        run_s: Some(30),
-        ..wish("16:ncpus=1", 100)
-    };
+    let early = Wish { run_s: Some(30), ..wish("16:ncpus=1", 100) };
     let early = cluster.submit(&early);
     let second = cluster.submit(&wish("16:ncpus=1", 50));
     cluster.manager.advance(T + 35).unwrap();
     let row = cluster.row(early);
-    assert_eq!(
-        (row.end_s, row.outcome.as_deref()),
-        (Some(T + 30), Some("completed"))
-    );
+    assert_eq!((row.end_s, row.outcome.as_deref()), (Some(T + 30), Some("completed")));
     assert_eq!(cluster.row(second).start_s, Some(T + 30));
 }
 
 #[test]
 fn a_late_request_is_aborted_or_extended_a_little() {
     let mut cluster = small("late-request");
-    let long = Wish {
-        run_s: Some(105),
-        ..wish("ncpus=8", 100)
-    };
+    let long = Wish { run_s: Some(105), ..wish("ncpus=8", 100) };
     let (aborted, extended) = (cluster.submit(&long), cluster.submit(&long));
     let refused = cluster.manager.extend(&user("u"), extended, 5);
     assert!(matches!(refused, Err(Error::Wrong(_))), "{refused:?}");
@@ -212,10 +159,7 @@ fn a_late_request_is_aborted_or_extended_a_little() {
 #[test]
 fn users_are_notified_before_the_end() {
     let mut cluster = small("users-notified");
-    let told = Wish {
-        notify_s: Some(20),
-        ..wish("ncpus=8", 100)
-    };
+    let told = Wish { notify_s: Some(20), ..wish("ncpus=8", 100) };
     let told = cluster.submit(&told);
     cluster.manager.advance(T + 79).unwrap();
     let heard = |cluster: &Cluster| {
@@ -232,29 +176,16 @@ fn users_are_notified_before_the_end() {
 #[test]
 fn requests_in_a_reservation_end_with_it() {
     let mut cluster = small("requests-reservation");
-    let held = Wish {
-        when: When::Fixed { start_s: T + 50 },
-        ..wish("2:ncpus=8", 100)
-    };
+    let held = Wish { when: When::Fixed { start_s: T + 50 }, ..wish("2:ncpus=8", 100) };
     let held = cluster.manager.reserve(&user("u"), &held).unwrap();
-    let within = |duration_s| Wish {
-        within: Some(held),
-        ..wish("ncpus=8", duration_s)
-    };
+    let within = |duration_s| Wish { within: Some(held), ..wish("ncpus=8", duration_s) };
     let first = cluster.submit(&within(60));
     let second = cluster.submit(&within(90));
     let refused = cluster.manager.submit(&user("u"), &within(50));
     assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
-    let other = Wish {
-        user: "v".into(),
-        group: "h".into(),
-        ..within(1)
-    };
+    let other = Wish { user: "v".into(), group: "h".into(), ..within(1) };
     let refused = cluster.manager.submit(&user("v"), &other);
-    assert!(
-        matches!(refused, Err(Error::NotPermitted(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
     cluster.reopen();
     let third = cluster.submit(&within(40));
     cluster.manager.advance(T + 100).unwrap();
@@ -273,19 +204,13 @@ fn requests_in_a_reservation_end_with_it() {
 #[test]
 fn use_by_each_user_is_recorded() {
     let mut cluster = small("use-by-each");
-    let short = Wish {
-        run_s: Some(7),
-        ..wish("2:ncpus=3", 100)
-    };
+    let short = Wish { run_s: Some(7), ..wish("2:ncpus=3", 100) };
     let id = cluster.submit(&short);
     cluster.manager.advance(T + 50).unwrap();
     cluster.reopen();
     let rows = cluster.manager.rows().unwrap();
     let row = rows.iter().find(|row| row.id == id).unwrap();
-    assert_eq!(
-        (row.start_s, row.end_s, row.cores),
-        (Some(T), Some(T + 7), 6)
-    );
+    assert_eq!((row.start_s, row.end_s, row.cores), (Some(T), Some(T + 7), 6));
     let others = cluster.manager.kill(&user("v"), id);
     assert_eq!(others, Err(Error::NoRequest(id)));
 }
@@ -294,10 +219,7 @@ fn use_by_each_user_is_recorded() {
 fn cores_and_memory_are_reported() {
     let mut cluster = small("cores-memory");
     for (rset, run_s) in [("2:ncpus=3", 10), ("2:ncpus=3", 30), ("ncpus=8", 20)] {
-        cluster.submit(&Wish {
-            run_s: Some(run_s),
-            ..wish(rset, 100)
-        });
+        cluster.submit(&Wish { run_s: Some(run_s), ..wish(rset, 100) });
     }
     cluster.manager.advance(T + 100).unwrap();
     let usages = cluster.manager.usage().unwrap();
@@ -326,23 +248,13 @@ fn cores_and_memory_are_reported() {
 #[test]
 fn only_operators_take_nodes_out() {
     let mut cluster = small("only-operators");
-    let refused = cluster
-        .manager
-        .node_out(&user("u"), "n1", NodeState::Offline, "mine");
-    assert!(
-        matches!(refused, Err(Error::NotPermitted(_))),
-        "{refused:?}"
-    );
-    let refused = cluster
-        .manager
-        .node_out(&operator(), "n7", NodeState::Offline, "?");
+    let refused = cluster.manager.node_out(&user("u"), "n1", NodeState::Offline, "mine");
+    assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
+    let refused = cluster.manager.node_out(&operator(), "n7", NodeState::Offline, "?");
     assert_eq!(refused.unwrap_err(), Error::NoNode("n7".into()));
     let running = cluster.submit(&wish("2:ncpus=8", 100));
     cluster.manager.advance(T + 1).unwrap();
-    cluster
-        .manager
-        .node_out(&operator(), "n1", NodeState::Offline, "disk")
-        .unwrap();
+    cluster.manager.node_out(&operator(), "n1", NodeState::Offline, "disk").unwrap();
     let next = cluster.submit(&wish("ncpus=8", 10));
     assert_eq!(cluster.row(next).start_s, Some(T + 100));
     cluster.reopen();
@@ -358,44 +270,23 @@ fn only_operators_take_nodes_out() {
 #[test]
 fn a_failing_node_ends_a_reservation_that_runs_and_moves_one_that_does_not() {
     let mut cluster = small("moves");
-    let at = |start_s| Wish {
-        when: When::Fixed { start_s },
-        ..wish("ncpus=8", 100)
-    };
+    let at = |start_s| Wish { when: When::Fixed { start_s }, ..wish("ncpus=8", 100) };
     let now = cluster.manager.reserve(&user("u"), &at(T)).unwrap();
     cluster.manager.advance(T + 1).unwrap();
     let later = cluster.manager.reserve(&user("u"), &at(T + 200)).unwrap();
-    let inside = |within| Wish {
-        within: Some(within),
-        ..wish("ncpus=1", 10)
-    };
+    let inside = |within| Wish { within: Some(within), ..wish("ncpus=1", 10) };
     let (in_now, in_later) = (cluster.submit(&inside(now)), cluster.submit(&inside(later)));
     let (of_now, of_later) = (cluster.node_of(now), cluster.node_of(later));
-    cluster
-        .manager
-        .node_out(&operator(), &of_later, NodeState::Down, "")
-        .unwrap();
-    assert_eq!(
-        cluster.row(in_later).outcome.unwrap(),
-        "its reservation has moved; submit again"
-    );
+    cluster.manager.node_out(&operator(), &of_later, NodeState::Down, "").unwrap();
+    assert_eq!(cluster.row(in_later).outcome.unwrap(), "its reservation has moved; submit again");
     assert_ne!(cluster.node_of(later), of_later);
     cluster.reopen();
     let again = cluster.submit(&inside(later));
     if of_now != of_later {
-        cluster
-            .manager
-            .node_out(&operator(), &of_now, NodeState::Down, "")
-            .unwrap();
+        cluster.manager.node_out(&operator(), &of_now, NodeState::Down, "").unwrap();
     }
-    assert_eq!(
-        cluster.row(now).outcome.unwrap(),
-        format!("node {of_now} failed")
-    );
-    assert_eq!(
-        cluster.row(in_now).outcome.unwrap(),
-        "its reservation is over"
-    );
+    assert_eq!(cluster.row(now).outcome.unwrap(), format!("node {of_now} failed"));
+    assert_eq!(cluster.row(in_now).outcome.unwrap(), "its reservation is over");
     let _ = again;
     cluster.manager.advance(T + 1000).unwrap();
     assert!(cluster.rows().iter().all(|row| row.state == State::Waiting));
@@ -410,14 +301,8 @@ fn another_site_plans_anew_what_has_no_place() {
     let gone = cluster.node_of(running);
     let text = SITE.replace("count = 2", "count = 3").replace("n%d", "m%d");
     let recovered = cluster.reopen_with(&text);
-    assert_eq!(
-        (recovered.moved, recovered.lost),
-        (vec![planned], vec![running])
-    );
-    assert_eq!(
-        cluster.row(running).outcome.unwrap(),
-        "its place is no more"
-    );
+    assert_eq!((recovered.moved, recovered.lost), (vec![planned], vec![running]));
+    assert_eq!(cluster.row(running).outcome.unwrap(), "its place is no more");
     assert_eq!(cluster.row(planned).start_s, Some(T + 1));
     assert!(gone.starts_with('n') && cluster.node_of(planned).starts_with('m'));
 }
@@ -446,10 +331,7 @@ impl Engine for Predicts {
     fn happened(&mut self, now_s: u64) -> Vec<Happened> {
         let predicted = self.0.take();
         let predicted = predicted.map(|(request, end_s)| Happened::PredictedEnd { request, end_s });
-        predicted
-            .into_iter()
-            .chain(self.1.happened(now_s))
-            .collect()
+        predicted.into_iter().chain(self.1.happened(now_s)).collect()
     }
 }
 
@@ -465,10 +347,7 @@ fn a_predicted_end_is_granted_where_it_can_be() {
         let path = directory("predicted").join("ledger");
         let mut engine = Predicts::default();
         let mut manager = Manager::create(&path, SITE, T, &mut engine).unwrap();
-        let long = Wish {
-            run_s: Some(end_s - T),
-            ..wish("2:ncpus=8", 100)
-        };
+        let long = Wish { run_s: Some(end_s - T), ..wish("2:ncpus=8", 100) };
         let id = manager.submit(&user("u"), &long).unwrap()[0];
         if others {
             manager.submit(&user("u"), &wish("2:ncpus=8", 10)).unwrap();
@@ -480,13 +359,8 @@ fn a_predicted_end_is_granted_where_it_can_be() {
         manager.advance(T + 20).unwrap();
         manager.advance(T + 200).unwrap();
         let (row, events) = manager.details(id).unwrap();
-        assert_eq!(
-            (row.end_s.unwrap(), row.outcome.as_deref().unwrap()),
-            expected
-        );
-        let told = events
-            .iter()
-            .filter(|event| event.text.contains("as predicted"));
+        assert_eq!((row.end_s.unwrap(), row.outcome.as_deref().unwrap()), expected);
+        let told = events.iter().filter(|event| event.text.contains("as predicted"));
         assert_eq!(told.count(), 1, "{events:?}");
         drop(manager);
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();

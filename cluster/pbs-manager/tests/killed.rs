@@ -57,9 +57,7 @@ fn a_killed_planner_recovers_its_state() {
     let kills = std::env::var("PBS_KILLS").map_or(40, |kills| kills.parse().unwrap());
     let directory = directory("killed");
     let mut states = Vec::new();
-    run(&directory.join("whole"), |manager| {
-        states.push(manager.open_rows())
-    });
+    run(&directory.join("whole"), |manager| states.push(manager.open_rows()));
     let mut random = Random::new(8, Stream::Scenario);
     for round in 0..kills {
         let path = directory.join(format!("ledger{round}"));
@@ -76,10 +74,7 @@ fn a_killed_planner_recovers_its_state() {
             number.parse::<usize>().ok()
         });
         let until = random.index(OPERATIONS);
-        let mut last = done
-            .take_while(|&done| done < until)
-            .last()
-            .map_or(0, |done| done + 1);
+        let mut last = done.take_while(|&done| done < until).last().map_or(0, |done| done + 1);
         std::thread::sleep(Duration::from_micros(random.below(2000)));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -88,10 +83,7 @@ fn a_killed_planner_recovers_its_state() {
         while last < states.len() && states[last] != found {
             last += 1;
         }
-        assert!(
-            last < states.len(),
-            "round {round}: after {until}: {found:#?}"
-        );
+        assert!(last < states.len(), "round {round}: after {until}: {found:#?}");
         assert!(last <= until + 40, "{last} instead of {until}");
     }
     std::fs::remove_dir_all(directory).unwrap();

@@ -9,19 +9,13 @@ use pbs_manager::ledger::{After, NodeState, Outcome, Phase, State};
 use pbs_manager::{Allocation, Engine, Error, Happened, Manager, Simulated, Wish};
 
 fn after(request: u64, outcome: Outcome, wish: Wish) -> Wish {
-    Wish {
-        after: vec![After { request, outcome }],
-        ..wish
-    }
+    Wish { after: vec![After { request, outcome }], ..wish }
 }
 
 #[test]
 fn steps_follow_each_other() {
     let mut cluster = small("steps-follow");
-    let first = cluster.submit(&Wish {
-        run_s: Some(40),
-        ..wish("ncpus=8", 100)
-    });
+    let first = cluster.submit(&Wish { run_s: Some(40), ..wish("ncpus=8", 100) });
     let second = cluster.submit(&after(first, Outcome::Ok, wish("ncpus=8", 50)));
     let remedy = cluster.submit(&after(first, Outcome::NotOk, wish("ncpus=8", 50)));
     let last = cluster.submit(&after(second, Outcome::Any, wish("ncpus=8", 50)));
@@ -39,18 +33,11 @@ fn steps_follow_each_other() {
     let why = format!("not to run: request {first} completed");
     assert_eq!(cluster.row(remedy).outcome.unwrap(), why);
     let why = cluster.row(of_remedy).outcome.unwrap();
-    assert!(
-        why.starts_with(&format!("not to run: request {remedy}")),
-        "{why}"
-    );
+    assert!(why.starts_with(&format!("not to run: request {remedy}")), "{why}");
     cluster.reopen();
     cluster.manager.kill(&user("u"), second).unwrap();
     cluster.manager.advance(T + 50).unwrap();
-    assert_eq!(
-        cluster.row(last).state,
-        State::Running,
-        "whatever became of it"
-    );
+    assert_eq!(cluster.row(last).state, State::Running, "whatever became of it");
 }
 
 #[test]
@@ -113,10 +100,7 @@ fn the_plan_has_time_to_allocate_and_release() {
     let mut engine = Simulated::with_phases(10, 5);
     let (path, mut manager) = manager("plan-times", &mut engine);
     let caller = user("u");
-    let run = |run_s| Wish {
-        run_s: Some(run_s),
-        ..wish("2:ncpus=8", 100)
-    };
+    let run = |run_s| Wish { run_s: Some(run_s), ..wish("2:ncpus=8", 100) };
     let first = manager.submit(&caller, &run(40)).unwrap()[0];
     let second = manager.submit(&caller, &run(400)).unwrap()[0];
     let row = |manager: &Manager<&mut Simulated>, id| manager.details(id).unwrap().0;
@@ -131,11 +115,7 @@ fn the_plan_has_time_to_allocate_and_release() {
     manager.advance(T + 50).unwrap();
     let releasing = row(&manager, first);
     let expected = (Some(Phase::Releasing), Some(T + 70), Some("completed"));
-    let found = (
-        releasing.phase,
-        releasing.end_s,
-        releasing.outcome.as_deref(),
-    );
+    let found = (releasing.phase, releasing.end_s, releasing.outcome.as_deref());
     assert_eq!(found, expected);
     assert_eq!(row(&manager, second).start_s, Some(T + 70));
     // The planner that is started anew knows all of that.
@@ -149,10 +129,7 @@ fn the_plan_has_time_to_allocate_and_release() {
     assert_eq!((over.state, over.phase), (State::Ended, None));
     assert_eq!(over.outcome.unwrap(), "completed");
     let next = row(&manager, second);
-    assert_eq!(
-        (next.start_s, next.phase),
-        (Some(T + 55), Some(Phase::Allocating))
-    );
+    assert_eq!((next.start_s, next.phase), (Some(T + 55), Some(Phase::Allocating)));
     // Its hundred seconds count from when its nodes are ready.
     manager.advance(T + 164).unwrap();
     assert_eq!(row(&manager, second).phase, None);
@@ -169,10 +146,7 @@ fn the_plan_has_time_to_allocate_and_release() {
 fn nodes_that_are_not_ready_in_time_are_down() {
     let (path, mut manager) = manager("nodes-not-ready", Simulated::with_phases(31, 5));
     let caller = user("u");
-    let mine = Wish {
-        run_s: Some(10),
-        ..wish("ncpus=8", 100)
-    };
+    let mine = Wish { run_s: Some(10), ..wish("ncpus=8", 100) };
     let id = manager.submit(&caller, &mine).unwrap()[0];
     manager.advance(T + 29).unwrap();
     let (row, _) = manager.details(id).unwrap();
@@ -184,10 +158,7 @@ fn nodes_that_are_not_ready_in_time_are_down() {
     // It has not begun, and starts on the other.
     let (row, _) = manager.details(id).unwrap();
     assert_ne!(row.nodes[0].node, node);
-    assert_eq!(
-        (row.phase, row.start_s),
-        (Some(Phase::Allocating), Some(T + 30))
-    );
+    assert_eq!((row.phase, row.start_s), (Some(Phase::Allocating), Some(T + 30)));
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
@@ -195,17 +166,11 @@ fn nodes_that_are_not_ready_in_time_are_down() {
 fn nodes_that_are_not_free_in_time_are_down() {
     let (path, mut manager) = manager("nodes-not-free", Simulated::with_phases(1, 21));
     let caller = user("u");
-    let mine = Wish {
-        run_s: Some(10),
-        ..wish("ncpus=8", 100)
-    };
+    let mine = Wish { run_s: Some(10), ..wish("ncpus=8", 100) };
     let id = manager.submit(&caller, &mine).unwrap()[0];
     manager.advance(T + 31).unwrap();
     let (row, _) = manager.details(id).unwrap();
-    assert_eq!(
-        (row.state, row.outcome.as_deref()),
-        (State::Ended, Some("completed"))
-    );
+    assert_eq!((row.state, row.outcome.as_deref()), (State::Ended, Some("completed")));
     let out: Vec<_> = manager.nodes_out().map(|row| row.why.clone()).collect();
     assert_eq!(out, [format!("not free of request {id} in 20 s")]);
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
@@ -246,10 +211,7 @@ fn silent_nodes_are_down_until_they_report() {
     let mut engine = Hears::default();
     let (path, mut manager) = manager("silent-nodes", &mut engine);
     let caller = user("u");
-    let again = Wish {
-        is_restartable: true,
-        ..wish("ncpus=8", 1000)
-    };
+    let again = Wish { is_restartable: true, ..wish("ncpus=8", 1000) };
     let id = manager.submit(&caller, &again).unwrap()[0];
     manager.advance(T + 10).unwrap();
     let (row, _) = manager.details(id).unwrap();
@@ -266,10 +228,7 @@ fn silent_nodes_are_down_until_they_report() {
     assert_eq!(manager.node_state("n1"), Some(NodeState::Down));
     assert_eq!(manager.node_state("n2"), None);
     let (row, _) = manager.details(id).unwrap();
-    assert_eq!(
-        (row.nodes[0].node.as_str(), row.start_s),
-        ("n2", Some(T + 70))
-    );
+    assert_eq!((row.nodes[0].node.as_str(), row.start_s), ("n2", Some(T + 70)));
     drop(manager);
     engine.0 = vec![("n1".into(), T + 80)];
     let mut manager = Manager::open(&path, write, &mut engine).unwrap().0;
@@ -277,9 +236,7 @@ fn silent_nodes_are_down_until_they_report() {
     assert_eq!(manager.node_state("n1"), None);
     // What an operator took out stays out.
     let offline = NodeState::Offline;
-    manager
-        .node_out(&operator(), "n1", offline, "disk")
-        .unwrap();
+    manager.node_out(&operator(), "n1", offline, "disk").unwrap();
     manager.advance(T + 90).unwrap();
     assert_eq!(manager.node_state("n1"), Some(offline));
     drop(manager);
@@ -292,12 +249,7 @@ fn the_horizon_of_a_site_is_kept() {
     let text = format!("planning_horizon = '1m40s'\n{SITE}");
     cluster.reopen_with(&text);
     let ids: Vec<_> = (0..3)
-        .map(|_| {
-            cluster.submit(&Wish {
-                run_s: Some(30),
-                ..wish("2:ncpus=8", 80)
-            })
-        })
+        .map(|_| cluster.submit(&Wish { run_s: Some(30), ..wish("2:ncpus=8", 80) }))
         .collect();
     assert_eq!(cluster.row(ids[1]).start_s, Some(T + 80));
     assert_eq!(cluster.row(ids[2]).state, State::Waiting);
@@ -321,10 +273,7 @@ fn users_resize_running_requests() {
     assert!(matches!(refused, Err(Error::Wrong(_))), "{refused:?}");
     cluster.manager.advance(T + 10).unwrap();
     let refused = cluster.manager.resize(&other, mine, &rset(2));
-    assert!(
-        matches!(refused, Err(Error::NotPermitted(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
     cluster.manager.resize(&me, mine, &rset(2)).unwrap();
     assert_eq!(cluster.row(mine).cores, 8);
     assert_eq!(cluster.row(next).start_s, Some(T + 10));
@@ -353,10 +302,7 @@ fn users_are_locked_by_time() {
     cluster.manager.advance(T + 100).unwrap();
     let refused = cluster.manager.submit(&user("u"), &wish("ncpus=1", 1));
     assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
-    cluster.submit(&Wish {
-        user: "v".into(),
-        ..wish("ncpus=1", 1)
-    });
+    cluster.submit(&Wish { user: "v".into(), ..wish("ncpus=1", 1) });
 }
 
 #[test]
@@ -367,13 +313,8 @@ fn unsupported_requests_are_refused() {
     // Preempting: an urgent request does not displace what is planned or runs.
     let first = cluster.submit(&wish("2:ncpus=8", 100));
     cluster.manager.advance(T + 1).unwrap();
-    let urgent = Wish {
-        when: When::Deadline {
-            end_s: T + 50,
-            late: false,
-        },
-        ..wish("ncpus=8", 10)
-    };
+    let urgent =
+        Wish { when: When::Deadline { end_s: T + 50, late: false }, ..wish("ncpus=8", 10) };
     let refused = cluster.manager.submit(&user("u"), &urgent);
     assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
     assert_eq!(cluster.row(first).state, State::Running);

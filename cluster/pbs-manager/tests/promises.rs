@@ -48,11 +48,8 @@ fn promises_are_kept() {
         let mut cluster = small(&format!("promises-{seed}"));
         let mut random = Random::new(seed, Stream::Scenario);
         for step in 0..OPERATIONS {
-            let before: BTreeMap<u64, Row> = cluster
-                .rows()
-                .into_iter()
-                .map(|row| (row.id, row))
-                .collect();
+            let before: BTreeMap<u64, Row> =
+                cluster.rows().into_iter().map(|row| (row.id, row)).collect();
             let out: Vec<_> = cluster.manager.nodes_out().cloned().collect();
             operate(&mut cluster.manager, &mut random);
             let rows = cluster.rows();
@@ -95,14 +92,8 @@ fn promises_are_kept() {
         }
         // All that is in use ends, and what waits only waits for a node.
         cluster.manager.advance(T + 1_000_000).unwrap();
-        assert!(
-            cluster.rows().iter().all(|row| row.state == State::Waiting),
-            "seed {seed}"
-        );
+        assert!(cluster.rows().iter().all(|row| row.state == State::Waiting), "seed {seed}");
         ran += cluster.manager.usage().unwrap().all.ran;
     }
-    assert!(
-        moved_up > 20 && ran > 100 && inside > 20,
-        "{moved_up} {ran} {inside}"
-    );
+    assert!(moved_up > 20 && ran > 100 && inside > 20, "{moved_up} {ran} {inside}");
 }

@@ -109,14 +109,8 @@ impl Condition {
 
 impl Op {
     /// All of them; a sign that begins like another stands before that.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::AtMost,
-        Self::AtLeast,
-        Self::Unequal,
-        Self::Less,
-        Self::More,
-        Self::Equal,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::AtMost, Self::AtLeast, Self::Unequal, Self::Less, Self::More, Self::Equal];
 
     /// Its sign.
     pub fn sign(self) -> &'static str {

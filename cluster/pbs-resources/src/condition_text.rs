@@ -33,9 +33,7 @@ impl FromStr for Condition {
             return Ok(condition);
         }
         let found = cursor.found();
-        Err(cursor.error(format!(
-            "{found} can't be here; join conditions with & (and) or | (or)"
-        )))
+        Err(cursor.error(format!("{found} can't be here; join conditions with & (and) or | (or)")))
     }
 }
 
@@ -146,11 +144,7 @@ fn part(cursor: &mut Cursor<'_>) -> Result<Condition, Error> {
     cursor.skip_spaces();
     let before = cursor.column() - 1;
     let text = cursor.take_while(|c| is_of_word(c) || c == ':');
-    let amount = if is_duration(name) {
-        parse_duration_s(text)
-    } else {
-        parse_size_bytes(text)
-    };
+    let amount = if is_duration(name) { parse_duration_s(text) } else { parse_size_bytes(text) };
     Ok(Condition::Compare {
         name: name.to_string(),
         op,
@@ -171,11 +165,8 @@ impl fmt::Display for Condition {
             Self::Any(of) => write_joined(f, of, " | "),
             Self::All(of) => write_joined(f, of, " & "),
             Self::Compare { name, op, amount } => {
-                let amount = if is_duration(name) {
-                    format_duration(*amount)
-                } else {
-                    format_size(*amount)
-                };
+                let amount =
+                    if is_duration(name) { format_duration(*amount) } else { format_size(*amount) };
                 write!(f, "{name}{op}{amount}")
             }
             Self::User(name) => write!(f, "user:{name}"),

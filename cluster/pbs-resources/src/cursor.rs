@@ -12,10 +12,7 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self {
-            rest: text,
-            read: 0,
-        }
+        Self { rest: text, read: 0 }
     }
 
     /// The column of the next character.

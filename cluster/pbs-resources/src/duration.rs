@@ -3,13 +3,7 @@
 
 use crate::Error;
 
-const UNITS: [(char, u64); 5] = [
-    ('w', 604_800),
-    ('d', 86_400),
-    ('h', 3_600),
-    ('m', 60),
-    ('s', 1),
-];
+const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 const EXAMPLES: &str = "write a duration as 4d3h, 1h30m, 90s or 00:10:00";
 
@@ -73,10 +67,7 @@ pub fn parse_duration_s(text: &str) -> Result<u64, Error> {
 }
 
 fn too_long(text: &str) -> String {
-    format!(
-        "{text} is too long; the most is {}",
-        format_duration(u64::MAX)
-    )
+    format!("{text} is too long; the most is {}", format_duration(u64::MAX))
 }
 
 /// `HH:MM:SS` or `MM:SS`.
@@ -182,18 +173,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for seconds in [
-            0,
-            1,
-            59,
-            60,
-            3600,
-            86_399,
-            86_400,
-            356_400,
-            5_184_000,
-            u64::MAX,
-        ] {
+        for seconds in [0, 1, 59, 60, 3600, 86_399, 86_400, 356_400, 5_184_000, u64::MAX] {
             assert_eq!(parse_duration_s(&format_duration(seconds)), Ok(seconds));
         }
     }

@@ -14,10 +14,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(column: usize, message: impl Into<String>) -> Self {
-        Self {
-            column,
-            message: message.into(),
-        }
+        Self { column, message: message.into() }
     }
 
     /// The same error in a text that begins so many characters further left.

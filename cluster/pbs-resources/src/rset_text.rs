@@ -56,11 +56,7 @@ impl FromStr for Rset {
             }
             job_wide.push(item);
         }
-        let rset = Self {
-            chunks,
-            job_wide,
-            place: place.unwrap_or_default(),
-        };
+        let rset = Self { chunks, job_wide, place: place.unwrap_or_default() };
         check_sums(&rset)?;
         Ok(rset)
     }
@@ -272,9 +268,7 @@ pub fn parse_items(text: &str) -> Result<Vec<Item>, Error> {
         return Ok(items);
     }
     let found = cursor.found();
-    Err(cursor.error(format!(
-        "{found} can't be here; write : before the next resource"
-    )))
+    Err(cursor.error(format!("{found} can't be here; write : before the next resource")))
 }
 
 /// The items as [`parse_items`] reads them.

@@ -87,9 +87,7 @@ pub fn read(text: &str) -> Result<Script, Error> {
             line,
             message: format!("a {quote} has no end; add the second one"),
         })?;
-        script
-            .words
-            .extend(words.into_iter().map(|text| Word { line, text }));
+        script.words.extend(words.into_iter().map(|text| Word { line, text }));
     }
     Ok(script)
 }
@@ -121,9 +119,7 @@ fn words(line: &str) -> Result<Vec<String>, char> {
                 }
             }
             // At the end of the line it stands for itself.
-            '\\' => word
-                .get_or_insert_default()
-                .push(letters.next().unwrap_or('\\')),
+            '\\' => word.get_or_insert_default().push(letters.next().unwrap_or('\\')),
             letter if letter.is_whitespace() => words.extend(word.take()),
             letter => word.get_or_insert_default().push(letter),
         }
@@ -166,14 +162,8 @@ mod tests {
             ["-N", "a b", "c \" d", "e f", "", "g#h"]
         );
         assert!(texts("#CCS\n#CCSx\n#ccs -t 1h\n").is_empty());
-        assert_eq!(
-            texts("#CCS -t 1h\r\n#CCS -g G\\"),
-            ["-t", "1h", "-g", "G\\"]
-        );
+        assert_eq!(texts("#CCS -t 1h\r\n#CCS -g G\\"), ["-t", "1h", "-g", "G\\"]);
         let error = read("#!/bin/sh\n#CCS -N 'a b\n").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "line 2: a ' has no end; add the second one"
-        );
+        assert_eq!(error.to_string(), "line 2: a ' has no end; add the second one");
     }
 }

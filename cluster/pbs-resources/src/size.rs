@@ -63,10 +63,9 @@ pub fn parse_size_bytes(text: &str) -> Result<u64, Error> {
     match size(text) {
         Size::Is(number) => Ok(number),
         Size::TooLarge => Err(Error::new(1, too_large(text))),
-        Size::No => Err(Error::new(
-            1,
-            format!("{text:?} is no amount; write one as 16, 512m, 10g or 1t"),
-        )),
+        Size::No => {
+            Err(Error::new(1, format!("{text:?} is no amount; write one as 16, 512m, 10g or 1t")))
+        }
     }
 }
 
@@ -138,17 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for amount in [
-            0,
-            1,
-            1023,
-            1024,
-            1 << 20,
-            3 << 30,
-            (1 << 30) + 1,
-            1 << 60,
-            u64::MAX,
-        ] {
+        for amount in [0, 1, 1023, 1024, 1 << 20, 3 << 30, (1 << 30) + 1, 1 << 60, u64::MAX] {
             assert_eq!(parse_size_bytes(&format_size(amount)), Ok(amount));
         }
     }

@@ -6,10 +6,7 @@ use pbs_resources::{
 };
 
 fn item(resource: &str, value: Value) -> Item {
-    Item {
-        resource: resource.into(),
-        value,
-    }
+    Item { resource: resource.into(), value }
 }
 
 fn amount(resource: &str, amount: u64) -> Item {
@@ -21,8 +18,7 @@ fn word(resource: &str, word: &str) -> Item {
 }
 
 fn read(text: &str) -> Rset {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 const GIB: u64 = 1 << 30;
@@ -30,11 +26,7 @@ const GIB: u64 = 1 << 30;
 #[test]
 fn the_example_of_requests_is_read() {
     let first = read("rset=8:ncpus=2:mem=10g:rack=8");
-    let items = vec![
-        amount("ncpus", 2),
-        amount("mem", 10 * GIB),
-        amount("rack", 8),
-    ];
+    let items = vec![amount("ncpus", 2), amount("mem", 10 * GIB), amount("rack", 8)];
     assert_eq!(first.chunks, [Chunk { count: 8, items }]);
     assert_eq!((first.total("ncpus"), first.total("mem")), (16, 80 * GIB));
 
@@ -59,23 +51,14 @@ fn a_written_request_is_read_as_the_same() {
     for (text, canonical) in [
         ("8:ncpus=2:mem=10g:rack=8", "rset=8:ncpus=2:mem=10g:rack=8"),
         ("rset=1:ncpus=1", "rset=ncpus=1"),
-        (
-            " rset=ncpus=1 + 2:ncpus=2 , sw=g03 ",
-            "rset=ncpus=1+2:ncpus=2,sw=g03",
-        ),
+        (" rset=ncpus=1 + 2:ncpus=2 , sw=g03 ", "rset=ncpus=1+2:ncpus=2,sw=g03"),
         ("ncpus=1:mem=1024m", "rset=ncpus=1:mem=1g"),
         ("ncpus=1:mem=1GB", "rset=ncpus=1:mem=1g"),
         ("ncpus=1:mem=1000000", "rset=ncpus=1:mem=1000000"),
         ("ncpus=1,place=free", "rset=ncpus=1"),
         ("ncpus=1,place=:excl", "rset=ncpus=1,place=free:excl"),
-        (
-            "10:ncpus=12, place=free:excl",
-            "rset=10:ncpus=12,place=free:excl",
-        ),
-        (
-            "ncpus=1,place=pack,disk=1t",
-            "rset=ncpus=1,disk=1t,place=pack",
-        ),
+        ("10:ncpus=12, place=free:excl", "rset=10:ncpus=12,place=free:excl"),
+        ("ncpus=1,place=pack,disk=1t", "rset=ncpus=1,disk=1t,place=pack"),
         ("1:gtx1080=1,place=:excl", "rset=gtx1080=1,place=free:excl"),
         ("2:2x4=grid", "rset=2:2x4=grid"),
     ] {
@@ -101,25 +84,13 @@ fn places_are_read() {
         ("pack", Arrangement::Pack, None),
         ("scatter", Arrangement::Scatter, None),
         ("free:excl", Arrangement::Free, Some(Sharing::Exclusive)),
-        (
-            "scatter:shared",
-            Arrangement::Scatter,
-            Some(Sharing::Shared),
-        ),
+        ("scatter:shared", Arrangement::Scatter, Some(Sharing::Shared)),
         (":shared", Arrangement::Free, Some(Sharing::Shared)),
         ("excl", Arrangement::Free, Some(Sharing::Exclusive)),
-        (
-            "pack:exclusive",
-            Arrangement::Pack,
-            Some(Sharing::Exclusive),
-        ),
+        ("pack:exclusive", Arrangement::Pack, Some(Sharing::Exclusive)),
     ] {
         let rset = read(&format!("ncpus=1,place={text}"));
-        assert_eq!(
-            (rset.place.arrangement, rset.place.sharing),
-            (arrangement, sharing),
-            "{text}"
-        );
+        assert_eq!((rset.place.arrangement, rset.place.sharing), (arrangement, sharing), "{text}");
     }
 }
 
@@ -127,19 +98,9 @@ fn places_are_read() {
 fn resources_have_any_name() {
     let rset = read("fpga=2:arch=linux:net=IB,matlab=5,disk=10t");
     assert_eq!(rset.chunks[0].items.len(), 3);
-    assert_eq!(
-        rset.job_wide,
-        [amount("matlab", 5), amount("disk", 10 << 40)]
-    );
+    assert_eq!(rset.job_wide, [amount("matlab", 5), amount("disk", 10 << 40)]);
     let items = parse_items(" ncpus=16:net=IB:net=Ethernet ").unwrap();
-    assert_eq!(
-        items,
-        [
-            amount("ncpus", 16),
-            word("net", "IB"),
-            word("net", "Ethernet")
-        ]
-    );
+    assert_eq!(items, [amount("ncpus", 16), word("net", "IB"), word("net", "Ethernet")]);
 }
 
 /// Amounts that a request asks for.
@@ -161,32 +122,21 @@ impl Facts for RequestedAmounts {
 }
 
 fn condition(text: &str) -> Condition {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
 fn conditions_of_pools_are_read() {
     let small = condition("ncpus<4 & duration<1h");
-    let compare = |name: &str, amount| Condition::Compare {
-        name: name.into(),
-        op: Op::Less,
-        amount,
-    };
-    assert_eq!(
-        small,
-        Condition::All(vec![compare("ncpus", 4), compare("duration", 3600)])
-    );
+    let compare =
+        |name: &str, amount| Condition::Compare { name: name.into(), op: Op::Less, amount };
+    assert_eq!(small, Condition::All(vec![compare("ncpus", 4), compare("duration", 3600)]));
     assert!(small.holds(&RequestedAmounts(&[("ncpus", 3), ("duration", 3599)])));
     assert!(!small.holds(&RequestedAmounts(&[("ncpus", 4), ("duration", 3599)])));
     assert!(!small.holds(&RequestedAmounts(&[("ncpus", 3), ("duration", 3600)])));
 
     let gate = condition("vmem>=80g | mem>=66g | ncpus>=17 | duration<=12h");
-    assert!(gate.holds(&RequestedAmounts(&[
-        ("vmem", 80 << 30),
-        ("mem", 0),
-        ("duration", 86_400)
-    ])));
+    assert!(gate.holds(&RequestedAmounts(&[("vmem", 80 << 30), ("mem", 0), ("duration", 86_400)])));
     assert!(!gate.holds(&RequestedAmounts(&[
         ("vmem", 1),
         ("mem", 1),

@@ -43,16 +43,8 @@ where
     match text.parse::<T>() {
         Ok(read) => {
             let written = read.to_string();
-            assert_eq!(
-                written.parse::<T>().as_ref(),
-                Ok(&read),
-                "{text:?}: {written:?}"
-            );
-            assert_eq!(
-                written.parse::<T>().unwrap().to_string(),
-                written,
-                "{text:?}"
-            );
+            assert_eq!(written.parse::<T>().as_ref(), Ok(&read), "{text:?}: {written:?}");
+            assert_eq!(written.parse::<T>().unwrap().to_string(), written, "{text:?}");
             true
         }
         Err(error) => {
@@ -92,24 +84,13 @@ fn nothing_panics() {
         let text = durations[random.index(durations.len())];
         let text = mutated(&mut random, text);
         if let Ok(seconds) = parse_duration_s(&text) {
-            assert_eq!(
-                parse_duration_s(&format_duration(seconds)),
-                Ok(seconds),
-                "{text:?}"
-            );
+            assert_eq!(parse_duration_s(&format_duration(seconds)), Ok(seconds), "{text:?}");
             read[2] += 1;
         }
         if let Ok(amount) = parse_size_bytes(&text) {
-            assert_eq!(
-                parse_size_bytes(&format_size(amount)),
-                Ok(amount),
-                "{text:?}"
-            );
+            assert_eq!(parse_size_bytes(&format_size(amount)), Ok(amount), "{text:?}");
         }
-        let text = mutated(
-            &mut random,
-            "#!/bin/sh\n#CCS -t 7d -N 'a \"b' # c\n#CCS -g G\nrun\n",
-        );
+        let text = mutated(&mut random, "#!/bin/sh\n#CCS -t 7d -N 'a \"b' # c\n#CCS -g G\nrun\n");
         if let Ok(script) = script::read(&text) {
             assert!(script.words.iter().all(|word| !word.text.contains('\n')));
         }

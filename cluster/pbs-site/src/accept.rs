@@ -69,16 +69,9 @@ impl fmt::Display for Refused {
                 ),
             },
             Self::Value { message } => f.write_str(message),
-            Self::TooMuch {
-                resource,
-                asked,
-                most,
-            } => {
+            Self::TooMuch { resource, asked, most } => {
                 let (asked, most) = (Value::Amount(*asked), Value::Amount(*most));
-                write!(
-                    f,
-                    "{asked} {resource} are asked for, and there are {most}; ask for less"
-                )
+                write!(f, "{asked} {resource} are asked for, and there are {most}; ask for less")
             }
             Self::NoNode { chunk } => write!(
                 f,
@@ -161,11 +154,7 @@ impl Site {
                 // By word one is asked for, and there may be none of it.
                 if self.most(&item.resource, Some(word)) == 0 {
                     let resource = item.to_string();
-                    return Err(Refused::TooMuch {
-                        resource,
-                        asked: 1,
-                        most: 0,
-                    });
+                    return Err(Refused::TooMuch { resource, asked: 1, most: 0 });
                 }
             }
         }
@@ -198,10 +187,7 @@ impl Site {
             });
         };
         if resource.scope != scope {
-            return Err(Refused::Misplaced {
-                resource: name.clone(),
-                scope: resource.scope,
-            });
+            return Err(Refused::Misplaced { resource: name.clone(), scope: resource.scope });
         }
         match resource.fault(&item.value) {
             Some(message) => Err(Refused::Value { message }),
@@ -245,10 +231,7 @@ impl Site {
 /// Puts items over those of the same resource.
 fn put(items: &mut Vec<Item>, over: &[Item]) {
     for item in over {
-        match items
-            .iter_mut()
-            .find(|other| other.resource == item.resource)
-        {
+        match items.iter_mut().find(|other| other.resource == item.resource) {
             Some(other) => other.value = item.value.clone(),
             None => items.push(item.clone()),
         }

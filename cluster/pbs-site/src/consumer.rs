@@ -83,8 +83,7 @@ impl Privilege {
     /// What those have of whom the site says nothing: all but [`Privilege::Operator`].
     pub fn ordinary() -> BTreeSet<Self> {
         let all = Self::ALL.into_iter();
-        all.filter(|&privilege| privilege != Self::Operator)
-            .collect()
+        all.filter(|&privilege| privilege != Self::Operator).collect()
     }
 }
 

@@ -75,10 +75,7 @@ impl Validity {
             return Ok(Self::Between(start_s..end_s));
         }
         let message = "it ends before it begins; exchange the two dates".into();
-        Err(Error {
-            column: before + 1,
-            message,
-        })
+        Err(Error { column: before + 1, message })
     }
 
     /// The validity as [`Validity::parse`] reads it in the same zone.
@@ -136,9 +133,7 @@ fn time_s(text: &str, end: End, zone: &TimeZone, column: usize) -> Result<u64, E
     };
     let local = local.ok_or_else(|| {
         let hour = hour.unwrap_or(day);
-        wrong(format!(
-            "{hour:?} is no time of day; write 18:00 or 18:00:30"
-        ))
+        wrong(format!("{hour:?} is no time of day; write 18:00 or 18:00:30"))
     })?;
     // A time that is left out counts as the one after the change, one that comes twice as
     // the first.
@@ -199,12 +194,7 @@ fn written(time_s: u64, end: End, zone: &TimeZone) -> String {
         End::Last => date.checked_sub(1.day()).ok(),
     };
     let day = last_day.map(written_date);
-    let hour = format!(
-        "{} {:02}:{:02}",
-        written_date(date),
-        local.hour(),
-        local.minute()
-    );
+    let hour = format!("{} {:02}:{:02}", written_date(date), local.hour(), local.minute());
     let second = format!("{hour}:{:02}", local.second());
     let texts = day.into_iter().chain([hour, second]);
     // Which of them says all, and whether the clock shows this time once, is seen by

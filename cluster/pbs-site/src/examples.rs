@@ -46,35 +46,23 @@ impl Site {
         add(&mut nodes, "fat", 20, &has(16, 256, None));
         for (name, count, device) in [("gpu", 32, "tesla"), ("phi", 8, "mic")] {
             let host = Node {
-                kept: Some(ReservedCores {
-                    cores: 1,
-                    resource: device.into(),
-                }),
+                kept: Some(ReservedCores { cores: 1, resource: device.into() }),
                 ..has(16, 64, Some(device))
             };
             add(&mut nodes, name, count, &host);
         }
-        let compare = |name: &str, op, amount| Condition::Compare {
-            name: name.into(),
-            op,
-            amount,
-        };
+        let compare = |name: &str, op, amount| Condition::Compare { name: name.into(), op, amount };
         let only_if = Condition::Any(vec![
             compare("vmem", Op::AtLeast, 80 * GIB),
             compare("mem", Op::AtLeast, 66 * GIB),
             compare("ncpus", Op::AtLeast, 17),
             compare("duration", Op::AtMost, 12 * HOUR_S),
         ]);
-        let smp = Node {
-            only_if: Some(only_if),
-            ..has(32, 1024, None)
-        };
+        let smp = Node { only_if: Some(only_if), ..has(32, 1024, None) };
         add(&mut nodes, "smp", 4, &smp);
         let zone = central_europe();
         let mut site = with_nodes("OCuLUS", zone.clone(), nodes);
-        site.groups = (1..=70)
-            .map(|number| Consumer::ordinary(format!("G{number}")))
-            .collect();
+        site.groups = (1..=70).map(|number| Consumer::ordinary(format!("G{number}"))).collect();
         site.users = (1..=200)
             .map(|number| Consumer {
                 groups: vec![format!("G{}", (number - 1) % 70 + 1)],
@@ -87,14 +75,9 @@ impl Site {
             ..unlimited(Whom::Group(group.name.clone()), "ncpus")
         });
         site.limits = of_groups.collect();
-        site.limits.push(Limit {
-            duration_s: Some(60 * DAY_S),
-            ..unlimited(Whom::Everyone, "*")
-        });
-        site.limits.push(Limit {
-            items: Some(share(Some(5000), 0)),
-            ..unlimited(Whom::Everyone, "jobs")
-        });
+        site.limits.push(Limit { duration_s: Some(60 * DAY_S), ..unlimited(Whom::Everyone, "*") });
+        site.limits
+            .push(Limit { items: Some(share(Some(5000), 0)), ..unlimited(Whom::Everyone, "jobs") });
         let small = Condition::All(vec![
             compare("ncpus", Op::Less, 4),
             compare("duration", Op::Less, HOUR_S),
@@ -108,30 +91,12 @@ impl Site {
         let of_working_days = Cron::every(&[7], &[], &[1, 2, 3, 4, 5], 0, 12, &zone);
         let of_maintenance = Cron::every(&[8], &[1, 3, 5, 7, 9, 11], &[1], 1, 10, &zone);
         site.pools = vec![
-            pool(
-                "small",
-                "ncpus",
-                share(Some(10), 200),
-                small,
-                of_working_days,
-            ),
+            pool("small", "ncpus", share(Some(10), 200), small, of_working_days),
             Pool {
                 validity: Validity::Always,
-                ..pool(
-                    "gpu",
-                    "tesla",
-                    share(None, 1000),
-                    of_gpus,
-                    of_maintenance.clone(),
-                )
+                ..pool("gpu", "tesla", share(None, 1000), of_gpus, of_maintenance.clone())
             },
-            pool(
-                "gpu-maintenance",
-                "tesla",
-                share(None, 1000),
-                nobody(),
-                of_maintenance,
-            ),
+            pool("gpu-maintenance", "tesla", share(None, 1000), nobody(), of_maintenance),
         ];
         site.weights = Weights {
             fixed_start: 100,
@@ -173,8 +138,7 @@ fn with_nodes(name: &str, zone: TimeZone, nodes: Vec<Node>) -> Site {
                 Value::Amount(_) => Kind::Consumable,
                 Value::Word(_) => Kind::Attribute,
             };
-            site.resources
-                .push(Resource::of_nodes(&item.resource, kind));
+            site.resources.push(Resource::of_nodes(&item.resource, kind));
         }
     }
     let licence = Resource {
@@ -190,10 +154,7 @@ fn with_nodes(name: &str, zone: TimeZone, nodes: Vec<Node>) -> Site {
 
 /// A node without a name.
 fn has(cores: u64, gib: u64, device: Option<&str>) -> Node {
-    let item = |resource: &str, value| Item {
-        resource: resource.into(),
-        value,
-    };
+    let item = |resource: &str, value| Item { resource: resource.into(), value };
     let word = |word: &str| Value::Word(word.into());
     let mut has = vec![
         item("ncpus", Value::Amount(cores)),
@@ -204,14 +165,7 @@ fn has(cores: u64, gib: u64, device: Option<&str>) -> Node {
         item("net", word("Ethernet")),
     ];
     has.extend(device.map(|device| item(device, Value::Amount(1))));
-    Node {
-        name: String::new(),
-        has,
-        prio: 0,
-        only_if: None,
-        kept: None,
-        switch: None,
-    }
+    Node { name: String::new(), has, prio: 0, only_if: None, kept: None, switch: None }
 }
 
 fn add(nodes: &mut Vec<Node>, name: &str, count: usize, like: &Node) {
@@ -226,10 +180,7 @@ fn add(nodes: &mut Vec<Node>, name: &str, count: usize, like: &Node) {
 }
 
 fn share(least: Option<u64>, permille: u64) -> Share {
-    Share {
-        least,
-        permille: Some(permille).filter(|&permille| permille > 0),
-    }
+    Share { least, permille: Some(permille).filter(|&permille| permille > 0) }
 }
 
 fn unlimited(whom: Whom, resource: &str) -> Limit {

@@ -23,17 +23,13 @@ impl Site {
         out.text("time_zone", &zone.unwrap_or_else(|_| "UTC".into()));
         out.span("min_dist", self.min_dist_s);
         out.span("default_duration", self.default_duration_s);
-        let extension = Share {
-            least: None,
-            permille: Some(self.max_extension_permille),
-        };
+        let extension = Share { least: None, permille: Some(self.max_extension_permille) };
         out.text("max_extension", &extension.to_string());
         out.span("allocate_timeout", self.allocate_timeout_s);
         out.span("release_timeout", self.release_timeout_s);
-        for (key, seconds) in [
-            ("planning_horizon", self.planning_horizon_s),
-            ("watchdog", self.watchdog_s),
-        ] {
+        for (key, seconds) in
+            [("planning_horizon", self.planning_horizon_s), ("watchdog", self.watchdog_s)]
+        {
             if let Some(seconds) = seconds {
                 out.span(key, seconds);
             }
@@ -174,10 +170,7 @@ impl Site {
             out.text("items", &items.to_string());
         }
         if let Some(permille) = limit.soft_permille {
-            let soft = Share {
-                least: None,
-                permille: Some(permille),
-            };
+            let soft = Share { least: None, permille: Some(permille) };
             out.text("soft", &soft.to_string());
         }
         for (key, seconds) in [("duration", limit.duration_s), ("area", limit.area_s)] {
@@ -268,19 +261,8 @@ fn run(nodes: &[Node]) -> (String, u64, usize) {
     };
     for pattern in patterns {
         let follows = |(number, node): &(u64, &Node)| {
-            let is_alike = (
-                &node.has,
-                node.prio,
-                &node.only_if,
-                &node.kept,
-                &node.switch,
-            ) == (
-                &first.has,
-                first.prio,
-                &first.only_if,
-                &first.kept,
-                &first.switch,
-            );
+            let is_alike = (&node.has, node.prio, &node.only_if, &node.kept, &node.switch)
+                == (&first.has, first.prio, &first.only_if, &first.kept, &first.switch);
             is_alike && pattern.with(*number) == node.name
         };
         let count = (number..).zip(nodes).take_while(follows).count();

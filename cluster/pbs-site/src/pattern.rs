@@ -22,10 +22,7 @@ impl Pattern {
         // Beside the number there may be nothing.
         let is_name = |part: &str| part.is_empty() || is_word(part);
         let Some((before, rest)) = text.split_once('%') else {
-            return is_word(text).then(|| Self {
-                before: text.into(),
-                number: None,
-            });
+            return is_word(text).then(|| Self { before: text.into(), number: None });
         };
         let (width, after) = rest.split_once('d')?;
         let digits = match width {
@@ -33,10 +30,7 @@ impl Pattern {
             _ => width.strip_prefix('0')?.parse().ok()?,
         };
         let is_right = (1..=MOST_DIGITS).contains(&digits) && is_name(before) && is_name(after);
-        is_right.then(|| Self {
-            before: before.into(),
-            number: Some((digits, after.into())),
-        })
+        is_right.then(|| Self { before: before.into(), number: Some((digits, after.into())) })
     }
 
     pub(crate) fn has_number(&self) -> bool {
@@ -61,10 +55,7 @@ pub(crate) fn patterns(name: &str) -> Option<([Pattern; 2], u64)> {
     }
     let number = name[before.len()..].parse().ok()?;
     // n10 may follow n9 or precede n100, or it may have two digits as n09 has.
-    let pattern = |digits| Pattern {
-        before: before.into(),
-        number: Some((digits, String::new())),
-    };
+    let pattern = |digits| Pattern { before: before.into(), number: Some((digits, String::new())) };
     Some(([pattern(1), pattern(digits)], number))
 }
 
@@ -85,19 +76,14 @@ mod tests {
 
     #[test]
     fn numbers_are_put_in() {
-        for (text, name) in [
-            ("smp%d", "smp7"),
-            ("node%03d", "node007"),
-            ("r%02d-n", "r07-n"),
-            ("login", "login"),
-        ] {
+        for (text, name) in
+            [("smp%d", "smp7"), ("node%03d", "node007"), ("r%02d-n", "r07-n"), ("login", "login")]
+        {
             let pattern = Pattern::read(text).unwrap();
             assert_eq!(pattern.with(7), name);
             assert_eq!(pattern.to_string(), text);
         }
-        for text in [
-            "", "a%", "a%s", "a%3d", "a%d%d", "a b", "%00d", "%010d", "ä", "%d%",
-        ] {
+        for text in ["", "a%", "a%s", "a%3d", "a%d%d", "a b", "%00d", "%010d", "ä", "%d%"] {
             assert_eq!(Pattern::read(text), None, "{text}");
         }
     }

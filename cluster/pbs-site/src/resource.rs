@@ -80,11 +80,8 @@ impl Resource {
                 Some(format!("{name} is counted; write a number: {name}=4"))
             }
             _ => {
-                let words: Vec<_> = self
-                    .items
-                    .keys()
-                    .map(|word| format!("{name}={word}"))
-                    .collect();
+                let words: Vec<_> =
+                    self.items.keys().map(|word| format!("{name}={word}")).collect();
                 let words = words.join(", ");
                 Some(format!("{name} is asked for by word; write one of {words}"))
             }

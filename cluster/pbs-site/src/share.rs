@@ -59,10 +59,7 @@ impl FromStr for Share {
                 message: format!("{percent:?} is no percentage up to 100%; {EXAMPLES}"),
             })
         });
-        Ok(Self {
-            least: least.transpose()?,
-            permille: permille.transpose()?,
-        })
+        Ok(Self { least: least.transpose()?, permille: permille.transpose()? })
     }
 }
 
@@ -76,9 +73,7 @@ pub(crate) fn permille(text: &str) -> Option<u64> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse::<u64>().ok()).flatten()
     };
-    let permille = digits(whole)?
-        .checked_mul(10)?
-        .checked_add(digits(tenth)?)?;
+    let permille = digits(whole)?.checked_mul(10)?.checked_add(digits(tenth)?)?;
     (tenth.len() == 1 && permille <= 1000).then_some(permille)
 }
 

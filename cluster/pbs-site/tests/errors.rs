@@ -12,9 +12,7 @@ fn problems(text: &str) -> Vec<String> {
         Err(problems) => problems,
     };
     let told = problems.iter().map(|problem| {
-        let line = problem
-            .line
-            .map_or("-".to_string(), |line| line.to_string());
+        let line = problem.line.map_or("-".to_string(), |line| line.to_string());
         format!("{line}: {}", problem.message)
     });
     told.collect()
@@ -23,10 +21,7 @@ fn problems(text: &str) -> Vec<String> {
 fn check(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let told = problems(&format!("{NODES}{text}"));
-        assert!(
-            told.iter().any(|told| told.starts_with(expected)),
-            "{text}\n{told:#?}"
-        );
+        assert!(told.iter().any(|told| told.starts_with(expected)), "{text}\n{told:#?}");
         assert_eq!(told.len(), 1, "{text}\n{told:#?}");
     }
 }
@@ -48,18 +43,9 @@ fn names_that_are_not_there() {
         ),
         ("only_if='gpus>1'", "5: there is no resource gpus"),
         ("kept={cores=1,for='gpus'}", "5: there is no resource gpus"),
-        (
-            "[priority]\nresource={gpu=1}",
-            "6: there is no resource gpu",
-        ),
-        (
-            "[defaults]\nmme='1g'",
-            "6: there is no resource mme; did you mean vmem?",
-        ),
-        (
-            "[[user]]\nname='a'\nforce={mme='1g'}",
-            "7: there is no resource mme",
-        ),
+        ("[priority]\nresource={gpu=1}", "6: there is no resource gpu"),
+        ("[defaults]\nmme='1g'", "6: there is no resource mme; did you mean vmem?"),
+        ("[[user]]\nname='a'\nforce={mme='1g'}", "7: there is no resource mme"),
         (
             "[[group]]\nname='G1'\n[[limit]]\nfor='group:G2'\nresource='mem'",
             "8: there is no group G2; did you mean G1?",
@@ -118,57 +104,21 @@ fn keys_and_values_that_are_wrong() {
 #[test]
 fn nodes_that_are_wrong() {
     check(&[
-        (
-            "kept={cores=5,for='tesla'}",
-            "5: 5 cores are kept of 4; keep at least 1 and at most 4",
-        ),
+        ("kept={cores=5,for='tesla'}", "5: 5 cores are kept of 4; keep at least 1 and at most 4"),
         ("kept={cores=0,for='tesla'}", "5: 0 cores are kept of 4"),
-        (
-            "kept={cores=1,for='vmem'}",
-            "5: cores are kept for vmem, of which these nodes have none",
-        ),
-        (
-            "kept={cores=1}",
-            "5: kept must say how many cores for which requests",
-        ),
-        (
-            "only_if='user:alice'",
-            "5: only_if asks what chunks need, and not whose they are",
-        ),
-        (
-            "only_if='mem>=66'\nprio='x'",
-            "6: prio must be a whole number",
-        ),
-        (
-            "switch='leaf%d'",
-            "5: a number in switch and per_switch belong together",
-        ),
-        (
-            "switch='leaf'\nper_switch=2",
-            "5: a number in switch and per_switch belong together",
-        ),
+        ("kept={cores=1,for='vmem'}", "5: cores are kept for vmem, of which these nodes have none"),
+        ("kept={cores=1}", "5: kept must say how many cores for which requests"),
+        ("only_if='user:alice'", "5: only_if asks what chunks need, and not whose they are"),
+        ("only_if='mem>=66'\nprio='x'", "6: prio must be a whole number"),
+        ("switch='leaf%d'", "5: a number in switch and per_switch belong together"),
+        ("switch='leaf'\nper_switch=2", "5: a number in switch and per_switch belong together"),
         ("per_switch=2", "1: these nodes have no switch"),
-        (
-            "[[nodes]]\nname='n2'\nhas='ncpus=1'",
-            "5: there is a node n2 already",
-        ),
-        (
-            "[[nodes]]\nname='m'\ncount=2\nhas='ncpus=1'",
-            "5: 2 nodes can't have one name; write %d",
-        ),
-        (
-            "[[nodes]]\nname='m%s'\nhas='ncpus=1'",
-            "6: \"m%s\" is no name",
-        ),
+        ("[[nodes]]\nname='n2'\nhas='ncpus=1'", "5: there is a node n2 already"),
+        ("[[nodes]]\nname='m'\ncount=2\nhas='ncpus=1'", "5: 2 nodes can't have one name; write %d"),
+        ("[[nodes]]\nname='m%s'\nhas='ncpus=1'", "6: \"m%s\" is no name"),
         ("[[nodes]]\nhas='ncpus=1'", "5: these nodes have no name"),
-        (
-            "[[nodes]]\nname='m'",
-            "5: these nodes have nothing; add has",
-        ),
-        (
-            "[[nodes]]\nname='m'\nhas='mem=1g'",
-            "7: these nodes have no cores",
-        ),
+        ("[[nodes]]\nname='m'", "5: these nodes have nothing; add has"),
+        ("[[nodes]]\nname='m'\nhas='mem=1g'", "7: these nodes have no cores"),
         (
             "[[nodes]]\nname='m'\nhas='ncpus=1:mem=x'",
             "7: has, column 13: mem is counted, and x is no number",
@@ -177,22 +127,10 @@ fn nodes_that_are_wrong() {
             "[[nodes]]\nname='m'\nhas='ncpus=1:tesla=two'",
             "7: tesla is a number and a word at line 4",
         ),
-        (
-            "[[nodes]]\nname='m'\nhas='ncpus=1:ompthreads=2'",
-            "7: ompthreads is told to programs",
-        ),
-        (
-            "[[nodes]]\nname='m'\nhas='ncpus=1:jobs=2'",
-            "7: no resource can be called jobs",
-        ),
-        (
-            "[[nodes]]\nname='m'\ncount=0\nhas='ncpus=1'",
-            "7: count must be between",
-        ),
-        (
-            "[[nodes]]\nname='m%d'\ncount=99999999\nhas='ncpus=1'",
-            "7: count must be between",
-        ),
+        ("[[nodes]]\nname='m'\nhas='ncpus=1:ompthreads=2'", "7: ompthreads is told to programs"),
+        ("[[nodes]]\nname='m'\nhas='ncpus=1:jobs=2'", "7: no resource can be called jobs"),
+        ("[[nodes]]\nname='m'\ncount=0\nhas='ncpus=1'", "7: count must be between"),
+        ("[[nodes]]\nname='m%d'\ncount=99999999\nhas='ncpus=1'", "7: count must be between"),
         (
             "[[nodes]]\nname='m%d'\ncount=3\nhas='ncpus=1:x=16000000000000000000'",
             "-: all nodes together have too much x",
@@ -203,49 +141,22 @@ fn nodes_that_are_wrong() {
 #[test]
 fn resources_that_are_wrong() {
     check(&[
-        (
-            "[resource.sw]\nscope='job'",
-            "5: sw must say how much there is in one way",
-        ),
+        ("[resource.sw]\nscope='job'", "5: sw must say how much there is in one way"),
         (
             "[resource.sw]\nscope='job'\namount=1\nitems={a=1}",
             "5: sw must say how much there is in one way",
         ),
-        (
-            "[resource.sw]\nscope='job'\nkind='attribute'\namount=1",
-            "5: sw is of no node",
-        ),
+        ("[resource.sw]\nscope='job'\nkind='attribute'\namount=1", "5: sw is of no node"),
         ("[resource.sw]\namount=1", "5: sw is a resource of nodes"),
-        (
-            "[resource.sw]\nscope='jobs'\namount=1",
-            "6: there is no scope jobs; did you mean job?",
-        ),
+        ("[resource.sw]\nscope='jobs'\namount=1", "6: there is no scope jobs; did you mean job?"),
         ("[resource.sw]\nscope='job'\nitems={}", "7: sw has no items"),
-        (
-            "[resource.sw]\nscope='job'\nitems={3=1}",
-            "7: \"3\" can't be asked for by word",
-        ),
-        (
-            "[resource.sw]\nscope='job'\nitems={a='x'}",
-            "7: a, column 1: \"x\" is no amount",
-        ),
-        (
-            "[resource.ncpus]\nkind='attribute'",
-            "6: ncpus is built in; remove kind",
-        ),
+        ("[resource.sw]\nscope='job'\nitems={3=1}", "7: \"3\" can't be asked for by word"),
+        ("[resource.sw]\nscope='job'\nitems={a='x'}", "7: a, column 1: \"x\" is no amount"),
+        ("[resource.ncpus]\nkind='attribute'", "6: ncpus is built in; remove kind"),
         ("[resource.area]", "5: no resource can be called area"),
-        (
-            "[resource.arch]",
-            "4: arch is counted; write a number, or kind",
-        ),
-        (
-            "[resource.tesla]\nscope='job'\namount=1",
-            "4: tesla is a resource of no node",
-        ),
-        (
-            "[resource.x]\nvalidity='soon'",
-            "6: validity, column 1: \"soon\" is no date",
-        ),
+        ("[resource.arch]", "4: arch is counted; write a number, or kind"),
+        ("[resource.tesla]\nscope='job'\namount=1", "4: tesla is a resource of no node"),
+        ("[resource.x]\nvalidity='soon'", "6: validity, column 1: \"soon\" is no date"),
         (
             "[resource.sw]\nscope='job'\nitems={g=1}\n[[pool]]\nresource='sw'\nfree=1",
             "9: sw is asked for by word; write one of sw=g",
@@ -269,26 +180,11 @@ fn resources_that_are_wrong() {
 fn values_at_the_top_that_are_wrong() {
     for (text, expected) in [
         ("min_dist='0s'", "1: min_dist must be between 1s and"),
-        (
-            "default_duration='never'",
-            "1: default_duration, column 1: there is no number",
-        ),
-        (
-            "max_extension='101%'",
-            "1: max_extension is \"101%\"; write a percentage",
-        ),
-        (
-            "time_zone='Mars/Base'",
-            "1: there is no time zone \"Mars/Base\"",
-        ),
-        (
-            "node=[]",
-            "1: the site has no key node; did you mean nodes?",
-        ),
-        (
-            "mapping='nearest'",
-            "1: mapping is \"nearest\"; write cheapest, switches or busy",
-        ),
+        ("default_duration='never'", "1: default_duration, column 1: there is no number"),
+        ("max_extension='101%'", "1: max_extension is \"101%\"; write a percentage"),
+        ("time_zone='Mars/Base'", "1: there is no time zone \"Mars/Base\""),
+        ("node=[]", "1: the site has no key node; did you mean nodes?"),
+        ("mapping='nearest'", "1: mapping is \"nearest\"; write cheapest, switches or busy"),
         ("watchdog='0s'", "1: watchdog must be between 1s and"),
         ("name=1", "1: name must be a string"),
         ("nodes=1", "1: nodes must be a list of tables"),
@@ -307,9 +203,6 @@ fn all_problems_are_told_in_the_order_of_lines() {
         "min_dist='x'\n[[nodes]]\nname='n'\nhas='ncpus=1'\n[[limit]]\nfor='everyone'\n\
          resource='gpus'\nitems='x'\n[[pool]]\nresource='gpus'\nfree=1\n",
     );
-    let lines: Vec<_> = told
-        .iter()
-        .map(|told| told.split(':').next().unwrap())
-        .collect();
+    let lines: Vec<_> = told.iter().map(|told| told.split(':').next().unwrap()).collect();
     assert_eq!(lines, ["1", "7", "8", "10"], "{told:#?}");
 }

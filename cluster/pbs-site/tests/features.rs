@@ -40,15 +40,8 @@ fn resources_are_custom() {
          [[nodes]]\nname = 'a'\nhas = 'ncpus=4:fpga=2:rack=8:arch=linux'\n\
          [[nodes]]\nname = 'b'\nhas = 'ncpus=4:rack=b7'\n",
     );
-    let names: Vec<_> = site
-        .resources
-        .iter()
-        .map(|resource| resource.name.as_str())
-        .collect();
-    assert_eq!(
-        names,
-        ["ncpus", "mem", "vmem", "ompthreads", "arch", "fpga", "rack"]
-    );
+    let names: Vec<_> = site.resources.iter().map(|resource| resource.name.as_str()).collect();
+    assert_eq!(names, ["ncpus", "mem", "vmem", "ompthreads", "arch", "fpga", "rack"]);
     let kind = |name| site.resource(name).unwrap().kind;
     assert_eq!(kind("ncpus"), Kind::Consumable);
     assert_eq!(kind("fpga"), Kind::Consumable);
@@ -71,10 +64,7 @@ fn nodes_may_differ() {
     assert_eq!(site.nodes[3].amount("tesla"), 2);
     assert_eq!(site.nodes[0].amount("tesla"), 0);
     let resource = "tesla".to_string();
-    assert_eq!(
-        site.nodes[4].kept,
-        Some(ReservedCores { cores: 2, resource })
-    );
+    assert_eq!(site.nodes[4].kept, Some(ReservedCores { cores: 2, resource }));
     assert_eq!(site.most("ncpus", None), 3 * 16 + 2 * 8 + 2);
     assert_eq!(site.most("mem", None), (3 * 64 + 2 * 128) * GIB);
     // Nodes that are alike are written together.
@@ -88,10 +78,7 @@ fn resources_may_be_job_wide() {
          [resource.disk]\nscope = 'job'\namount = '100t'\n",
     );
     let sw = site.resource("sw").unwrap();
-    assert_eq!(
-        (sw.scope, sw.kind, sw.items["g03"]),
-        (Scope::Job, Kind::Consumable, 4)
-    );
+    assert_eq!((sw.scope, sw.kind, sw.items["g03"]), (Scope::Job, Kind::Consumable, 4));
     assert_eq!(site.most("sw", Some("matlab")), 2);
     assert_eq!(site.most("sw", Some("ansys")), 0);
     assert_eq!(site.most("disk", None), 100 << 40);
@@ -100,10 +87,7 @@ fn resources_may_be_job_wide() {
 #[test]
 fn attributes_have_words() {
     let site = read("[[nodes]]\nname = 'n'\nhas = 'ncpus=1:net=IB:net=Ethernet:arch=linux'\n");
-    let words = site.nodes[0]
-        .has
-        .iter()
-        .filter(|item| item.resource == "net");
+    let words = site.nodes[0].has.iter().filter(|item| item.resource == "net");
     assert_eq!(words.count(), 2);
     assert_eq!(site.resource("net").unwrap().kind, Kind::Attribute);
     let asks = |text: &str| site.accept(&text.parse().unwrap(), "u", "g").is_ok();
@@ -136,15 +120,8 @@ fn nodes_have_switches() {
         "[[nodes]]\nname = 'n%d'\ncount = 5\nhas = 'ncpus=1'\nswitch = 'leaf%d'\nper_switch = 2\n\
          [[nodes]]\nname = 'm'\nhas = 'ncpus=1'\nswitch = 'spine'\n",
     );
-    let switches: Vec<_> = site
-        .nodes
-        .iter()
-        .map(|node| node.switch.as_deref().unwrap())
-        .collect();
-    assert_eq!(
-        switches,
-        ["leaf1", "leaf1", "leaf2", "leaf2", "leaf3", "spine"]
-    );
+    let switches: Vec<_> = site.nodes.iter().map(|node| node.switch.as_deref().unwrap()).collect();
+    assert_eq!(switches, ["leaf1", "leaf1", "leaf2", "leaf2", "leaf3", "spine"]);
 }
 
 #[test]
@@ -164,20 +141,11 @@ fn any_entry_has_a_validity() {
          [[pool]]\nresource = 'ncpus'\nfree = 1\nvalidity = 'cron 0 7 * * 1,5 +4h'\n",
     );
     let end = 1_504_224_000;
-    assert_eq!(
-        site.resource("tesla").unwrap().validity,
-        Validity::Until(end)
-    );
-    assert_eq!(
-        site.user("alice").unwrap().validity,
-        Validity::Between(end - 31 * DAY_S..end)
-    );
+    assert_eq!(site.resource("tesla").unwrap().validity, Validity::Until(end));
+    assert_eq!(site.user("alice").unwrap().validity, Validity::Between(end - 31 * DAY_S..end));
     assert_eq!(site.limits[0].validity, Validity::Until(end));
     assert!(matches!(site.pools[0].validity, Validity::Cron(_)));
-    assert!(matches!(
-        site.resource("ncpus").unwrap().validity,
-        Validity::Between(_)
-    ));
+    assert!(matches!(site.resource("ncpus").unwrap().validity, Validity::Between(_)));
 }
 
 /// Keller's example 1 (3).
@@ -197,30 +165,15 @@ fn the_example_of_limits_is_read() {
         panic!("{:?}", site.limits);
     };
     assert_eq!(all.whom, Whom::Group("G1".into()));
-    assert_eq!(
-        (all.items, all.duration_s, all.area_s),
-        (None, Some(7 * DAY_S), None)
-    );
-    let least = |least| Share {
-        least: Some(least),
-        permille: None,
-    };
-    assert_eq!(
-        (cores.items, cores.duration_s),
-        (Some(least(640)), Some(99 * HOUR_S))
-    );
+    assert_eq!((all.items, all.duration_s, all.area_s), (None, Some(7 * DAY_S), None));
+    let least = |least| Share { least: Some(least), permille: None };
+    assert_eq!((cores.items, cores.duration_s), (Some(least(640)), Some(99 * HOUR_S)));
     // The last day is one of them: a request of four days from 20.08.17 on is within it.
     let august = 1_501_545_600..1_504_224_000;
     assert_eq!(cores.validity, Validity::Between(august));
     assert_eq!((tesla.items, tesla.area_s), (None, Some(500 * HOUR_S)));
-    assert_eq!(
-        (arrays.resource.as_str(), arrays.items),
-        ("arrayjobs", Some(least(1000)))
-    );
-    assert_eq!(
-        (&jobs.whom, jobs.items),
-        (&Whom::Everyone, Some(least(5000)))
-    );
+    assert_eq!((arrays.resource.as_str(), arrays.items), ("arrayjobs", Some(least(1000))));
+    assert_eq!((&jobs.whom, jobs.items), (&Whom::Everyone, Some(least(5000))));
 }
 
 #[test]
@@ -249,10 +202,7 @@ fn the_greater_of_number_and_percentage_counts() {
     ] {
         let error = text.parse::<Share>().unwrap_err();
         assert_eq!(error.column, column, "{text}: {error}");
-        assert!(
-            error.message.contains("write 30, 45%, or 30/45%"),
-            "{text}: {error}"
-        );
+        assert!(error.message.contains("write 30, 45%, or 30/45%"), "{text}: {error}");
     }
 }
 
@@ -264,10 +214,7 @@ fn privileges_belong_to_users_and_groups() {
          [[user]]\nname = 'alice'\ngroups = ['ops', 'students']\n",
     );
     let ops = &site.group("ops").unwrap().privileges;
-    assert_eq!(
-        *ops,
-        BTreeSet::from([Privilege::Operator, Privilege::Reserve])
-    );
+    assert_eq!(*ops, BTreeSet::from([Privilege::Operator, Privilege::Reserve]));
     assert!(site.group("students").unwrap().privileges.is_empty());
     assert_eq!(site.group("students").unwrap().priority, -5);
     let alice = site.user("alice").unwrap();
@@ -293,10 +240,7 @@ fn default_and_force_values_apply_in_order() {
         accepted("2:ncpus=4+vmem=0", "bob", "G2"),
         "rset=2:ncpus=4:mem=2g:os=linux+vmem=0:mem=2g:ncpus=1:os=linux,sw=g03"
     );
-    assert_eq!(
-        accepted("ncpus=4", "bob", "G1"),
-        "rset=ncpus=4:mem=4g:os=linux:net=IB,sw=g03"
-    );
+    assert_eq!(accepted("ncpus=4", "bob", "G1"), "rset=ncpus=4:mem=4g:os=linux:net=IB,sw=g03");
     assert_eq!(
         accepted("ncpus=4:mem=1g,sw=g03,place=pack", "alice", "G2"),
         "rset=ncpus=4:mem=1g:os=linux,sw=g16,place=pack"
@@ -317,16 +261,10 @@ fn the_examples_of_pools_are_read() {
     let [small, second, maintenance] = &site.pools[..] else {
         panic!("{:?}", site.pools);
     };
-    assert_eq!(
-        (small.name.as_str(), small.free.of(40), small.share),
-        ("small", 10, true)
-    );
+    assert_eq!((small.name.as_str(), small.free.of(40), small.share), ("small", 10, true));
     assert_eq!(small.access.to_string(), "ncpus<4 & duration<1h");
     assert_eq!((second.name.as_str(), second.share), ("pool-2", false));
-    assert_eq!(
-        second.access.to_string(),
-        "group:G1 | group:G2 | user:alice | duration<=2h"
-    );
+    assert_eq!(second.access.to_string(), "group:G1 | group:G2 | user:alice | duration<=2h");
     // Nobody may, as nobody is named.
     assert_eq!(maintenance.access.to_string(), "never");
 }
@@ -339,55 +277,25 @@ fn unknown_and_excessive_values_are_refused() {
         site.accept(&rset, "alice", "G1").unwrap_err()
     };
     for (text, words) in [
-        (
-            "ncpus=1:telsa=1",
-            "the site has no resource telsa; did you mean tesla?",
-        ),
-        (
-            "ncpus=1,zzz=1",
-            "the site has no resource zzz; ask for others",
-        ),
-        (
-            "11:ncpus=16",
-            "176 ncpus are asked for, and there are 160; ask for less",
-        ),
-        (
-            "ncpus=17",
-            "no node has ncpus=17, even if nothing else runs on it",
-        ),
+        ("ncpus=1:telsa=1", "the site has no resource telsa; did you mean tesla?"),
+        ("ncpus=1,zzz=1", "the site has no resource zzz; ask for others"),
+        ("11:ncpus=16", "176 ncpus are asked for, and there are 160; ask for less"),
+        ("ncpus=17", "no node has ncpus=17, even if nothing else runs on it"),
         ("ncpus=1:mem=65g", "no node has ncpus=1:mem=65g"),
         ("ncpus=1:vmem=1g", "1g vmem are asked for, and there are 0"),
-        (
-            "ncpus=1:sw=g03",
-            "sw is a resource of no node; write it behind the chunks",
-        ),
-        (
-            "ncpus=1,tesla=1",
-            "tesla is a resource of nodes; write it into a chunk",
-        ),
-        (
-            "ncpus=1,sw=g04",
-            "sw is asked for by word; write one of sw=g03, sw=g99",
-        ),
-        (
-            "ncpus=1,sw=1",
-            "sw is asked for by word; write one of sw=g03, sw=g99",
-        ),
+        ("ncpus=1:sw=g03", "sw is a resource of no node; write it behind the chunks"),
+        ("ncpus=1,tesla=1", "tesla is a resource of nodes; write it into a chunk"),
+        ("ncpus=1,sw=g04", "sw is asked for by word; write one of sw=g03, sw=g99"),
+        ("ncpus=1,sw=1", "sw is asked for by word; write one of sw=g03, sw=g99"),
         ("ncpus=1,sw=g99", "1 sw=g99 are asked for, and there are 0"),
         ("tesla=one", "tesla is counted; write a number"),
     ] {
         let refused = refused(text);
         assert!(refused.to_string().contains(words), "{text}: {refused}");
     }
-    let too_much = Refused::TooMuch {
-        resource: "tesla".into(),
-        asked: 11,
-        most: 10,
-    };
+    let too_much = Refused::TooMuch { resource: "tesla".into(), asked: 11, most: 10 };
     assert_eq!(refused("11:tesla=1"), too_much);
-    let all: Rset = "10:ncpus=16:mem=64g:tesla=1:ompthreads=99,sw=g03"
-        .parse()
-        .unwrap();
+    let all: Rset = "10:ncpus=16:mem=64g:tesla=1:ompthreads=99,sw=g03".parse().unwrap();
     assert_eq!(site.accept(&all, "alice", "G1"), Ok(all));
 }
 
@@ -414,10 +322,7 @@ fn gates_are_read() {
          only_if = '{text}'\n"
     ));
     assert_eq!(site.nodes[3].only_if.as_ref().unwrap().to_string(), text);
-    let mem = Item {
-        resource: "mem".into(),
-        value: Value::Amount(1 << 40),
-    };
+    let mem = Item { resource: "mem".into(), value: Value::Amount(1 << 40) };
     assert_eq!(site.nodes[0].has[1], mem);
 }
 
@@ -428,10 +333,7 @@ fn priorities_are_made_of_weights() {
          resource = { tesla = 10 }\n",
     );
     let weights = &site.weights;
-    assert_eq!(
-        (weights.deadline, weights.sla, weights.best_effort),
-        (50, 70, -1)
-    );
+    assert_eq!((weights.deadline, weights.sla, weights.best_effort), (50, 70, -1));
     assert_eq!((weights.per_node, weights.resources["tesla"]), (2, 10));
     assert_eq!(weights.fixed_start, 0);
 }
@@ -442,15 +344,8 @@ fn sites_are_as_large_as_kellers() {
     let oculus = Site::oculus();
     assert_eq!(oculus.nodes.len(), 616);
     assert_eq!(oculus.most("ncpus", None), 9_920);
-    assert_eq!(
-        (oculus.most("tesla", None), oculus.most("mic", None)),
-        (32, 8)
-    );
-    let sizes: BTreeSet<_> = oculus
-        .nodes
-        .iter()
-        .map(|node| node.amount("mem") / GIB)
-        .collect();
+    assert_eq!((oculus.most("tesla", None), oculus.most("mic", None)), (32, 8));
+    let sizes: BTreeSet<_> = oculus.nodes.iter().map(|node| node.amount("mem") / GIB).collect();
     assert_eq!(sizes, BTreeSet::from([64, 256, 1024]));
     assert_eq!((oculus.users.len(), oculus.groups.len()), (200, 70));
     let arminius = Site::arminius();

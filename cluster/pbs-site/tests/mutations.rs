@@ -107,20 +107,13 @@ fn nothing_panics() {
             Ok(site) => {
                 right += 1;
                 let written = site.to_toml();
-                assert_eq!(
-                    Site::from_toml(&written).as_ref(),
-                    Ok(&site),
-                    "{text}\n{written}"
-                );
+                assert_eq!(Site::from_toml(&written).as_ref(), Ok(&site), "{text}\n{written}");
             }
             Err(problems) => {
                 assert!(!problems.is_empty());
                 let lines = text.lines().count() as u32 + 1;
                 for problem in problems {
-                    assert!(
-                        problem.line.is_none_or(|line| line.get() <= lines),
-                        "{problem:?}"
-                    );
+                    assert!(problem.line.is_none_or(|line| line.get() <= lines), "{problem:?}");
                     assert!(problem.message.len() > 10, "{problem:?}");
                 }
             }
@@ -151,18 +144,9 @@ fn no_validity_panics() {
                 let written = validity.to_text(&zone);
                 let again = Validity::parse(&written, &zone);
                 assert_eq!(again.as_ref(), Ok(&validity), "{text}: {written}");
-                let some: Vec<_> = validity
-                    .windows(1_500_000_000..1_510_000_000)
-                    .take(9)
-                    .collect();
-                assert!(
-                    some.iter().all(|window| validity.holds_at(window.start)),
-                    "{text}"
-                );
-                assert!(
-                    some.iter().all(|window| validity.holds_at(window.end - 1)),
-                    "{text}"
-                );
+                let some: Vec<_> = validity.windows(1_500_000_000..1_510_000_000).take(9).collect();
+                assert!(some.iter().all(|window| validity.holds_at(window.start)), "{text}");
+                assert!(some.iter().all(|window| validity.holds_at(window.end - 1)), "{text}");
             }
             Err(error) => {
                 let columns = text.chars().count() + 1;

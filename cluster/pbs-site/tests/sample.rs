@@ -16,19 +16,12 @@ fn the_sample_site_is_read() {
 fn the_documented_site_is_read() {
     let text = include_str!("../../../Documentation/site-format.rst");
     let (_, block) = text.split_once(".. code-block:: toml\n").unwrap();
-    let lines = block
-        .lines()
-        .take_while(|line| line.is_empty() || line.starts_with("    "));
+    let lines = block.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
     let toml: Vec<_> = lines.map(str::trim).collect();
     let site = Site::from_toml(&toml.join("\n")).unwrap();
-    assert_eq!(
-        (site.nodes.len(), site.limits.len(), site.pools.len()),
-        (4, 1, 1)
-    );
+    assert_eq!((site.nodes.len(), site.limits.len(), site.pools.len()), (4, 1, 1));
     // Requests, as far as the line with the grammar.
-    let requests = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("    rset="));
+    let requests = text.lines().filter_map(|line| line.strip_prefix("    rset="));
     let requests: Vec<_> = requests.filter(|text| !text.contains('[')).collect();
     assert_eq!(requests.len(), 1);
     for request in requests {

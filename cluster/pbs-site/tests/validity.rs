@@ -40,14 +40,9 @@ fn at(zone: &TimeZone, local: DateTime) -> u64 {
 fn texts(zone: &TimeZone, windows: &[Range<u64>]) -> Vec<String> {
     let text = |time_s: u64| {
         let timestamp = Timestamp::from_second(time_s.try_into().unwrap()).unwrap();
-        zone.to_datetime(timestamp)
-            .strftime("%d.%m. %H:%M")
-            .to_string()
+        zone.to_datetime(timestamp).strftime("%d.%m. %H:%M").to_string()
     };
-    windows
-        .iter()
-        .map(|window| format!("{} to {}", text(window.start), text(window.end)))
-        .collect()
+    windows.iter().map(|window| format!("{} to {}", text(window.start), text(window.end))).collect()
 }
 
 /// Keller's "every Monday and Friday from 7am to 11am" (5.4).
@@ -58,25 +53,15 @@ fn a_weekly_cron_validity_repeats() {
     assert_eq!(found.len(), 835);
     assert_eq!(found[0], 1_514_790_000..1_514_804_400);
     assert_eq!(found[1].start, 1_515_135_600);
-    assert!(found
-        .iter()
-        .all(|window| window.end - window.start == 4 * HOUR_S));
+    assert!(found.iter().all(|window| window.end - window.start == 4 * HOUR_S));
     // From nine o'clock on, two hours are left of the first.
     let late = windows("cron 0 7 * * 1,5 +4h", &utc, T1 + 9 * HOUR_S..T2);
     assert_eq!(late[0], T1 + 9 * HOUR_S..T1 + 11 * HOUR_S);
     assert_eq!(late[1..], found[1..]);
     // The longest that is left between them is 92 hours, from Monday 11:00 on.
-    let gaps = found
-        .windows(2)
-        .map(|pair| (pair[1].start - pair[0].end, pair[0].end));
-    assert_eq!(
-        gaps.clone().map(|(gap_s, _)| gap_s).max(),
-        Some(92 * HOUR_S)
-    );
-    let first = gaps
-        .filter(|(gap_s, _)| *gap_s == 92 * HOUR_S)
-        .map(|(_, end)| end)
-        .next();
+    let gaps = found.windows(2).map(|pair| (pair[1].start - pair[0].end, pair[0].end));
+    assert_eq!(gaps.clone().map(|(gap_s, _)| gap_s).max(), Some(92 * HOUR_S));
+    let first = gaps.filter(|(gap_s, _)| *gap_s == 92 * HOUR_S).map(|(_, end)| end).next();
     assert_eq!(first, Some(T1 + 11 * HOUR_S));
 }
 
@@ -85,10 +70,7 @@ fn cron_windows_are_found_one_by_one_and_end() {
     let utc = TimeZone::UTC;
     let mondays = validity("cron 0 7 * * 1,5 +4h", &utc);
     let found: Vec<_> = mondays.windows(T1..u64::MAX).take(2).collect();
-    assert_eq!(
-        found,
-        [1_514_790_000..1_514_804_400, 1_515_135_600..1_515_150_000]
-    );
+    assert_eq!(found, [1_514_790_000..1_514_804_400, 1_515_135_600..1_515_150_000]);
     // At all times: one stretch without a hole, up to the last year that there is.
     let zone = berlin();
     let always = validity("cron * * * * * +1m", &zone);
@@ -116,10 +98,7 @@ fn a_cron_validity_of_every_other_month_repeats() {
         months.contains(&day.month()) && day.weekday() == jiff::civil::Weekday::Monday
     });
     let expected: Vec<_> = mondays.map(|day| at(&utc, day.at(8, 0, 0, 0))).collect();
-    assert_eq!(
-        all.iter().map(|window| window.start).collect::<Vec<_>>(),
-        expected
-    );
+    assert_eq!(all.iter().map(|window| window.start).collect::<Vec<_>>(), expected);
     let first = windows("cron 0 8 * 1-11/2 1#1 +10h", &utc, year);
     assert_eq!(
         texts(&utc, &first),
@@ -152,20 +131,14 @@ fn cron_validities_follow_local_time() {
     // The clock goes from 2 to 3: that day is an hour shorter.
     assert_eq!(found[2].start - found[1].start, 23 * HOUR_S);
     let night = windows("cron 0 1 * * * +3h", &zone, spring.clone());
-    let lengths: Vec<_> = night
-        .iter()
-        .map(|window| (window.end - window.start) / HOUR_S)
-        .collect();
+    let lengths: Vec<_> = night.iter().map(|window| (window.end - window.start) / HOUR_S).collect();
     assert_eq!(lengths, [3, 3, 2, 3, 3]);
     // There is no hour after two o'clock on it.
     assert_eq!(windows("cron 0 2 * * * +1h", &zone, spring).len(), 4);
     // It goes from 3 to 2: there are two.
     let autumn = at(&zone, date(2017, 10, 28).into())..at(&zone, date(2017, 10, 31).into());
     let found = windows("cron 0 2 * * * +1h", &zone, autumn.clone());
-    let lengths: Vec<_> = found
-        .iter()
-        .map(|window| (window.end - window.start) / HOUR_S)
-        .collect();
+    let lengths: Vec<_> = found.iter().map(|window| (window.end - window.start) / HOUR_S).collect();
     assert_eq!(lengths, [1, 2, 1]);
     let found = windows("cron 30 2 29 10 * +15m", &zone, autumn);
     assert_eq!(found.len(), 2);
@@ -187,10 +160,7 @@ fn stretches_join_and_reach_over_midnight() {
         ]
     );
     // Touching ones are one.
-    assert_eq!(
-        windows("cron 0 0 * * * +24h", &utc, over.clone()),
-        vec![over.clone()]
-    );
+    assert_eq!(windows("cron 0 0 * * * +24h", &utc, over.clone()), vec![over.clone()]);
     let found = windows("cron 0,15,30 8 * * * +15m", &utc, over.clone());
     assert_eq!(found.len(), 3);
     assert_eq!(found[0], T1 + 8 * HOUR_S..T1 + 8 * HOUR_S + 45 * 60);
@@ -254,11 +224,7 @@ fn windows_are_those_of_the_minutes() {
     ];
     let text = |list: &[u32]| match list {
         [] => "*".to_string(),
-        list => list
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(","),
+        list => list.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
     };
     let mut random = Random::new(3, Stream::Scenario);
     let mut holding = 0;
@@ -271,40 +237,20 @@ fn windows_are_those_of_the_minutes() {
             weekdays: list(&mut random, 0, 6),
             length_min: 1 + random.below(200) as i64,
         };
-        let lists = [
-            &fields.minutes,
-            &fields.hours,
-            &fields.days,
-            &fields.months,
-            &fields.weekdays,
-        ];
+        let lists =
+            [&fields.minutes, &fields.hours, &fields.days, &fields.months, &fields.weekdays];
         let lists = lists.map(|list| text(list)).join(" ");
         let cron = format!("cron {lists} +{}m", fields.length_min);
         let zone = &zones[round % zones.len()];
         let validity = validity(&cron, zone);
-        assert_eq!(
-            Validity::parse(&validity.to_text(zone), zone).as_ref(),
-            Ok(&validity)
-        );
+        assert_eq!(Validity::parse(&validity.to_text(zone), zone).as_ref(), Ok(&validity));
         // A day or two, most of them with a change of the clock.
-        let changes = [
-            1_490_490_000,
-            1_509_238_800,
-            1_491_062_400,
-            1_506_787_200,
-            1_489_302_000,
-        ];
+        let changes = [1_490_490_000, 1_509_238_800, 1_491_062_400, 1_506_787_200, 1_489_302_000];
         let start = changes[random.index(5)] - random.below(2 * DAY_S) / 60 * 60;
         let over = start..start + 2 * DAY_S + 3 * HOUR_S;
         let windows: Vec<_> = validity.windows(over.clone()).collect();
-        assert!(
-            windows.windows(2).all(|pair| pair[0].end < pair[1].start),
-            "{cron}"
-        );
-        assert!(
-            windows.iter().all(|window| window.start < window.end),
-            "{cron}"
-        );
+        assert!(windows.windows(2).all(|pair| pair[0].end < pair[1].start), "{cron}");
+        assert!(windows.iter().all(|window| window.start < window.end), "{cron}");
         for time_s in over.step_by(420) {
             let expected = holds(&fields, zone, time_s);
             holding += usize::from(expected);
@@ -337,22 +283,10 @@ fn dates_are_local_and_the_last_day_counts() {
         ("31.08.17", Validity::Until(end), "until 31.08.17"),
         ("until 31.08.2017", Validity::Until(end), "until 31.08.17"),
         ("-31.08.17", Validity::Until(end), "until 31.08.17"),
-        (
-            "01.08.17-31.08.17",
-            Validity::Between(start..end),
-            "01.08.17-31.08.17",
-        ),
-        (
-            " 1.8.17 - 31.8.17 ",
-            Validity::Between(start..end),
-            "01.08.17-31.08.17",
-        ),
+        ("01.08.17-31.08.17", Validity::Between(start..end), "01.08.17-31.08.17"),
+        (" 1.8.17 - 31.8.17 ", Validity::Between(start..end), "01.08.17-31.08.17"),
         ("01.08.17-", Validity::Between(start..u64::MAX), "01.08.17-"),
-        (
-            "01.08.17-01.08.17",
-            Validity::Between(start..start + DAY_S),
-            "01.08.17-01.08.17",
-        ),
+        ("01.08.17-01.08.17", Validity::Between(start..start + DAY_S), "01.08.17-01.08.17"),
         (
             "01.08.17 07:30-31.08.17 18:00:05",
             Validity::Between(start + 27_000..end - 6 * HOUR_S + 5),
@@ -364,11 +298,7 @@ fn dates_are_local_and_the_last_day_counts() {
             "01.01.1970 01:00:05-01.09.17 02:00",
         ),
         // Two o'clock comes twice, and this is the second.
-        (
-            "until @1509238800",
-            Validity::Until(1_509_238_800),
-            "until @1509238800",
-        ),
+        ("until @1509238800", Validity::Until(1_509_238_800), "until @1509238800"),
     ] {
         let read = validity(text, &zone);
         assert_eq!(read, expected, "{text}");
@@ -391,11 +321,7 @@ fn validities_hold_within_their_bounds() {
         ("always", 9..9, vec![]),
     ] {
         let validity = validity(text, &utc);
-        assert_eq!(
-            validity.windows(over.clone()).collect::<Vec<_>>(),
-            expected,
-            "{text}"
-        );
+        assert_eq!(validity.windows(over.clone()).collect::<Vec<_>>(), expected, "{text}");
         for time_s in over.clone().take(20) {
             let is_in = expected.iter().any(|window| window.contains(&time_s));
             assert_eq!(validity.holds_at(time_s), is_in, "{text}");
@@ -408,14 +334,8 @@ fn cron_strings_are_written_as_they_are_read() {
     for (text, canonical) in [
         ("cron 0 7 * * 1,5 +4h", "cron 0 7 * * 1,5 +4h"),
         (" cron  0 7  * * mon,FRI +240m ", "cron 0 7 * * 1,5 +4h"),
-        (
-            "cron */15 0-23 1-31 1-12 0-6 +60",
-            "cron 0,15,30,45 * * * * +1m",
-        ),
-        (
-            "cron 0 8-18/2 * jan-mar,6 7 +1d",
-            "cron 0 8,10,12,14,16,18 * 1-3,6 0 +1d",
-        ),
+        ("cron */15 0-23 1-31 1-12 0-6 +60", "cron 0,15,30,45 * * * * +1m"),
+        ("cron 0 8-18/2 * jan-mar,6 7 +1d", "cron 0 8,10,12,14,16,18 * 1-3,6 0 +1d"),
         ("cron 0 8 3/7 * * +1s", "cron 0 8 3,10,17,24,31 * * +1s"),
         ("cron 0 8 * * 1#1,mon#3,2 +1h", "cron 0 8 * * 2,1#1,1#3 +1h"),
         ("cron 0 8 * * 1#1,1#2,1#3,1#4,1#5 +1h", "cron 0 8 * * 1 +1h"),
@@ -443,11 +363,7 @@ fn wrong_validities_are_refused() {
         ("@x", 1, "@x is no number of seconds"),
         ("cron", 1, "a cron string has seven words, not 1"),
         ("cron 0 7 * * 1,5", 1, "seven words, not 6"),
-        (
-            "cron 60 7 * * 1 +4h",
-            6,
-            "\"60\" is no minute; write numbers from 0 to 59",
-        ),
+        ("cron 60 7 * * 1 +4h", 6, "\"60\" is no minute; write numbers from 0 to 59"),
         ("cron 0 24 * * 1 +4h", 8, "is no hour"),
         ("cron 0 7 0 * 1 +4h", 10, "is no day"),
         ("cron 0 7 * foo 1 +4h", 12, "is no month"),
@@ -455,19 +371,11 @@ fn wrong_validities_are_refused() {
         ("cron 0 7 * * 1#6 +4h", 14, "is of no week"),
         ("cron 0 9-7 * * 1 +4h", 8, "goes back"),
         ("cron 0 */0 * * 1 +4h", 8, "is no hour"),
-        (
-            "cron 0 7 30 2 * +4h",
-            10,
-            "there is no such day in any year",
-        ),
+        ("cron 0 7 30 2 * +4h", 10, "there is no such day in any year"),
         ("cron 0 7 * * 1 4h", 16, "\"4h\" is no length"),
         ("cron 0 7 * * 1 +4x", 18, "there is no unit 'x'"),
         ("cron 0 7 * * 1 +0s", 16, "a stretch lasts from 1s to 366d"),
-        (
-            "cron 0 7 * * 1 +367d",
-            16,
-            "a stretch lasts from 1s to 366d",
-        ),
+        ("cron 0 7 * * 1 +367d", 16, "a stretch lasts from 1s to 366d"),
         ("crony 0 7 * * 1 +4h", 1, "\"crony\" is not cron"),
     ] {
         let error = Validity::parse(text, &TimeZone::UTC).unwrap_err();

@@ -55,11 +55,7 @@ pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<Str
                 continue;
             }
             let settings = Settings { who, ..*settings };
-            let run = simulate(
-                workload,
-                platform,
-                &settings.options(when, workload.tasks.len()),
-            );
+            let run = simulate(workload, platform, &settings.options(when, workload.tasks.len()));
             let run = run.map_err(|faults| {
                 let told = faults.iter().map(|fault| fault.tell(workload));
                 told.collect::<Vec<_>>()
@@ -118,10 +114,7 @@ impl Compared {
         let mut shown: Vec<(&ComparisonRow, Vec<&str>)> = Vec::new();
         for row in &self.rows {
             let is_same = |other: &ComparisonRow| {
-                let same = ComparisonRow {
-                    determination: other.determination,
-                    ..row.clone()
-                };
+                let same = ComparisonRow { determination: other.determination, ..row.clone() };
                 same == *other
             };
             match shown.iter_mut().find(|(other, _)| is_same(other)) {

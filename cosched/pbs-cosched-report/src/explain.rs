@@ -162,9 +162,7 @@ fn alternatives(case: &Case<'_>, planned: &Planned) -> Vec<Explained> {
 impl Explanation {
     /// For people.
     pub fn text(&self) -> String {
-        let mut lines = vec![["DETERMINATION", "NECESSARY", "WHY"]
-            .map(String::from)
-            .to_vec()];
+        let mut lines = vec![["DETERMINATION", "NECESSARY", "WHY"].map(String::from).to_vec()];
         for said in &self.determinations {
             lines.push(vec![
                 said.determination.into(),
@@ -186,29 +184,16 @@ impl Explanation {
         if self.alternatives.is_empty() {
             return "Nothing waits, or too much to try what else each task could run as.\n".into();
         }
-        let titles = [
-            "PROCESS",
-            "TASK",
-            "AS",
-            "TAKES, ms",
-            "WOULD END, ms",
-            "ALL WOULD END, ms",
-        ];
+        let titles = ["PROCESS", "TASK", "AS", "TAKES, ms", "WOULD END, ms", "ALL WOULD END, ms"];
         let mut lines = vec![titles.map(String::from).to_vec()];
         for explained in self.alternatives.iter().take(SHOWN) {
             let (chosen, others): (Vec<_>, Vec<_>) =
                 explained.variants.iter().partition(|of| of.chosen);
             let mut first = true;
-            for of in chosen
-                .into_iter()
-                .chain(others.into_iter().take(ALTERNATIVES))
-            {
+            for of in chosen.into_iter().chain(others.into_iter().take(ALTERNATIVES)) {
                 let name = |name: &str| if first { name.into() } else { String::new() };
-                let label = if of.chosen {
-                    of.variant.clone()
-                } else {
-                    format!("not {}", of.variant)
-                };
+                let label =
+                    if of.chosen { of.variant.clone() } else { format!("not {}", of.variant) };
                 lines.push(vec![
                     name(&explained.process),
                     name(&explained.task),

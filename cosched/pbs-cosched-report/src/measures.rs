@@ -83,11 +83,7 @@ impl WithAndWithout {
         let times = |what: &str, one: u64, other: u64| row(what, ms(one), ms(other));
         rows.push(times("makespan, ms", without.makespan_ns, with.makespan_ns));
         for (one, other) in without.turnarounds.iter().zip(&with.turnarounds) {
-            rows.push(row(
-                &format!("turnaround of {}, ms", one.process),
-                one.text(),
-                other.text(),
-            ));
+            rows.push(row(&format!("turnaround of {}, ms", one.process), one.text(), other.text()));
             let deadline_ns = one.deadline_ns.filter(|_| one.misses || other.misses);
             if let Some(deadline_ns) = deadline_ns {
                 rows.push(row(
@@ -103,11 +99,7 @@ impl WithAndWithout {
             rows.push(times("their Δ, ms", without.delta_ns, with.delta_ns));
         }
         let loads = |what: &str, one: f64, other: f64| row(what, percent(one), percent(other));
-        rows.push(loads(
-            "load, threads and accelerators",
-            without.load,
-            with.load,
-        ));
+        rows.push(loads("load, threads and accelerators", without.load, with.load));
         rows.push(loads(
             "load, the CPU as one device",
             without.load_monolithic,
@@ -160,8 +152,7 @@ impl Turnaround {
     /// When it ends, as a deadline does not count from the arrival, as the turnaround does.
     fn end_text(&self) -> String {
         let late = if self.misses { "late " } else { "" };
-        self.end_ns
-            .map_or_else(|| "-".into(), |ns| format!("{late}{}", ms(ns)))
+        self.end_ns.map_or_else(|| "-".into(), |ns| format!("{late}{}", ms(ns)))
     }
 }
 

@@ -59,12 +59,9 @@ fn placements(
         Some((without, with)) => (without, with),
         None => (&case.without, below.timeline),
     };
-    let without = panel("not co-scheduled", without, &|task| {
-        rows.get(task)?.without.clone()
-    });
-    let mut with = panel(&below.title, with, &|task| {
-        below.tasks.get(task).copied().flatten().cloned()
-    });
+    let without = panel("not co-scheduled", without, &|task| rows.get(task)?.without.clone());
+    let mut with =
+        panel(&below.title, with, &|task| below.tasks.get(task).copied().flatten().cloned());
     with.marks = below.marks;
     Placements {
         title: format!("Co-scheduling {}", case.names.processes.join(", ")),
@@ -106,23 +103,13 @@ fn figures(told: &PageFigures<'_>) -> Vec<(String, String)> {
             ("load without".into(), percent(without.load)),
         ],
         Some(who) => vec![
-            (
-                "makespan, not co-scheduled, ms".into(),
-                ms(without.makespan_ns),
-            ),
+            ("makespan, not co-scheduled, ms".into(), ms(without.makespan_ns)),
             ("load, not co-scheduled".into(), percent(without.load)),
-            (
-                format!("makespan of what {who} found, not taken, ms"),
-                ms(with.makespan_ns),
-            ),
+            (format!("makespan of what {who} found, not taken, ms"), ms(with.makespan_ns)),
         ],
     };
     let figures = figures.into_iter().map(|(what, figure): (String, _)| {
-        let slowed = if told.slowed.is_some() {
-            ", with slow-downs"
-        } else {
-            ""
-        };
+        let slowed = if told.slowed.is_some() { ", with slow-downs" } else { "" };
         (what + slowed, figure)
     });
     figures.collect()
@@ -146,9 +133,7 @@ fn page(placements: &Placements, told: &PageFigures<'_>) -> String {
     );
     for row in tasks.iter().take(ROWS) {
         let cells = |placed: &Option<Placed>, of: &[fn(&Placed) -> String]| {
-            let cells = of
-                .iter()
-                .map(|cell| placed.as_ref().map_or_else(String::new, cell));
+            let cells = of.iter().map(|cell| placed.as_ref().map_or_else(String::new, cell));
             cells.collect::<Vec<_>>()
         };
         let variant: fn(&Placed) -> String = |of| of.variant.clone();
@@ -226,10 +211,7 @@ impl Simulated {
                 (false, true) => "left as it was",
                 (false, false) => "not necessary",
             };
-            (
-                decision.at_ns,
-                format!("{} comes: {what}", decision.process),
-            )
+            (decision.at_ns, format!("{} comes: {what}", decision.process))
         });
         let below = Below {
             timeline: &self.run.timeline,

@@ -111,11 +111,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         Some((_, without, with)) => {
             accept(score(workload, without), score(workload, with), objective)
         }
-        None => accept(
-            score(workload, &case.without),
-            score(workload, &timeline),
-            objective,
-        ),
+        None => accept(score(workload, &case.without), score(workload, &timeline), objective),
     };
     if mapping.choices.iter().flatten().count() < waiting {
         verdict.accepted = false;
@@ -123,14 +119,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     }
     let necessity = settings.when.map(|when| {
         let determination = &when.determination();
-        necessary(
-            workload,
-            platform,
-            &case.standing,
-            case.newcomer,
-            determination,
-            &options.cost,
-        )
+        necessary(workload, platform, &case.standing, case.newcomer, determination, &options.cost)
     });
     let verdict = Verdict::new(settings, necessity, &verdict);
     let measures = WithAndWithout::new(workload, platform, &case.names, &case.without, &timeline);
@@ -150,17 +139,12 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     };
     let rounds = settings.who == SchedulerName::Greedy;
     let names = &case.names;
-    let found_tasks = placed(workload, platform, names, &found.1, |task| {
-        of(&found.0, task, rounds)
-    });
+    let found_tasks =
+        placed(workload, platform, names, &found.1, |task| of(&found.0, task, rounds));
     let without = placed(workload, platform, names, &case.without, |task| {
         of(&case.without_mapping, task, false)
     });
-    let with = if verdict.taken {
-        found_tasks.clone()
-    } else {
-        without.clone()
-    };
+    let with = if verdict.taken { found_tasks.clone() } else { without.clone() };
     Ok(Planned {
         at_ns: case.running.now_ns,
         waiting,
@@ -169,13 +153,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         verdict,
         measures,
         slowed,
-        tasks: rows(
-            workload,
-            names,
-            |task| is_running(case, task),
-            with,
-            without,
-        ),
+        tasks: rows(workload, names, |task| is_running(case, task), with, without),
         mapping,
         timeline,
         found,
@@ -263,10 +241,7 @@ impl Planned {
         let outcome = if self.verdict.taken {
             format!("{}: {speed_up}{proved}", self.scheduler)
         } else {
-            format!(
-                "not taken: what {} found, {speed_up}{proved}",
-                self.scheduler
-            )
+            format!("not taken: what {} found, {speed_up}{proved}", self.scheduler)
         };
         format!(
             "{above}{}\n{}{}\n{outcome}.\n{}\n",

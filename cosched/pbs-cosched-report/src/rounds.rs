@@ -45,9 +45,8 @@ impl Rounds {
     /// What the greedy scheduler gave out with such options.
     pub fn new(case: &Case<'_>, mapping: &Mapping, options: &GreedyOptions) -> Self {
         let choice = |task: usize| mapping.choices.get(task).copied().flatten();
-        let ready: Vec<u32> = (0..case.workload.tasks.len())
-            .map(|task| ready(case, task, &choice))
-            .collect();
+        let ready: Vec<u32> =
+            (0..case.workload.tasks.len()).map(|task| ready(case, task, &choice)).collect();
         let successors = case.workload.successors();
         let name = |task: usize| {
             let of = &case.workload.tasks[task];
@@ -77,14 +76,9 @@ impl Rounds {
                     && of.variants.iter().all(|of| of.place == place)
             };
             let urgent = is_urgent(of);
-            let beaten = losers
-                .iter()
-                .any(|&other| !urgent || is_urgent(&case.workload.tasks[other]));
-            let priority = if urgent {
-                options.contention
-            } else {
-                options.leftovers
-            };
+            let beaten =
+                losers.iter().any(|&other| !urgent || is_urgent(&case.workload.tasks[other]));
+            let priority = if urgent { options.contention } else { options.leftovers };
             let why = match (urgent, beaten) {
                 (true, false) => "can run nowhere else".into(),
                 (false, false) => "nobody else was ready for it".into(),
@@ -123,14 +117,7 @@ impl Rounds {
     }
 
     pub(crate) fn text(&self) -> String {
-        let titles = [
-            "ROUND",
-            "WHAT",
-            "PROCESS",
-            "TASK",
-            "WHY",
-            "WAITED FOR A LATER ROUND",
-        ];
+        let titles = ["ROUND", "WHAT", "PROCESS", "TASK", "WHY", "WAITED FOR A LATER ROUND"];
         let mut lines = vec![titles.map(String::from).to_vec()];
         for given in self.given.iter().take(SHOWN) {
             let mut losers: Vec<_> = given.losers.iter().take(NAMED).cloned().collect();

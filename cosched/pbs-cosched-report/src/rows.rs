@@ -84,9 +84,8 @@ pub(crate) fn rows(
 
 /// The rows as a table, in the order of their starts.
 pub(crate) fn table(rows: &[TaskRow]) -> String {
-    let has_rounds = rows
-        .iter()
-        .any(|row| row.placed.as_ref().is_some_and(|of| of.round.is_some()));
+    let has_rounds =
+        rows.iter().any(|row| row.placed.as_ref().is_some_and(|of| of.round.is_some()));
     let mut titles = vec!["PROCESS", "TASK", "VARIANT", "ON"];
     if has_rounds {
         titles.push("ROUND");

@@ -27,14 +27,8 @@ pub enum SchedulerName {
 
 impl SchedulerName {
     /// All of them but [`SchedulerName::Best`], which is another one each time.
-    pub const ALL: [Self; 6] = [
-        Self::Greedy,
-        Self::Random,
-        Self::Enhanced,
-        Self::Evolutionary,
-        Self::Heft,
-        Self::Oracle,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Greedy, Self::Random, Self::Enhanced, Self::Evolutionary, Self::Heft, Self::Oracle];
 
     /// Its name on the command line and in answers.
     pub fn name(self) -> &'static str {

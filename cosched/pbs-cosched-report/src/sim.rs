@@ -72,9 +72,7 @@ impl DecisionRow {
             wait_ns,
             cost_ns,
             taken: decision.taken,
-            verdict: decision
-                .verdict
-                .map(|verdict| words::reason(verdict.reason)),
+            verdict: decision.verdict.map(|verdict| words::reason(verdict.reason)),
         }
     }
 }
@@ -96,15 +94,12 @@ pub(crate) fn numbers(necessity: Necessity) -> (Option<u64>, Option<u64>, Option
 pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String>> {
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let when = settings.when.unwrap_or(When::Contention);
-    let run = simulate(
-        workload,
-        platform,
-        &settings.options(when, workload.tasks.len()),
-    )
-    .map_err(|faults| {
-        let told = faults.iter().map(|fault| fault.tell(workload));
-        told.collect::<Vec<_>>()
-    })?;
+    let run = simulate(workload, platform, &settings.options(when, workload.tasks.len())).map_err(
+        |faults| {
+            let told = faults.iter().map(|fault| fault.tell(workload));
+            told.collect::<Vec<_>>()
+        },
+    )?;
     let decisions = run.decisions.iter();
     let decisions = decisions.map(|decision| DecisionRow::new(case, decision));
     let without = placed(workload, platform, names, &case.without, |task| {
@@ -131,14 +126,7 @@ pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String
 impl Simulated {
     /// For people.
     pub fn text(&self) -> String {
-        let titles = [
-            "AT, ms",
-            "COMES",
-            "WAITING",
-            "NECESSARY",
-            "DETERMINATION",
-            "CO-SCHEDULED",
-        ];
+        let titles = ["AT, ms", "COMES", "WAITING", "NECESSARY", "DETERMINATION", "CO-SCHEDULED"];
         let mut lines = vec![titles.map(String::from).to_vec()];
         for decision in &self.decisions {
             let is = |yes: bool| if yes { "yes" } else { "no" };
@@ -158,22 +146,14 @@ impl Simulated {
         format!(
             "{}\n{}{}\n{}{}\n{}, {}: {}{}.\n",
             columns(&lines, titles.len()),
-            if self.slowed.is_some() {
-                TIMES_ALONE
-            } else {
-                ""
-            },
+            if self.slowed.is_some() { TIMES_ALONE } else { "" },
             table(&self.tasks),
             self.measures.text(CO_SCHEDULED),
             slowed_text(self.slowed.as_ref(), CO_SCHEDULED),
             self.scheduler,
             self.determination,
             faster(self.measures.speed_up),
-            if self.slowed.is_some() {
-                WITHOUT_SLOWDOWNS
-            } else {
-                ""
-            },
+            if self.slowed.is_some() { WITHOUT_SLOWDOWNS } else { "" },
         )
     }
 }

@@ -99,14 +99,9 @@ impl<'a> Fluid<'a> {
         timeline: &'a Timeline,
     ) -> Self {
         let slots = &timeline.slots[..];
-        let mut order: Vec<usize> = (0..slots.len())
-            .filter(|&task| slots[task].is_some())
-            .collect();
-        order.sort_by_key(|&task| {
-            slots[task]
-                .as_ref()
-                .map(|slot| (slot.start_ns, slot.end_ns))
-        });
+        let mut order: Vec<usize> =
+            (0..slots.len()).filter(|&task| slots[task].is_some()).collect();
+        order.sort_by_key(|&task| slots[task].as_ref().map(|slot| (slot.start_ns, slot.end_ns)));
         let mut places: HashMap<(Option<usize>, u32), usize> = HashMap::new();
         let mut queues: Vec<(Vec<usize>, usize)> = Vec::new();
         let mut of = vec![Vec::new(); slots.len()];
@@ -158,11 +153,8 @@ impl<'a> Fluid<'a> {
             let Some(Some(before)) = self.slots.get(edge.task) else {
                 continue;
             };
-            let travels_ns = if memory(&before.place) == memory(&slot.place) {
-                0
-            } else {
-                edge.transfer_ns
-            };
+            let travels_ns =
+                if memory(&before.place) == memory(&slot.place) { 0 } else { edge.transfer_ns };
             ready_ns = ready_ns.max(self.ended_ns[edge.task]? + travels_ns as f64);
         }
         Some(ready_ns)
@@ -244,10 +236,7 @@ impl<'a> Fluid<'a> {
                 let theirs = theirs.iter().filter_map(cpu);
                 theirs.map(move |other| slowed.sharing.level(one, other))
             });
-            Some(Neighbour {
-                level: pairs.min()?,
-                key: self.keys[other],
-            })
+            Some(Neighbour { level: pairs.min()?, key: self.keys[other] })
         });
         let neighbours: Vec<Neighbour> = neighbours.collect();
         let told = slowed.slowdowns.of(self.keys[task], &neighbours);
@@ -265,9 +254,7 @@ impl<'a> Fluid<'a> {
                 place: slot.place.clone(),
             })
         });
-        Timeline {
-            slots: slots.collect(),
-        }
+        Timeline { slots: slots.collect() }
     }
 }
 

@@ -33,9 +33,5 @@ pub(crate) fn necessity(necessity: Necessity) -> String {
         Necessity::Amortization { wait_ns, cost_ns } => ("tasks wait", wait_ns, cost_ns),
         other => return other.to_string(),
     };
-    format!(
-        "{what} {} ms, co-scheduling costs {} ms",
-        ms(ns),
-        ms(cost_ns)
-    )
+    format!("{what} {} ms, co-scheduling costs {} ms", ms(ns), ms(cost_ns))
 }

@@ -102,24 +102,16 @@ fn graphs_become_questions() {
     assert_eq!(question.tasks[2].variants, [0]);
     // What was measured goes before what is said.
     assert_eq!(end.variants[0].runtime_ns, 77);
-    assert_eq!(
-        end.after.iter().map(|edge| edge.task).collect::<Vec<_>>(),
-        [1, 2]
-    );
+    assert_eq!(end.after.iter().map(|edge| edge.task).collect::<Vec<_>>(), [1, 2]);
 }
 
 /// Variants that nobody has measured are refused by name.
 #[test]
 fn undecidable_variants_are_named() {
-    let text = GRAPH
-        .replace("threads = 3", "threads = 5")
-        .replace("runtime_ns = \"2ms\"\n", "");
+    let text = GRAPH.replace("threads = 3", "threads = 5").replace("runtime_ns = \"2ms\"\n", "");
     let graph = graph_from_toml(&text).unwrap();
     let unfit = Question::new(&[graph], &machine(), |_, _, _| None).unwrap_err();
-    let why: Vec<_> = unfit
-        .iter()
-        .map(|unfit| (&*unfit.task, unfit.why.clone()))
-        .collect();
+    let why: Vec<_> = unfit.iter().map(|unfit| (&*unfit.task, unfit.why.clone())).collect();
     assert_eq!(
         why,
         [
@@ -131,14 +123,9 @@ fn undecidable_variants_are_named() {
         ]
     );
     let told = unfit[1].to_string();
-    assert!(
-        told.contains("task end of fan: nobody knows how long it takes as cpu"),
-        "{told}"
-    );
-    let text = GRAPH.replace(
-        "model = \"ocl\"\ndevice = \"gpu\"",
-        "model = \"ocl\"\ndevice = \"tpu\"",
-    );
+    assert!(told.contains("task end of fan: nobody knows how long it takes as cpu"), "{told}");
+    let text =
+        GRAPH.replace("model = \"ocl\"\ndevice = \"gpu\"", "model = \"ocl\"\ndevice = \"tpu\"");
     let graph = graph_from_toml(&text).unwrap();
     let unfit = Question::new(&[graph], &machine(), |_, _, _| None).unwrap_err();
     assert_eq!(
@@ -178,35 +165,22 @@ fn lanes_are_processes_of_cpus() {
     let awaited: Vec<_> = job.predecessors(on).collect();
     let cpu = &job.processes[job.tasks[on].process];
     assert_eq!(cpu.cpus, [9]);
-    for &lane in wide
-        .iter()
-        .filter(|&&lane| job.tasks[lane].process != job.tasks[on].process)
-    {
+    for &lane in wide.iter().filter(|&&lane| job.tasks[lane].process != job.tasks[on].process) {
         assert!(awaited.contains(&lane), "{awaited:?}");
     }
     let process = &job.processes[job.tasks[wide[1]].process];
-    let Start::Commands(commands) = &process.start else {
-        panic!("{process:?}")
-    };
+    let Start::Commands(commands) = &process.start else { panic!("{process:?}") };
     let words = commands.iter().map(|command| command.argv.join(" "));
-    assert!(
-        words.clone().any(|words| words.contains("wide 1 of 3")),
-        "{commands:?}"
-    );
+    assert!(words.clone().any(|words| words.contains("wide 1 of 3")), "{commands:?}");
 }
 
 /// The planner places lanes as the schedule has them: all begin together, and the end is
 /// the schedule's.
 #[test]
 fn plans_of_lanes_end_when_the_schedule_ends() {
-    let other = GRAPH
-        .replace("fan", "other")
-        .replace("threads = 3", "threads = 2");
+    let other = GRAPH.replace("fan", "other").replace("threads = 3", "threads = 2");
     for graphs in [vec![GRAPH], vec![&*other], vec![GRAPH, &other]] {
-        let graphs: Vec<Graph> = graphs
-            .iter()
-            .map(|text| graph_from_toml(text).unwrap())
-            .collect();
+        let graphs: Vec<Graph> = graphs.iter().map(|text| graph_from_toml(text).unwrap()).collect();
         let (question, jobs, timeline) = lowered(&graphs);
         let mut store = Store::new(machine(), Balancing::Dynamic);
         let mut end_ns = 0;
@@ -222,11 +196,7 @@ fn plans_of_lanes_end_when_the_schedule_ends() {
                 let mut starts: Vec<_> = placed.map(|placed| placed.start_ns).collect();
                 starts.dedup();
                 // One job alone is nobody's victim.
-                assert!(
-                    starts.len() <= 1 || jobs.len() > 1,
-                    "{}: {starts:?}",
-                    of.name
-                );
+                assert!(starts.len() <= 1 || jobs.len() > 1, "{}: {starts:?}", of.name);
             }
         }
         if jobs.len() == 1 {
@@ -270,14 +240,7 @@ fn what_variants_took_is_known_the_next_time() {
     });
     let found: Vec<_> = runs
         .iter()
-        .map(|run| {
-            (
-                &*run.variant.task,
-                run.variant.threads,
-                run.ran_ns,
-                run.insns,
-            )
-        })
+        .map(|run| (&*run.variant.task, run.variant.threads, run.ran_ns, run.insns))
         .collect();
     assert_eq!(
         found,
@@ -290,9 +253,7 @@ fn what_variants_took_is_known_the_next_time() {
     assert_eq!(runs[2].variant.device, "gpu");
     let known = |graph: usize, task: usize, variant: usize| {
         let key = variant_key(&graphs[graph], task, variant);
-        runs.iter()
-            .find(|run| run.variant == key)
-            .map(|run| run.ran_ns)
+        runs.iter().find(|run| run.variant == key).map(|run| run.ran_ns)
     };
     let again = Question::new(&graphs, &machine, known).unwrap();
     let took = |task: usize| again.workload.tasks[task].variants[0].runtime_ns;

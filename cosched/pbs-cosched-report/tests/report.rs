@@ -40,10 +40,7 @@ fn graph(name: &str, start: &str, tasks: &[(&str, Option<u64>, Option<u64>)]) ->
 }
 
 fn question(graphs: &[String]) -> Question {
-    let graphs: Vec<_> = graphs
-        .iter()
-        .map(|text| graph_from_toml(text).unwrap())
-        .collect();
+    let graphs: Vec<_> = graphs.iter().map(|text| graph_from_toml(text).unwrap()).collect();
     let machine = machine_from_toml(MACHINE).unwrap();
     Question::new(&graphs, &machine, |_, _, _| None).unwrap()
 }
@@ -58,10 +55,7 @@ fn two() -> Question {
 }
 
 fn settings(who: SchedulerName) -> Settings {
-    Settings {
-        who,
-        ..Settings::default()
-    }
+    Settings { who, ..Settings::default() }
 }
 
 #[test]
@@ -70,15 +64,9 @@ fn a_plan_is_compared_with_no_co_scheduling() {
     let case = Case::new(&question, 0).unwrap();
     let planned = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
     let (without, with) = (&planned.measures.without, &planned.measures.with);
-    assert_eq!(
-        (without.makespan_ns, with.makespan_ns),
-        (50_000_000, 30_000_000)
-    );
+    assert_eq!((without.makespan_ns, with.makespan_ns), (50_000_000, 30_000_000));
     assert_eq!((without.delta_ns, with.delta_ns), (20_000_000, 5_000_000));
-    assert_eq!(
-        (without.turnarounds_ns, with.turnarounds_ns),
-        (80_000_000, 55_000_000)
-    );
+    assert_eq!((without.turnarounds_ns, with.turnarounds_ns), (80_000_000, 55_000_000));
     assert!((planned.measures.speed_up - 5.0 / 3.0).abs() < 1e-9);
     // Three devices for 30 ms, of which 30 and 25 ms are used; or two, with the CPU as one.
     assert!((with.load - 55.0 / 90.0).abs() < 1e-9, "{}", with.load);
@@ -86,10 +74,7 @@ fn a_plan_is_compared_with_no_co_scheduling() {
     assert!((without.load - 50.0 / 150.0).abs() < 1e-9);
     assert!(planned.verdict.taken);
     let two = planned.tasks[1].placed.as_ref().unwrap();
-    assert_eq!(
-        (two.variant.as_str(), two.on.as_str(), two.round),
-        ("cpu", "CPU 4", Some(1))
-    );
+    assert_eq!((two.variant.as_str(), two.on.as_str(), two.round), ("cpu", "CPU 4", Some(1)));
     let text = planned.text();
     assert!(text.contains("greedy: 66.7 % faster."), "{text}");
     assert!(text.contains("61.11 %"), "{text}");
@@ -109,15 +94,8 @@ fn a_worse_schedule_is_reported_but_not_taken() {
     // Both wait for the accelerator, as without.
     let two = planned.tasks[1].placed.as_ref().unwrap();
     assert_eq!((two.on.as_str(), two.end_ns), ("gpu", 30_000_000));
-    assert!(
-        planned.text().contains("Not co-scheduled: "),
-        "{}",
-        planned.text()
-    );
-    let worse = Settings {
-        take_worse: true,
-        ..settings(SchedulerName::Greedy)
-    };
+    assert!(planned.text().contains("Not co-scheduled: "), "{}", planned.text());
+    let worse = Settings { take_worse: true, ..settings(SchedulerName::Greedy) };
     let planned = plan(&case, &worse).unwrap();
     assert!(planned.verdict.taken && !planned.verdict.accepted);
     let two = planned.tasks[1].placed.as_ref().unwrap();
@@ -143,11 +121,7 @@ fn a_determination_that_says_no_leaves_all_as_it_is() {
         assert_eq!(planned.verdict.taken, taken, "{cost_ms}");
         assert_eq!(planned.verdict.necessary, taken, "{cost_ms}");
         let why = format!("tasks wait 30.000 ms, co-scheduling costs {cost_ms}.000 ms");
-        assert!(
-            planned.verdict.why.contains(&why),
-            "{}",
-            planned.verdict.why
-        );
+        assert!(planned.verdict.why.contains(&why), "{}", planned.verdict.why);
     }
 }
 
@@ -167,20 +141,13 @@ fn what_runs_keeps_what_it_has() {
 #[test]
 fn rounds_say_who_won_and_who_waits() {
     let question = question(&[
-        graph(
-            "one",
-            "0ns",
-            &[("a", None, Some(30)), ("c", Some(9), Some(1))],
-        ),
+        graph("one", "0ns", &[("a", None, Some(30)), ("c", Some(9), Some(1))]),
         graph("two", "0ns", &[("b", None, Some(20))]),
     ]);
     let case = Case::new(&question, 0).unwrap();
     let by = |priority| {
         let settings = Settings {
-            greedy: GreedyOptions {
-                contention: priority,
-                ..GreedyOptions::default()
-            },
+            greedy: GreedyOptions { contention: priority, ..GreedyOptions::default() },
             ..settings(SchedulerName::Greedy)
         };
         let explanation = explain(&case, &settings).unwrap();
@@ -233,10 +200,7 @@ fn alternatives_are_what_else_would_have_come_out() {
     let wait = explanation.determinations[4].wait_ns;
     assert_eq!(wait, Some(30_000_000));
     // What was not taken is explained as well.
-    let never = Settings {
-        when: Some(When::Never),
-        ..settings(SchedulerName::Best)
-    };
+    let never = Settings { when: Some(When::Never), ..settings(SchedulerName::Best) };
     let late = Case::new(&question, 1).unwrap();
     let explanation = explain(&late, &never).unwrap();
     assert_eq!(explanation.alternatives.len(), 1);
@@ -259,10 +223,7 @@ fn arrivals_are_decided_one_after_the_other() {
         .collect();
     // When "two" comes no other process has a waiting task: "a" runs.
     assert_eq!(told, [(0, false, false), (5_000_000, false, false)]);
-    let always = Settings {
-        when: Some(When::Always),
-        ..settings(SchedulerName::Greedy)
-    };
+    let always = Settings { when: Some(When::Always), ..settings(SchedulerName::Greedy) };
     let simulated = sim(&case, &always).unwrap();
     assert!(simulated.decisions[1].taken);
     assert_eq!(simulated.measures.with.makespan_ns, 30_000_000);
@@ -271,10 +232,7 @@ fn arrivals_are_decided_one_after_the_other() {
     assert_eq!(compared.rows.len(), 30);
     let greedy = compared.rows.iter().find(|row| row.scheduler == "greedy");
     let greedy = greedy.unwrap();
-    assert_eq!(
-        (greedy.determination, greedy.measured.makespan_ns),
-        ("always", 30_000_000)
-    );
+    assert_eq!((greedy.determination, greedy.measured.makespan_ns), ("always", 30_000_000));
     let text = compared.text();
     // Those that came to the same are a row.
     assert!(text.contains("contention, speedup, amortization"), "{text}");
@@ -346,9 +304,7 @@ fn slowdowns_decide_between_schedules() {
     assert!(planned.verdict.taken && planned.slowed.is_none());
     assert_eq!(planned.measures.with.makespan_ns, 40_000_000);
     let entry = |victim: &str| {
-        let all = ["one", "two", "three"]
-            .into_iter()
-            .filter(|other| *other != victim);
+        let all = ["one", "two", "three"].into_iter().filter(|other| *other != victim);
         let one = |other| {
             format!(
                 "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{other}\"]\n\
@@ -371,28 +327,16 @@ fn slowdowns_decide_between_schedules() {
     assert_eq!(planned.proved, None);
     let text = planned.text();
     assert!(!text.contains("no mapping is better"), "{text}");
-    assert!(
-        text.contains("without slow-downs, which the search knows nothing of"),
-        "{text}"
-    );
+    assert!(text.contains("without slow-downs, which the search knows nothing of"), "{text}");
     let placements = planned.placements(&case);
-    let ends = |panel: usize| {
-        placements.panels[panel]
-            .tasks
-            .iter()
-            .map(|task| task.end_ns)
-            .max()
-    };
+    let ends = |panel: usize| placements.panels[panel].tasks.iter().map(|task| task.end_ns).max();
     assert_eq!((ends(0), ends(1)), (Some(95_000_000), Some(120_000_000)));
     assert!(placements.panels[0].title.ends_with(", with slow-downs"));
     let page = planned.page(&case);
     assert!(page.contains("<b>95.000</b> makespan, not co-scheduled, ms, with slow-downs"));
     assert!(page.contains("times without slow-downs</h2>"), "{page}");
-    let always = Settings {
-        when: Some(When::Always),
-        take_worse: true,
-        ..settings(SchedulerName::Best)
-    };
+    let always =
+        Settings { when: Some(When::Always), take_worse: true, ..settings(SchedulerName::Best) };
     let simulated = sim(&case, &always).unwrap();
     let placements = simulated.placements(&case);
     let ends = placements.panels[1].tasks.iter().map(|task| task.end_ns);
@@ -414,25 +358,14 @@ fn what_is_not_taken_is_shown_as_such() {
         "NOT CO-SCHEDULED   WHAT greedy FOUND",
         "\nnot taken: what greedy found, 85.0 % slower.\n",
     ] {
-        let text = text
-            .split("  ")
-            .map(str::trim_start)
-            .filter(|part| !part.is_empty());
+        let text = text.split("  ").map(str::trim_start).filter(|part| !part.is_empty());
         let text = text.collect::<Vec<_>>().join("   ");
         assert!(text.contains(words), "{words}: {text}");
     }
     let placements = planned.placements(&case);
-    let ends = |panel: usize| {
-        placements.panels[panel]
-            .tasks
-            .iter()
-            .map(|task| task.end_ns)
-            .max()
-    };
+    let ends = |panel: usize| placements.panels[panel].tasks.iter().map(|task| task.end_ns).max();
     assert_eq!((ends(0), ends(1)), (Some(30_000_000), Some(200_000_000)));
-    assert!(placements.panels[1]
-        .title
-        .starts_with("not taken: what greedy found"));
+    assert!(placements.panels[1].title.starts_with("not taken: what greedy found"));
     let page = planned.page(&case);
     for words in [
         "<b>30.000</b> makespan, not co-scheduled, ms<",
@@ -454,10 +387,7 @@ fn sentences_have_times_as_tables_do() {
         graph("two", "0ns", &[("b", Some(25), Some(20))]),
     ]);
     let case = Case::new(&question, 0).unwrap();
-    let asked = Settings {
-        when: Some(When::Amortization),
-        ..settings(SchedulerName::Greedy)
-    };
+    let asked = Settings { when: Some(When::Amortization), ..settings(SchedulerName::Greedy) };
     let why = plan(&case, &asked).unwrap().verdict.why;
     assert_eq!(
         why,
@@ -465,10 +395,7 @@ fn sentences_have_times_as_tables_do() {
          after 1,234.567 ms instead of 1,254.567 ms."
     );
     let simulated = sim(&case, &asked).unwrap().text();
-    assert!(
-        simulated.contains("1,234.567") && !simulated.contains("1234.56"),
-        "{simulated}"
-    );
+    assert!(simulated.contains("1,234.567") && !simulated.contains("1234.56"), "{simulated}");
 }
 
 /// A deadline does not count from the arrival, as a turnaround does.
@@ -478,9 +405,7 @@ fn who_is_late_is_told_with_end_and_deadline() {
     let late = late.replace("start_ns", "deadline_ns = \"55ms\"\nstart_ns");
     let question = question(&[late]);
     let case = Case::new(&question, 0).unwrap();
-    let text = plan(&case, &settings(SchedulerName::Greedy))
-        .unwrap()
-        .text();
+    let text = plan(&case, &settings(SchedulerName::Greedy)).unwrap().text();
     let line = |begin: &str| -> Vec<_> {
         let line = text.lines().find_map(|line| line.strip_prefix(begin));
         let line = line.unwrap_or_else(|| panic!("{begin}: {text}"));

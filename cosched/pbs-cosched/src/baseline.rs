@@ -9,10 +9,7 @@ use crate::queues::Queues;
 /// Not co-scheduling: each process takes at its arrival what is fastest for each of its tasks
 /// by itself, and stands in line behind who was first (§2.5.1).
 pub fn not_co_scheduled(workload: &Workload, platform: &Platform, queues: &Queues) -> Mapping {
-    let order = workload
-        .topological()
-        .into_iter()
-        .filter(|&task| queues.waits(task));
+    let order = workload.topological().into_iter().filter(|&task| queues.waits(task));
     let with_variant = order.filter_map(|task| Some((task, fastest(workload, platform, task)?)));
     Mapping::in_order(workload.tasks.len(), with_variant)
 }

@@ -43,14 +43,8 @@ impl Fault {
             },
         };
         let model = |task: &usize, variant: &usize| {
-            let of = workload
-                .tasks
-                .get(*task)
-                .and_then(|of| of.variants.get(*variant));
-            of.map_or_else(
-                || format!("number {variant}"),
-                |of| format!("{:?}", of.model),
-            )
+            let of = workload.tasks.get(*task).and_then(|of| of.variants.get(*variant));
+            of.map_or_else(|| format!("number {variant}"), |of| format!("{:?}", of.model))
         };
         match self {
             Self::Cycle(tasks) => {
@@ -70,16 +64,10 @@ impl Fault {
                 format!("task {} belongs to no process of the workload", name(task))
             }
             Self::SameName { task, .. } => {
-                format!(
-                    "two tasks are called {}: give each its own name",
-                    name(task)
-                )
+                format!("two tasks are called {}: give each its own name", name(task))
             }
             Self::NoVariant { task } => {
-                format!(
-                    "task {} has no variant: give it one with a runtime",
-                    name(task)
-                )
+                format!("task {} has no variant: give it one with a runtime", name(task))
             }
             Self::NothingFits { task } => format!(
                 "no variant of task {} fits the machine: it has too few threads or no such device",
@@ -136,19 +124,12 @@ pub fn check(workload: &Workload, platform: &Platform) -> Result<(), Vec<Fault>>
         }
         for edge in &of.after {
             if edge.task >= workload.tasks.len() {
-                faults.push(Fault::NoSuchPredecessor {
-                    task,
-                    predecessor: edge.task,
-                });
+                faults.push(Fault::NoSuchPredecessor { task, predecessor: edge.task });
             }
         }
         if of.variants.is_empty() {
             faults.push(Fault::NoVariant { task });
-        } else if !of
-            .variants
-            .iter()
-            .any(|variant| fits(platform, variant.place))
-        {
+        } else if !of.variants.iter().any(|variant| fits(platform, variant.place)) {
             faults.push(Fault::NothingFits { task });
         }
     }

@@ -15,11 +15,7 @@ pub struct Cost {
 impl Cost {
     /// A time that does not depend on the number of tasks.
     pub const fn constant(ns: f64) -> Self {
-        Self {
-            a: 0.0,
-            b: 0.0,
-            c: ns,
-        }
+        Self { a: 0.0, b: 0.0, c: ns }
     }
 
     /// The time for so many tasks, never negative.
@@ -52,22 +48,15 @@ impl Cost {
             }
         }
         let [c, b, a] = solve(sums, terms);
-        Some(Self {
-            a: a / (scale * scale),
-            b: b / scale,
-            c,
-        })
+        Some(Self { a: a / (scale * scale), b: b / scale, c })
     }
 }
 
 /// Solves the first `terms` equations by elimination; the right side is the last column.
 fn solve(mut rows: [[f64; 4]; 3], terms: usize) -> [f64; 3] {
     for column in 0..terms {
-        let best = (column..terms).max_by(|&one, &other| {
-            rows[one][column]
-                .abs()
-                .total_cmp(&rows[other][column].abs())
-        });
+        let best = (column..terms)
+            .max_by(|&one, &other| rows[one][column].abs().total_cmp(&rows[other][column].abs()));
         rows.swap(column, best.unwrap_or(column));
         let pivot = rows[column];
         for (at, row) in rows.iter_mut().enumerate().take(terms) {

@@ -33,32 +33,17 @@ pub struct Determination {
 
 impl Determination {
     /// No strategy: never.
-    pub const NEVER: Self = Self {
-        always: false,
-        contention: false,
-        speedup: false,
-        amortization: None,
-    };
+    pub const NEVER: Self =
+        Self { always: false, contention: false, speedup: false, amortization: None };
     /// Always.
-    pub const ALWAYS: Self = Self {
-        always: true,
-        ..Self::NEVER
-    };
+    pub const ALWAYS: Self = Self { always: true, ..Self::NEVER };
     /// Hardware contention.
-    pub const CONTENTION: Self = Self {
-        contention: true,
-        ..Self::NEVER
-    };
+    pub const CONTENTION: Self = Self { contention: true, ..Self::NEVER };
     /// Speedup.
-    pub const SPEEDUP: Self = Self {
-        speedup: true,
-        ..Self::NEVER
-    };
+    pub const SPEEDUP: Self = Self { speedup: true, ..Self::NEVER };
     /// Waiting time amortization, by §5.1.5.
-    pub const AMORTIZATION: Self = Self {
-        amortization: Some(Amortization::Longest),
-        ..Self::NEVER
-    };
+    pub const AMORTIZATION: Self =
+        Self { amortization: Some(Amortization::Longest), ..Self::NEVER };
 }
 
 impl Default for Determination {
@@ -115,12 +100,7 @@ impl fmt::Display for Necessity {
             }
             Self::Amortization { wait_ns, cost_ns } => ("tasks wait", wait_ns, cost_ns),
         };
-        write!(
-            to,
-            "{what} {:.3} ms, co-scheduling costs {:.3} ms",
-            ms(ns),
-            ms(cost_ns)
-        )
+        write!(to, "{what} {:.3} ms, co-scheduling costs {:.3} ms", ms(ns), ms(cost_ns))
     }
 }
 
@@ -140,13 +120,7 @@ pub fn necessary(
     if determination.always {
         return Necessity::Always;
     }
-    let tasks = || {
-        workload
-            .tasks
-            .iter()
-            .enumerate()
-            .filter(|&(task, _)| queues.waits(task))
-    };
+    let tasks = || workload.tasks.iter().enumerate().filter(|&(task, _)| queues.waits(task));
     if !tasks().any(|(_, of)| of.process != process) {
         return Necessity::Alone;
     }
@@ -158,35 +132,23 @@ pub fn necessary(
         let others = Kinds::new(platform, queues, |queue| {
             u64::from(queue.iter().any(|entry| entry.process != process))
         });
-        let contended = mine()
-            .filter_map(|of| others.of_fastest(of))
-            .any(|number| number > 0);
+        let contended = mine().filter_map(|of| others.of_fastest(of)).any(|number| number > 0);
         return Necessity::Contention(contended);
     }
     let cost_ns = cost.ns(tasks().count());
-    let waits = Kinds::new(platform, queues, |queue| {
-        queues.free_ns(queue) - queues.now_ns
-    });
+    let waits = Kinds::new(platform, queues, |queue| queues.free_ns(queue) - queues.now_ns);
     if determination.speedup {
-        let saved_ns = mine()
-            .map(|of| saved_ns(of, &waits))
-            .fold(0, u64::saturating_add);
+        let saved_ns = mine().map(|of| saved_ns(of, &waits)).fold(0, u64::saturating_add);
         return Necessity::Speedup { saved_ns, cost_ns };
     }
     let wait_ns = match determination.amortization {
         Some(Amortization::AllOccupied) => {
             let devices = (0..platform.devices.len()).map(ExecutionTarget::Device);
-            devices
-                .chain([ExecutionTarget::Threads(1)])
-                .map(|place| waits.of(place))
-                .min()
+            devices.chain([ExecutionTarget::Threads(1)]).map(|place| waits.of(place)).min()
         }
         _ => mine().filter_map(|of| waits.of_fastest(of)).max(),
     };
-    Necessity::Amortization {
-        wait_ns: wait_ns.unwrap_or(0),
-        cost_ns,
-    }
+    Necessity::Amortization { wait_ns: wait_ns.unwrap_or(0), cost_ns }
 }
 
 /// How much sooner a task would end on the devices on which it is fastest than on what is free;
@@ -206,11 +168,7 @@ fn saved_ns(task: &Task, waits: &Kinds) -> u64 {
         }
         best_ns = best_ns.min(runtime_ns);
     }
-    let without_ns = if free_ns == u64::MAX {
-        waiting_ns
-    } else {
-        free_ns
-    };
+    let without_ns = if free_ns == u64::MAX { waiting_ns } else { free_ns };
     without_ns.saturating_sub(best_ns)
 }
 
@@ -232,15 +190,10 @@ impl Kinds {
         threads.insert(0, u64::MAX);
         let devices = platform.devices.iter().enumerate().map(|(device, kind)| {
             let queue = |instance| queues.devices.get(device).and_then(|of| of.get(instance));
-            let least = (0..kind.count as usize)
-                .map(|instance| of(queue(instance)))
-                .min();
+            let least = (0..kind.count as usize).map(|instance| of(queue(instance))).min();
             least.unwrap_or(u64::MAX)
         });
-        Self {
-            threads,
-            devices: devices.collect(),
-        }
+        Self { threads, devices: devices.collect() }
     }
 
     /// `u64::MAX` if there are not so many.

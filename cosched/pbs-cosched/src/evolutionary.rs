@@ -58,21 +58,16 @@ pub(crate) fn first_mappings<'a>(
     platform: &'a Platform,
     queues: &'a Queues,
 ) -> impl Iterator<Item = Mapping> + 'a {
-    let greedy = [Priority::Age, Priority::Runtime, Priority::Successors]
-        .into_iter()
-        .flat_map(move |priority| {
+    let greedy = [Priority::Age, Priority::Runtime, Priority::Successors].into_iter().flat_map(
+        move |priority| {
             [true, false].map(|stickiness| {
-                let options = GreedyOptions {
-                    contention: priority,
-                    leftovers: priority,
-                    stickiness,
-                };
+                let options =
+                    GreedyOptions { contention: priority, leftovers: priority, stickiness };
                 greedy(workload, platform, queues, &options)
             })
-        });
-    greedy.chain(std::iter::once_with(move || {
-        not_co_scheduled(workload, platform, queues)
-    }))
+        },
+    );
+    greedy.chain(std::iter::once_with(move || not_co_scheduled(workload, platform, queues)))
 }
 
 #[derive(Clone, Debug)]
@@ -133,12 +128,8 @@ impl<'a> Population<'a> {
     /// the same the newer stays, so that the population does not become one.
     fn join(&mut self, order: Vec<usize>, ways: Vec<usize>) {
         let decisions = (order.as_slice(), ways.as_slice());
-        let key = self.problem.key_of(
-            &mut self.state,
-            &mut self.ends_ns,
-            decisions,
-            self.objective,
-        );
+        let key =
+            self.problem.key_of(&mut self.state, &mut self.ends_ns, decisions, self.objective);
         let individual = Individual { order, ways, key };
         let full = self.living.len() == INDIVIDUALS;
         let at = self.living.partition_point(|of| of.key < key);
@@ -158,12 +149,7 @@ impl<'a> Population<'a> {
             self.mutate(&mut order, &mut ways);
         } else {
             order = self.problem.submitted.clone();
-            ways = self
-                .problem
-                .jobs
-                .iter()
-                .map(|job| self.random.index(job.ways.len()))
-                .collect();
+            ways = self.problem.jobs.iter().map(|job| self.random.index(job.ways.len())).collect();
             for _ in 0..order.len() {
                 self.move_one(&mut order);
             }
@@ -182,9 +168,7 @@ impl<'a> Population<'a> {
     fn cross(&mut self, one: usize, other: usize) -> (Vec<usize>, Vec<usize>) {
         let (one, other) = (&self.living[one], &self.living[other]);
         let ways = one.ways.iter().zip(&other.ways);
-        let ways = ways
-            .map(|(&a, &b)| if self.random.index(2) == 0 { a } else { b })
-            .collect();
+        let ways = ways.map(|(&a, &b)| if self.random.index(2) == 0 { a } else { b }).collect();
         let cut = self.random.index(one.order.len() + 1);
         let mut order = one.order[..cut].to_vec();
         let mut taken = vec![false; one.order.len()];
@@ -224,12 +208,7 @@ impl<'a> Population<'a> {
         for (place, &job) in order.iter().enumerate() {
             self.places[job] = place;
         }
-        let lowest = of
-            .after
-            .iter()
-            .map(|&(job, _)| self.places[job] + 1)
-            .max()
-            .unwrap_or(0);
+        let lowest = of.after.iter().map(|&(job, _)| self.places[job] + 1).max().unwrap_or(0);
         let highest = of.before.iter().map(|&job| self.places[job]).min();
         let highest = highest.unwrap_or(order.len()) - 1;
         let to = lowest + self.random.index(highest - lowest + 1);

@@ -40,11 +40,7 @@ pub struct GreedyOptions {
 
 impl Default for GreedyOptions {
     fn default() -> Self {
-        Self {
-            contention: Priority::Age,
-            leftovers: Priority::Age,
-            stickiness: true,
-        }
+        Self { contention: Priority::Age, leftovers: Priority::Age, stickiness: true }
     }
 }
 
@@ -122,9 +118,7 @@ impl<'a> Rounds<'a> {
             cpu: Contest::new(),
             round: 1,
             given: Vec::new(),
-            mapping: Mapping {
-                choices: vec![None; tasks],
-            },
+            mapping: Mapping { choices: vec![None; tasks] },
         }
     }
 
@@ -167,9 +161,7 @@ impl<'a> Rounds<'a> {
     }
 
     fn runs(&self, task: usize) -> bool {
-        self.queues
-            .slot(task)
-            .is_some_and(|slot| slot.end_ns > self.queues.now_ns)
+        self.queues.slot(task).is_some_and(|slot| slot.end_ns > self.queues.now_ns)
     }
 
     /// One round.
@@ -178,9 +170,7 @@ impl<'a> Rounds<'a> {
         let mut free: Vec<u32> = self.platform.devices.iter().map(|of| of.count).collect();
         if self.round == 1 {
             let busy = |queue: &Vec<crate::Entry>| {
-                queue
-                    .iter()
-                    .any(|entry| entry.in_execution && entry.end_ns > self.queues.now_ns)
+                queue.iter().any(|entry| entry.in_execution && entry.end_ns > self.queues.now_ns)
             };
             let of = |queues: &Vec<Vec<crate::Entry>>| {
                 queues.iter().filter(|queue| busy(queue)).count() as u32
@@ -271,11 +261,7 @@ impl<'a> Rounds<'a> {
 
     fn give(&mut self, task: usize, variant: usize) {
         let place = self.given.len() as u32;
-        self.mapping.choices[task] = Some(Choice {
-            variant,
-            round: self.round,
-            place,
-        });
+        self.mapping.choices[task] = Some(Choice { variant, round: self.round, place });
         self.given.push(task);
         self.ready.remove(&task);
         if self.cpu_fits(task) {
@@ -296,9 +282,7 @@ impl<'a> Rounds<'a> {
             let place = ExecutionTarget::Device(device);
             fits(self.platform, place) && of.variants.iter().any(|of| of.place == place)
         };
-        let devices: Vec<usize> = (0..self.platform.devices.len())
-            .filter(|&at| on(at))
-            .collect();
+        let devices: Vec<usize> = (0..self.platform.devices.len()).filter(|&at| on(at)).collect();
         if fits_cpu {
             self.ready_for_cpu += 1;
             let entry = self.entry(task, self.options.leftovers, None);
@@ -364,9 +348,7 @@ impl<'a> Rounds<'a> {
             });
         }
         let choice = (*self.mapping.choices.get(task)?)?;
-        Some(device_of(
-            self.workload.tasks[task].variants[choice.variant].place,
-        ))
+        Some(device_of(self.workload.tasks[task].variants[choice.variant].place))
     }
 
     fn fastest_at(&self, of: &Task, there: impl Fn(ExecutionTarget) -> bool) -> Option<usize> {
@@ -395,19 +377,13 @@ fn fewest_threads(task: &Task) -> Option<u32> {
 
 /// The fastest variant with at most so many threads, and how many it has.
 fn fastest_of_cpu(task: &Task, at_most: u32) -> Option<(usize, u32)> {
-    let variants = task
-        .variants
-        .iter()
-        .enumerate()
-        .filter_map(|(variant, of)| match of.place {
-            ExecutionTarget::Threads(threads) if (1..=at_most).contains(&threads) => {
-                Some((of.runtime_ns, threads, variant))
-            }
-            _ => None,
-        });
-    variants
-        .min()
-        .map(|(_, threads, variant)| (variant, threads))
+    let variants = task.variants.iter().enumerate().filter_map(|(variant, of)| match of.place {
+        ExecutionTarget::Threads(threads) if (1..=at_most).contains(&threads) => {
+            Some((of.runtime_ns, threads, variant))
+        }
+        _ => None,
+    });
+    variants.min().map(|(_, threads, variant)| (variant, threads))
 }
 
 fn fastest_on(task: &Task, device: usize) -> Option<usize> {
@@ -416,6 +392,5 @@ fn fastest_on(task: &Task, device: usize) -> Option<usize> {
         .iter()
         .enumerate()
         .filter(|(_, of)| of.place == ExecutionTarget::Device(device));
-    on.min_by_key(|(_, of)| of.runtime_ns)
-        .map(|(variant, _)| variant)
+    on.min_by_key(|(_, of)| of.runtime_ns).map(|(variant, _)| variant)
 }

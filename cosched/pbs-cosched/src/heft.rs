@@ -27,10 +27,7 @@ pub fn heft(workload: &Workload, platform: &Platform, queues: &Queues) -> Heft {
     let (order, ways, by_rank) = decide(&problem);
     Heft {
         mapping: problem.mapping(&order, &ways),
-        by_rank: by_rank
-            .into_iter()
-            .map(|job| problem.jobs[job].task)
-            .collect(),
+        by_rank: by_rank.into_iter().map(|job| problem.jobs[job].task).collect(),
     }
 }
 
@@ -43,11 +40,7 @@ pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) 
     let mut devices: Vec<Vec<Occupation>> = state
         .devices
         .iter()
-        .map(|of| {
-            of.iter()
-                .map(|&free_ns| Occupation::new([free_ns].into_iter()))
-                .collect()
-        })
+        .map(|of| of.iter().map(|&free_ns| Occupation::new([free_ns].into_iter())).collect())
         .collect();
     for &job in &by_rank {
         let of = &problem.jobs[job];
@@ -59,13 +52,7 @@ pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) 
                 best = Some((end_ns, start_ns, way, memory));
             }
         };
-        for (
-            way,
-            &FittingVariant {
-                place, runtime_ns, ..
-            },
-        ) in of.ways.iter().enumerate()
-        {
+        for (way, &FittingVariant { place, runtime_ns, .. }) in of.ways.iter().enumerate() {
             match place {
                 ExecutionTarget::Threads(needed) => {
                     let data_ns = state.data_ns(of, None);
@@ -92,11 +79,7 @@ pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) 
         };
         occupied.take(start_ns, end_ns, needed);
         ways[job] = way;
-        state.placed[job] = Placed {
-            start_ns,
-            end_ns,
-            memory,
-        };
+        state.placed[job] = Placed { start_ns, end_ns, memory };
     }
     let mut order = by_rank.clone();
     // Equal starts keep the order of ranks, which no predecessor breaks.
@@ -152,19 +135,13 @@ impl Occupation {
     /// The first time from `data_ns` on from which so many are free for so long.
     fn first_gap_ns(&self, data_ns: u64, runtime_ns: u64, needed: u32) -> u64 {
         let mut start_ns = data_ns;
-        let first = self
-            .free
-            .partition_point(|&(from_ns, _)| from_ns <= data_ns)
-            .saturating_sub(1);
+        let first = self.free.partition_point(|&(from_ns, _)| from_ns <= data_ns).saturating_sub(1);
         for (at, &(from_ns, free)) in self.free.iter().enumerate().skip(first) {
             if from_ns >= start_ns.saturating_add(runtime_ns) && from_ns > start_ns {
                 break;
             }
             if free < needed {
-                start_ns = self
-                    .free
-                    .get(at + 1)
-                    .map_or(u64::MAX, |next| next.0.max(data_ns));
+                start_ns = self.free.get(at + 1).map_or(u64::MAX, |next| next.0.max(data_ns));
             }
         }
         start_ns

@@ -44,11 +44,7 @@ pub fn direct_dependencies(recorded: &[Recorded]) -> Result<Vec<Vec<Edge>>, Vec<
             named_by.entry(name).or_default().push(number);
         }
     }
-    let names = Names {
-        recorded,
-        by_name,
-        named_by,
-    };
+    let names = Names { recorded, by_name, named_by };
     let mut behind: TasksBehindTransfers<'_> = HashMap::new();
     let mut found = Vec::with_capacity(recorded.len());
     for of in recorded {
@@ -64,10 +60,8 @@ pub fn direct_dependencies(recorded: &[Recorded]) -> Result<Vec<Vec<Edge>>, Vec<
                 }
             }
         }
-        let mut edges: Vec<Edge> = longest
-            .into_iter()
-            .map(|(task, transfer_ns)| Edge { task, transfer_ns })
-            .collect();
+        let mut edges: Vec<Edge> =
+            longest.into_iter().map(|(task, transfer_ns)| Edge { task, transfer_ns }).collect();
         edges.sort_unstable_by_key(|edge| edge.task);
         found.push(edges);
     }

@@ -41,11 +41,7 @@ impl Mapping {
         let mut choices = vec![None; tasks];
         for (round, (task, variant)) in (1..).zip(order) {
             if let Some(choice) = choices.get_mut(task) {
-                *choice = Some(Choice {
-                    variant,
-                    round,
-                    place: 0,
-                });
+                *choice = Some(Choice { variant, round, place: 0 });
             }
         }
         Self { choices }
@@ -62,21 +58,12 @@ pub struct Timeline {
 impl Timeline {
     /// When everything has ended.
     pub fn end_ns(&self) -> u64 {
-        self.slots
-            .iter()
-            .flatten()
-            .map(|slot| slot.end_ns)
-            .max()
-            .unwrap_or(0)
+        self.slots.iter().flatten().map(|slot| slot.end_ns).max().unwrap_or(0)
     }
 
     /// When a process's last task has ended, if it has one with a slot.
     pub fn process_end_ns(&self, workload: &Workload, process: usize) -> Option<u64> {
-        let of = workload
-            .tasks
-            .iter()
-            .zip(&self.slots)
-            .filter(|(of, _)| of.process == process);
+        let of = workload.tasks.iter().zip(&self.slots).filter(|(of, _)| of.process == process);
         of.filter_map(|(_, slot)| Some(slot.as_ref()?.end_ns)).max()
     }
 }

@@ -112,10 +112,8 @@ impl Workload {
             let arrival_ns = self.processes.get(process).map_or(0, |of| of.arrival_ns);
             std::cmp::Reverse((arrival_ns, process, task))
         };
-        let mut ready: std::collections::BinaryHeap<_> = (0..self.tasks.len())
-            .filter(|&task| open[task] == 0)
-            .map(key)
-            .collect();
+        let mut ready: std::collections::BinaryHeap<_> =
+            (0..self.tasks.len()).filter(|&task| open[task] == 0).map(key).collect();
         let mut order = Vec::with_capacity(self.tasks.len());
         while let Some(std::cmp::Reverse((_, _, task))) = ready.pop() {
             order.push(task);

@@ -51,24 +51,15 @@ pub fn score(workload: &Workload, timeline: &Timeline) -> Score {
             continue;
         };
         *end_ns = (*end_ns).max(Some(slot.end_ns));
-        score.runtimes_ns = score
-            .runtimes_ns
-            .saturating_add(slot.end_ns - slot.start_ns);
+        score.runtimes_ns = score.runtimes_ns.saturating_add(slot.end_ns - slot.start_ns);
     }
     let ended = || workload.processes.iter().zip(&ends_ns);
-    let first_arrival_ns = ended()
-        .filter(|(_, end)| end.is_some())
-        .map(|(of, _)| of.arrival_ns);
+    let first_arrival_ns = ended().filter(|(_, end)| end.is_some()).map(|(of, _)| of.arrival_ns);
     let first_arrival_ns = first_arrival_ns.min().unwrap_or(0);
     for (of, &end_ns) in ended() {
         let Some(end_ns) = end_ns else { continue };
-        score.misses += u64::from(
-            of.deadline_ns
-                .is_some_and(|deadline_ns| end_ns > deadline_ns),
-        );
-        score.makespan_ns = score
-            .makespan_ns
-            .max(end_ns.saturating_sub(first_arrival_ns));
+        score.misses += u64::from(of.deadline_ns.is_some_and(|deadline_ns| end_ns > deadline_ns));
+        score.makespan_ns = score.makespan_ns.max(end_ns.saturating_sub(first_arrival_ns));
         let turnaround_ns = end_ns.saturating_sub(of.arrival_ns);
         score.turnarounds_ns = score.turnarounds_ns.saturating_add(turnaround_ns);
     }
@@ -111,27 +102,15 @@ impl fmt::Display for Reason {
             Self::Equal => return to.write_str("neither is better"),
             Self::Incomplete => return to.write_str("the scheduler did not map all tasks"),
             Self::Misses(without, with) => {
-                return write!(
-                    to,
-                    "{with} instead of {without} processes miss their deadline"
-                );
+                return write!(to, "{with} instead of {without} processes miss their deadline");
             }
             Self::MakespanNs(without_ns, with_ns) => ("everything has ended", without_ns, with_ns),
             Self::TurnaroundsNs(without_ns, with_ns) => ("turnarounds sum", without_ns, with_ns),
             Self::RuntimesNs(without_ns, with_ns) => ("runtimes sum", without_ns, with_ns),
         };
         let ms = |ns: u64| ns as f64 / 1e6;
-        let how = if what == "everything has ended" {
-            "after"
-        } else {
-            "to"
-        };
-        write!(
-            to,
-            "{what} {how} {:.3} ms instead of {:.3} ms",
-            ms(with_ns),
-            ms(without_ns)
-        )
+        let how = if what == "everything has ended" { "after" } else { "to" };
+        write!(to, "{what} {how} {:.3} ms instead of {:.3} ms", ms(with_ns), ms(without_ns))
     }
 }
 

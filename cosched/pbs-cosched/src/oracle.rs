@@ -44,10 +44,7 @@ pub fn brute_force(
     });
     let mut search = Search::new(&problem, platform, workload, objective, &first)?;
     let proved = search.descend(queues.now_ns, keep_going);
-    Some(OracleResult {
-        mapping: problem.mapping(&search.best.0, &search.best.1),
-        proved,
-    })
+    Some(OracleResult { mapping: problem.mapping(&search.best.0, &search.best.1), proved })
 }
 
 struct Search<'a> {
@@ -110,10 +107,7 @@ impl<'a> Search<'a> {
             objective,
             monotone,
             ways: ways.collect(),
-            cpu_work_ns: jobs
-                .iter()
-                .map(|job| cpu_work_ns(&job.ways).unwrap_or(0))
-                .collect(),
+            cpu_work_ns: jobs.iter().map(|job| cpu_work_ns(&job.ways).unwrap_or(0)).collect(),
             device_work_ns: jobs.iter().map(|job| device_work_ns(&job.ways)).collect(),
             twin: twin.collect(),
             states,
@@ -175,16 +169,9 @@ impl<'a> Search<'a> {
         let state = &self.states[self.order.len()];
         let from_ns = if self.monotone { last_start_ns } else { 0 };
         let work_ns = |free_ns: u64| u128::from(free_ns.max(from_ns));
-        let mut cpu_ns: u128 = state
-            .threads
-            .iter()
-            .map(|&(free_ns, _)| work_ns(free_ns))
-            .sum();
-        let mut devices_ns: Vec<u128> = state
-            .devices
-            .iter()
-            .map(|of| of.iter().map(|&ns| work_ns(ns)).sum())
-            .collect();
+        let mut cpu_ns: u128 = state.threads.iter().map(|&(free_ns, _)| work_ns(free_ns)).sum();
+        let mut devices_ns: Vec<u128> =
+            state.devices.iter().map(|of| of.iter().map(|&ns| work_ns(ns)).sum()).collect();
         let mut runtimes_ns = 0_u64;
         let mut ends_ns: Vec<u64> = self.problem.started_ends_ns().collect();
         let (mut cpu_left, mut devices_left) = (false, vec![false; devices_ns.len()]);
@@ -195,10 +182,7 @@ impl<'a> Search<'a> {
                 end_ns = state.placed[number].end_ns;
                 runtimes_ns = runtimes_ns.saturating_add(job.ways[self.chosen[number]].runtime_ns);
             } else {
-                let behind = job
-                    .after
-                    .iter()
-                    .map(|&(before, _)| self.earliest_end_ns[before]);
+                let behind = job.after.iter().map(|&(before, _)| self.earliest_end_ns[before]);
                 let ready_ns = behind.max().unwrap_or(0).max(job.released_ns).max(from_ns);
                 let ends = job.ways.iter().map(|way| {
                     let free_ns = match way.place {
@@ -224,10 +208,7 @@ impl<'a> Search<'a> {
                 *process_ns = end_ns.max(*process_ns);
             }
         }
-        let mut score = Score {
-            runtimes_ns,
-            ..self.problem.score_of_ends(&ends_ns)
-        };
+        let mut score = Score { runtimes_ns, ..self.problem.score_of_ends(&ends_ns) };
         // Work that is left, spread evenly, ends no earlier than this.
         let mut spread = |work_ns: u128, lanes: usize| {
             let end_ns = work_ns.div_ceil(lanes.max(1) as u128);
@@ -276,9 +257,7 @@ fn device_work_ns(ways: &[FittingVariant]) -> Option<(usize, u64)> {
     let ExecutionTarget::Device(device) = ways.first()?.place else {
         return None;
     };
-    let only_there = ways
-        .iter()
-        .all(|way| way.place == ExecutionTarget::Device(device));
+    let only_there = ways.iter().all(|way| way.place == ExecutionTarget::Device(device));
     let least_ns = ways.iter().map(|way| way.runtime_ns).min()?;
     only_there.then_some((device, least_ns))
 }

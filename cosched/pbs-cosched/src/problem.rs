@@ -108,18 +108,15 @@ impl Problem {
             owner.started_end_ns = owner.started_end_ns.max(slot.map_or(0, |slot| slot.end_ns));
         }
         let mut number = vec![None; workload.tasks.len()];
-        let waiting: Vec<usize> = (0..workload.tasks.len())
-            .filter(|&task| queues.waits(task))
-            .collect();
+        let waiting: Vec<usize> =
+            (0..workload.tasks.len()).filter(|&task| queues.waits(task)).collect();
         for (job, &task) in waiting.iter().enumerate() {
             number[task] = Some(job);
         }
         let mut jobs: Vec<Job> = Vec::with_capacity(waiting.len());
         for &task in &waiting {
             let of = &workload.tasks[task];
-            let arrival_ns = processes
-                .get(of.process)
-                .map_or(0, |owner| owner.arrival_ns);
+            let arrival_ns = processes.get(of.process).map_or(0, |owner| owner.arrival_ns);
             let mut job = Job {
                 task,
                 process: of.process,
@@ -131,22 +128,15 @@ impl Problem {
             };
             for edge in &of.after {
                 if let Some(slot) = queues.slot(edge.task) {
-                    job.inputs
-                        .push((memory(&slot.place), slot.end_ns, edge.transfer_ns));
+                    job.inputs.push((memory(&slot.place), slot.end_ns, edge.transfer_ns));
                 } else if let Some(&Some(job_before)) = number.get(edge.task) {
                     job.after.push((job_before, edge.transfer_ns));
                 }
             }
             for (variant, way) in of.variants.iter().enumerate() {
                 if fits(platform, way.place) {
-                    let &crate::Variant {
-                        place, runtime_ns, ..
-                    } = way;
-                    job.ways.push(FittingVariant {
-                        variant,
-                        place,
-                        runtime_ns,
-                    });
+                    let &crate::Variant { place, runtime_ns, .. } = way;
+                    job.ways.push(FittingVariant { variant, place, runtime_ns });
                 }
             }
             jobs.push(job);
@@ -157,22 +147,12 @@ impl Problem {
                 jobs[before].before.push(job);
             }
         }
-        let submitted = workload
-            .topological()
-            .into_iter()
-            .filter_map(|task| number[task])
-            .collect();
+        let submitted =
+            workload.topological().into_iter().filter_map(|task| number[task]).collect();
         let present = processes.iter().filter(|of| of.present);
         let first_arrival_ns = present.map(|of| of.arrival_ns).min().unwrap_or(0);
         let started = State::new(platform, queues, jobs.len());
-        Self {
-            jobs,
-            submitted,
-            tasks: workload.tasks.len(),
-            processes,
-            first_arrival_ns,
-            started,
-        }
+        Self { jobs, submitted, tasks: workload.tasks.len(), processes, first_arrival_ns, started }
     }
 
     /// The queues before any job has entered them.
@@ -209,21 +189,13 @@ impl Problem {
             let way = job.ways.get(ways[number]);
             runtimes_ns = runtimes_ns.saturating_add(way.map_or(0, |way| way.runtime_ns));
         }
-        Score {
-            runtimes_ns,
-            ..self.score_of_ends(ends_ns)
-        }
+        Score { runtimes_ns, ..self.score_of_ends(ends_ns) }
     }
 
     /// The score of processes that end then, without runtimes.
     pub(crate) fn score_of_ends(&self, ends_ns: &[u64]) -> Score {
         let mut score = Score::default();
-        for (of, &end_ns) in self
-            .processes
-            .iter()
-            .zip(ends_ns)
-            .filter(|(of, _)| of.present)
-        {
+        for (of, &end_ns) in self.processes.iter().zip(ends_ns).filter(|(of, _)| of.present) {
             score.misses += u64::from(end_ns > of.deadline_ns);
             score.makespan_ns = score.makespan_ns.max(self.makespan_ns(end_ns));
             let turnaround_ns = end_ns.saturating_sub(of.arrival_ns);
@@ -256,11 +228,7 @@ impl Problem {
         let mut number = vec![0; self.tasks];
         for (at, job) in self.jobs.iter().enumerate() {
             let choice = (*mapping.choices.get(job.task)?)?;
-            ways.push(
-                job.ways
-                    .iter()
-                    .position(|way| way.variant == choice.variant)?,
-            );
+            ways.push(job.ways.iter().position(|way| way.variant == choice.variant)?);
             number[job.task] = at;
         }
         let order = mapping.order();
@@ -291,9 +259,7 @@ impl State {
         threads.sort_unstable();
         let devices = platform.devices.iter().enumerate().map(|(device, of)| {
             let queue = |instance| queues.devices.get(device).and_then(|of| of.get(instance));
-            (0..of.count as usize)
-                .map(|instance| free_ns(queue(instance)))
-                .collect()
+            (0..of.count as usize).map(|instance| free_ns(queue(instance))).collect()
         });
         Self {
             threads,
@@ -313,8 +279,7 @@ impl State {
                 let needed = needed as usize;
                 let start_ns = self.data_ns(of, None).max(self.threads[needed - 1].0);
                 let end_ns = start_ns.saturating_add(way.runtime_ns);
-                self.taken
-                    .extend(self.threads[..needed].iter().map(|&(_, thread)| thread));
+                self.taken.extend(self.threads[..needed].iter().map(|&(_, thread)| thread));
                 self.taken.sort_unstable();
                 // They move behind all that are free earlier.
                 let passed = self.threads[needed..].iter();
@@ -323,11 +288,7 @@ impl State {
                 for (slot, &thread) in self.threads[earlier..].iter_mut().zip(&self.taken) {
                     *slot = (end_ns, thread);
                 }
-                Placed {
-                    start_ns,
-                    end_ns,
-                    memory: None,
-                }
+                Placed { start_ns, end_ns, memory: None }
             }
             ExecutionTarget::Device(device) => {
                 let mut first = (u64::MAX, 0);
@@ -340,11 +301,7 @@ impl State {
                 if let Some(free_ns) = self.devices[device].get_mut(instance as usize) {
                     *free_ns = end_ns;
                 }
-                Placed {
-                    start_ns,
-                    end_ns,
-                    memory: Some((device, instance)),
-                }
+                Placed { start_ns, end_ns, memory: Some((device, instance)) }
             }
         };
         self.placed[job] = placed;
@@ -362,11 +319,7 @@ impl State {
             wait_for(memory, end_ns, transfer_ns);
         }
         for &(job, transfer_ns) in &of.after {
-            wait_for(
-                self.placed[job].memory,
-                self.placed[job].end_ns,
-                transfer_ns,
-            );
+            wait_for(self.placed[job].memory, self.placed[job].end_ns, transfer_ns);
         }
         ready_ns
     }

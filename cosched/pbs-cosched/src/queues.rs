@@ -98,11 +98,7 @@ impl Queues {
 
     /// Takes away what is not in execution, as happens before tasks are mapped anew (§4.3).
     pub fn keep_running(&mut self) {
-        for queue in self
-            .threads
-            .iter_mut()
-            .chain(self.devices.iter_mut().flatten())
-        {
+        for queue in self.threads.iter_mut().chain(self.devices.iter_mut().flatten()) {
             queue.retain(|entry| entry.in_execution);
         }
     }
@@ -122,11 +118,6 @@ impl Queues {
 
     /// When a queue is through, in execution or not.
     pub(crate) fn free_ns(&self, queue: &[Entry]) -> u64 {
-        queue
-            .iter()
-            .map(|entry| entry.end_ns)
-            .max()
-            .unwrap_or(0)
-            .max(self.now_ns)
+        queue.iter().map(|entry| entry.end_ns).max().unwrap_or(0).max(self.now_ns)
     }
 }

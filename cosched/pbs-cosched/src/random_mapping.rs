@@ -21,11 +21,7 @@ pub fn plain_random(
     let mut random = Random::new(seed);
     let can_run = |&&job: &&usize| !problem.jobs[job].ways.is_empty();
     let order: Vec<usize> = problem.submitted.iter().filter(can_run).copied().collect();
-    let ways: Vec<usize> = problem
-        .jobs
-        .iter()
-        .map(|job| random.index(job.ways.len()))
-        .collect();
+    let ways: Vec<usize> = problem.jobs.iter().map(|job| random.index(job.ways.len())).collect();
     problem.mapping(&order, &ways)
 }
 
@@ -40,10 +36,7 @@ pub struct EnhancedOptions {
 
 impl Default for EnhancedOptions {
     fn default() -> Self {
-        Self {
-            min_iterations: 42,
-            max_iterations: 2_000,
-        }
+        Self { min_iterations: 42, max_iterations: 2_000 }
     }
 }
 
@@ -86,9 +79,7 @@ pub fn enhanced_random(
             best = Some((key, ways.clone()));
         }
     }
-    best.map_or_else(instead, |(_, ways)| {
-        problem.mapping(&problem.submitted, &ways)
-    })
+    best.map_or_else(instead, |(_, ways)| problem.mapping(&problem.submitted, &ways))
 }
 
 /// How often devices may be used.
@@ -105,19 +96,13 @@ impl Allowed {
         }
         let mut longest = vec![1_u64; problem.jobs.len()];
         for &job in &problem.submitted {
-            let before = problem.jobs[job]
-                .after
-                .iter()
-                .map(|&(before, _)| longest[before] + 1);
+            let before = problem.jobs[job].after.iter().map(|&(before, _)| longest[before] + 1);
             longest[job] = before.max().unwrap_or(1);
         }
         let depth = longest.into_iter().max().unwrap_or(0);
         let threads = u64::from(platform.threads) * depth;
-        let devices: Vec<u64> = platform
-            .devices
-            .iter()
-            .map(|of| u64::from(of.count) * depth)
-            .collect();
+        let devices: Vec<u64> =
+            platform.devices.iter().map(|of| u64::from(of.count) * depth).collect();
         let room = threads + devices.iter().sum::<u64>();
         (room >= problem.jobs.len() as u64).then_some(Self { threads, devices })
     }
@@ -132,9 +117,6 @@ impl Allowed {
             }
         }
         threads <= self.threads
-            && devices
-                .iter()
-                .zip(&self.devices)
-                .all(|(use_, most)| use_ <= most)
+            && devices.iter().zip(&self.devices).all(|(use_, most)| use_ <= most)
     }
 }

@@ -41,11 +41,8 @@ pub fn measure(workload: &Workload, platform: &Platform, timeline: &Timeline) ->
     let longest = turnarounds_ns.iter().flatten().max().copied().unwrap_or(0);
     let shortest = turnarounds_ns.iter().flatten().min().copied().unwrap_or(0);
     let mut threads_busy_ns = vec![0_u64; platform.threads as usize];
-    let mut devices_busy_ns: Vec<Vec<u64>> = platform
-        .devices
-        .iter()
-        .map(|of| vec![0; of.count as usize])
-        .collect();
+    let mut devices_busy_ns: Vec<Vec<u64>> =
+        platform.devices.iter().map(|of| vec![0; of.count as usize]).collect();
     let mut cpu: Vec<&Slot> = Vec::new();
     for slot in timeline.slots.iter().flatten() {
         let busy_ns = slot.end_ns - slot.start_ns;
@@ -82,10 +79,7 @@ pub fn measure(workload: &Workload, platform: &Platform, timeline: &Timeline) ->
         score,
         turnarounds_ns,
         delta_ns: longest - shortest,
-        load: part(
-            sum(&threads_busy_ns) + devices,
-            threads_busy_ns.len() + instances,
-        ),
+        load: part(sum(&threads_busy_ns) + devices, threads_busy_ns.len() + instances),
         load_monolithic: part(monolithic, usize::from(platform.threads > 0) + instances),
         threads_busy_ns,
         devices_busy_ns,

@@ -102,17 +102,8 @@ pub fn simulate(
     for process in arrivals {
         simulation.arrive(process).map_err(|fault| vec![fault])?;
     }
-    let Simulation {
-        slots,
-        variants,
-        decisions,
-        ..
-    } = simulation;
-    Ok(Run {
-        timeline: Timeline { slots },
-        variants,
-        decisions,
-    })
+    let Simulation { slots, variants, decisions, .. } = simulation;
+    Ok(Run { timeline: Timeline { slots }, variants, decisions })
 }
 
 struct Simulation<'a> {
@@ -151,14 +142,8 @@ impl Simulation<'_> {
         let (determination, cost) = (&options.determination, &options.cost);
         let necessity = necessary(workload, platform, &as_found, process, determination, cost);
         self.assign(&by_itself);
-        let mut decision = Decision {
-            at_ns: now_ns,
-            process,
-            waiting,
-            necessity,
-            verdict: None,
-            taken: false,
-        };
+        let mut decision =
+            Decision { at_ns: now_ns, process, waiting, necessity, verdict: None, taken: false };
         if necessity.is_necessary() && waiting > 0 {
             let mut running = self.queues(now_ns, &submitted, Planned::Running, Planned::Running);
             if options.charge_cost {
@@ -191,21 +176,9 @@ impl Simulation<'_> {
         planned: &Timeline,
     ) -> Result<(Mapping, Timeline, Verdict), Fault> {
         let (workload, platform) = (self.workload, self.platform);
-        let Options {
-            scheduler,
-            objective,
-            evaluations: most,
-            ..
-        } = self.options;
+        let Options { scheduler, objective, evaluations: most, .. } = self.options;
         let mut keep_going = evaluations(*most);
-        let mapping = schedule(
-            workload,
-            platform,
-            running,
-            scheduler,
-            *objective,
-            &mut keep_going,
-        );
+        let mapping = schedule(workload, platform, running, scheduler, *objective, &mut keep_going);
         let timeline = timing(workload, platform, running, &mapping)?;
         let scores = (score(workload, planned), score(workload, &timeline));
         let mut verdict = accept(scores.0, scores.1, *objective);
@@ -266,9 +239,7 @@ impl Simulation<'_> {
                 _ if submitted[task] => State::Waiting,
                 _ => State::Absent,
             });
-            let slot = slot
-                .as_ref()
-                .filter(|slot| is(slot, entries) && slot.end_ns > now_ns);
+            let slot = slot.as_ref().filter(|slot| is(slot, entries) && slot.end_ns > now_ns);
             let Some(slot) = slot else { continue };
             let entry = Entry {
                 process: self.workload.tasks[task].process,

@@ -32,9 +32,8 @@ pub fn timing(
         number[of.task] = Some(job);
     }
     let mut state = problem.start();
-    let mut slots: Vec<Option<Slot>> = (0..workload.tasks.len())
-        .map(|task| queues.slot(task).cloned())
-        .collect();
+    let mut slots: Vec<Option<Slot>> =
+        (0..workload.tasks.len()).map(|task| queues.slot(task).cloned()).collect();
     for task in mapping.order() {
         let Some(&Some(job)) = number.get(task) else {
             return Err(Fault::NotWaiting { task });
@@ -60,11 +59,7 @@ pub fn timing(
                 }
                 _ => Where::Threads(state.taken.clone()),
             };
-            slots[task] = Some(Slot {
-                start_ns: placed.start_ns,
-                end_ns: placed.end_ns,
-                place,
-            });
+            slots[task] = Some(Slot { start_ns: placed.start_ns, end_ns: placed.end_ns, place });
         }
     }
     Ok(Timeline { slots })

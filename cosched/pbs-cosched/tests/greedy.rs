@@ -9,11 +9,7 @@ use pbs_cosched::{greedy, Choice, ExecutionTarget, GreedyOptions, Priority, Queu
 const OTHER: ExecutionTarget = ExecutionTarget::Device(1);
 
 fn choice(variant: usize, round: u32, place: u32) -> Option<Choice> {
-    Some(Choice {
-        variant,
-        round,
-        place,
-    })
+    Some(Choice { variant, round, place })
 }
 
 #[test]
@@ -28,13 +24,7 @@ fn greedy_rounds_serve_urgent_tasks_first_and_share_the_threads() {
     // Three of five threads: 1 + 5 mod 3 of them one more.
     assert_eq!(
         mapping.choices,
-        [
-            choice(2, 1, 1),
-            choice(2, 1, 2),
-            choice(1, 1, 3),
-            choice(0, 1, 0),
-            choice(0, 2, 0)
-        ]
+        [choice(2, 1, 1), choice(2, 1, 2), choice(1, 1, 3), choice(0, 1, 0), choice(0, 2, 0)]
     );
     // Two urgent tasks for one device: the loser waits for the next round.
     let mut all = build(&[0]);
@@ -45,13 +35,7 @@ fn greedy_rounds_serve_urgent_tasks_first_and_share_the_threads() {
     let mut all = build(&[0]);
     all.heap(0, 7, &[(cpu(1), 5), (cpu(2), 3)]);
     let mapping = greedy(&all.0, &on, &Queues::idle(&on), &GreedyOptions::default());
-    let of_round = |round| {
-        mapping
-            .choices
-            .iter()
-            .flatten()
-            .filter(move |of| of.round == round)
-    };
+    let of_round = |round| mapping.choices.iter().flatten().filter(move |of| of.round == round);
     assert_eq!((of_round(1).count(), of_round(2).count()), (5, 2));
     assert!(of_round(1).all(|of| of.variant == 0) && of_round(2).all(|of| of.variant == 1));
 }
@@ -63,10 +47,7 @@ fn a_task_that_needs_more_than_its_share_still_runs() {
     all.task(0, &[], &[(cpu(1), 5)]);
     let on = platform(4, &[]);
     let mapping = greedy(&all.0, &on, &Queues::idle(&on), &GreedyOptions::default());
-    assert_eq!(
-        mapping.choices,
-        [choice(0, 1, 0), choice(0, 2, 0), choice(0, 1, 1)]
-    );
+    assert_eq!(mapping.choices, [choice(0, 1, 0), choice(0, 2, 0), choice(0, 1, 1)]);
 }
 
 #[test]
@@ -78,21 +59,8 @@ fn running_tasks_hold_their_devices_for_the_first_round() {
     all.task(1, &[], &[(cpu(1), 20)]);
     let on = platform(2, &[1]);
     let mut queues = Queues::idle(&on);
-    let place = Where::Device {
-        device: 0,
-        instance: 0,
-    };
-    start(
-        &mut queues,
-        4,
-        0,
-        0,
-        Slot {
-            start_ns: 0,
-            end_ns: 9,
-            place,
-        },
-    );
+    let place = Where::Device { device: 0, instance: 0 };
+    start(&mut queues, 4, 0, 0, Slot { start_ns: 0, end_ns: 9, place });
     queues.now_ns = 1;
     let mapping = greedy(&all.0, &on, &queues, &GreedyOptions::default());
     assert_eq!(mapping.choices[0], None);
@@ -127,11 +95,7 @@ fn three_priorities_hold_in_two_situations() {
     }
     let on = platform(1, &[1, 1]);
     let winners = |contention, leftovers| {
-        let options = GreedyOptions {
-            contention,
-            leftovers,
-            stickiness: false,
-        };
+        let options = GreedyOptions { contention, leftovers, stickiness: false };
         let mapping = greedy(&all.0, &on, &Queues::idle(&on), &options);
         let first = |tasks: [usize; 3]| {
             tasks.into_iter().position(|task| {
@@ -143,11 +107,7 @@ fn three_priorities_hold_in_two_situations() {
         };
         [first([0, 1, 2]).unwrap(), first([4, 5, 6]).unwrap()]
     };
-    let expected = [
-        (Priority::Age, 0),
-        (Priority::Runtime, 1),
-        (Priority::Successors, 2),
-    ];
+    let expected = [(Priority::Age, 0), (Priority::Runtime, 1), (Priority::Successors, 2)];
     for (contention, urgent) in expected {
         for (leftovers, able) in expected {
             assert_eq!(winners(contention, leftovers), [urgent, able]);
@@ -166,11 +126,8 @@ fn ties_go_by_submission_then_owner_then_number() {
         all.task(0, &[], &[(GPU, 5)]);
         all.task(1, &[], &[(GPU, 5)]);
         for priority in [Priority::Age, Priority::Runtime, Priority::Successors] {
-            let options = GreedyOptions {
-                contention: priority,
-                leftovers: priority,
-                stickiness: true,
-            };
+            let options =
+                GreedyOptions { contention: priority, leftovers: priority, stickiness: true };
             let mapping = greedy(&all.0, &on, &Queues::idle(&on), &options);
             let winner = usize::from(mapping.choices[1].unwrap().round == 1);
             assert_eq!(mapping.choices[1 - winner].unwrap().round, 2);
@@ -192,10 +149,7 @@ fn a_lone_task_sticks_to_its_predecessors_device() {
         let mut all = build(&[0]);
         let first = all.task(0, &[], &[(cpu(1), 50)]);
         all.task(0, &[(first, transfer_ns)], &[(GPU, 20), (cpu(1), 50)]);
-        let options = GreedyOptions {
-            stickiness,
-            ..GreedyOptions::default()
-        };
+        let options = GreedyOptions { stickiness, ..GreedyOptions::default() };
         let mapping = greedy(&all.0, &on, &Queues::idle(&on), &options);
         mapping.choices[1].unwrap().variant
     };
@@ -215,21 +169,8 @@ fn a_lone_task_sticks_to_its_predecessors_device() {
     let first = all.task(0, &[], &[(GPU, 50)]);
     all.task(0, &[(first, 99)], &[(GPU, 60), (cpu(1), 50)]);
     let mut queues = Queues::idle(&on);
-    let place = Where::Device {
-        device: 0,
-        instance: 0,
-    };
-    start(
-        &mut queues,
-        2,
-        0,
-        0,
-        Slot {
-            start_ns: 0,
-            end_ns: 50,
-            place,
-        },
-    );
+    let place = Where::Device { device: 0, instance: 0 };
+    start(&mut queues, 2, 0, 0, Slot { start_ns: 0, end_ns: 50, place });
     let mapping = greedy(&all.0, &on, &queues, &GreedyOptions::default());
     assert_eq!(mapping.choices, [None, choice(0, 2, 0)]);
 }

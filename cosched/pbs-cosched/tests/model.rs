@@ -27,10 +27,7 @@ fn check_reports_all_faults_at_once_and_names_cycles() {
     for wanted in [
         Fault::Cycle(vec![0, 2, 1]),
         Fault::Cycle(vec![4]),
-        Fault::NoSuchPredecessor {
-            task: 3,
-            predecessor: 9,
-        },
+        Fault::NoSuchPredecessor { task: 3, predecessor: 9 },
         Fault::NothingFits { task: 3 },
         Fault::NoSuchProcess { task: 4 },
         Fault::NoVariant { task: 4 },
@@ -67,27 +64,9 @@ fn devices_are_grouped_by_type_and_each_has_its_memory() {
     let mapping = not_co_scheduled(&all.0, &on, &Queues::idle(&on));
     let timeline = timing(&all.0, &on, &Queues::idle(&on), &mapping).unwrap();
     let of = |task: usize| timeline.slots[task].clone().unwrap();
-    assert_eq!(
-        of(0).place,
-        Where::Device {
-            device: 0,
-            instance: 0
-        }
-    );
-    assert_eq!(
-        of(1).place,
-        Where::Device {
-            device: 0,
-            instance: 1
-        }
-    );
-    assert_eq!(
-        of(2).place,
-        Where::Device {
-            device: 1,
-            instance: 0
-        }
-    );
+    assert_eq!(of(0).place, Where::Device { device: 0, instance: 0 });
+    assert_eq!(of(1).place, Where::Device { device: 0, instance: 1 });
+    assert_eq!(of(2).place, Where::Device { device: 1, instance: 0 });
     assert_eq!((of(near).place, of(near).start_ns), (of(0).place, 10));
     // On the CPU its data travel.
     all.0.tasks[near].variants = common::variants(&[(cpu(1), 5)]);
@@ -99,12 +78,8 @@ fn devices_are_grouped_by_type_and_each_has_its_memory() {
 fn queues_have_owner_execution_and_expected_end() {
     let on = platform(3, &[2]);
     let mut queues = Queues::idle(&on);
-    let entry = |process, in_execution, end_ns| Entry {
-        process,
-        in_execution,
-        runtime_ns: 10,
-        end_ns,
-    };
+    let entry =
+        |process, in_execution, end_ns| Entry { process, in_execution, runtime_ns: 10, end_ns };
     queues.now_ns = 5;
     queues.threads[0] = vec![entry(0, true, 20), entry(1, false, 30)];
     queues.threads[1] = vec![entry(0, true, 9)];
@@ -118,10 +93,7 @@ fn queues_have_owner_execution_and_expected_end() {
         timeline.slots[0].as_ref().unwrap().start_ns
     };
     // Tasks enter behind all that stands in a queue; what has ended is no hindrance.
-    assert_eq!(
-        [1, 2, 3].map(|threads| start_ns(&queues, cpu(threads))),
-        [5, 9, 30]
-    );
+    assert_eq!([1, 2, 3].map(|threads| start_ns(&queues, cpu(threads))), [5, 9, 30]);
     assert_eq!(start_ns(&queues, GPU), 5);
     queues.devices[0][1].push(entry(1, true, 60));
     assert_eq!(start_ns(&queues, GPU), 50);
@@ -149,11 +121,7 @@ fn indirect_dependencies_give_way_to_direct_ones() {
         let found = direct_dependencies(recorded).unwrap();
         found
             .iter()
-            .map(|of| {
-                of.iter()
-                    .map(|edge| (edge.task, edge.transfer_ns))
-                    .collect()
-            })
+            .map(|of| of.iter().map(|edge| (edge.task, edge.transfer_ns)).collect())
             .collect()
     };
     assert_eq!(direct(&recorded), [vec![], vec![(0, 0)], vec![(1, 0)]]);
@@ -170,15 +138,9 @@ fn indirect_dependencies_give_way_to_direct_ones() {
     assert_eq!((&found[4], &found[5]), (&vec![(0, 12)], &vec![(0, 0)]));
     assert_eq!(found[2], []);
     // Transfers that wait for each other are told, not followed for ever.
-    let recorded = [
-        of("x", &["y"], &[], Some(1)),
-        of("y", &["x"], &[], Some(1)),
-        of("a", &["x"], &[], None),
-    ];
-    assert_eq!(
-        direct_dependencies(&recorded),
-        Err(vec!["x".into(), "y".into()])
-    );
+    let recorded =
+        [of("x", &["y"], &[], Some(1)), of("y", &["x"], &[], Some(1)), of("a", &["x"], &[], None)];
+    assert_eq!(direct_dependencies(&recorded), Err(vec!["x".into(), "y".into()]));
 }
 
 #[test]
@@ -201,12 +163,7 @@ fn reports_have_speed_up_load_and_fairness() {
     assert_eq!(measures.delta_ns, 20);
     assert_eq!(
         measures.score,
-        Score {
-            misses: 0,
-            makespan_ns: 30,
-            turnarounds_ns: 40,
-            runtimes_ns: 50
-        }
+        Score { misses: 0, makespan_ns: 30, turnarounds_ns: 40, runtimes_ns: 50 }
     );
     let mut longer = measures.clone();
     longer.score.makespan_ns = 45;
@@ -236,42 +193,21 @@ fn mappings_that_cannot_be_are_refused() {
     assert!(refused(&queues, &of(&[(0, 0), (1, 0)])).is_ok());
     assert_eq!(
         refused(&queues, &of(&[(1, 0), (0, 0)])),
-        Err(Fault::BeforeItsPredecessor {
-            task: 1,
-            predecessor: 0
-        })
+        Err(Fault::BeforeItsPredecessor { task: 1, predecessor: 0 })
     );
-    assert_eq!(
-        refused(&queues, &of(&[(0, 2)])),
-        Err(Fault::NoSuchVariant {
-            task: 0,
-            variant: 2
-        })
-    );
-    assert_eq!(
-        refused(&queues, &of(&[(0, 1)])),
-        Err(Fault::TooLarge {
-            task: 0,
-            variant: 1
-        })
-    );
+    assert_eq!(refused(&queues, &of(&[(0, 2)])), Err(Fault::NoSuchVariant { task: 0, variant: 2 }));
+    assert_eq!(refused(&queues, &of(&[(0, 1)])), Err(Fault::TooLarge { task: 0, variant: 1 }));
     // The dependency is satisfied.
     queues.tasks = vec![State::Absent];
     assert!(refused(&queues, &of(&[(1, 0)])).is_ok());
-    assert_eq!(
-        refused(&queues, &of(&[(0, 0)])),
-        Err(Fault::NotWaiting { task: 0 })
-    );
+    assert_eq!(refused(&queues, &of(&[(0, 0)])), Err(Fault::NotWaiting { task: 0 }));
 }
 
 /// Through layers of transfers, each behind all of the one before, lead more ways than can be
 /// gone one by one.
 #[test]
 fn each_layer_of_transfers_is_visited_once() {
-    let mut recorded = vec![Recorded {
-        name: "first".into(),
-        ..Recorded::default()
-    }];
+    let mut recorded = vec![Recorded { name: "first".into(), ..Recorded::default() }];
     let mut before = vec!["first".to_owned()];
     for layer in 0..40 {
         let names: Vec<String> = (0..4).map(|number| format!("{layer}-{number}")).collect();
@@ -285,20 +221,10 @@ fn each_layer_of_transfers_is_visited_once() {
         }
         before = names;
     }
-    recorded.push(Recorded {
-        name: "last".into(),
-        after: before,
-        ..Recorded::default()
-    });
+    recorded.push(Recorded { name: "last".into(), after: before, ..Recorded::default() });
     let found = direct_dependencies(&recorded).unwrap();
     // The slowest of each layer.
-    assert_eq!(
-        found.last().unwrap()[..],
-        [pbs_cosched::Edge {
-            task: 0,
-            transfer_ns: 40 * 4
-        }]
-    );
+    assert_eq!(found.last().unwrap()[..], [pbs_cosched::Edge { task: 0, transfer_ns: 40 * 4 }]);
 }
 
 /// Times that would not fit when they are added up are refused.

@@ -11,17 +11,10 @@ use pbs_cosched::{
     Queues, Reason, Scheduler, State, Timeline, Where, Workload,
 };
 
-const OBJECTIVES: [Objective; 3] = [
-    Objective::Lexicographic,
-    Objective::Makespan,
-    Objective::Sum,
-];
+const OBJECTIVES: [Objective; 3] = [Objective::Lexicographic, Objective::Makespan, Objective::Sum];
 
 fn schedulers(seed: u64) -> Vec<Scheduler> {
-    let enhanced = EnhancedOptions {
-        min_iterations: 5,
-        max_iterations: 50,
-    };
+    let enhanced = EnhancedOptions { min_iterations: 5, max_iterations: 50 };
     let mut all = vec![
         Scheduler::PlainRandom(seed),
         Scheduler::EnhancedRandom(enhanced, seed),
@@ -31,11 +24,7 @@ fn schedulers(seed: u64) -> Vec<Scheduler> {
     for contention in [Priority::Successors, Priority::Runtime, Priority::Age] {
         for leftovers in [Priority::Successors, Priority::Runtime, Priority::Age] {
             let stickiness = seed.is_multiple_of(2);
-            all.push(Scheduler::Greedy(GreedyOptions {
-                contention,
-                leftovers,
-                stickiness,
-            }));
+            all.push(Scheduler::Greedy(GreedyOptions { contention, leftovers, stickiness }));
         }
     }
     all
@@ -80,33 +69,19 @@ fn plain_timing(
     queues: &Queues,
     mapping: &Mapping,
 ) -> Vec<(u64, u64)> {
-    let through = |queue: &Vec<Entry>| {
-        queue
-            .iter()
-            .map(|of| of.end_ns)
-            .max()
-            .unwrap_or(0)
-            .max(queues.now_ns)
-    };
+    let through =
+        |queue: &Vec<Entry>| queue.iter().map(|of| of.end_ns).max().unwrap_or(0).max(queues.now_ns);
     let mut threads: Vec<u64> = queues.threads.iter().map(through).collect();
-    let mut devices: Vec<Vec<u64>> = queues
-        .devices
-        .iter()
-        .map(|of| of.iter().map(through).collect())
-        .collect();
-    assert_eq!(
-        (threads.len(), devices.len()),
-        (on.threads as usize, on.devices.len())
-    );
+    let mut devices: Vec<Vec<u64>> =
+        queues.devices.iter().map(|of| of.iter().map(through).collect()).collect();
+    assert_eq!((threads.len(), devices.len()), (on.threads as usize, on.devices.len()));
     let mut done: Vec<Plain> = (0..workload.tasks.len())
         .map(|task| match queues.slot(task) {
             Some(slot) => match slot.place {
                 Where::Threads(_) => (slot.start_ns, slot.end_ns, None),
-                Where::Device { device, instance } => (
-                    slot.start_ns,
-                    slot.end_ns,
-                    Some((device, instance as usize)),
-                ),
+                Where::Device { device, instance } => {
+                    (slot.start_ns, slot.end_ns, Some((device, instance as usize)))
+                }
             },
             None => (0, 0, None),
         })
@@ -118,11 +93,7 @@ fn plain_timing(
             let mut ready = queues.now_ns.max(workload.processes[of.process].arrival_ns);
             for edge in &of.after {
                 let (_, end, there) = done[edge.task];
-                ready = ready.max(if there == memory {
-                    end
-                } else {
-                    end + edge.transfer_ns
-                });
+                ready = ready.max(if there == memory { end } else { end + edge.transfer_ns });
             }
             ready
         };
@@ -142,9 +113,7 @@ fn plain_timing(
             }
         }
     }
-    done.into_iter()
-        .map(|(start, end, _)| (start, end))
-        .collect()
+    done.into_iter().map(|(start, end, _)| (start, end)).collect()
 }
 
 fn key(workload: &Workload, timeline: &Timeline, objective: Objective) -> [u64; 3] {
@@ -162,21 +131,11 @@ fn every_scheduler_gives_a_timeline_a_machine_can_keep() {
         let mut keys = Vec::new();
         for scheduler in schedulers(seed) {
             let mut keep_going = evaluations(60);
-            let mapping = schedule(
-                &workload,
-                &on,
-                &queues,
-                &scheduler,
-                objective,
-                &mut keep_going,
-            );
+            let mapping = schedule(&workload, &on, &queues, &scheduler, objective, &mut keep_going);
             let timeline = timing(&workload, &on, &queues, &mapping).unwrap();
             judge(&workload, &on, &timeline, |task| {
                 assert_eq!(mapping.choices[task].is_some(), queues.waits(task));
-                mapping.choices[task]
-                    .or(before.choices[task])
-                    .unwrap()
-                    .variant
+                mapping.choices[task].or(before.choices[task]).unwrap().variant
             });
             let plain = plain_timing(&workload, &on, &queues, &mapping);
             for (task, slot) in timeline.slots.iter().enumerate() {
@@ -210,12 +169,8 @@ fn plain_necessity(
     determination: &Determination,
     cost: &Cost,
 ) -> Necessity {
-    let waiting: Vec<usize> = (0..workload.tasks.len())
-        .filter(|&at| queues.waits(at))
-        .collect();
-    let mine = waiting
-        .iter()
-        .filter(|&&at| workload.tasks[at].process == process);
+    let waiting: Vec<usize> = (0..workload.tasks.len()).filter(|&at| queues.waits(at)).collect();
+    let mine = waiting.iter().filter(|&&at| workload.tasks[at].process == process);
     let cost_ns = cost.ns(waiting.len());
     // By queue of a kind, what is in it.
     let kind = |place| match place {
@@ -229,35 +184,23 @@ fn plain_necessity(
     let wait = |place| {
         let (of, needed) = kind(place);
         let until = |queue: &Vec<Entry>| queue.iter().map(|of| of.end_ns).max().unwrap_or(0);
-        let mut waits: Vec<u64> = of
-            .iter()
-            .map(|queue| until(queue).saturating_sub(queues.now_ns))
-            .collect();
+        let mut waits: Vec<u64> =
+            of.iter().map(|queue| until(queue).saturating_sub(queues.now_ns)).collect();
         waits.sort();
         waits[needed - 1]
     };
-    let fitting = |task: usize| {
-        workload.tasks[task]
-            .variants
-            .iter()
-            .filter(|of| fits(of.place))
-    };
+    let fitting = |task: usize| workload.tasks[task].variants.iter().filter(|of| fits(of.place));
     let desired = |task: usize| {
         let threads = |place| match place {
             ExecutionTarget::Threads(threads) => threads,
             ExecutionTarget::Device(_) => 0,
         };
-        fitting(task)
-            .min_by_key(|of| (of.runtime_ns, threads(of.place)))
-            .unwrap()
+        fitting(task).min_by_key(|of| (of.runtime_ns, threads(of.place))).unwrap()
     };
     if determination.always {
         return Necessity::Always;
     }
-    if waiting
-        .iter()
-        .all(|&at| workload.tasks[at].process == process)
-    {
+    if waiting.iter().all(|&at| workload.tasks[at].process == process) {
         return Necessity::Alone;
     }
     if determination.contention {
@@ -272,9 +215,7 @@ fn plain_necessity(
     if determination.speedup {
         let mut saved_ns = 0;
         for &task in mine {
-            let free = fitting(task)
-                .filter(|of| wait(of.place) == 0)
-                .map(|of| of.runtime_ns);
+            let free = fitting(task).filter(|of| wait(of.place) == 0).map(|of| of.runtime_ns);
             let first = fitting(task).map(|of| of.runtime_ns + wait(of.place)).min();
             saved_ns += free.min().or(first).unwrap() - desired(task).runtime_ns;
         }
@@ -290,10 +231,7 @@ fn plain_necessity(
             all.filter(|&place| fits(place)).map(wait).min()
         }
     };
-    Necessity::Amortization {
-        wait_ns: wait_ns.unwrap_or(0),
-        cost_ns,
-    }
+    Necessity::Amortization { wait_ns: wait_ns.unwrap_or(0), cost_ns }
 }
 
 #[test]
@@ -304,42 +242,21 @@ fn the_determination_is_what_the_strategies_say() {
         let (workload, on) = random_workload(&mut dice, 12, true);
         let (mut queues, _) = in_the_middle(&mut dice, &workload, &on);
         // Some that are not in execution.
-        for queue in queues
-            .threads
-            .iter_mut()
-            .chain(queues.devices.iter_mut().flatten())
-        {
+        for queue in queues.threads.iter_mut().chain(queues.devices.iter_mut().flatten()) {
             if dice.below(2) == 0 {
                 let process = dice.below(4) as usize;
-                let last_ns = queue
-                    .iter()
-                    .map(|of| of.end_ns)
-                    .max()
-                    .unwrap_or(queues.now_ns);
+                let last_ns = queue.iter().map(|of| of.end_ns).max().unwrap_or(queues.now_ns);
                 let runtime_ns = dice.below(20);
                 let end_ns = last_ns + runtime_ns;
-                queue.push(Entry {
-                    process,
-                    in_execution: false,
-                    runtime_ns,
-                    end_ns,
-                });
+                queue.push(Entry { process, in_execution: false, runtime_ns, end_ns });
             }
         }
-        let Options {
-            determination,
-            cost,
-            ..
-        } = random_options(&mut dice, seed);
+        let Options { determination, cost, .. } = random_options(&mut dice, seed);
         for process in 0..workload.processes.len() {
             let said = necessary(&workload, &on, &queues, process, &determination, &cost);
             let plain = plain_necessity(&workload, &on, &queues, process, &determination, &cost);
             assert_eq!(said, plain);
-            *(if said.is_necessary() {
-                &mut yes
-            } else {
-                &mut no
-            }) += 1;
+            *(if said.is_necessary() { &mut yes } else { &mut no }) += 1;
         }
     }
     assert!(yes > 300 && no > 300, "{yes} {no}");
@@ -357,20 +274,13 @@ fn best_of_all(
     let waiting: Vec<usize> = (0..tasks).filter(|&task| queues.waits(task)).collect();
     if sofar.len() == waiting.len() {
         let mapping = Mapping::in_order(tasks, sofar.iter().copied());
-        return Some(key(
-            workload,
-            &timing(workload, on, queues, &mapping).unwrap(),
-            objective,
-        ));
+        return Some(key(workload, &timing(workload, on, queues, &mapping).unwrap(), objective));
     }
     let mut best = None;
     for task in waiting {
         let of = &workload.tasks[task];
         let given = |task| sofar.iter().any(|&(given, _)| given == task);
-        let ready = of
-            .after
-            .iter()
-            .all(|edge| !queues.waits(edge.task) || given(edge.task));
+        let ready = of.after.iter().all(|edge| !queues.waits(edge.task) || given(edge.task));
         if given(task) || !ready {
             continue;
         }
@@ -401,11 +311,7 @@ fn brute_force_finds_the_optimum_of_all_schedules() {
         assert!(found.proved);
         let timeline = timing(&workload, &on, &queues, &found.mapping).unwrap();
         let best = best_of_all(&workload, &on, &queues, objective, &mut Vec::new()).unwrap();
-        assert_eq!(
-            key(&workload, &timeline, objective),
-            best,
-            "{workload:?} {on:?} {queues:?}"
-        );
+        assert_eq!(key(&workload, &timeline, objective), best, "{workload:?} {on:?} {queues:?}");
     }
 }
 
@@ -417,19 +323,12 @@ fn random_options(dice: &mut Dice, seed: u64) -> Options {
             always: dice.below(4) == 0,
             contention: flag(dice),
             speedup: flag(dice),
-            amortization: [
-                None,
-                Some(Amortization::Longest),
-                Some(Amortization::AllOccupied),
-            ][dice.below(3) as usize],
+            amortization: [None, Some(Amortization::Longest), Some(Amortization::AllOccupied)]
+                [dice.below(3) as usize],
         },
         scheduler: all[dice.below(all.len() as u64) as usize],
         objective: OBJECTIVES[dice.below(3) as usize],
-        cost: Cost {
-            a: 0.1,
-            b: 0.5,
-            c: dice.below(10) as f64,
-        },
+        cost: Cost { a: 0.1, b: 0.5, c: dice.below(10) as f64 },
         charge_cost: flag(dice),
         reject_worse: flag(dice),
         evaluations: 50,
@@ -444,9 +343,7 @@ fn a_simulated_run_is_one_a_machine_can_keep() {
         let (workload, on) = random_workload(&mut dice, 10, true);
         let options = random_options(&mut dice, seed);
         let run = simulate(&workload, &on, &options).unwrap();
-        judge(&workload, &on, &run.timeline, |task| {
-            run.variants[task].unwrap()
-        });
+        judge(&workload, &on, &run.timeline, |task| run.variants[task].unwrap());
         assert_eq!(run.decisions.len(), workload.processes.len());
         for decision in &run.decisions {
             let verdict = decision.verdict;
@@ -464,11 +361,7 @@ fn a_simulated_run_is_one_a_machine_can_keep() {
         }
         let last = run.decisions.last().unwrap();
         if let (false, Some(verdict)) = (options.charge_cost, last.verdict) {
-            let expected = if last.taken {
-                verdict.with
-            } else {
-                verdict.without
-            };
+            let expected = if last.taken { verdict.with } else { verdict.without };
             assert_eq!(score(&workload, &run.timeline), expected);
         }
     }
@@ -480,28 +373,20 @@ fn without_a_strategy_a_run_is_not_co_scheduled() {
     let mut dice = Dice(5);
     for _ in 0..300 {
         let (workload, on) = random_workload(&mut dice, 10, true);
-        let across = workload.tasks.iter().any(|of| {
-            of.after
-                .iter()
-                .any(|edge| workload.tasks[edge.task].process != of.process)
-        });
+        let across = workload
+            .tasks
+            .iter()
+            .any(|of| of.after.iter().any(|edge| workload.tasks[edge.task].process != of.process));
         if across {
             continue;
         }
-        let options = Options {
-            determination: Determination::NEVER,
-            ..Options::default()
-        };
+        let options = Options { determination: Determination::NEVER, ..Options::default() };
         let run = simulate(&workload, &on, &options).unwrap();
         let queues = Queues::idle(&on);
         let mapping = not_co_scheduled(&workload, &on, &queues);
         let at_once = timing(&workload, &on, &queues, &mapping).unwrap();
         let times = |of: &Timeline| -> Vec<(u64, u64)> {
-            of.slots
-                .iter()
-                .flatten()
-                .map(|slot| (slot.start_ns, slot.end_ns))
-                .collect()
+            of.slots.iter().flatten().map(|slot| (slot.start_ns, slot.end_ns)).collect()
         };
         assert_eq!(times(&run.timeline), times(&at_once));
     }
@@ -520,22 +405,14 @@ fn late_arrivals_change_no_started_task() {
         }
         let options = random_options(&mut dice, seed);
         let all = simulate(&workload, &on, &options).unwrap();
-        let last_ns = workload
-            .processes
-            .iter()
-            .map(|of| of.arrival_ns)
-            .max()
-            .unwrap();
+        let last_ns = workload.processes.iter().map(|of| of.arrival_ns).max().unwrap();
         // The same without those who come last.
         let mut fewer = workload.clone();
         let early = |of: &pbs_cosched::Process| of.arrival_ns < last_ns;
         let kept: Vec<usize> = (0..processes.len())
             .filter(|&task| early(&workload.processes[processes[task]]))
             .collect();
-        fewer.tasks = kept
-            .iter()
-            .map(|&task| workload.tasks[task].clone())
-            .collect();
+        fewer.tasks = kept.iter().map(|&task| workload.tasks[task].clone()).collect();
         for edge in fewer.tasks.iter_mut().flat_map(|of| &mut of.after) {
             edge.task = kept.iter().position(|&task| task == edge.task).unwrap();
         }
@@ -562,10 +439,7 @@ fn what_is_not_checked_is_no_reason_to_panic() {
                 0 => workload.tasks[task].variants.clear(),
                 1 => workload.tasks[task].process = dice.below(9) as usize,
                 2 => {
-                    let edge = pbs_cosched::Edge {
-                        task: dice.below(12) as usize,
-                        transfer_ns: 1,
-                    };
+                    let edge = pbs_cosched::Edge { task: dice.below(12) as usize, transfer_ns: 1 };
                     workload.tasks[task].after.push(edge);
                 }
                 3 => workload.tasks[task].variants[0].runtime_ns = u64::MAX - dice.below(3),
@@ -576,48 +450,21 @@ fn what_is_not_checked_is_no_reason_to_panic() {
         for scheduler in schedulers(seed) {
             let mut keep_going = evaluations(40);
             let objective = Objective::default();
-            let mapping = schedule(
-                &workload,
-                &on,
-                &queues,
-                &scheduler,
-                objective,
-                &mut keep_going,
-            );
+            let mapping = schedule(&workload, &on, &queues, &scheduler, objective, &mut keep_going);
             if let Ok(timeline) = timing(&workload, &on, &queues, &mapping) {
                 let _ = pbs_cosched::measure(&workload, &on, &timeline);
             }
         }
-        let _ = brute_force(
-            &workload,
-            &on,
-            &queues,
-            Objective::Sum,
-            &mut evaluations(200),
-        );
+        let _ = brute_force(&workload, &on, &queues, Objective::Sum, &mut evaluations(200));
         let _ = greedy(&workload, &on, &queues, &GreedyOptions::default());
         let _ = heft(&workload, &on, &queues);
-        let _ = simulate(
-            &workload,
-            &on,
-            &Options {
-                evaluations: 20,
-                ..Options::default()
-            },
-        );
+        let _ = simulate(&workload, &on, &Options { evaluations: 20, ..Options::default() });
         if let Err(faults) = check(&workload, &on) {
             assert!(faults.iter().all(|fault| !fault.tell(&workload).is_empty()));
         }
         let determination = random_options(&mut dice, seed).determination;
         for process in 0..4 {
-            let _ = necessary(
-                &workload,
-                &on,
-                &queues,
-                process,
-                &determination,
-                &Cost::default(),
-            );
+            let _ = necessary(&workload, &on, &queues, process, &determination, &Cost::default());
         }
     }
 }

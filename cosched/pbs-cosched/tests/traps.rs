@@ -14,22 +14,14 @@ use pbs_cosched::{
 const PRIORITIES: [Priority; 3] = [Priority::Successors, Priority::Runtime, Priority::Age];
 
 fn with(priority: Priority) -> GreedyOptions {
-    GreedyOptions {
-        contention: priority,
-        leftovers: priority,
-        stickiness: true,
-    }
+    GreedyOptions { contention: priority, leftovers: priority, stickiness: true }
 }
 
 /// §2.5.1 when P2 comes: P1's first task runs on all threads.
 fn when_p2_comes(workload: &Workload, on: &Platform) -> Queues {
     let mut queues = Queues::idle(on);
     let place = Where::Threads((0..8).collect());
-    let slot = Slot {
-        start_ns: 0,
-        end_ns: P1[7],
-        place,
-    };
+    let slot = Slot { start_ns: 0, end_ns: P1[7], place };
     start(&mut queues, workload.tasks.len(), 0, 0, slot);
     queues.now_ns = 1;
     queues
@@ -48,17 +40,11 @@ fn chains_of_table_2_3_take_the_corrected_times() {
             determination: Determination::CONTENTION,
             ..Options::default()
         };
-        let never = Options {
-            determination: Determination::NEVER,
-            ..options
-        };
+        let never = Options { determination: Determination::NEVER, ..options };
         let without = simulate(&workload, &on, &never).unwrap();
         assert_eq!(without.timeline.end_ns(), 2_219_515_000);
         let with = simulate(&workload, &on, &options).unwrap();
-        assert_eq!(
-            with.timeline.process_end_ns(&workload, 0),
-            Some(921_149_000)
-        );
+        assert_eq!(with.timeline.process_end_ns(&workload, 0), Some(921_149_000));
         assert_eq!(with.timeline.end_ns(), 1_756_311_000);
         assert!(with.decisions[1].taken);
         let without = measure(&workload, &on, &without.timeline);
@@ -77,10 +63,7 @@ fn independent_tasks_of_table_2_3_make_greedy_worse_than_none() {
     let (workload, on) = thesis_example(false);
     let queues = when_p2_comes(&workload, &on);
     let mapping = greedy(&workload, &on, &queues, &GreedyOptions::default());
-    assert_eq!(
-        end_ns(&workload, &on, &queues, &mapping),
-        115_801_000 + 2_568_818_000
-    );
+    assert_eq!(end_ns(&workload, &on, &queues, &mapping), 115_801_000 + 2_568_818_000);
 
     let options = Options {
         scheduler: Scheduler::Greedy(GreedyOptions::default()),
@@ -96,27 +79,12 @@ fn independent_tasks_of_table_2_3_make_greedy_worse_than_none() {
     );
     assert_eq!(run.timeline.end_ns(), 2_219_515_000);
     // As in the thesis, which takes what comes.
-    let run = simulate(
-        &workload,
-        &on,
-        &Options {
-            reject_worse: false,
-            ..options
-        },
-    )
-    .unwrap();
+    let run = simulate(&workload, &on, &Options { reject_worse: false, ..options }).unwrap();
     assert_eq!(run.timeline.end_ns(), 2_684_619_000);
     // What we recommend.
-    let best = Options {
-        determination: Determination::CONTENTION,
-        ..Options::default()
-    };
+    let best = Options { determination: Determination::CONTENTION, ..Options::default() };
     let run = simulate(&workload, &on, &best).unwrap();
-    assert!(
-        run.timeline.end_ns() < 1_800_000_000,
-        "{}",
-        run.timeline.end_ns()
-    );
+    assert!(run.timeline.end_ns() < 1_800_000_000, "{}", run.timeline.end_ns());
 }
 
 #[test]
@@ -136,16 +104,9 @@ fn enhanced_random_ends_where_no_task_has_a_successor() {
     all.heap(0, 3, &[(GPU, 1), (cpu(1), 3)]);
     let (workload, on) = (all.0, platform(2, &[1]));
     for seed in 0..50 {
-        for objective in [
-            Objective::Sum,
-            Objective::Makespan,
-            Objective::Lexicographic,
-        ] {
+        for objective in [Objective::Sum, Objective::Makespan, Objective::Lexicographic] {
             let queues = Queues::idle(&on);
-            let options = EnhancedOptions {
-                min_iterations: 1,
-                max_iterations: 1000,
-            };
+            let options = EnhancedOptions { min_iterations: 1, max_iterations: 1000 };
             let mapping = enhanced_random(&workload, &on, &queues, objective, &options, seed);
             let timeline = timing(&workload, &on, &queues, &mapping).unwrap();
             assert_eq!(score(&workload, &timeline).runtimes_ns, 7);
@@ -179,38 +140,19 @@ fn amortization_uses_the_longest_wait_or_all_devices() {
     all.task(1, &[], &[(GPU, 5), (ExecutionTarget::Device(1), 7)]);
     let (workload, on) = (all.0, platform(1, &[1, 1]));
     let mut queues = Queues::idle(&on);
-    let entry = Entry {
-        process: 0,
-        in_execution: false,
-        runtime_ns: 30,
-        end_ns: 30,
-    };
+    let entry = Entry { process: 0, in_execution: false, runtime_ns: 30, end_ns: 30 };
     queues.devices[0][0].push(entry);
     let cost = Cost::constant(10.0);
-    let by = |amortization| Determination {
-        amortization: Some(amortization),
-        ..Determination::NEVER
-    };
+    let by =
+        |amortization| Determination { amortization: Some(amortization), ..Determination::NEVER };
     let asked = |queues: &Queues, determination| {
         necessary(&workload, &on, queues, 1, &determination, &cost)
     };
     let longest = asked(&queues, by(Amortization::Longest));
-    assert_eq!(
-        longest,
-        Necessity::Amortization {
-            wait_ns: 30,
-            cost_ns: 10
-        }
-    );
+    assert_eq!(longest, Necessity::Amortization { wait_ns: 30, cost_ns: 10 });
     assert!(longest.is_necessary());
     let occupied = asked(&queues, by(Amortization::AllOccupied));
-    assert_eq!(
-        occupied,
-        Necessity::Amortization {
-            wait_ns: 0,
-            cost_ns: 10
-        }
-    );
+    assert_eq!(occupied, Necessity::Amortization { wait_ns: 0, cost_ns: 10 });
     assert!(!occupied.is_necessary());
     // A sole process: the other's task has no record, however long the queue.
     queues.tasks = vec![State::Absent];
@@ -238,10 +180,7 @@ fn homogeneous_co_scheduling_is_fairer_and_longer_in_sum() {
         reject_worse: false,
         ..Options::default()
     };
-    let fifo = Options {
-        determination: Determination::NEVER,
-        ..options
-    };
+    let fifo = Options { determination: Determination::NEVER, ..options };
     let measured = |options| {
         let run = simulate(&workload, &on, &options).unwrap();
         measure(&workload, &on, &run.timeline)
@@ -263,13 +202,7 @@ fn homogeneous_co_scheduling_is_fairer_and_longer_in_sum() {
     // Worse in sum: not accepted, unless only the makespan counts.
     let verdict = accept(without.score, fair.score, Objective::Lexicographic);
     assert!(!verdict.accepted);
-    assert_eq!(
-        measured(Options {
-            reject_worse: true,
-            ..options
-        }),
-        without
-    );
+    assert_eq!(measured(Options { reject_worse: true, ..options }), without);
     assert!(accept(without.score, fair.score, Objective::Makespan).accepted);
 }
 

@@ -143,10 +143,7 @@ impl Locked<'_> {
         }
         let is_free = used + u64::from(units) <= u64::from(count) || used == 0;
         if !is_free || (is_behind && !claim.overtakes) {
-            return Ok(Err(Occupation {
-                until_ns,
-                is_by_others,
-            }));
+            return Ok(Err(Occupation { until_ns, is_by_others }));
         }
         // Only the end of what is taken, or the beginning, can be the first of what is free.
         let mut firsts: Vec<u32> = taken.iter().map(|taken| taken.end).collect();

@@ -85,10 +85,7 @@ pub fn clean(options: &Options, force: bool) -> Result<Cleaned, Error> {
 /// Who only looks, or cleans, need not say whose it is: nothing is decided with it.
 fn of_its_group(options: &Options) -> Options {
     let group = fs::symlink_metadata(options.directory.join(CSIMF_NAME)).map(|about| about.gid());
-    Options {
-        group: options.group.or(group.ok()),
-        ..options.clone()
-    }
+    Options { group: options.group.or(group.ok()), ..options.clone() }
 }
 
 fn remove(path: &Path) -> Result<bool, Error> {

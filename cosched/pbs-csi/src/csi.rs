@@ -71,10 +71,7 @@ impl Csi {
         record.dependency_count = put(&mut record.dependencies, &self.dependencies)?;
         record.reverse_count = put(&mut record.reverse_dependencies, &self.reverse_dependencies)?;
         if self.variants.len() > VARIANT_CAPACITY {
-            return Err(Error::Full {
-                what: "variants of a task",
-                capacity: VARIANT_CAPACITY,
-            });
+            return Err(Error::Full { what: "variants of a task", capacity: VARIANT_CAPACITY });
         }
         record.variant_count = self.variants.len() as u32;
         let places = record.variants.chunks_exact_mut(VariantRecord::BYTES);
@@ -124,10 +121,7 @@ impl Csi {
             return Err("its best index is of no variant");
         }
         Ok(Self {
-            owner: Owner {
-                pid: record.owner_pid,
-                start_ticks: record.owner_start_ticks,
-            },
+            owner: Owner { pid: record.owner_pid, start_ticks: record.owner_start_ticks },
             task: record.task,
             dependencies: take(&record.dependencies, record.dependency_count)?,
             reverse_dependencies: take(&record.reverse_dependencies, record.reverse_count)?,

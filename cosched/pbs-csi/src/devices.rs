@@ -32,16 +32,8 @@ impl Locked<'_> {
         });
         Ok(records
             .map(|record| match name_of(&record.name) {
-                Some(name) => Device {
-                    name,
-                    models: record.models,
-                    count: record.count,
-                },
-                None => Device {
-                    name: "?".into(),
-                    models: 0,
-                    count: 0,
-                },
+                Some(name) => Device { name, models: record.models, count: record.count },
+                None => Device { name: "?".into(), models: 0, count: 0 },
             })
             .collect())
     }
@@ -76,19 +68,13 @@ impl Locked<'_> {
                         "it has count {} and models {:#x} there, {} and {:#x} here",
                         there.count, there.models, device.count, device.models
                     );
-                    return Err(Error::DeviceDiffers {
-                        name: device.name.clone(),
-                        why,
-                    });
+                    return Err(Error::DeviceDiffers { name: device.name.clone(), why });
                 }
                 indices.push(index as u32);
                 continue;
             }
             if known.len() >= DEVICE_CAPACITY {
-                return Err(Error::Full {
-                    what: "types of devices",
-                    capacity: DEVICE_CAPACITY,
-                });
+                return Err(Error::Full { what: "types of devices", capacity: DEVICE_CAPACITY });
             }
             let mut record = DeviceRecord::zero();
             record.name = name_field(&device.name);

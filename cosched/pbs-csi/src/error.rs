@@ -61,17 +61,11 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(path: impl Into<PathBuf>, error: io::Error) -> Self {
-        Self::Io {
-            path: path.into(),
-            error,
-        }
+        Self::Io { path: path.into(), error }
     }
 
     pub(crate) fn damaged(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
-        Self::Damaged {
-            path: path.into(),
-            why: why.into(),
-        }
+        Self::Damaged { path: path.into(), why: why.into() }
     }
 }
 
@@ -79,11 +73,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Damaged { path, why } => write!(
-                f,
-                "{}: {why}; remove it with: pbsctl csi clean --force",
-                path.display()
-            ),
+            Self::Damaged { path, why } => {
+                write!(f, "{}: {why}; remove it with: pbsctl csi clean --force", path.display())
+            }
             Self::NotTrusted { path, why } => write!(
                 f,
                 "{}: {why}; have its owner remove it, or name another directory",
@@ -97,10 +89,7 @@ impl fmt::Display for Error {
                 }
             }
             Self::Full { what, capacity } => {
-                write!(
-                    f,
-                    "more than {capacity} {what} have no room in shared memory"
-                )
+                write!(f, "more than {capacity} {what} have no room in shared memory")
             }
             Self::DeviceDiffers { name, why } => write!(
                 f,

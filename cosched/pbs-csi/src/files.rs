@@ -47,11 +47,7 @@ pub(crate) fn open(path: &Path, trust: Trust, bytes: u64) -> Result<File, Error>
     let mut options = OpenOptions::new();
     // A link leads elsewhere, a pipe would block.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = options
-        .read(true)
-        .write(true)
-        .custom_flags(flags)
-        .open(path);
+    let file = options.read(true).write(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| match error.raw_os_error() {
         Some(libc::ELOOP) => not_trusted(path, "it is a symbolic link"),
         _ => Error::io(path, error),
@@ -83,10 +79,7 @@ pub(crate) fn open(path: &Path, trust: Trust, bytes: u64) -> Result<File, Error>
 }
 
 fn not_trusted(path: &Path, why: impl Into<String>) -> Error {
-    Error::NotTrusted {
-        path: path.to_path_buf(),
-        why: why.into(),
-    }
+    Error::NotTrusted { path: path.to_path_buf(), why: why.into() }
 }
 
 /// Makes a new file with this content; there must not be one.
@@ -154,15 +147,8 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let to = CString::new(to.as_os_str().as_bytes())?;
     let here = libc::AT_FDCWD;
     // SAFETY: both are strings that live through the call.
-    let answer = unsafe {
-        libc::renameat2(
-            here,
-            from.as_ptr(),
-            here,
-            to.as_ptr(),
-            libc::RENAME_NOREPLACE,
-        )
-    };
+    let answer =
+        unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_NOREPLACE) };
     match answer {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -40,10 +40,8 @@ struct Before {
 // SAFETY: written once, before `is_set` becomes true, and only read after that.
 unsafe impl Sync for Before {}
 
-static BEFORE: Before = Before {
-    is_set: AtomicBool::new(false),
-    action: UnsafeCell::new(MaybeUninit::uninit()),
-};
+static BEFORE: Before =
+    Before { is_set: AtomicBool::new(false), action: UnsafeCell::new(MaybeUninit::uninit()) };
 
 /// The mapped page.
 #[derive(Debug)]
@@ -279,8 +277,7 @@ mod tests {
         let page = Page::new(&file).unwrap();
         page.generation().store(42, Ordering::Release);
         let mut bytes = [0; 8];
-        file.read_exact_at(&mut bytes, GENERATION_AT as u64)
-            .unwrap();
+        file.read_exact_at(&mut bytes, GENERATION_AT as u64).unwrap();
         assert_eq!(u64::from_ne_bytes(bytes), 42);
     }
 

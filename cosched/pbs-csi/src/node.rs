@@ -176,12 +176,8 @@ impl Node {
                 holder_pid: header.map_or(0, |header| header.holder_pid),
             });
         }
-        let mut locked = Locked {
-            node: self,
-            header: CsimfHeader::zero(),
-            is_held: false,
-            _threads: threads,
-        };
+        let mut locked =
+            Locked { node: self, header: CsimfHeader::zero(), is_held: false, _threads: threads };
         locked.header = self.read_header()?;
         self.check(&locked.header)?;
         // Only now, so that the reasons that can still be seen are told first.
@@ -336,10 +332,7 @@ impl Locked<'_> {
     }
 
     pub(crate) fn master(&self) -> Owner {
-        Owner {
-            pid: self.header.master_pid,
-            start_ticks: self.header.master_start_ticks,
-        }
+        Owner { pid: self.header.master_pid, start_ticks: self.header.master_start_ticks }
     }
 
     pub(crate) fn set_status(&mut self, status: u32, master: Option<Owner>) {

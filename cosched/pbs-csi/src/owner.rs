@@ -55,10 +55,7 @@ fn own(stat: Stat, pid: u32) -> io::Result<Owner> {
             "it calls this process {told}, which is {pid}: mount the /proc of this container"
         )));
     }
-    Ok(Owner {
-        pid,
-        start_ticks: stat.start_ticks,
-    })
+    Ok(Owner { pid, start_ticks: stat.start_ticks })
 }
 
 struct Stat {
@@ -81,11 +78,7 @@ fn parse(text: &str) -> Option<Stat> {
     let start_ticks = fields.nth(1)?.parse().ok()?;
     // The first thread may have ended before the others.
     let has_ended = matches!(state, "X" | "x") || (state == "Z" && threads <= 1);
-    Some(Stat {
-        pid,
-        start_ticks,
-        has_ended,
-    })
+    Some(Stat { pid, start_ticks, has_ended })
 }
 
 #[allow(unsafe_code)] // A system call that std has not.
@@ -116,10 +109,7 @@ impl World {
         let number = u128::from_str_radix(&text.trim().replace('-', ""), 16);
         let number = number.map_err(|_| Error::io(BOOT, io::ErrorKind::InvalidData.into()))?;
         let namespace = fs::metadata(NAMESPACE).map_err(|error| Error::io(NAMESPACE, error))?;
-        Ok(Self {
-            boot_id: number.to_be_bytes(),
-            pid_namespace: namespace.ino(),
-        })
+        Ok(Self { boot_id: number.to_be_bytes(), pid_namespace: namespace.ino() })
     }
 }
 
@@ -134,31 +124,18 @@ mod tests {
         assert!(own.is_alive());
         let start_ticks = own.start_ticks + 1;
         assert!(!Owner { start_ticks, ..own }.is_alive());
-        let nobody = Owner {
-            pid: 0,
-            start_ticks: 0,
-        };
+        let nobody = Owner { pid: 0, start_ticks: 0 };
         assert!(!nobody.is_alive());
-        let beyond = Owner {
-            pid: u32::MAX,
-            start_ticks: 0,
-        };
+        let beyond = Owner { pid: u32::MAX, start_ticks: 0 };
         assert!(!beyond.is_alive());
     }
 
     /// Killed processes stay until their parents ask; they hold nothing.
     #[test]
     fn one_that_was_not_waited_for_has_ended() {
-        let mut child = Command::new("sleep")
-            .arg("60")
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap();
         let stat = look(&child.id().to_string()).unwrap();
-        let owner = Owner {
-            pid: child.id(),
-            start_ticks: stat.start_ticks,
-        };
+        let owner = Owner { pid: child.id(), start_ticks: stat.start_ticks };
         assert!(owner.is_alive());
         child.kill().unwrap();
         while owner.is_alive() {
@@ -180,11 +157,7 @@ mod tests {
     /// In a container that sees the `/proc` of the host.
     #[test]
     fn a_proc_with_other_process_numbers_is_refused() {
-        let stat = || Stat {
-            pid: 4242,
-            start_ticks: 1,
-            has_ended: false,
-        };
+        let stat = || Stat { pid: 4242, start_ticks: 1, has_ended: false };
         let told = own(stat(), 7).unwrap_err().to_string();
         assert!(told.starts_with("it calls this process 4242"), "{told}");
         assert_eq!(own(stat(), 4242).unwrap().start_ticks, 1);

@@ -204,17 +204,9 @@ impl Locked<'_> {
             }
             let mut best_index = None;
             if entry.is_scheduled {
-                best_index = self
-                    .csi(&entry)
-                    .ok()
-                    .flatten()
-                    .and_then(|csi| csi.best_index);
+                best_index = self.csi(&entry).ok().flatten().and_then(|csi| csi.best_index);
             }
-            fetched.push(Fetched {
-                task,
-                best_index,
-                place: entry.place(),
-            });
+            fetched.push(Fetched { task, best_index, place: entry.place() });
             if entry.acknowledged != generation {
                 entry.acknowledged = generation;
                 self.write_entry(&entry)?;

@@ -71,10 +71,7 @@ impl Entry {
             IN_EXECUTION => State::InExecution,
             _ => return None,
         };
-        let owner = Owner {
-            pid: record.owner_pid,
-            start_ticks: record.owner_start_ticks,
-        };
+        let owner = Owner { pid: record.owner_pid, start_ticks: record.owner_start_ticks };
         let device = (record.device != NONE).then_some(record.device);
         let is_one = record.name == Csi::name(owner, record.task)
             && device.is_none_or(|device| device < devices);
@@ -166,9 +163,7 @@ impl Locked<'_> {
         let devices = self.header.device_count;
         let all = self.records()?;
         let entries = all.iter().zip(0..);
-        Ok(entries
-            .filter_map(|(record, slot)| Entry::from_record(slot, record, devices))
-            .collect())
+        Ok(entries.filter_map(|(record, slot)| Entry::from_record(slot, record, devices)).collect())
     }
 
     /// As they stand, up to the last that was ever used.
@@ -190,8 +185,7 @@ impl Locked<'_> {
             return Ok(None);
         }
         let mut bytes = [0; EntryRecord::BYTES];
-        self.node
-            .read(&mut bytes, ENTRIES_AT + slot as usize * EntryRecord::BYTES)?;
+        self.node.read(&mut bytes, ENTRIES_AT + slot as usize * EntryRecord::BYTES)?;
         let record = EntryRecord::from_bytes(&bytes);
         let entry = Entry::from_record(slot, &record, self.header.device_count);
         Ok(entry.filter(|entry| entry.owner == self.node.own && entry.task == task))
@@ -224,10 +218,7 @@ impl Locked<'_> {
             slots = self.free_slots(tasks.len())?;
         }
         if slots.len() < tasks.len() {
-            return Err(Error::Full {
-                what: "tasks of all processes",
-                capacity: ENTRY_CAPACITY,
-            });
+            return Err(Error::Full { what: "tasks of all processes", capacity: ENTRY_CAPACITY });
         }
         if let Some(last) = slots.last() {
             self.header.entry_limit = self.header.entry_limit.max(last + 1);
@@ -248,10 +239,7 @@ impl Locked<'_> {
     }
 
     fn register_one(&mut self, task: &NewTask, slot: u32) -> Result<(), Error> {
-        let csi = Csi {
-            owner: self.node.own,
-            ..task.csi.clone()
-        };
+        let csi = Csi { owner: self.node.own, ..task.csi.clone() };
         self.node.step();
         csi::write(&self.node.directory, self.node.options.group, &csi)?;
         let submission = self.header.submissions;
@@ -284,14 +272,9 @@ impl Locked<'_> {
         let used = records.len() as u32;
         let in_use = records.iter().zip(0..);
         let free = in_use.filter_map(|(record, slot)| {
-            Entry::from_record(slot, record, devices)
-                .is_none()
-                .then_some(slot)
+            Entry::from_record(slot, record, devices).is_none().then_some(slot)
         });
-        Ok(free
-            .chain(used..ENTRY_CAPACITY as u32)
-            .take(count)
-            .collect())
+        Ok(free.chain(used..ENTRY_CAPACITY as u32).take(count).collect())
     }
 
     /// Removes a task of this process that shall not run, or has ended. Nothing happens if
@@ -405,10 +388,8 @@ pub(crate) fn owner_of(name: &str) -> Option<FileOwner> {
 /// The owner in the name of a CSI's file, if it is one.
 fn parse_name(name: &str) -> Option<Owner> {
     let mut numbers = name.strip_prefix(CSI_PREFIX)?.splitn(3, '-');
-    let owner = Owner {
-        pid: numbers.next()?.parse().ok()?,
-        start_ticks: numbers.next()?.parse().ok()?,
-    };
+    let owner =
+        Owner { pid: numbers.next()?.parse().ok()?, start_ticks: numbers.next()?.parse().ok()? };
     let task = numbers.next()?.parse().ok()?;
     // Not also with a sign or zeros before it.
     (csi::file_name(owner, task) == name).then_some(owner)

@@ -59,25 +59,13 @@ fn child() {
     let own: Vec<(u32, u64)> = slots.into_iter().zip(1..).collect();
     let snapshot = master(&node);
     let placements = all_on_gpu(&snapshot);
-    node.lock()
-        .unwrap()
-        .publish(snapshot.generation, &placements)
-        .unwrap();
+    node.lock().unwrap().publish(snapshot.generation, &placements).unwrap();
     let (generation, _) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
     // On the CPU, where nobody else is before.
     let (slot, number) = own[1];
-    let claimed = node
-        .lock()
-        .unwrap()
-        .claim(claim_of(slot, number, generation, 0, 1, 1));
-    assert!(
-        matches!(claimed, Ok(Claimed::Started { .. })),
-        "{claimed:?}"
-    );
-    node.lock()
-        .unwrap()
-        .finish(slot, number, &[own[2]])
-        .unwrap();
+    let claimed = node.lock().unwrap().claim(claim_of(slot, number, generation, 0, 1, 1));
+    assert!(matches!(claimed, Ok(Claimed::Started { .. })), "{claimed:?}");
+    node.lock().unwrap().finish(slot, number, &[own[2]]).unwrap();
     for (slot, number) in [own[0], own[2]] {
         node.lock().unwrap().withdraw(slot, number).unwrap();
     }
@@ -128,22 +116,13 @@ fn a_process_killed_anywhere_leaves_no_lock_no_ghost_and_no_stuck_status() {
         assert_eq!(tasks, [9], "step {steps}");
         assert!(snapshot.in_execution.is_empty(), "step {steps}");
         let placements = all_on_gpu(&snapshot);
-        node.lock()
-            .unwrap()
-            .publish(snapshot.generation, &placements)
-            .unwrap();
+        node.lock().unwrap().publish(snapshot.generation, &placements).unwrap();
         let (generation, fetched) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
         assert_eq!(fetched[0].best_index, Some(1), "step {steps}");
         let mut locked = node.lock().unwrap();
         assert_eq!(locked.status(), Status::NotStarted, "step {steps}");
-        let claimed = locked
-            .claim(claim_of(own[0].0, 9, generation, 1, 1, 1))
-            .unwrap();
-        assert_eq!(
-            claimed,
-            Claimed::Started { instance: Some(0) },
-            "step {steps}"
-        );
+        let claimed = locked.claim(claim_of(own[0].0, 9, generation, 1, 1, 1)).unwrap();
+        assert_eq!(claimed, Claimed::Started { instance: Some(0) }, "step {steps}");
         locked.finish(own[0].0, 9, &[]).unwrap();
         drop(locked);
         // Files without an entry go with the next who opens.
@@ -181,14 +160,8 @@ fn a_fetch_replaces_a_dead_master() {
         locked.sweep().unwrap();
         assert_eq!(locked.status(), Status::NotStarted, "step {steps}");
         assert_eq!(locked.entries().unwrap().len(), 1, "step {steps}");
-        let claimed = locked
-            .claim(claim_of(own[0].0, 9, generation, 1, 1, 1))
-            .unwrap();
-        assert_eq!(
-            claimed,
-            Claimed::Started { instance: Some(0) },
-            "step {steps}"
-        );
+        let claimed = locked.claim(claim_of(own[0].0, 9, generation, 1, 1, 1)).unwrap();
+        assert_eq!(claimed, Claimed::Started { instance: Some(0) }, "step {steps}");
         steps += 1;
     }
     assert!(was_running > 0, "no master was killed at work");
@@ -200,11 +173,7 @@ fn lose_a_page(directory: &str) {
     let _node = Node::open(&Options::new(directory)).unwrap();
     let path = std::path::Path::new(directory).join("other");
     std::fs::write(&path, [1; 4096]).unwrap();
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     // SAFETY: a new mapping, of which nobody else knows; the read is what is tried.
     unsafe {
         let page = libc::mmap(
@@ -311,10 +280,7 @@ fn a_csimf_whose_maker_was_killed_can_be_used_or_made() {
         assert_eq!(directory.files(), ["pbs-csimf"], "step {steps}");
         steps += 1;
     }
-    assert!(
-        steps > 2,
-        "before it is made, before it has its name, and after"
-    );
+    assert!(steps > 2, "before it is made, before it has its name, and after");
 }
 
 /// The other name, under which it is made, is the same for all threads.
@@ -344,10 +310,7 @@ fn unfinished_files_of_a_killed_process_are_removed() {
     let (pid, start_ticks) = (child.id(), here.start_ticks - 1);
     child.wait().unwrap();
     let gone = Owner { pid, ..here };
-    let had_our_pid = Owner {
-        start_ticks,
-        ..here
-    };
+    let had_our_pid = Owner { start_ticks, ..here };
     for owner in [gone, here, had_our_pid] {
         for name in [csi_name(owner, 1), format!("pbs-csimf.{}", owner.pid)] {
             std::fs::write(directory.path().join(name), "").unwrap();
@@ -357,12 +320,7 @@ fn unfinished_files_of_a_killed_process_are_removed() {
     let left = [csi_name(here, 1), "pbs-csimf".into()];
     assert_eq!(directory.files(), left);
     // It makes a new one in its place.
-    directory
-        .node()
-        .lock()
-        .unwrap()
-        .register(&[task(1, &[])])
-        .unwrap();
+    directory.node().lock().unwrap().register(&[task(1, &[])]).unwrap();
 }
 
 /// The child of a fork would release, and clear, what is its parent's.

@@ -35,17 +35,9 @@ fn the_c_header_has_the_same_layout() {
         }
     };
     record("pbs_csimf_header", CsimfHeader::BYTES, CsimfHeader::FIELDS);
-    record(
-        "pbs_csimf_device",
-        DeviceRecord::BYTES,
-        DeviceRecord::FIELDS,
-    );
+    record("pbs_csimf_device", DeviceRecord::BYTES, DeviceRecord::FIELDS);
     record("pbs_csimf_entry", EntryRecord::BYTES, EntryRecord::FIELDS);
-    record(
-        "pbs_csi_variant",
-        VariantRecord::BYTES,
-        VariantRecord::FIELDS,
-    );
+    record("pbs_csi_variant", VariantRecord::BYTES, VariantRecord::FIELDS);
     record("pbs_csi", CsiRecord::BYTES, CsiRecord::FIELDS);
     for (name, value) in [
         ("PBS_CSI_LAYOUT", layout::LAYOUT as usize),
@@ -100,10 +92,7 @@ fn a_scheduler_in_c_decides_for_all() {
     let slots = node.lock().unwrap().register(&tasks).unwrap();
     let own: Vec<(u32, u64)> = slots.into_iter().zip(1..).collect();
     let before = node.generation();
-    let ended = Command::new(program)
-        .arg(directory.path())
-        .status()
-        .unwrap();
+    let ended = Command::new(program).arg(directory.path()).status().unwrap();
     assert!(ended.success(), "{ended}");
     assert_ne!(node.generation(), before);
     let (_, fetched) = node.lock().unwrap().fetch(&own).unwrap().unwrap();

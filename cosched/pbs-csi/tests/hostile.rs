@@ -19,10 +19,7 @@ fn refused(directory: &Directory) -> String {
 }
 
 fn write(directory: &Directory, at: usize, bytes: &[u8]) {
-    let file = OpenOptions::new()
-        .write(true)
-        .open(directory.csimf())
-        .unwrap();
+    let file = OpenOptions::new().write(true).open(directory.csimf()).unwrap();
     file.write_all_at(bytes, at as u64).unwrap();
 }
 
@@ -43,11 +40,7 @@ fn files_belong_to_owner_and_group_whatever_the_mask() {
     node.lock().unwrap().register(&[task(1, &[])]).unwrap();
     for name in directory.files() {
         let about = fs::metadata(directory.path().join(&name)).unwrap();
-        assert_eq!(
-            (about.mode() & 0o7777, about.gid()),
-            (0o660, group),
-            "{name}"
-        );
+        assert_eq!((about.mode() & 0o7777, about.gid()), (0o660, group), "{name}");
     }
 }
 
@@ -90,16 +83,8 @@ fn truncated_foreign_older_and_damaged_files_name_a_remedy() {
     fs::set_permissions(&csimf, Permissions::from_mode(0o600)).unwrap();
     let cases: [(&str, &[u8], &str); 7] = [
         ("magic", b"whatever", "it is no CSIMF"),
-        (
-            "layout",
-            &[2, 0, 0, 0],
-            "it has shm layout 2, and this program knows 1",
-        ),
-        (
-            "entry_bytes",
-            &[160, 0, 0, 0],
-            "its records have other sizes",
-        ),
+        ("layout", &[2, 0, 0, 0], "it has shm layout 2, and this program knows 1"),
+        ("entry_bytes", &[160, 0, 0, 0], "its records have other sizes"),
         ("boot_id", &[9; 16], "it is of another boot"),
         ("pid_namespace", &[9; 8], "it is of another container"),
         ("status", &[7, 0, 0, 0], "its content can't be"),
@@ -111,10 +96,7 @@ fn truncated_foreign_older_and_damaged_files_name_a_remedy() {
         write(&directory, field(name), bytes);
         let told = refused(&directory);
         assert!(told.contains(expected), "{name}: {told}");
-        assert!(
-            told.ends_with("remove it with: pbsctl csi clean --force"),
-            "{told}"
-        );
+        assert!(told.ends_with("remove it with: pbsctl csi clean --force"), "{told}");
     }
     // And that is what helps.
     assert!(clean(&directory.options(), true).unwrap().csimf);
@@ -125,10 +107,7 @@ fn truncated_foreign_older_and_damaged_files_name_a_remedy() {
 fn a_file_shortened_or_removed_in_use_is_reported() {
     let directory = Directory::new("in-use");
     let node = directory.node();
-    let csimf = OpenOptions::new()
-        .write(true)
-        .open(directory.csimf())
-        .unwrap();
+    let csimf = OpenOptions::new().write(true).open(directory.csimf()).unwrap();
     csimf.set_len(0).unwrap();
     assert_eq!(node.generation(), 0, "no SIGBUS, and something to look at");
     let told = node.lock().unwrap_err().to_string();
@@ -140,10 +119,7 @@ fn a_file_shortened_or_removed_in_use_is_reported() {
     let node = other.node();
     clean(&other.options(), true).unwrap();
     let told = node.lock().unwrap_err().to_string();
-    assert!(
-        told.contains("it was removed while it was in use"),
-        "{told}"
-    );
+    assert!(told.contains("it was removed while it was in use"), "{told}");
 }
 
 /// Shorter, and then as it was: the page is not that of the file any more, and whoever has
@@ -255,9 +231,7 @@ fn impossible_entries_are_ignored_and_removed() {
     let tasks: Vec<u64> = locked.entries().unwrap().iter().map(|of| of.task).collect();
     assert_eq!(tasks, [2]);
     let generation = locked.generation();
-    let claimed = locked
-        .claim(claim_of(slots[0], 1, generation, 1, 1, 1))
-        .unwrap();
+    let claimed = locked.claim(claim_of(slots[0], 1, generation, 1, 1, 1)).unwrap();
     assert_eq!(claimed, Claimed::Gone);
     locked.sweep().unwrap();
 }
@@ -267,10 +241,7 @@ fn a_csi_is_not_read_through_links_and_its_content_is_checked() {
     let directory = Directory::new("csi");
     let node = directory.node();
     node.lock().unwrap().join_devices(&devices()).unwrap();
-    node.lock()
-        .unwrap()
-        .register(&[task(1, &[]), task(2, &[]), task(3, &[])])
-        .unwrap();
+    node.lock().unwrap().register(&[task(1, &[]), task(2, &[]), task(3, &[])]).unwrap();
     let csi = |task| directory.path().join(csi_name(node.owner(), task));
     fs::remove_file(csi(1)).unwrap();
     symlink(csi(2), csi(1)).unwrap();
@@ -281,9 +252,7 @@ fn a_csi_is_not_read_through_links_and_its_content_is_checked() {
     let tasks: Vec<u64> = snapshot.waiting.iter().map(|of| of.entry.task).collect();
     assert_eq!(tasks, [2]);
     let mut locked = node.lock().unwrap();
-    locked
-        .publish(snapshot.generation, &all_on_gpu(&snapshot))
-        .unwrap();
+    locked.publish(snapshot.generation, &all_on_gpu(&snapshot)).unwrap();
 }
 
 /// Somebody who lives claims to be master, since a time that is still to come.
@@ -295,11 +264,7 @@ fn a_false_master_does_not_delay_others() {
     let node = Node::open(&options).unwrap();
     let own = node.owner();
     let mut header = [0; CsimfHeader::BYTES];
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(directory.csimf())
-        .unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(directory.csimf()).unwrap();
     file.read_exact_at(&mut header, 0).unwrap();
     let mut header = CsimfHeader::from_bytes(&header);
     header.status = RUNNING;
@@ -430,15 +395,10 @@ fn random_writes_while_in_use_do_no_harm() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let file = OpenOptions::new()
-                .write(true)
-                .open(directory.csimf())
-                .unwrap();
+            let file = OpenOptions::new().write(true).open(directory.csimf()).unwrap();
             let mut random = 1_u64;
             while !is_over.load(Ordering::Relaxed) {
-                random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let number = random >> 33;
                 match number % 8 {
                     0 => file.set_len(number % 5000).unwrap(),

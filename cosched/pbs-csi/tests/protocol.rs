@@ -10,10 +10,7 @@ use pbs_csi::{Claimed, Device, Error, Node, State, Status};
 fn registered(node: &Node, tasks: &[(u64, &[u64])]) -> Vec<(u32, u64)> {
     let mut locked = node.lock().unwrap();
     locked.join_devices(&devices()).unwrap();
-    let new: Vec<_> = tasks
-        .iter()
-        .map(|(number, after)| task(*number, after))
-        .collect();
+    let new: Vec<_> = tasks.iter().map(|(number, after)| task(*number, after)).collect();
     let slots = locked.register(&new).unwrap();
     slots.into_iter().zip(tasks.iter().map(|of| of.0)).collect()
 }
@@ -64,19 +61,14 @@ fn the_status_goes_round_with_one_master() {
     // Who looks now waits.
     assert!(other.lock().unwrap().fetch(&theirs).unwrap().is_none());
     let mut locked = node.lock().unwrap();
-    locked
-        .publish(snapshot.generation, &all_on_gpu(&snapshot))
-        .unwrap();
+    locked.publish(snapshot.generation, &all_on_gpu(&snapshot)).unwrap();
     drop(locked);
     assert_eq!(status(), Status::Done);
     let (generation, fetched) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
     assert_eq!(generation, node.generation());
     assert_eq!(fetched.len(), 2);
     assert!(fetched.iter().all(|of| of.best_index == Some(1)));
-    assert!(
-        fetched[0].place < fetched[1].place,
-        "in the order of rounds"
-    );
+    assert!(fetched[0].place < fetched[1].place, "in the order of rounds");
     assert_eq!(status(), Status::Done, "one has not acknowledged");
     other.lock().unwrap().fetch(&theirs).unwrap().unwrap();
     assert_eq!(status(), Status::NotStarted, "all have");
@@ -93,9 +85,7 @@ fn a_new_result_comes_before_all_have_fetched_the_last() {
     for _ in 0..2 {
         let snapshot = master(&node);
         let mut locked = node.lock().unwrap();
-        locked
-            .publish(snapshot.generation, &all_on_gpu(&snapshot))
-            .unwrap();
+        locked.publish(snapshot.generation, &all_on_gpu(&snapshot)).unwrap();
     }
     let (_, fetched) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
     assert_eq!(fetched[0].best_index, Some(1));
@@ -126,15 +116,9 @@ fn a_master_whose_time_is_up_is_replaced() {
     let old = master(&slow);
     std::thread::sleep(2 * MILLISECOND);
     let new = master(&node);
-    let late = slow
-        .lock()
-        .unwrap()
-        .publish(old.generation, &all_on_gpu(&old));
+    let late = slow.lock().unwrap().publish(old.generation, &all_on_gpu(&old));
     assert!(matches!(late, Err(Error::Superseded)), "{late:?}");
-    node.lock()
-        .unwrap()
-        .publish(new.generation, &all_on_gpu(&new))
-        .unwrap();
+    node.lock().unwrap().publish(new.generation, &all_on_gpu(&new)).unwrap();
 }
 
 #[test]
@@ -145,41 +129,27 @@ fn a_queue_keeps_owner_state_and_expected_end() {
     let generation = node.generation();
     let claim = |(slot, number): (u32, u64), device| {
         let mut locked = other.lock().unwrap();
-        locked
-            .claim(claim_of(slot, number, generation, device, 1, 1_000_000))
-            .unwrap()
+        locked.claim(claim_of(slot, number, generation, device, 1, 1_000_000)).unwrap()
     };
-    let started = |instance| Claimed::Started {
-        instance: Some(instance),
-    };
+    let started = |instance| Claimed::Started { instance: Some(instance) };
     assert_eq!(claim(own[0], 1), started(0));
     let pid = std::process::id();
-    assert!(
-        !directory.files().contains(&format!("pbs-csi-{pid}-1")),
-        "gone at the start"
-    );
+    assert!(!directory.files().contains(&format!("pbs-csi-{pid}-1")), "gone at the start");
     let entry = node.lock().unwrap().entries().unwrap().remove(0);
     assert_eq!(entry.state, State::InExecution);
     assert_eq!((entry.device, entry.instance), (Some(1), Some(0)));
     assert!(entry.expected_end_ns >= entry.registered_ns + 1_000_000);
-    let Claimed::Busy { until_ns } = claim(own[1], 1) else {
-        panic!("there is one GPU")
-    };
+    let Claimed::Busy { until_ns } = claim(own[1], 1) else { panic!("there is one GPU") };
     assert_eq!(until_ns, entry.expected_end_ns);
     // A co-scheduling takes away what is not in execution, and nothing else.
     let snapshot = master(&node);
     assert_eq!(snapshot.in_execution, [entry]);
     assert_eq!(snapshot.waiting[0].entry.device, None);
     node.lock().unwrap().abandon(snapshot.generation).unwrap();
-    node.lock()
-        .unwrap()
-        .finish(own[0].0, own[0].1, &[])
-        .unwrap();
+    node.lock().unwrap().finish(own[0].0, own[0].1, &[]).unwrap();
     let generation = node.generation();
     let mut locked = node.lock().unwrap();
-    let claimed = locked
-        .claim(claim_of(own[1].0, own[1].1, generation, 1, 1, 1))
-        .unwrap();
+    let claimed = locked.claim(claim_of(own[1].0, own[1].1, generation, 1, 1, 1)).unwrap();
     assert_eq!(claimed, started(0));
 }
 
@@ -192,23 +162,17 @@ fn a_claim_with_an_old_generation_is_refused() {
     let before = node.generation();
     let claim = || {
         let mut locked = node.lock().unwrap();
-        locked
-            .claim(claim_of(slot, number, before, 1, 1, 1))
-            .unwrap()
+        locked.claim(claim_of(slot, number, before, 1, 1, 1)).unwrap()
     };
     let snapshot = master(&node);
     assert_eq!(claim(), Claimed::Changed, "one is calculated");
     let mut locked = node.lock().unwrap();
-    locked
-        .publish(snapshot.generation, &all_on_gpu(&snapshot))
-        .unwrap();
+    locked.publish(snapshot.generation, &all_on_gpu(&snapshot)).unwrap();
     drop(locked);
     assert_eq!(claim(), Claimed::Changed, "there is one");
     let (generation, _) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
     let mut locked = node.lock().unwrap();
-    let claimed = locked
-        .claim(claim_of(slot, number, generation, 1, 1, 1))
-        .unwrap();
+    let claimed = locked.claim(claim_of(slot, number, generation, 1, 1, 1)).unwrap();
     assert!(matches!(claimed, Claimed::Started { .. }));
 }
 
@@ -217,29 +181,21 @@ fn threads_are_beside_each_other_where_they_can_be() {
     let directory = Directory::new("threads");
     let node = directory.node();
     let mut locked = node.lock().unwrap();
-    let four = Device {
-        name: "four".into(),
-        models: 0b11,
-        count: 4,
-    };
+    let four = Device { name: "four".into(), models: 0b11, count: 4 };
     locked.join_devices(&[devices()[0].clone(), four]).unwrap();
     let tasks: Vec<_> = (1..=4).map(|number| task(number, &[])).collect();
     let slots = locked.register(&tasks).unwrap();
     let generation = locked.generation();
     let mut claim = |which: usize, units| {
         let number = which as u64 + 1;
-        locked
-            .claim(claim_of(slots[which], number, generation, 1, units, 1))
-            .unwrap()
+        locked.claim(claim_of(slots[which], number, generation, 1, units, 1)).unwrap()
     };
     let on = |instance| Claimed::Started { instance };
     assert_eq!(claim(0, 1), on(Some(0)));
     assert_eq!(claim(1, 2), on(Some(1)));
     assert!(matches!(claim(2, 2), Claimed::Busy { .. }));
     locked.finish(slots[0], 1, &[]).unwrap();
-    let claimed = locked
-        .claim(claim_of(slots[2], 3, generation, 1, 2, 1))
-        .unwrap();
+    let claimed = locked.claim(claim_of(slots[2], 3, generation, 1, 2, 1)).unwrap();
     assert_eq!(claimed, on(None), "0 and 3 are free");
 }
 
@@ -249,31 +205,18 @@ fn tasks_beyond_the_capacity_are_refused_and_nothing_of_them_stays() {
     let node = directory.node();
     let mut locked = node.lock().unwrap();
     locked.join_devices(&devices()).unwrap();
-    let tasks: Vec<_> = (0..=ENTRY_CAPACITY as u64)
-        .map(|number| task(number, &[]))
-        .collect();
+    let tasks: Vec<_> = (0..=ENTRY_CAPACITY as u64).map(|number| task(number, &[])).collect();
     let told = locked.register(&tasks).unwrap_err().to_string();
-    assert_eq!(
-        told,
-        "more than 2031 tasks of all processes have no room in shared memory"
-    );
+    assert_eq!(told, "more than 2031 tasks of all processes have no room in shared memory");
     assert!(locked.entries().unwrap().is_empty());
     // One that fails in the middle takes the others with it.
     let mut wide = task(3, &[]);
     wide.csi.variants = vec![wide.csi.variants[0]; VARIANT_CAPACITY + 1];
-    let error = locked
-        .register(&[task(1, &[]), task(2, &[]), wide])
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("more than 50 variants"),
-        "{error}"
-    );
+    let error = locked.register(&[task(1, &[]), task(2, &[]), wide]).unwrap_err();
+    assert!(error.to_string().contains("more than 50 variants"), "{error}");
     let many: Vec<u64> = (0..=DEPENDENCY_CAPACITY as u64).collect();
     let error = locked.register(&[task(100, &many)]).unwrap_err();
-    assert!(
-        error.to_string().contains("more than 48 dependencies"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("more than 48 dependencies"), "{error}");
     assert!(locked.entries().unwrap().is_empty());
     drop(locked);
     assert_eq!(directory.files(), ["pbs-csimf"]);
@@ -308,9 +251,7 @@ fn a_withdrawn_task_keeps_nobody_waiting() {
     let own = registered(&node, &[(1, &[])]);
     let snapshot = master(&node);
     let mut locked = node.lock().unwrap();
-    locked
-        .publish(snapshot.generation, &all_on_gpu(&snapshot))
-        .unwrap();
+    locked.publish(snapshot.generation, &all_on_gpu(&snapshot)).unwrap();
     assert_eq!(locked.status(), Status::Done);
     locked.withdraw(own[0].0, own[0].1).unwrap();
     assert_eq!(locked.status(), Status::NotStarted);

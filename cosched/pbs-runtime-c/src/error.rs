@@ -127,8 +127,7 @@ pub(crate) unsafe fn text(text: *const c_char) -> Result<Option<String>, Failure
     }
     // SAFETY: as the caller has said.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
-    text.map(|text| Some(text.to_string()))
-        .map_err(|_| invalid("a text is not UTF-8"))
+    text.map(|text| Some(text.to_string())).map_err(|_| invalid("a text is not UTF-8"))
 }
 
 /// The same where there must be one.
@@ -145,16 +144,12 @@ pub(crate) unsafe fn needed(own: *const c_char) -> Result<String, Failure> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pbs_rt_strerror(error: c_int) -> *const c_char {
     let name = usize::try_from(error.unsigned_abs()).ok();
-    let name = name
-        .filter(|_| error <= 0)
-        .and_then(|index| NAMES.get(index));
-    name.map_or(c"no error of this library", |name| name)
-        .as_ptr()
+    let name = name.filter(|_| error <= 0).and_then(|index| NAMES.get(index));
+    name.map_or(c"no error of this library", |name| name).as_ptr()
 }
 
 /// The last failure in this thread, until the next.
 #[unsafe(no_mangle)]
 pub extern "C" fn pbs_rt_last_error() -> *const c_char {
-    LAST.try_with(|last| last.borrow().as_ptr())
-        .unwrap_or(c"".as_ptr())
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }

@@ -57,11 +57,7 @@ impl OwnGraph {
     /// The graph, built.
     pub(crate) fn build(&self) -> Graph {
         let mut graph = Graph::new();
-        let ids: Vec<_> = self
-            .tasks
-            .iter()
-            .map(|(task, _)| graph.add(task.clone()))
-            .collect();
+        let ids: Vec<_> = self.tasks.iter().map(|(task, _)| graph.add(task.clone())).collect();
         for ((_, after), id) in self.tasks.iter().zip(&ids) {
             for before in after {
                 graph.depend(*id, ids[*before]);
@@ -213,11 +209,7 @@ pub unsafe extern "C" fn pbs_rt_task_kernel(
         if source.is_empty() {
             return Err(invalid(format!("kernel {name} has no source")));
         }
-        let kernel = Kernel {
-            source,
-            name,
-            items,
-        };
+        let kernel = Kernel { source, name, items };
         graph.add_variant(task, Variant::kernel(kernel), expected_ns)
     })
 }

@@ -190,10 +190,7 @@ pub unsafe extern "C" fn pbs_rt_options_simulated(
             return Err(invalid(why));
         }
         let one = || Arc::new(Simulated::new(&[model], memory_bytes)) as Arc<dyn Accelerator>;
-        options.devices.push(DeviceSpec {
-            name,
-            instances: (0..count).map(|_| one()).collect(),
-        });
+        options.devices.push(DeviceSpec { name, instances: (0..count).map(|_| one()).collect() });
         Ok(0)
     })
 }
@@ -213,9 +210,7 @@ pub unsafe extern "C" fn pbs_rt_options_opencl(
         let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
         let found = pbs_runtime::opencl::devices();
         let found = found.map_err(|why| Failure(EUNAVAILABLE, why.to_string()))?;
-        options
-            .devices
-            .push(pbs_runtime::opencl::FoundDevice::spec(&name, &found));
+        options.devices.push(pbs_runtime::opencl::FoundDevice::spec(&name, &found));
         Ok(c_int::try_from(found.len()).unwrap_or(c_int::MAX))
     })
 }

@@ -53,9 +53,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn the_header_declares_what_is_exported_and_nothing_else() {
     let header = fs::read_to_string(here().join("include/pbs_runtime.h")).unwrap();
-    let code = header
-        .split("/*")
-        .map(|part| part.split_once("*/").map_or(part, |of| of.1));
+    let code = header.split("/*").map(|part| part.split_once("*/").map_or(part, |of| of.1));
     let code: String = code.collect();
     let mut declared = BTreeSet::new();
     for (at, _) in code.match_indices("pbs_rt_") {
@@ -96,10 +94,7 @@ fn the_sample_runs_alone_and_with_others() {
     for child in [start(), start(), start()] {
         assert_eq!(text(&child.wait_with_output().unwrap()), expected);
     }
-    let left: Vec<_> = fs::read_dir(&shared)
-        .unwrap()
-        .map(|of| of.unwrap().file_name())
-        .collect();
+    let left: Vec<_> = fs::read_dir(&shared).unwrap().map(|of| of.unwrap().file_name()).collect();
     assert_eq!(left, ["pbs-csimf"]);
     fs::remove_dir_all(directory).unwrap();
 }

@@ -24,11 +24,7 @@ fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
     let named = words.next().map(PathBuf::from);
     if let Some(word) = named.as_ref().filter(|word| is_option(word)) {
-        return Err(format!(
-            "{} is no directory: usage: steps [DIRECTORY]",
-            word.display()
-        )
-        .into());
+        return Err(format!("{} is no directory: usage: steps [DIRECTORY]", word.display()).into());
     }
     if let (Some(directory), Some(_)) = (&named, words.next()) {
         return wait_elsewhere(directory);
@@ -79,11 +75,7 @@ fn measure(directory: &Path) -> Result<(), Failure> {
 /// The other process: has a task that waits for a device which nobody else wants.
 fn wait_elsewhere(directory: &Path) -> Result<(), Failure> {
     let node = Node::open(&Options::new(directory))?;
-    let device = |name: &str, models, count| Device {
-        name: name.into(),
-        models,
-        count,
-    };
+    let device = |name: &str, models, count| Device { name: name.into(), models, count };
     let threads = pbs_runtime::allowed_cpus()?.len() as u32;
     let mut locked = node.lock()?;
     locked.join_devices(&[device("cpu", 0b11, threads), device("gpu", 0b100, 1)])?;
@@ -112,11 +104,7 @@ fn microseconds(of: &mut [Duration]) -> f64 {
 
 /// The steps of a round, each with its lock.
 fn steps(node: &Node, count: u64) -> Result<(), Failure> {
-    let devices = [Device {
-        name: "cpu".into(),
-        models: 0b11,
-        count: 2,
-    }];
+    let devices = [Device { name: "cpu".into(), models: 0b11, count: 2 }];
     let mut took: [Vec<Duration>; 6] = Default::default();
     for _ in 0..ROUNDS {
         let tasks: Vec<NewTask> = (0..count).map(|number| task(node, number)).collect();
@@ -182,12 +170,7 @@ fn steps(node: &Node, count: u64) -> Result<(), Failure> {
 }
 
 fn task(node: &Node, number: u64) -> NewTask {
-    let variant = |threads| Variant {
-        model: 1,
-        threads,
-        runtime_ns: 1000,
-        device: 0,
-    };
+    let variant = |threads| Variant { model: 1, threads, runtime_ns: 1000, device: 0 };
     NewTask {
         csi: Csi {
             owner: node.owner(),

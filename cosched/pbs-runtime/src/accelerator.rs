@@ -85,10 +85,7 @@ impl Simulated {
     /// One that executes variants of these models. Transfers take no time but that of the
     /// copy.
     pub fn new(models: &[Model], memory_bytes: u64) -> Self {
-        Self {
-            models: models.to_vec(),
-            memory_bytes,
-        }
+        Self { models: models.to_vec(), memory_bytes }
     }
 }
 

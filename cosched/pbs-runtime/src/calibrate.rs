@@ -25,19 +25,15 @@ impl Runtime {
         for &index in order {
             let own = &candidates[index];
             let measured = |of: &Candidate| self.options.profiles.runtime_ns(&of.key);
-            let mut to_run: Vec<&Candidate> = own
-                .iter()
-                .filter(|of| !of.is_profiled && measured(of).is_none())
-                .collect();
+            let mut to_run: Vec<&Candidate> =
+                own.iter().filter(|of| !of.is_profiled && measured(of).is_none()).collect();
             if to_run.is_empty() {
                 let fastest = |of: &&Candidate| measured(of).unwrap_or(of.runtime_ns);
                 to_run.extend(own.iter().min_by_key(fastest));
             }
             let regions = &graph.tasks[index].regions;
             let written = regions.iter().filter(|(_, access)| access.writes());
-            let before: Vec<_> = written
-                .map(|(region, _)| (region, region.content()))
-                .collect();
+            let before: Vec<_> = written.map(|(region, _)| (region, region.content())).collect();
             for (number, candidate) in to_run.iter().enumerate() {
                 if number > 0 {
                     for (region, content) in &before {
@@ -77,10 +73,7 @@ impl Runtime {
         for (region, _) in &task.regions {
             homes.push(region.go_home());
         }
-        let failed = |why| Error::Failed {
-            task: task.name.clone(),
-            why,
-        };
+        let failed = |why| Error::Failed { task: task.name.clone(), why };
         let ran = ran.map_err(failed)?;
         let homes: Result<Vec<_>, _> = homes.into_iter().collect();
         let homes = homes.map_err(failed)?;

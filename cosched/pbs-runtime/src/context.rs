@@ -36,10 +36,9 @@ impl<'a> Guard<'a> {
         const POISONED: &str = "a task that wrote the same region has panicked";
         match access {
             Access::Read => content.read().map(Self::Read).map_err(|_| POISONED.into()),
-            Access::Write | Access::ReadWrite => content
-                .write()
-                .map(Self::Write)
-                .map_err(|_| POISONED.into()),
+            Access::Write | Access::ReadWrite => {
+                content.write().map(Self::Write).map_err(|_| POISONED.into())
+            }
         }
     }
 }

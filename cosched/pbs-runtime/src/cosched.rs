@@ -241,23 +241,15 @@ impl<'a> Session<'a> {
             } else {
                 Some(stand_in(entry, &devices))
             };
-            waiting.extend(csi.map(|csi| Waiting {
-                entry: entry.clone(),
-                csi,
-            }));
+            waiting.extend(csi.map(|csi| Waiting { entry: entry.clone(), csi }));
         }
         drop(locked);
-        let running: Vec<Entry> = entries
-            .iter()
-            .filter(|of| of.state == State::InExecution)
-            .cloned()
-            .collect();
+        let running: Vec<Entry> =
+            entries.iter().filter(|of| of.state == State::InExecution).cloned().collect();
         let mut view = View::new(&devices, &waiting, &running, monotonic_ns());
         view.queue_waiting(&entries);
         let process = view.index(own).unwrap_or(usize::MAX);
-        let cost = profiles
-            .cost(name(&self.how.scheduler))
-            .unwrap_or(self.how.cost);
+        let cost = profiles.cost(name(&self.how.scheduler)).unwrap_or(self.how.cost);
         Ok(necessary(
             &view.workload,
             &view.platform,
@@ -301,12 +293,7 @@ impl<'a> Session<'a> {
         let search = self.how.search.min(self.how.shared.patience / 2);
         let until = Instant::now() + search;
         let mut keep_going = || Instant::now() < until;
-        decide(
-            snapshot,
-            &self.how.scheduler,
-            self.how.objective,
-            &mut keep_going,
-        )
+        decide(snapshot, &self.how.scheduler, self.how.objective, &mut keep_going)
     }
 
     /// Waits until no master computes.
@@ -332,21 +319,14 @@ impl<'a> Session<'a> {
     /// Fetches what was decided of these tasks, by place in the graph, when the master has
     /// come to an end.
     pub(crate) fn fetch(&mut self, tasks: &[usize]) -> Result<HashMap<usize, Decided>, Error> {
-        let own: Vec<(u32, u64)> = tasks
-            .iter()
-            .filter_map(|task| self.entered.get(task).copied())
-            .collect();
-        let places: HashMap<u64, usize> = tasks
-            .iter()
-            .filter_map(|task| Some((self.entered.get(task)?.1, *task)))
-            .collect();
+        let own: Vec<(u32, u64)> =
+            tasks.iter().filter_map(|task| self.entered.get(task).copied()).collect();
+        let places: HashMap<u64, usize> =
+            tasks.iter().filter_map(|task| Some((self.entered.get(task)?.1, *task))).collect();
         let (generation, fetched) = self.fetched(&own)?;
         self.generation = generation;
         let decided = fetched.into_iter().filter_map(|of| {
-            let decided = Decided {
-                variant: of.best_index? as usize,
-                place: of.place,
-            };
+            let decided = Decided { variant: of.best_index? as usize, place: of.place };
             Some((*places.get(&of.task)?, decided))
         });
         Ok(decided.collect())
@@ -391,10 +371,8 @@ impl<'a> Session<'a> {
         let Some(&(slot, number)) = self.entered.get(&task) else {
             return Ok(());
         };
-        let ready: Vec<(u32, u64)> = now_ready
-            .iter()
-            .filter_map(|task| self.entered.get(task).copied())
-            .collect();
+        let ready: Vec<(u32, u64)> =
+            now_ready.iter().filter_map(|task| self.entered.get(task).copied()).collect();
         // Until it has left shared memory it is still to be withdrawn.
         self.node.lock()?.finish(slot, number, &ready)?;
         self.entered.remove(&task);

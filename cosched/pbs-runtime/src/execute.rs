@@ -87,11 +87,7 @@ pub(crate) fn execute(
             region.written(memory);
         }
     }
-    Ok(Ran {
-        started_ns,
-        ended_ns,
-        transfers,
-    })
+    Ok(Ran { started_ns, ended_ns, transfers })
 }
 
 /// What other tasks have on a device goes home. The answer is whether there was something.

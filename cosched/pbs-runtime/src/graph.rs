@@ -53,13 +53,7 @@ impl Variant {
 
     /// Any.
     pub fn new(model: Model, threads: u32, body: Body) -> Self {
-        Self {
-            model,
-            threads: threads.max(1),
-            device: None,
-            takes: None,
-            body,
-        }
+        Self { model, threads: threads.max(1), device: None, takes: None, body }
     }
 
     /// On this type of device, where several know the model.
@@ -213,10 +207,7 @@ impl Graph {
                 return Err(Error::Graph(format!("task {} has no variant", task.name)));
             }
             for (index, (region, _)) in task.regions.iter().enumerate() {
-                if task.regions[..index]
-                    .iter()
-                    .any(|(other, _)| other.is(region))
-                {
+                if task.regions[..index].iter().any(|(other, _)| other.is(region)) {
                     let why = format!("task {} has a region twice", task.name);
                     return Err(Error::Graph(why));
                 }
@@ -245,10 +236,8 @@ impl Graph {
     /// Some tasks that wait for each other; there is an open one.
     fn cycle(&self, open: &[usize]) -> Vec<String> {
         let is_open = |task: usize| open[task] > 0;
-        let mut path: Vec<usize> = (0..open.len())
-            .find(|&task| is_open(task))
-            .into_iter()
-            .collect();
+        let mut path: Vec<usize> =
+            (0..open.len()).find(|&task| is_open(task)).into_iter().collect();
         while let Some(&last) = path.last() {
             let before = self.tasks[last].after.iter().map(|before| before.0);
             let Some(before) = before.into_iter().find(|&before| is_open(before)) else {

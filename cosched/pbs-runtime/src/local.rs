@@ -10,10 +10,7 @@ pub(crate) struct Units {
 
 impl Units {
     pub(crate) fn new(count: u32) -> Self {
-        Self {
-            count,
-            taken: Vec::new(),
-        }
+        Self { count, taken: Vec::new() }
     }
 
     /// Whether so many are left, as far as this process knows. Alone each task has room.
@@ -75,11 +72,7 @@ mod tests {
         assert_eq!(units.take(2), Some(None), "0 and 3 are free");
         units.give_back(Some(1), 2);
         assert_eq!(units.take(2), Some(Some(0)));
-        assert_eq!(
-            Units::new(2).take(3),
-            Some(None),
-            "more than there are, alone"
-        );
+        assert_eq!(Units::new(2).take(3), Some(None), "more than there are, alone");
     }
 
     #[test]

@@ -59,10 +59,7 @@ impl View {
                 places.push(None);
             } else {
                 places.push(Some(On::Device(platform.devices.len())));
-                platform.devices.push(pbs_cosched::DeviceType {
-                    name: device.name.clone(),
-                    count,
-                });
+                platform.devices.push(pbs_cosched::DeviceType { name: device.name.clone(), count });
             }
         }
         let mut queues = Queues::idle(&platform);
@@ -170,10 +167,7 @@ impl View {
                 let instance = entry.instance.filter(|of| (*of as usize) < queues.len());
                 let instance = instance.unwrap_or(0);
                 queues[instance as usize].push(queued);
-                (
-                    ExecutionTarget::Device(device),
-                    Where::Device { device, instance },
-                )
+                (ExecutionTarget::Device(device), Where::Device { device, instance })
             }
         };
         let runtime_ns = entry.runtime_ns.min(LONGEST_NS);
@@ -181,11 +175,7 @@ impl View {
             name: entry.task.to_string(),
             process,
             after: Vec::new(),
-            variants: vec![Variant {
-                model: String::new(),
-                place,
-                runtime_ns,
-            }],
+            variants: vec![Variant { model: String::new(), place, runtime_ns }],
         });
         self.queues.tasks.push(State::Started(Slot {
             start_ns: end_ns.saturating_sub(runtime_ns),
@@ -272,17 +262,11 @@ impl View {
             let direct = edges.iter().filter_map(|edge| {
                 let before = indices[edge.task]?;
                 let transfer_ns = edge.transfer_ns.max(transfer_ns);
-                Some(Edge {
-                    task: before,
-                    transfer_ns,
-                })
+                Some(Edge { task: before, transfer_ns })
             });
             let started = of.csi.dependencies.iter().filter_map(|before| {
                 let before = *running.get(&(process, before.to_string()))?;
-                Some(Edge {
-                    task: before,
-                    transfer_ns,
-                })
+                Some(Edge { task: before, transfer_ns })
             });
             let after = direct.chain(started).collect();
             self.workload.tasks[task].after = after;
@@ -297,11 +281,7 @@ impl View {
                 let model = Model::of(variant.model)?;
                 let place = self.place(variant.device, variant.threads)?;
                 let runtime_ns = variant.runtime_ns.clamp(1, LONGEST_NS);
-                let own = Variant {
-                    model: model.name().into(),
-                    place,
-                    runtime_ns,
-                };
+                let own = Variant { model: model.name().into(), place, runtime_ns };
                 Some((number, own))
             })
             .collect()
@@ -309,10 +289,8 @@ impl View {
 
     /// Adds what waits to the queues, in their order, as a process finds them that has come.
     pub(crate) fn queue_waiting(&mut self, entries: &[Entry]) {
-        let mut entries: Vec<&Entry> = entries
-            .iter()
-            .filter(|of| of.state == pbs_csi::State::Waiting)
-            .collect();
+        let mut entries: Vec<&Entry> =
+            entries.iter().filter(|of| of.state == pbs_csi::State::Waiting).collect();
         entries.sort_by_key(|of| of.place());
         for entry in entries {
             let Some(on) = entry.device.and_then(|of| *self.places.get(of as usize)?) else {
@@ -365,12 +343,8 @@ pub(crate) fn decide(
     objective: Objective,
     keep_going: &mut dyn FnMut() -> bool,
 ) -> Vec<Placement> {
-    let view = View::new(
-        &snapshot.devices,
-        &snapshot.waiting,
-        &snapshot.in_execution,
-        snapshot.now_ns,
-    );
+    let view =
+        View::new(&snapshot.devices, &snapshot.waiting, &snapshot.in_execution, snapshot.now_ns);
     let (workload, platform, queues) = (&view.workload, &view.platform, &view.queues);
     let own = schedule(workload, platform, queues, scheduler, objective, keep_going);
     let alone = not_co_scheduled(workload, platform, queues);

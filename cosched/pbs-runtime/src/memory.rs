@@ -16,11 +16,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(device: &str, accelerator: Arc<dyn Accelerator>) -> Self {
-        Self {
-            device: device.into(),
-            accelerator,
-            used_bytes: AtomicU64::new(0),
-        }
+        Self { device: device.into(), accelerator, used_bytes: AtomicU64::new(0) }
     }
 
     pub(crate) fn device(&self) -> &str {
@@ -38,11 +34,9 @@ impl Memory {
     /// Memory for so many bytes; nothing if there is not so much left.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Option<Buffer>, String> {
         let limit = self.accelerator.memory_bytes();
-        let taken = self
-            .used_bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(bytes as u64).filter(|sum| *sum <= limit)
-            });
+        let taken = self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes as u64).filter(|sum| *sum <= limit)
+        });
         if taken.is_err() {
             return Ok(None);
         }

@@ -126,11 +126,7 @@ impl<'r, 'g> Pass<'r, 'g> {
             states: vec![State::Waiting; graph.tasks.len()],
             is_staged: vec![false; graph.tasks.len()],
             behind_since: vec![None; graph.tasks.len()],
-            units: runtime
-                .devices
-                .iter()
-                .map(|of| Units::new(of.shared.count))
-                .collect(),
+            units: runtime.devices.iter().map(|of| Units::new(of.shared.count)).collect(),
             mapped,
             session,
             report,
@@ -174,10 +170,7 @@ impl<'r, 'g> Pass<'r, 'g> {
         for region in self.graph.regions() {
             match region.go_home() {
                 Ok(transferred) => self.learn(transferred.as_slice()),
-                Err(why) => self.fail(Error::Device {
-                    device: "memory".into(),
-                    why,
-                }),
+                Err(why) => self.fail(Error::Device { device: "memory".into(), why }),
             }
         }
         self.is_staged.fill(false);
@@ -188,9 +181,7 @@ impl<'r, 'g> Pass<'r, 'g> {
     fn rebuild(&mut self) {
         self.report.rebuilds += 1;
         let tasks = 0..self.states.len();
-        let rerun: Vec<usize> = tasks
-            .filter(|&task| self.states[task] == State::Waiting)
-            .collect();
+        let rerun: Vec<usize> = tasks.filter(|&task| self.states[task] == State::Waiting).collect();
         for &task in &rerun {
             self.report.tasks[task].reruns += 1;
         }
@@ -433,10 +424,7 @@ impl<'r, 'g> Pass<'r, 'g> {
                 self.runtime.options.profiles.ran(&candidate.key, took_ns);
                 self.learn(&ran.transfers);
             }
-            Err(why) => self.fail(Error::Failed {
-                task: self.graph.tasks[task].name.clone(),
-                why,
-            }),
+            Err(why) => self.fail(Error::Failed { task: self.graph.tasks[task].name.clone(), why }),
         }
     }
 

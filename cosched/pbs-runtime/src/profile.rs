@@ -118,12 +118,7 @@ mod tests {
     #[test]
     fn runtimes_and_transfers_are_means() {
         let profiles = InMemory::default();
-        let key = Key {
-            task: "t".into(),
-            model: Model::Omp,
-            threads: 2,
-            device: "cpu".into(),
-        };
+        let key = Key { task: "t".into(), model: Model::Omp, threads: 2, device: "cpu".into() };
         assert_eq!(profiles.runtime_ns(&key), None);
         profiles.ran(&key, 10);
         profiles.ran(&key, 20);

@@ -46,10 +46,7 @@ impl Region {
         Self(Arc::new(Inner {
             bytes: content.len(),
             host: RwLock::new(content),
-            state: Mutex::new(State {
-                is_home: true,
-                copies: Vec::new(),
-            }),
+            state: Mutex::new(State { is_home: true, copies: Vec::new() }),
         }))
     }
 
@@ -228,21 +225,12 @@ mod tests {
         let memory = memory(4);
         let (one, other) = (Region::new(vec![7; 3]), Region::new(vec![8; 3]));
         let mut transfers = Vec::new();
-        assert!(one
-            .to_memory(&memory, true, &mut transfers)
-            .unwrap()
-            .is_some());
+        assert!(one.to_memory(&memory, true, &mut transfers).unwrap().is_some());
         one.written(Some(&memory));
-        assert!(other
-            .to_memory(&memory, true, &mut transfers)
-            .unwrap()
-            .is_none());
+        assert!(other.to_memory(&memory, true, &mut transfers).unwrap().is_none());
         assert!(one.evict(&memory).unwrap());
         assert!(!one.evict(&memory).unwrap(), "it is not there any more");
-        assert!(other
-            .to_memory(&memory, true, &mut transfers)
-            .unwrap()
-            .is_some());
+        assert!(other.to_memory(&memory, true, &mut transfers).unwrap().is_some());
         assert_eq!(one.content(), [7; 3]);
         assert_eq!(memory.used_bytes(), 3);
     }
@@ -271,9 +259,7 @@ mod tests {
             }
             Ok(())
         });
-        let task = Task::new("t")
-            .variant(writes)
-            .region(&region, Access::Write);
+        let task = Task::new("t").variant(writes).region(&region, Access::Write);
         execute(&task, 0, None, &[]).unwrap();
         drop(task);
         let evicts = Arc::into_inner(evicts).and_then(OnceLock::into_inner);

@@ -121,11 +121,7 @@ impl Runtime {
                             device: of.device as u32,
                         })
                         .collect(),
-                    transfer_ns: devices
-                        .filter(|of| *of > 0)
-                        .map(transfer)
-                        .max()
-                        .unwrap_or(0),
+                    transfer_ns: devices.filter(|of| *of > 0).map(transfer).max().unwrap_or(0),
                     is_ready: task.after.is_empty(),
                     own_choice: None,
                 }
@@ -136,10 +132,7 @@ impl Runtime {
     /// How this process would map its tasks without the others: by the same scheduler, as if
     /// it had the devices to itself.
     fn own_mapping(&self, offers: &[Offer]) -> Vec<Mapped> {
-        let nobody = Owner {
-            pid: std::process::id(),
-            start_ticks: 0,
-        };
+        let nobody = Owner { pid: std::process::id(), start_ticks: 0 };
         let waiting = offers.iter().zip(0..).map(|(offer, slot)| Waiting {
             entry: Entry {
                 slot,
@@ -240,11 +233,7 @@ fn fastest(offer: &Offer) -> Mapped {
 impl Mapped {
     /// What a co-scheduling has decided.
     pub(crate) fn decided(decided: Decided) -> Self {
-        Self {
-            candidate: decided.variant,
-            place: decided.place,
-            is_co_scheduled: true,
-        }
+        Self { candidate: decided.variant, place: decided.place, is_co_scheduled: true }
     }
 }
 
@@ -252,16 +241,8 @@ fn unprofiled(graph: &Graph, candidates: &[Vec<Candidate>]) -> Vec<String> {
     let mut named = Vec::new();
     for (task, own) in graph.tasks.iter().zip(candidates) {
         for candidate in own.iter().filter(|of| !of.is_profiled) {
-            let Key {
-                model,
-                threads,
-                device,
-                ..
-            } = &candidate.key;
-            let name = format!(
-                "{} as {model} with {threads} threads on {device}",
-                task.kind
-            );
+            let Key { model, threads, device, .. } = &candidate.key;
+            let name = format!("{} as {model} with {threads} threads on {device}", task.kind);
             if !named.contains(&name) {
                 named.push(name);
             }

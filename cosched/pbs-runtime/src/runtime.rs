@@ -185,9 +185,8 @@ impl Runtime {
         match instance.filter(|_| candidate.device == 0) {
             Some(first) => {
                 let threads = first..first + candidate.units;
-                let mut cpus: Vec<u32> = threads
-                    .map(|thread| all[thread as usize % all.len()])
-                    .collect();
+                let mut cpus: Vec<u32> =
+                    threads.map(|thread| all[thread as usize % all.len()]).collect();
                 cpus.sort_unstable();
                 cpus.dedup();
                 cpus

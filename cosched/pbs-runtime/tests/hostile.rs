@@ -41,9 +41,7 @@ fn attacked(name: &str, does: impl Fn(&fs::File, u64) + Sync) -> Report {
             let file = options.read(true).write(true).open(csimf).unwrap();
             let mut random = 1_u64;
             while !is_over.load(Ordering::Relaxed) {
-                random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 does(&file, random >> 33);
             }
         });
@@ -74,8 +72,7 @@ fn at(name: &str) -> u64 {
 fn an_ever_changing_generation_does_not_keep_tasks_from_starting() {
     let generation = at("generation");
     attacked("generation", |file, number| {
-        file.write_all_at(&number.to_ne_bytes(), generation)
-            .unwrap();
+        file.write_all_at(&number.to_ne_bytes(), generation).unwrap();
     });
 }
 
@@ -86,9 +83,7 @@ fn another_generation() {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 40);
     if let Some(csimf) = CSIMF.get() {
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        csimf
-            .write_all_at(&next.to_ne_bytes(), at("generation"))
-            .unwrap();
+        csimf.write_all_at(&next.to_ne_bytes(), at("generation")).unwrap();
     }
 }
 
@@ -112,10 +107,7 @@ fn mappings_that_change_before_any_task_starts_are_given_up() {
     let report = runtime.run(&graph).unwrap();
     assert_eq!(region.content(), 1_u64.to_ne_bytes());
     let why = report.alone_because.unwrap();
-    assert_eq!(
-        why,
-        "mappings have changed so fast that no task could start"
-    );
+    assert_eq!(why, "mappings have changed so fast that no task could start");
 }
 
 #[test]
@@ -129,11 +121,7 @@ fn a_master_that_never_finishes_is_not_waited_for() {
 #[test]
 fn a_file_that_shrinks_and_grows_does_not_end_the_process() {
     attacked("length", |file, number| {
-        let length = if number % 2 == 0 {
-            CSIMF_BYTES as u64
-        } else {
-            number % 8192
-        };
+        let length = if number % 2 == 0 { CSIMF_BYTES as u64 } else { number % 8192 };
         file.set_len(length).unwrap();
     });
 }
@@ -142,8 +130,7 @@ fn a_file_that_shrinks_and_grows_does_not_end_the_process() {
 fn ever_changing_entries_and_devices_do_no_harm() {
     attacked("entries", |file, number| {
         let entries = (ENTRIES_AT + 16 * EntryRecord::BYTES) as u64;
-        file.write_all_at(&number.to_ne_bytes(), 128 + number % entries)
-            .unwrap();
+        file.write_all_at(&number.to_ne_bytes(), 128 + number % entries).unwrap();
     });
 }
 
@@ -174,9 +161,7 @@ fn removed_files_do_no_harm() {
 
 /// A task that adds one to a region, on the GPU.
 fn on_gpu(region: &Region) -> Task {
-    let adds = Variant::simulated(Model::Gpu, MILLISECOND, |context| {
-        common::adding(context, 1)
-    });
+    let adds = Variant::simulated(Model::Gpu, MILLISECOND, |context| common::adding(context, 1));
     let task = Task::new("adds").variant(adds);
     task.region(region, Access::ReadWrite)
 }
@@ -227,19 +212,11 @@ fn a_missed_lock_leaves_no_device_taken() {
 
 /// Another task of this process that has the only device.
 fn take_gpu(node: &Node) -> u32 {
-    let device = Device {
-        name: "gpu".into(),
-        models: 1 << Model::Gpu.number(),
-        count: 1,
-    };
+    let device = Device { name: "gpu".into(), models: 1 << Model::Gpu.number(), count: 1 };
     let mut locked = node.lock().unwrap();
     let device = locked.join_devices(&[device]).unwrap()[0];
-    let variant = pbs_csi::Variant {
-        model: Model::Gpu.number(),
-        threads: 1,
-        runtime_ns: 1,
-        device,
-    };
+    let variant =
+        pbs_csi::Variant { model: Model::Gpu.number(), threads: 1, runtime_ns: 1, device };
     let task = NewTask {
         csi: Csi {
             owner: node.owner(),

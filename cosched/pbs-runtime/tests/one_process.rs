@@ -55,9 +55,7 @@ fn simulated_accelerators_give_the_result_of_the_host() {
         };
         let variant = Variant::simulated(Model::Gpu, SHORT, add);
         graph.add(
-            Task::new(&format!("t{index}"))
-                .variant(variant)
-                .region(region, Access::ReadWrite),
+            Task::new(&format!("t{index}")).variant(variant).region(region, Access::ReadWrite),
         );
     }
     let report = runtime.run(&graph).unwrap();
@@ -70,11 +68,7 @@ fn simulated_accelerators_give_the_result_of_the_host() {
         assert!(task.instance.is_some_and(|instance| instance < 2));
     }
     // Two devices: the third had to wait for one of the first.
-    let mut spans: Vec<_> = report
-        .tasks
-        .iter()
-        .map(|of| (of.started_ns, of.ended_ns))
-        .collect();
+    let mut spans: Vec<_> = report.tasks.iter().map(|of| (of.started_ns, of.ended_ns)).collect();
     spans.sort_unstable();
     assert!(spans[2].0 >= spans[0].1.min(spans[1].1), "{spans:?}");
     assert_eq!(runtime.device_memory_bytes(), 0);
@@ -111,11 +105,8 @@ fn variants_that_never_ran_are_calibrated_each_once() {
         }
     };
     let gpu = pbs_runtime::Body::Function(Arc::new(counted(2)));
-    let variants = [
-        Variant::cpu(counted(0)),
-        Variant::omp(2, counted(1)),
-        Variant::new(Model::Gpu, 1, gpu),
-    ];
+    let variants =
+        [Variant::cpu(counted(0)), Variant::omp(2, counted(1)), Variant::new(Model::Gpu, 1, gpu)];
     let region = number(0);
     let graph = chain(&region, 3, &variants);
     let report = runtime.run(&graph).unwrap();
@@ -124,17 +115,10 @@ fn variants_that_never_ran_are_calibrated_each_once() {
     let calls: u32 = calls.iter().map(|of| of.load(Ordering::Relaxed)).sum();
     assert_eq!(calls, 5);
     assert_eq!(region.content(), 3_u64.to_ne_bytes());
-    for (model, threads, device) in [
-        (Model::Cpu, 1, "cpu"),
-        (Model::Omp, 2, "cpu"),
-        (Model::Gpu, 1, "gpu"),
-    ] {
-        let key = Key {
-            task: "add".into(),
-            model,
-            threads,
-            device: device.into(),
-        };
+    for (model, threads, device) in
+        [(Model::Cpu, 1, "cpu"), (Model::Omp, 2, "cpu"), (Model::Gpu, 1, "gpu")]
+    {
+        let key = Key { task: "add".into(), model, threads, device: device.into() };
         assert!(profiles.runtime_ns(&key).is_some(), "{key:?}");
     }
     assert!(profiles.transfer_ns("gpu", 8).is_some());
@@ -168,9 +152,7 @@ fn co_scheduling_off_touches_no_shared_memory() {
     assert!(own.co_scheduling.is_none());
     own.threads = 1;
     let runtime = Runtime::new(own).unwrap();
-    let report = runtime
-        .run(&chain(&number(0), 2, &[add(1).taking(SHORT)]))
-        .unwrap();
+    let report = runtime.run(&chain(&number(0), 2, &[add(1).taking(SHORT)])).unwrap();
     assert_eq!(report.alone_because, None);
     assert!(directory.files().is_empty());
     let mapped = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -184,16 +166,11 @@ fn shared_memory_that_cannot_be_used_is_told_and_the_graph_runs() {
     std::fs::write(directory.path().join("pbs-csimf"), "no CSIMF").unwrap();
     let runtime = Runtime::new(directory.options(1)).unwrap();
     let region = number(0);
-    let report = runtime
-        .run(&chain(&region, 2, &[add(1).taking(SHORT)]))
-        .unwrap();
+    let report = runtime.run(&chain(&region, 2, &[add(1).taking(SHORT)])).unwrap();
     assert_eq!(region.content(), 2_u64.to_ne_bytes());
     let why = report.alone_because.unwrap();
     assert!(why.contains("8 bytes instead of 262144"), "{why}");
-    assert!(
-        why.ends_with("remove it with: pbsctl csi clean --force"),
-        "{why}"
-    );
+    assert!(why.ends_with("remove it with: pbsctl csi clean --force"), "{why}");
 }
 
 #[test]
@@ -202,10 +179,7 @@ fn a_task_that_fails_or_panics_ends_the_run_and_leaves_nothing() {
     let runtime = Runtime::new(directory.options(2)).unwrap();
     for (variant, expected) in [
         (Variant::cpu(|_| Err("no luck".into())), "task bad: no luck"),
-        (
-            Variant::cpu(|_| panic!("ouch")),
-            "task bad: it panicked: ouch",
-        ),
+        (Variant::cpu(|_| panic!("ouch")), "task bad: it panicked: ouch"),
     ] {
         let mut graph = Graph::new();
         let bad = graph.add(Task::new("bad").variant(variant.taking(SHORT)));
@@ -246,16 +220,9 @@ fn device_memory_that_is_too_small_is_made_room_in() {
     let mut graph = Graph::new();
     let large = Region::new(vec![0; 13]);
     let variant = Variant::simulated(Model::Gpu, SHORT, |_| Ok(()));
-    graph.add(
-        Task::new("large")
-            .variant(variant)
-            .region(&large, Access::Read),
-    );
+    graph.add(Task::new("large").variant(variant).region(&large, Access::Read));
     let told = runtime.run(&graph).unwrap_err().to_string();
-    assert_eq!(
-        told,
-        "task large: the device has too little memory for its regions"
-    );
+    assert_eq!(told, "task large: the device has too little memory for its regions");
 }
 
 #[test]
@@ -272,11 +239,7 @@ fn threads_stay_on_the_cpus_of_their_task() {
         content[4..].copy_from_slice(&cpus[0].to_ne_bytes());
         Ok(())
     });
-    graph.add(
-        Task::new("t")
-            .variant(where_it_is.taking(SHORT))
-            .region(&region, Access::Write),
-    );
+    graph.add(Task::new("t").variant(where_it_is.taking(SHORT)).region(&region, Access::Write));
     runtime.run(&graph).unwrap();
     let expected = [1_u32.to_ne_bytes(), first.to_ne_bytes()].concat();
     assert_eq!(region.content(), expected);
@@ -292,9 +255,7 @@ fn the_measured_cost_of_co_scheduling_decides() {
         how.determination = pbs_cosched::Determination::ALWAYS;
     }
     let runtime = Runtime::new(own).unwrap();
-    let report = runtime
-        .run(&chain(&number(0), 3, &[add(1).taking(SHORT)]))
-        .unwrap();
+    let report = runtime.run(&chain(&number(0), 3, &[add(1).taking(SHORT)])).unwrap();
     assert_eq!(report.co_schedulings, 1);
     assert!(profiles.cost("greedy").is_some_and(|cost| cost.ns(3) > 0));
 }
@@ -303,9 +264,7 @@ fn the_measured_cost_of_co_scheduling_decides() {
 fn alone_nothing_is_co_scheduled_but_by_always() {
     let directory = Directory::new("alone");
     let runtime = Runtime::new(directory.options(1)).unwrap();
-    let report = runtime
-        .run(&chain(&number(0), 2, &[add(1).taking(SHORT)]))
-        .unwrap();
+    let report = runtime.run(&chain(&number(0), 2, &[add(1).taking(SHORT)])).unwrap();
     assert_eq!((report.co_schedulings, report.rebuilds), (0, 0));
     assert_eq!(report.alone_because, None);
     assert!(!report.tasks[0].is_co_scheduled);

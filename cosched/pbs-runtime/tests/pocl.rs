@@ -33,26 +33,16 @@ fn runtime() -> Option<Runtime> {
 }
 
 fn kernel(source: &str, name: &str) -> Variant {
-    let kernel = Kernel {
-        source: source.into(),
-        name: name.into(),
-        items: 4,
-    };
+    let kernel = Kernel { source: source.into(), name: name.into(), items: 4 };
     Variant::kernel(kernel).taking(SHORT)
 }
 
 #[test]
 fn an_opencl_kernel_and_the_host_have_the_same_result() {
     let Some(runtime) = runtime() else { return };
-    let content: Vec<u8> = [1_u32, 2, 3, 4]
-        .iter()
-        .flat_map(|of| of.to_ne_bytes())
-        .collect();
-    let (from, to, last) = (
-        Region::new(content),
-        Region::new(vec![0; 16]),
-        Region::new(vec![0; 16]),
-    );
+    let content: Vec<u8> = [1_u32, 2, 3, 4].iter().flat_map(|of| of.to_ne_bytes()).collect();
+    let (from, to, last) =
+        (Region::new(content), Region::new(vec![0; 16]), Region::new(vec![0; 16]));
     let on_host = Variant::cpu(|context| {
         let (from, to) = context.read_write(0, 1)?;
         for (from, to) in from.chunks_exact(4).zip(to.chunks_exact_mut(4)) {
@@ -84,26 +74,11 @@ fn kernels_that_cannot_be_are_told() {
     let Some(runtime) = runtime() else { return };
     let regions = [Region::new(vec![0; 16]), Region::new(vec![0; 16])];
     let cases = [
-        (
-            "__kernel void broken( {",
-            "broken",
-            2,
-            "kernel broken is not built",
-        ),
+        ("__kernel void broken( {", "broken", 2, "kernel broken is not built"),
         ("", "empty", 2, "kernel empty has no source"),
         (DOUBLE, "nothing", 2, "the program has no kernel nothing"),
-        (
-            DOUBLE,
-            "twice",
-            1,
-            "the kernel has 2 arguments, and the task 1 regions",
-        ),
-        (
-            DOUBLE,
-            "number",
-            1,
-            "argument 0 of kernel number is not in global memory",
-        ),
+        (DOUBLE, "twice", 1, "the kernel has 2 arguments, and the task 1 regions"),
+        (DOUBLE, "number", 1, "argument 0 of kernel number is not in global memory"),
     ];
     for (source, name, count, expected) in cases {
         let mut task = Task::new("t").variant(kernel(source, name));
@@ -112,9 +87,7 @@ fn kernels_that_cannot_be_are_told() {
         }
         let mut graph = Graph::new();
         graph.add(task);
-        let Err(Error::Failed { why, .. }) = runtime.run(&graph) else {
-            panic!("{name} ran")
-        };
+        let Err(Error::Failed { why, .. }) = runtime.run(&graph) else { panic!("{name} ran") };
         assert!(why.contains(expected), "{why}");
     }
 }

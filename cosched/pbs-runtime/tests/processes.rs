@@ -64,10 +64,7 @@ impl Processes {
         let text = fs::read_to_string(self.note(name)).unwrap();
         let mut lines = text.lines().filter_map(|line| line.split_once('='));
         let found = lines.find(|(of, _)| *of == key);
-        found
-            .unwrap_or_else(|| panic!("no {key} in {text}"))
-            .1
-            .into()
+        found.unwrap_or_else(|| panic!("no {key} in {text}")).1.into()
     }
 }
 
@@ -119,10 +116,7 @@ fn how(shared: &Path) -> CoScheduling {
     let mut shared = pbs_csi::Options::new(shared);
     // On a machine that is busy with others things take their time.
     shared.patience = 5000 * MILLISECOND;
-    CoScheduling {
-        determination: pbs_cosched::Determination::ALWAYS,
-        ..CoScheduling::new(shared)
-    }
+    CoScheduling { determination: pbs_cosched::Determination::ALWAYS, ..CoScheduling::new(shared) }
 }
 
 fn tell(notes: &Path, name: &str, report: &pbs_runtime::Report, content: u64) {
@@ -134,10 +128,7 @@ fn tell(notes: &Path, name: &str, report: &pbs_runtime::Report, content: u64) {
         report.alone_because.as_deref().unwrap_or("no"),
     );
     for task in &report.tasks {
-        text += &format!(
-            "{}={} {} {}\n",
-            task.name, task.model, task.reruns, task.is_co_scheduled
-        );
+        text += &format!("{}={} {} {}\n", task.name, task.model, task.reruns, task.is_co_scheduled);
     }
     fs::write(notes.join(name), text).unwrap();
 }
@@ -166,9 +157,7 @@ fn long(shared: &Path, notes: &Path) {
             if index == 1 {
                 // The data of the task beside it are there, too.
                 until("1008 bytes on the device", || {
-                    RUNTIME
-                        .get()
-                        .is_some_and(|of| of.device_memory_bytes() == 1008)
+                    RUNTIME.get().is_some_and(|of| of.device_memory_bytes() == 1008)
                 });
                 hold(&notes, "long");
             }
@@ -208,9 +197,7 @@ fn short(shared: &Path, notes: &Path, waits: bool) {
         let path = shared.to_path_buf();
         let on_gpu = Variant::simulated(Model::Gpu, MILLISECOND, move |context| {
             until("acknowledged", || {
-                let listed = pbs_csi::list(&pbs_csi::Options::new(&path))
-                    .unwrap()
-                    .unwrap();
+                let listed = pbs_csi::list(&pbs_csi::Options::new(&path)).unwrap().unwrap();
                 let mut entries = listed.entries.iter();
                 !waits || index > 0 || entries.all(|of| of.acknowledged == listed.generation)
             });
@@ -245,9 +232,7 @@ fn off(notes: &Path) {
     let runtime = Runtime::new(common::options(1)).unwrap();
     let mut graph = Graph::new();
     graph.add(
-        Task::new("t")
-            .variant(add(1).taking(MILLISECOND))
-            .region(&number(0), Access::ReadWrite),
+        Task::new("t").variant(add(1).taking(MILLISECOND)).region(&number(0), Access::ReadWrite),
     );
     let report = runtime.run(&graph).unwrap();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -268,12 +253,7 @@ fn on_gpu(node: &Node) -> pbs_csi::NewTask {
             dependencies: Vec::new(),
             reverse_dependencies: Vec::new(),
             best_index: None,
-            variants: vec![pbs_csi::Variant {
-                model: 2,
-                threads: 1,
-                runtime_ns: 1,
-                device: 1,
-            }],
+            variants: vec![pbs_csi::Variant { model: 2, threads: 1, runtime_ns: 1, device: 1 }],
             transfer_ns: 0,
             is_transfer: false,
         },
@@ -288,11 +268,7 @@ fn on_gpu(node: &Node) -> pbs_csi::NewTask {
 fn idle(shared: &Path, notes: &Path) {
     let node = Node::open(&pbs_csi::Options::new(shared)).unwrap();
     let mut locked = node.lock().unwrap();
-    let device = |name: &str, models, count| pbs_csi::Device {
-        name: name.into(),
-        models,
-        count,
-    };
+    let device = |name: &str, models, count| pbs_csi::Device { name: name.into(), models, count };
     let devices = [device("cpu", 0b11, 1), device("gpu", 0b100, 1)];
     locked.join_devices(&devices).unwrap();
     let task = on_gpu(&node);
@@ -316,9 +292,7 @@ fn queues_are_first_in_first_out_over_processes() {
     let node = Node::open(&processes.shared.shared()).unwrap();
     let slots = node.lock().unwrap().register(&[on_gpu(&node)]).unwrap();
     let begun = node.lock().unwrap().begin().unwrap();
-    let pbs_csi::Begun::Master(snapshot) = begun else {
-        panic!("another is master")
-    };
+    let pbs_csi::Begun::Master(snapshot) = begun else { panic!("another is master") };
     let placements: Vec<_> = snapshot
         .waiting
         .iter()
@@ -340,9 +314,7 @@ fn queues_are_first_in_first_out_over_processes() {
     locked.publish(snapshot.generation, &placements).unwrap();
     let (generation, _) = locked.fetch(&[(slots[0], 1)]).unwrap().unwrap();
     drop(locked);
-    until("acknowledged", || {
-        node.lock().unwrap().status() == Status::NotStarted
-    });
+    until("acknowledged", || node.lock().unwrap().status() == Status::NotStarted);
     let claim = |overtakes| {
         let claim = pbs_csi::Claim {
             slot: slots[0],
@@ -388,10 +360,7 @@ fn two_processes_register_decide_fetch_run_and_leave_nothing() {
         assert_eq!(processes.told(&name, "content"), "10");
         assert_eq!(processes.told(&name, "alone"), "no");
         masters += processes.told(&name, "master").parse::<u32>().unwrap();
-        assert_eq!(
-            processes.told(&name, "w9").rsplit_once(' ').unwrap().1,
-            "true"
-        );
+        assert_eq!(processes.told(&name, "w9").rsplit_once(' ').unwrap().1, "true");
     }
     assert!(masters >= 1);
     assert_eq!(processes.shared.files(), ["pbs-csimf"]);
@@ -488,10 +457,7 @@ fn contention_is_seen_in_the_queue_of_the_device_that_is_desired() {
     let mut own = co_scheduled(processes.shared.path(), 1);
     own.co_scheduling = Some(CoScheduling {
         determination: pbs_cosched::Determination::CONTENTION,
-        shared: pbs_csi::Options {
-            patience: 200 * MILLISECOND,
-            ..processes.shared.shared()
-        },
+        shared: pbs_csi::Options { patience: 200 * MILLISECOND, ..processes.shared.shared() },
         ..how(processes.shared.path())
     });
     own.devices.push(gpu("gpu", 1, 1 << 20));
@@ -502,10 +468,7 @@ fn contention_is_seen_in_the_queue_of_the_device_that_is_desired() {
         runtime.run(&graph).unwrap().co_schedulings
     };
     assert_eq!(run(Variant::cpu(|_| Ok(())).taking(MILLISECOND)), 0);
-    assert_eq!(
-        run(Variant::simulated(Model::Gpu, MILLISECOND, |_| Ok(()))),
-        1
-    );
+    assert_eq!(run(Variant::simulated(Model::Gpu, MILLISECOND, |_| Ok(()))), 1);
 }
 
 /// Processes come, compute for all, and are killed at any time; those that are not come to
@@ -517,9 +480,7 @@ fn processes_finish_while_many_others_are_killed() {
     let (mut survivors, mut killed) = (Vec::new(), Vec::new());
     for index in 0..8 {
         let child = processes.start("worker");
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         sleep(Duration::from_micros((random >> 33) % 8000));
         if index % 2 == 0 {
             survivors.push(child);

@@ -228,16 +228,10 @@ impl Controller {
     pub fn admit(&mut self, job: Job, now_ns: u64) -> Result<Admitted, Declined> {
         let run = RunId(self.next_run);
         let request = self.request(run, &job, now_ns);
-        let Options {
-            validation,
-            planning,
-            ..
-        } = &self.options;
+        let Options { validation, planning, .. } = &self.options;
         let planned = match admit(&mut self.store, &request, validation, planning) {
             Ok(planned) => planned,
-            Err(declined) => self
-                .admit_before_others(run, &job, now_ns)
-                .ok_or(declined)?,
+            Err(declined) => self.admit_before_others(run, &job, now_ns).ok_or(declined)?,
         };
         self.next_run += 1;
         self.runs.insert(
@@ -280,28 +274,19 @@ impl Controller {
         let movable = runs.filter(|(_, active)| {
             active.job.priority < job.priority && !active.has_executed() && !active.is_over()
         });
-        let movable: Vec<_> = movable
-            .map(|(run, active)| active.request(*run, &progress))
-            .collect();
+        let movable: Vec<_> =
+            movable.map(|(run, active)| active.request(*run, &progress)).collect();
         let replan = Replan::at(start_ns);
         let asked = Request::new(run, job).not_before(start_ns);
         let replanned = replan.run(&mut self.store, &[asked], &movable).ok()?;
-        replanned
-            .running
-            .into_iter()
-            .next()
-            .map(|(_, planned)| planned)
+        replanned.running.into_iter().next().map(|(_, planned)| planned)
     }
 
     /// The earliest deadline with which a job that was declined would be admitted;
     /// `None`: it would not with any.
     pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
         let request = self.request(RunId(self.next_run), job, now_ns);
-        let Options {
-            validation,
-            planning,
-            ..
-        } = &self.options;
+        let Options { validation, planning, .. } = &self.options;
         earliest_deadline(&mut self.store, &request, validation, planning)
     }
 
@@ -319,9 +304,7 @@ impl Controller {
         let run = RunId(self.next_run);
         let mut ids = self.ids.clone();
         let mut numbers = numbers.iter().enumerate();
-        numbers
-            .all(|(process, &id)| ids.take(run, process, id))
-            .then_some(())?;
+        numbers.all(|(process, &id)| ids.take(run, process, id)).then_some(())?;
         let mut tracks = vec![Track::default(); job.processes.len()];
         for (process, (track, so_far)) in tracks.iter_mut().zip(so_far).enumerate() {
             if let Some(core) = so_far.cpu.and_then(|cpu| self.cores.get(&cpu)) {
@@ -422,11 +405,9 @@ impl Controller {
             return;
         };
         if let Some(planned) = self.store.run(run) {
-            self.vacated
-                .extend(planned.tasks.iter().map(|task| task.core));
+            self.vacated.extend(planned.tasks.iter().map(|task| task.core));
         }
-        self.vacated
-            .extend(active.tracks.iter().filter_map(Track::core));
+        self.vacated.extend(active.tracks.iter().filter_map(Track::core));
         for track in &mut active.tracks {
             track.ended(End::Cancelled);
         }
@@ -515,9 +496,7 @@ impl Controller {
         };
         let position = event.task as usize;
         let tasks = &active.job.processes[process].tasks;
-        let expected_insns = tasks
-            .get(position)
-            .map_or(0, |&task| active.expected_insns[task]);
+        let expected_insns = tasks.get(position).map_or(0, |&task| active.expected_insns[task]);
         let track = &mut active.tracks[process];
         match kind {
             EventKind::Attached => {
@@ -568,12 +547,7 @@ impl Controller {
         let outlook = self.options.outlook;
         active.job.processes[process].memory_bytes =
             outlook.of_memory(reserved_bytes, used_bytes, node_bytes);
-        self.grown.push(Grown {
-            run,
-            process,
-            reserved_bytes,
-            used_bytes,
-        });
+        self.grown.push(Grown { run, process, reserved_bytes, used_bytes });
         self.failed = true;
     }
 
@@ -591,9 +565,7 @@ impl Controller {
             running.extend(begun.map(|(process, _)| (run, process)));
         }
         let numbers = running.into_iter();
-        numbers
-            .map(|(run, process)| self.ids.get(run, process))
-            .collect()
+        numbers.map(|(run, process)| self.ids.get(run, process)).collect()
     }
 
     /// The processes that outgrew their memory since this was last asked.
@@ -729,11 +701,7 @@ impl Controller {
         let active = self.runs.get(&run)?;
         Some(RunState {
             ends: active.ends(),
-            measured: active
-                .tracks
-                .iter()
-                .map(|t| t.measured().to_vec())
-                .collect(),
+            measured: active.tracks.iter().map(|t| t.measured().to_vec()).collect(),
             has_executed: active.has_executed(),
             planned_start_ns: self.planned_start_ns(run),
             planned_end_ns: self.store.run(run).map(pbs_planner::Run::end_ns),
@@ -776,10 +744,7 @@ impl Controller {
             self.failed = true;
             self.pace.made(now_ns);
         })?;
-        Ok(plan.map_or(Answer::Nothing, |plan| Answer::Plan {
-            plan: Box::new(plan),
-            missed,
-        }))
+        Ok(plan.map_or(Answer::Nothing, |plan| Answer::Plan { plan: Box::new(plan), missed }))
     }
 
     fn has_nothing_to_plan(&self) -> bool {
@@ -845,10 +810,7 @@ impl Controller {
         let progress = self.progress(start_ns);
         self.store.forget_before(start_ns);
         let mut late: BTreeMap<RunId, bool> = BTreeMap::new();
-        let replan = Replan {
-            options: self.options.replanning.clone(),
-            ..Replan::at(start_ns)
-        };
+        let replan = Replan { options: self.options.replanning.clone(), ..Replan::at(start_ns) };
         // Each turn but the last takes a deadline or a run away, once nothing is reserved
         // any more only because processes might grow.
         let mut is_lean = false;
@@ -892,10 +854,7 @@ impl Controller {
         let missed = late.into_keys().map(|run| {
             let deadline_ns = self.runs[&run].job.deadline_ns;
             let planned = self.store.run(run);
-            Missed {
-                run,
-                by_ns: planned.map(|run| run.end_ns().saturating_sub(deadline_ns)),
-            }
+            Missed { run, by_ns: planned.map(|run| run.end_ns().saturating_sub(deadline_ns)) }
         });
         missed.collect()
     }
@@ -948,12 +907,9 @@ impl ActiveRun {
     fn ended(&self) -> Vec<bool> {
         let job = &self.job;
         let mut ended = vec![false; job.tasks.len()];
-        let mut waits_for: Vec<_> = (0..ended.len())
-            .map(|task| job.predecessors(task).count())
-            .collect();
-        let mut ready: Vec<_> = (0..ended.len())
-            .filter(|&task| waits_for[task] == 0)
-            .collect();
+        let mut waits_for: Vec<_> =
+            (0..ended.len()).map(|task| job.predecessors(task).count()).collect();
+        let mut ready: Vec<_> = (0..ended.len()).filter(|&task| waits_for[task] == 0).collect();
         while let Some(task) = ready.pop() {
             let track = &self.tracks[job.tasks[task].process];
             ended[task] = if self.expected_insns[task] == 0 {
@@ -1001,10 +957,7 @@ impl ActiveRun {
         run: RunId,
         progress: &'a BTreeMap<RunId, Vec<Progress>>,
     ) -> Request<'a> {
-        Request {
-            progress: &progress[&run],
-            ..Request::new(run, &self.job)
-        }
+        Request { progress: &progress[&run], ..Request::new(run, &self.job) }
     }
 }
 

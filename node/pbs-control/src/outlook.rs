@@ -20,11 +20,7 @@ pub struct Outlook {
 
 impl Default for Outlook {
     fn default() -> Self {
-        Self {
-            goes_on_permille: 250,
-            most_stretch_permille: 2000,
-            grows_permille: 250,
-        }
+        Self { goes_on_permille: 250, most_stretch_permille: 2000, grows_permille: 250 }
     }
 }
 

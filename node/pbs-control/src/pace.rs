@@ -19,19 +19,12 @@ impl Pace {
     /// Plans are at least so long apart; when they follow each other for long,
     /// up to `most_ns`.
     pub fn new(least_ns: u64, most_ns: u64) -> Self {
-        Self {
-            least_ns,
-            most_ns: most_ns.max(least_ns),
-            distance_ns: least_ns,
-            last_ns: None,
-        }
+        Self { least_ns, most_ns: most_ns.max(least_ns), distance_ns: least_ns, last_ns: None }
     }
 
     /// When the next plan may be made.
     pub fn next_ns(&self) -> u64 {
-        let next = self
-            .last_ns
-            .map(|last_ns| last_ns.saturating_add(self.distance_ns));
+        let next = self.last_ns.map(|last_ns| last_ns.saturating_add(self.distance_ns));
         next.unwrap_or(0)
     }
 

@@ -66,11 +66,7 @@ impl Track {
         let place = self.measured.partition_point(|t| t.position < position);
         let known = self.measured.get(place);
         if known.is_none_or(|task| task.position != position) {
-            let task = Measured {
-                position,
-                expected_insns,
-                retired_insns,
-            };
+            let task = Measured { position, expected_insns, retired_insns };
             self.measured.insert(place, task);
         }
         if position >= self.position {
@@ -117,14 +113,12 @@ impl Track {
 
     /// What was expected of the tasks that have ended, and what they retired.
     pub(crate) fn sums_insns(&self) -> (u64, u64) {
-        self.measured
-            .iter()
-            .fold((0, 0), |(expected, retired), task| {
-                (
-                    task.expected_insns.saturating_add(expected),
-                    task.retired_insns.saturating_add(retired),
-                )
-            })
+        self.measured.iter().fold((0, 0), |(expected, retired), task| {
+            (
+                task.expected_insns.saturating_add(expected),
+                task.retired_insns.saturating_add(retired),
+            )
+        })
     }
 
     /// As the planner wants it, for a process with so many tasks; `to_come`: its slots are

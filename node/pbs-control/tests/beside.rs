@@ -33,11 +33,7 @@ fn machine() -> Machine {
 }
 
 fn controller() -> Controller {
-    let options = Options {
-        config: Some(config()),
-        lead_ns: 0,
-        ..Options::default()
-    };
+    let options = Options { config: Some(config()), lead_ns: 0, ..Options::default() };
     Controller::new(machine(), options, 1, 1)
 }
 
@@ -52,18 +48,12 @@ fn job(name: &str, cpu: u32, deadline: &str) -> Job {
 
 /// By the first letter: M is bound by memory, C computes.
 fn key(job: &Job, _: usize) -> Key {
-    Key {
-        fingerprint: job.name.as_bytes()[0].into(),
-        ..Key::default()
-    }
+    Key { fingerprint: job.name.as_bytes()[0].into(), ..Key::default() }
 }
 
 /// s(M|M) = 1.8, s(M|C) = 1.1, else 1.
 fn slowdowns() -> Slowdowns {
-    let key = |letter: u8| Key {
-        fingerprint: letter.into(),
-        ..Key::default()
-    };
+    let key = |letter: u8| Key { fingerprint: letter.into(), ..Key::default() };
     let entry = |victim, beside, slowdown| Entry {
         victim: key(victim),
         beside: vec![(Level::Node, key(beside))],
@@ -89,11 +79,8 @@ fn admitted(deadline: &str) -> Controller {
 }
 
 fn beside(controller: &mut Controller) -> Result<Option<Beside>, NotArranged> {
-    let companions = Companions {
-        slowdowns: &slowdowns(),
-        sharing: &Sharing::default(),
-        key: &key,
-    };
+    let companions =
+        Companions { slowdowns: &slowdowns(), sharing: &Sharing::default(), key: &key };
     controller.beside(&companions, 0)
 }
 
@@ -120,26 +107,18 @@ fn simulated(plan: &Plan) -> Simulation {
             .flat_map(|process| process.tasks.iter().map(move |task| (process, task)))
             .map(|(process, task)| {
                 let letter = process.label().as_bytes()[0];
-                let key = Key {
-                    fingerprint: letter.into(),
-                    ..Key::default()
-                };
+                let key = Key { fingerprint: letter.into(), ..Key::default() };
                 ((process.id, task.id), key)
             })
             .collect(),
     };
-    let options = pbs_sim::Options {
-        interference: Some(interference),
-        ..pbs_sim::Options::default()
-    };
+    let options =
+        pbs_sim::Options { interference: Some(interference), ..pbs_sim::Options::default() };
     simulate(plan, &options, &mut NoAnswer).unwrap()
 }
 
 fn last_ns(simulation: &Simulation) -> u64 {
-    let ends = simulation
-        .processes
-        .iter()
-        .filter_map(|process| process.ended_ns);
+    let ends = simulation.processes.iter().filter_map(|process| process.ended_ns);
     ends.max().unwrap()
 }
 
@@ -178,30 +157,18 @@ fn deadlines_come_before_fewer_slowdowns() {
     let mut controller = admitted("205ms");
     let before = controller.plan(0).unwrap().unwrap();
     let refused = beside(&mut controller);
-    assert!(
-        matches!(refused, Err(NotArranged::Late { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(NotArranged::Late { .. })), "{refused:?}");
     let after = controller.plan(0).unwrap().unwrap();
-    assert_eq!(
-        [0, 1].map(|cpu| order(&before, cpu)),
-        [0, 1].map(|cpu| order(&after, cpu))
-    );
+    assert_eq!([0, 1].map(|cpu| order(&before, cpu)), [0, 1].map(|cpu| order(&after, cpu)));
 
     let mut controller = admitted("1s");
     let before = controller.plan(0).unwrap().unwrap();
-    let nobody = Companions {
-        slowdowns: &Slowdowns::default(),
-        sharing: &Sharing::default(),
-        key: &key,
-    };
+    let nobody =
+        Companions { slowdowns: &Slowdowns::default(), sharing: &Sharing::default(), key: &key };
     let found = controller.beside(&nobody, 0).unwrap().unwrap();
     assert_eq!(found.unaware_ns, found.aware_ns);
     let after = controller.plan(0).unwrap().unwrap();
-    assert_eq!(
-        [0, 1].map(|cpu| order(&before, cpu)),
-        [0, 1].map(|cpu| order(&after, cpu))
-    );
+    assert_eq!([0, 1].map(|cpu| order(&before, cpu)), [0, 1].map(|cpu| order(&after, cpu)));
     assert_eq!(controller_without_runs(), None);
 }
 
@@ -218,10 +185,7 @@ fn plans_raise_the_ceiling_for_slowed_tasks() {
     let long = job("N1", 1, "2s");
     let text = pbs_job::job_to_toml(&long).replace("100_000_000", "1_000_000_000");
     controller.admit(job_from_toml(&text).unwrap(), 0).unwrap();
-    let key_of = |letter: u8| Key {
-        fingerprint: letter.into(),
-        ..Key::default()
-    };
+    let key_of = |letter: u8| Key { fingerprint: letter.into(), ..Key::default() };
     let slowdowns = Slowdowns::new(vec![Entry {
         victim: key_of(b'M'),
         beside: vec![(Level::Node, key_of(b'N'))],
@@ -230,11 +194,7 @@ fn plans_raise_the_ceiling_for_slowed_tasks() {
         high: 2.5,
         samples: 1,
     }]);
-    let companions = Companions {
-        slowdowns: &slowdowns,
-        sharing: &Sharing::default(),
-        key: &key,
-    };
+    let companions = Companions { slowdowns: &slowdowns, sharing: &Sharing::default(), key: &key };
     let before = controller.plan(0).unwrap().unwrap();
     assert_eq!(before.config.unwrap().ceiling_factor_permille, 2000);
     let found = controller.beside(&companions, 0).unwrap().unwrap();

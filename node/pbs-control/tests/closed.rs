@@ -19,11 +19,7 @@ fn options() -> Options {
     Options {
         pace: Pace::new(0, 0),
         // Who is late is sent on, and tells of it early.
-        config: Some(Config {
-            t1_spares_last_slot: 0,
-            stress_gain_ns: 400_000,
-            ..Config::DEFAULT
-        }),
+        config: Some(Config { t1_spares_last_slot: 0, stress_gain_ns: 400_000, ..Config::DEFAULT }),
         ..Options::default()
     }
 }
@@ -89,10 +85,7 @@ fn a_refused_run_leaves_no_trace() {
     assert!(controller.store() == before.store());
     let earliest_ns = controller.earliest_deadline_ns(&late, 0).unwrap();
     assert!(controller.store() == before.store());
-    let patient = Job {
-        deadline_ns: earliest_ns,
-        ..late
-    };
+    let patient = Job { deadline_ns: earliest_ns, ..late };
     controller.clone().admit(patient, 0).unwrap();
     let plan = controller.plan(0).unwrap().unwrap();
     assert_eq!(plan.processes.len(), 2);
@@ -104,18 +97,9 @@ fn no_failure_no_answer_and_not_too_soon() {
     controller.plan(0).unwrap().unwrap();
     assert!(matches!(controller.answer(5), Ok(Answer::Nothing)));
 
-    let mut controller = Controller::new(
-        machine(),
-        Options {
-            pace: Pace::new(100, 1000),
-            ..options()
-        },
-        7,
-        1,
-    );
-    controller
-        .admit(job("a", &[1_000_000; 3], 900 * MS), 0)
-        .unwrap();
+    let mut controller =
+        Controller::new(machine(), Options { pace: Pace::new(100, 1000), ..options() }, 7, 1);
+    controller.admit(job("a", &[1_000_000; 3], 900 * MS), 0).unwrap();
     let plan = controller.plan(10).unwrap().unwrap();
     let late = Event {
         seq: 41,
@@ -140,15 +124,9 @@ fn no_failure_no_answer_and_not_too_soon() {
 
 /// The configuration of the first plan and of the answer to a failure.
 fn configs(config: Option<Config>, lead_ns: u64) -> [Option<Config>; 2] {
-    let options = Options {
-        config,
-        lead_ns,
-        ..options()
-    };
+    let options = Options { config, lead_ns, ..options() };
     let mut controller = Controller::new(machine(), options, 1, 1);
-    controller
-        .admit(job("a", &[1_000_000; 3], 900 * MS), 0)
-        .unwrap();
+    controller.admit(job("a", &[1_000_000; 3], 900 * MS), 0).unwrap();
     let first = controller.plan(0).unwrap().unwrap();
     controller.event(&Event {
         kind: EventKind::Late as u16,
@@ -164,15 +142,8 @@ fn configs(config: Option<Config>, lead_ns: u64) -> [Option<Config>; 2] {
 
 #[test]
 fn the_node_is_told_how_long_an_answer_takes() {
-    let asked = Config {
-        max_preemptions: 7,
-        reschedule_time_ns: 3 * MS,
-        ..Config::DEFAULT
-    };
-    let told = Config {
-        reschedule_time_ns: 80 * MS,
-        ..asked
-    };
+    let asked = Config { max_preemptions: 7, reschedule_time_ns: 3 * MS, ..Config::DEFAULT };
+    let told = Config { reschedule_time_ns: 80 * MS, ..asked };
     assert_eq!(configs(Some(asked), 80 * MS), [Some(told); 2]);
     assert_eq!(configs(Some(asked), 0), [Some(asked); 2]);
     // The node keeps what its administrator has set.
@@ -203,11 +174,7 @@ fn what_has_ended_is_not_planned_again() {
         panic!("no plan");
     };
     assert!(missed.is_empty());
-    let tasks: Vec<_> = next
-        .processes
-        .iter()
-        .map(|process| process.tasks.len())
-        .collect();
+    let tasks: Vec<_> = next.processes.iter().map(|process| process.tasks.len()).collect();
     assert_eq!(tasks, [1, 4]);
     assert_eq!(next.processes[0].tasks[0].id, 2);
     controller.event(&event(EventKind::TaskEnded, 0, 2, 90_000_000));
@@ -217,10 +184,7 @@ fn what_has_ended_is_not_planned_again() {
     assert!(controller.is_over());
     let (run, _) = controller.process(plan.processes[0].id).unwrap();
     let state = controller.run(run).unwrap();
-    let retired: Vec<_> = state.measured[0]
-        .iter()
-        .map(|task| task.retired_insns)
-        .collect();
+    let retired: Vec<_> = state.measured[0].iter().map(|task| task.retired_insns).collect();
     assert_eq!(retired, [70_000_000, 90_000_000, 90_000_000]);
     controller.forget(run);
     assert!(controller.run(run).is_none());
@@ -264,10 +228,7 @@ fn another_controller_takes_over() {
     let tasks = process.tasks.iter();
     let tasks: Vec<_> = tasks.map(|task| (task.id, task.planned_insns)).collect();
     // A quarter more than it has retired, and what comes by as much as what was.
-    assert_eq!(
-        (process.id, tasks),
-        (77, vec![(1, 200_000_000), (2, 140_000_000)])
-    );
+    assert_eq!((process.id, tasks), (77, vec![(1, 200_000_000), (2, 140_000_000)]));
 }
 
 /// Who waits for a process that dies is cancelled with all that is left of it, and
@@ -317,11 +278,7 @@ fn who_waits_for_a_process_that_dies_is_cancelled() {
     assert!(matches!(controller.answer(100 * MS), Ok(Answer::Nothing)));
     controller.event(&event(EventKind::ProcessEnded, "left", task("left", 1), 1));
     let cancelled = controller.cancelled();
-    let expected = [0, 3].map(|process| Cancelled {
-        run,
-        process,
-        cut: 1,
-    });
+    let expected = [0, 3].map(|process| Cancelled { run, process, cut: 1 });
     assert_eq!(cancelled, expected);
     assert!(controller.cancelled().is_empty());
     let Ok(Answer::Plan { plan: next, .. }) = controller.answer(200 * MS) else {
@@ -334,12 +291,7 @@ fn who_waits_for_a_process_that_dies_is_cancelled() {
     controller.event(&event(EventKind::Attached, "last", 0, 0));
     controller.event(&event(EventKind::ProcessEnded, "parent", 0, 2));
     assert!(controller.cancelled().is_empty());
-    controller.event(&event(
-        EventKind::ProcessEnded,
-        "right",
-        task("right", 0),
-        0,
-    ));
+    controller.event(&event(EventKind::ProcessEnded, "right", task("right", 0), 0));
     assert!(controller.is_over());
     let (cancelled, cut) = (Some(End::Cancelled), Some(End::Cut));
     let ends = [cancelled, cut, Some(End::Complete), cancelled];
@@ -387,11 +339,7 @@ fn who_waits_for_a_process_that_left_is_cancelled_with_the_next_plan() {
         let Ok(Answer::Plan { plan: next, .. }) = controller.answer(10 * MS) else {
             panic!("no plan");
         };
-        let names: Vec<_> = next
-            .processes
-            .iter()
-            .map(|process| process.label())
-            .collect();
+        let names: Vec<_> = next.processes.iter().map(|process| process.label()).collect();
         assert_eq!(names.contains(&"parent".into()), is_back, "{names:?}");
         assert_eq!(controller.cancelled().len(), usize::from(!is_back));
     }
@@ -417,10 +365,7 @@ fn lost_events_are_made_up_for_by_what_the_kernel_says() {
     for (seq, process) in [(1, ended), (2, late), (3, gone)] {
         controller.event(&event(seq, EventKind::Attached, process));
     }
-    controller.event(&Event {
-        value: 96,
-        ..event(4, EventKind::Overrun, IDLE)
-    });
+    controller.event(&Event { value: 96, ..event(4, EventKind::Overrun, IDLE) });
     let known = |process: u32, state: ProcessState, task: u32, ended_tasks: u32| Process {
         process,
         state: state as u32,
@@ -431,16 +376,12 @@ fn lost_events_are_made_up_for_by_what_the_kernel_says() {
         ..Process::default()
     };
     controller.seen(&known(ended, ProcessState::Done, NO_TASK, 3));
-    controller.seen(&Process {
-        retired_insns: 150_000_000,
-        ..known(late, ProcessState::Ready, 1, 1)
-    });
+    controller
+        .seen(&Process { retired_insns: 150_000_000, ..known(late, ProcessState::Ready, 1, 1) });
     controller.seen(&known(gone, ProcessState::Absent, 0, 0));
     // It was told after the overrun and before the kernel was asked.
-    controller.event(&Event {
-        retired_insns: 90_000_000,
-        ..event(100, EventKind::TaskEnded, late)
-    });
+    controller
+        .event(&Event { retired_insns: 90_000_000, ..event(100, EventKind::TaskEnded, late) });
 
     // A failure may have been among what was lost, so there is an answer.
     let Ok(Answer::Plan { plan: next, .. }) = controller.answer(160 * MS) else {
@@ -499,10 +440,7 @@ fn a_process_without_instructions_ends_with_the_others() {
 #[test]
 fn who_uses_more_memory_is_planned_with_it() {
     let mut machine = machine();
-    let core = Core {
-        cpu: Some(1),
-        ..machine.nodes[0].cores[0].clone()
-    };
+    let core = Core { cpu: Some(1), ..machine.nodes[0].cores[0].clone() };
     machine.nodes[0].cores.push(core);
     let mut controller = Controller::new(machine, options(), 1, 1);
     let [first, second] = [(400, 3_000), (500, 5_000)].map(|(mib, deadline_ms)| {
@@ -513,10 +451,7 @@ fn who_uses_more_memory_is_planned_with_it() {
     let plan = controller.plan(0).unwrap().unwrap();
     assert_eq!(plan.memory_bytes, 1 << 30);
     let peaks = |plan: &pbs_plan::Plan| -> Vec<u64> {
-        let peaks = plan
-            .processes
-            .iter()
-            .map(|process| process.memory_bytes >> 20);
+        let peaks = plan.processes.iter().map(|process| process.memory_bytes >> 20);
         peaks.collect()
     };
     assert_eq!(peaks(&plan), [400, 500]);
@@ -543,12 +478,7 @@ fn who_uses_more_memory_is_planned_with_it() {
     assert_eq!(plan.dealt_seq, 2);
     // With room to grow by a quarter.
     assert_eq!(peaks(&plan), [750, 500]);
-    let grown = Grown {
-        run: first,
-        process: 0,
-        reserved_bytes: 400 << 20,
-        used_bytes: 600 << 20,
-    };
+    let grown = Grown { run: first, process: 0, reserved_bytes: 400 << 20, used_bytes: 600 << 20 };
     assert_eq!(controller.grown(), [grown]);
     assert_eq!(controller.grown(), []);
     let run = |run| controller.store().run(run).unwrap();
@@ -574,10 +504,7 @@ fn who_uses_more_memory_is_planned_with_it() {
 #[test]
 fn a_core_of_whom_there_is_no_place_for_is_cleared() {
     let mut machine = machine();
-    let core = Core {
-        cpu: Some(5),
-        ..machine.nodes[0].cores[0].clone()
-    };
+    let core = Core { cpu: Some(5), ..machine.nodes[0].cores[0].clone() };
     machine.nodes[0].cores.push(core);
     let mut controller = Controller::new(machine, options(), 1, 1);
     let large = |name: &str| {
@@ -612,11 +539,7 @@ fn a_core_of_whom_there_is_no_place_for_is_cleared() {
     };
     let (run, _) = controller.process(second).unwrap();
     assert_eq!(missed, [Missed { run, by_ns: None }]);
-    let slots: Vec<_> = next
-        .cpus
-        .iter()
-        .map(|cpu| (cpu.cpu, cpu.slots.is_empty()))
-        .collect();
+    let slots: Vec<_> = next.cpus.iter().map(|cpu| (cpu.cpu, cpu.slots.is_empty())).collect();
     assert_eq!(slots, [(0, false), (5, true)]);
     assert_eq!(next.processes.len(), 1);
 
@@ -635,10 +558,7 @@ fn a_core_of_whom_there_is_no_place_for_is_cleared() {
 /// A machine of two cores, and two jobs that have begun there with that many mebibytes.
 fn two_running(mib: [u64; 2]) -> (Controller, [RunId; 2], [u32; 2]) {
     let mut machine = machine();
-    let core = Core {
-        cpu: Some(1),
-        ..machine.nodes[0].cores[0].clone()
-    };
+    let core = Core { cpu: Some(1), ..machine.nodes[0].cores[0].clone() };
     machine.nodes[0].cores.push(core);
     let mut controller = Controller::new(machine, options(), 1, 1);
     let runs = mib.map(|mib| {

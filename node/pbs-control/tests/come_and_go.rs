@@ -13,10 +13,7 @@ use pbs_uapi::{Event, EventKind};
 const MS: u64 = 1_000_000;
 
 fn controller() -> Controller {
-    let options = Options {
-        pace: Pace::new(0, 0),
-        ..Options::default()
-    };
+    let options = Options { pace: Pace::new(0, 0), ..Options::default() };
     Controller::new(machine(), options, 1, 1)
 }
 
@@ -143,11 +140,7 @@ fn confined_jobs_have_their_cpus() {
     let mut machine = machine();
     let one = machine.nodes[0].cores[0].clone();
     machine.nodes[0].cores = [3, 5, 6]
-        .map(|cpu| Core {
-            name: format!("core{cpu}"),
-            cpu: Some(cpu),
-            ..one.clone()
-        })
+        .map(|cpu| Core { name: format!("core{cpu}"), cpu: Some(cpu), ..one.clone() })
         .to_vec();
     let mut controller = Controller::new(machine, Options::default(), 1, 1);
     let mut admit = |name, cpus: &[u32], deadline_ms, priority| {
@@ -165,10 +158,7 @@ fn confined_jobs_have_their_cpus() {
     assert!(admit("nowhere", &[5, 4], 5_000, 2).is_err());
     let cpu_of = |controller: &mut Controller, plan: &Plan, run| {
         let number = controller.number(run, 0);
-        let index = plan
-            .processes
-            .iter()
-            .position(|process| process.id == number);
+        let index = plan.processes.iter().position(|process| process.id == number);
         plan.cpu_of(index.unwrap()).unwrap().cpu
     };
     let plan = controller.plan(0).unwrap().unwrap();
@@ -211,10 +201,7 @@ fn confined_jobs_have_their_cpus() {
 fn a_deadline_is_promised_if_it_can_be_kept() {
     let (mut controller, [first, _]) = two_runs();
     let end_ns = controller.run(first).unwrap().planned_end_ns.unwrap();
-    assert_eq!(
-        controller.set_deadline(first, end_ns - 1),
-        Err(Some(end_ns))
-    );
+    assert_eq!(controller.set_deadline(first, end_ns - 1), Err(Some(end_ns)));
     assert_eq!(controller.set_deadline(first, end_ns), Ok(()));
     assert_eq!(controller.set_deadline(RunId(77), end_ns), Err(None));
 }

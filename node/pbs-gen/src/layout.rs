@@ -40,16 +40,9 @@ pub(crate) fn processes(parameters: &Parameters) -> Vec<Process> {
 }
 
 fn process(id: u32, lengths: impl IntoIterator<Item = u64>) -> Process {
-    let tasks = (0..).zip(lengths).map(|(id, planned_insns)| Task {
-        id,
-        planned_insns,
-        ..Task::default()
-    });
-    Process {
-        id,
-        tasks: tasks.collect(),
-        ..Process::default()
-    }
+    let tasks =
+        (0..).zip(lengths).map(|(id, planned_insns)| Task { id, planned_insns, ..Task::default() });
+    Process { id, tasks: tasks.collect(), ..Process::default() }
 }
 
 /// Makes one process that of `long-then-short`.
@@ -87,9 +80,7 @@ fn scatter(parameters: &Parameters, processes: &mut [Process]) {
     // be early, if it can be.
     let early_permille = parameters.lateness_permille().unsigned_abs();
     for round in 1..rounds {
-        let works = workers
-            .iter()
-            .map(|worker| worker.tasks[round - 1].planned_insns);
+        let works = workers.iter().map(|worker| worker.tasks[round - 1].planned_insns);
         let early_insns = u128::from(works.sum::<u64>()) * u128::from(early_permille) / 1000;
         let least = (2 * early_insns).min(parameters.task_insns.max.into()) as u64;
         let task = &mut coordinator.tasks[round];
@@ -104,10 +95,7 @@ pub(crate) fn slots(parameters: &Parameters, processes: &[Process]) -> Result<Ve
         Scenario::ScatterGather => SlotOrder::Turns,
         _ => parameters.order,
     };
-    let tasks: Vec<u64> = processes
-        .iter()
-        .map(|process| process.tasks.len() as u64)
-        .collect();
+    let tasks: Vec<u64> = processes.iter().map(|process| process.tasks.len() as u64).collect();
     let order = match order {
         SlotOrder::Alternate => alternate(&mut random, tasks),
         SlotOrder::Turns => turns(&tasks),
@@ -127,9 +115,7 @@ fn alternate(random: &mut Random, mut left: Vec<u64>) -> Vec<usize> {
     let mut order = Vec::with_capacity(all_left as usize);
     let mut last = usize::MAX;
     while all_left > 0 {
-        let most = (0..left.len())
-            .max_by_key(|&process| left[process])
-            .unwrap_or(0);
+        let most = (0..left.len()).max_by_key(|&process| left[process]).unwrap_or(0);
         let others = all_left - left.get(last).copied().unwrap_or(0);
         let next = if others == 0 || most != last && 2 * left[most] > all_left {
             most
@@ -162,9 +148,7 @@ fn turns(tasks: &[u64]) -> Vec<usize> {
 
 fn blocks(tasks: &[u64]) -> Vec<usize> {
     let processes = tasks.iter().enumerate();
-    processes
-        .flat_map(|(process, &tasks)| std::iter::repeat_n(process, tasks as usize))
-        .collect()
+    processes.flat_map(|(process, &tasks)| std::iter::repeat_n(process, tasks as usize)).collect()
 }
 
 /// Idle slots that make up the share of the plan that was asked for, to half of
@@ -216,10 +200,11 @@ fn mix(random: &mut Random, order: Vec<usize>, idle: Vec<u64>) -> Vec<Slot> {
             extra -= 1;
             here += 1;
         }
-        slots.extend(idle.by_ref().take(here).map(|length_insns| Slot::Idle {
-            length_insns,
-            real_insns: None,
-        }));
+        slots.extend(
+            idle.by_ref()
+                .take(here)
+                .map(|length_insns| Slot::Idle { length_insns, real_insns: None }),
+        );
     }
     slots
 }

@@ -36,18 +36,9 @@ pub fn generate(parameters: &Parameters) -> Result<Plan, Error> {
     parameters.check()?;
     let mut processes = layout::processes(parameters);
     let slots = layout::slots(parameters, &processes)?;
-    let mut cpu = Cpu {
-        cpu: parameters.cpu,
-        slots,
-        ..Cpu::default()
-    };
+    let mut cpu = Cpu { cpu: parameters.cpu, slots, ..Cpu::default() };
     edges::edges(parameters, &mut processes, &cpu.slots);
     memory::peaks(parameters, &mut processes);
     real::lengths(parameters, &mut processes, &mut cpu.slots);
-    Ok(Plan {
-        plan_id: parameters.plan_id,
-        processes,
-        cpus: vec![cpu],
-        ..Plan::default()
-    })
+    Ok(Plan { plan_id: parameters.plan_id, processes, cpus: vec![cpu], ..Plan::default() })
 }

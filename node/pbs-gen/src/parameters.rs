@@ -93,32 +93,16 @@ impl Parameters {
         let one = |number| Span::new(number, number);
         let scenario = self.scenario;
         let slots = u64::from(MAX_SLOTS);
-        in_range(
-            "processes",
-            one(self.processes),
-            Span::new(1, MAX_PROCESSES.into()),
-        )?;
+        in_range("processes", one(self.processes), Span::new(1, MAX_PROCESSES.into()))?;
         in_range("tasks", self.tasks, Span::new(1, slots))?;
         in_range("task_insns", self.task_insns, LENGTHS)?;
         in_range("idle_permille", one(self.idle_permille), Span::new(0, 900))?;
         in_range("idle_insns", self.idle_insns, LENGTHS)?;
-        in_range(
-            "buffer_permille",
-            self.buffer_permille,
-            Span::new(0, 100_000),
-        )?;
-        in_range(
-            "task_sigma_permille",
-            one(self.task_sigma_permille),
-            Span::new(0, 1000),
-        )?;
+        in_range("buffer_permille", self.buffer_permille, Span::new(0, 100_000))?;
+        in_range("task_sigma_permille", one(self.task_sigma_permille), Span::new(0, 1000))?;
         in_range("edge_permille", one(self.edge_permille), Span::new(0, 1000))?;
         in_range("memory_bytes", self.memory_bytes, Span::new(0, 1 << 48))?;
-        in_range(
-            "memory_sigma_permille",
-            one(self.memory_sigma_permille),
-            Span::new(0, 1000),
-        )?;
+        in_range("memory_sigma_permille", one(self.memory_sigma_permille), Span::new(0, 1000))?;
         if let Some(deviation_permille) = self.deviation_permille {
             if scenario.default_deviation_permille().is_none() {
                 return Err(Error::new(
@@ -182,10 +166,8 @@ impl Parameters {
 
 fn in_range(parameter: &'static str, found: Span, range: Span) -> Result<(), Error> {
     if found.min > found.max {
-        let message = format!(
-            "is {found}; write the least first: {}",
-            Span::new(found.max, found.min)
-        );
+        let message =
+            format!("is {found}; write the least first: {}", Span::new(found.max, found.min));
         return Err(Error::new(parameter, message));
     }
     if found.min < range.min || found.max > range.max {
@@ -264,10 +246,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(parameter: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            parameter,
-            message: message.into(),
-        }
+        Self { parameter, message: message.into() }
     }
 }
 

@@ -25,10 +25,9 @@ pub(crate) fn lengths(parameters: &Parameters, processes: &mut [Process], slots:
         // deviate alike in all scenarios.
         let deviation = random.normal() * parameters.task_sigma_permille as f64 / 1000.0;
         match slot {
-            Slot::Idle {
-                length_insns,
-                real_insns,
-            } => *real_insns = Some(real_insns_of(*length_insns, 0, deviation)),
+            Slot::Idle { length_insns, real_insns } => {
+                *real_insns = Some(real_insns_of(*length_insns, 0, deviation))
+            }
             Slot::Process { process } => {
                 let number = next_task[*process];
                 next_task[*process] += 1;

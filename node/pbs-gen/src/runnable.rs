@@ -15,15 +15,10 @@ const LEAD_IN_INSNS: u64 = 10_000_000;
 /// time; so an idle slot stands in front of each CPU's slots.
 pub fn make_runnable(plan: &mut Plan) {
     for process in &mut plan.processes {
-        process.start = Start::Itself(Some(Command {
-            argv: words(process),
-            ..Command::default()
-        }));
+        process.start = Start::Itself(Some(Command { argv: words(process), ..Command::default() }));
     }
-    let lead_in = Slot::Idle {
-        length_insns: LEAD_IN_INSNS * plan.processes.len() as u64,
-        real_insns: None,
-    };
+    let lead_in =
+        Slot::Idle { length_insns: LEAD_IN_INSNS * plan.processes.len() as u64, real_insns: None };
     for cpu in &mut plan.cpus {
         cpu.slots.insert(0, lead_in);
         // Generated slots have no lines; read ones keep theirs.

@@ -162,9 +162,7 @@ impl FromStr for Scenario {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|scenario| scenario.name() == text);
+        let found = Self::ALL.into_iter().find(|scenario| scenario.name() == text);
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("there is no scenario \"{text}\"; it can be {names}")

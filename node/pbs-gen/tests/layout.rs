@@ -85,22 +85,13 @@ fn every_plan_in_range_is_valid_and_as_asked() {
         let mut planned_insns = 0;
         for process in &plan.processes {
             let tasks = process.tasks.len() as u64;
-            assert!(
-                (asked.tasks.min..=asked.tasks.max).contains(&tasks),
-                "{asked:?}"
-            );
+            assert!((asked.tasks.min..=asked.tasks.max).contains(&tasks), "{asked:?}");
             let sum: u64 = process.tasks.iter().map(|task| task.planned_insns).sum();
             planned_insns += sum;
             let buffer = |permille| u128::from(sum) * u128::from(permille) / 1000;
             let buffer_insns = u128::from(process.buffer_insns);
-            assert!(
-                buffer(asked.buffer_permille.min) <= buffer_insns,
-                "{asked:?}"
-            );
-            assert!(
-                buffer(asked.buffer_permille.max) >= buffer_insns,
-                "{asked:?}"
-            );
+            assert!(buffer(asked.buffer_permille.min) <= buffer_insns, "{asked:?}");
+            assert!(buffer(asked.buffer_permille.max) >= buffer_insns, "{asked:?}");
         }
         for (_, task) in tasks(&plan) {
             edges += task.after.len();
@@ -118,10 +109,7 @@ fn every_plan_in_range_is_valid_and_as_asked() {
         let wanted =
             planned_insns as f64 * asked.idle_permille as f64 / (1000 - asked.idle_permille) as f64;
         let off = (idle_insns as f64 - wanted).abs();
-        assert!(
-            off <= asked.idle_insns.min as f64 / 2.0 + 1.0,
-            "{asked:?}: {off}"
-        );
+        assert!(off <= asked.idle_insns.min as f64 / 2.0 + 1.0, "{asked:?}: {off}");
     }
     assert!(edges > 1_000, "{edges}");
     assert!(scenarios.iter().all(|&count| count >= 10), "{scenarios:?}");
@@ -130,10 +118,7 @@ fn every_plan_in_range_is_valid_and_as_asked() {
 #[test]
 fn the_same_seed_is_the_same_plan_and_another_one_is_not() {
     for scenario in Scenario::ALL {
-        let parameters = Parameters {
-            scenario,
-            ..small()
-        };
+        let parameters = Parameters { scenario, ..small() };
         let text = to_toml(&plan(&parameters));
         assert_eq!(text, to_toml(&plan(&parameters)), "{scenario}");
         let seed = parameters.seed + 1;
@@ -172,11 +157,7 @@ fn processes_alternate_as_far_as_they_can() {
 
 #[test]
 fn alternation_is_by_chance() {
-    let parameters = Parameters {
-        processes: 3,
-        tasks: Span::new(400, 400),
-        ..small()
-    };
+    let parameters = Parameters { processes: 3, tasks: Span::new(400, 400), ..small() };
     let order = order(&plan(&parameters));
     // After one process both others follow about as often.
     for process in 0..3 {
@@ -189,13 +170,8 @@ fn alternation_is_by_chance() {
 #[test]
 fn turns_and_blocks() {
     let order_of = |order| {
-        let parameters = Parameters {
-            processes: 3,
-            tasks: Span::new(1, 4),
-            seed: 3,
-            order,
-            ..small()
-        };
+        let parameters =
+            Parameters { processes: 3, tasks: Span::new(1, 4), seed: 3, order, ..small() };
         common::order(&plan(&parameters))
     };
     let blocks = order_of(SlotOrder::Blocks);
@@ -232,10 +208,7 @@ fn a_seed_keeps_its_meaning() {
     assert_eq!(counts, [94, 99, 100]);
     assert_eq!((planned, real), (216_793_174_210, 217_093_223_460));
     assert_eq!(buffers, [6_785_144_507, 6_192_220_752, 6_534_020_419]);
-    assert_eq!(
-        (idle.len(), idle_planned, idle_real),
-        (28, 21_441_083_163, 21_550_665_088)
-    );
+    assert_eq!((idle.len(), idle_planned, idle_real), (28, 21_441_083_163, 21_550_665_088));
     assert_eq!(first, [0, 1, 0, 1, 0, 2, 0, 1, 2, 1]);
 }
 
@@ -249,11 +222,7 @@ fn plans_of_a_seed_differ_only_in_what_is_asked() {
     let base = lengths(&small());
     for scenario in Scenario::ALL {
         let own = matches!(scenario, Scenario::LongThenShort | Scenario::ScatterGather);
-        let other = lengths(&Parameters {
-            scenario,
-            task_sigma_permille: 300,
-            ..small()
-        });
+        let other = lengths(&Parameters { scenario, task_sigma_permille: 300, ..small() });
         assert_eq!(other == base, !own, "{scenario}");
     }
 }

@@ -29,9 +29,7 @@ fn many(task_sigma_permille: u64) -> Parameters {
 }
 
 fn deviations(plan: &Plan) -> Vec<f64> {
-    tasks(plan)
-        .map(|(_, task)| real(task) as f64 / task.planned_insns as f64 - 1.0)
-        .collect()
+    tasks(plan).map(|(_, task)| real(task) as f64 / task.planned_insns as f64 - 1.0).collect()
 }
 
 /// Leppert 2021, figure 9.
@@ -99,12 +97,7 @@ fn deviations_of_a_seed_are_in_proportion() {
 
 /// A plan of the scenario whose lengths do not scatter.
 fn exact(scenario: Scenario, deviation_permille: Option<u64>) -> Plan {
-    plan(&Parameters {
-        scenario,
-        deviation_permille,
-        task_sigma_permille: 0,
-        ..small()
-    })
+    plan(&Parameters { scenario, deviation_permille, task_sigma_permille: 0, ..small() })
 }
 
 /// Thousandths by which each task of the process is late.
@@ -133,10 +126,8 @@ fn normal_hits_nobody() {
 fn one_over_hits_one_process() {
     for (asked, expected) in [(None, 3000), (Some(500), 500)] {
         let plan = exact(Scenario::OneOver, asked);
-        let (over, others): (Vec<_>, Vec<_>) = plan
-            .processes
-            .iter()
-            .partition(|process| process.name.as_deref() == Some("over"));
+        let (over, others): (Vec<_>, Vec<_>) =
+            plan.processes.iter().partition(|process| process.name.as_deref() == Some("over"));
         assert_eq!(over.len(), 1);
         assert!(lateness(over[0]).iter().all(|&late| late == expected));
         assert!(others.into_iter().flat_map(lateness).all(|late| late == 0));
@@ -165,11 +156,8 @@ fn long_tasks_are_late_and_short_ones_follow() {
     let named = |process: &&Process| process.name.as_deref() == Some("stacking");
     let process = plan.processes.iter().find(named).unwrap();
     for (number, (task, late)) in process.tasks.iter().zip(lateness(process)).enumerate() {
-        let (planned_insns, name, expected) = if number % 10 == 0 {
-            (5_000_000, Some("long"), 300)
-        } else {
-            (200_000, None, 0)
-        };
+        let (planned_insns, name, expected) =
+            if number % 10 == 0 { (5_000_000, Some("long"), 300) } else { (200_000, None, 0) };
         assert_eq!(task.planned_insns, planned_insns);
         assert_eq!(task.name.as_deref(), name);
         assert_eq!(late, expected);
@@ -180,14 +168,10 @@ fn long_tasks_are_late_and_short_ones_follow() {
 
 #[test]
 fn one_task_is_rogue_or_endless() {
-    for (scenario, name) in [
-        (Scenario::RogueTask, "rogue"),
-        (Scenario::EndlessLoop, "endless"),
-    ] {
+    for (scenario, name) in [(Scenario::RogueTask, "rogue"), (Scenario::EndlessLoop, "endless")] {
         let plan = exact(scenario, None);
-        let hit: Vec<_> = tasks(&plan)
-            .filter(|(_, task)| task.name.as_deref() == Some(name))
-            .collect();
+        let hit: Vec<_> =
+            tasks(&plan).filter(|(_, task)| task.name.as_deref() == Some(name)).collect();
         let [(_, task)] = hit[..] else {
             panic!("{scenario}: {hit:?}");
         };
@@ -201,11 +185,7 @@ fn one_task_is_rogue_or_endless() {
     }
     // Not always the same one.
     let places = (0..40).map(|seed| {
-        let plan = plan(&Parameters {
-            scenario: Scenario::RogueTask,
-            seed,
-            ..small()
-        });
+        let plan = plan(&Parameters { scenario: Scenario::RogueTask, seed, ..small() });
         let found = tasks(&plan).position(|(_, task)| task.name.is_some());
         found.unwrap()
     });
@@ -231,10 +211,7 @@ fn endless_is_beyond_long_plans_too() {
 /// longer.
 #[test]
 fn the_coordinator_is_exact() {
-    let plan = plan(&Parameters {
-        scenario: Scenario::ScatterGather,
-        ..small()
-    });
+    let plan = plan(&Parameters { scenario: Scenario::ScatterGather, ..small() });
     let [coordinator, workers @ ..] = &plan.processes[..] else {
         panic!("processes");
     };
@@ -271,9 +248,7 @@ fn workers_are_early_and_the_coordinator_waits() {
             assert_eq!(task.wait_insns, None);
         } else {
             assert_eq!(task.wait_insns, Some(since_insns));
-            let works = workers
-                .iter()
-                .map(|worker| worker.tasks[collected - 1].planned_insns);
+            let works = workers.iter().map(|worker| worker.tasks[collected - 1].planned_insns);
             let twice_early = 2 * works.sum::<u64>() / 5;
             assert!(task.planned_insns >= twice_early.min(5_000_000));
         }
@@ -286,11 +261,7 @@ fn workers_are_early_and_the_coordinator_waits() {
 /// Peaks have a stream of their own: all else is as without them.
 #[test]
 fn peaks_of_memory_scatter_around_the_planned_ones() {
-    let without = Parameters {
-        processes: 1000,
-        tasks: Span::new(1, 1),
-        ..Parameters::default()
-    };
+    let without = Parameters { processes: 1000, tasks: Span::new(1, 1), ..Parameters::default() };
     let with = Parameters {
         memory_bytes: Span::new(1_000_000, 2_000_000),
         memory_sigma_permille: 100,
@@ -312,8 +283,5 @@ fn peaks_of_memory_scatter_around_the_planned_ones() {
         .collect();
     let (mean, deviation) = moments(&relative);
     assert!(mean.abs() < 4.0 * 0.1 / 1000f64.sqrt(), "{mean}");
-    assert!(
-        (deviation - 0.1).abs() < 4.0 * 0.1 / 2000f64.sqrt(),
-        "{deviation}"
-    );
+    assert!((deviation - 0.1).abs() < 4.0 * 0.1 / 2000f64.sqrt(), "{deviation}");
 }

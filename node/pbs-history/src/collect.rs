@@ -269,10 +269,7 @@ impl Watched {
 
     fn figures(&self, lost: bool) -> ProcessRun {
         let mut run = self.run.clone();
-        let open = run
-            .tasks
-            .iter_mut()
-            .filter(|t| t.outcome == Outcome::Unknown);
+        let open = run.tasks.iter_mut().filter(|t| t.outcome == Outcome::Unknown);
         let open: Vec<_> = open.collect();
         let of_open = match self.end {
             // What the kernel counts must be those that are not known to have

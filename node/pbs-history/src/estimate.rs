@@ -275,10 +275,7 @@ mod tests {
     #[test]
     fn numbers_out_of_range_are_named() {
         assert_eq!(Config::DEFAULT.check(), Ok(()));
-        let config = Config {
-            spread_runs: 1,
-            ..Config::DEFAULT
-        };
+        let config = Config { spread_runs: 1, ..Config::DEFAULT };
         assert_eq!(config.check(), Err(Error::Config("spread_runs", 2, 100)));
     }
 }

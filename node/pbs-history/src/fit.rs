@@ -84,9 +84,7 @@ fn least_squares<const N: usize>(rows: &[[f64; N]], mask: u32) -> Option<[f64; N
             return None;
         }
         let known = columns.iter().enumerate().skip(place + 1);
-        let known: f64 = known
-            .map(|(other, &column)| lines[place][other] * found[column])
-            .sum();
+        let known: f64 = known.map(|(other, &column)| lines[place][other] * found[column]).sum();
         found[columns[place]] = (lines[place][size] - known) / pivot;
     }
     Some(found)

@@ -140,10 +140,7 @@ pub struct JobHistory {
 impl JobHistory {
     /// Of no run yet.
     pub fn new(config: Config) -> Self {
-        Self {
-            config,
-            ..Self::default()
-        }
+        Self { config, ..Self::default() }
     }
 
     /// Adds a run, which must be younger than all before it.
@@ -157,11 +154,7 @@ impl JobHistory {
                 rates.or_default().push(rate);
             }
             for task in &process.tasks {
-                let key = TaskKey {
-                    process: number,
-                    fingerprint,
-                    task: task.task,
-                };
+                let key = TaskKey { process: number, fingerprint, task: task.task };
                 let known = self.tasks.entry(key).or_default();
                 known.process_name.clone_from(&process.name);
                 known.name.clone_from(&task.name);
@@ -190,9 +183,7 @@ impl JobHistory {
     pub fn predict(&self, key: TaskKey, user: User) -> Option<Prediction> {
         let known = self.tasks.get(&key);
         let samples = known.map_or(&[][..], |known| known.samples.as_slice());
-        let ended = samples
-            .iter()
-            .filter(|sample| sample.outcome == Outcome::Complete);
+        let ended = samples.iter().filter(|sample| sample.outcome == Outcome::Complete);
         let retired: Vec<_> = ended.clone().map(|sample| sample.retired_insns).collect();
         let of_runs = estimate(&self.config, user.insns, &retired)?;
         let peaks = samples.iter().map(|sample| sample.peak_memory_bytes);
@@ -236,15 +227,8 @@ impl JobHistory {
     /// The largest resident size of a process that was observed (Glaß 2024,
     /// 4.4).
     pub fn process_memory_bytes(&self, process: u32, fingerprint: Fingerprint) -> Option<u64> {
-        let first = TaskKey {
-            process,
-            fingerprint,
-            task: 0,
-        };
-        let last = TaskKey {
-            task: u32::MAX,
-            ..first
-        };
+        let first = TaskKey { process, fingerprint, task: 0 };
+        let last = TaskKey { task: u32::MAX, ..first };
         let known = self.tasks.range(first..=last);
         let samples = known.flat_map(|(_, known)| &known.samples);
         let peaks = samples.map(|sample| sample.peak_memory_bytes);

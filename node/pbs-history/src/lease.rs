@@ -19,11 +19,7 @@ impl Lease {
     /// This process.
     pub(crate) fn mine() -> Self {
         let pid = process::id();
-        Self {
-            pid,
-            started_ticks: started_ticks(pid).unwrap_or(0),
-            boot_id: boot_id(),
-        }
+        Self { pid, started_ticks: started_ticks(pid).unwrap_or(0), boot_id: boot_id() }
     }
 
     /// Whether that process is still there. One of another boot is not, nor one
@@ -80,15 +76,9 @@ mod tests {
     #[test]
     fn a_number_that_was_given_again_is_another_process() {
         let mine = Lease::mine();
-        let before = Lease {
-            started_ticks: mine.started_ticks - 1,
-            ..mine.clone()
-        };
+        let before = Lease { started_ticks: mine.started_ticks - 1, ..mine.clone() };
         assert!(!before.is_alive());
-        let rebooted = Lease {
-            boot_id: "another".into(),
-            ..mine
-        };
+        let rebooted = Lease { boot_id: "another".into(), ..mine };
         assert!(!rebooted.is_alive());
     }
 }

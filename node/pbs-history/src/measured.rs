@@ -107,11 +107,7 @@ impl TransferCost {
     pub fn of(transfers: &[Transfer]) -> Option<Self> {
         let points = transfers.iter().map(|it| (it.bytes, it.took_ns));
         let [latency_ns, ns_per_byte] = polynomial(&points.collect::<Vec<_>>())?;
-        Some(Self {
-            latency_ns,
-            ns_per_byte,
-            samples: transfers.len(),
-        })
+        Some(Self { latency_ns, ns_per_byte, samples: transfers.len() })
     }
 
     /// Of so many bytes.
@@ -150,12 +146,7 @@ impl DecisionCost {
     pub fn of(decisions: &[Decision]) -> Option<Self> {
         let points = decisions.iter().map(|it| (it.tasks, it.took_ns));
         let [constant_ns, linear_ns, square_ns] = polynomial(&points.collect::<Vec<_>>())?;
-        Some(Self {
-            square_ns,
-            linear_ns,
-            constant_ns,
-            samples: decisions.len(),
-        })
+        Some(Self { square_ns, linear_ns, constant_ns, samples: decisions.len() })
     }
 
     /// C(n).
@@ -225,17 +216,8 @@ impl Corun {
     /// As [`VariantRun::digest`]; `beside` as it is packed.
     pub(crate) fn digest(&self, number: u64, beside: &[u8]) -> u64 {
         let mut digest = Digest::new();
-        let Sample {
-            victim,
-            insns,
-            ran_ns,
-            ..
-        } = &self.sample;
-        let key = [
-            victim.fingerprint,
-            victim.task.into(),
-            victim.variant.into(),
-        ];
+        let Sample { victim, insns, ran_ns, .. } = &self.sample;
+        let key = [victim.fingerprint, victim.task.into(), victim.variant.into()];
         let figures = [u64::from(self.by_clock), number, *insns, *ran_ns];
         for figure in key.iter().chain(&figures) {
             digest.number(*figure);
@@ -285,11 +267,7 @@ mod tests {
 
     #[test]
     fn runtimes_are_estimated_as_lengths_are() {
-        let run = |ran_ns, insns| VariantRun {
-            variant: VariantKey::default(),
-            ran_ns,
-            insns,
-        };
+        let run = |ran_ns, insns| VariantRun { variant: VariantKey::default(), ran_ns, insns };
         let config = Config::DEFAULT;
         let runs = [run(1000, 0), run(1100, 500), run(900, 500)];
         let told = TimePrediction::of(&config, &runs).unwrap();

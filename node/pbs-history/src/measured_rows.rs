@@ -24,18 +24,11 @@ const VARIANT_RUN: Keyed = Keyed {
     table: "variant_run",
     key: "job = ? AND task = ? AND fingerprint = ? AND model = ? AND threads = ? AND device = ?",
 };
-const TRANSFER: Keyed = Keyed {
-    table: "transfer",
-    key: "source = ? AND target = ? AND magnitude = ?",
-};
-const CORUN: Keyed = Keyed {
-    table: "corun",
-    key: "fingerprint = ? AND task = ? AND variant = ? AND by_clock = ?",
-};
-const COST: Keyed = Keyed {
-    table: "cost",
-    key: "scheduler = ? AND magnitude = ?",
-};
+const TRANSFER: Keyed =
+    Keyed { table: "transfer", key: "source = ? AND target = ? AND magnitude = ?" };
+const CORUN: Keyed =
+    Keyed { table: "corun", key: "fingerprint = ? AND task = ? AND variant = ? AND by_clock = ?" };
+const COST: Keyed = Keyed { table: "cost", key: "scheduler = ? AND magnitude = ?" };
 
 impl Keyed {
     /// Makes room for one more row of the key, of which so many are kept with it, and
@@ -74,14 +67,8 @@ pub(crate) fn insert_variant_run(
 ) -> Result<()> {
     let key = &run.variant;
     let fingerprint = key.fingerprint.0 as i64;
-    let is_key: [&dyn ToSql; 6] = [
-        &key.job,
-        &key.task,
-        &fingerprint,
-        &key.model,
-        &key.threads,
-        &key.device,
-    ];
+    let is_key: [&dyn ToSql; 6] =
+        [&key.job, &key.task, &fingerprint, &key.model, &key.threads, &key.device];
     let number = VARIANT_RUN.next(connection, &is_key, keep)?;
     let sql = "INSERT INTO variant_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     connection.prepare_cached(sql)?.execute(params![
@@ -168,11 +155,8 @@ pub(crate) fn insert_decision(connection: &Connection, it: &Decision, keep: u32)
 /// Those of one scheduler together.
 pub(crate) fn decisions(connection: &Connection) -> Result<Vec<Decision>> {
     COST.rows(connection, "scheduler, magnitude", |row| {
-        let decision = Decision {
-            scheduler: row.get(0)?,
-            tasks: row.get(3)?,
-            took_ns: row.get(4)?,
-        };
+        let decision =
+            Decision { scheduler: row.get(0)?, tasks: row.get(3)?, took_ns: row.get(4)? };
         same(row, 5, decision.digest(row.get(2)?))?;
         Ok(decision)
     })

@@ -40,9 +40,7 @@ pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connec
     connection.busy_timeout(wait).map_err(failed)?;
     // A transaction that was told to be there survives a loss of power, too.
     for (name, value) in [("foreign_keys", "ON"), ("synchronous", "EXTRA")] {
-        connection
-            .pragma_update(None, name, value)
-            .map_err(failed)?;
+        connection.pragma_update(None, name, value).map_err(failed)?;
     }
     match (schema::identify(path, &connection)?, access) {
         (is @ FileContent::History(_), access) => {

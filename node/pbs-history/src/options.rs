@@ -33,10 +33,7 @@ impl Options {
 
     /// Whether the numbers are in their ranges.
     pub fn check(&self) -> Result<(), Error> {
-        for (name, keep) in [
-            ("keep_runs", self.keep_runs),
-            ("keep_samples", self.keep_samples),
-        ] {
+        for (name, keep) in [("keep_runs", self.keep_runs), ("keep_samples", self.keep_samples)] {
             if !(1..=10_000).contains(&keep) {
                 return Err(Error::Config(name, 1, 10_000));
             }

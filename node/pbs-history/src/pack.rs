@@ -21,11 +21,7 @@ pub(crate) fn pack(tasks: &[TaskRun]) -> Vec<u8> {
         let outcome = Outcome::ALL.iter().position(|&known| known == task.outcome);
         out.push(outcome.unwrap_or(0) as u8);
         out.extend(task.preemptions.to_le_bytes());
-        for figure in [
-            task.planned_insns,
-            task.retired_insns,
-            task.peak_memory_bytes,
-        ] {
+        for figure in [task.planned_insns, task.retired_insns, task.peak_memory_bytes] {
             out.extend(figure.to_le_bytes());
         }
         let name = task.name.as_deref();
@@ -99,10 +95,7 @@ pub(crate) fn unpack_beside(mut bytes: &[u8]) -> Option<Vec<Beside>> {
                 },
             })
         });
-        beside.push(Beside {
-            neighbours: neighbours.collect::<Option<_>>()?,
-            duration_ns,
-        });
+        beside.push(Beside { neighbours: neighbours.collect::<Option<_>>()?, duration_ns });
     }
     Some(beside)
 }
@@ -135,11 +128,7 @@ mod tests {
 
     #[test]
     fn tasks_come_out_as_they_went_in() {
-        let tasks = [
-            task(1, None),
-            task(2, Some("")),
-            task(u32::MAX, Some("größer")),
-        ];
+        let tasks = [task(1, None), task(2, Some("")), task(u32::MAX, Some("größer"))];
         assert_eq!(unpack(&pack(&tasks)).as_deref(), Some(&tasks[..]));
         assert_eq!(unpack(&[]), Some(Vec::new()));
     }
@@ -163,11 +152,7 @@ mod tests {
     fn neighbours_come_out_as_they_went_in() {
         let by = |level, task| Neighbour {
             level,
-            key: Key {
-                fingerprint: u64::MAX - 1,
-                task,
-                variant: 2,
-            },
+            key: Key { fingerprint: u64::MAX - 1, task, variant: 2 },
         };
         let beside = [
             Beside::default(),

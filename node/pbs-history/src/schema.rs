@@ -190,9 +190,7 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
         transaction.execute_batch(table).map_err(failed)?;
     }
     for (name, value) in [("application_id", APPLICATION), ("user_version", VERSION)] {
-        transaction
-            .pragma_update(None, name, value)
-            .map_err(failed)?;
+        transaction.pragma_update(None, name, value).map_err(failed)?;
     }
     transaction.commit().map_err(failed)
 }

@@ -84,17 +84,9 @@ impl Store {
         let mine = Lease::mine();
         self.write(|connection| {
             let before = connection
-                .query_row(
-                    "SELECT pid, started_ticks, boot_id FROM planner",
-                    [],
-                    |row| {
-                        Ok(Lease {
-                            pid: row.get(0)?,
-                            started_ticks: row.get(1)?,
-                            boot_id: row.get(2)?,
-                        })
-                    },
-                )
+                .query_row("SELECT pid, started_ticks, boot_id FROM planner", [], |row| {
+                    Ok(Lease { pid: row.get(0)?, started_ticks: row.get(1)?, boot_id: row.get(2)? })
+                })
                 .optional()?;
             if let Some(other) = before.filter(Lease::is_alive) {
                 return Err(Error::Planner(path, other.pid).into());
@@ -272,8 +264,7 @@ impl Store {
 
     /// A run.
     pub fn run(&self, id: RunId) -> Result<Run, Error> {
-        self.read(|connection| tables::run_of(connection, id))?
-            .ok_or(Error::NoRun(id))
+        self.read(|connection| tables::run_of(connection, id))?.ok_or(Error::NoRun(id))
     }
 
     /// What is needed to take over a run; `None`: it is over.

@@ -44,9 +44,7 @@ pub(crate) fn run(row: &Row<'_>) -> Result<Run> {
         state: named(3, &row.get::<_, String>(3)?, State::from_name)?,
         submitted_unix_ns: row.get(4)?,
         ended_unix_ns: row.get(5)?,
-        outcome: outcome
-            .map(|name| named(6, &name, Outcome::from_name))
-            .transpose()?,
+        outcome: outcome.map(|name| named(6, &name, Outcome::from_name)).transpose()?,
         processes: row.get(7)?,
     };
     same(row, 8, run.digest())?;
@@ -74,10 +72,7 @@ pub(crate) fn insert_run(connection: &Connection, new: &NewRun<'_>) -> Result<Ru
 
 /// Writes the run anew, with all its figures.
 pub(crate) fn write_run(connection: &Connection, run: Run, figures: &[ProcessRun]) -> Result<()> {
-    let run = Run {
-        processes: figures.len() as u32,
-        ..run
-    };
+    let run = Run { processes: figures.len() as u32, ..run };
     connection.execute(
         "UPDATE run SET job = ?, kind = ?, state = ?, submitted_unix_ns = ?, ended_unix_ns = ?, \
          outcome = ?, processes = ?, digest = ? WHERE id = ?",
@@ -245,10 +240,7 @@ pub(crate) fn write_order(connection: &Connection, id: RunId, order: &Order) -> 
 pub(crate) fn order(connection: &Connection, id: RunId) -> Result<Option<Order>> {
     let sql = "SELECT uid, text, digest FROM orders WHERE run = ?";
     let read = |row: &Row<'_>| {
-        let order = Order {
-            uid: row.get(0)?,
-            text: row.get(1)?,
-        };
+        let order = Order { uid: row.get(0)?, text: row.get(1)? };
         same(row, 2, order.digest(id))?;
         Ok(order)
     };
@@ -272,9 +264,7 @@ pub(crate) fn check(processes: &[ProcessRun]) -> std::result::Result<(), Error> 
         }
         if i64::try_from(process.ran_ns).is_err() {
             let ran_ns = process.ran_ns;
-            return Err(Error::TooLarge(format!(
-                "ran_ns of process {of} ({ran_ns})"
-            )));
+            return Err(Error::TooLarge(format!("ran_ns of process {of} ({ran_ns})")));
         }
         for task in &process.tasks {
             let figures = [

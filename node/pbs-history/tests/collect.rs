@@ -35,13 +35,8 @@ fn expected() -> Vec<Expected> {
             })
             .collect(),
     };
-    let hash = [
-        20_600_000, 15_400_000, 10_400_000, 20_700_000, 12_800_000, 8_850_000, 19_300_000,
-    ];
-    vec![
-        process(4, 11, "count", &[5_050_000]),
-        process(2, 10, "hash", &hash),
-    ]
+    let hash = [20_600_000, 15_400_000, 10_400_000, 20_700_000, 12_800_000, 8_850_000, 19_300_000];
+    vec![process(4, 11, "count", &[5_050_000]), process(2, 10, "hash", &hash)]
 }
 
 fn collect(events: &[Event]) -> Collector {
@@ -54,12 +49,7 @@ fn collect(events: &[Event]) -> Collector {
 
 fn outcomes(process: &ProcessRun) -> Vec<Outcome> {
     // By number in the plan.
-    process
-        .tasks
-        .iter()
-        .rev()
-        .map(|task| task.outcome)
-        .collect()
+    process.tasks.iter().rev().map(|task| task.outcome).collect()
 }
 
 /// Where the event of that kind of that process is, and of that task.
@@ -157,10 +147,7 @@ fn a_run_on_its_way_is_not_known_yet() {
     let at = position(&events, EventKind::Preempted, 2, 1) + 1;
     let figures = collect(&events[..at]).figures();
     assert_eq!(figures[0].outcome, Outcome::Unknown);
-    assert_eq!(
-        outcomes(&figures[0])[..3],
-        [Outcome::Complete, Outcome::Unknown, Outcome::Unknown]
-    );
+    assert_eq!(outcomes(&figures[0])[..3], [Outcome::Complete, Outcome::Unknown, Outcome::Unknown]);
     let second = &figures[0].tasks[5];
     assert!((15_400_000..20_019_539).contains(&second.retired_insns));
 }
@@ -195,10 +182,7 @@ fn an_ejected_thread_leaves_its_tasks() {
     let rest = cut(&ejected, at + 1, EventKind::Attached, 2, 0);
     collector.event(rest.last().unwrap());
     for event in &events[at..] {
-        collector.event(&Event {
-            seq: event.seq + 2,
-            ..*event
-        });
+        collector.event(&Event { seq: event.seq + 2, ..*event });
     }
     assert_eq!(collector.figures(), collect(&events).figures());
 }
@@ -282,10 +266,7 @@ fn the_time_of_programs_adds_up() {
     collector.ran(u32::MAX - 1, 1);
     let before = collector.figures();
     let of = |figures: &[pbs_history::ProcessRun], number| {
-        let place = expected()
-            .iter()
-            .position(|process| process.number == number)
-            .unwrap();
+        let place = expected().iter().position(|process| process.number == number).unwrap();
         let process = expected()[place].process;
         let mut figures = figures.iter();
         figures.find(|p| p.process == process).unwrap().clone()

@@ -116,10 +116,7 @@ fn the_largest_and_the_least_figures_are_figures() {
         }
     }
     for forget_permille in [0, 900] {
-        let config = Config {
-            forget_permille,
-            ..Config::DEFAULT
-        };
+        let config = Config { forget_permille, ..Config::DEFAULT };
         let found = estimate(&config, Some(1), &[1_000_000; 10_000]).unwrap();
         assert!(found.insns.abs_diff(1_000_000) < 2_000, "{found:?}");
     }

@@ -48,10 +48,7 @@ impl Sizes {
     /// virtual machine is told of more cache than it has, and what does not fit
     /// alone is slowed by nobody any more.
     pub const fn for_cache(llc_bytes: usize) -> Self {
-        Self {
-            memory_bytes: 6 * llc_bytes,
-            cache_bytes: llc_bytes / 8,
-        }
+        Self { memory_bytes: 6 * llc_bytes, cache_bytes: llc_bytes / 8 }
     }
 }
 
@@ -66,18 +63,9 @@ pub struct Hog {
 
 #[derive(Debug)]
 enum State {
-    Memory {
-        to: Vec<u64>,
-        from: Vec<u64>,
-        at: usize,
-    },
-    Cache {
-        next: Vec<Line>,
-        at: usize,
-    },
-    Compute {
-        number: u64,
-    },
+    Memory { to: Vec<u64>, from: Vec<u64>, at: usize },
+    Cache { next: Vec<Line>, at: usize },
+    Compute { number: u64 },
 }
 
 /// A line of the cache: there is no second pointer on it.
@@ -102,16 +90,11 @@ impl Hog {
             Kind::Memory => {
                 let half = sizes.memory_bytes / 2 / size_of::<u64>();
                 let words = (half / STREAMED).max(1) * STREAMED;
-                State::Memory {
-                    to: vec![1; words],
-                    from: (0..words as u64).collect(),
-                    at: 0,
-                }
+                State::Memory { to: vec![1; words], from: (0..words as u64).collect(), at: 0 }
             }
-            Kind::Cache => State::Cache {
-                next: circle(sizes.cache_bytes / size_of::<Line>(), seed),
-                at: 0,
-            },
+            Kind::Cache => {
+                State::Cache { next: circle(sizes.cache_bytes / size_of::<Line>(), seed), at: 0 }
+            }
             Kind::Compute => State::Compute { number: seed | 1 },
         };
         Self { state }
@@ -151,9 +134,7 @@ fn circle(lines: usize, seed: u64) -> Vec<Line> {
     let mut next: Vec<_> = (0..lines).map(|next| Line { next }).collect();
     let mut bits = seed;
     for last in (1..lines).rev() {
-        bits = bits
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
+        bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let other = ((u128::from(bits) * last as u128) >> 64) as usize;
         next.swap(last, other);
     }
@@ -182,10 +163,7 @@ mod tests {
 
     #[test]
     fn each_works_on() {
-        let sizes = Sizes {
-            memory_bytes: 1 << 20,
-            cache_bytes: 1 << 12,
-        };
+        let sizes = Sizes { memory_bytes: 1 << 20, cache_bytes: 1 << 12 };
         for kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.name()), Some(kind));
             let mut hog = Hog::new(kind, sizes, 1);

@@ -98,11 +98,7 @@ impl Planned {
                 ..Task::default()
             });
         }
-        let lanes = [0, 1].map(|place| Lane {
-            cpu: place as u32,
-            order: vec![place],
-            fixed: 1,
-        });
+        let lanes = [0, 1].map(|place| Lane { cpu: place as u32, order: vec![place], fixed: 1 });
         let sharing = Sharing::default();
         let timing = Fluid::new(&tasks, table, &sharing).time(&lanes)?;
         Some(Self {
@@ -120,11 +116,7 @@ impl Planned {
             return Ok(());
         };
         let [a, b] = setup.cpus;
-        let cpus = if number.is_multiple_of(2) {
-            [a, b]
-        } else {
-            [b, a]
-        };
+        let cpus = if number.is_multiple_of(2) { [a, b] } else { [b, a] };
         // One that takes so long is not measured but stuck.
         let most = 20 * setup.round;
         let did = both(one, other, cpus, self.pieces.map(Some), most)?;
@@ -138,10 +130,7 @@ impl Planned {
         let disturbed = self.rounds.iter().filter(|&&(_, disturbed)| disturbed);
         let disturbed = disturbed.count();
         let all = 2 * disturbed > self.rounds.len();
-        let counted = self
-            .rounds
-            .iter()
-            .filter(|&&(_, disturbed)| all || !disturbed);
+        let counted = self.rounds.iter().filter(|&&(_, disturbed)| all || !disturbed);
         let mut measured_ns: Vec<_> = counted.map(|&(took_ns, _)| took_ns).collect();
         measured_ns.sort_unstable();
         Makespan {
@@ -156,10 +145,7 @@ impl Planned {
 }
 
 fn key(kind: Kind) -> Key {
-    Key {
-        fingerprint: kind as u64,
-        ..Key::default()
-    }
+    Key { fingerprint: kind as u64, ..Key::default() }
 }
 
 fn table(slowed: &[Slowed]) -> Slowdowns {
@@ -196,10 +182,7 @@ mod tests {
         Setup {
             kinds: vec![Kind::Cache, Kind::Compute],
             cpus: [cpus[0], *cpus.last().unwrap()],
-            sizes: Sizes {
-                memory_bytes: 1 << 16,
-                cache_bytes: 1 << 12,
-            },
+            sizes: Sizes { memory_bytes: 1 << 16, cache_bytes: 1 << 12 },
             rounds: 2,
             round: Duration::from_millis(10),
         }

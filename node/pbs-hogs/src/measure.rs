@@ -77,14 +77,9 @@ impl Hogs {
     pub fn new(setup: &Setup) -> Self {
         let all = |seed| {
             let kinds = setup.kinds.iter();
-            kinds
-                .map(|&kind| Hog::new(kind, setup.sizes, seed))
-                .collect()
+            kinds.map(|&kind| Hog::new(kind, setup.sizes, seed)).collect()
         };
-        Self {
-            kinds: setup.kinds.clone(),
-            hogs: [all(1), all(2)],
-        }
+        Self { kinds: setup.kinds.clone(), hogs: [all(1), all(2)] }
     }
 
     /// The first of one kind and the second of another; `None`: it is not there.
@@ -121,11 +116,7 @@ pub fn measure(
                 continue;
             };
             let [a, b] = setup.cpus;
-            let cpus = if number.is_multiple_of(2) {
-                [a, b]
-            } else {
-                [b, a]
-            };
+            let cpus = if number.is_multiple_of(2) { [a, b] } else { [b, a] };
             rounds[place].push(round(one, other, cpus, setup.round / 5)?);
             done += 1;
             if !tell(done, total) {
@@ -149,28 +140,18 @@ pub fn measure(
 /// Each kind with itself and with those after it.
 pub(crate) fn pairs(kinds: &[Kind]) -> Vec<(Kind, Kind)> {
     let firsts = kinds.iter().enumerate();
-    firsts
-        .flat_map(|(place, &one)| kinds[place..].iter().map(move |&other| (one, other)))
-        .collect()
+    firsts.flat_map(|(place, &one)| kinds[place..].iter().map(move |&other| (one, other))).collect()
 }
 
 fn round(one: &mut Hog, other: &mut Hog, cpus: [u32; 2], each: Duration) -> io::Result<Round> {
     let before = [only(one, cpus[0], each)?, only(other, cpus[1], each)?];
     let both = both(one, other, cpus, [None, None], each)?;
     let after = [only(one, cpus[0], each)?, only(other, cpus[1], each)?];
-    Ok(Round {
-        before,
-        both,
-        after,
-    })
+    Ok(Round { before, both, after })
 }
 
 fn only(hog: &mut Hog, cpu: u32, most: Duration) -> io::Result<Did> {
-    let run = Run {
-        hog,
-        cpu,
-        pieces: None,
-    };
+    let run = Run { hog, cpu, pieces: None };
     let did = together(vec![run], most)?;
     did.first().copied().ok_or_else(nobody)
 }
@@ -184,16 +165,8 @@ pub(crate) fn both(
     most: Duration,
 ) -> io::Result<[Did; 2]> {
     let runs = vec![
-        Run {
-            hog: one,
-            cpu: cpus[0],
-            pieces: pieces[0],
-        },
-        Run {
-            hog: other,
-            cpu: cpus[1],
-            pieces: pieces[1],
-        },
+        Run { hog: one, cpu: cpus[0], pieces: pieces[0] },
+        Run { hog: other, cpu: cpus[1], pieces: pieces[1] },
     ];
     match together(runs, most)?[..] {
         [one, other] => Ok([one, other]),
@@ -225,16 +198,11 @@ fn slowed(victim: Kind, aggressor: Kind, rounds: &[Round], sides: &[usize]) -> S
     let quiet: Vec<_> = rounds.iter().filter(|round| round.is_quiet()).collect();
     let disturbed = rounds.len() - quiet.len();
     // Too few tell less than many that are somewhat off.
-    let counted = if 2 * quiet.len() >= rounds.len() {
-        quiet
-    } else {
-        rounds.iter().collect()
-    };
+    let counted = if 2 * quiet.len() >= rounds.len() { quiet } else { rounds.iter().collect() };
     let of = |value: &dyn Fn(&Round, usize) -> f64| {
         let rounds = counted.iter();
-        let mut values: Vec<_> = rounds
-            .flat_map(|round| sides.iter().map(|&side| value(round, side)))
-            .collect();
+        let mut values: Vec<_> =
+            rounds.flat_map(|round| sides.iter().map(|&side| value(round, side))).collect();
         values.sort_unstable_by(f64::total_cmp);
         values
     };
@@ -252,21 +220,13 @@ mod tests {
     use super::*;
 
     fn did(pieces: u64, took_ns: u64, ran_ns: u64) -> Did {
-        Did {
-            pieces,
-            took_ns,
-            ran_ns,
-        }
+        Did { pieces, took_ns, ran_ns }
     }
 
     /// Alone 100 and 50 pieces a microsecond; beside each other 80 and 40.
     fn quiet(pieces: u64) -> Round {
         let alone = [did(100, 1000, 1000), did(50, 1000, 1000)];
-        Round {
-            before: alone,
-            both: [did(pieces, 1000, 1000), did(40, 1000, 1000)],
-            after: alone,
-        }
+        Round { before: alone, both: [did(pieces, 1000, 1000), did(40, 1000, 1000)], after: alone }
     }
 
     #[test]
@@ -281,12 +241,7 @@ mod tests {
         assert_eq!(found.alone_per_s, 100.0 * 1e6);
         let other = slowed(Kind::Memory, Kind::Cache, &rounds, &[1]);
         assert_eq!(other.slowdown(), 1.25);
-        assert_eq!(
-            slowed(Kind::Memory, Kind::Memory, &rounds, &[0, 1])
-                .slowdowns
-                .len(),
-            6
-        );
+        assert_eq!(slowed(Kind::Memory, Kind::Memory, &rounds, &[0, 1]).slowdowns.len(), 6);
         // Where nearly all were disturbed, they count: it did 10 in 125 of 80 alone.
         let found = slowed(Kind::Cache, Kind::Memory, &rounds[2..3], &[0]);
         assert_eq!(found.slowdowns, [1.25]);
@@ -309,10 +264,7 @@ mod tests {
         let setup = Setup {
             kinds: vec![Kind::Cache, Kind::Compute],
             cpus: [cpus[0], *cpus.last().unwrap()],
-            sizes: Sizes {
-                memory_bytes: 1 << 16,
-                cache_bytes: 1 << 12,
-            },
+            sizes: Sizes { memory_bytes: 1 << 16, cache_bytes: 1 << 12 },
             rounds: 2,
             round: Duration::from_millis(5),
         };
@@ -325,15 +277,7 @@ mod tests {
         let found = found.unwrap();
         let pairs: Vec<_> = found.iter().map(|of| (of.victim, of.aggressor)).collect();
         let (cache, compute) = (Kind::Cache, Kind::Compute);
-        assert_eq!(
-            pairs,
-            [
-                (cache, cache),
-                (cache, compute),
-                (compute, cache),
-                (compute, compute)
-            ]
-        );
+        assert_eq!(pairs, [(cache, cache), (cache, compute), (compute, cache), (compute, compute)]);
         assert_eq!(told.last(), Some(&(6, 6)));
         assert!(found.iter().all(|of| of.slowdown() > 0.0));
         // Who does not want to go on gets what there is.

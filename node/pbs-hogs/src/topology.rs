@@ -100,11 +100,7 @@ mod tests {
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
                 fs::write(file, text).unwrap();
             };
-            let (pair, third) = if cpu < 2 {
-                ("0-1", "0-2")
-            } else {
-                ("2-3", "0-2")
-            };
+            let (pair, third) = if cpu < 2 { ("0-1", "0-2") } else { ("2-3", "0-2") };
             let third = if cpu == 3 { "3" } else { third };
             let own = cpu.to_string();
             let siblings = if cpu < 2 { pair } else { &own };

@@ -23,10 +23,7 @@ fn main() {
         let (median, most) = (took[took.len() / 2], took[took.len() - 1]);
         println!("  {count:>3} tasks: {median:>7.2} ms, {most:>7.2} ms");
     }
-    println!(
-        "search, {} orders, mean of {ROUNDS}:",
-        Effort::default().orders
-    );
+    println!("search, {} orders, mean of {ROUNDS}:", Effort::default().orders);
     for (count, cpus) in [(8, 2), (20, 2), (100, 2), (20, 4), (40, 8)] {
         let (mut given, mut found, mut took) = (0.0, 0.0, 0.0);
         for seed in 0..ROUNDS {
@@ -46,9 +43,8 @@ fn main() {
 
 fn matching(seed: u64, count: usize) -> f64 {
     let mut random = seeded(seed);
-    let costs: Vec<u64> = (0..count * count)
-        .map(|_| 1_000_000_000 + random.below(2_000_000_000))
-        .collect();
+    let costs: Vec<u64> =
+        (0..count * count).map(|_| 1_000_000_000 + random.below(2_000_000_000)).collect();
     let cost = |one: usize, other: usize| costs[one.min(other) * count + one.max(other)];
     let began = Instant::now();
     let (found, _) = pairs(count, cost, |_| 0);
@@ -86,12 +82,7 @@ fn search(seed: u64, count: usize, cpus: usize) -> (f64, f64, f64) {
     // The longest first, each where it would end first: what is done without slow-downs.
     let mut order: Vec<_> = (0..count).collect();
     order.sort_by_key(|&task| std::cmp::Reverse(tasks[task].alone_ns));
-    let mut lanes: Vec<_> = (0..cpus as u32)
-        .map(|cpu| Lane {
-            cpu,
-            ..Lane::default()
-        })
-        .collect();
+    let mut lanes: Vec<_> = (0..cpus as u32).map(|cpu| Lane { cpu, ..Lane::default() }).collect();
     let mut loads = vec![0; cpus];
     for task in order {
         let least = (0..cpus).min_by_key(|&lane| loads[lane]).unwrap_or(0);

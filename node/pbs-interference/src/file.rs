@@ -30,15 +30,8 @@ use toml::de::{DeTable, DeValue};
 
 use crate::{Entry, Key, Level, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 
-const KEYS: &[&str] = &[
-    "victim",
-    "beside",
-    "level",
-    "slowdown_permille",
-    "low_permille",
-    "high_permille",
-    "samples",
-];
+const KEYS: &[&str] =
+    &["victim", "beside", "level", "slowdown_permille", "low_permille", "high_permille", "samples"];
 const WRITE_BESIDE: &str = "write the names of who runs beside it: beside = [\"backup\"]";
 /// One name stands for at most so many keys, and one table for so many entries.
 const MOST_ENTRIES: usize = 1 << 16;
@@ -48,9 +41,7 @@ pub fn slowdowns_from_toml(text: &str) -> Result<Vec<Entry<String>>, Vec<Problem
     read(text, |reader, document| {
         let mut top = reader.open(document, "the file", None, &["slowdown"]);
         let tables = reader.tables(&mut top, "slowdown").into_iter();
-        tables
-            .filter_map(|(line, value)| entry(reader, line, value))
-            .collect()
+        tables.filter_map(|(line, value)| entry(reader, line, value)).collect()
     })
 }
 
@@ -124,23 +115,14 @@ fn entry(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Entry<Str
         reader.problem(line, message);
         return None;
     };
-    let (low, high) = (
-        low.map_or(slowdown, |(_, low)| low),
-        high.map_or(slowdown, |(_, high)| high),
-    );
+    let (low, high) =
+        (low.map_or(slowdown, |(_, low)| low), high.map_or(slowdown, |(_, high)| high));
     if !(low..=high).contains(&slowdown) {
         let message = "slowdown_permille must lie between low_permille and high_permille";
         reader.problem(at, message);
         return None;
     }
-    Some(Entry {
-        victim: victim?,
-        beside: beside?,
-        slowdown,
-        low,
-        high,
-        samples: samples?,
-    })
+    Some(Entry { victim: victim?, beside: beside?, slowdown, low, high, samples: samples? })
 }
 
 fn level(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Level> {

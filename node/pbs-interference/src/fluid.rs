@@ -55,12 +55,7 @@ pub struct Fluid<'a> {
 impl<'a> Fluid<'a> {
     /// Of those tasks.
     pub fn new(tasks: &'a [Task], slowdowns: &'a Slowdowns, sharing: &'a Sharing) -> Self {
-        Self {
-            tasks,
-            slowdowns,
-            sharing,
-            known: HashMap::new(),
-        }
+        Self { tasks, slowdowns, sharing, known: HashMap::new() }
     }
 
     /// The timing of one order; `None` if it never ends, since tasks wait for each
@@ -123,9 +118,8 @@ impl<'a> Fluid<'a> {
     /// How fast each lane is.
     fn rates(&mut self, lanes: &[Lane], state: &State) -> Vec<f64> {
         let running = lanes.iter().zip(&state.running);
-        let running: Vec<_> = running
-            .filter_map(|(lane, running)| Some((lane.cpu, running.as_ref()?.0)))
-            .collect();
+        let running: Vec<_> =
+            running.filter_map(|(lane, running)| Some((lane.cpu, running.as_ref()?.0))).collect();
         let lanes = lanes.iter().zip(&state.running);
         lanes
             .map(|(lane, task)| match task {

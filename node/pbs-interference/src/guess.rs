@@ -71,10 +71,8 @@ impl Guesses {
         let mut pressure = vec![0.0; aggressors.len()];
         for group in 0..count {
             let pairs = known.iter();
-            let pairs: Vec<_> = pairs
-                .filter(|pair| group_of_victim[pair.victim] == group)
-                .copied()
-                .collect();
+            let pairs: Vec<_> =
+                pairs.filter(|pair| group_of_victim[pair.victim] == group).copied().collect();
             let group = fit(&pairs, &mut sensitivity, &mut pressure);
             guesses.groups.push(group);
         }
@@ -146,12 +144,8 @@ fn fit(pairs: &[Pair], sensitivity: &mut [f64], pressure: &mut [f64]) -> Group {
         pressure[pair.aggressor] = mean;
     }
     for _ in 0..TURNS {
-        turn(pairs, pressure, mean, |pair| {
-            (pair.aggressor, sensitivity[pair.victim])
-        });
-        turn(pairs, sensitivity, 1.0, |pair| {
-            (pair.victim, pressure[pair.aggressor])
-        });
+        turn(pairs, pressure, mean, |pair| (pair.aggressor, sensitivity[pair.victim]));
+        turn(pairs, sensitivity, 1.0, |pair| (pair.victim, pressure[pair.aggressor]));
     }
     let off = pairs.iter().map(|pair| {
         let off = pair.excess - sensitivity[pair.victim] * pressure[pair.aggressor];
@@ -191,19 +185,12 @@ mod tests {
     use super::*;
 
     fn key(fingerprint: u64) -> Key {
-        Key {
-            fingerprint,
-            ..Key::default()
-        }
+        Key { fingerprint, ..Key::default() }
     }
 
     fn pair(victim: u64, aggressor: u64, slowdown: f64) -> (Level, Key, Key, Prediction) {
-        let told = Prediction {
-            slowdown,
-            source: Source::Measured,
-            samples: 4,
-            ..Prediction::ALONE
-        };
+        let told =
+            Prediction { slowdown, source: Source::Measured, samples: 4, ..Prediction::ALONE };
         (Level::Llc, key(victim), key(aggressor), told)
     }
 

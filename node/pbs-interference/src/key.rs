@@ -90,10 +90,8 @@ impl Sharing {
 
     /// The closest that the two share.
     pub fn level(&self, one: u32, other: u32) -> Level {
-        let both = self
-            .groups
-            .iter()
-            .filter(|(_, cpus)| cpus.contains(&one) && cpus.contains(&other));
+        let both =
+            self.groups.iter().filter(|(_, cpus)| cpus.contains(&one) && cpus.contains(&other));
         both.map(|&(level, _)| level).min().unwrap_or(Level::Node)
     }
 }
@@ -119,10 +117,7 @@ mod tests {
         let none = Sharing::default;
         assert_eq!(none().or_as_in(&llc, &[0, 1]).level(0, 1), Level::Llc);
         assert_eq!(none().or_as_in(&mixed, &[0, 1]).level(0, 1), Level::Node);
-        assert_eq!(
-            none().or_as_in::<&str>(&[], &[0, 1]).level(0, 1),
-            Level::Node
-        );
+        assert_eq!(none().or_as_in::<&str>(&[], &[0, 1]).level(0, 1), Level::Node);
         assert_eq!(said.or_as_in(&llc, &[0, 1, 2]).level(0, 1), Level::Smt);
     }
 }

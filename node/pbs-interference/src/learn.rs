@@ -105,9 +105,7 @@ pub fn learn(config: &Config, work: Work, samples: &[Sample]) -> Vec<Learnt> {
         }
     }
     let by_victim = by_victim.into_iter();
-    by_victim
-        .map(|(victim, samples)| learn_one(config, work, victim, &samples))
-        .collect()
+    by_victim.map(|(victim, samples)| learn_one(config, work, victim, &samples)).collect()
 }
 
 fn learn_one(config: &Config, work: Work, victim: Key, samples: &[&Sample]) -> Learnt {
@@ -256,9 +254,7 @@ impl Fit {
                 *right -= ridge * log;
             }
             let step = solve(normal, right);
-            let most = step
-                .iter()
-                .fold(0.0, |most: f64, part| most.max(part.abs()));
+            let most = step.iter().fold(0.0, |most: f64, part| most.max(part.abs()));
             let scale = if most > STRIDE { STRIDE / most } else { 1.0 };
             for (log, part) in self.logs.iter_mut().zip(&step) {
                 *log += scale * part;
@@ -324,11 +320,7 @@ impl Fit {
             sum += row.weight;
             squares += square(row.weight);
             deviations += row.weight * square(within);
-            let stray = if off.abs() > reach {
-                reach / off.abs()
-            } else {
-                1.0
-            };
+            let stray = if off.abs() > reach { reach / off.abs() } else { 1.0 };
             weights.push(row.weight * stray);
         }
         // As many runs of the same weight would tell as much; each factor that was
@@ -350,9 +342,7 @@ impl Fit {
     fn learnt(&self) -> f64 {
         let thought = self.config.thought();
         let parts = self.variances.iter().skip(1);
-        parts
-            .map(|variance| (1.0 - variance / thought).clamp(0.0, 1.0))
-            .sum()
+        parts.map(|variance| (1.0 - variance / thought).clamp(0.0, 1.0)).sum()
     }
 
     fn set_variances(&mut self) {

@@ -27,11 +27,7 @@ pub fn pairs(
     let mut costs = vec![0; even * even];
     for one in 0..even {
         for other in one + 1..even {
-            let cost = if other < count {
-                cost(one, other)
-            } else {
-                single(one)
-            };
+            let cost = if other < count { cost(one, other) } else { single(one) };
             costs[one * even + other] = cost.min(most);
         }
     }

@@ -73,8 +73,7 @@ pub fn samples(spans: &[Span], sharing: &Sharing) -> Vec<(u64, Sample)> {
         }
     }
     let runs = runs.into_iter();
-    runs.filter_map(|(number, run)| Some((number, run.sample()?)))
-        .collect()
+    runs.filter_map(|(number, run)| Some((number, run.sample()?))).collect()
 }
 
 #[derive(Debug, Default)]
@@ -109,21 +108,11 @@ mod tests {
     use crate::Level;
 
     fn key(fingerprint: u64) -> Key {
-        Key {
-            fingerprint,
-            ..Key::default()
-        }
+        Key { fingerprint, ..Key::default() }
     }
 
     fn span(run: u64, cpu: u32, start_ns: u64, end_ns: u64) -> Span {
-        Span {
-            run,
-            key: Some(key(run)),
-            cpu,
-            start_ns,
-            end_ns,
-            insns: end_ns - start_ns,
-        }
+        Span { run, key: Some(key(run)), cpu, start_ns, end_ns, insns: end_ns - start_ns }
     }
 
     fn of(samples: &[(u64, Sample)], fingerprint: u64) -> Vec<(Vec<(Level, u64)>, u64)> {
@@ -166,12 +155,7 @@ mod tests {
 
     #[test]
     fn spans_of_one_run_are_one_sample() {
-        let spans = [
-            span(1, 0, 0, 10),
-            span(2, 1, 5, 40),
-            span(1, 0, 20, 30),
-            span(1, 0, 50, 60),
-        ];
+        let spans = [span(1, 0, 0, 10), span(2, 1, 5, 40), span(1, 0, 20, 30), span(1, 0, 50, 60)];
         let found = samples(&spans, &Sharing::default());
         assert_eq!(of(&found, 1), [(vec![], 15), (vec![(Level::Node, 2)], 15)]);
         assert_eq!((found[0].1.insns, found[0].1.ran_ns), (30, 30));

@@ -36,10 +36,7 @@ impl Sample {
             ran_ns: beside.values().sum(),
             beside: beside
                 .into_iter()
-                .map(|(neighbours, duration_ns)| Beside {
-                    neighbours,
-                    duration_ns,
-                })
+                .map(|(neighbours, duration_ns)| Beside { neighbours, duration_ns })
                 .collect(),
         }
     }

@@ -23,10 +23,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self {
-            orders: 2000,
-            seed: 1,
-        }
+        Self { orders: 2000, seed: 1 }
     }
 }
 
@@ -143,11 +140,7 @@ fn matched(tasks: &[Task], given: [&Lane; 2], fluid: &mut Fluid<'_>) -> Vec<Lane
             emptier = give(emptier, other);
         } else {
             let is_longer = alone_ns(one) >= alone_ns(other);
-            let (longer, shorter) = if is_longer {
-                (one, other)
-            } else {
-                (other, one)
-            };
+            let (longer, shorter) = if is_longer { (one, other) } else { (other, one) };
             give(emptier, longer);
             emptier = give(1 - emptier, shorter);
         }

@@ -60,13 +60,8 @@ pub struct Prediction {
 
 impl Prediction {
     /// Of who runs alone.
-    pub const ALONE: Self = Self {
-        slowdown: 1.0,
-        low: 1.0,
-        high: 1.0,
-        samples: 0,
-        source: Source::Alone,
-    };
+    pub const ALONE: Self =
+        Self { slowdown: 1.0, low: 1.0, high: 1.0, samples: 0, source: Source::Alone };
 }
 
 /// What was measured of one task beside some others. `W` says who they are:
@@ -127,9 +122,8 @@ impl Slowdowns {
         for entry in &entries {
             let prediction = entry.prediction();
             let neighbours = entry.beside.iter();
-            let mut neighbours: Vec<_> = neighbours
-                .map(|&(level, key)| Neighbour { level, key })
-                .collect();
+            let mut neighbours: Vec<_> =
+                neighbours.map(|&(level, key)| Neighbour { level, key }).collect();
             neighbours.sort_unstable();
             match neighbours[..] {
                 [] => {}
@@ -186,15 +180,8 @@ impl Slowdowns {
         let levels = Level::ALL.into_iter().filter(|level| *level >= by.level);
         for level in levels {
             if let Some(measured) = self.pairs.get(&(victim, Neighbour { level, ..by })) {
-                let source = if level == by.level {
-                    measured.source
-                } else {
-                    Source::Guess
-                };
-                return Prediction {
-                    source,
-                    ..*measured
-                };
+                let source = if level == by.level { measured.source } else { Source::Guess };
+                return Prediction { source, ..*measured };
             }
         }
         let guess = self.guesses.of(by.level, victim, by.key);
@@ -243,10 +230,7 @@ mod tests {
     use super::*;
 
     fn key(fingerprint: u64) -> Key {
-        Key {
-            fingerprint,
-            ..Key::default()
-        }
+        Key { fingerprint, ..Key::default() }
     }
 
     fn entry(victim: u64, beside: &[u64], slowdown: f64) -> Entry<Key> {
@@ -278,11 +262,7 @@ mod tests {
 
     fn beside(keys: &[u64]) -> Vec<Neighbour> {
         let keys = keys.iter();
-        keys.map(|&by| Neighbour {
-            level: Level::Llc,
-            key: key(by),
-        })
-        .collect()
+        keys.map(|&by| Neighbour { level: Level::Llc, key: key(by) }).collect()
     }
 
     #[test]
@@ -323,15 +303,9 @@ mod tests {
         assert_eq!((both.source, both.samples), (Source::Unknown, 0));
         assert!((both.slowdown - 1.5).abs() < 1e-12);
         // Another level is another thing.
-        let near = Neighbour {
-            level: Level::Smt,
-            key: key(2),
-        };
+        let near = Neighbour { level: Level::Smt, key: key(2) };
         assert_eq!(table.of(key(1), &[near]).source, Source::Guess);
-        let far = Neighbour {
-            level: Level::Node,
-            ..near
-        };
+        let far = Neighbour { level: Level::Node, ..near };
         assert_eq!(table.of(key(1), &[far]).source, Source::Unknown);
     }
 

@@ -32,11 +32,7 @@ fn decompose(matrix: &mut [Vec<f64>]) {
         let used: f64 = pivot[..column].iter().map(|part| part * part).sum();
         let left = whole - used;
         // No more than rounding is left.
-        let root = if left > 1e-14 * whole {
-            libm::sqrt(left)
-        } else {
-            f64::INFINITY
-        };
+        let root = if left > 1e-14 * whole { libm::sqrt(left) } else { f64::INFINITY };
         pivot[column] = root;
         for line in below {
             let pairs = line[..column].iter().zip(&pivot[..column]);
@@ -66,11 +62,7 @@ mod tests {
 
     #[test]
     fn equations_are_solved() {
-        let matrix = vec![
-            vec![4.0, 2.0, 1.0],
-            vec![2.0, 5.0, 3.0],
-            vec![1.0, 3.0, 6.0],
-        ];
+        let matrix = vec![vec![4.0, 2.0, 1.0], vec![2.0, 5.0, 3.0], vec![1.0, 3.0, 6.0]];
         // Of x = 1, -2, 3.
         let found = solve(matrix.clone(), vec![3.0, 1.0, 13.0]);
         for (found, right) in found.iter().zip([1.0, -2.0, 3.0]) {

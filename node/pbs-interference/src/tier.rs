@@ -53,10 +53,7 @@ mod tests {
 
     #[test]
     fn lengths_by_the_clock_are_planned_longer_and_recorded_as_alone() {
-        let key = |fingerprint| Key {
-            fingerprint,
-            ..Key::default()
-        };
+        let key = |fingerprint| Key { fingerprint, ..Key::default() };
         let table = Slowdowns::new(vec![Entry {
             victim: key(1),
             beside: vec![(Level::Llc, key(2))],
@@ -65,30 +62,18 @@ mod tests {
             high: 1.5,
             samples: 8,
         }]);
-        let by = Neighbour {
-            level: Level::Llc,
-            key: key(2),
-        };
+        let by = Neighbour { level: Level::Llc, key: key(2) };
         assert_eq!(planned_on_clock_insns(S, 1.5), 3 * S / 2);
         let mut sample = Sample {
             victim: key(1),
             insns: 3 * S / 2,
             ran_ns: 3 * S / 2,
-            beside: vec![Beside {
-                neighbours: vec![by],
-                duration_ns: 3 * S / 2,
-            }],
+            beside: vec![Beside { neighbours: vec![by], duration_ns: 3 * S / 2 }],
         };
         assert_eq!(alone_on_clock_insns(&sample, &table), S);
         // Half of the time alone: 0.75 and 0.5 of 10^9.
         sample.beside[0].duration_ns = 3 * S / 4;
-        sample.beside.insert(
-            0,
-            Beside {
-                neighbours: Vec::new(),
-                duration_ns: 3 * S / 4,
-            },
-        );
+        sample.beside.insert(0, Beside { neighbours: Vec::new(), duration_ns: 3 * S / 4 });
         assert_eq!(alone_on_clock_insns(&sample, &table), 5 * S / 4);
         sample.beside.clear();
         assert_eq!(alone_on_clock_insns(&sample, &table), 3 * S / 2);

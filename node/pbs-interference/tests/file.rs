@@ -53,10 +53,7 @@ slowdown_permille = 1500
 high_permille = 1400
 ";
     let problems = slowdowns_from_toml(text).unwrap_err();
-    let told: Vec<_> = problems
-        .iter()
-        .map(|problem| problem.in_file("f").to_string())
-        .collect();
+    let told: Vec<_> = problems.iter().map(|problem| problem.in_file("f").to_string()).collect();
     let has = |words: &str| assert!(told.iter().any(|told| told.contains(words)), "{told:#?}");
     has("f:3: beside is empty");
     has("f:4: slowdown_permille must be a whole number; it is in thousandths: write 1_500");
@@ -74,15 +71,8 @@ high_permille = 1400
 
 #[test]
 fn a_name_stands_for_all_who_have_it() {
-    let key = |task| Key {
-        fingerprint: 7,
-        task,
-        variant: 0,
-    };
-    let backup = Key {
-        fingerprint: 8,
-        ..Key::default()
-    };
+    let key = |task| Key { fingerprint: 7, task, variant: 0 };
+    let backup = Key { fingerprint: 8, ..Key::default() };
     let mut known = Names::default();
     for task in [1, 2] {
         known.add(key(task), names(Some("lab"), "render", task, None, None));
@@ -95,10 +85,7 @@ fn a_name_stands_for_all_who_have_it() {
                 [[slowdown]]\nvictim = \"render\"\nbeside = [\"nobody\"]\n\
                 slowdown_permille = 9000\n";
     let table = Slowdowns::new(known.resolve(&slowdowns_from_toml(text).unwrap()));
-    let beside = [Neighbour {
-        level: Level::Node,
-        key: backup,
-    }];
+    let beside = [Neighbour { level: Level::Node, key: backup }];
     assert_eq!(table.of(key(1), &beside).slowdown, 1.5);
     assert_eq!(table.of(key(2), &beside).slowdown, 2.0);
     assert_eq!(table.entries().len(), 3);

@@ -7,10 +7,9 @@ use made::{by, key, Design, GeneratedRuns};
 use pbs_interference::{learn, Beside, Config, Entry, Key, Neighbour, Sample, Work};
 
 fn sample(insns: u64, beside: &[(&[Neighbour], u64)]) -> Sample {
-    let beside = beside.iter().map(|&(neighbours, duration_ns)| Beside {
-        neighbours: neighbours.to_vec(),
-        duration_ns,
-    });
+    let beside = beside
+        .iter()
+        .map(|&(neighbours, duration_ns)| Beside { neighbours: neighbours.to_vec(), duration_ns });
     Sample {
         victim: key(1),
         insns,
@@ -25,20 +24,15 @@ fn entries(config: &Config, work: Work, samples: &[Sample]) -> Vec<Entry<Key>> {
 }
 
 /// Runs that are not thought to scatter.
-const EXACT: Config = Config {
-    spread_permille: 1,
-    ..Config::DEFAULT
-};
+const EXACT: Config = Config { spread_permille: 1, ..Config::DEFAULT };
 
 const S: u64 = 1_000_000_000;
 
 /// 4 s alone are 4·10⁹ of the 10¹⁰; so the 10 s beside the other are 6·10⁹.
 #[test]
 fn only_the_time_beside_another_counts_as_slowed() {
-    let samples = [
-        sample(10 * S, &[(&[], 10 * S)]),
-        sample(10 * S, &[(&[], 4 * S), (&[by(2)], 10 * S)]),
-    ];
+    let samples =
+        [sample(10 * S, &[(&[], 10 * S)]), sample(10 * S, &[(&[], 4 * S), (&[by(2)], 10 * S)])];
     let found = entries(&EXACT, Work::Retired, &samples);
     assert_eq!(found.len(), 1);
     let slowdown = found[0].slowdown;
@@ -53,10 +47,8 @@ fn only_the_time_beside_another_counts_as_slowed() {
 /// What the clock counts is the time; the work is what stays.
 #[test]
 fn slowed_time_grows_on_the_clock_tier() {
-    let samples = [
-        sample(10 * S, &[(&[], 10 * S)]),
-        sample(14 * S, &[(&[], 4 * S), (&[by(2)], 10 * S)]),
-    ];
+    let samples =
+        [sample(10 * S, &[(&[], 10 * S)]), sample(14 * S, &[(&[], 4 * S), (&[by(2)], 10 * S)])];
     let learnt = learn(&EXACT, Work::Constant, &samples);
     let slowdown = learnt[0].entries[0].slowdown;
     assert!((slowdown - 10.0 / 6.0).abs() < 0.002, "{slowdown}");
@@ -72,11 +64,9 @@ fn slowed_time_grows_on_the_clock_tier() {
 /// other, they do not tell enough for all of them.
 #[test]
 fn eight_runs_teach_a_slowdown_within_five_percent() {
-    for (design, least_permille) in [
-        (Design::Turns, 990),
-        (Design::Parts, 860),
-        (Design::Clock, 860),
-    ] {
+    for (design, least_permille) in
+        [(Design::Turns, 990), (Design::Parts, 860), (Design::Clock, 860)]
+    {
         let (mut within, mut inside, mut all) = (0, 0, 0);
         for seed in 0..500 {
             for found in GeneratedRuns::new(design, seed, 8, 0.02).errors() {

@@ -31,14 +31,7 @@ fn least(left: &mut Vec<usize>, cost: &dyn Fn(usize, usize) -> u64, single: &[u6
 /// a, b, c, d are 0 to 3. The cheapest pair first leaves only the dearest.
 #[test]
 fn the_cheapest_pair_first_is_not_the_cheapest_matching() {
-    let costs = [
-        (0, 1, 0),
-        (2, 3, 10),
-        (0, 2, 1),
-        (1, 3, 1),
-        (0, 3, 2),
-        (1, 2, 2),
-    ];
+    let costs = [(0, 1, 0), (2, 3, 10), (0, 2, 1), (1, 3, 1), (0, 3, 2), (1, 2, 2)];
     let cost = |one, other| {
         let found = costs.iter().find(|&&(a, b, _)| (a, b) == (one, other));
         found.map_or(99, |&(_, _, cost)| cost)
@@ -65,10 +58,7 @@ fn no_matching_is_cheaper() {
         let single: Vec<u64> = (0..16).map(|_| random.below(most)).collect();
         let cost = |one: usize, other: usize| costs[one.min(other) * count + one.max(other)];
         let (found, left) = pairs(count, cost, |one| single[one]);
-        let mut all: Vec<_> = found
-            .iter()
-            .flat_map(|&(one, other)| [one, other])
-            .collect();
+        let mut all: Vec<_> = found.iter().flat_map(|&(one, other)| [one, other]).collect();
         all.extend(left);
         all.sort_unstable();
         assert_eq!(all, (0..count).collect::<Vec<_>>());

@@ -25,11 +25,8 @@ const MS: u64 = 1_000_000;
 
 /// Of who, and how many milliseconds alone.
 fn tasks(of: &[(u64, u64)]) -> Vec<Task> {
-    let tasks = of.iter().map(|&(who, ms)| Task {
-        key: key(who),
-        alone_ns: ms * MS,
-        ..Task::default()
-    });
+    let tasks =
+        of.iter().map(|&(who, ms)| Task { key: key(who), alone_ns: ms * MS, ..Task::default() });
     tasks.collect()
 }
 
@@ -136,20 +133,8 @@ fn tasks_wait_for_others_and_for_their_time() {
     assert_eq!(fluid.time(&lanes(&[&[1, 0]], 0)), None);
     // One that nobody runs never ends.
     assert_eq!(fluid.time(&lanes(&[&[1]], 0)), None);
-    assert_eq!(
-        fluid.time(&lanes(&[&[]], 0)).map(|of| of.makespan_ns),
-        Some(0)
-    );
-    assert_eq!(
-        arrange(
-            &tasks,
-            &lanes(&[&[1, 0]], 0),
-            &table,
-            &sharing,
-            Effort::default()
-        ),
-        None
-    );
+    assert_eq!(fluid.time(&lanes(&[&[]], 0)).map(|of| of.makespan_ns), Some(0));
+    assert_eq!(arrange(&tasks, &lanes(&[&[1, 0]], 0), &table, &sharing, Effort::default()), None);
 }
 
 fn random_table(random: &mut Random, kinds: u64) -> Slowdowns {
@@ -194,9 +179,7 @@ fn the_search_never_worsens_its_input_and_is_nearly_optimal() {
     let (mut optimal, rounds) = (0, 60);
     for _ in 0..rounds {
         let table = random_table(&mut random, 3);
-        let of: Vec<_> = (0..5)
-            .map(|_| (random.below(3), 20 + random.below(100)))
-            .collect();
+        let of: Vec<_> = (0..5).map(|_| (random.below(3), 20 + random.below(100))).collect();
         let tasks = tasks(&of);
         let given = lanes(&[&[0, 1, 2], &[3, 4]], 0);
         let sharing = Sharing::default();
@@ -216,27 +199,18 @@ fn the_search_keeps_all_tasks_on_any_number_of_cpus() {
     let mut random = seeded(5);
     for round in 0..40 {
         let table = random_table(&mut random, 4);
-        let of: Vec<_> = (0..9)
-            .map(|_| (random.below(4), random.below(90)))
-            .collect();
+        let of: Vec<_> = (0..9).map(|_| (random.below(4), random.below(90))).collect();
         let mut tasks = tasks(&of);
         tasks[8].after = vec![random.below(8) as usize];
         let cpus = 1 + round % 4;
-        let mut given: Vec<Lane> = (0..cpus as u32)
-            .map(|cpu| Lane {
-                cpu,
-                ..Lane::default()
-            })
-            .collect();
+        let mut given: Vec<Lane> =
+            (0..cpus as u32).map(|cpu| Lane { cpu, ..Lane::default() }).collect();
         for task in 0..9 {
             given[task % cpus].order.push(task);
         }
         given[0].fixed = 1;
         let sharing = Sharing::new(vec![(Level::Llc, vec![0, 1])]);
-        let effort = Effort {
-            orders: 300,
-            seed: round as u64,
-        };
+        let effort = Effort { orders: 300, seed: round as u64 };
         let found = arrange(&tasks, &given, &table, &sharing, effort).expect("it ends");
         assert_eq!(found.lanes[0].order[0], 0);
         let mut all: Vec<_> = found.lanes.iter().flat_map(|lane| &lane.order).collect();
@@ -264,10 +238,9 @@ fn only_known_sharing_levels_count() {
     };
     let table = Slowdowns::new(vec![entry]);
     let given = lanes(&[&[0], &[1]], 0);
-    for (sharing, ms) in [
-        (Sharing::new(vec![(Level::Llc, vec![0, 1])]), 200),
-        (Sharing::default(), 100),
-    ] {
+    for (sharing, ms) in
+        [(Sharing::new(vec![(Level::Llc, vec![0, 1])]), 200), (Sharing::default(), 100)]
+    {
         let timing = Fluid::new(&tasks, &table, &sharing).time(&given);
         assert_eq!(timing.map(|timing| timing.makespan_ns), Some(ms * MS));
     }

@@ -47,10 +47,7 @@ mod tests {
     use super::*;
 
     fn with(text: &str) -> String {
-        with_values(
-            text,
-            &[("deadline_ns", "5".into()), ("cpus", "[1, 2]".into())],
-        )
+        with_values(text, &[("deadline_ns", "5".into()), ("cpus", "[1, 2]".into())])
     }
 
     #[test]
@@ -69,10 +66,7 @@ mod tests {
         assert_eq!(with(job), with_both);
         assert_eq!(with(with_both), with_both);
         // Without a newline at the end, and with those of others.
-        assert_eq!(
-            with("cpus = 0\r\ndeadline_ns = 1"),
-            "cpus = [1, 2]\r\ndeadline_ns = 5"
-        );
+        assert_eq!(with("cpus = 0\r\ndeadline_ns = 1"), "cpus = [1, 2]\r\ndeadline_ns = 5");
     }
 
     #[test]

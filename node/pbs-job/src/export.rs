@@ -54,10 +54,7 @@ fn write_process(out: &mut String, job: &Job, process: &Process) {
         write_list(out, "cpus", process.cpus.iter().map(u32::to_string), false);
     }
     write_start(out, &process.start);
-    let tasks = process
-        .tasks
-        .iter()
-        .map(|&task| task_table(job, &job.tasks[task]));
+    let tasks = process.tasks.iter().map(|&task| task_table(job, &job.tasks[task]));
     write_list(out, "tasks", tasks, true);
 }
 
@@ -81,9 +78,7 @@ fn task_table(job: &Job, task: &Task) -> String {
         Action::Fork { child } | Action::Join { child: Some(child) } => {
             let _ = write!(table, ", child = {}", job.processes[child].id);
         }
-        Action::Communication {
-            partner: Some(partner),
-        } => {
+        Action::Communication { partner: Some(partner) } => {
             let _ = write!(table, ", to = {}", job.tasks[partner].id);
             if let Some(bytes) = task.message_bytes {
                 let _ = write!(table, ", bytes = {}", underscored(bytes));
@@ -92,10 +87,7 @@ fn task_table(job: &Job, task: &Task) -> String {
         _ => {}
     }
     if !task.after.is_empty() {
-        let ids = task
-            .after
-            .iter()
-            .map(|&before| job.tasks[before].id.to_string());
+        let ids = task.after.iter().map(|&before| job.tasks[before].id.to_string());
         let _ = write!(table, ", after = [{}]", ids.collect::<Vec<_>>().join(", "));
     }
     table + " }"

@@ -84,10 +84,7 @@ pub fn machine_to_toml(machine: &Machine) -> String {
 
 fn machine(reader: &mut Reader, document: &DeTable<'_>) -> Machine {
     let mut top = reader.open(document, "the machine", None, TOP_KEYS);
-    let mut machine = Machine {
-        tick_ns: TICK_NS,
-        ..Machine::default()
-    };
+    let mut machine = Machine { tick_ns: TICK_NS, ..Machine::default() };
     if let Some((line, value)) = top.entries.remove("name") {
         machine.name = reader.string(line, "name", value);
     }
@@ -116,10 +113,7 @@ fn machine(reader: &mut Reader, document: &DeTable<'_>) -> Machine {
 
 fn link(reader: &mut Reader, line: Line, value: &Value<'_>, nodes: &[Node]) -> Option<Link> {
     let mut table = reader.table(line, value, "[[link]]", LINK_KEYS)?;
-    let mut link = Link {
-        line,
-        ..Link::default()
-    };
+    let mut link = Link { line, ..Link::default() };
     if let Some((line, value)) = table.entries.remove("latency_ns") {
         link.latency_ns = reader.number_in(line, "latency_ns", value, 0..=MAX_NS)?;
     }
@@ -166,10 +160,7 @@ fn link(reader: &mut Reader, line: Line, value: &Value<'_>, nodes: &[Node]) -> O
 
 fn node(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Node> {
     let mut table = reader.table(line, value, "[[node]]", NODE_KEYS)?;
-    let mut node = Node {
-        line,
-        ..Node::default()
-    };
+    let mut node = Node { line, ..Node::default() };
     match table.entries.remove("name") {
         Some((line, value)) => {
             node.name = reader.string(line, "name", value).unwrap_or_default();
@@ -183,19 +174,14 @@ fn node(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Node> {
             node.memory_bytes = memory_bytes.unwrap_or(1);
         }
         None => {
-            let message = format!(
-                "node {} has no memory; add memory_bytes = 8_000_000_000",
-                node.name
-            );
+            let message =
+                format!("node {} has no memory; add memory_bytes = 8_000_000_000", node.name);
             reader.problem(line, message);
         }
     }
     let rate = rate(reader, &mut table);
     let Some((line, cores)) = table.entries.remove("cores") else {
-        reader.problem(
-            line,
-            format!("node {} has no cores; {WRITE_CORES}", node.name),
-        );
+        reader.problem(line, format!("node {} has no cores; {WRITE_CORES}", node.name));
         return Some(node);
     };
     let DeValue::Array(items) = cores.get_ref() else {
@@ -281,10 +267,7 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
             let what = format!("latency_ns of the link of {one} and {other}");
             range(link.line, what, link.latency_ns, MAX_NS);
         }
-        if machine.links[..index]
-            .iter()
-            .any(|before| before.nodes == link.nodes)
-        {
+        if machine.links[..index].iter().any(|before| before.nodes == link.nodes) {
             let message = format!("nodes {one} and {other} have a link already; remove one");
             twice.push(Problem::at(link.line, message));
         }

@@ -388,14 +388,7 @@ impl Job {
     /// The tasks that must have ended before that task starts: at most two,
     /// those whose messages it waits for, and those that it names itself.
     pub fn predecessors(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
-        let Task {
-            process,
-            position,
-            action,
-            ref senders,
-            ref after,
-            ..
-        } = self.tasks[task];
+        let Task { process, position, action, ref senders, ref after, .. } = self.tasks[task];
         let process = &self.processes[process];
         let before = match position.checked_sub(1) {
             Some(before) => Some(process.tasks[before]),
@@ -412,14 +405,7 @@ impl Job {
     /// The tasks that can only start after that task has ended: at most two, and
     /// those that name it.
     pub fn successors(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
-        let Task {
-            process,
-            position,
-            action,
-            message_bytes,
-            ref before,
-            ..
-        } = self.tasks[task];
+        let Task { process, position, action, message_bytes, ref before, .. } = self.tasks[task];
         let process = &self.processes[process];
         let after = match process.tasks.get(position + 1) {
             Some(&after) => Some(after),

@@ -46,11 +46,7 @@ fn net() -> Draft {
         ..Draft::default()
     };
     for id in 0..4 {
-        draft.processes.push(DraftProcess {
-            id,
-            memory_bytes: 8,
-            ..DraftProcess::default()
-        });
+        draft.processes.push(DraftProcess { id, memory_bytes: 8, ..DraftProcess::default() });
     }
     draft
 }

@@ -15,11 +15,7 @@ const TASKS: &str = "0 0 0 300 1 -> 1 0 2 \n1 0 2 300 5-> 2 0 10->3 1 10\n\
     5 1 5 100 2 --0 -> 6 0 3\r\n6 0 3 300 1\t-> 7 0 1\n7 0 1";
 
 fn files(tasks: &str) -> Files<'_> {
-    Files {
-        details: DETAILS,
-        processes: PROCESSES,
-        tasks,
-    }
+    Files { details: DETAILS, processes: PROCESSES, tasks }
 }
 
 fn complaints(files: &Files<'_>) -> Vec<String> {
@@ -42,10 +38,7 @@ fn the_size_of_a_message_may_stand_behind_its_partner() {
 fn a_job_is_imported() {
     let job = import_job("two", &files(TASKS)).unwrap();
     assert_eq!(job.name, "two");
-    assert_eq!(
-        (job.start_ns, job.deadline_ns),
-        (3_000_000_000, 40_000_000_000)
-    );
+    assert_eq!((job.start_ns, job.deadline_ns), (3_000_000_000, 40_000_000_000));
     assert_eq!(job.runtime_ns, Some(22_000_000_000));
     assert_eq!(job.memory_bytes, Some(800));
     assert_eq!(job.processes[1].runtime_ns, Some(4_000_000_000));
@@ -140,10 +133,8 @@ fn what_is_said_of_a_task_must_be_true() {
     let tasks = TASKS.replace("-> 6 0 3\n5", "-> 6 1 4\n5");
     assert_eq!(
         complaints(&files(&tasks)),
-        [
-            "job tasks:6: task 4 names task 6 as one of process 1 with action 4, but it is a join \
-             of process 0"
-        ]
+        ["job tasks:6: task 4 names task 6 as one of process 1 with action 4, but it is a join \
+             of process 0"]
     );
 }
 
@@ -152,20 +143,15 @@ fn a_torn_net_is_named() {
     let tasks = TASKS.replace("--0 -> 6 0 3", "--0");
     assert_eq!(
         complaints(&files(&tasks)),
-        [
-            "job tasks:7: task 5 is the last of process 1 and leads nowhere, so the process is \
-             never joined; lead it to a join task of the process that forked it"
-        ]
+        ["job tasks:7: task 5 is the last of process 1 and leads nowhere, so the process is \
+             never joined; lead it to a join task of the process that forked it"]
     );
 }
 
 #[test]
 fn columns_may_be_in_any_order() {
     let details = "deadline;start;x;total_needed_memory;total_runtime\n40;3;;800;22\n";
-    let other = Files {
-        details,
-        ..files(TASKS)
-    };
+    let other = Files { details, ..files(TASKS) };
     assert_eq!(import_job("2", &other), import_job("2", &files(TASKS)));
     let missing = Files {
         details: "start;dead_line;total_runtime;total_needed_memory\n3;40;22;800\n",
@@ -199,16 +185,9 @@ fn family(file: &str) -> String {
 }
 
 fn family_job() -> Job {
-    let (details, processes, tasks) = (
-        family("job_details_3.csv"),
-        family("job_processes_3.csv"),
-        family("job_tasks_3.txt"),
-    );
-    let files = Files {
-        details: &details,
-        processes: &processes,
-        tasks: &tasks,
-    };
+    let (details, processes, tasks) =
+        (family("job_details_3.csv"), family("job_processes_3.csv"), family("job_tasks_3.txt"));
+    let files = Files { details: &details, processes: &processes, tasks: &tasks };
     import_job("3", &files).unwrap()
 }
 
@@ -224,15 +203,9 @@ fn a_job_of_nested_processes_is_valid() {
         .collect();
     assert_eq!(joins, [None, Some(12), Some(11)]);
     // One join task of it is for nobody.
-    let for_nobody = job
-        .tasks
-        .iter()
-        .filter(|task| task.action == Action::Join { child: None });
+    let for_nobody = job.tasks.iter().filter(|task| task.action == Action::Join { child: None });
     assert_eq!(for_nobody.map(|task| task.id).collect::<Vec<_>>(), [13]);
-    let ids = job.processes[0]
-        .tasks
-        .iter()
-        .map(|&task| job.tasks[task].id);
+    let ids = job.processes[0].tasks.iter().map(|&task| job.tasks[task].id);
     assert_eq!(ids.collect::<Vec<_>>(), [0, 1, 2, 4, 8, 12, 13, 14, 15]);
     let text = job_to_toml(&job);
     assert_eq!(job_to_toml(&job_from_toml(&text).unwrap()), text);

@@ -43,9 +43,7 @@ runtime_ns = 1
 
 fn told<T>(result: Result<T, Vec<Problem>>) -> Vec<String> {
     let problems = result.err().unwrap_or_default();
-    let told = problems
-        .iter()
-        .map(|problem| problem.in_file("g").to_string());
+    let told = problems.iter().map(|problem| problem.in_file("g").to_string());
     told.collect()
 }
 
@@ -54,22 +52,11 @@ fn graphs_are_read() {
     assert!(is_graph(GRAPH));
     assert!(!is_graph("name = \"a\"\n[[process]]\nid = 1\n"));
     let graph = graph_from_toml(GRAPH).unwrap();
-    assert_eq!(
-        (graph.start_ns, graph.deadline_ns, graph.priority),
-        (0, Some(10_000_000_000), 3)
-    );
+    assert_eq!((graph.start_ns, graph.deadline_ns, graph.priority), (0, Some(10_000_000_000), 3));
     let names: Vec<_> = graph.tasks.iter().map(|task| task.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["load", "step.1", "step.2", "step.3", "side.1", "side.2", "end"]
-    );
-    let after = |task: usize| -> Vec<_> {
-        graph.tasks[task]
-            .after
-            .iter()
-            .map(|edge| edge.task)
-            .collect()
-    };
+    assert_eq!(names, ["load", "step.1", "step.2", "step.3", "side.1", "side.2", "end"]);
+    let after =
+        |task: usize| -> Vec<_> { graph.tasks[task].after.iter().map(|edge| edge.task).collect() };
     assert_eq!(after(1), [0]);
     assert_eq!(after(2), [1]);
     assert_eq!(after(5), []);
@@ -77,13 +64,8 @@ fn graphs_are_read() {
     assert_eq!(after(6), [3, 4, 5, 1]);
     let edge = graph.tasks[1].after[0];
     assert_eq!((edge.bytes, edge.transfer_ns), (8_000, Some(1_000)));
-    let [omp, ocl] = &graph.tasks[3].variants[..] else {
-        panic!("{:?}", graph.tasks[3])
-    };
-    assert_eq!(
-        (omp.label(), ocl.label()),
-        ("omp 4".into(), "ocl gpu".into())
-    );
+    let [omp, ocl] = &graph.tasks[3].variants[..] else { panic!("{:?}", graph.tasks[3]) };
+    assert_eq!((omp.label(), ocl.label()), ("omp 4".into(), "ocl gpu".into()));
     assert_eq!(omp.target, Target::Threads(4));
     assert_eq!(omp.runtime_ns(1), Some(115_801_000));
     let load = &graph.tasks[0];
@@ -99,18 +81,14 @@ fn cycles_are_named() {
     let text = GRAPH.replace("name = \"load\"\n", "name = \"load\"\nafter = [\"end\"]\n");
     assert_eq!(
         told(graph_from_toml(&text)),
-        [
-            "g:6: tasks load, step.1, step.2, step.3, end wait for each other in a circle, so \
-             none can start; take one out of an after"
-        ]
+        ["g:6: tasks load, step.1, step.2, step.3, end wait for each other in a circle, so \
+             none can start; take one out of an after"]
     );
     let itself = GRAPH.replace("name = \"load\"\n", "name = \"load\"\nafter = [\"load\"]\n");
     assert_eq!(
         told(graph_from_toml(&itself)),
-        [
-            "g:6: tasks load wait for each other in a circle, so none can start; take one out of \
-             an after"
-        ]
+        ["g:6: tasks load wait for each other in a circle, so none can start; take one out of \
+             an after"]
     );
 }
 
@@ -123,57 +101,21 @@ fn what_is_wrong_with_a_graph_is_told() {
             "deadline_ns = 1\nstart_ns = 1",
             "g: the job's deadline is not after",
         ),
-        (
-            "[\"step\",",
-            "[\"stop\",",
-            "waits for stop, which is not there; did you mean step?",
-        ),
+        ("[\"step\",", "[\"stop\",", "waits for stop, which is not there; did you mean step?"),
         ("\"step.1\"]", "\"step.3\"]", "waits for step.3 twice"),
-        (
-            "\"side\"\nrepeat",
-            "\"step\"\nrepeat",
-            "there is a task step already",
-        ),
-        (
-            "threads = 4,",
-            "threads = 0,",
-            "threads must be between 1 and 8_192",
-        ),
-        (
-            "device = \"gpu\",",
-            "device = \"gpu\", threads = 1,",
-            "has both threads and a device",
-        ),
-        (
-            "model = \"ocl\",",
-            "",
-            "a variant of task step has no model",
-        ),
-        (
-            "repeat = 3",
-            "repeat = 30_000",
-            "repeat must be between 1 and 10_000",
-        ),
-        (
-            "repeat = 3",
-            "repeat = 9_999",
-            "the job has 10003 tasks; it can have 10000",
-        ),
-        (
-            "runtime_ns = 7",
-            "runtime_ns = 0",
-            "runtime_ns is 0; it must be",
-        ),
+        ("\"side\"\nrepeat", "\"step\"\nrepeat", "there is a task step already"),
+        ("threads = 4,", "threads = 0,", "threads must be between 1 and 8_192"),
+        ("device = \"gpu\",", "device = \"gpu\", threads = 1,", "has both threads and a device"),
+        ("model = \"ocl\",", "", "a variant of task step has no model"),
+        ("repeat = 3", "repeat = 30_000", "repeat must be between 1 and 10_000"),
+        ("repeat = 3", "repeat = 9_999", "the job has 10003 tasks; it can have 10000"),
+        ("runtime_ns = 7", "runtime_ns = 0", "runtime_ns is 0; it must be"),
         (
             "model = \"ocl\", device = \"gpu\"",
             "model = \"omp\", threads = 4",
             "has the variant omp 4 twice",
         ),
-        (
-            "chained = false",
-            "chianed = false",
-            "did you mean chained?",
-        ),
+        ("chained = false", "chianed = false", "did you mean chained?"),
         (
             "[[task.variant]]\nmodel = \"cpu\"\n\n[[task]]\nname = \"end\"",
             "[[task]]\nname = \"end\"",
@@ -183,10 +125,7 @@ fn what_is_wrong_with_a_graph_is_told() {
     for (from, to, expected) in cases {
         assert!(GRAPH.contains(from), "{from}");
         let told = told(graph_from_toml(&GRAPH.replacen(from, to, 1)));
-        assert!(
-            told.iter().any(|told| told.contains(expected)),
-            "{expected}: {told:#?}"
-        );
+        assert!(told.iter().any(|told| told.contains(expected)), "{expected}: {told:#?}");
     }
     assert_eq!(
         told(graph_from_toml("name = \"a\"")),
@@ -231,30 +170,15 @@ fn machines_declare_devices_and_sharing_of_cpus() {
         ("kind = \"gpu\"\n", "", "the device has no kind"),
         ("\"gpu\"", "\"cpu\"", "cpu is what cores are called"),
         ("[\"ocl\", \"cuda\"]", "[]", "models of device gpu is empty"),
-        (
-            "count = 2",
-            "count = 0",
-            "count of device gpu must be between 1 and 1024",
-        ),
-        (
-            "host_cpu = 1",
-            "host_cpu = 5",
-            "host_cpu of device gpu is 5, which the machine does not",
-        ),
+        ("count = 2", "count = 0", "count of device gpu must be between 1 and 1024"),
+        ("host_cpu = 1", "host_cpu = 5", "host_cpu of device gpu is 5, which the machine does not"),
         ("\"llc\"", "\"l3\"", "there is no level l3"),
-        (
-            "[1, 0]",
-            "[1, 7]",
-            "CPU 7 shares llc, and the machine does not have it",
-        ),
+        ("[1, 0]", "[1, 7]", "CPU 7 shares llc, and the machine does not have it"),
         ("[1, 0]", "[1, 1]", "llc is shared by at least two CPUs"),
         ("[1, 0]", "[1]", "llc is shared by at least two CPUs"),
     ];
     for (from, to, expected) in cases {
         let told = told(machine_from_toml(&MACHINE.replacen(from, to, 1)));
-        assert!(
-            told.iter().any(|told| told.contains(expected)),
-            "{expected}: {told:#?}"
-        );
+        assert!(told.iter().any(|told| told.contains(expected)), "{expected}: {told:#?}");
     }
 }

@@ -12,9 +12,7 @@ use proptest::prelude::*;
 /// The edges of a draft, by number.
 fn edges(draft: &Draft) -> HashSet<(u32, u32)> {
     let tasks = draft.tasks.iter();
-    tasks
-        .flat_map(|task| task.next.iter().map(|&next| (task.id, next)))
-        .collect()
+    tasks.flat_map(|task| task.next.iter().map(|&next| (task.id, next))).collect()
 }
 
 proptest! {

@@ -25,9 +25,7 @@ fn documented() -> Vec<String> {
 
 fn process_insns(job: &Job) -> Vec<u64> {
     let processes = 0..job.processes.len();
-    processes
-        .map(|process| job.process_insns(process))
-        .collect()
+    processes.map(|process| job.process_insns(process)).collect()
 }
 
 #[test]
@@ -83,17 +81,8 @@ fn one_process_is_the_initial_one() {
     assert_eq!((process.id, process.runtime_ns), (4, Some(3)));
     assert!(matches!(&process.start, Start::Command(command) if command.argv == ["true"]));
     let tasks = process.tasks.iter().map(|&task| &job.tasks[task]);
-    let tasks: Vec<_> = tasks
-        .map(|task| (task.action, task.insns, task.memory_bytes))
-        .collect();
-    assert_eq!(
-        tasks,
-        [
-            (Action::Start, 0, 5),
-            (Action::Calculation, 70, 5),
-            (Action::End, 0, 5)
-        ]
-    );
+    let tasks: Vec<_> = tasks.map(|task| (task.action, task.insns, task.memory_bytes)).collect();
+    assert_eq!(tasks, [(Action::Start, 0, 5), (Action::Calculation, 70, 5), (Action::End, 0, 5)]);
     let later = job.clone().submitted_at(100).unwrap();
     assert_eq!((later.start_ns, later.deadline_ns), (102, 110));
     assert_eq!(job.submitted_at(u64::MAX - 9), None);
@@ -111,10 +100,7 @@ fn start_and_end_may_be_written() {
     let job = job_from_toml(text).unwrap();
     let ids: Vec<_> = job.tasks.iter().map(|task| task.id).collect();
     assert_eq!(ids, [0, 1, 2, 3, 4, 5, 7, 8]);
-    assert_eq!(
-        job.tasks[3].action,
-        Action::Communication { partner: Some(7) }
-    );
+    assert_eq!(job.tasks[3].action, Action::Communication { partner: Some(7) });
     // Nobody waits for a message without a size.
     assert_eq!(job.successors(3).collect::<Vec<_>>(), [4]);
     let sized = text.replace("to = 8 }", "to = 8, bytes = 4_096 }");
@@ -175,10 +161,7 @@ fn a_job_may_be_confined_to_cpus() {
     let confined = job(&[("cpus", "[5, 0, 1_0]".into())]);
     assert_eq!(confined.cpus, [0, 5, 10]);
     let written = job_to_toml(&confined);
-    assert!(
-        written.contains("\ncpus = [0, 5, 10]\n\n[[process]]"),
-        "{written}"
-    );
+    assert!(written.contains("\ncpus = [0, 5, 10]\n\n[[process]]"), "{written}");
     assert_eq!(job_from_toml(&written).unwrap().cpus, [0, 5, 10]);
     // A list that is too long for a line.
     let all: Vec<u32> = (0..200).collect();
@@ -198,10 +181,7 @@ fn cores_have_the_numbers_of_linux() {
     let text = node("one", cores) + &node("two", "\"c0\", \"c1\"");
     let machine = machine_from_toml(&text).unwrap();
     assert_eq!(machine.cpus().collect::<Vec<_>>(), [0, 7, 2, 0, 1]);
-    let job = |cpus: &[u32]| Job {
-        cpus: cpus.to_vec(),
-        ..Job::default()
-    };
+    let job = |cpus: &[u32]| Job { cpus: cpus.to_vec(), ..Job::default() };
     let none: [u32; 0] = [];
     assert_eq!(job(&[]).missing_cpus(&machine), none);
     assert_eq!(job(&[1, 2, 7]).missing_cpus(&machine), none);
@@ -250,8 +230,5 @@ fn lists_of_cpus_are_read_as_linux_writes_them() {
     for text in ["a", "", "3-1", "0-4294967295", "8192"] {
         assert_eq!(cpus_of_list(text), None, "{text}");
     }
-    assert_eq!(
-        cpus_of_list(&cpu_list(&[7, 1, 2, 3])),
-        Some(vec![1, 2, 3, 7])
-    );
+    assert_eq!(cpus_of_list(&cpu_list(&[7, 1, 2, 3])), Some(vec![1, 2, 3, 7]));
 }

@@ -36,10 +36,8 @@ fn toml_of_jobs() {
     assert_eq!(replaced("3", "3"), ["valid"]);
     assert_eq!(
         replaced("deadline_ns = 9\n", ""),
-        [
-            "job: the job has no deadline; add deadline_ns = 10_000_000_000, counted from its \
-          submission"
-        ]
+        ["job: the job has no deadline; add deadline_ns = 10_000_000_000, counted from its \
+          submission"]
     );
     assert_eq!(
         replaced("deadline_ns = 9", "deadline_ns = -9"),
@@ -57,17 +55,13 @@ fn toml_of_jobs() {
     assert_eq!(cpus("[3, 0]"), ["valid"]);
     assert_eq!(
         cpus("2"),
-        [
-            "job:3: cpus is no list; write the numbers of CPUs: cpus = [2, 3]; or leave it out, \
-             and all will do"
-        ]
+        ["job:3: cpus is no list; write the numbers of CPUs: cpus = [2, 3]; or leave it out, \
+             and all will do"]
     );
     assert_eq!(
         cpus("[]"),
-        [
-            "job:3: cpus is empty, and the job can run nowhere; write the numbers of CPUs: cpus = \
-             [2, 3]; or leave it out, and all will do"
-        ]
+        ["job:3: cpus is empty, and the job can run nowhere; write the numbers of CPUs: cpus = \
+             [2, 3]; or leave it out, and all will do"]
     );
     assert_eq!(
         cpus("[\n  2, \"a\",\n  -1, 3,\n  2, 4.5, 3 ]"),
@@ -90,25 +84,18 @@ fn toml_of_jobs() {
     );
     assert_eq!(
         replaced("3,", "0,"),
-        [
-            "job:9: the number of instructions of task 0 is 0; it must be between 1 and \
-          281_474_976_710_656"
-        ]
+        ["job:9: the number of instructions of task 0 is 0; it must be between 1 and \
+          281_474_976_710_656"]
     );
-    assert_eq!(
-        replaced("3,", "-3,"),
-        ["job:9: a task must be between 1 and 281_474_976_710_656"]
-    );
+    assert_eq!(replaced("3,", "-3,"), ["job:9: a task must be between 1 and 281_474_976_710_656"]);
     assert_eq!(
         replaced("\"fork\", child = \"two\"", "\"fork\", child = \"twoo\""),
         ["job:10: task 1 names process twoo, which is not there; did you mean two?"]
     );
     assert_eq!(
         replaced("\"fork\", child = \"two\"", "\"spawn\""),
-        [
-            "job:10: there is no action spawn; it can be start, end, fork, fork_end, join, \
-          calculation, communication"
-        ]
+        ["job:10: there is no action spawn; it can be start, end, fork, fork_end, join, \
+          calculation, communication"]
     );
     assert_eq!(
         replaced("tasks = [4]", "taks = [4]"),
@@ -119,11 +106,9 @@ fn toml_of_jobs() {
     );
     assert_eq!(
         replaced("tasks = [4]", "tasks = [4, 5]\ncommand = [\"b\"]"),
-        [
-            "job:18: process two has 2 tasks, but the whole life of its command is one; write \
+        ["job:18: process two has 2 tasks, but the whole life of its command is one; write \
           commands = [[...], ...] with one command per task, or attaches = \"itself\" if the \
-          program marks its own task ends"
-        ]
+          program marks its own task ends"]
     );
     assert_eq!(
         replaced("tasks = [4]", "tasks = [4, { child = 1, insns = 1 }]"),
@@ -135,10 +120,8 @@ fn toml_of_jobs() {
     );
     assert_eq!(
         replaced("    { action = \"join\", child = \"two\" },\n", ""),
-        [
-            "job:16: task 2 is the last of process two and leads nowhere, so the process is never \
-          joined; lead it to a join task of the process that forked it"
-        ]
+        ["job:16: task 2 is the last of process two and leads nowhere, so the process is never \
+          joined; lead it to a join task of the process that forked it"]
     );
 }
 
@@ -153,10 +136,8 @@ fn toml_of_machines() {
     assert_eq!(replaced("n", "n"), ["valid"]);
     assert_eq!(
         told(machine_from_toml("")),
-        [
-            "job: the machine has no node; add a [[node]] with name, memory_bytes, \
-          rate_insns_per_s and cores"
-        ]
+        ["job: the machine has no node; add a [[node]] with name, memory_bytes, \
+          rate_insns_per_s and cores"]
     );
     assert_eq!(
         replaced("rate_insns_per_s = 3", "rate_insns_per_s = 0"),
@@ -191,16 +172,11 @@ fn toml_of_machines() {
         told(machine_from_toml(&twice)),
         ["job:6: node name \"n\" is empty or taken; choose another"]
     );
-    let empty = replaced(
-        "[{ name = \"c\", cpu = 1 }, { name = \"d\", cpu = 2 }]",
-        "[]",
-    );
+    let empty = replaced("[{ name = \"c\", cpu = 1 }, { name = \"d\", cpu = 2 }]", "[]");
     assert_eq!(
         empty,
-        [
-            "job:1: node n has no core; write a name, or a table, for each: cores = [{ name = \
-          \"c0\", cpu = 0 }]"
-        ]
+        ["job:1: node n has no core; write a name, or a table, for each: cores = [{ name = \
+          \"c0\", cpu = 0 }]"]
     );
 }
 
@@ -218,10 +194,7 @@ fn links_are_read_and_checked() {
     // A third of a nanosecond is a whole one.
     assert_eq!(machine.transfer_ns(0, 4), 1_333_333_334);
     let again = machine_from_toml(&pbs_job::machine_to_toml(&machine)).unwrap();
-    assert_eq!(
-        (again.links[0].nodes, again.links[0].latency_ns),
-        ([0, 1], 40)
-    );
+    assert_eq!((again.links[0].nodes, again.links[0].latency_ns), ([0, 1], 40));
     assert_eq!(again.links[0].bandwidth_bytes_per_s, 3);
     let replaced = |what: &str, by: &str| told(machine_from_toml(&valid.replace(what, by)));
     assert_eq!(
@@ -234,10 +207,8 @@ fn links_are_read_and_checked() {
     );
     assert_eq!(
         replaced("[\"b\", \"a\"]", "[\"b\", \"b\"]"),
-        [
-            "job:12: a link connects two different nodes; write the names of two nodes: nodes = \
-             [\"n0\", \"n1\"]"
-        ]
+        ["job:12: a link connects two different nodes; write the names of two nodes: nodes = \
+             [\"n0\", \"n1\"]"]
     );
     assert_eq!(
         replaced("bandwidth_bytes_per_s = 3\n", ""),
@@ -245,10 +216,8 @@ fn links_are_read_and_checked() {
     );
     assert_eq!(
         replaced("bandwidth_bytes_per_s = 3\n", "bandwidth_bytes_per_s = 0\n"),
-        [
-            "job:11: bandwidth_bytes_per_s of the link of a and b is 0; it must be between 1 and \
-             1_125_899_906_842_624"
-        ]
+        ["job:11: bandwidth_bytes_per_s of the link of a and b is 0; it must be between 1 and \
+             1_125_899_906_842_624"]
     );
     let twice = format!("{valid}{link}");
     assert_eq!(

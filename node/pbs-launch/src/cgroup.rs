@@ -55,9 +55,7 @@ impl Cgroup {
     /// Whether nothing is in it any more.
     pub fn is_empty(&self) -> bool {
         let events = fs::read_to_string(self.directory.join("cgroup.events"));
-        events.map_or(true, |events| {
-            events.lines().any(|line| line == "populated 0")
-        })
+        events.map_or(true, |events| events.lines().any(|line| line == "populated 0"))
     }
 
     /// Takes it away, which works once it is empty.
@@ -164,16 +162,10 @@ mod tests {
         }
         fs::write(inner.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
         let group = Cgroup::create(&parent, "job-7", Some(4096)).unwrap();
-        assert_eq!(
-            fs::read_to_string(inner.join("memory.max")).unwrap(),
-            "4096"
-        );
+        assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "4096");
         assert!(group.descriptor().is_ok() && !group.is_empty());
         assert!(Cgroup::open(&parent, "job-7", Some(8192)).is_some());
-        assert_eq!(
-            fs::read_to_string(inner.join("memory.max")).unwrap(),
-            "8192"
-        );
+        assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "8192");
         group.kill().unwrap();
         assert_eq!(fs::read_to_string(inner.join("cgroup.kill")).unwrap(), "1");
         fs::write(inner.join("cgroup.events"), "populated 0\nfrozen 0\n").unwrap();

@@ -26,13 +26,7 @@ pub struct Child {
 impl Child {
     /// A program that was just forked; `reports` is what it writes about itself.
     pub(crate) fn new(program: &Program, pid: i32, reports: File) -> Self {
-        Self {
-            program: program.clone(),
-            pid,
-            reports,
-            status: None,
-            ran_ns: 0,
-        }
+        Self { program: program.clone(), pid, reports, status: None, ran_ns: 0 }
     }
 
     /// Makes it wait on the CPU of its process: attaching need not move it then. If there is
@@ -57,11 +51,7 @@ impl Child {
         if self.program.itself {
             return Ok(());
         }
-        let flags = if self.program.one_of_several {
-            ATTACH_ONE_TASK
-        } else {
-            0
-        };
+        let flags = if self.program.one_of_several { ATTACH_ONE_TASK } else { 0 };
         device.attach(self.pid, self.program.process, flags)
     }
 
@@ -91,14 +81,8 @@ impl Child {
         let flags = flags | libc::WEXITED | libc::WNOWAIT;
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: `info` is valid for writing; the child is ours, as below.
-        let result = unsafe {
-            libc::waitid(
-                libc::P_PID,
-                self.pid as libc::id_t,
-                info.as_mut_ptr(),
-                flags,
-            )
-        };
+        let result =
+            unsafe { libc::waitid(libc::P_PID, self.pid as libc::id_t, info.as_mut_ptr(), flags) };
         // SAFETY: all of it was written, with zeroes at first; without a child that
         // has ended the number stays 0.
         result == 0 && unsafe { info.assume_init().si_pid() } == self.pid
@@ -130,9 +114,7 @@ impl Child {
 
     /// How it ended.
     pub fn exit(&mut self) -> Exit {
-        let report = self
-            .status
-            .and_then(|_| ChildReport::read(&mut self.reports));
+        let report = self.status.and_then(|_| ChildReport::read(&mut self.reports));
         let status = self.status.unwrap_or(0);
         let exited = self.status.is_some() && libc::WIFEXITED(status);
         let killed = self.status.is_some() && libc::WIFSIGNALED(status);
@@ -177,10 +159,7 @@ pub fn ended_child() -> Option<i32> {
 #[allow(unsafe_code)]
 fn cpu_time_ns(pid: i32) -> u64 {
     let mut clock = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both are valid for writing.
     let known = unsafe {
         libc::clock_getcpuclockid(pid, &mut clock) == 0

@@ -53,12 +53,9 @@ impl Gate {
     pub fn new(commit: Option<&Path>) -> io::Result<Self> {
         let (wait, open) = pipe()?;
         let commit = match commit {
-            Some(path) => OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)?,
+            Some(path) => {
+                OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?
+            }
             None => nameless()?,
         };
         Ok(Self { wait, open, commit })
@@ -132,10 +129,7 @@ impl Gate {
             // in its waiting children.
             close_others([&self.wait.as_fd(), &self.commit.as_fd(), &say.as_fd()]);
         }
-        if say
-            .write_all(&ChildReport::new(Step::Ready, 0).bytes())
-            .is_err()
-        {
+        if say.write_all(&ChildReport::new(Step::Ready, 0).bytes()).is_err() {
             return ChildReport::failed(Step::Ready);
         }
         if !self.wait() {
@@ -193,9 +187,7 @@ impl Gate {
     pub fn wait_ready(&self, children: &mut [Child]) -> io::Result<()> {
         for child in children {
             match ChildReport::read(&mut child.reports) {
-                Some(ChildReport {
-                    step: Step::Ready, ..
-                }) => child.pin(),
+                Some(ChildReport { step: Step::Ready, .. }) => child.pin(),
                 Some(report) => {
                     let kind = io::Error::from_raw_os_error(report.errno).kind();
                     let text = format!("{}: {report}", child.program.name);
@@ -294,11 +286,7 @@ fn stands_for(file: RawFd, fd: RawFd) -> Result<(), ChildReport> {
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|string| string.as_ptr())
-        .chain(std::iter::once(std::ptr::null()))
-        .collect()
+    strings.iter().map(|string| string.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
 }
 
 /// A file without a name.
@@ -367,10 +355,8 @@ mod tests {
             signals.assume_init()
         };
         let gate = Gate::new(None).unwrap();
-        let mut children: Vec<_> = prepared
-            .iter()
-            .map(|one| gate.fork(one, None, &signals).unwrap())
-            .collect();
+        let mut children: Vec<_> =
+            prepared.iter().map(|one| gate.fork(one, None, &signals).unwrap()).collect();
         gate.wait_ready(&mut children).unwrap();
         for child in &mut children {
             assert!(!child.has_ended(), "{} did not wait", child.program.name);
@@ -419,10 +405,7 @@ mod tests {
     #[test]
     fn output_goes_to_standard_error_unless_redirected() {
         let same = "command = ['test', '/proc/self/fd/1', '-ef', '/proc/self/fd/2']";
-        let exits = run(
-            &format!("{{ {same} }}, {{ {same}, stdout = '/dev/null' }}"),
-            true,
-        );
+        let exits = run(&format!("{{ {same} }}, {{ {same}, stdout = '/dev/null' }}"), true);
         let codes: Vec<_> = exits.iter().map(|exit| exit.code).collect();
         assert_eq!(codes, [Some(0), Some(1)]);
     }
@@ -542,10 +525,7 @@ mod tests {
         for (releases, commit) in [(false, dir.join("not")), (true, dir.join("commit"))] {
             let made = dir.join(format!("made-{releases}"));
             let command = format!("{{ command = ['touch', '{}'] }}", made.display());
-            let owner = Owner {
-                directory: "/".into(),
-                ..Owner::default()
-            };
+            let owner = Owner { directory: "/".into(), ..Owner::default() };
             let prepared = owned(&command, &owner);
             assert!(!was_released(&commit));
             // SAFETY: the child uses no lock that another thread may hold; it plays the
@@ -595,11 +575,7 @@ mod tests {
                 ("PATH".into(), "/usr/bin:/bin".into()),
                 ("COLOUR".into(), "blue".into()),
             ],
-            limits: vec![Limit {
-                resource: "nofile".into(),
-                soft: 77,
-                hard: 88,
-            }],
+            limits: vec![Limit { resource: "nofile".into(), soft: 77, hard: 88 }],
             output: Some("out".into()),
         }
     }
@@ -608,9 +584,7 @@ mod tests {
         let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let prepared = owned(commands, owner);
         let gate = Gate::new(None).unwrap();
-        let children = prepared
-            .iter()
-            .map(|one| gate.fork(one, None, &no_signals()));
+        let children = prepared.iter().map(|one| gate.fork(one, None, &no_signals()));
         let mut children: Vec<_> = children.map(Result::unwrap).collect();
         let ready = gate.wait_ready(&mut children);
         gate.release().unwrap();
@@ -626,11 +600,8 @@ mod tests {
     fn who_waits_holds_nothing() {
         let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let (listens, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        let owner = Owner {
-            directory: "/".into(),
-            output: Some("/dev/null".into()),
-            ..Owner::default()
-        };
+        let owner =
+            Owner { directory: "/".into(), output: Some("/dev/null".into()), ..Owner::default() };
         if !is_root() {
             return;
         }
@@ -667,10 +638,7 @@ mod tests {
         let script = "id -u; id -g; id -G; umask; pwd; echo $COLOUR $HOME; ulimit -n; \
                       ulimit -Hn; echo to-error >&2; for f in /proc/self/fd/*; do \
                       readlink $f; done | grep -c shadow; touch made";
-        let exits = run_owned(
-            &format!("{{ command = ['sh', '-c', '{script}'] }}"),
-            &nobody(&dir),
-        );
+        let exits = run_owned(&format!("{{ command = ['sh', '-c', '{script}'] }}"), &nobody(&dir));
         let exits = exits.unwrap();
         assert!(exits[0].success(), "{exits:?}");
         let out = std::fs::read_to_string(dir.join("out")).unwrap();
@@ -713,21 +681,14 @@ mod tests {
         std::fs::create_dir(&inner).unwrap();
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o700)).unwrap();
         let refused = run_owned("{ command = ['true'] }", &nobody(&inner)).unwrap_err();
-        assert!(
-            refused.contains("working directory: Permission"),
-            "{refused}"
-        );
+        assert!(refused.contains("working directory: Permission"), "{refused}");
         // Its path is looked through, and the directory that is closed to it passed over.
         let program = dir.join("program");
         std::fs::write(&program, "#!/bin/sh\nexit 7\n").unwrap();
         std::fs::copy(&program, inner.join("program")).unwrap();
         for (mode, code, path) in [
             (0o755, Some(7), format!("{0}/inner:{0}", dir.display())),
-            (
-                0o700,
-                Some(NOT_EXECUTED),
-                format!("{0}/inner:{0}", dir.display()),
-            ),
+            (0o700, Some(NOT_EXECUTED), format!("{0}/inner:{0}", dir.display())),
             (0o755, Some(NOT_EXECUTED), "/no-such-directory".into()),
         ] {
             std::fs::set_permissions(&program, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -76,10 +76,7 @@ impl Limit {
     pub fn own() -> Vec<Self> {
         let mut limits = Vec::with_capacity(RESOURCES.len());
         for (name, resource) in RESOURCES {
-            let mut limit = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: `limit` is valid for writing.
             if unsafe { libc::getrlimit(resource, &mut limit) } == 0 {
                 limits.push(Self {
@@ -110,9 +107,7 @@ impl Owner {
         let path = variables.find(|(name, _)| name == "PATH");
         let path = path.map_or(PATH, |(_, value)| value);
         let directories = std::env::split_paths(path);
-        directories
-            .map(|directory| directory.join(program))
-            .collect()
+        directories.map(|directory| directory.join(program)).collect()
     }
 
     /// What stands in for standard input, output and error, where a command names those
@@ -128,11 +123,7 @@ impl Owner {
                 (Some(file), _) => (file.clone(), append),
                 (None, _) => (self.output.clone().unwrap_or(null), append),
             };
-            Named {
-                path: c_string(path.as_os_str()),
-                flags,
-                fd,
-            }
+            Named { path: c_string(path.as_os_str()), flags, fd }
         });
         files.collect()
     }

@@ -151,9 +151,8 @@ impl Prepared {
         let variables = variables.iter();
         let variables = variables
             .filter(|(name, _)| !itself || (name != "PBS_DEVICE" && name != "PBS_PROCESS"));
-        let mut environment: Vec<_> = variables
-            .map(|(name, value)| assignment(name, value))
-            .collect();
+        let mut environment: Vec<_> =
+            variables.map(|(name, value)| assignment(name, value)).collect();
         if itself {
             environment.push(assignment("PBS_DEVICE".as_ref(), device.as_os_str()));
             let id = process.id.to_string();
@@ -175,15 +174,8 @@ impl Prepared {
         };
         Ok(Self {
             program: Program::new(process, place, cpu, program),
-            paths: paths
-                .iter()
-                .map(|path| c_string(path.as_os_str()))
-                .collect(),
-            argv: command
-                .argv
-                .iter()
-                .map(|word| c_string(word.as_ref()))
-                .collect(),
+            paths: paths.iter().map(|path| c_string(path.as_os_str())).collect(),
+            argv: command.argv.iter().map(|word| c_string(word.as_ref())).collect(),
             environment,
             files,
             late_input: late_input.map(|file| c_string(file.as_os_str())),
@@ -262,8 +254,7 @@ pub fn path_of(command: &Command) -> Result<PathBuf, Problem> {
 
 fn find(program: &str) -> Option<PathBuf> {
     let executable = |path: &Path| {
-        path.metadata()
-            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| executable(path));

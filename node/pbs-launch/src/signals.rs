@@ -33,10 +33,7 @@ impl Signals {
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Self {
-                file: File::from_raw_fd(fd),
-                before: before.assume_init(),
-            })
+            Ok(Self { file: File::from_raw_fd(fd), before: before.assume_init() })
         }
     }
 
@@ -80,11 +77,8 @@ pub fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
 /// Waits until one of them can be read, or for `timeout_ms` (negative: for ever).
 #[allow(unsafe_code)]
 pub fn wait_for<const N: usize>(fds: [BorrowedFd<'_>; N], timeout_ms: i32) -> io::Result<()> {
-    let mut fds = fds.map(|fd| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    });
+    let mut fds =
+        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     // SAFETY: `fds` are N valid pollfds that outlive the call.
     if unsafe { libc::poll(fds.as_mut_ptr(), N as libc::nfds_t, timeout_ms) } < 0 {
         let error = io::Error::last_os_error();

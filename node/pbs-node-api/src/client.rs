@@ -101,9 +101,7 @@ impl Client {
 
     /// How jobs stand.
     pub fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, Failure> {
-        self.waiter
-            .answer(self.connection.list(filter))
-            .map(|listed| listed.jobs)
+        self.waiter.answer(self.connection.list(filter)).map(|listed| listed.jobs)
     }
 
     /// All that is known of a job.
@@ -118,9 +116,7 @@ impl Client {
 
     /// The plan of all jobs.
     pub fn plan(&mut self) -> Result<Option<String>, Failure> {
-        self.waiter
-            .answer(self.connection.plan())
-            .map(|plan| plan.plan)
+        self.waiter.answer(self.connection.plan()).map(|plan| plan.plan)
     }
 
     /// Has nothing new be admitted, or has it be again.
@@ -154,9 +150,7 @@ impl Client {
     /// Has a step of an allocation be over; for root.
     pub fn deallocate(&mut self, job: u32, step: u32) -> Result<Vec<u64>, Failure> {
         let asked = self.connection.deallocate(job, step);
-        self.waiter
-            .answer(asked)
-            .map(|deallocated| deallocated.ending)
+        self.waiter.answer(asked).map(|deallocated| deallocated.ending)
     }
 
     /// Hands over what happens, until `notice` says that it is enough.
@@ -174,16 +168,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPermitted { what } => {
-                write!(
-                    f,
-                    "{what}: only its owner, or an operator (group pbs-operators), may"
-                )
+                write!(f, "{what}: only its owner, or an operator (group pbs-operators), may")
             }
-            Self::Declined {
-                job,
-                why,
-                earliest_deadline_ns,
-            } => {
+            Self::Declined { job, why, earliest_deadline_ns } => {
                 write!(f, "job {job} is declined: {why}; ")?;
                 match earliest_deadline_ns {
                     Some(ns) => write!(f, "it would be admitted with deadline_ns = {ns}"),

@@ -17,10 +17,7 @@ pub struct Lasting {
 impl Lasting {
     /// Connects when something is asked.
     pub fn new(socket: &Path) -> Self {
-        Self {
-            socket: socket.into(),
-            client: None,
-        }
+        Self { socket: socket.into(), client: None }
     }
 
     /// Asks the service.

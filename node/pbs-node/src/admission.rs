@@ -159,17 +159,8 @@ impl Jobs {
     /// What is planned now, to which jobs can be added.
     pub(crate) fn trial(&self, now_ns: u64) -> Trial {
         let mut controller = self.controller.clone();
-        let missed = if self.runs.is_empty() {
-            Vec::new()
-        } else {
-            controller.renew(now_ns)
-        };
-        Trial {
-            controller,
-            now_ns,
-            missed,
-            admitted: Vec::new(),
-        }
+        let missed = if self.runs.is_empty() { Vec::new() } else { controller.renew(now_ns) };
+        Trial { controller, now_ns, missed, admitted: Vec::new() }
     }
 
     /// Plans a job beside all others.
@@ -186,9 +177,7 @@ impl Jobs {
             job.deadline_ns = trial.now_ns.saturating_add(NO_DEADLINE_NS);
         }
         let allocation = candidate.terms.as_ref().and_then(|terms| terms.allocation);
-        let bound = self
-            .allocations
-            .bound(&mut job, allocation, &self.machine, trial.now_ns);
+        let bound = self.allocations.bound(&mut job, allocation, &self.machine, trial.now_ns);
         if let Err(why) = bound {
             return Err(Error::Declined(Declined {
                 file: candidate.submission.file,
@@ -200,12 +189,7 @@ impl Jobs {
         let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
         match controller.admit(job.clone(), now_ns) {
             Ok(admitted) => {
-                trial.admitted.push(Taken {
-                    candidate,
-                    job,
-                    forecasts,
-                    admitted,
-                });
+                trial.admitted.push(Taken { candidate, job, forecasts, admitted });
                 Ok(())
             }
             Err(declined) => {
@@ -252,11 +236,7 @@ impl Trial {
             return Ok(());
         }
         let turns = steps.iter().filter_map(|step| {
-            Some(Turn {
-                run: *runs.get(step.submission)?,
-                task: step.task,
-                stretch_permille: 1000,
-            })
+            Some(Turn { run: *runs.get(step.submission)?, task: step.task, stretch_permille: 1000 })
         });
         let turns: Vec<Turn> = turns.collect();
         let arranged = self.controller.arrange(&turns, self.now_ns);
@@ -283,11 +263,8 @@ impl Trial {
                 (slowdowns, sharing.or_as_in(entries, &cpus))
             }
         };
-        let companions = Companions {
-            slowdowns: &slowdowns,
-            sharing: &sharing,
-            key: &companions::key,
-        };
+        let companions =
+            Companions { slowdowns: &slowdowns, sharing: &sharing, key: &companions::key };
         Ok(match self.controller.beside(&companions, self.now_ns) {
             Ok(found) => Ok(found.map(|found| News::Beside {
                 unaware_ns: found.unaware_ns,
@@ -306,10 +283,7 @@ impl Trial {
         match why {
             NotArranged::NotWaiting(run) => format!("job {} has begun", name(run)),
             NotArranged::Turns { run, task } => {
-                format!(
-                    "task {task} of job {} has no turn, or one too early",
-                    name(run)
-                )
+                format!("task {task} of job {} has no turn, or one too early", name(run))
             }
             NotArranged::Late { run, end_ns } => {
                 let deadline_ns = taken(run).map_or(0, |taken| taken.job.deadline_ns);
@@ -325,10 +299,7 @@ impl Trial {
     /// The plan of all that is admitted; `None`: that is nothing.
     pub(crate) fn plan(&mut self, file: &str) -> Result<Option<Plan>, Error> {
         let plan = self.controller.plan(self.now_ns);
-        let plan = plan.map_err(|problems| Error::Invalid {
-            file: file.into(),
-            problems,
-        })?;
+        let plan = plan.map_err(|problems| Error::Invalid { file: file.into(), problems })?;
         match (&plan, self.admitted.is_empty()) {
             (None, false) => Err(Error::NothingToRun),
             _ => Ok(plan),

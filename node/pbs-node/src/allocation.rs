@@ -120,10 +120,8 @@ mod tests {
 
     fn allocations(of: &[(u32, &[u32], Option<u64>)]) -> Allocations {
         let of = of.iter().map(|(number, cpus, until_unix_ns)| {
-            let allocation = Allocation {
-                cpus: cpus.iter().copied().collect(),
-                until_unix_ns: *until_unix_ns,
-            };
+            let allocation =
+                Allocation { cpus: cpus.iter().copied().collect(), until_unix_ns: *until_unix_ns };
             (*number, allocation)
         });
         Allocations(of.collect())

@@ -21,11 +21,7 @@ pub enum SlowdownSource {
 /// Who a task of a job is where slow-downs are kept.
 pub(crate) fn key(job: &Job, task: usize) -> Key {
     let task = &job.tasks[task];
-    Key {
-        fingerprint: fingerprint(&job.processes[task.process]).0,
-        task: task.id,
-        variant: 0,
-    }
+    Key { fingerprint: fingerprint(&job.processes[task.process]).0, task: task.id, variant: 0 }
 }
 
 /// What the CPUs of the machine share, as it says.
@@ -79,20 +75,14 @@ mod tests {
                        tasks = [{ id = 4, name = \"x\", insns = 100 }, 200]\n";
 
     fn neighbour(key: Key) -> Neighbour {
-        Neighbour {
-            level: Level::Node,
-            key,
-        }
+        Neighbour { level: Level::Node, key }
     }
 
     #[test]
     fn files_name_tasks_of_jobs() {
         let job = job_from_toml(JOB).unwrap();
         let place = |name: &str| {
-            let named = job
-                .tasks
-                .iter()
-                .position(|task| task.name.as_deref() == Some(name));
+            let named = job.tasks.iter().position(|task| task.name.as_deref() == Some(name));
             key(&job, named.unwrap())
         };
         let x = place("x");
@@ -117,10 +107,7 @@ mod tests {
     /// Runs that were counted go before those that were timed.
     #[test]
     fn runs_are_learnt_from_by_how_they_were_counted() {
-        let key = |fingerprint| Key {
-            fingerprint,
-            ..Key::default()
-        };
+        let key = |fingerprint| Key { fingerprint, ..Key::default() };
         // Of 1,000 instructions, alone and half of the time beside the other.
         let run = |beside_ns: u64, ran_ns: u64, by_clock| Corun {
             sample: Sample {
@@ -128,14 +115,8 @@ mod tests {
                 insns: 1_000_000,
                 ran_ns,
                 beside: vec![
-                    Beside {
-                        neighbours: Vec::new(),
-                        duration_ns: ran_ns - beside_ns,
-                    },
-                    Beside {
-                        neighbours: vec![neighbour(key(2))],
-                        duration_ns: beside_ns,
-                    },
+                    Beside { neighbours: Vec::new(), duration_ns: ran_ns - beside_ns },
+                    Beside { neighbours: vec![neighbour(key(2))], duration_ns: beside_ns },
                 ],
             },
             by_clock,

@@ -161,10 +161,9 @@ impl fmt::Display for Error {
             Self::SameProcesses => {
                 f.write_str("two runs that are under way have the same processes")
             }
-            Self::DoesNotWait(run, job) => write!(
-                f,
-                "run {run} of job {job} does not wait; see pbsctl jobs for those that do"
-            ),
+            Self::DoesNotWait(run, job) => {
+                write!(f, "run {run} of job {job} does not wait; see pbsctl jobs for those that do")
+            }
             Self::IsOver(run, job) => write!(f, "run {run} of job {job} is over"),
             Self::History(error) => error.fmt(f),
         }
@@ -175,17 +174,9 @@ impl std::error::Error for Error {}
 
 impl fmt::Display for Declined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: job {} is declined: {}; ",
-            self.file, self.job, self.why
-        )?;
+        write!(f, "{}: job {} is declined: {}; ", self.file, self.job, self.why)?;
         match self.earliest_deadline_ns {
-            Some(ns) => write!(
-                f,
-                "it would be admitted with deadline_ns = {}",
-                underscored(ns)
-            ),
+            Some(ns) => write!(f, "it would be admitted with deadline_ns = {}", underscored(ns)),
             None => f.write_str("it would not be admitted with any deadline"),
         }
     }

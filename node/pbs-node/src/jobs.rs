@@ -91,9 +91,7 @@ impl Jobs {
         let mut controller = new_controller(left.machine.clone(), config, settings.aim);
         let mut runs = Vec::new();
         for run in left.runs {
-            let Saved {
-                job, submitted_ns, ..
-            } = &run.saved;
+            let Saved { job, submitted_ns, .. } = &run.saved;
             let job = job.clone().submitted_at(*submitted_ns).unwrap_or_default();
             let taken = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far);
             let taken = taken.ok_or(Error::SameProcesses)?;
@@ -163,9 +161,7 @@ impl Jobs {
 
     /// The numbers of its processes in plans.
     pub(crate) fn numbers(&mut self, run: pbs_planner::RunId) -> Vec<u32> {
-        let processes = self
-            .active(run)
-            .map_or(0, |active| active.job.processes.len());
+        let processes = self.active(run).map_or(0, |active| active.job.processes.len());
         let numbers = (0..processes).map(|process| self.controller.number(run, process));
         numbers.collect()
     }
@@ -187,10 +183,8 @@ impl Jobs {
             return Ok(plan);
         }
         let plan = self.controller.plan(monotonic_ns());
-        let plan = plan.map_err(|problems| Error::Invalid {
-            file: "the plan of all jobs".into(),
-            problems,
-        })?;
+        let plan = plan
+            .map_err(|problems| Error::Invalid { file: "the plan of all jobs".into(), problems })?;
         plan.ok_or(Error::NothingToRun)
     }
 
@@ -288,10 +282,7 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
-        let ending = Ending {
-            why: Some(why.to_string()),
-            ..self.ending(&active, Vec::new())
-        };
+        let ending = Ending { why: Some(why.to_string()), ..self.ending(&active, Vec::new()) };
         let closed = self.note_ending(&active, ending);
         let closed = closed.and_then(|()| self.ledger.close_unrun(id, Outcome::Failed));
         if let Err(error) = closed {
@@ -466,9 +457,7 @@ impl Jobs {
         let open = open.filter(|(_, end)| end.is_none());
         let open: Vec<usize> = open.map(|(process, _)| process).collect();
         let numbers = open.into_iter();
-        numbers
-            .map(|process| self.controller.number(run, process))
-            .collect()
+        numbers.map(|process| self.controller.number(run, process)).collect()
     }
 
     /// Hears what the kernel says of a process of a run.
@@ -538,9 +527,7 @@ impl Jobs {
         self.replans += u64::from(!self.controller.has_vacated());
         self.controller.taken();
         let numbers = plan.processes.iter().map(|process| process.id);
-        let of: Vec<_> = numbers
-            .filter_map(|id| Some(self.controller.process(id)?.0))
-            .collect();
+        let of: Vec<_> = numbers.filter_map(|id| Some(self.controller.process(id)?.0)).collect();
         for active in self.runs.iter_mut().filter(|run| of.contains(&run.run)) {
             active.replans += 1;
         }
@@ -558,8 +545,7 @@ impl Jobs {
         let started = self.runs.iter().filter(|run| run.started_ns.is_some());
         let over = started.filter(|run| self.controller.has_ended(run.run));
         let heard_seq = self.ledger.in_force().next_seq;
-        over.map(|run| (run.run, run.asked_seq <= heard_seq))
-            .collect()
+        over.map(|run| (run.run, run.asked_seq <= heard_seq)).collect()
     }
 
     /// Asks the kernel how the processes of a run are of which all programs have ended.
@@ -590,12 +576,7 @@ impl Jobs {
         let active = self.runs.remove(place);
         let mut programs = Vec::with_capacity(exits.len());
         for exited in &exits {
-            let Exited {
-                exit,
-                task,
-                itself,
-                ran_ns,
-            } = exited;
+            let Exited { exit, task, itself, ran_ns } = exited;
             if !exit.success() {
                 self.ledger.failed_program(exit.process, *task);
             }
@@ -619,24 +600,13 @@ impl Jobs {
         ending.kept = deadline_ns.map(|_| kept);
         let order = active.terms.clone().map(|terms| over(terms, ending));
         let cancelled = active.cancelled.as_ref().map(|_| Outcome::Cancelled);
-        let figures = active
-            .id
-            .and_then(|id| self.ledger.finish(id, cancelled, order, listener));
+        let figures = active.id.and_then(|id| self.ledger.finish(id, cancelled, order, listener));
         let uid = active.uid();
         let history = self.ledger.history(&active.job.name, uid);
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
-        let outcome = outcome::of(
-            &active,
-            figures.as_ref(),
-            &history.unwrap_or_default(),
-            completed,
-            exits,
-        );
-        if self
-            .controller
-            .run(run)
-            .is_some_and(|state| state.ends.iter().any(Option::is_none))
-        {
+        let outcome =
+            outcome::of(&active, figures.as_ref(), &history.unwrap_or_default(), completed, exits);
+        if self.controller.run(run).is_some_and(|state| state.ends.iter().any(Option::is_none)) {
             self.controller.cancel(run);
         }
         self.controller.forget(run);
@@ -655,10 +625,7 @@ impl Jobs {
 fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
     let now_ns = monotonic_ns();
     let options = Options {
-        planning: pbs_planner::Options {
-            aim,
-            ..pbs_planner::Options::default()
-        },
+        planning: pbs_planner::Options { aim, ..pbs_planner::Options::default() },
         config: Some(*config),
         lead_ns: LEAD_NS,
         ..Options::default()
@@ -669,10 +636,7 @@ fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
 
 /// The terms of a run that has ended so.
 fn over(terms: Terms, ending: Ending) -> pbs_history::Order {
-    let noted = Noted {
-        terms,
-        ending: Ending::default(),
-    };
+    let noted = Noted { terms, ending: Ending::default() };
     noted.over(ending).order()
 }
 
@@ -701,11 +665,8 @@ mod tests {
 
     fn jobs(directory: &Path) -> Jobs {
         let machine = include_str!("../../../samples/machines/vm.toml");
-        let settings = Settings {
-            history: directory.join("history.db"),
-            max_replans: 0,
-            aim: Aim::Best,
-        };
+        let settings =
+            Settings { history: directory.join("history.db"), max_replans: 0, aim: Aim::Best };
         // Nothing is left open, so the device is not asked.
         let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
         let machine = machine_from_toml(machine).unwrap();
@@ -718,10 +679,7 @@ mod tests {
         let cpus = cpus.map(|cpus| ("cpus", cpus.to_string()));
         let text = with_values(&request, cpus.as_slice());
         let submission = Submission::from_text(text, file).unwrap();
-        let terms = Terms {
-            hold,
-            ..Terms::default()
-        };
+        let terms = Terms { hold, ..Terms::default() };
         Order::new(submission, terms)
     }
 
@@ -758,8 +716,7 @@ mod tests {
         let declined = jobs.alter(held, alteration("[1]"));
         assert!(matches!(declined, Err(Error::Declined(_))), "{declined:?}");
         assert_eq!(jobs.standing_of(held).unwrap().cpus, Some(vec![0]));
-        jobs.cancel(held, "nobody wants it".into(), &mut Nobody)
-            .unwrap();
+        jobs.cancel(held, "nobody wants it".into(), &mut Nobody).unwrap();
         let standing = jobs.standing_of(held).unwrap();
         assert_eq!((standing.state, standing.cpus), ("over", Some(vec![0])));
         std::fs::remove_dir_all(&directory).unwrap();
@@ -768,10 +725,7 @@ mod tests {
     /// In an allocation, if it is said.
     fn ordered_in(allocation: Option<u32>, hold: bool) -> Order {
         let order = ordered(None, hold);
-        let terms = Terms {
-            allocation,
-            ..order.terms
-        };
+        let terms = Terms { allocation, ..order.terms };
         Order::new(order.submission, terms)
     }
 
@@ -781,10 +735,7 @@ mod tests {
     fn jobs_are_planned_on_the_cpus_of_their_allocation() {
         let directory = std::env::temp_dir().join(format!("pbs-allocated-{}", std::process::id()));
         let mut jobs = jobs(&directory);
-        let of = |cpu| crate::Allocation {
-            cpus: [cpu].into(),
-            until_unix_ns: None,
-        };
+        let of = |cpu| crate::Allocation { cpus: [cpu].into(), until_unix_ns: None };
         jobs.allocations = Allocations([(7, of(0)), (8, of(1))].into());
         let order = |jobs: &mut Jobs, allocation| {
             let ids = jobs.order(vec![ordered_in(allocation, false)], &mut Nobody)?;
@@ -837,8 +788,7 @@ mod tests {
         let directory = std::env::temp_dir().join(directory);
         let mut jobs = jobs(&directory);
         let submissions = job("asked", 4_000_000_000);
-        jobs.admit(submissions, &[], Kind::Plan, "jobs", &mut Nobody)
-            .unwrap();
+        jobs.admit(submissions, &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
         let plan = jobs.take_plan().unwrap();
         let commit = jobs.commit_file(&plan);
         jobs.follow_from(10, &plan, &commit).unwrap();
@@ -854,10 +804,7 @@ mod tests {
             retired_insns: 62_500_000,
             ..Event::default()
         };
-        let attached = Event {
-            retired_insns: 0,
-            ..event(10, EventKind::Attached)
-        };
+        let attached = Event { retired_insns: 0, ..event(10, EventKind::Attached) };
         jobs.event(&attached, true);
         assert_eq!(jobs.over(), []);
         let known = Process {
@@ -872,11 +819,8 @@ mod tests {
         // It has ended, and what it took is not known yet.
         assert_eq!(jobs.over(), [(run, false)]);
         if lost {
-            let overrun = Event {
-                value: 2,
-                process: pbs_uapi::IDLE,
-                ..event(11, EventKind::Overrun)
-            };
+            let overrun =
+                Event { value: 2, process: pbs_uapi::IDLE, ..event(11, EventKind::Overrun) };
             jobs.event(&overrun, true);
         } else {
             jobs.event(&event(11, EventKind::TaskEnded), true);

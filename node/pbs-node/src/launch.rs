@@ -31,11 +31,7 @@ impl Launch {
         file: String,
     ) -> Result<Self, Error> {
         match prepare_plan(&plan, device, output_to_error) {
-            Ok(programs) => Ok(Self {
-                plan,
-                programs,
-                file,
-            }),
+            Ok(programs) => Ok(Self { plan, programs, file }),
             Err(problems) => Err(Error::Invalid { file, problems }),
         }
     }

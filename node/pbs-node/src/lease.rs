@@ -21,10 +21,7 @@ pub(crate) struct Lease {
 impl Lease {
     /// 0: none.
     pub(crate) fn new(length_ns: u64) -> Self {
-        Self {
-            length_ns,
-            renewed: None,
-        }
+        Self { length_ns, renewed: None }
     }
 
     /// What the plans are to say of it.
@@ -39,9 +36,7 @@ impl Lease {
             return None;
         }
         let every = Duration::from_nanos(self.length_ns) / RENEWALS;
-        let left = self
-            .renewed
-            .map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
+        let left = self.renewed.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
         if !left.is_zero() {
             return Some(left.as_millis() as i32 + 1);
         }

@@ -230,13 +230,7 @@ impl Ledger {
         if let Some(overlaps) = &mut self.overlaps {
             overlaps.follow(&saved.expected());
         }
-        let run = OpenRun {
-            state,
-            collector,
-            takeover,
-            saved,
-            is_new: true,
-        };
+        let run = OpenRun { state, collector, takeover, saved, is_new: true };
         self.runs.insert(id, run);
     }
 
@@ -312,10 +306,7 @@ impl Ledger {
         if let Some(overlaps) = &mut self.overlaps {
             overlaps.event(event, is_lost);
         }
-        let counted = Event {
-            process: IDLE,
-            ..*event
-        };
+        let counted = Event { process: IDLE, ..*event };
         if !is_lost {
             if let Some(run) = owner.and_then(|id| self.runs.get_mut(&id)) {
                 run.collector.pass_over(event.seq);
@@ -357,12 +348,10 @@ impl Ledger {
         self.kept = Instant::now();
         self.record_owed()?;
         let new = self.runs.iter().filter(|(_, run)| run.is_new);
-        let figures: Vec<(RunId, &OpenRun, Vec<ProcessRun>)> = new
-            .map(|(&id, run)| (id, run, run.collector.figures()))
-            .collect();
-        let runs = figures
-            .iter()
-            .map(|(id, run, figures)| (*id, run.state, &run.takeover, &**figures));
+        let figures: Vec<(RunId, &OpenRun, Vec<ProcessRun>)> =
+            new.map(|(&id, run)| (id, run, run.collector.figures())).collect();
+        let runs =
+            figures.iter().map(|(id, run, figures)| (*id, run.state, &run.takeover, &**figures));
         let runs: Vec<_> = runs.collect();
         self.store.update_runs(&runs, Some(&self.in_force))?;
         for run in self.runs.values_mut() {
@@ -413,14 +402,7 @@ impl Ledger {
         if self.owed.len() >= MOST_OWED {
             self.owed.pop_front();
         }
-        self.owed.push_back(Owed {
-            id,
-            order,
-            ended_unix_ns: unix_ns(),
-            outcome,
-            figures,
-            coruns,
-        });
+        self.owed.push_back(Owed { id, order, ended_unix_ns: unix_ns(), outcome, figures, coruns });
         let recorded = self.record_owed();
         let recorded = recorded.and_then(|()| self.store.figures_of(id));
         if let Err(error) = &recorded {
@@ -490,10 +472,7 @@ impl Ledger {
     /// A run whose programs were not let go waits once more.
     pub(crate) fn put_back(&mut self, id: RunId, request: String) -> Result<(), Error> {
         self.forget(id);
-        let takeover = Takeover {
-            request,
-            ..Takeover::default()
-        };
+        let takeover = Takeover { request, ..Takeover::default() };
         Ok((self.store).update_run(id, State::Planned, &takeover, &[])?)
     }
 
@@ -513,9 +492,7 @@ impl Ledger {
             let mut batch = vec![Event::default(); BATCH];
             device.seek(next_seq).map_err(Error::refused("events"))?;
             while let Some(events) = device.read_events(&mut batch).ok().filter(|&n| n > 0) {
-                batch[..events]
-                    .iter()
-                    .for_each(|event| collector.event(event));
+                batch[..events].iter().for_each(|event| collector.event(event));
             }
             figures = collector.figures();
         }
@@ -597,10 +574,7 @@ mod tests {
         let machine = "[[node]]\nname = \"n\"\nmemory_bytes = 1\nrate_insns_per_s = 1000\n\
                        cores = [\"a\", \"b\"]\n[[sharing]]\nlevel = \"l2\"\ncpus = [0, 1]\n";
         let machine = machine_from_toml(machine).unwrap();
-        let config = Config {
-            window_unallocated_ns: 0,
-            ..Config::DEFAULT
-        };
+        let config = Config { window_unallocated_ns: 0, ..Config::DEFAULT };
         let directory = std::env::temp_dir().join(format!("pbs-beside-{}", std::process::id()));
         let kept = |how: &str| {
             let mut ledger = Ledger::open(&directory.join(format!("{how}.db"))).unwrap();

@@ -85,24 +85,14 @@ impl fmt::Display for News {
             Self::NotArranged(why) => {
                 format!("the jobs are planned one beside the other: {why}")
             }
-            Self::Beside {
-                unaware_ns,
-                aware_ns,
-            } => format!(
+            Self::Beside { unaware_ns, aware_ns } => format!(
                 "by who slows whom all end after {} ms; as they were admitted it would be {} ms",
                 ms(*aware_ns),
                 ms(*unaware_ns)
             ),
-            Self::Cancelled {
-                process,
-                cut,
-                is_told,
-            } => {
-                let end = if *is_told {
-                    ""
-                } else {
-                    "; end its program, which others have started"
-                };
+            Self::Cancelled { process, cut, is_told } => {
+                let end =
+                    if *is_told { "" } else { "; end its program, which others have started" };
                 format!(
                     "process {process} is cancelled: it waits for process {cut}, which has ended \
                      before its tasks did{end}"
@@ -117,22 +107,14 @@ impl fmt::Display for News {
                 format!("how process {process} is cannot be asked: {why}")
             }
             Self::MemoryShort => "the node uses more memory than plans may".into(),
-            Self::Grown {
-                job,
-                process,
-                used_bytes,
-                reserved_bytes,
-            } => format!(
+            Self::Grown { job, process, used_bytes, reserved_bytes } => format!(
             "process {process} of job {job} uses {}, and {} were reserved for it; it is planned \
              anew with more",
             bytes(*used_bytes),
             bytes(*reserved_bytes)
         ),
             Self::WillMiss(job, Some(ns)) => {
-                format!(
-                    "job {job} will miss its deadline by {} ms as it looks now",
-                    ms(*ns)
-                )
+                format!("job {job} will miss its deadline by {} ms as it looks now", ms(*ns))
             }
             Self::WillMiss(job, None) => format!(
                 "there is no place left for job {job}; what is left of it goes on outside the plan"

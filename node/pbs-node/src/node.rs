@@ -240,8 +240,7 @@ impl<L: Listener> Node<L> {
         if let Some(parent) = &self.options.cgroups {
             for active in &jobs.runs {
                 let limit = self.options.limit_of(active);
-                self.programs
-                    .open_cgroup(active.run, active.id, parent, limit);
+                self.programs.open_cgroup(active.run, active.id, parent, limit);
             }
         }
         self.set_jobs(jobs, &resumed.in_force);
@@ -259,11 +258,7 @@ impl<L: Listener> Node<L> {
 
     /// Forks the programs of a plan, writes it, attaches the programs, and lets them go.
     pub fn start_plan(&mut self, launch: Launch, signals: &Signals) -> Result<(), Error> {
-        let Launch {
-            mut plan,
-            programs,
-            file,
-        } = launch;
+        let Launch { mut plan, programs, file } = launch;
         plan.lease_ns = self.options.lease_ns.unwrap_or(plan.lease_ns);
         let gate = Gate::new(None).map_err(Error::Programs)?;
         let children = self.programs.fork(None, &programs, &gate, signals)?;
@@ -313,13 +308,7 @@ impl<L: Listener> Node<L> {
                 Ok(())
             }
         });
-        let Starting {
-            commit,
-            gate,
-            failed,
-            written,
-            ..
-        } = starting;
+        let Starting { commit, gate, failed, written, .. } = starting;
         let released = stand.and_then(|()| {
             if self.has_unstarted() {
                 gate.release().map_err(Error::Programs)
@@ -463,10 +452,7 @@ impl<L: Listener> Node<L> {
         if problems.is_empty() {
             Ok(programs)
         } else {
-            Err(Error::Invalid {
-                file: jobs.name_of(run),
-                problems,
-            })
+            Err(Error::Invalid { file: jobs.name_of(run), problems })
         }
     }
 
@@ -586,13 +572,8 @@ impl<L: Listener> Node<L> {
             }
         }
         let answered_ms = self.answer();
-        let lease_ms = self
-            .lease
-            .keep(&self.kernel.device, self.progress.in_force());
-        Ok(Next::Wait(sooner(
-            sooner(answered_ms, settled_ms),
-            lease_ms.unwrap_or(-1),
-        )))
+        let lease_ms = self.lease.keep(&self.kernel.device, self.progress.in_force());
+        Ok(Next::Wait(sooner(sooner(answered_ms, settled_ms), lease_ms.unwrap_or(-1))))
     }
 
     /// Records the runs that are over, and kills what was told to end and did not.

@@ -42,9 +42,7 @@ pub struct Observed {
 pub fn observe(path: &Path, files: Vec<Plan>, until: Until) -> Result<Observed, Error> {
     let device = device::open(path)?;
     let info = device.info().map_err(Error::refused("events"))?;
-    device
-        .seek(info.first_seq)
-        .map_err(Error::refused("events"))?;
+    device.seek(info.first_seq).map_err(Error::refused("events"))?;
     let config = device::config()?;
     let mut plans = Plans::new(files);
     let mut events = Vec::new();
@@ -90,10 +88,7 @@ pub fn observe(path: &Path, files: Vec<Plan>, until: Until) -> Result<Observed, 
         },
         source: Source::Run,
     };
-    Ok(Observed {
-        opened,
-        missing: plans.missing,
-    })
+    Ok(Observed { opened, missing: plans.missing })
 }
 
 /// The plans that events are about.
@@ -110,12 +105,7 @@ struct Plans {
 
 impl Plans {
     fn new(files: Vec<Plan>) -> Self {
-        Self {
-            files,
-            known: Vec::new(),
-            asked: HashSet::new(),
-            missing: Vec::new(),
-        }
+        Self { files, known: Vec::new(), asked: HashSet::new(), missing: Vec::new() }
     }
 
     /// Gets the plan that `event` is about, unless it is known: from the files,

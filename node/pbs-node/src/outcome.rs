@@ -95,10 +95,7 @@ pub(crate) fn of(
         run: active.id.map(|id| id.0),
         submitted_ns: active.submitted_ns,
         kind: active.kind,
-        strategy: active
-            .planned
-            .as_ref()
-            .map(|planned| planned.strategy.to_string()),
+        strategy: active.planned.as_ref().map(|planned| planned.strategy.to_string()),
         planned_end_ns: active.planned.as_ref().map(|planned| since(planned.end_ns)),
         deadline_ns: deadline_ns.map(since),
         ended_ns: ended_ns.map(since),
@@ -133,14 +130,8 @@ fn tasks(
             let next = next.iter().find(of).map(|f| f.prediction);
             let number = task.task.to_string();
             tasks.push(TaskOutcome {
-                process: process
-                    .name
-                    .clone()
-                    .unwrap_or_else(|| process.process.to_string()),
-                task: task
-                    .name
-                    .as_ref()
-                    .map_or(number.clone(), |name| format!("{number} {name}")),
+                process: process.name.clone().unwrap_or_else(|| process.process.to_string()),
+                task: task.name.as_ref().map_or(number.clone(), |name| format!("{number} {name}")),
                 planned_insns: task.planned_insns,
                 planned_from_runs: planned.map(|planned| planned.runs),
                 low_insns: planned.map(|planned| planned.low_insns),

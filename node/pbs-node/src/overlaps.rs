@@ -111,28 +111,26 @@ impl Overlaps {
     /// On that machine, by plans with those windows; `None`: there nothing is learnt, as
     /// nobody runs beside others, or always beside others.
     pub(crate) fn new(machine: &Machine, config: &Config, by_clock: bool) -> Option<Self> {
-        (2..=MOST_CPUS)
-            .contains(&machine.cpus().count())
-            .then(|| Self {
-                sharing: sharing(machine),
-                by_clock,
-                period_ns: config.window_period_ns.max(1),
-                execution_ns: config
-                    .window_period_ns
-                    .max(1)
-                    .saturating_sub(config.window_unallocated_ns)
-                    .max(1),
-                keys: BTreeMap::new(),
-                lives: BTreeMap::new(),
-                names: HashMap::new(),
-                next_life: 0,
-                cpus: BTreeMap::new(),
-                begun: Vec::new(),
-                stretches: Vec::new(),
-                fold_at: FOLD_STRETCHES,
-                folded_ns: 0,
-                latest_ns: 0,
-            })
+        (2..=MOST_CPUS).contains(&machine.cpus().count()).then(|| Self {
+            sharing: sharing(machine),
+            by_clock,
+            period_ns: config.window_period_ns.max(1),
+            execution_ns: config
+                .window_period_ns
+                .max(1)
+                .saturating_sub(config.window_unallocated_ns)
+                .max(1),
+            keys: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            names: HashMap::new(),
+            next_life: 0,
+            cpus: BTreeMap::new(),
+            begun: Vec::new(),
+            stretches: Vec::new(),
+            fold_at: FOLD_STRETCHES,
+            folded_ns: 0,
+            latest_ns: 0,
+        })
     }
 
     /// A plan is in force on those CPUs, and nobody knows who has them.
@@ -144,11 +142,7 @@ impl Overlaps {
     pub(crate) fn follow(&mut self, expected: &[Expected]) {
         for process in expected {
             let keys = process.tasks.iter().map(|task| {
-                let key = Key {
-                    fingerprint: process.fingerprint.0,
-                    task: task.task,
-                    variant: 0,
-                };
+                let key = Key { fingerprint: process.fingerprint.0, task: task.task, variant: 0 };
                 ((process.number, task.number), key)
             });
             self.keys.extend(keys);
@@ -240,11 +234,7 @@ impl Overlaps {
         let mut found = Vec::new();
         for &number in numbers {
             let all = (number, 0)..=(number, u32::MAX);
-            let tasks: Vec<_> = self
-                .keys
-                .range(all)
-                .map(|(&task, &key)| (task, key))
-                .collect();
+            let tasks: Vec<_> = self.keys.range(all).map(|(&task, &key)| (task, key)).collect();
             for (task, victim) in tasks {
                 self.keys.remove(&task);
                 let Some(life) = self.lives.remove(&task) else {
@@ -310,11 +300,7 @@ impl Overlaps {
         let cpus = self.cpus.iter().filter(|(_, cpu)| known(cpu));
         let cpus: Vec<_> = cpus.map(|(&cpu, it)| (cpu, it.latest_ns)).collect();
         for (cpu, time_ns) in cpus {
-            let event = Event {
-                cpu,
-                time_ns,
-                ..Event::default()
-            };
+            let event = Event { cpu, time_ns, ..Event::default() };
             self.has(&event, Some(Who::Unknown));
         }
     }
@@ -349,13 +335,7 @@ impl Overlaps {
         let open = self.cpus.iter_mut().filter_map(|(&cpu, it)| {
             let (who, start_ns) = it.has?;
             it.has = Some((who, start_ns.max(end_ns)));
-            Some(Stretch {
-                who,
-                cpu,
-                phase_ns: it.phase_ns,
-                start_ns,
-                end_ns,
-            })
+            Some(Stretch { who, cpu, phase_ns: it.phase_ns, start_ns, end_ns })
         });
         let open: Vec<_> = open.collect();
         let mut spans = Vec::new();
@@ -396,19 +376,10 @@ impl Overlaps {
         };
         let mut part = |start_ns: u64, end_ns: u64| {
             if start_ns < end_ns {
-                into.push(Span {
-                    run,
-                    key,
-                    cpu: stretch.cpu,
-                    start_ns,
-                    end_ns,
-                    insns: 0,
-                });
+                into.push(Span { run, key, cpu: stretch.cpu, start_ns, end_ns, insns: 0 });
             }
         };
-        let phase_ns = stretch
-            .phase_ns
-            .filter(|_| self.execution_ns < self.period_ns);
+        let phase_ns = stretch.phase_ns.filter(|_| self.execution_ns < self.period_ns);
         let Some(phase_ns) = phase_ns else {
             return part(stretch.start_ns, end_ns);
         };
@@ -424,11 +395,7 @@ impl Overlaps {
 
 impl Life {
     fn add(&mut self, sample: Sample) {
-        for Beside {
-            neighbours,
-            duration_ns,
-        } in sample.beside
-        {
+        for Beside { neighbours, duration_ns } in sample.beside {
             *self.beside.entry(neighbours).or_default() += duration_ns;
         }
         if self.beside.len() > MOST_SETS {
@@ -444,13 +411,8 @@ impl Life {
 
     /// `None`: not all of it is known.
     fn corun(self, victim: Key) -> Option<Corun> {
-        let insns = self
-            .insns
-            .filter(|_| !self.torn && !self.beside.is_empty())?;
-        Some(Corun {
-            sample: Sample::new(victim, insns, self.beside),
-            by_clock: self.by_clock,
-        })
+        let insns = self.insns.filter(|_| !self.torn && !self.beside.is_empty())?;
+        Some(Corun { sample: Sample::new(victim, insns, self.beside), by_clock: self.by_clock })
     }
 }
 

@@ -53,13 +53,7 @@ impl Planning {
         options: Options,
         history: &Path,
     ) -> Result<Self, Error> {
-        Ok(Self {
-            store,
-            validation,
-            options,
-            lead_ns: 0,
-            history: Known::open(history)?,
-        })
+        Ok(Self { store, validation, options, lead_ns: 0, history: Known::open(history)? })
     }
 
     /// Times count from the submission of the jobs, and nothing is planned before
@@ -80,13 +74,7 @@ impl Planning {
         let run = RunId(self.store.runs().count() as u64);
         let request = Request::new(run, &job).not_before(self.lead_ns);
         let answer = admit(&mut self.store, &request, &self.validation, &self.options);
-        Ok(Answered {
-            submission,
-            job,
-            forecasts,
-            run,
-            answer,
-        })
+        Ok(Answered { submission, job, forecasts, run, answer })
     }
 
     /// The earliest deadline with which a job that was declined would be

@@ -26,11 +26,7 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
             if asked.insns == 0 {
                 continue;
             }
-            let key = TaskKey {
-                process: process.id,
-                fingerprint,
-                task: asked.id,
-            };
+            let key = TaskKey { process: process.id, fingerprint, task: asked.id };
             let user = User {
                 insns: Some(asked.insns),
                 peak_memory_bytes: Some(asked.memory_bytes).filter(|&bytes| bytes > 0),
@@ -50,17 +46,11 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
             predicted.processes[index].rate_insns_per_s = Some(insns_per_s);
         }
         if let Some(bytes) = history.process_memory_bytes(process.id, fingerprint) {
-            let tasks = forecasts
-                .iter()
-                .filter(|f| job.tasks[f.task].process == index);
+            let tasks = forecasts.iter().filter(|f| job.tasks[f.task].process == index);
             let ended = tasks.map(|f| f.prediction.runs).min() > Some(0);
             let process = &mut predicted.processes[index];
             // Who did not get to the end has not shown all that it needs.
-            process.memory_bytes = if ended {
-                bytes
-            } else {
-                bytes.max(process.memory_bytes)
-            };
+            process.memory_bytes = if ended { bytes } else { bytes.max(process.memory_bytes) };
             // The job's own totals are the user's, and no longer what is known.
             predicted.memory_bytes = None;
             predicted.runtime_ns = None;
@@ -126,18 +116,15 @@ mod tests {
                        tasks = [{ insns = 100, memory_bytes = 3000 }, 200]\n";
 
     fn run(job: &Job, retired: [u64; 2]) -> Vec<ProcessRun> {
-        let tasks = retired
-            .into_iter()
-            .zip(0..)
-            .map(|(retired_insns, task)| TaskRun {
-                task,
-                name: None,
-                planned_insns: 1,
-                retired_insns,
-                peak_memory_bytes: 5000 + u64::from(task),
-                preemptions: 0,
-                outcome: Outcome::Complete,
-            });
+        let tasks = retired.into_iter().zip(0..).map(|(retired_insns, task)| TaskRun {
+            task,
+            name: None,
+            planned_insns: 1,
+            retired_insns,
+            peak_memory_bytes: 5000 + u64::from(task),
+            preemptions: 0,
+            outcome: Outcome::Complete,
+        });
         vec![ProcessRun {
             process: 7,
             name: None,

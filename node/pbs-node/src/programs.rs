@@ -266,9 +266,7 @@ impl Programs {
     /// Removes all programs. Returns how they ended.
     pub(crate) fn exits(&mut self) -> Vec<Exit> {
         let children = std::mem::take(&mut self.children);
-        let exits = children
-            .into_values()
-            .map(|mut started| started.child.exit());
+        let exits = children.into_values().map(|mut started| started.child.exit());
         exits.collect()
     }
 }

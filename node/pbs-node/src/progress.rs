@@ -126,10 +126,7 @@ impl Progress {
 
     /// The CPUs on which our plan is still in force.
     pub(crate) fn in_force(&self) -> impl Iterator<Item = u32> + '_ {
-        self.cpus
-            .iter()
-            .filter(|(_, state)| !matches!(state, State::Over(_)))
-            .map(|&(cpu, _)| cpu)
+        self.cpus.iter().filter(|(_, state)| !matches!(state, State::Over(_))).map(|&(cpu, _)| cpu)
     }
 }
 
@@ -147,12 +144,7 @@ mod tests {
     }
 
     fn event(kind: EventKind, plan_id: u64, cpu: u32) -> Event {
-        Event {
-            kind: kind as u16,
-            plan_id,
-            cpu,
-            ..Event::default()
-        }
+        Event { kind: kind as u16, plan_id, cpu, ..Event::default() }
     }
 
     #[test]

@@ -103,9 +103,7 @@ impl RunSummary {
     pub(crate) fn new(figures: RunFigures, order: Option<&Order>) -> Self {
         let RunFigures { run, processes } = figures;
         let tasks = processes.iter().flat_map(|process| &process.tasks);
-        let ended = tasks
-            .clone()
-            .filter(|task| task.outcome == Outcome::Complete);
+        let ended = tasks.clone().filter(|task| task.outcome == Outcome::Complete);
         let noted = order.map(Noted::of);
         let ending = noted.as_ref().map(|noted| &noted.ending);
         Self {
@@ -153,10 +151,7 @@ pub fn submit(
     submissions: Vec<Submission>,
 ) -> Result<Vec<Submitted>, Error> {
     let least = submissions.last().map_or(0, |last| last.job.priority);
-    let control = ControlOptions {
-        lead_ns: LEAD_NS,
-        ..ControlOptions::default()
-    };
+    let control = ControlOptions { lead_ns: LEAD_NS, ..ControlOptions::default() };
     let mut controller = Controller::new(machine, control, 1, 1);
     for (id, ago_ns, request) in waiting(store)? {
         // One that can't be run any more is in nobody's way, nor one that is less
@@ -237,14 +232,10 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         let summary = RunSummary::new(store.figures_of(run.id)?, order.as_ref());
         summaries.push(match (submitted, &order) {
             // What the history has of those that wait is that they are planned.
-            (true, Some(order)) if Noted::of(order).terms.hold => RunSummary {
-                state: "held",
-                ..summary
-            },
-            (true, _) => RunSummary {
-                state: "waiting",
-                ..summary
-            },
+            (true, Some(order)) if Noted::of(order).terms.hold => {
+                RunSummary { state: "held", ..summary }
+            }
+            (true, _) => RunSummary { state: "waiting", ..summary },
             (false, _) => summary,
         });
     }

@@ -81,12 +81,7 @@ pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> 
         let so_far = so_far(&saved, &figures, plan);
         machine = saved.machine.clone();
         first_seq = first_seq.min(takeover.first_seq);
-        runs.push(LeftRun {
-            figures,
-            takeover,
-            saved,
-            so_far,
-        });
+        runs.push(LeftRun { figures, takeover, saved, so_far });
     }
     if runs.is_empty() {
         return Err(Error::NothingLeft);
@@ -110,11 +105,7 @@ pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> 
             }
         }
     }
-    Ok(Left {
-        machine,
-        runs,
-        resumed,
-    })
+    Ok(Left { machine, runs, resumed })
 }
 
 /// A run whose programs were let go in this boot, with what was saved of it if that can
@@ -173,9 +164,7 @@ fn so_far(saved: &Saved, figures: &RunFigures, plan: &Plan) -> Vec<SoFar> {
             return SoFar::default();
         };
         let index = plan.processes.iter().position(|p| p.id == number);
-        let cpu = index
-            .and_then(|index| plan.cpu_of(index))
-            .map(|cpu| cpu.cpu);
+        let cpu = index.and_then(|index| plan.cpu_of(index)).map(|cpu| cpu.cpu);
         let mut so_far = SoFar {
             // Who was never seen has no thread, or its attachment is to be heard of.
             cpu: cpu.filter(|_| known.outcome != Outcome::Absent),

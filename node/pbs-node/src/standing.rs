@@ -16,10 +16,7 @@ impl Jobs {
         let mut runs = Vec::new();
         for run in self.ledger.last_runs(last)? {
             let noted = self.ledger.order(run.id)?;
-            let figures = RunFigures {
-                run,
-                processes: Vec::new(),
-            };
+            let figures = RunFigures { run, processes: Vec::new() };
             runs.push(RunSummary::new(figures, noted.as_ref()));
         }
         runs.extend(self.backlog.iter().map(|waiting| self.of_waiting(waiting)));
@@ -86,11 +83,7 @@ impl Jobs {
         let tasks = active.job.tasks.iter().filter(|task| task.insns > 0);
         let ended = state.measured.iter().map(Vec::len).sum();
         Some(RunSummary {
-            state: if is_running {
-                State::Running.name()
-            } else {
-                State::Planned.name()
-            },
+            state: if is_running { State::Running.name() } else { State::Planned.name() },
             reason: match (&active.cancelled, state.planned_end_ns) {
                 (Some(why), _) => Some(format!("ending: {why}")),
                 (None, None) if !state.ends.iter().all(Option::is_some) => {

@@ -66,10 +66,7 @@ impl Submission {
         if problems.is_empty() {
             return Ok(self);
         }
-        Err(Error::Invalid {
-            file: self.file,
-            problems,
-        })
+        Err(Error::Invalid { file: self.file, problems })
     }
 }
 

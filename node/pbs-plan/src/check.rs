@@ -13,10 +13,7 @@ use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
 use crate::{order, After, Config, Cpu, Plan, Process, Slot, Task};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
-    let mut check = Check {
-        plan,
-        problems: Vec::new(),
-    };
+    let mut check = Check { plan, problems: Vec::new() };
     check.config();
     check.names();
     for process in &plan.processes {
@@ -92,14 +89,7 @@ impl Check<'_> {
             return;
         };
         for fault in config_faults(config) {
-            let ConfigFault {
-                index,
-                name,
-                value,
-                least,
-                most,
-                why,
-            } = fault;
+            let ConfigFault { index, name, value, least, most, why } = fault;
             let line = self.plan.config_lines[index];
             // Some ranges depend on other numbers of the file.
             let left_out = line.is_none() && value == Config::DEFAULT.values()[index];
@@ -122,10 +112,7 @@ impl Check<'_> {
         let mut names: HashMap<&str, &Process> = HashMap::new();
         for process in &self.plan.processes {
             if process.id == IDLE {
-                self.problem(
-                    process.line,
-                    format!("process id {IDLE} means idle; choose another"),
-                );
+                self.problem(process.line, format!("process id {IDLE} means idle; choose another"));
             }
             if let Some(first) = ids.insert(process.id, process) {
                 self.problem(
@@ -143,10 +130,7 @@ impl Check<'_> {
             if let Some(first) = names.insert(name, process) {
                 self.problem(
                     process.line,
-                    format!(
-                        "process name {name} is taken{}; choose another",
-                        by_line(first.line)
-                    ),
+                    format!("process name {name} is taken{}; choose another", by_line(first.line)),
                 );
             }
             if let Some(message) = name_fault(name) {
@@ -264,10 +248,7 @@ impl Check<'_> {
             for (number, slot) in cpu.slots.iter().enumerate() {
                 let line = cpu.slot_lines.get(number).copied().flatten();
                 match *slot {
-                    Slot::Idle {
-                        length_insns,
-                        real_insns,
-                    } => {
+                    Slot::Idle { length_insns, real_insns } => {
                         self.length(line, &format!("idle slot {number}"), length_insns);
                         self.simulated(line, "real_insns", real_insns);
                     }
@@ -342,11 +323,8 @@ impl Check<'_> {
         if order::edges(plan).next().is_none() {
             return;
         }
-        let processes: HashMap<u32, &Process> = plan
-            .processes
-            .iter()
-            .map(|process| (process.id, process))
-            .collect();
+        let processes: HashMap<u32, &Process> =
+            plan.processes.iter().map(|process| (process.id, process)).collect();
         let before = self.problems.len();
         for (process, task, after) in order::edges(plan) {
             let (label, waits) = (process.label(), task.label());

@@ -39,14 +39,10 @@ pub fn to_toml(plan: &Plan) -> String {
                     None => process.id.to_string(),
                 }
             }
-            Slot::Idle {
-                length_insns,
-                real_insns: None,
-            } => format!("\"idle {}\"", underscored(length_insns)),
-            Slot::Idle {
-                length_insns,
-                real_insns: Some(real_insns),
-            } => format!(
+            Slot::Idle { length_insns, real_insns: None } => {
+                format!("\"idle {}\"", underscored(length_insns))
+            }
+            Slot::Idle { length_insns, real_insns: Some(real_insns) } => format!(
                 "{{ idle_insns = {}, real_insns = {} }}",
                 underscored(length_insns),
                 underscored(real_insns)
@@ -107,16 +103,10 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
     };
     let plain = consecutive && process.tasks.iter().all(is_number);
     if plain {
-        let lengths = process
-            .tasks
-            .iter()
-            .map(|task| underscored(task.planned_insns));
+        let lengths = process.tasks.iter().map(|task| underscored(task.planned_insns));
         write_list(out, "tasks", lengths, false);
     } else {
-        let tasks = process
-            .tasks
-            .iter()
-            .map(|task| task_table(task, consecutive, names));
+        let tasks = process.tasks.iter().map(|task| task_table(task, consecutive, names));
         write_list(out, "tasks", tasks, true);
     }
 }
@@ -186,14 +176,10 @@ fn write_command(out: &mut String, command: &Command) {
 }
 
 fn redirections(command: &Command) -> Vec<(&'static str, &Path)> {
-    [
-        ("stdin", &command.stdin),
-        ("stdout", &command.stdout),
-        ("stderr", &command.stderr),
-    ]
-    .into_iter()
-    .filter_map(|(key, file)| Some((key, file.as_deref()?)))
-    .collect()
+    [("stdin", &command.stdin), ("stdout", &command.stdout), ("stderr", &command.stderr)]
+        .into_iter()
+        .filter_map(|(key, file)| Some((key, file.as_deref()?)))
+        .collect()
 }
 
 fn argv(command: &Command) -> String {

@@ -160,10 +160,7 @@ fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {
         let planned_insns = positive(planned, item, first)?;
         let real_insns = Some(positive(real, item, first)?);
         if process == IDLE {
-            slots.push(Slot::Idle {
-                length_insns: planned_insns,
-                real_insns,
-            });
+            slots.push(Slot::Idle { length_insns: planned_insns, real_insns });
             continue;
         }
         let Some(&process) = indices.get(&process) else {
@@ -240,18 +237,11 @@ fn numbers<const N: usize>(
     what: &str,
     form: &str,
 ) -> Result<[i64; N], Problem> {
-    let parsed: Option<Vec<i64>> = item
-        .split(',')
-        .map(|number| number.trim().parse().ok())
-        .collect();
-    parsed
-        .and_then(|parsed| parsed.try_into().ok())
-        .ok_or_else(|| {
-            Problem::at(
-                line,
-                format!("\"{item}\" is no {what}; write {N} whole numbers: {form}"),
-            )
-        })
+    let parsed: Option<Vec<i64>> =
+        item.split(',').map(|number| number.trim().parse().ok()).collect();
+    parsed.and_then(|parsed| parsed.try_into().ok()).ok_or_else(|| {
+        Problem::at(line, format!("\"{item}\" is no {what}; write {N} whole numbers: {form}"))
+    })
 }
 
 fn positive<T: TryFrom<i64>>(number: i64, item: &str, line: Line) -> Result<T, Problem> {

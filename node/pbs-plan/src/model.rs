@@ -180,10 +180,8 @@ impl Plan {
             return false;
         }
         let mut left = 0..;
-        let places: Vec<Option<usize>> = over
-            .iter()
-            .map(|over| if *over { None } else { left.next() })
-            .collect();
+        let places: Vec<Option<usize>> =
+            over.iter().map(|over| if *over { None } else { left.next() }).collect();
         let lengths: Vec<Vec<u64>> = self
             .cpus
             .iter()
@@ -196,18 +194,11 @@ impl Plan {
                 };
                 *slot = match places[process] {
                     Some(process) => Slot::Process { process },
-                    None => Slot::Idle {
-                        length_insns,
-                        real_insns: None,
-                    },
+                    None => Slot::Idle { length_insns, real_insns: None },
                 };
             }
             // A CPU with nothing but idle slots has no plan.
-            if !cpu
-                .slots
-                .iter()
-                .any(|slot| matches!(slot, Slot::Process { .. }))
-            {
+            if !cpu.slots.iter().any(|slot| matches!(slot, Slot::Process { .. })) {
                 cpu.slots.clear();
                 cpu.slot_lines.clear();
             }
@@ -240,14 +231,9 @@ impl Plan {
                     real_insns: task.and_then(|task| task.real_insns),
                 }
             }
-            Slot::Idle {
-                length_insns,
-                real_insns,
-            } => PlacedSlot {
-                task: None,
-                length_insns,
-                real_insns,
-            },
+            Slot::Idle { length_insns, real_insns } => {
+                PlacedSlot { task: None, length_insns, real_insns }
+            }
         })
     }
 
@@ -303,9 +289,8 @@ impl Task {
 
 impl Start {
     /// The keys of a process that say it.
-    pub const KEYS: [&'static str; 6] = [
-        "command", "commands", "attaches", "stdin", "stdout", "stderr",
-    ];
+    pub const KEYS: [&'static str; 6] =
+        ["command", "commands", "attaches", "stdin", "stdout", "stderr"];
 
     /// The commands, in order.
     pub fn commands(&self) -> &[Command] {
@@ -350,25 +335,12 @@ mod tests {
         let task = |id, planned_insns, after: &[u32]| Task {
             id,
             planned_insns,
-            after: after
-                .iter()
-                .map(|&process| After {
-                    process,
-                    ..After::default()
-                })
-                .collect(),
+            after: after.iter().map(|&process| After { process, ..After::default() }).collect(),
             ..Task::default()
         };
-        let process = |id, tasks| Process {
-            id,
-            tasks,
-            ..Process::default()
-        };
+        let process = |id, tasks| Process { id, tasks, ..Process::default() };
         let slots = |slots: &[usize]| Cpu {
-            slots: slots
-                .iter()
-                .map(|&process| Slot::Process { process })
-                .collect(),
+            slots: slots.iter().map(|&process| Slot::Process { process }).collect(),
             slot_lines: vec![None; slots.len()],
             ..Cpu::default()
         };
@@ -386,17 +358,8 @@ mod tests {
         let numbers: Vec<u32> = plan.processes.iter().map(|of| of.id).collect();
         assert_eq!(numbers, [9]);
         assert!(plan.processes[0].tasks[0].after.is_empty());
-        assert_eq!(
-            (plan.cpus[0].slots.len(), plan.cpus[0].slot_lines.len()),
-            (0, 0)
-        );
-        let idle = |length_insns| Slot::Idle {
-            length_insns,
-            real_insns: None,
-        };
-        assert_eq!(
-            plan.cpus[1].slots,
-            [idle(6), Slot::Process { process: 0 }, idle(3)]
-        );
+        assert_eq!((plan.cpus[0].slots.len(), plan.cpus[0].slot_lines.len()), (0, 0));
+        let idle = |length_insns| Slot::Idle { length_insns, real_insns: None };
+        assert_eq!(plan.cpus[1].slots, [idle(6), Slot::Process { process: 0 }, idle(3)]);
     }
 }

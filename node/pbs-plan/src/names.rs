@@ -31,20 +31,14 @@ impl<'a> Names<'a> {
         Self {
             processes,
             by_name: by_name.collect(),
-            by_id: numbered
-                .map(|(index, process)| (process.id, index))
-                .collect(),
+            by_id: numbered.map(|(index, process)| (process.id, index)).collect(),
         }
     }
 
     /// The task that is meant.
     pub(crate) fn find(&self, text: &str, line: Line) -> Result<After, String> {
         match self.candidates(text)[..] {
-            [NamedTask { process, task }] => Ok(After {
-                process,
-                task,
-                line,
-            }),
+            [NamedTask { process, task }] => Ok(After { process, task, line }),
             [] => Err(self.unknown(text)),
             [one, other, ..] => Err(format!(
                 "{text} can be {}/{} and {}/{}; write these numbers instead",
@@ -55,10 +49,7 @@ impl<'a> Names<'a> {
 
     /// The task in words that only it can be meant with.
     pub(crate) fn text(&self, after: &After) -> String {
-        let found = NamedTask {
-            process: after.process,
-            task: after.task,
-        };
+        let found = NamedTask { process: after.process, task: after.task };
         let numbers = format!("{}/{}", found.process, found.task);
         let Some(process) = self.by_id.get(&found.process) else {
             return numbers;
@@ -69,11 +60,7 @@ impl<'a> Names<'a> {
         let task = task.map_or_else(|| found.task.to_string(), |at| process.tasks[at].label());
         let is_last = process.tasks.last().map(|last| last.id) == Some(found.task);
         let words = [
-            if is_last {
-                label.clone()
-            } else {
-                String::new()
-            },
+            if is_last { label.clone() } else { String::new() },
             format!("{label}/{task}"),
             format!("{label}/{}", found.task),
         ];
@@ -104,9 +91,7 @@ impl<'a> Names<'a> {
             }
         }
         let found = found.into_iter();
-        found
-            .map(|(process, task)| NamedTask { process, task })
-            .collect()
+        found.map(|(process, task)| NamedTask { process, task }).collect()
     }
 
     /// Digits are a number, everything else a name.

@@ -20,11 +20,7 @@ pub(crate) fn edges(plan: &Plan) -> impl Iterator<Item = Edge<'_>> {
 
 /// What people call a task.
 pub(crate) fn label(plan: &Plan, process: u32, task: u32) -> String {
-    let after = After {
-        process,
-        task,
-        line: None,
-    };
+    let after = After { process, task, line: None };
     Names::new(&plan.processes).text(&after)
 }
 
@@ -32,12 +28,8 @@ pub(crate) fn label(plan: &Plan, process: u32, task: u32) -> String {
 /// of one circle. The task of the next edge is the one that is waited for, or
 /// comes before it in its process.
 pub(crate) fn circle(plan: &Plan) -> Option<Vec<Edge<'_>>> {
-    let index: HashMap<u32, usize> = plan
-        .processes
-        .iter()
-        .enumerate()
-        .map(|(index, process)| (process.id, index))
-        .collect();
+    let index: HashMap<u32, usize> =
+        plan.processes.iter().enumerate().map(|(index, process)| (process.id, index)).collect();
     // How many tasks of each process can end, as far as is known; and who waits
     // for more of them.
     let mut position = vec![0; plan.processes.len()];
@@ -54,10 +46,7 @@ pub(crate) fn circle(plan: &Plan) -> Option<Vec<Edge<'_>>> {
         let place = position[process];
         let process = &plan.processes[process];
         let task = process.tasks.get(place)?;
-        let after = task
-            .after
-            .iter()
-            .find(|after| !has_ended(position, after))?;
+        let after = task.after.iter().find(|after| !has_ended(position, after))?;
         Some((process, task, after))
     };
     let mut going: Vec<usize> = (0..plan.processes.len()).collect();
@@ -93,10 +82,7 @@ pub(crate) fn circle(plan: &Plan) -> Option<Vec<Edge<'_>>> {
     // It begins at what the file has first.
     let least = (0..circle.len()).min_by_key(|&place| circle[place])?;
     circle.rotate_left(least);
-    circle
-        .into_iter()
-        .map(|process| stuck_at(&position, process))
-        .collect()
+    circle.into_iter().map(|process| stuck_at(&position, process)).collect()
 }
 
 /// The refusal of a circle, in the kernel's words, but whole and with names.
@@ -105,17 +91,8 @@ pub(crate) fn refusal(plan: &Plan, circle: &[Edge<'_>]) -> String {
     let mut text = String::from("tasks wait in a circle: ");
     for (place, (process, task, after)) in circle.iter().enumerate() {
         let comma = if place == 0 { "" } else { ", " };
-        let waits = After {
-            process: process.id,
-            task: task.id,
-            line: None,
-        };
-        let _ = write!(
-            text,
-            "{comma}{} for {}",
-            names.text(&waits),
-            names.text(after)
-        );
+        let waits = After { process: process.id, task: task.id, line: None };
+        let _ = write!(text, "{comma}{} for {}", names.text(&waits), names.text(after));
     }
     text + "; leave one of these edges out"
 }

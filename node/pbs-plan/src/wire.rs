@@ -25,9 +25,7 @@ pub struct Encoded {
 impl Encoded {
     /// The line that the byte at `offset_bytes` comes from.
     pub fn line_at(&self, offset_bytes: u64) -> Line {
-        let after = self
-            .places
-            .partition_point(|&(start, _)| start as u64 <= offset_bytes);
+        let after = self.places.partition_point(|&(start, _)| start as u64 <= offset_bytes);
         self.places[..after].last().and_then(|&(_, line)| line)
     }
 
@@ -66,10 +64,7 @@ pub fn event_record(event: &pbs_core::Event) -> record::Event {
 /// The plan as it is written to the device. It is not checked: whatever is
 /// wrong with the plan is wrong with the bytes.
 pub fn encode(plan: &Plan) -> Encoded {
-    let mut encoded = Encoded {
-        bytes: Vec::new(),
-        places: Vec::new(),
-    };
+    let mut encoded = Encoded { bytes: Vec::new(), places: Vec::new() };
     let mut header = PlanHeader {
         magic: PLAN_MAGIC,
         version: VERSION,
@@ -80,11 +75,7 @@ pub fn encode(plan: &Plan) -> Encoded {
         lease_ns: plan.lease_ns,
         memory_bytes: plan.memory_bytes,
         nr_cpus: plan.cpus.len() as u32,
-        config_bytes: if plan.config.is_some() {
-            size_of::<record::Config>() as u32
-        } else {
-            0
-        },
+        config_bytes: if plan.config.is_some() { size_of::<record::Config>() as u32 } else { 0 },
         ..PlanHeader::default()
     };
     encoded.push(&header, None);
@@ -96,9 +87,7 @@ pub fn encode(plan: &Plan) -> Encoded {
     encoded.places.push((lease_ns + size_of::<u64>(), None));
     if let Some(config) = &plan.config {
         let at = encoded.bytes.len();
-        encoded
-            .bytes
-            .extend_from_slice(&pbs_core::wire::encode::config(config));
+        encoded.bytes.extend_from_slice(&pbs_core::wire::encode::config(config));
         // Each number has a line of its own.
         for (index, &line) in plan.config_lines.iter().enumerate() {
             encoded.places.push((at + index * size_of::<u64>(), line));
@@ -119,11 +108,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
     let mut edges = Vec::new();
     for process in processes.iter().map(|&index| &plan.processes[index]) {
         for task in &process.tasks {
-            edges.extend(
-                task.after
-                    .iter()
-                    .map(|after| (edge(process, task, after), after.line)),
-            );
+            edges.extend(task.after.iter().map(|after| (edge(process, task, after), after.line)));
         }
     }
     edges.sort_by_key(|(edge, _)| (edge.process, edge.task, edge.after_process, edge.after_task));
@@ -159,14 +144,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
             }
             None => (IDLE, NO_TASK),
         };
-        encoded.push(
-            &PlanSlot {
-                length_insns: slot.length_insns,
-                process,
-                task,
-            },
-            line,
-        );
+        encoded.push(&PlanSlot { length_insns: slot.length_insns, process, task }, line);
     }
     for (edge, line) in edges {
         encoded.push(&edge, line);
@@ -221,10 +199,7 @@ fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
 pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
     let message = parse_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
     let plan = Decoder { rest: bytes }.plan().unwrap_or_default();
-    Ok(Plan {
-        config: message.config(Rate::new(1_000_000)),
-        ..plan
-    })
+    Ok(Plan { config: message.config(Rate::new(1_000_000)), ..plan })
 }
 
 /// Takes valid bytes apart; so nothing is ever missing.
@@ -279,10 +254,7 @@ impl Decoder<'_> {
         for _ in 0..section.nr_slots {
             let slot: PlanSlot = self.take()?;
             if slot.process == IDLE {
-                cpu.slots.push(Slot::Idle {
-                    length_insns: slot.length_insns,
-                    real_insns: None,
-                });
+                cpu.slots.push(Slot::Idle { length_insns: slot.length_insns, real_insns: None });
                 continue;
             }
             // The ids of a section ascend.

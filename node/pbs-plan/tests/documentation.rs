@@ -9,10 +9,8 @@ const TEXT: &str = include_str!("../../../Documentation/plan-format.rst");
 #[test]
 fn documented_plan_is_valid() {
     let block = TEXT.split_once(".. code-block:: toml\n").unwrap().1;
-    let lines: Vec<_> = block
-        .lines()
-        .take_while(|line| line.is_empty() || line.starts_with("    "))
-        .collect();
+    let lines: Vec<_> =
+        block.lines().take_while(|line| line.is_empty() || line.starts_with("    ")).collect();
     assert!(lines.len() > 20);
     if let Err(problems) = from_toml(&lines.join("\n")) {
         panic!("{problems:?}");
@@ -27,11 +25,7 @@ fn documented_defaults_are_the_defaults() {
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(&format!("``{name}``")))
             .unwrap_or_else(|| panic!("{name} is not documented"));
-        let said = row
-            .split_whitespace()
-            .next()
-            .unwrap()
-            .trim_matches(['`', '"']);
+        let said = row.split_whitespace().next().unwrap().trim_matches(['`', '"']);
         let expected = match name {
             "thresholds" => "all".to_owned(),
             "idle_is_lateness" | "t1_spares_last_slot" => (default != 0).to_string(),

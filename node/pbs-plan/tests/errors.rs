@@ -8,10 +8,8 @@ fn complaints(text: &str) -> String {
     let Err(problems) = from_toml(text) else {
         return "valid".into();
     };
-    let lines: Vec<_> = problems
-        .iter()
-        .map(|problem| problem.in_file("plan.toml").to_string())
-        .collect();
+    let lines: Vec<_> =
+        problems.iter().map(|problem| problem.in_file("plan.toml").to_string()).collect();
     lines.join("\n")
 }
 
@@ -513,10 +511,7 @@ fn the_kernels_words_come_with_the_line() {
     let text =
         format!("[[process]]\nid = 1\ntasks = [{tasks}]\n[[cpu]]\ncpu = 0\nslots = [\n{slots}]\n");
     let said = complaints(&text);
-    assert!(
-        said.starts_with("plan.toml:16391: CPU 0, slot 16384: "),
-        "{said}"
-    );
+    assert!(said.starts_with("plan.toml:16391: CPU 0, slot 16384: "), "{said}");
 }
 
 /// A circle is told whole and with names; in the kernel's words, which has
@@ -529,9 +524,7 @@ fn circles_are_told_whole() {
              tasks = [1, {{ planned_insns = 1, after = [\"{after}\"] }}, 1]\n"
         )
     };
-    let mut text: String = (1..=5)
-        .map(|id| process(id, &format!("p{}/1", id % 5 + 1)))
-        .collect();
+    let mut text: String = (1..=5).map(|id| process(id, &format!("p{}/1", id % 5 + 1))).collect();
     // Who only waits for the circle is not in it.
     text += &process(6, "p3");
     text += "[[cpu]]\ncpu = 0\nslots = [6, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 6]\n";
@@ -563,11 +556,7 @@ fn order_is_refused_as_by_the_kernel() {
                 planned_insns: 10,
                 ..Task::default()
             });
-            plan.processes.push(Process {
-                id,
-                tasks: tasks.collect(),
-                ..Process::default()
-            });
+            plan.processes.push(Process { id, tasks: tasks.collect(), ..Process::default() });
         }
         for _ in 0..1 + below(5) {
             let (process, after) = (below(4) as usize, below(4) as usize);
@@ -582,18 +571,12 @@ fn order_is_refused_as_by_the_kernel() {
             plan.processes[process].tasks[task].after.push(after);
         }
         for cpu in 0..2 {
-            let slots = (0..4)
-                .filter(|process| process % 2 == cpu)
-                .flat_map(|process| {
-                    let tasks = plan.processes[process].tasks.len();
-                    vec![Slot::Process { process }; tasks]
-                });
-            let slots = slots.collect();
-            plan.cpus.push(Cpu {
-                cpu: cpu as u32,
-                slots,
-                ..Cpu::default()
+            let slots = (0..4).filter(|process| process % 2 == cpu).flat_map(|process| {
+                let tasks = plan.processes[process].tasks.len();
+                vec![Slot::Process { process }; tasks]
             });
+            let slots = slots.collect();
+            plan.cpus.push(Cpu { cpu: cpu as u32, slots, ..Cpu::default() });
         }
         let kernel = wire::validate(&wire::encode(&plan));
         let here = pbs_plan::check(&plan);

@@ -22,10 +22,7 @@ fn a_plan_is_imported() {
         plan.cpus[0].slots,
         [
             Slot::Process { process: 0 },
-            Slot::Idle {
-                length_insns: 300,
-                real_insns: Some(310)
-            },
+            Slot::Idle { length_insns: 300, real_insns: Some(310) },
             Slot::Process { process: 1 },
             Slot::Process { process: 0 },
         ]
@@ -95,11 +92,7 @@ fn the_export_refuses_what_the_grammar_has_not() {
 fn the_table_behind_the_plan_is_read() {
     let table = "\n\n#########\n\npid - tid - len_plan - len-real\n0 0 1200 1150\n\
                  -1 -1 300 310\n1 1 700 910\n0 2 40 41\n";
-    for table in [
-        table,
-        &format!("{table}-2 -2 0 0\n1 3 5 5\n"),
-        "\n0 0 1200 1150\n...\n",
-    ] {
+    for table in [table, &format!("{table}-2 -2 0 0\n1 3 5 5\n"), "\n0 0 1200 1150\n...\n"] {
         let output = format!("{LINE}{table}");
         assert!(leppert::is_it(&output));
         assert_eq!(
@@ -115,9 +108,7 @@ fn two_semicolons_are_enough() {
 }
 
 fn complaint(line: &str) -> String {
-    leppert::import(line, 1, 0).unwrap_err()[0]
-        .in_file("plan.log")
-        .to_string()
+    leppert::import(line, 1, 0).unwrap_err()[0].in_file("plan.log").to_string()
 }
 
 #[test]

@@ -55,11 +55,7 @@ fn mutated_toml() {
             Ok(plan) => {
                 valid += 1;
                 let again = from_toml(&to_toml(&plan)).unwrap();
-                assert_eq!(
-                    wire::encode(&again).bytes,
-                    wire::encode(&plan).bytes,
-                    "{text}"
-                );
+                assert_eq!(wire::encode(&again).bytes, wire::encode(&plan).bytes, "{text}");
             }
             Err(problems) => {
                 invalid += 1;
@@ -68,10 +64,7 @@ fn mutated_toml() {
         }
     }
     // The mutations are neither too mild nor too wild.
-    assert!(
-        valid > ROUNDS / 50 && invalid > ROUNDS / 10,
-        "{valid} {invalid}"
-    );
+    assert!(valid > ROUNDS / 50 && invalid > ROUNDS / 10, "{valid} {invalid}");
 }
 
 #[test]

@@ -68,14 +68,8 @@ fn memory_is_read_and_written() {
 #[test]
 fn rates_are_read_and_written() {
     let text = SMALL
-        .replace(
-            "[[cpu]]\ncpu = 0\n",
-            "[[cpu]]\ncpu = 0\nrate_insns_per_ms = 750_000\n",
-        )
-        .replace(
-            "tasks = [20_000_000]",
-            "rate_insns_per_ms = 4_294_967_295\ntasks = [20_000_000]",
-        );
+        .replace("[[cpu]]\ncpu = 0\n", "[[cpu]]\ncpu = 0\nrate_insns_per_ms = 750_000\n")
+        .replace("tasks = [20_000_000]", "rate_insns_per_ms = 4_294_967_295\ntasks = [20_000_000]");
     let plan = from_toml(&text).unwrap();
     let again = from_toml(&to_toml(&plan)).unwrap();
     let decoded = wire::decode(&wire::encode(&plan).bytes).unwrap();
@@ -142,23 +136,14 @@ fn everything_that_can_be_written_is_read() {
     assert_eq!(zip.argv, ["gzip", "a"]);
     assert_eq!(wc.stdin.as_deref(), Some(Path::new("a")));
     assert_eq!(pack.tasks[0].name.as_deref(), Some("zip"));
-    assert_eq!(
-        (pack.tasks[1].id, pack.tasks[1].planned_insns),
-        (1, 4_000_000)
-    );
+    assert_eq!((pack.tasks[1].id, pack.tasks[1].planned_insns), (1, 4_000_000));
 
     assert_eq!(itself.start, Start::Itself(None));
     assert_eq!(itself.tasks[0].real_insns, Some(900));
     assert_eq!(itself.tasks[1].id, 8);
     assert_eq!(itself.tasks[1].wait_insns, Some(50));
 
-    assert_eq!(
-        plan.cpus[0].slots[2],
-        Slot::Idle {
-            length_insns: 5_000_000,
-            real_insns: None
-        }
-    );
+    assert_eq!(plan.cpus[0].slots[2], Slot::Idle { length_insns: 5_000_000, real_insns: None });
     assert_eq!(plan.cpus[1].cpu, 3);
     let placed: Vec<_> = plan.place(&plan.cpus[0]).collect();
     assert_eq!(placed[3].task, Some((1, 1)));
@@ -172,10 +157,7 @@ fn writing_and_reading_changes_nothing() {
     assert_eq!(once, twice);
     let (a, b) = (from_toml(SMALL).unwrap(), from_toml(&once).unwrap());
     assert_eq!(wire::encode(&a).bytes, wire::encode(&b).bytes);
-    assert_eq!(
-        a.processes[1].commands()[1].argv,
-        b.processes[1].commands()[1].argv
-    );
+    assert_eq!(a.processes[1].commands()[1].argv, b.processes[1].commands()[1].argv);
 }
 
 /// A plan that sets everything that a plan can set beside its slots.
@@ -199,19 +181,12 @@ fn all_set() -> String {
 fn every_number_of_the_configuration_is_read_and_written() {
     let plan = from_toml(&all_set()).unwrap();
     let config = plan.config.unwrap();
-    assert_eq!(
-        config.thresholds,
-        Threshold::T1 as u64 | Threshold::T2Node as u64
-    );
+    assert_eq!(config.thresholds, Threshold::T1 as u64 | Threshold::T2Node as u64);
     assert_eq!(config.idle_policy(), IdlePolicy::LeastSlack);
     assert_eq!(config.preemption_way(), PreemptionWay::EverySlot);
     assert_eq!(config.idle_is_lateness, 1);
     for (index, name) in Config::NAMES.iter().enumerate() {
-        assert_ne!(
-            config.values()[index],
-            Config::DEFAULT.values()[index],
-            "{name}"
-        );
+        assert_ne!(config.values()[index], Config::DEFAULT.values()[index], "{name}");
         assert!(plan.config_lines[index].is_some(), "{name}");
     }
 
@@ -254,10 +229,7 @@ fn lengths_of_simulations_survive() {
         (lengths, plan.cpus[1].slots.clone())
     };
     assert_eq!(lengths(&again), lengths(&once));
-    let real: Vec<_> = once
-        .place(&once.cpus[1])
-        .map(|slot| slot.real_insns)
-        .collect();
+    let real: Vec<_> = once.place(&once.cpus[1]).map(|slot| slot.real_insns).collect();
     assert_eq!(real, [Some(900), Some(90), None]);
 }
 
@@ -267,10 +239,7 @@ fn awkward_strings_survive() {
                 tasks = [1]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
     let plan = from_toml(text).unwrap();
     let again = from_toml(&to_toml(&plan)).unwrap();
-    assert_eq!(
-        again.processes[0].commands()[0].argv,
-        ["a\"b\\c", "tab\tnew\nline\u{1} ü"]
-    );
+    assert_eq!(again.processes[0].commands()[0].argv, ["a\"b\\c", "tab\tnew\nline\u{1} ü"]);
 }
 
 #[test]
@@ -373,10 +342,7 @@ fn edges(plan: &pbs_plan::Plan) -> Vec<[u32; 4]> {
 fn order_is_read_and_written() {
     // With a process of that name "read/head" is no longer clear.
     let problems = from_toml(NET).unwrap_err();
-    assert_eq!(
-        problems[0].message,
-        "read/head can be 5/3 and 1/0; write these numbers instead"
-    );
+    assert_eq!(problems[0].message, "read/head can be 5/3 and 1/0; write these numbers instead");
     let text = NET.replace("after = [\"read/head\"]", "after = [\"1/0\"]");
     let plan = from_toml(&text).unwrap();
     let expected = [

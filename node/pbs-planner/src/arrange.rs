@@ -61,32 +61,22 @@ pub fn arrange(
     let mut places = Vec::with_capacity(requests.len());
     for request in requests {
         let run = booking.store().run(request.run).cloned();
-        let waits = request
-            .progress
-            .iter()
-            .all(|progress| *progress == Default::default());
+        let waits = request.progress.iter().all(|progress| *progress == Default::default());
         let run = run.filter(|run| run.messages.is_empty() && waits);
-        places.push(ArrangedRun::new(
-            request,
-            run.ok_or(NotArranged::NotWaiting(request.run))?,
-        ));
+        places.push(ArrangedRun::new(request, run.ok_or(NotArranged::NotWaiting(request.run))?));
     }
     for request in requests {
         booking.remove(request.run);
     }
-    let of: BTreeMap<RunId, usize> = (requests.iter().map(|request| request.run))
-        .zip(0..)
-        .collect();
+    let of: BTreeMap<RunId, usize> =
+        (requests.iter().map(|request| request.run)).zip(0..).collect();
     // Until when each core has had its turns.
     let mut taken_ns: BTreeMap<usize, u64> = BTreeMap::new();
     for place in &mut places {
         place.settle((0..place.request.job.tasks.len()).collect());
     }
     for turn in turns {
-        let wrong = NotArranged::Turns {
-            run: turn.run,
-            task: turn.task,
-        };
+        let wrong = NotArranged::Turns { run: turn.run, task: turn.task };
         let place = of.get(&turn.run).and_then(|&place| places.get_mut(place));
         let place = place.ok_or(wrong)?;
         let job = place.request.job;
@@ -103,9 +93,7 @@ pub fn arrange(
         let from_ns = place.ready_ns[turn.task]
             .max(store.now_ns())
             .max(taken_ns.get(&core).copied().unwrap_or(0));
-        let found = store
-            .core(core)
-            .find_first_hole(1, length_ns, from_ns..u64::MAX);
+        let found = store.core(core).find_first_hole(1, length_ns, from_ns..u64::MAX);
         let start_ns = found.ok_or(NotArranged::NoPlace(turn.run))?;
         let end_ns = start_ns.saturating_add(length_ns);
         taken_ns.insert(core, end_ns);
@@ -115,9 +103,7 @@ pub fn arrange(
     for place in places {
         let id = place.request.run;
         let run = place.finish()?;
-        booking
-            .reserve(id, run)
-            .map_err(|_| NotArranged::NoPlace(id))?;
+        booking.reserve(id, run).map_err(|_| NotArranged::NoPlace(id))?;
     }
     booking.commit();
     Ok(())
@@ -150,10 +136,7 @@ impl<'a> ArrangedRun<'a> {
         Self {
             cores,
             nodes,
-            waits_for: (tasks
-                .clone()
-                .map(|task| Some(job.predecessors(task).count())))
-            .collect(),
+            waits_for: (tasks.clone().map(|task| Some(job.predecessors(task).count()))).collect(),
             ready_ns: vec![request.start_ns; job.tasks.len()],
             times_ns: tasks.map(|_| (0, 0)).collect(),
             request,
@@ -186,27 +169,18 @@ impl<'a> ArrangedRun<'a> {
 
     /// What it comes to, if all have their place and the deadline is kept.
     fn finish(self) -> Result<Run, NotArranged> {
-        let Request {
-            run,
-            job,
-            deadline_ns,
-            ..
-        } = *self.request;
+        let Request { run, job, deadline_ns, .. } = *self.request;
         if let Some(task) = self.waits_for.iter().position(Option::is_some) {
             return Err(NotArranged::Turns { run, task });
         }
-        let tasks = job
-            .tasks
-            .iter()
-            .enumerate()
-            .map(|(index, task)| TaskReservation {
-                task: index,
-                process: task.process,
-                core: self.cores[task.process],
-                start_ns: self.times_ns[index].0,
-                end_ns: self.times_ns[index].1,
-                memory_bytes: task.memory_bytes,
-            });
+        let tasks = job.tasks.iter().enumerate().map(|(index, task)| TaskReservation {
+            task: index,
+            process: task.process,
+            core: self.cores[task.process],
+            start_ns: self.times_ns[index].0,
+            end_ns: self.times_ns[index].1,
+            memory_bytes: task.memory_bytes,
+        });
         let processes = job.processes.iter().enumerate().map(|(index, process)| {
             let times = process.tasks.iter().map(|&task| self.times_ns[task]);
             let start_ns = times.clone().map(|(start_ns, _)| start_ns).min();
@@ -219,11 +193,8 @@ impl<'a> ArrangedRun<'a> {
                 memory_bytes: process.memory_bytes,
             }
         });
-        let arranged = Run {
-            processes: processes.collect(),
-            tasks: tasks.collect(),
-            messages: Vec::new(),
-        };
+        let arranged =
+            Run { processes: processes.collect(), tasks: tasks.collect(), messages: Vec::new() };
         let end_ns = arranged.end_ns();
         if end_ns > deadline_ns {
             return Err(NotArranged::Late { run, end_ns });

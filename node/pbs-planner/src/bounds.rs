@@ -46,10 +46,7 @@ pub(crate) fn lower(request: &Request<'_>, net: &Net, store: &Store) -> Bound {
     // The first of those that are equal.
     let greatest = bounds.into_iter().rev().max_by_key(|bound| bound.0);
     let (length_ns, limit) = greatest.unwrap_or((0, Limit::Path));
-    Bound {
-        end_ns: request.start_ns.saturating_add(length_ns),
-        limit,
-    }
+    Bound { end_ns: request.start_ns.saturating_add(length_ns), limit }
 }
 
 fn cores_ns(net: &Net, store: &Store) -> u64 {

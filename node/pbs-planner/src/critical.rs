@@ -50,14 +50,10 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
         .collect();
     // Whose end gave the memory in which the process of a first task starts.
     let memory = |task: &TaskReservation| {
-        let index = run
-            .processes
-            .binary_search_by_key(&task.process, |of| of.process);
+        let index = run.processes.binary_search_by_key(&task.process, |of| of.process);
         let process = &run.processes[index.ok()?];
         let is_first = job.processes[task.process].tasks.first() == Some(&task.task);
-        let before = ended
-            .get(&(process.node, task.start_ns))
-            .filter(|_| is_first)?;
+        let before = ended.get(&(process.node, task.start_ns)).filter(|_| is_first)?;
         place(*job.processes[*before].tasks.last()?)
     };
     let mut path = Vec::new();
@@ -80,10 +76,7 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
         let mut reasons = reasons.into_iter();
         let found = reasons.find(|(before, _)| before.is_some_and(|before| before != index));
         let because = found.map_or(Because::Others, |(_, because)| because);
-        path.push(Critical {
-            task: task.task,
-            because,
-        });
+        path.push(Critical { task: task.task, because });
         next = found.and_then(|(before, _)| before);
     }
     path.reverse();

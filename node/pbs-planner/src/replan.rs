@@ -53,11 +53,7 @@ impl Replan {
         ];
         Self {
             now_ns,
-            options: Options {
-                strategies,
-                aim: Aim::Deadline,
-                ..Options::default()
-            },
+            options: Options { strategies, aim: Aim::Deadline, ..Options::default() },
             max_moved_runs: 16,
         }
     }
@@ -184,12 +180,8 @@ impl Replan {
         request: &Request<'_>,
     ) -> Result<Planned, Box<NotReplanned>> {
         let request = request.not_before(self.now_ns);
-        reserve_in(booking, &request, &self.options).map_err(|refused| {
-            Box::new(NotReplanned {
-                run: request.run,
-                refused: *refused,
-            })
-        })
+        reserve_in(booking, &request, &self.options)
+            .map_err(|refused| Box::new(NotReplanned { run: request.run, refused: *refused }))
     }
 
     /// What has begun keeps its memory and, if it has a deadline, ends its present
@@ -198,11 +190,7 @@ impl Replan {
     fn hold(&self, booking: &mut Booking<'_>, request: &Request<'_>) -> Vec<Hold> {
         let mut held = Vec::new();
         for (index, process) in request.job.processes.iter().enumerate() {
-            let Progress::Running {
-                core,
-                position,
-                retired_insns,
-            } = request.progress_of(index)
+            let Progress::Running { core, position, retired_insns } = request.progress_of(index)
             else {
                 continue;
             };
@@ -226,16 +214,8 @@ impl Replan {
                 }
             }
             let all = booking.take_memory(core, memory.clone(), bytes);
-            if all
-                .and_then(|()| booking.take_core(core, time.clone()))
-                .is_ok()
-            {
-                held.push(Hold {
-                    core,
-                    memory,
-                    bytes,
-                    time,
-                });
+            if all.and_then(|()| booking.take_core(core, time.clone())).is_ok() {
+                held.push(Hold { core, memory, bytes, time });
             }
         }
         held
@@ -258,9 +238,5 @@ fn same_order(one: &[Request<'_>], other: &[Request<'_>]) -> bool {
 
 /// The most important first, and of those the most urgent.
 fn order(request: &Request<'_>) -> (Reverse<u32>, u64, RunId) {
-    (
-        Reverse(request.job.priority),
-        request.deadline_ns,
-        request.run,
-    )
+    (Reverse(request.job.priority), request.deadline_ns, request.run)
 }

@@ -28,11 +28,7 @@ fn turns(random: &mut Random, jobs: &[(RunId, &Job)]) -> Vec<Turn> {
         let (place, task) = ready.swap_remove(next);
         let (run, job) = jobs[place];
         if job.tasks[task].insns > 0 {
-            turns.push(Turn {
-                run,
-                task,
-                stretch_permille: 1000 + 500 * random.below(2),
-            });
+            turns.push(Turn { run, task, stretch_permille: 1000 + 500 * random.below(2) });
         }
         for after in job.successors(task) {
             waits[place][after] -= 1;
@@ -78,24 +74,16 @@ fn runs_are_arranged_in_any_order_of_turns() {
             }
         }
         assert_eq!(store.run(first.run), before.run(first.run));
-        let runs: Vec<_> = planned
-            .iter()
-            .map(|of| (of.run, of.job, of.start_ns, of.deadline_ns))
-            .collect();
+        let runs: Vec<_> =
+            planned.iter().map(|of| (of.run, of.job, of.start_ns, of.deadline_ns)).collect();
         let mut last_ns = std::collections::BTreeMap::new();
         for turn in &turns {
             let run = store.run(turn.run).unwrap();
             let task = &run.tasks[turn.task];
-            assert_eq!(
-                task.core,
-                before.run(turn.run).unwrap().tasks[turn.task].core
-            );
+            assert_eq!(task.core, before.run(turn.run).unwrap().tasks[turn.task].core);
             // In their order on each core.
             let end_ns = last_ns.insert(task.core, task.end_ns);
-            assert!(
-                end_ns.is_none_or(|end_ns| end_ns <= task.start_ns),
-                "seed {seed}"
-            );
+            assert!(end_ns.is_none_or(|end_ns| end_ns <= task.start_ns), "seed {seed}");
         }
         if turns.iter().all(|turn| turn.stretch_permille == 1000) {
             let (question, answer) = question_and_answer(&store, &runs);
@@ -105,18 +93,12 @@ fn runs_are_arranged_in_any_order_of_turns() {
             let run = store.run(run).unwrap();
             for task in 0..job.tasks.len() {
                 for before in job.predecessors(task) {
-                    assert!(
-                        run.tasks[before].end_ns <= run.tasks[task].start_ns,
-                        "seed {seed}"
-                    );
+                    assert!(run.tasks[before].end_ns <= run.tasks[task].start_ns, "seed {seed}");
                 }
             }
         }
     }
-    assert!(
-        arranged > 60 && late > 5,
-        "{arranged} arranged, {late} late"
-    );
+    assert!(arranged > 60 && late > 5, "{arranged} arranged, {late} late");
 }
 
 #[test]
@@ -135,44 +117,20 @@ fn turns_that_are_wrong_change_nothing() {
         why
     };
     let last = right[right.len() - 1];
-    let of = |turn: Turn| NotArranged::Turns {
-        run: turn.run,
-        task: turn.task,
-    };
+    let of = |turn: Turn| NotArranged::Turns { run: turn.run, task: turn.task };
     let why = refuse(&[request], &right[..right.len() - 1]);
-    assert!(
-        matches!(why, NotArranged::Turns { run: RunId(1), .. }),
-        "{why:?}"
-    );
+    assert!(matches!(why, NotArranged::Turns { run: RunId(1), .. }), "{why:?}");
     let twice = [&right[..], &[right[0]]].concat();
     assert_eq!(refuse(&[request], &twice), of(right[0]));
     let backwards: Vec<_> = right.iter().rev().copied().collect();
     let why = refuse(&[request], &backwards);
-    assert!(
-        matches!(why, NotArranged::Turns { run: RunId(1), .. }),
-        "{why:?}"
-    );
-    let strange = Turn {
-        run: RunId(7),
-        ..last
-    };
+    assert!(matches!(why, NotArranged::Turns { run: RunId(1), .. }), "{why:?}");
+    let strange = Turn { run: RunId(7), ..last };
     assert_eq!(refuse(&[request], &[strange]), of(strange));
-    let none = Turn {
-        task: 1_000,
-        ..last
-    };
+    let none = Turn { task: 1_000, ..last };
     assert_eq!(refuse(&[request], &[none]), of(none));
     let other = Request::new(RunId(2), &job);
-    assert_eq!(
-        refuse(&[request, other], &right),
-        NotArranged::NotWaiting(RunId(2))
-    );
-    let soon = Request {
-        deadline_ns: 1,
-        ..request
-    };
-    assert!(matches!(
-        refuse(&[soon], &right),
-        NotArranged::Late { run: RunId(1), .. }
-    ));
+    assert_eq!(refuse(&[request, other], &right), NotArranged::NotWaiting(RunId(2)));
+    let soon = Request { deadline_ns: 1, ..request };
+    assert!(matches!(refuse(&[soon], &right), NotArranged::Late { run: RunId(1), .. }));
 }

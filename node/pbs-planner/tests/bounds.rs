@@ -25,10 +25,7 @@ fn nets(most: u64) -> impl Iterator<Item = (u64, Store, Job)> {
 }
 
 fn request(job: &Job, deadline_ns: u64) -> Request<'_> {
-    Request {
-        deadline_ns,
-        ..Request::new(RunId(0), job)
-    }
+    Request { deadline_ns, ..Request::new(RunId(0), job) }
 }
 
 #[test]
@@ -37,10 +34,7 @@ fn no_plan_ends_before_its_bound() {
     for (seed, mut store, job) in nets(200) {
         let request = request(&job, u64::MAX);
         let bound = lower_bound(&store, &request);
-        let options = Options {
-            local_search_tries: 2000,
-            ..Options::default()
-        };
+        let options = Options { local_search_tries: 2000, ..Options::default() };
         let Ok(plan) = reserve(&mut store, &request, &options) else {
             continue;
         };
@@ -68,10 +62,7 @@ fn memory_bounds_a_job_too() {
     assert_eq!((bound.end_ns, bound.limit), (tasks_s * S, Limit::Path));
     let store = Store::new(machine(S, &[(300, &[1, 1, 1])]), Balancing::Dynamic);
     let bound = lower_bound(&store, &request(&job, u64::MAX));
-    assert_eq!(
-        (bound.end_ns, bound.limit),
-        (2 * tasks_s * S, Limit::Memory)
-    );
+    assert_eq!((bound.end_ns, bound.limit), (2 * tasks_s * S, Limit::Memory));
     let blind = Store::new(machine(S, &[(300, &[1, 1, 1])]), Balancing::Blind);
     let bound = lower_bound(&blind, &request(&job, u64::MAX));
     assert_eq!(bound.limit, Limit::Path);
@@ -102,10 +93,7 @@ fn search_keeps_deadlines_that_no_rule_keeps() {
         }
         hard += 1;
         let mut tried = store.clone();
-        let aim = Options {
-            aim: Aim::Deadline,
-            ..Options::default()
-        };
+        let aim = Options { aim: Aim::Deadline, ..Options::default() };
         match admit(&mut tried, &tight, &Validation::default(), &aim) {
             Ok(planned) => {
                 assert!(planned.end_ns <= best.end_ns, "seed {seed}");
@@ -123,11 +111,8 @@ fn search_keeps_deadlines_that_no_rule_keeps() {
 fn told_deadlines_are_those_of_the_best_plan_or_earlier() {
     let mut told = 0;
     for (seed, store, job) in nets(40) {
-        let Ok(best) = reserve(
-            &mut store.clone(),
-            &request(&job, u64::MAX),
-            &Options::default(),
-        ) else {
+        let Ok(best) = reserve(&mut store.clone(), &request(&job, u64::MAX), &Options::default())
+        else {
             continue;
         };
         let early = request(&job, 1);
@@ -135,11 +120,7 @@ fn told_deadlines_are_those_of_the_best_plan_or_earlier() {
         let earliest =
             earliest_deadline(&mut store.clone(), &early, &validation, &Options::default());
         let earliest_ns = earliest.expect("there is a plan");
-        assert!(
-            earliest_ns <= best.end_ns,
-            "seed {seed}: {earliest_ns} {}",
-            best.end_ns
-        );
+        assert!(earliest_ns <= best.end_ns, "seed {seed}: {earliest_ns} {}", best.end_ns);
         let asked = request(&job, earliest_ns);
         let admitted = admit(&mut store.clone(), &asked, &validation, &Options::default());
         assert!(admitted.is_ok(), "seed {seed}");

@@ -14,12 +14,7 @@ use pbs_planner::{
 };
 
 fn entry(run: RunId, job: &Job) -> Entry<'_> {
-    Entry {
-        run,
-        job,
-        progress: &[],
-        deadline_ns: u64::MAX,
-    }
+    Entry { run, job, progress: &[], deadline_ns: u64::MAX }
 }
 
 /// When each task of a process starts and ends if the class runs the plan as it
@@ -97,10 +92,8 @@ fn small() -> (Store, Job) {
     for (position, (task, action)) in job.tasks.iter_mut().zip(actions).enumerate() {
         (task.action, task.position, task.insns) = (action, position, 10);
     }
-    let mut store = Store::new(
-        machine(1, &[(1000, &[1_000_000_000, 1_000_000_000])]),
-        Balancing::Dynamic,
-    );
+    let mut store =
+        Store::new(machine(1, &[(1000, &[1_000_000_000, 1_000_000_000])]), Balancing::Dynamic);
     let task = |task, start_ns| TaskReservation {
         task,
         process: 0,
@@ -130,24 +123,10 @@ fn small() -> (Store, Job) {
 #[test]
 fn gaps_are_idle_slots_and_the_rest_to_the_deadline_is_the_buffer() {
     let (store, job) = small();
-    let progress = [Progress::Running {
-        core: 1,
-        position: 0,
-        retired_insns: 12,
-    }];
-    let entries = [Entry {
-        run: RunId(5),
-        job: &job,
-        progress: &progress,
-        deadline_ns: 200,
-    }];
+    let progress = [Progress::Running { core: 1, position: 0, retired_insns: 12 }];
+    let entries = [Entry { run: RunId(5), job: &job, progress: &progress, deadline_ns: 200 }];
     let mut ids = ProcessIds::default();
-    let settings = Settings {
-        plan_id: 9,
-        dealt_seq: 4,
-        start_ns: 60,
-        ..Settings::default()
-    };
+    let settings = Settings { plan_id: 9, dealt_seq: 4, start_ns: 60, ..Settings::default() };
     let plans = class_plans(&store, &entries, &mut ids, &settings).expect("a valid plan");
     let [NodePlan { node: 0, plan }] = &plans[..] else {
         panic!("{plans:?}");
@@ -156,20 +135,13 @@ fn gaps_are_idle_slots_and_the_rest_to_the_deadline_is_the_buffer() {
     let [cpu] = &plan.cpus[..] else {
         panic!("{:?}", plan.cpus);
     };
-    let idle = |length_insns| Slot::Idle {
-        length_insns,
-        real_insns: None,
-    };
+    let idle = |length_insns| Slot::Idle { length_insns, real_insns: None };
     let own = Slot::Process { process: 0 };
     assert_eq!(cpu.cpu, 1);
     assert_eq!(cpu.slots, [idle(40), own, own, idle(30), own]);
     assert_eq!(plan.processes[0].buffer_insns, 40);
     // The task that is running has already retired more than was planned.
-    let planned: Vec<_> = plan.processes[0]
-        .tasks
-        .iter()
-        .map(|task| task.planned_insns)
-        .collect();
+    let planned: Vec<_> = plan.processes[0].tasks.iter().map(|task| task.planned_insns).collect();
     assert_eq!(planned, [13, 10, 10]);
 }
 
@@ -179,12 +151,7 @@ fn processes_keep_their_numbers() {
     let mut ids = ProcessIds::default();
     assert_eq!(ids.get(RunId(1), 3), 0);
     for _ in 0..2 {
-        let plans = class_plans(
-            &store,
-            &[entry(RunId(5), &job)],
-            &mut ids,
-            &Settings::default(),
-        );
+        let plans = class_plans(&store, &[entry(RunId(5), &job)], &mut ids, &Settings::default());
         assert_eq!(plans.expect("a valid plan")[0].plan.processes[0].id, 1);
     }
     assert_eq!(ids.process(1), Some((RunId(5), 0)));
@@ -206,10 +173,7 @@ fn end_ns_with_late(run: &Run, job: &Job, process: usize, late_ns: u64) -> u64 {
         let before = ends_ns.clone();
         let mut cores_ns = std::collections::HashMap::new();
         for task in &in_order {
-            let ready_ns = job
-                .predecessors(task.task)
-                .map(|before| ends_ns[before])
-                .max();
+            let ready_ns = job.predecessors(task.task).map(|before| ends_ns[before]).max();
             let mut start_ns = task.start_ns.max(ready_ns.unwrap_or(0));
             let length_ns = task.end_ns - task.start_ns;
             if length_ns > 0 {
@@ -235,17 +199,11 @@ fn a_process_that_is_late_by_its_buffer_keeps_the_deadline_and_no_more() {
         let mut store = Store::new(random_machine(random), Balancing::Dynamic);
         let job = random_job(random, 6, 5, 40);
         let deadline_ns = 2 * whole_ns(&job);
-        let request = Request {
-            deadline_ns,
-            ..Request::new(RunId(0), &job)
-        };
+        let request = Request { deadline_ns, ..Request::new(RunId(0), &job) };
         if reserve(&mut store, &request, &Options::default()).is_err() {
             continue;
         }
-        let entry = Entry {
-            deadline_ns,
-            ..entry(RunId(0), &job)
-        };
+        let entry = Entry { deadline_ns, ..entry(RunId(0), &job) };
         let mut ids = ProcessIds::default();
         let plans = class_plans(&store, &[entry], &mut ids, &Settings::default());
         let run = store.run(RunId(0)).expect("it is planned");
@@ -295,25 +253,12 @@ fn the_capacity_buffer_and_unallocated_time_lengthen_the_plan() {
     assert!(planned.makespan_ns() >= shortest_ns);
     assert!(planned.makespan_ns() <= shortest_ns + job.tasks.len() as u64);
     // The clock of idle slots is that of execution time at the full rate.
-    let settings = Settings {
-        config: Some(config),
-        ..Settings::default()
-    };
-    let plans = class_plans(
-        &store,
-        &[entry(RunId(0), &job)],
-        &mut ProcessIds::default(),
-        &settings,
-    );
+    let settings = Settings { config: Some(config), ..Settings::default() };
+    let plans =
+        class_plans(&store, &[entry(RunId(0), &job)], &mut ProcessIds::default(), &settings);
     let plans = plans.expect("a valid plan");
     let first = plans[0].plan.cpus[0].slots[0];
-    assert_eq!(
-        first,
-        Slot::Idle {
-            length_insns: 800,
-            real_insns: None
-        }
-    );
+    assert_eq!(first, Slot::Idle { length_insns: 800, real_insns: None });
 }
 
 #[test]
@@ -397,19 +342,11 @@ fn who_has_ended_is_not_waited_for() {
     )
     .expect("a valid job");
     let after = |progress: &[Progress]| {
-        let mut store = Store::new(
-            machine(1, &[(1000, &[1_000_000_000, 1_000_000_000])]),
-            Balancing::Dynamic,
-        );
-        let request = Request {
-            progress,
-            ..Request::new(RunId(0), &job)
-        };
+        let mut store =
+            Store::new(machine(1, &[(1000, &[1_000_000_000, 1_000_000_000])]), Balancing::Dynamic);
+        let request = Request { progress, ..Request::new(RunId(0), &job) };
         reserve(&mut store, &request, &Options::default()).expect("there is time");
-        let entry = Entry {
-            progress,
-            ..entry(RunId(0), &job)
-        };
+        let entry = Entry { progress, ..entry(RunId(0), &job) };
         let mut ids = ProcessIds::default();
         let plans = class_plans(&store, &[entry], &mut ids, &Settings::default());
         let plan = plans.expect("a valid plan").remove(0).plan;
@@ -433,11 +370,8 @@ fn who_has_ended_is_not_waited_for() {
         let task = job.tasks.iter().find(|task| task.insns == insns);
         task.expect("it is there").position
     };
-    let running = |core, insns| Progress::Running {
-        core,
-        position: position(insns),
-        retired_insns: 0,
-    };
+    let running =
+        |core, insns| Progress::Running { core, position: position(insns), retired_insns: 0 };
     assert_eq!(after(&[running(0, 20), Progress::Waiting]), [(30, 50)]);
     assert_eq!(after(&[running(0, 30), running(1, 50)]), [(30, 50)]);
     assert_eq!(after(&[running(0, 30), Progress::Ended]), []);
@@ -466,10 +400,7 @@ fn who_gets_memory_of_others_waits_for_them() {
             reserve(&mut store, &request, &Options::default()).unwrap();
             entries.push(entry(request.run, job));
         }
-        let settings = Settings {
-            memory_order,
-            ..Settings::default()
-        };
+        let settings = Settings { memory_order, ..Settings::default() };
         let mut ids = ProcessIds::default();
         let plans = class_plans(&store, &entries, &mut ids, &settings).unwrap();
         let processes = plans[0].plan.processes.iter();

@@ -29,9 +29,7 @@ fn numbered(mut machine: Machine) -> Machine {
 fn some_cpus(random: &mut Random, machine: &Machine) -> Vec<u32> {
     let one = random.of(&machine.cpus().collect::<Vec<_>>());
     let most = 1 + random.below(3);
-    let cpus = machine
-        .cpus()
-        .filter(|&cpu| cpu == one || random.below(4) < most);
+    let cpus = machine.cpus().filter(|&cpu| cpu == one || random.below(4) < most);
     cpus.collect()
 }
 
@@ -42,8 +40,7 @@ fn part(machine: &Machine, cpus: &[u32]) -> (Machine, Vec<usize>) {
     let numbers = numbers.map(|(number, _)| number).collect();
     let mut part = machine.clone();
     for node in &mut part.nodes {
-        node.cores
-            .retain(|core| core.cpu.is_some_and(|cpu| cpus.contains(&cpu)));
+        node.cores.retain(|core| core.cpu.is_some_and(|cpu| cpus.contains(&cpu)));
     }
     part.nodes.retain(|node| !node.cores.is_empty());
     (part, numbers)
@@ -56,11 +53,7 @@ fn assert_confined(run: &Run, job: &Job, machine: &Machine, what: &str) {
     let of_tasks = run.tasks.iter().map(|task| task.core);
     for core in of_processes.chain(of_tasks) {
         let is_there = job.cpus.is_empty() || job.cpus.contains(&cpus[core]);
-        assert!(
-            is_there,
-            "{what}: CPU {} is none of {:?}",
-            cpus[core], job.cpus
-        );
+        assert!(is_there, "{what}: CPU {} is none of {:?}", cpus[core], job.cpus);
     }
 }
 
@@ -126,10 +119,7 @@ fn they_are_planned_there_beside_other_jobs() {
             assert_eq!(check(&question, &answer), Ok(()), "seed {seed}");
         }
     }
-    assert!(
-        planned > 120 && refused > 30,
-        "{planned} planned, {refused} refused"
-    );
+    assert!(planned > 120 && refused > 30, "{planned} planned, {refused} refused");
 }
 
 /// The store of the machine, that of its part, and the run of both has the same times.
@@ -166,16 +156,9 @@ fn they_are_planned_as_on_a_machine_of_those_cores() {
             0 => u64::MAX,
             _ => whole_ns(&job) / (1 + random.below(8)),
         };
-        let request = |job| Request {
-            deadline_ns,
-            ..Request::new(RunId(0), job)
-        };
+        let request = |job| Request { deadline_ns, ..Request::new(RunId(0), job) };
         let (asked, alone) = (request(&confined), request(&job));
-        assert_eq!(
-            lower_bound(&store, &asked),
-            lower_bound(&part, &alone),
-            "seed {seed}"
-        );
+        assert_eq!(lower_bound(&store, &asked), lower_bound(&part, &alone), "seed {seed}");
         let validation = Validation {
             min_mem_percentage: 100,
             estimates_refuse: random.below(2) == 0,
@@ -185,20 +168,13 @@ fn they_are_planned_as_on_a_machine_of_those_cores() {
             let of = |store: &Store, request| {
                 validate_level(&mut store.clone(), request, &validation, level)
             };
-            assert_eq!(
-                of(&store, &asked),
-                of(&part, &alone),
-                "seed {seed}: {level}"
-            );
+            assert_eq!(of(&store, &asked), of(&part, &alone), "seed {seed}: {level}");
         }
         for (strategies, number) in ways().iter().zip(0u64..) {
             let what = format!("seed {seed}: {strategies:?}");
             let options = options(strategies, seed + number);
             let (mut one, mut other) = (store.clone(), part.clone());
-            let ends = [
-                reserve(&mut one, &asked, &options),
-                reserve(&mut other, &alone, &options),
-            ];
+            let ends = [reserve(&mut one, &asked, &options), reserve(&mut other, &alone, &options)];
             let [one_end, other_end] = ends;
             assert_eq!(one_end, other_end, "{what}");
             assert_same(&one, &other, &numbers, &what);
@@ -208,22 +184,12 @@ fn they_are_planned_as_on_a_machine_of_those_cores() {
             }
         }
         let earliest = |store: &Store, request| {
-            let options = Options {
-                local_search_tries: 200,
-                ..Options::default()
-            };
+            let options = Options { local_search_tries: 200, ..Options::default() };
             earliest_deadline(&mut store.clone(), request, &validation, &options)
         };
-        assert_eq!(
-            earliest(&store, &asked),
-            earliest(&part, &alone),
-            "seed {seed}"
-        );
+        assert_eq!(earliest(&store, &asked), earliest(&part, &alone), "seed {seed}");
     }
-    assert!(
-        planned > 200 && refused > 50,
-        "{planned} planned, {refused} refused"
-    );
+    assert!(planned > 200 && refused > 50, "{planned} planned, {refused} refused");
 }
 
 /// The search looks at some of many cores alone.
@@ -321,11 +287,7 @@ fn they_stay_there_when_they_are_planned_anew() {
             task.insns += random.below(3) * u64::from(task.insns > 0);
         }
         let all = requests.iter().zip(&progress).zip(&longer);
-        let all = all.map(|((request, progress), job)| Request {
-            job,
-            progress,
-            ..*request
-        });
+        let all = all.map(|((request, progress), job)| Request { job, progress, ..*request });
         let has_begun = |request: &Request<'_>| {
             let mut progress = request.progress.iter();
             progress.any(|one| matches!(one, Progress::Running { .. } | Progress::Ended))
@@ -348,10 +310,7 @@ fn they_stay_there_when_they_are_planned_anew() {
             assert_confined(run, request.job, &machine, &format!("seed {seed}"));
         }
     }
-    assert!(
-        replanned > 60 && moved > 0,
-        "{replanned} replanned, {moved} moved"
-    );
+    assert!(replanned > 60 && moved > 0, "{replanned} replanned, {moved} moved");
 }
 
 /// What runs elsewhere stays there, and what has a thread; no other process of the job
@@ -367,11 +326,9 @@ fn what_is_elsewhere_stays_alone() {
         let first = random.below(2) as usize;
         let progress: Vec<Progress> = (0..job.processes.len())
             .map(|process| match random.below(5) {
-                _ if process == 0 => Progress::Running {
-                    core: first,
-                    position: 0,
-                    retired_insns: 0,
-                },
+                _ if process == 0 => {
+                    Progress::Running { core: first, position: 0, retired_insns: 0 }
+                }
                 0 => Progress::Attached { core: 1 - first },
                 _ => Progress::Waiting,
             })
@@ -381,10 +338,8 @@ fn what_is_elsewhere_stays_alone() {
         assert_eq!([cpus[2], cpus[4]], [7, 13]);
         for (strategies, number) in ways().iter().zip(0u64..) {
             let mut store = Store::new(machine.clone(), Balancing::Dynamic);
-            let request = Request {
-                progress: &progress,
-                ..Request::new(RunId(0), &job).without_deadline()
-            };
+            let request =
+                Request { progress: &progress, ..Request::new(RunId(0), &job).without_deadline() };
             let bound = lower_bound(&store, &request);
             let planned = reserve(&mut store, &request, &options(strategies, seed + number));
             assert!(bound.end_ns <= planned.unwrap().end_ns, "seed {seed}");
@@ -394,10 +349,7 @@ fn what_is_elsewhere_stays_alone() {
                         assert_eq!(process.core, core, "seed {seed}");
                         elsewhere += 1;
                     }
-                    _ => assert!(
-                        [2, 4].contains(&process.core),
-                        "seed {seed}: {strategies:?}"
-                    ),
+                    _ => assert!([2, 4].contains(&process.core), "seed {seed}: {strategies:?}"),
                 }
             }
         }
@@ -407,10 +359,8 @@ fn what_is_elsewhere_stays_alone() {
 
 #[test]
 fn cpus_that_the_machine_does_not_have_are_named() {
-    let mut store = Store::new(
-        numbered(machine(S, &[(500, &[1, 1]), (500, &[1])])),
-        Balancing::Dynamic,
-    );
+    let mut store =
+        Store::new(numbered(machine(S, &[(500, &[1, 1]), (500, &[1])])), Balancing::Dynamic);
     let before = store.clone();
     let mut job = random_job(&mut Random::new(1), 2, 2, 10);
     let options = Options::default();
@@ -421,10 +371,7 @@ fn cpus_that_the_machine_does_not_have_are_named() {
         let rejection = Rejection {
             level: Level::General,
             process: None,
-            shortage: Shortage::Cpus {
-                missing: missing.clone(),
-                available: vec![1, 4, 7],
-            },
+            shortage: Shortage::Cpus { missing: missing.clone(), available: vec![1, 4, 7] },
         };
         assert_eq!(rejection.shortage.missing(), missing.len() as u128);
         let refused = validate(&mut store, &request, &validation);
@@ -457,35 +404,24 @@ fn cpus_that_the_machine_does_not_have_are_named() {
 /// Of what a job can't have there is none for it, however much others have.
 #[test]
 fn a_declined_job_is_told_what_its_cpus_have() {
-    let mut store = Store::new(
-        numbered(machine(S, &[(500, &[9]), (100, &[1, 1])])),
-        Balancing::Dynamic,
-    );
+    let mut store =
+        Store::new(numbered(machine(S, &[(500, &[9]), (100, &[1, 1])])), Balancing::Dynamic);
     let mut job = random_job(&mut Random::new(3), 0, 1, 10);
     job.processes[0].memory_bytes = 101;
     job.cpus = vec![4, 7];
     let validation = Validation::default();
     let mut shortage = |job: &Job, deadline_ns| {
-        let request = Request {
-            deadline_ns,
-            ..Request::new(RunId(1), job)
-        };
+        let request = Request { deadline_ns, ..Request::new(RunId(1), job) };
         let answer = validate(&mut store, &request, &validation);
         answer.map_err(|rejection| (rejection.level, rejection.shortage))
     };
-    let memory = Shortage::Memory {
-        needed_bytes: 101,
-        available_bytes: 100,
-    };
+    let memory = Shortage::Memory { needed_bytes: 101, available_bytes: 100 };
     assert_eq!(shortage(&job, u64::MAX), Err((Level::General, memory)));
     job.processes[0].memory_bytes = 100;
     assert_eq!(shortage(&job, u64::MAX), Ok(()));
     // On a slow core.
     let end_ns = whole_ns(&job);
-    let time = Shortage::Time {
-        end_ns,
-        deadline_ns: end_ns - S,
-    };
+    let time = Shortage::Time { end_ns, deadline_ns: end_ns - S };
     assert_eq!(shortage(&job, end_ns - S), Err((Level::General, time)));
     assert_eq!(shortage(&job, end_ns), Ok(()));
 }
@@ -504,19 +440,13 @@ fn what_is_free_elsewhere_does_not_help() {
     let mut asked = |cpus: &[u32], memory_bytes, deadline_ns| {
         job.cpus = cpus.to_vec();
         job.processes[0].memory_bytes = memory_bytes;
-        let request = Request {
-            deadline_ns,
-            ..Request::new(RunId(1), &job)
-        };
+        let request = Request { deadline_ns, ..Request::new(RunId(1), &job) };
         let answers = Level::ALL.map(|level| {
             let answer = validate_level(&mut store, &request, &Validation::default(), level);
             answer.map_err(|rejection| rejection.shortage)
         });
-        let planned = reserve(
-            &mut store.clone(),
-            &request,
-            &options(&[Strategy::EarliestFinish], 0),
-        );
+        let planned =
+            reserve(&mut store.clone(), &request, &options(&[Strategy::EarliestFinish], 0));
         let planned = planned.map_err(|refused| refused.best.lack);
         (answers, planned.map(|planned| planned.end_ns))
     };
@@ -530,18 +460,11 @@ fn what_is_free_elsewhere_does_not_help() {
         left: 40 * u128::from(30 * S),
         min_mem_percentage: 80,
     };
-    let late = Shortage::Time {
-        end_ns: 100 * S + length_ns,
-        deadline_ns: 30 * S,
-    };
+    let late = Shortage::Time { end_ns: 100 * S + length_ns, deadline_ns: 30 * S };
     let is_enough = 40 * 30 * S * 10 >= 72 * length_ns * 10;
     let level_2 = if is_enough { Ok(()) } else { Err(memory_time) };
     assert_eq!(levels, [Ok(()), level_2, Err(late)]);
-    let lack = Lack::Memory {
-        needed_bytes: 90,
-        needed_ns: length_ns,
-        most_free_bytes: 40,
-    };
+    let lack = Lack::Memory { needed_bytes: 90, needed_ns: length_ns, most_free_bytes: 40 };
     assert_eq!(planned, Err(lack));
     assert_eq!(asked(&[4, 7], 90, 200 * S).1, Ok(100 * S + length_ns));
     // On the core that is free, not on the busy one.
@@ -550,10 +473,7 @@ fn what_is_free_elsewhere_does_not_help() {
     assert_eq!(levels, [Ok(()), Ok(()), Ok(())]);
     assert_eq!(planned, Ok(50 * S + length_ns));
     let (levels, planned) = asked(&[7], 40, 50 * S);
-    let late = Shortage::Time {
-        end_ns: 50 * S + length_ns,
-        deadline_ns: 50 * S,
-    };
+    let late = Shortage::Time { end_ns: 50 * S + length_ns, deadline_ns: 50 * S };
     assert_eq!(levels, [Ok(()), Ok(()), Err(late)]);
     assert!(matches!(planned, Err(Lack::Time { .. })), "{planned:?}");
 }

@@ -19,13 +19,8 @@ fn the_path_has_no_gaps() {
         let rates = [1_000_000_000, 600_000_000];
         let mut store = Store::new(machine(1, &[(1 << 30, &rates)]), Balancing::Dynamic);
         let job = random_job(random, 6, 5, 40);
-        let request = Request::new(RunId(0), &job)
-            .without_deadline()
-            .not_before(17);
-        let options = Options {
-            strategies: vec![Strategy::CriticalPath],
-            ..Options::default()
-        };
+        let request = Request::new(RunId(0), &job).without_deadline().not_before(17);
+        let options = Options { strategies: vec![Strategy::CriticalPath], ..Options::default() };
         reserve(&mut store, &request, &options).expect("nothing is in its way");
         let run = store.run(RunId(0)).expect("it is planned");
         let path = critical_path(&job, run);

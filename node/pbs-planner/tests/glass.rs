@@ -25,16 +25,9 @@ const LONGEST_NS: u64 = 22_000_000_000;
 fn a_job_of_the_prototype_is_planned_optimally() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pbs-job/tests/family");
     let read = |file: &str| fs::read_to_string(folder.join(file)).expect("the file is there");
-    let (details, processes, tasks) = (
-        read("job_details_3.csv"),
-        read("job_processes_3.csv"),
-        read("job_tasks_3.txt"),
-    );
-    let files = Files {
-        details: &details,
-        processes: &processes,
-        tasks: &tasks,
-    };
+    let (details, processes, tasks) =
+        (read("job_details_3.csv"), read("job_processes_3.csv"), read("job_tasks_3.txt"));
+    let files = Files { details: &details, processes: &processes, tasks: &tasks };
     let job = import_job("3", &files).expect("the job is valid");
     let machine = import_machine(&read("machine_details.csv")).expect("the machine is valid");
     for balancing in [Balancing::Static, Balancing::Dynamic] {
@@ -46,11 +39,7 @@ fn a_job_of_the_prototype_is_planned_optimally() {
             for aim in [Aim::Best, Aim::Deadline] {
                 let mut store = Store::new(machine.clone(), balancing);
                 let request = Request::new(RunId(3), &job);
-                let options = Options {
-                    strategies: strategies.clone(),
-                    aim,
-                    ..Options::default()
-                };
+                let options = Options { strategies: strategies.clone(), aim, ..Options::default() };
                 let planned = reserve(&mut store, &request, &options).expect("it fits");
                 let makespan_ns = planned.makespan_ns();
                 let longest_ns = match (strategies.len(), aim) {
@@ -68,10 +57,7 @@ fn a_job_of_the_prototype_is_planned_optimally() {
                 let text = csv(&store, RunId(3), &job).expect("it is planned");
                 assert_eq!(text.lines().count(), 1 + job.tasks.len());
                 // Its column of the end in the thesis's own unit.
-                let ends = text
-                    .lines()
-                    .skip(1)
-                    .filter_map(|line| line.split(';').nth(4));
+                let ends = text.lines().skip(1).filter_map(|line| line.split(';').nth(4));
                 let ends = ends.map(|end| end.parse::<u64>().expect("a number"));
                 assert_eq!(ends.max(), Some(makespan_ns / 1_000_000_000));
             }

@@ -67,27 +67,15 @@ fn lanes_are_planned_on_their_cpus_and_in_order() {
         for task in &run.tasks {
             let process = &job.processes[job.tasks[task.task].process];
             let is_there = process.cpus.is_empty() || process.cpus.contains(&cpus[task.core]);
-            assert!(
-                is_there,
-                "seed {seed}: {process:?} is on {}",
-                cpus[task.core]
-            );
+            assert!(is_there, "seed {seed}: {process:?} is on {}", cpus[task.core]);
             for before in job.predecessors(task.task) {
-                assert!(
-                    end_ns(before) <= task.start_ns,
-                    "seed {seed}: {before}, {task:?}"
-                );
+                assert!(end_ns(before) <= task.start_ns, "seed {seed}: {before}, {task:?}");
                 assert!(job.successors(before).any(|after| after == task.task));
             }
         }
         // The node is told of each wait, or of one that comes after it.
         let mut ids = ProcessIds::default();
-        let entry = Entry {
-            run: RunId(1),
-            job: &job,
-            progress: &[],
-            deadline_ns: u64::MAX,
-        };
+        let entry = Entry { run: RunId(1), job: &job, progress: &[], deadline_ns: u64::MAX };
         let plans = class_plans(&store, &[entry], &mut ids, &Settings::default());
         let plan = &plans.unwrap()[0].plan;
         let told = plan.processes.iter().flat_map(|process| &process.tasks);
@@ -116,29 +104,20 @@ fn a_task_begins_when_the_last_that_it_names_has_ended() {
     let again = job_from_toml(&job_to_toml(&job)).unwrap();
     let figures = |job: &Job| -> Vec<_> {
         let tasks = job.tasks.iter();
-        tasks
-            .map(|task| (task.id, task.after.clone(), task.before.clone()))
-            .collect()
+        tasks.map(|task| (task.id, task.after.clone(), task.before.clone())).collect()
     };
     assert_eq!(figures(&again), figures(&job));
     let mut store = Store::new(machine(), Balancing::Dynamic);
     let request = Request::new(RunId(1), &job);
     reserve(&mut store, &request, &Options::default()).unwrap();
     let run = store.run(RunId(1)).unwrap();
-    let b = job
-        .tasks
-        .iter()
-        .position(|task| task.name.as_deref() == Some("b"));
+    let b = job.tasks.iter().position(|task| task.name.as_deref() == Some("b"));
     let placed = run.tasks.iter().find(|task| Some(task.task) == b).unwrap();
     assert_eq!((placed.start_ns, placed.end_ns), (31_000_000, 36_000_000));
 
     let elsewhere = text.replace("cpus = [7]", "cpus = [7, 9]");
     let job = job_from_toml(&elsewhere).unwrap();
-    let refused = reserve(
-        &mut store,
-        &Request::new(RunId(2), &job),
-        &Options::default(),
-    );
+    let refused = reserve(&mut store, &Request::new(RunId(2), &job), &Options::default());
     assert_eq!(refused.unwrap_err().best.lack, Lack::Cpu { cpu: 9 });
 }
 
@@ -160,23 +139,16 @@ fn what_is_wrong_with_lanes_is_told() {
         tasks = [{ name = "b", insns = 1, after = ["a2"] }]
     "#;
     let problems = job_from_toml(text).unwrap_err();
-    let told: Vec<String> = problems
-        .iter()
-        .map(|problem| format!("{:?}: {}", problem.line, problem.message))
-        .collect();
+    let told: Vec<String> =
+        problems.iter().map(|problem| format!("{:?}: {}", problem.line, problem.message)).collect();
     let expected = ["waits for task c, which is not there", "CPU 1 twice"];
     for part in expected {
-        assert!(
-            told.iter().any(|told| told.contains(part)),
-            "{part}: {told:#?}"
-        );
+        assert!(told.iter().any(|told| told.contains(part)), "{part}: {told:#?}");
     }
     let text = text.replace(", \"c\"", "").replace("[1, 1]", "[1]");
     let told = job_from_toml(&text).unwrap_err();
-    let told: Vec<String> = told
-        .iter()
-        .map(|problem| format!("{:?}: {}", problem.line, problem.message))
-        .collect();
+    let told: Vec<String> =
+        told.iter().map(|problem| format!("{:?}: {}", problem.line, problem.message)).collect();
     let expected = [
         "process 1 is confined to CPU 2, which is none",
         "waits for itself",
@@ -185,9 +157,6 @@ fn what_is_wrong_with_lanes_is_told() {
         "wait for each other in a circle",
     ];
     for part in expected {
-        assert!(
-            told.iter().any(|told| told.contains(part)),
-            "{part}: {told:#?}"
-        );
+        assert!(told.iter().any(|told| told.contains(part)), "{part}: {told:#?}");
     }
 }

@@ -144,17 +144,11 @@ fn messages_on_a_link_follow_each_other() {
     shorter.tasks.retain(|task| task.end_ns <= end_ns);
     let path = critical_path(&job, &shorter);
     let message = path.iter().find(|critical| critical.task == task(&job, 60));
-    assert_eq!(
-        message.map(|critical| critical.because),
-        Some(Because::Message)
-    );
+    assert_eq!(message.map(|critical| critical.because), Some(Because::Message));
 
     let late = |deadline_ns| {
         let mut store = Store::new(machine.clone(), Balancing::Dynamic);
-        let request = Request {
-            deadline_ns,
-            ..Request::new(RunId(1), &job)
-        };
+        let request = Request { deadline_ns, ..Request::new(RunId(1), &job) };
         let refused = reserve(&mut store, &request, &Options::default()).err();
         let untouched = store == Store::new(machine.clone(), Balancing::Dynamic);
         (refused.map(|refused| refused.best.lack), untouched)
@@ -163,10 +157,7 @@ fn messages_on_a_link_follow_each_other() {
     assert!(end_ns < 1110);
     assert_eq!(late(1110), (None, false));
     let (lack, untouched) = late(end_ns - 1);
-    assert!(
-        untouched && matches!(lack, Some(Lack::Time { .. })),
-        "{lack:?}"
-    );
+    assert!(untouched && matches!(lack, Some(Lack::Time { .. })), "{lack:?}");
 }
 
 /// On one node the order is in the plan, and no link is used.
@@ -180,12 +171,7 @@ fn a_message_within_a_node_is_an_edge() {
     assert_eq!(run.messages, []);
     let (sent_ns, received_ns) = times_ns(&job, &run, 50, 60);
     assert_eq!(received_ns, sent_ns);
-    let entry = Entry {
-        run: RunId(1),
-        job: &job,
-        progress: &[],
-        deadline_ns: u64::MAX,
-    };
+    let entry = Entry { run: RunId(1), job: &job, progress: &[], deadline_ns: u64::MAX };
     let mut ids = ProcessIds::default();
     let plans = class_plans(&store, &[entry], &mut ids, &Settings::default());
     let plan = plans.expect("a valid plan").remove(0).plan;
@@ -199,12 +185,7 @@ fn a_message_within_a_node_is_an_edge() {
                 awaited.tasks[position.expect("it has the task")].planned_insns
             };
             let awaited_insns = insns(awaited.position_of(after.task));
-            waits.push((
-                name.clone(),
-                task.planned_insns,
-                awaited.label(),
-                awaited_insns,
-            ));
+            waits.push((name.clone(), task.planned_insns, awaited.label(), awaited_insns));
         }
     }
     assert_eq!(waits, [("right".into(), 20, "left".into(), 10)]);
@@ -230,9 +211,7 @@ fn add_links(random: &mut Random, machine: &mut Machine) {
 /// that the net allows, so that there are no circles.
 fn add_messages(random: &mut Random, job: &mut Job) {
     let tasks = job.tasks.len();
-    let mut waits_for: Vec<_> = (0..tasks)
-        .map(|task| job.predecessors(task).count())
-        .collect();
+    let mut waits_for: Vec<_> = (0..tasks).map(|task| job.predecessors(task).count()).collect();
     let mut order: Vec<_> = (0..tasks).filter(|&task| waits_for[task] == 0).collect();
     let mut next = 0;
     while let Some(&task) = order.get(next) {
@@ -252,10 +231,7 @@ fn add_messages(random: &mut Random, job: &mut Job) {
         if later.is_empty() || random.below(3) == 0 {
             continue;
         }
-        let (from, to) = (
-            order[place],
-            later[random.below(later.len() as u64) as usize],
-        );
+        let (from, to) = (order[place], later[random.below(later.len() as u64) as usize]);
         job.tasks[from].action = Action::Communication { partner: Some(to) };
         job.tasks[from].message_bytes = Some(random.below(20));
         job.tasks[to].senders.push(from);
@@ -284,10 +260,7 @@ fn random_plans_keep_to_their_messages() {
         let mut planned = Vec::new();
         for (job, number) in jobs.iter().zip(0..) {
             let deadline_ns = whole_ns(job).saturating_mul(4);
-            let request = Request {
-                deadline_ns,
-                ..Request::new(RunId(number), job)
-            };
+            let request = Request { deadline_ns, ..Request::new(RunId(number), job) };
             if reserve(&mut store, &request, &Options::default()).is_ok() {
                 planned.push((RunId(number), job, 0, deadline_ns));
             }
@@ -325,10 +298,7 @@ fn random_plans_keep_to_their_messages() {
         }
         for times in &mut on_link {
             times.sort_unstable();
-            assert!(
-                times.windows(2).all(|pair| pair[0].1 <= pair[1].0),
-                "seed {seed}"
-            );
+            assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "seed {seed}");
         }
         for (id, ..) in planned {
             store.remove(id);

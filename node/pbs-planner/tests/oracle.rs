@@ -32,9 +32,7 @@ fn question(
     processes: &[u128],
     tasks: &[(usize, u128, &[usize])],
 ) -> Question {
-    let tasks = tasks
-        .iter()
-        .map(|&(process, insns, before)| (process, insns, before.to_vec()));
+    let tasks = tasks.iter().map(|&(process, insns, before)| (process, insns, before.to_vec()));
     Question {
         tick: TICK_NS.into(),
         cores: cores.to_vec(),
@@ -111,11 +109,8 @@ fn the_oracle_agrees_with_the_optima_that_are_known() {
     let mut proven = 0;
     for (seed, best_ticks) in optima().take(150) {
         let small = small(seed);
-        let question = question_of(
-            &small.machine,
-            Balancing::Dynamic,
-            &[(&small.job, 0, u64::MAX)],
-        );
+        let question =
+            question_of(&small.machine, Balancing::Dynamic, &[(&small.job, 0, u64::MAX)]);
         let found = best(&question, u64::MAX, 1_000);
         if let Some(end_ticks) = found.end_ticks {
             assert_eq!(check(&question, &found.answer), Ok(()), "seed {seed}");
@@ -156,10 +151,7 @@ fn plans_of_small_nets_are_close_to_the_best() {
         });
         ratios_percent.push(ratio);
         for (count, (percent, _)) in admitted.iter_mut().zip(ADMITTED_PERCENT) {
-            let request = Request {
-                deadline_ns: best_ns * percent / 100,
-                ..request
-            };
+            let request = Request { deadline_ns: best_ns * percent / 100, ..request };
             let mut store = empty.clone();
             let (validation, options) = (Validation::default(), Options::default());
             if admit(&mut store, &request, &validation, &options).is_ok() {
@@ -188,10 +180,7 @@ fn nets_that_no_rule_can_plan_get_a_plan() {
         let small = small(seed);
         let mut store = Store::new(small.machine, Balancing::Dynamic);
         let request = Request::new(RUN, &small.job);
-        let rules = Options {
-            strategies: Strategy::ALL[..4].to_vec(),
-            ..Options::default()
-        };
+        let rules = Options { strategies: Strategy::ALL[..4].to_vec(), ..Options::default() };
         let refused = reserve(&mut store, &request, &rules);
         assert!(refused.is_err(), "seed {seed}");
         let planned = reserve(&mut store, &request, &Options::default());

@@ -18,10 +18,7 @@ fn a_start_without_instructions_is_no_reason_for_a_busy_core() {
     // The local search makes a plan better that others have made.
     let own = |strategy: &Strategy| *strategy != Strategy::LocalSearch;
     for strategy in Strategy::ALL.into_iter().filter(own) {
-        let options = Options {
-            strategies: vec![strategy],
-            ..Options::default()
-        };
+        let options = Options { strategies: vec![strategy], ..Options::default() };
         let rate = 1_000_000_000;
         let mut store = Store::new(machine(1, &[(10, &[rate; 3])]), Balancing::Dynamic);
         for run in 0..3 {

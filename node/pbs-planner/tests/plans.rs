@@ -30,9 +30,8 @@ fn every_plan_on_random_machines_passes_the_checker() {
         let random = &mut Random::new(seed);
         let balancing = random.of(&[Balancing::Static, Balancing::Dynamic]);
         let mut store = Store::new(random_machine(random), balancing);
-        let jobs: Vec<_> = (0..1 + random.below(6))
-            .map(|_| random_job(random, 6, 5, 250))
-            .collect();
+        let jobs: Vec<_> =
+            (0..1 + random.below(6)).map(|_| random_job(random, 6, 5, 250)).collect();
         let mut runs = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
             let number = number as u64;
@@ -50,11 +49,8 @@ fn every_plan_on_random_machines_passes_the_checker() {
                     let run = store.run(request.run).expect("it is planned");
                     assert_eq!(run.end_ns(), done.end_ns, "seed {seed}");
                     for process in &run.processes {
-                        let tasks = || {
-                            run.tasks
-                                .iter()
-                                .filter(|task| task.process == process.process)
-                        };
+                        let tasks =
+                            || run.tasks.iter().filter(|task| task.process == process.process);
                         let life = (
                             tasks().map(|task| task.start_ns).min(),
                             tasks().map(|task| task.end_ns).max(),
@@ -62,10 +58,7 @@ fn every_plan_on_random_machines_passes_the_checker() {
                         let held = (Some(process.start_ns), Some(process.end_ns));
                         assert_eq!(held, life, "seed {seed}");
                     }
-                    let reached = done
-                        .attempts
-                        .iter()
-                        .filter_map(|attempt| attempt.end_ns.ok());
+                    let reached = done.attempts.iter().filter_map(|attempt| attempt.end_ns.ok());
                     assert_eq!(reached.min(), Some(done.end_ns), "seed {seed}");
                 }
                 Err(_) => {
@@ -84,10 +77,7 @@ fn every_plan_on_random_machines_passes_the_checker() {
         assert!(store == empty, "seed {seed}");
     }
     // Both happen often enough to mean something.
-    assert!(
-        planned > 200 && refused > 50,
-        "{planned} planned, {refused} refused"
-    );
+    assert!(planned > 200 && refused > 50, "{planned} planned, {refused} refused");
 }
 
 #[test]
@@ -114,10 +104,7 @@ fn deep_nets_are_planned() {
     for strategy in &Strategy::ALL[..4] {
         let mut store = Store::new(machine.clone(), Balancing::Dynamic);
         let request = Request::new(RunId(0), &job);
-        let options = Options {
-            strategies: vec![*strategy],
-            ..Options::default()
-        };
+        let options = Options { strategies: vec![*strategy], ..Options::default() };
         reserve(&mut store, &request, &options).expect("there is no deadline");
         let (question, answer) = question_and_answer(&store, &[(RunId(0), &job, 0, u64::MAX)]);
         assert_eq!(check(&question, &answer), Ok(()));
@@ -132,20 +119,10 @@ fn sound() -> (Question, Answer) {
         memories: vec![100],
         jobs: vec![(0, 100)],
         processes: vec![(0, 60), (0, 40)],
-        tasks: vec![
-            (0, 10, vec![]),
-            (0, 10, vec![0]),
-            (1, 10, vec![0]),
-            (0, 10, vec![1, 2]),
-        ],
+        tasks: vec![(0, 10, vec![]), (0, 10, vec![0]), (1, 10, vec![0]), (0, 10, vec![1, 2])],
     };
     let answer = Answer {
-        tasks: vec![
-            (0, 0, 0, 10),
-            (1, 0, 10, 20),
-            (2, 1, 10, 30),
-            (3, 0, 30, 40),
-        ],
+        tasks: vec![(0, 0, 0, 10), (1, 0, 10, 20), (2, 1, 10, 30), (3, 0, 30, 40)],
         memory: vec![(0, 0, 0, 40), (1, 1, 10, 30)],
     };
     (question, answer)
@@ -158,10 +135,7 @@ fn the_checker_notices_every_broken_rule() {
     assert_eq!(check(&question, &answer), Ok(()));
     let changes: [(Change, &str); 13] = [
         (|_, a| a.tasks[2] = (2, 1, 9, 29), "before task 0 has ended"),
-        (
-            |_, a| a.tasks[3] = (3, 0, 29, 39),
-            "before task 2 has ended",
-        ),
+        (|_, a| a.tasks[3] = (3, 0, 29, 39), "before task 2 has ended"),
         (|q, _| q.jobs[0].1 = 39, "its job 0 to 39"),
         (|q, _| q.jobs[0].0 = 1, "its job 1 to 100"),
         (|_, a| a.tasks[3].3 = 41, "takes 10 ticks"),

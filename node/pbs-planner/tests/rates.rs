@@ -66,18 +66,9 @@ fn cores_and_capacity_count_as_ever() {
     booking.take_core(0, 0..u64::MAX).unwrap();
     booking.commit();
     let job = slow_job(1000);
-    reserve(
-        &mut store,
-        &Request::new(RunId(1), &job),
-        &Options::default(),
-    )
-    .unwrap();
+    reserve(&mut store, &Request::new(RunId(1), &job), &Options::default()).unwrap();
     assert_eq!(lengths_ms(&store), [80, 40]);
-    let half = Capacity {
-        window_period_ns: 2,
-        execution_ns: 1,
-        capacity_buffer_permille: 1000,
-    };
+    let half = Capacity { window_period_ns: 2, execution_ns: 1, capacity_buffer_permille: 1000 };
     let store = planned(machine("\"a\""), half, &job).unwrap();
     assert_eq!(lengths_ms(&store), [40, 20]);
 }
@@ -87,44 +78,25 @@ fn cores_and_capacity_count_as_ever() {
 #[test]
 fn plans_say_the_rates() {
     let job = slow_job(100);
-    let capacity = Capacity {
-        capacity_buffer_permille: 1250,
-        ..Capacity::WHOLE
-    };
+    let capacity = Capacity { capacity_buffer_permille: 1250, ..Capacity::WHOLE };
     let two = "name = \"two\"\ndeadline_ns = 200_000_000\n[[process]]\nid = 1\nmemory_bytes = 10\n\
                command = [\"c\"]\ntasks = [1_000_000]\n";
     let other = job_from_toml(two).unwrap();
     let mut store = planned(machine("\"a\""), capacity, &job).unwrap();
     let request = Request::new(RunId(2), &other);
     reserve(&mut store, &request, &Options::default()).unwrap();
-    let entry = |run, job, deadline_ns| Entry {
-        run: RunId(run),
-        job,
-        progress: &[],
-        deadline_ns,
-    };
+    let entry = |run, job, deadline_ns| Entry { run: RunId(run), job, progress: &[], deadline_ns };
     let entries = [entry(1, &job, 100 * MS), entry(2, &other, 200 * MS)];
     let mut ids = ProcessIds::default();
     let plans = class_plans(&store, &entries, &mut ids, &Settings::default()).unwrap();
     let plan = &plans[0].plan;
     assert_eq!(plan.cpus[0].rate_insns_per_ms, 1_000_000);
-    let rates = plan
-        .processes
-        .iter()
-        .map(|process| process.rate_insns_per_ms);
+    let rates = plan.processes.iter().map(|process| process.rate_insns_per_ms);
     assert_eq!(rates.collect::<Vec<_>>(), [500_000, 0]);
-    let lengths = plan.processes[0]
-        .tasks
-        .iter()
-        .map(|task| task.planned_insns);
+    let lengths = plan.processes[0].tasks.iter().map(|task| task.planned_insns);
     assert_eq!(lengths.collect::<Vec<_>>(), [10_000_000, 5_000_000]);
     // From its end to its deadline, at 0.8 of its rate.
-    let end_ns = store
-        .run(RunId(1))
-        .unwrap()
-        .tasks
-        .iter()
-        .map(|task| task.end_ns);
+    let end_ns = store.run(RunId(1)).unwrap().tasks.iter().map(|task| task.end_ns);
     let left_ns = 100 * MS - end_ns.max().unwrap();
     assert_eq!(plan.processes[0].buffer_insns, left_ns * 4 / 10);
     // A quarter of its 15 million, which take as long as 30 of the core.

@@ -21,9 +21,7 @@ fn progress_at(run: &Run, job: &Job, time_ns: u64, rates: &[u64]) -> Vec<Progres
         if tasks.iter().all(|task| task.start_ns >= time_ns) {
             // Some have a thread already.
             return match process.id % 3 {
-                0 => Progress::Attached {
-                    core: tasks[0].core,
-                },
+                0 => Progress::Attached { core: tasks[0].core },
                 _ => Progress::Waiting,
             };
         }
@@ -51,11 +49,9 @@ fn left_of(job: &Job, progress: &[Progress]) -> Job {
             match *progress {
                 Progress::Waiting | Progress::Attached { .. } => {}
                 Progress::Ended => *insns = 0,
-                Progress::Running {
-                    position: at,
-                    retired_insns,
-                    ..
-                } if position == at => *insns = insns.saturating_sub(retired_insns).max(1),
+                Progress::Running { position: at, retired_insns, .. } if position == at => {
+                    *insns = insns.saturating_sub(retired_insns).max(1)
+                }
                 Progress::Running { position: at, .. } if position < at => *insns = 0,
                 Progress::Running { .. } => {}
             }
@@ -72,11 +68,7 @@ fn new_plans_on_random_machines_pass_the_checker() {
         let mut machine = random_machine(random);
         machine.tick_ns = S;
         let mut store = Store::new(machine, Balancing::Dynamic);
-        let rates: Vec<u64> = store
-            .sites()
-            .iter()
-            .map(|site| site.rate_insns_per_s)
-            .collect();
+        let rates: Vec<u64> = store.sites().iter().map(|site| site.rate_insns_per_s).collect();
         let mut jobs: Vec<Job> = (0..4).map(|_| random_job(random, 4, 5, 150)).collect();
         for job in &mut jobs {
             job.priority = random.below(3) as u32;
@@ -111,11 +103,7 @@ fn new_plans_on_random_machines_pass_the_checker() {
         let mut running = Vec::new();
         let mut later = Vec::new();
         for ((request, progress), job) in requests.iter().zip(&progress).zip(&longer) {
-            let request = Request {
-                job,
-                progress,
-                ..*request
-            };
+            let request = Request { job, progress, ..*request };
             let begun = progress
                 .iter()
                 .any(|progress| !matches!(progress, Progress::Waiting | Progress::Attached { .. }));
@@ -137,10 +125,7 @@ fn new_plans_on_random_machines_pass_the_checker() {
             }
             Err(_) => {
                 refused += 1;
-                assert!(
-                    store == before,
-                    "seed {seed}: a refused plan leaves a trace"
-                );
+                assert!(store == before, "seed {seed}: a refused plan leaves a trace");
                 continue;
             }
         }
@@ -162,11 +147,7 @@ fn new_plans_on_random_machines_pass_the_checker() {
             }
             run.tasks.sort_by_key(|task| task.task);
             for process in &old.processes {
-                if !run
-                    .processes
-                    .iter()
-                    .any(|new| new.process == process.process)
-                {
+                if !run.processes.iter().any(|new| new.process == process.process) {
                     let mut ended = *process;
                     (ended.start_ns, ended.end_ns) = (now_ns, now_ns);
                     run.processes.push(ended);
@@ -197,10 +178,7 @@ fn new_plans_on_random_machines_pass_the_checker() {
         let (question, answer) = question_and_answer(&whole, &runs);
         assert_eq!(check(&question, &answer), Ok(()), "seed {seed}");
     }
-    assert!(
-        replanned > 80 && refused > 5,
-        "{replanned} replanned, {refused} refused"
-    );
+    assert!(replanned > 80 && refused > 5, "{replanned} replanned, {refused} refused");
     assert!(moved > 0, "no job ever made room");
 }
 
@@ -230,38 +208,23 @@ fn a_later_job_makes_room_if_its_deadline_allows() {
     reserve(&mut store, &second, &options).expect("there is room behind it");
     // At 4 it turns out that the first needs 4 more.
     let one = straight(14, 60);
-    let progress = [Progress::Running {
-        core: 0,
-        position: 1,
-        retired_insns: 4,
-    }];
-    let running = Request {
-        job: &one,
-        progress: &progress,
-        ..first
-    };
+    let progress = [Progress::Running { core: 0, position: 1, retired_insns: 4 }];
+    let running = Request { job: &one, progress: &progress, ..first };
     let before = store.clone();
     let replan = Replan::at(4 * S);
     // The second would be late, or may not be touched.
     let tight = request(2, &two, 18);
-    let refused = replan
-        .run(&mut store, &[running], &[tight])
-        .expect_err("it is too late");
+    let refused = replan.run(&mut store, &[running], &[tight]).expect_err("it is too late");
     assert_eq!(refused.run, RunId(1));
     let Lack::Time { deadline_ns, .. } = refused.refused.best.lack else {
         panic!("{refused:?}");
     };
     assert_eq!(deadline_ns, 14 * S);
     assert!(replan.run(&mut store, &[running], &[]).is_err());
-    let none = Replan {
-        max_moved_runs: 0,
-        ..replan.clone()
-    };
+    let none = Replan { max_moved_runs: 0, ..replan.clone() };
     assert!(none.run(&mut store, &[running], &[second]).is_err());
     assert!(store == before);
-    let done = replan
-        .run(&mut store, &[running], &[second])
-        .expect("there is room for both");
+    let done = replan.run(&mut store, &[running], &[second]).expect("there is room for both");
     assert_eq!(done.moved.len(), 1);
     let ends = [1, 2].map(|run| store.run(RunId(run)).expect("it is planned").end_ns());
     assert_eq!(ends, [14 * S, 19 * S]);
@@ -271,33 +234,13 @@ fn a_later_job_makes_room_if_its_deadline_allows() {
 fn what_has_begun_keeps_its_memory_while_others_are_planned() {
     let mut store = Store::new(machine(S, &[(100, &[1, 1])]), Balancing::Dynamic);
     let (one, two) = (straight(10, 60), straight(10, 60));
-    let running_on = |core| {
-        [Progress::Running {
-            core,
-            position: 1,
-            retired_insns: 1,
-        }]
-    };
+    let running_on = |core| [Progress::Running { core, position: 1, retired_insns: 1 }];
     let (on_first, on_second) = (running_on(0), running_on(1));
-    let request = |run, job, progress| Request {
-        progress,
-        ..Request::new(RunId(run), job)
-    };
+    let request = |run, job, progress| Request { progress, ..Request::new(RunId(run), job) };
     // Both can't have begun on this node: the first holds what the second needs.
-    let running = [
-        request(1, &one, &on_first[..]),
-        request(2, &two, &on_second[..]),
-    ];
-    let refused = Replan::at(S)
-        .run(&mut store, &running, &[])
-        .expect_err("it is too much");
-    assert!(matches!(
-        refused.refused.best.lack,
-        Lack::Memory {
-            needed_bytes: 60,
-            ..
-        }
-    ));
+    let running = [request(1, &one, &on_first[..]), request(2, &two, &on_second[..])];
+    let refused = Replan::at(S).run(&mut store, &running, &[]).expect_err("it is too much");
+    assert!(matches!(refused.refused.best.lack, Lack::Memory { needed_bytes: 60, .. }));
     // A core that is not there is refused, too.
     let nowhere = running_on(9);
     let running = [request(1, &one, &nowhere[..])];

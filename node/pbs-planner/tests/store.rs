@@ -60,9 +60,7 @@ fn a_run_takes_time_and_memory_and_gives_them_back() {
     let mut store = store();
     let before = store.clone();
     let mut booking = store.book();
-    booking
-        .reserve(RunId(4), run(1, 100, 400))
-        .expect("it is free");
+    booking.reserve(RunId(4), run(1, 100, 400)).expect("it is free");
     booking.commit();
     assert_eq!(store.core(1).value_at(105), 0);
     assert_eq!(store.core(1).value_at(115), 1);
@@ -82,39 +80,18 @@ fn a_run_takes_time_and_memory_and_gives_them_back() {
 fn what_is_refused_leaves_no_trace() {
     let mut store = store();
     let mut booking = store.book();
-    booking
-        .reserve(RunId(1), run(1, 100, 400))
-        .expect("it is free");
+    booking.reserve(RunId(1), run(1, 100, 400)).expect("it is free");
     booking.commit();
     let before = store.clone();
     // The core is busy, the memory is short, there is no such core.
-    let busy = Error::TooLittle {
-        time: 100,
-        value: 0,
-        amount: 1,
-    };
-    let short = Error::TooLittle {
-        time: 105,
-        value: 600,
-        amount: 601,
-    };
-    let none = Error::NoProfile {
-        index: 5,
-        profiles: 5,
-    };
-    for (refused, why) in [
-        (run(1, 95, 1), busy),
-        (run(2, 105, 601), short),
-        (run(5, 0, 1), none),
-    ] {
+    let busy = Error::TooLittle { time: 100, value: 0, amount: 1 };
+    let short = Error::TooLittle { time: 105, value: 600, amount: 601 };
+    let none = Error::NoProfile { index: 5, profiles: 5 };
+    for (refused, why) in [(run(1, 95, 1), busy), (run(2, 105, 601), short), (run(5, 0, 1), none)] {
         let mut booking = store.book();
         booking.remove(RunId(1));
-        booking
-            .reserve(RunId(1), run(1, 100, 400))
-            .expect("it was free");
-        booking
-            .reserve(RunId(7), run(4, 3, 301))
-            .expect("it is free");
+        booking.reserve(RunId(1), run(1, 100, 400)).expect("it was free");
+        booking.reserve(RunId(7), run(4, 3, 301)).expect("it is free");
         assert_eq!(booking.reserve(RunId(2), refused), Err(why));
         drop(booking);
         assert_eq!(store, before);
@@ -125,19 +102,13 @@ fn what_is_refused_leaves_no_trace() {
 fn what_is_rolled_back_leaves_what_was_before() {
     let mut store = store();
     let mut booking = store.book();
-    booking
-        .reserve(RunId(1), run(0, 0, 10))
-        .expect("it is free");
+    booking.reserve(RunId(1), run(0, 0, 10)).expect("it is free");
     let one = booking.store().clone();
     let mark = booking.mark();
-    booking
-        .reserve(RunId(2), run(0, 5, 10))
-        .expect_err("they overlap");
+    booking.reserve(RunId(2), run(0, 5, 10)).expect_err("they overlap");
     booking.rollback(mark);
     assert_eq!(*booking.store(), one);
-    booking
-        .reserve(RunId(2), run(0, 30, 10))
-        .expect("it is free");
+    booking.reserve(RunId(2), run(0, 30, 10)).expect("it is free");
     booking.remove(RunId(1));
     booking.rollback(mark);
     assert_eq!(*booking.store(), one);
@@ -152,12 +123,8 @@ fn cores_have_a_part_of_their_own_under_static_balancing() {
     assert_eq!(store.free_memory_bytes(0, 0..1), Some(333));
     assert_eq!(store.free_memory_bytes(4, 0..1), Some(150));
     let mut booking = store.book();
-    booking
-        .reserve(RunId(1), run(0, 0, 300))
-        .expect("it is free");
-    booking
-        .reserve(RunId(2), run(1, 40, 300))
-        .expect("it is another part");
+    booking.reserve(RunId(1), run(0, 0, 300)).expect("it is free");
+    booking.reserve(RunId(2), run(1, 40, 300)).expect("it is another part");
     assert!(booking.reserve(RunId(3), run(2, 80, 334)).is_err());
     // Of the link there is one.
     assert!(booking.reserve(RunId(3), run(2, 3, 10)).is_err());
@@ -169,9 +136,7 @@ fn the_past_is_forgotten_with_the_runs_that_ended_in_it() {
     let mut booking = store.book();
     for (id, start_ns) in [(1, 0), (2, 20), (3, 60)] {
         let core = id as usize - 1;
-        booking
-            .reserve(RunId(id), run(core, start_ns, 100))
-            .expect("it is free");
+        booking.reserve(RunId(id), run(core, start_ns, 100)).expect("it is free");
     }
     booking.commit();
     store.forget_before(45);

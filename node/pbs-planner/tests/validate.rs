@@ -24,10 +24,7 @@ type Process<'a> = (u64, Option<u64>, &'a [u64]);
 fn family(parent: Process<'_>, children: &[Process<'_>]) -> Job {
     let mut text = format!("name = \"job\"\ndeadline_ns = {}\n", 1_000 * S);
     for (id, (memory_bytes, runtime_s, tasks)) in (0..).zip([&[parent], children].concat()) {
-        let _ = write!(
-            text,
-            "[[process]]\nid = {id}\nmemory_bytes = {memory_bytes}\n"
-        );
+        let _ = write!(text, "[[process]]\nid = {id}\nmemory_bytes = {memory_bytes}\n");
         if let Some(runtime_s) = runtime_s {
             let _ = writeln!(text, "runtime_ns = {}", runtime_s * S);
         }
@@ -67,19 +64,8 @@ fn store(
             end_ns,
             memory_bytes,
         };
-        let task = TaskReservation {
-            task: 0,
-            process: 0,
-            core,
-            start_ns,
-            end_ns,
-            memory_bytes,
-        };
-        let run = Run {
-            processes: vec![process],
-            tasks: vec![task],
-            messages: Vec::new(),
-        };
+        let task = TaskReservation { task: 0, process: 0, core, start_ns, end_ns, memory_bytes };
+        let run = Run { processes: vec![process], tasks: vec![task], messages: Vec::new() };
         booking.reserve(RunId(number), run).unwrap();
     }
     booking.commit();
@@ -107,11 +93,7 @@ fn ask(
 }
 
 fn rejection(level: Level, process: Option<usize>, shortage: Shortage) -> Result<(), Rejection> {
-    Err(Rejection {
-        level,
-        process,
-        shortage,
-    })
+    Err(Rejection { level, process, shortage })
 }
 
 fn late(
@@ -120,10 +102,7 @@ fn late(
     end_s: u64,
     deadline_s: u64,
 ) -> Result<(), Rejection> {
-    let shortage = Shortage::Time {
-        end_ns: end_s * S,
-        deadline_ns: deadline_s * S,
-    };
+    let shortage = Shortage::Time { end_ns: end_s * S, deadline_ns: deadline_s * S };
     rejection(level, process, shortage)
 }
 
@@ -145,10 +124,7 @@ fn level_1_knows_the_critical_path_on_the_fastest_core() {
     let job = family((1, None, &[3, 3]), &[(1, None, &[10]), (1, None, &[4])]);
     let store = store(&[(100, &[1, 1, 1]), (100, &[2])], Balancing::Dynamic, &[]);
     let default = Validation::default();
-    assert_eq!(
-        ask(&store, &job, 0, 4, &default),
-        late(Level::General, None, 5, 4)
-    );
+    assert_eq!(ask(&store, &job, 0, 4, &default), late(Level::General, None, 5, 4));
 }
 
 #[test]
@@ -159,32 +135,14 @@ fn level_1_knows_the_memory_of_the_machine() {
     job.memory_bytes = Some(150);
     assert_eq!(ask(&store, &job, 0, 100, &default), Ok(()));
     job.memory_bytes = Some(151);
-    let lack = |needed_bytes| Shortage::Memory {
-        needed_bytes,
-        available_bytes: 150,
-    };
-    assert_eq!(
-        ask(&store, &job, 0, 100, &default),
-        rejection(Level::General, None, lack(151))
-    );
+    let lack = |needed_bytes| Shortage::Memory { needed_bytes, available_bytes: 150 };
+    assert_eq!(ask(&store, &job, 0, 100, &default), rejection(Level::General, None, lack(151)));
     // A child has its memory beside its parent's, whatever the user says of
     // the whole; of two children the second may wait for the first.
     let children: &[Process<'_>] = &[(50, None, &[1]), (50, None, &[1])];
-    assert_eq!(
-        ask(
-            &store,
-            &family((100, None, &[1]), children),
-            0,
-            100,
-            &default
-        ),
-        Ok(())
-    );
+    assert_eq!(ask(&store, &family((100, None, &[1]), children), 0, 100, &default), Ok(()));
     let job = family((100, None, &[1]), &[(50, None, &[1]), (51, None, &[1])]);
-    assert_eq!(
-        ask(&store, &job, 0, 100, &default),
-        rejection(Level::General, Some(2), lack(151))
-    );
+    assert_eq!(ask(&store, &job, 0, 100, &default), rejection(Level::General, Some(2), lack(151)));
 }
 
 #[test]
@@ -197,10 +155,7 @@ fn level_2_compares_what_is_left_with_what_is_wanted() {
     let default = Validation::default();
     // 500 are wanted; 80 % of that is just there.
     assert_eq!(ask(&store, &job, 0, 10, &default), Ok(()));
-    let more = Validation {
-        min_mem_percentage: 81,
-        ..default
-    };
+    let more = Validation { min_mem_percentage: 81, ..default };
     let refused = ask(&store, &job, 0, 10, &more);
     let second = u128::from(S);
     assert_eq!(
@@ -208,40 +163,21 @@ fn level_2_compares_what_is_left_with_what_is_wanted() {
         rejection(
             Level::Job,
             None,
-            Shortage::MemoryTime {
-                want: 500 * second,
-                left: 400 * second,
-                min_mem_percentage: 81,
-            }
+            Shortage::MemoryTime { want: 500 * second, left: 400 * second, min_mem_percentage: 81 }
         )
     );
     assert_eq!(refused.unwrap_err().shortage.missing(), 5 * second);
     // Version 1 takes what the processes want, which is 400.
-    let processes = Validation {
-        cal_want_type: WantType::Processes,
-        min_mem_percentage: 100,
-        ..default
-    };
+    let processes =
+        Validation { cal_want_type: WantType::Processes, min_mem_percentage: 100, ..default };
     assert_eq!(ask(&store, &job, 0, 10, &processes), Ok(()));
     // Its sum does not begin at -1: one byte more for one unit is too much.
     let more = family((41, Some(10), &[10]), &[]);
     let refused = ask(&store, &more, 0, 10, &processes);
-    assert!(
-        matches!(
-            refused,
-            Err(Rejection {
-                level: Level::Job,
-                ..
-            })
-        ),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Rejection { level: Level::Job, .. })), "{refused:?}");
     // Without totals version 0 is version 1.
     job.memory_bytes = None;
-    let totals = Validation {
-        cal_want_type: WantType::Totals,
-        ..processes
-    };
+    let totals = Validation { cal_want_type: WantType::Totals, ..processes };
     assert_eq!(ask(&store, &job, 0, 10, &totals), Ok(()));
 }
 
@@ -257,22 +193,13 @@ fn level_3_lets_processes_overlap_fully() {
     let default = Validation::default();
     // From 4 to 6 and from 8 to 12, with its memory from 4 to 12.
     assert_eq!(ask(&overlap(), &job, 2, 12, &default), Ok(()));
-    assert_eq!(
-        ask(&overlap(), &job, 2, 11, &default),
-        late(Level::Process, Some(0), 12, 11)
-    );
+    assert_eq!(ask(&overlap(), &job, 2, 11, &default), late(Level::Process, Some(0), 12, 11));
     // With more memory it cannot hold it while another has 0.4 GB, and not
     // from 8 to 14 beside one with 0.7 GB either, if it needs longer than that.
     let greedy = family((601, Some(6), &[6]), &[]);
-    assert_eq!(
-        ask(&overlap(), &greedy, 2, 13, &default),
-        late(Level::Process, Some(0), 14, 13)
-    );
+    assert_eq!(ask(&overlap(), &greedy, 2, 13, &default), late(Level::Process, Some(0), 14, 13));
     let longer = family((601, Some(7), &[7]), &[]);
-    assert_eq!(
-        ask(&overlap(), &longer, 2, 22, &default),
-        late(Level::Process, Some(0), 23, 22)
-    );
+    assert_eq!(ask(&overlap(), &longer, 2, 22, &default), late(Level::Process, Some(0), 23, 22));
 }
 
 #[test]
@@ -285,10 +212,7 @@ fn level_3_adds_up_memory_that_is_held_at_the_same_time() {
     assert_eq!(ask(&apart, &job, 0, 10, &default), Ok(()));
     // They overlap for a second (item 2).
     let both = store(nodes, Balancing::Dynamic, &[(0, 0, 6, 50), (1, 5, 10, 50)]);
-    assert_eq!(
-        ask(&both, &job, 0, 15, &default),
-        late(Level::Process, Some(0), 16, 15)
-    );
+    assert_eq!(ask(&both, &job, 0, 15, &default), late(Level::Process, Some(0), 16, 15));
     assert_eq!(ask(&both, &job, 0, 16, &default), Ok(()));
 }
 
@@ -300,10 +224,7 @@ fn level_3_needs_one_place_for_a_process() {
     let dynamic = store(nodes, Balancing::Dynamic, &[]);
     assert_eq!(ask(&dynamic, &job, 0, 100, &default), Ok(()));
     let fixed = store(nodes, Balancing::Static, &[]);
-    let lack = Shortage::Memory {
-        needed_bytes: 60,
-        available_bytes: 50,
-    };
+    let lack = Shortage::Memory { needed_bytes: 60, available_bytes: 50 };
     let refused = ask(&fixed, &job, 0, 100, &default);
     assert_eq!(refused, rejection(Level::Process, Some(0), lack));
     assert_eq!(refused.unwrap_err().shortage.missing(), 10);
@@ -312,25 +233,13 @@ fn level_3_needs_one_place_for_a_process() {
 #[test]
 fn level_3_uses_idle_time_once() {
     let store = store(&[(100, &[1])], Balancing::Dynamic, &[]);
-    let job = family(
-        (10, Some(20), &[1]),
-        &[(10, Some(13), &[1]), (10, Some(2), &[1])],
-    );
-    let some = Validation {
-        process_idle_permille: 100,
-        ..Validation::default()
-    };
+    let job = family((10, Some(20), &[1]), &[(10, Some(13), &[1]), (10, Some(2), &[1])]);
+    let some = Validation { process_idle_permille: 100, ..Validation::default() };
     // The first child has two seconds of its parent's time, the second has a
     // tenth of the first's own eleven.
     assert_eq!(ask(&store, &job, 0, 32, &some), Ok(()));
-    let shortage = Shortage::Time {
-        end_ns: 31_900_000_000,
-        deadline_ns: 31 * S,
-    };
-    assert_eq!(
-        ask(&store, &job, 0, 31, &some),
-        rejection(Level::Process, Some(2), shortage)
-    );
+    let shortage = Shortage::Time { end_ns: 31_900_000_000, deadline_ns: 31 * S };
+    assert_eq!(ask(&store, &job, 0, 31, &some), rejection(Level::Process, Some(2), shortage));
     assert_eq!(
         ask(&store, &job, 0, 34, &Validation::default()),
         late(Level::Process, Some(2), 35, 34)
@@ -338,20 +247,9 @@ fn level_3_uses_idle_time_once() {
     // Memory must be free beside the parent's, so there is nothing to use.
     let greedy = family((60, Some(20), &[1]), &[(40, Some(13), &[1])]);
     assert_eq!(ask(&store, &greedy, 0, 31, &some), Ok(()));
-    let shortage = ask(
-        &store,
-        &family((60, Some(20), &[1]), &[(41, Some(13), &[1])]),
-        0,
-        99,
-        &some,
-    );
-    assert!(matches!(
-        shortage,
-        Err(Rejection {
-            level: Level::General,
-            ..
-        })
-    ));
+    let shortage =
+        ask(&store, &family((60, Some(20), &[1]), &[(41, Some(13), &[1])]), 0, 99, &some);
+    assert!(matches!(shortage, Err(Rejection { level: Level::General, .. })));
 }
 
 #[test]
@@ -359,18 +257,11 @@ fn level_3_lets_children_begin_after_their_parent() {
     let store = store(&[(100, &[1, 1, 1, 1])], Balancing::Dynamic, &[]);
     let child: Process<'_> = (10, Some(13), &[1]);
     let job = family((10, Some(20), &[1]), &[child, child, child]);
-    let slow = Validation {
-        fork_time_ns: 3 * S,
-        init_time_ns: 5 * S,
-        ..Validation::default()
-    };
+    let slow = Validation { fork_time_ns: 3 * S, init_time_ns: 5 * S, ..Validation::default() };
     // 5, 8 and 11 after the parent: each counts from the parent, not from the
     // child before.
     assert_eq!(ask(&store, &job, 1, 25, &slow), Ok(()));
-    assert_eq!(
-        ask(&store, &job, 1, 24, &slow),
-        late(Level::Process, Some(3), 25, 24)
-    );
+    assert_eq!(ask(&store, &job, 1, 24, &slow), late(Level::Process, Some(3), 25, 24));
 }
 
 #[test]
@@ -380,10 +271,7 @@ fn level_3_takes_the_core_that_is_done_first() {
     // The fast core is busy at first.
     let nodes: &[(u64, &[u64])] = &[(100, &[2, 3])];
     let early = store(nodes, Balancing::Dynamic, &[(1, 0, 2, 10)]);
-    assert_eq!(
-        ask(&early, &job, 0, 5, &default),
-        late(Level::Process, Some(0), 6, 5)
-    );
+    assert_eq!(ask(&early, &job, 0, 5, &default), late(Level::Process, Some(0), 6, 5));
     let late_free = store(nodes, Balancing::Dynamic, &[(1, 0, 1, 10)]);
     assert_eq!(ask(&late_free, &job, 0, 5, &default), Ok(()));
 }
@@ -395,10 +283,7 @@ fn what_is_past_can_not_be_had() {
     let job = family((10, None, &[5]), &[]);
     let default = Validation::default();
     assert_eq!(ask(&store, &job, 0, 55, &default), Ok(()));
-    assert_eq!(
-        ask(&store, &job, 0, 20, &default),
-        late(Level::General, None, 55, 20)
-    );
+    assert_eq!(ask(&store, &job, 0, 20, &default), late(Level::General, None, 55, 20));
 }
 
 fn earliest(store: &Store, job: &Job, start_s: u64, validation: &Validation) -> Option<u64> {
@@ -425,11 +310,7 @@ fn the_earliest_deadline_is_told() {
     let mut wide = parts.clone();
     wide.runtime_ns = Some(30 * S);
     wide.memory_bytes = Some(1_000);
-    let all = Validation {
-        min_mem_percentage: 100,
-        estimates_refuse: true,
-        ..default
-    };
+    let all = Validation { min_mem_percentage: 100, estimates_refuse: true, ..default };
     // 30 GB s; of 2 to 32 s others have 0.6 + 0.8 + 1.4.
     assert_eq!(earliest(&overlap(), &wide, 2, &all), Some(34_800_000_000));
     // No deadline makes memory.
@@ -444,10 +325,7 @@ fn a_declined_job_says_why() {
     let before = store.clone();
     let mut request = Request::new(RunId(1), &job).not_before(2 * S);
     request.deadline_ns = 11 * S;
-    let refuses = Validation {
-        estimates_refuse: true,
-        ..Validation::default()
-    };
+    let refuses = Validation { estimates_refuse: true, ..Validation::default() };
     let declined = |store: &mut Store, request: &Request<'_>| {
         let answer = admit(store, request, &refuses, &Options::default());
         answer.unwrap_err()
@@ -466,12 +344,7 @@ fn a_declined_job_says_why() {
     let text = refused.describe(&job, 0);
     assert!(text.starts_with("reservation: task "), "{text}");
     request.deadline_ns = 14 * S;
-    let planned = admit(
-        &mut store,
-        &request,
-        &Validation::default(),
-        &Options::default(),
-    );
+    let planned = admit(&mut store, &request, &Validation::default(), &Options::default());
     assert_eq!(planned.unwrap().end_ns, 14 * S);
     assert_eq!(store.runs().count(), before.runs().count() + 1);
 }
@@ -495,20 +368,13 @@ fn validation_and_plans_agree() {
             let start_ns = random.below(20) * S;
             let mut request = Request::new(RunId(number), &job).not_before(start_ns);
             request.deadline_ns = start_ns + whole_ns(&job) / (1 + random.below(6));
-            let options = Options {
-                local_search_tries: 500,
-                ..Options::default()
-            };
+            let options = Options { local_search_tries: 500, ..Options::default() };
             let valid = validate(&mut store, &request, &validation);
             let mut tried = store.clone();
             let plan = reserve(&mut tried, &request, &options);
             match (&valid, &plan) {
                 (Err(rejection), Ok(_)) => {
-                    assert_eq!(
-                        rejection.level,
-                        Level::Process,
-                        "seed {seed}: {rejection:?}"
-                    );
+                    assert_eq!(rejection.level, Level::Process, "seed {seed}: {rejection:?}");
                     too_strict += 1;
                 }
                 (Ok(()), Ok(_)) => planned += 1,
@@ -518,10 +384,7 @@ fn validation_and_plans_agree() {
             if admit(&mut store, &request, &validation, &options).is_ok() {
                 continue;
             }
-            assert!(
-                store == before,
-                "seed {seed}: a declined job leaves a trace"
-            );
+            assert!(store == before, "seed {seed}: a declined job leaves a trace");
             let deadline = earliest_deadline(&mut store, &request, &validation, &options);
             assert!(store == before, "seed {seed}: the search leaves a trace");
             let Some(deadline_ns) = deadline else {

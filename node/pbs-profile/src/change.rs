@@ -22,11 +22,7 @@ impl Profile {
             // There is one, by its greatest value.
             let full = steps.find(|step| step.value > most);
             return full.map_or(Ok(()), |step| {
-                Err(Error::TooMuch {
-                    time: step.from.max(over.start),
-                    value: step.value,
-                    amount,
-                })
+                Err(Error::TooMuch { time: step.from.max(over.start), value: step.value, amount })
             });
         }
         self.tree.raise(over, amount);
@@ -58,11 +54,7 @@ impl Profile {
             return Ok(());
         };
         if let Some(time) = self.tree.first_below(amount, &over) {
-            return Err(Error::TooLittle {
-                time,
-                value: self.value_at(time),
-                amount,
-            });
+            return Err(Error::TooLittle { time, value: self.value_at(time), amount });
         }
         self.tree.raise(over, amount.wrapping_neg());
         Ok(())
@@ -71,10 +63,7 @@ impl Profile {
     /// What a change of an interval changes, if anything.
     fn changed(&self, over: Range<u64>, amount: u64) -> Result<Option<Range<u64>>, Error> {
         if over.start > over.end {
-            return Err(Error::Backwards {
-                from: over.start,
-                until: over.end,
-            });
+            return Err(Error::Backwards { from: over.start, until: over.end });
         }
         Ok(self.within(&over).filter(|_| amount != 0))
     }

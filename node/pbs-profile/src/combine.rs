@@ -17,11 +17,7 @@ impl Profile {
     /// [`Error::TooMuch`] if a value exceeds 64 bits.
     pub fn sum(a: &Self, b: &Self) -> Result<Self, Error> {
         combine(a, b, |time, a, b| {
-            a.checked_add(b).ok_or(Error::TooMuch {
-                time,
-                value: a,
-                amount: b,
-            })
+            a.checked_add(b).ok_or(Error::TooMuch { time, value: a, amount: b })
         })
     }
 
@@ -33,11 +29,7 @@ impl Profile {
     /// [`Error::TooLittle`] if `b` is more than `a` at some time.
     pub fn difference(a: &Self, b: &Self) -> Result<Self, Error> {
         combine(a, b, |time, a, b| {
-            a.checked_sub(b).ok_or(Error::TooLittle {
-                time,
-                value: a,
-                amount: b,
-            })
+            a.checked_sub(b).ok_or(Error::TooLittle { time, value: a, amount: b })
         })
     }
 
@@ -74,11 +66,7 @@ fn combine<E>(
 ) -> Result<Profile, E> {
     let start = a.start().max(b.start());
     let (mut a, mut b) = (a.steps_from(start), b.steps_from(start));
-    let end = Step {
-        from: start,
-        until: FOREVER,
-        value: 0,
-    };
+    let end = Step { from: start, until: FOREVER, value: 0 };
     let next = |of: &mut Steps<'_>| of.next().unwrap_or(end);
     let (mut left, mut right) = (next(&mut a), next(&mut b));
     let mut builder = Builder::new(start, value(start, left.value, right.value)?);

@@ -51,20 +51,12 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TooLittle {
-                time,
-                value,
-                amount,
-            } => write!(
+            Self::TooLittle { time, value, amount } => write!(
                 f,
                 "at {time} there is {value}, from which {amount} can't be subtracted; \
                  look for a hole first, or subtract less"
             ),
-            Self::TooMuch {
-                time,
-                value,
-                amount,
-            } => write!(
+            Self::TooMuch { time, value, amount } => write!(
                 f,
                 "at {time} there is {value}, and {amount} more exceeds 64 bits; \
                  count in a larger unit"
@@ -79,10 +71,9 @@ impl fmt::Display for Error {
                 "the step at {time} is not after the one before it; give steps in the order \
                  of time, each once and before the end of time"
             ),
-            Self::NoProfile { index, profiles } => write!(
-                f,
-                "there is no profile {index}; there are {profiles}, counted from 0"
-            ),
+            Self::NoProfile { index, profiles } => {
+                write!(f, "there is no profile {index}; there are {profiles}, counted from 0")
+            }
         }
     }
 }

@@ -33,11 +33,7 @@ pub struct FreeSlots<'a> {
 impl<'a> FreeSlots<'a> {
     /// Those no shorter than `duration`, and never empty.
     pub fn new(needs: impl Into<Vec<Need<'a>>>, duration: u64, window: Range<u64>) -> Self {
-        Self {
-            needs: needs.into(),
-            duration: duration.max(1),
-            window,
-        }
+        Self { needs: needs.into(), duration: duration.max(1), window }
     }
 }
 
@@ -75,10 +71,7 @@ where
     A: IntoIterator<Item = Range<u64>>,
     B: IntoIterator<Item = Range<u64>>,
 {
-    Intersection {
-        a: a.into_iter().peekable(),
-        b: b.into_iter().peekable(),
-    }
+    Intersection { a: a.into_iter().peekable(), b: b.into_iter().peekable() }
 }
 
 /// See [`intersection`].

@@ -88,9 +88,7 @@ impl Profile {
     }
 
     pub(crate) fn built(builder: Builder) -> Self {
-        Self {
-            tree: builder.finish(),
-        }
+        Self { tree: builder.finish() }
     }
 
     /// Where the profile begins.
@@ -232,10 +230,7 @@ impl Profile {
     /// and which are no shorter than `duration`: Keller's getFreeSlots. Each is as
     /// long as can be in the window. See [`FreeSlots`].
     pub fn free_slots(&self, need: u64, duration: u64, window: Range<u64>) -> FreeSlots<'_> {
-        let need = Need {
-            profile: self,
-            amount: need,
-        };
+        let need = Need { profile: self, amount: need };
         FreeSlots::new(vec![need], duration, window)
     }
 }

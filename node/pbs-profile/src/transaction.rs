@@ -46,10 +46,7 @@ struct Change {
 impl<'a> Transaction<'a> {
     /// Nothing is changed yet.
     pub fn new(profiles: &'a mut [Profile]) -> Self {
-        Self {
-            profiles,
-            done: Vec::new(),
-        }
+        Self { profiles, done: Vec::new() }
     }
 
     /// The profiles as they are with the changes so far.
@@ -92,12 +89,7 @@ impl<'a> Transaction<'a> {
         } else {
             profile.subtract(over.clone(), amount)?;
         }
-        self.done.push(Change {
-            index,
-            over,
-            amount,
-            added,
-        });
+        self.done.push(Change { index, over, amount, added });
         Ok(())
     }
 

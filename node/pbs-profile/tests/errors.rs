@@ -11,14 +11,8 @@ fn profile(steps: &[(u64, u64)]) -> Profile {
 fn steps_must_be_in_order() {
     let of = |steps: &[(u64, u64)]| Profile::from_steps(steps.iter().copied()).map(|_| ());
     assert_eq!(of(&[]), Err(Error::NoStep));
-    assert_eq!(
-        of(&[(5, 1), (5, 2)]),
-        Err(Error::StepOutOfOrder { time: 5 })
-    );
-    assert_eq!(
-        of(&[(5, 1), (4, 2)]),
-        Err(Error::StepOutOfOrder { time: 4 })
-    );
+    assert_eq!(of(&[(5, 1), (5, 2)]), Err(Error::StepOutOfOrder { time: 5 }));
+    assert_eq!(of(&[(5, 1), (4, 2)]), Err(Error::StepOutOfOrder { time: 4 }));
     let end = Err(Error::StepOutOfOrder { time: FOREVER });
     assert_eq!(of(&[(FOREVER, 1)]), end);
     assert_eq!(of(&[(0, 1), (FOREVER, 2)]), end);
@@ -55,27 +49,16 @@ fn values_have_64_bits() {
     let mut all = Profile::new(u64::MAX);
     let full = |time| {
         let (value, amount) = (u64::MAX, 1);
-        Err(Error::TooMuch {
-            time,
-            value,
-            amount,
-        })
+        Err(Error::TooMuch { time, value, amount })
     };
     assert_eq!(all.add(7..FOREVER, 1), full(7));
     assert_eq!(all.subtract(3..8, u64::MAX), Ok(()));
     assert_eq!(all.add(0..8, 1), full(0));
     assert_eq!(all.add(5..8, u64::MAX), Ok(()));
     assert_eq!(all, profile(&[(0, u64::MAX), (3, 0), (5, u64::MAX)]));
-    assert_eq!(
-        all.integral(0..FOREVER),
-        (u128::from(u64::MAX) - 2) * u128::from(u64::MAX)
-    );
+    assert_eq!(all.integral(0..FOREVER), (u128::from(u64::MAX) - 2) * u128::from(u64::MAX));
     assert_eq!(all.find_first_hole(u64::MAX, 4, 0..FOREVER), Some(5));
-    let overflow = Error::TooMuch {
-        time: 0,
-        value: u64::MAX,
-        amount: u64::MAX,
-    };
+    let overflow = Error::TooMuch { time: 0, value: u64::MAX, amount: u64::MAX };
     assert_eq!(Profile::sum(&all, &all), Err(overflow));
     assert_eq!(Profile::difference(&all, &all), Ok(Profile::new(0)));
 }
@@ -110,10 +93,7 @@ fn what_is_before_the_start_is_nobodys_concern() {
     assert_eq!(free.subtract(0..110, 3), Ok(()));
     assert_eq!(free, profile(&[(100, 1), (110, 4)]));
     assert_eq!(free.value_at(0), 1);
-    assert_eq!(
-        (free.min_over(0..100), free.min_over(0..101)),
-        (None, Some(1))
-    );
+    assert_eq!((free.min_over(0..100), free.min_over(0..101)), (None, Some(1)));
     assert_eq!(free.integral(0..120), 10 + 4 * 10);
     assert_eq!(free.find_first_hole(2, 5, 0..1000), Some(110));
     assert_eq!(free.find_first_hole(1, 0, 0..50), None);
@@ -146,21 +126,8 @@ fn what_is_not_committed_leaves_no_trace() {
     assert_eq!(booking.subtract(1, 5..15, 1), Ok(()));
     assert_eq!(booking.add(0, 10..30, 2), Ok(()));
     let refused = booking.subtract(2, 0..5, 13);
-    assert_eq!(
-        refused,
-        Err(Error::TooLittle {
-            time: 0,
-            value: 12,
-            amount: 13
-        })
-    );
-    assert_eq!(
-        booking.add(3, 0..5, 1),
-        Err(Error::NoProfile {
-            index: 3,
-            profiles: 3
-        })
-    );
+    assert_eq!(refused, Err(Error::TooLittle { time: 0, value: 12, amount: 13 }));
+    assert_eq!(booking.add(3, 0..5, 1), Err(Error::NoProfile { index: 3, profiles: 3 }));
     assert_eq!(booking.profiles()[0].value_at(15), 2);
     drop(booking);
     assert_eq!(profiles, before);
@@ -176,32 +143,12 @@ fn what_is_not_committed_leaves_no_trace() {
 #[test]
 fn errors_say_what_to_do() {
     let told = [
-        (
-            Error::TooLittle {
-                time: 5,
-                value: 1,
-                amount: 2,
-            },
-            "look for a hole first",
-        ),
-        (
-            Error::TooMuch {
-                time: 5,
-                value: 1,
-                amount: 2,
-            },
-            "count in a larger unit",
-        ),
+        (Error::TooLittle { time: 5, value: 1, amount: 2 }, "look for a hole first"),
+        (Error::TooMuch { time: 5, value: 1, amount: 2 }, "count in a larger unit"),
         (Error::Backwards { from: 3, until: 2 }, "exchange the two"),
         (Error::NoStep, "give its first value"),
         (Error::StepOutOfOrder { time: 5 }, "in the order of time"),
-        (
-            Error::NoProfile {
-                index: 4,
-                profiles: 4,
-            },
-            "there are 4",
-        ),
+        (Error::NoProfile { index: 4, profiles: 4 }, "there are 4"),
     ];
     for (error, words) in told {
         assert!(error.to_string().contains(words), "{error}");

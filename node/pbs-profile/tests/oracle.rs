@@ -76,14 +76,8 @@ fn compare(profile: &Profile, naive: &Naive, over: &Range<u64>, need: u64, durat
     assert_eq!(profile.value_at(over.start), naive.value_at(over.start));
     assert_eq!(profile.min_over(all()), naive.min_over(over));
     assert_eq!(profile.max_over(all()), naive.max_over(over));
-    assert_eq!(
-        profile.first_below(need, all()),
-        naive.first(over, |value| value < need)
-    );
-    assert_eq!(
-        profile.first_at_least(need, all()),
-        naive.first(over, |value| value >= need)
-    );
+    assert_eq!(profile.first_below(need, all()), naive.first(over, |value| value < need));
+    assert_eq!(profile.first_at_least(need, all()), naive.first(over, |value| value >= need));
     for duration in [duration, FOREVER] {
         let hole = Naive::first_hole(&[(naive, need)], duration, over);
         assert_eq!(profile.find_first_hole(need, duration, all()), hole);

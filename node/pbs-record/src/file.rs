@@ -46,21 +46,13 @@ impl<W: Write> Writer<W> {
         to.write_all(&MAGIC)?;
         to.write_all(&FORMAT_VERSION.to_le_bytes())?;
         to.write_all(&[0; 4])?;
-        Ok(Self {
-            to,
-            buffer: Vec::new(),
-        })
+        Ok(Self { to, buffer: Vec::new() })
     }
 
     /// A plan that was kept under `number`, as it began on `cpu`.
     pub fn plan(&mut self, number: u64, cpu: u32, plan: &KeptPlan) -> io::Result<()> {
         let config = wire::encode::config(&plan.config);
-        self.kept(
-            number,
-            cpu,
-            plan.rate_insns_per_ms,
-            &[&config, &plan.message],
-        )
+        self.kept(number, cpu, plan.rate_insns_per_ms, &[&config, &plan.message])
     }
 
     /// The same of a plan that is as the kernel keeps it: the configuration, and then
@@ -162,16 +154,12 @@ fn input_of(bytes: &[u8]) -> Input {
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let place = bytes
-        .get(at..at + 8)
-        .and_then(|place| place.try_into().ok());
+    let place = bytes.get(at..at + 8).and_then(|place| place.try_into().ok());
     u64::from_le_bytes(place.unwrap_or_default())
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let place = bytes
-        .get(at..at + 4)
-        .and_then(|place| place.try_into().ok());
+    let place = bytes.get(at..at + 4).and_then(|place| place.try_into().ok());
     u32::from_le_bytes(place.unwrap_or_default())
 }
 
@@ -292,10 +280,8 @@ impl Recording {
         let mut recording = Self::default();
         let mut at = HEADER_BYTES;
         while let Some(header) = bytes.get(at..at + PIECE_BYTES) {
-            let broken = |what: &str| ReadError::Broken {
-                offset_bytes: at as u64,
-                what: what.into(),
-            };
+            let broken =
+                |what: &str| ReadError::Broken { offset_bytes: at as u64, what: what.into() };
             if recording.complete {
                 return Err(broken("something follows the end"));
             }
@@ -315,18 +301,11 @@ impl Recording {
                 return Ok(recording);
             };
             if check(body) != u64_at(header, 24) {
-                let count = if kind == INPUTS {
-                    (length / INPUT_BYTES) as u64
-                } else {
-                    0
-                };
+                let count = if kind == INPUTS { (length / INPUT_BYTES) as u64 } else { 0 };
                 recording.damage.push(Damage {
                     offset_bytes: begin as u64,
                     cpu: (kind == INPUTS).then_some(cpu),
-                    inputs: Hole {
-                        first: number,
-                        count,
-                    },
+                    inputs: Hole { first: number, count },
                 });
             }
             match kind {
@@ -337,10 +316,7 @@ impl Recording {
                 INPUTS if length % INPUT_BYTES == 0 => recording.take_inputs(cpu, number, body),
                 INPUTS => return Err(broken("an input has 32 bytes, and one here has not")),
                 LOST if length == 8 => {
-                    let hole = Hole {
-                        first: number,
-                        count: u64_at(body, 0),
-                    };
+                    let hole = Hole { first: number, count: u64_at(body, 0) };
                     let stretches = recording.cpus.entry(cpu).or_default();
                     stretches.push(Stretch::Lost(hole));
                 }
@@ -362,10 +338,7 @@ impl Recording {
                 return;
             }
         }
-        stretches.push(Stretch::Inputs(InputPart {
-            first,
-            inputs: inputs.collect(),
-        }));
+        stretches.push(Stretch::Inputs(InputPart { first, inputs: inputs.collect() }));
     }
 
     /// How many inputs there are.

@@ -64,16 +64,12 @@ impl Recording {
     /// Tells all of it again, CPU by CPU; `events`: what is emitted is kept.
     pub fn replay(&self, events: bool) -> Vec<CpuReplay> {
         let cpus = self.cpus.iter();
-        cpus.map(|(cpu, stretches)| self.replay_cpu(*cpu, stretches, events))
-            .collect()
+        cpus.map(|(cpu, stretches)| self.replay_cpu(*cpu, stretches, events)).collect()
     }
 
     fn replay_cpu(&self, cpu: u32, stretches: &[Stretch], events: bool) -> CpuReplay {
         let mut replay = Replay::new(events);
-        let mut result = CpuReplay {
-            cpu,
-            ..CpuReplay::default()
-        };
+        let mut result = CpuReplay { cpu, ..CpuReplay::default() };
         let mut time_ns = 0;
         let mut expected = None;
         for stretch in stretches {
@@ -192,8 +188,5 @@ fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
     let of_cpu = plans.into_iter().find(|(section, _)| section.cpu() == cpu);
     let rate = Rate::new(plan.rate_insns_per_ms);
     let node = Node::new(of_cpu?.1, plan.config, rate, message.plan_id(), 0);
-    Some(Begun {
-        node: node.ok()?,
-        dealt_seq: message.dealt_seq(),
-    })
+    Some(Begun { node: node.ok()?, dealt_seq: message.dealt_seq() })
 }

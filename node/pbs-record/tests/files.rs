@@ -46,10 +46,7 @@ slots = ["third", "third"]
 
 fn simulated(answers: bool) -> (Vec<u8>, Vec<pbs_sim::RecordedInputs>, Vec<u16>) {
     let plan = pbs_plan::from_toml(PLAN).unwrap_or_else(|problems| panic!("{problems:?}"));
-    let options = Options {
-        record_inputs: true,
-        ..Options::default()
-    };
+    let options = Options { record_inputs: true, ..Options::default() };
     let simulation = if answers {
         simulate(&plan, &options, &mut Stretcher::default())
     } else {
@@ -78,19 +75,11 @@ fn simulations_come_out_the_same() {
             assert_eq!(replay.skipped, 0);
             assert_eq!(replay.inputs, recorded.inputs.len() as u64);
             assert!(replay.decisions > 0);
-            emitted.extend(
-                replay
-                    .emitted
-                    .iter()
-                    .map(|emitted| emitted.event.kind as u16),
-            );
+            emitted.extend(replay.emitted.iter().map(|emitted| emitted.event.kind as u16));
         }
         // All but what the simulator tells itself, as the kernel does.
         let outside = [EventKind::PlanInstalled as u16, EventKind::Attached as u16];
-        let mut kinds: Vec<_> = kinds
-            .into_iter()
-            .filter(|kind| !outside.contains(kind))
-            .collect();
+        let mut kinds: Vec<_> = kinds.into_iter().filter(|kind| !outside.contains(kind)).collect();
         kinds.sort_unstable();
         emitted.sort_unstable();
         assert_eq!(emitted, kinds);
@@ -106,10 +95,7 @@ fn simulations_come_out_the_same() {
 fn another_instruction_is_found_where_it_was_charged() {
     let (bytes, recorded, _) = simulated(false);
     let mut recording = Recording::read(&bytes).unwrap();
-    let at = recorded[0]
-        .inputs
-        .iter()
-        .rposition(|input| input.name() == Some("charge"));
+    let at = recorded[0].inputs.iter().rposition(|input| input.name() == Some("charge"));
     let at = at.unwrap();
     let Some(Stretch::Inputs(part)) = recording.cpus.get_mut(&0).and_then(|all| all.first_mut())
     else {
@@ -123,10 +109,7 @@ fn another_instruction_is_found_where_it_was_charged() {
     let came_out = difference.came_out.unwrap();
     assert_eq!(came_out.more, recorded[0].inputs[at].more ^ 1);
     assert_eq!(replays[0].inputs, at as u64);
-    assert_eq!(
-        replays[0].after + replays[0].inputs,
-        recorded[0].inputs.len() as u64
-    );
+    assert_eq!(replays[0].after + replays[0].inputs, recorded[0].inputs.len() as u64);
     // The other CPU has nothing to do with it.
     assert_eq!(replays[1].difference, None);
 }
@@ -152,11 +135,8 @@ fn no_bit_can_change_unseen() {
             Ok(read) => {
                 // What stands between pieces is nothing.
                 assert!(read == whole || !read.damage.is_empty(), "byte {at}");
-                let told: u64 = read
-                    .replay(false)
-                    .iter()
-                    .map(|one| one.inputs + one.after + one.skipped)
-                    .sum();
+                let told: u64 =
+                    read.replay(false).iter().map(|one| one.inputs + one.after + one.skipped).sum();
                 assert_eq!(told, inputs as u64, "byte {at}");
             }
         }
@@ -175,10 +155,7 @@ fn what_is_cut_short_is_replayed_as_far_as_it_goes() {
         assert!(inputs >= before && inputs <= whole);
         before = inputs;
         if length % 97 == 0 {
-            assert!(read
-                .replay(false)
-                .iter()
-                .all(|one| one.difference.is_none()));
+            assert!(read.replay(false).iter().all(|one| one.difference.is_none()));
         }
     }
     assert_eq!(before, whole);
@@ -202,9 +179,7 @@ fn what_is_lost_is_told_and_not_made_up() {
     writer.lost(0, 105, 3).unwrap();
     writer.inputs(0, 108, &rest[3..]).unwrap();
     // A plan that comes where none is is a new begin.
-    writer
-        .inputs(0, 108 + rest.len() as u64 - 3, &cpu.inputs)
-        .unwrap();
+    writer.inputs(0, 108 + rest.len() as u64 - 3, &cpu.inputs).unwrap();
     let bytes = writer.end().unwrap();
     let recording = Recording::read(&bytes).unwrap();
     assert_eq!(recording.lost(), 3);
@@ -221,10 +196,7 @@ fn a_plan_that_nobody_has_is_told() {
     let mut recording = Recording::read(&bytes).unwrap();
     recording.plans.retain(|(_, cpu), _| *cpu != 1);
     let replays = recording.replay(false);
-    assert_eq!(
-        replays[1].unknown_plans.iter().copied().collect::<Vec<_>>(),
-        [0]
-    );
+    assert_eq!(replays[1].unknown_plans.iter().copied().collect::<Vec<_>>(), [0]);
     assert_eq!((replays[1].inputs, replays[1].difference), (0, None));
     assert!(replays[1].skipped > 0 && replays[0].skipped == 0);
 }

@@ -29,11 +29,8 @@ pub(crate) fn ticks_between(least: f64, most: f64, wanted: usize) -> Vec<Tick> {
     (first..=last)
         .map(|number| {
             let at = number as f64 * step;
-            let label = if step >= 1.0 {
-                grouped(at.round() as i64)
-            } else {
-                format!("{at:.decimals$}")
-            };
+            let label =
+                if step >= 1.0 { grouped(at.round() as i64) } else { format!("{at:.decimals$}") };
             Tick { at, label }
         })
         .collect()

@@ -88,24 +88,15 @@ impl Chart<'_> {
         let values = |threshold: bool| {
             let lines = self.lines.iter();
             let lines = lines.filter(move |line| line.is_threshold == threshold);
-            lines
-                .flat_map(|line| line.points)
-                .map(|point| point.1 as f64)
+            lines.flat_map(|line| line.points).map(|point| point.1 as f64)
         };
-        let compared = values(false)
-            .chain(self.marks.iter().map(|mark| mark.at.1 as f64))
-            .chain([0.0]);
+        let compared =
+            values(false).chain(self.marks.iter().map(|mark| mark.at.1 as f64)).chain([0.0]);
         let (mut least, mut most) = extent(compared);
-        let reach = if most > least {
-            FAR * (most - least)
-        } else {
-            f64::INFINITY
-        };
+        let reach = if most > least { FAR * (most - least) } else { f64::INFINITY };
         let (lower, upper) = (least - reach, most + reach);
         let levels = self.levels.iter().map(|level| level.2 as f64);
-        let near = values(true)
-            .chain(levels)
-            .filter(|&value| (lower..=upper).contains(&value));
+        let near = values(true).chain(levels).filter(|&value| (lower..=upper).contains(&value));
         let (low, high) = extent(near.chain([least, most]));
         (least, most) = (low, high);
         if most <= least {
@@ -122,10 +113,7 @@ impl Chart<'_> {
         let bottom = top + self.height;
         let right = WIDTH - RIGHT;
         let (least, most) = self.range();
-        let (from, to) = (
-            self.from_ns as f64,
-            (self.to_ns as f64).max(self.from_ns as f64 + 1.0),
-        );
+        let (from, to) = (self.from_ns as f64, (self.to_ns as f64).max(self.from_ns as f64 + 1.0));
         let x_of = |ns: u64| LEFT + (ns as f64 - from) / (to - from) * (right - LEFT);
         let y_of = |value: f64| bottom - (value - least) / (most - least) * (bottom - top);
         picture.rect(LEFT, top, right - LEFT, bottom - top, "class=\"plot\"");
@@ -159,11 +147,7 @@ impl Chart<'_> {
         picture.clip(&clip, (LEFT, top, right - LEFT, bottom - top));
         picture.begin(format!("clip-path=\"url(#{clip})\""));
         for &(time_ns, _) in self.rules {
-            picture.line(
-                (x_of(time_ns), top),
-                (x_of(time_ns), bottom),
-                "class=\"swap\"",
-            );
+            picture.line((x_of(time_ns), top), (x_of(time_ns), bottom), "class=\"swap\"");
         }
         for &(begin_ns, end_ns, value, _) in &self.levels {
             let y = y_of(value as f64);
@@ -175,9 +159,8 @@ impl Chart<'_> {
             self.lines.iter().partition(|line| line.is_threshold);
         for line in thresholds.into_iter().chain(compared) {
             let points = line.points.iter();
-            let points: Vec<_> = points
-                .map(|point| (x_of(point.0), y_of(point.1 as f64)))
-                .collect();
+            let points: Vec<_> =
+                points.map(|point| (x_of(point.0), y_of(point.1 as f64))).collect();
             picture.polyline(&points, format!("class=\"line {}\"", line.class));
         }
         picture.end();
@@ -245,17 +228,10 @@ impl Chart<'_> {
             let (symbol, label) = (mark.symbol, mark.label.as_str());
             match drawn.iter_mut().find(|other| other.is_near(at)) {
                 Some(other) => other.add(at, symbol, label),
-                None => drawn.push(Together {
-                    at,
-                    symbol,
-                    labels: vec![label],
-                }),
+                None => drawn.push(Together { at, symbol, labels: vec![label] }),
             }
         }
-        for &Together {
-            at: (x, y), symbol, ..
-        } in &drawn
-        {
+        for &Together { at: (x, y), symbol, .. } in &drawn {
             match symbol {
                 Symbol::Signal(MarkKind::Late) => picture.signal((x, y), "!", true),
                 Symbol::Signal(MarkKind::Early) => picture.signal((x, y), "<", false),
@@ -267,9 +243,8 @@ impl Chart<'_> {
                 Symbol::End => picture.rect(x - 4.0, y - 4.0, 8.0, 8.0, "class=\"mark\""),
             }
         }
-        let boxes = drawn
-            .iter()
-            .map(|&Together { at: (x, y), .. }| (x - 7.0, x + 7.0, y - 7.0, y + 7.0));
+        let boxes =
+            drawn.iter().map(|&Together { at: (x, y), .. }| (x - 7.0, x + 7.0, y - 7.0, y + 7.0));
         let mut room = Room(boxes.collect());
         for together in drawn {
             let ((x, y), label) = (together.at, together.label());
@@ -342,10 +317,7 @@ impl Room {
             let (left, right, top, bottom) = extent(place);
             left >= LEFT
                 && right < WIDTH
-                && self
-                    .0
-                    .iter()
-                    .all(|&(l, r, t, b)| right < l || r < left || bottom < t || b < top)
+                && self.0.iter().all(|&(l, r, t, b)| right < l || r < left || bottom < t || b < top)
         };
         if let Some(place) = places.iter().find(is_free).filter(|_| !label.is_empty()) {
             self.0.push(extent(place));

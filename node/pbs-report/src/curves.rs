@@ -90,13 +90,7 @@ impl Plot {
     /// From `y` down; the answer is where it ends.
     fn draw(&self, picture: &mut Picture, index: usize, y: f64) -> f64 {
         let at = (LEFT, y + TITLE);
-        picture.text(
-            at,
-            TITLE,
-            Anchor::Start,
-            "font-weight=\"bold\"",
-            &self.title,
-        );
+        picture.text(at, TITLE, Anchor::Start, "font-weight=\"bold\"", &self.title);
         let top = self.key(picture, y + TITLE + 24.0) + 12.0;
         let (bottom, right) = (top + HEIGHT, WIDTH - RIGHT);
         let all = || {
@@ -106,11 +100,8 @@ impl Plot {
         };
         let least = all().map(|point| point.0).fold(f64::INFINITY, f64::min);
         let most = all().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
-        let (least, most) = if least <= most {
-            (least, most.max(least + 1e-9))
-        } else {
-            (0.0, 1.0)
-        };
+        let (least, most) =
+            if least <= most { (least, most.max(least + 1e-9)) } else { (0.0, 1.0) };
         let high = if self.up_to > 0.0 {
             self.up_to
         } else {
@@ -170,10 +161,7 @@ impl Plot {
             powers
         } else {
             all.into_iter()
-                .map(|tick| Tick {
-                    label: format!("{:.2}", 10f64.powf(tick.at)),
-                    ..tick
-                })
+                .map(|tick| Tick { label: format!("{:.2}", 10f64.powf(tick.at)), ..tick })
                 .collect()
         }
     }
@@ -205,10 +193,7 @@ impl Plot {
 
 /// How a band looks: what lies below it is seen, and so is another band.
 fn shade(place: usize) -> String {
-    format!(
-        "fill=\"{}\" fill-opacity=\"0.25\"",
-        ProcessStyle::of(place).fill
-    )
+    format!("fill=\"{}\" fill-opacity=\"0.25\"", ProcessStyle::of(place).fill)
 }
 
 fn style(place: usize) -> String {

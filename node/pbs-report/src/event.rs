@@ -186,21 +186,13 @@ pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
         Some(Cause::Task) if early => (retired(event), "<", Some("tm2_task")),
         Some(Cause::Task) => (retired(event), ">", Some("t2_task")),
         Some(Cause::Process) => (lateness("process", event.lateness_insns), ">", None),
-        Some(Cause::Node) if early => (
-            lateness("node", event.node_lateness_insns),
-            "<",
-            Some("tm2_node"),
-        ),
-        Some(Cause::Node) => (
-            lateness("node", event.node_lateness_insns),
-            ">",
-            Some("t2_node"),
-        ),
-        Some(Cause::Preemptions) => (
-            format!("{} preemptions", event.preemptions),
-            "≥",
-            Some("t2_preemptions"),
-        ),
+        Some(Cause::Node) if early => {
+            (lateness("node", event.node_lateness_insns), "<", Some("tm2_node"))
+        }
+        Some(Cause::Node) => (lateness("node", event.node_lateness_insns), ">", Some("t2_node")),
+        Some(Cause::Preemptions) => {
+            (format!("{} preemptions", event.preemptions), "≥", Some("t2_preemptions"))
+        }
         Some(Cause::Memory) => (memory("process", event), ">", Some("t2_memory")),
         Some(Cause::NodeMemory) => (memory("node", event), ">", Some("its limit")),
         None => return format!("value {}", grouped(event.value)),
@@ -290,10 +282,9 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::PlanInstalled) => {
             say(format!("plan {}, {} slots", event.plan_id, grouped(value)));
         }
-        Some(EventKind::PlanEnded) => say(format!(
-            "plan {}, {value} processes still have tasks",
-            event.plan_id
-        )),
+        Some(EventKind::PlanEnded) => {
+            say(format!("plan {}, {value} processes still have tasks", event.plan_id))
+        }
         Some(EventKind::PlanDropped | EventKind::CpuGone) => say(format!("plan {}", event.plan_id)),
         Some(EventKind::Attached) => say(format!("pid {}", event.pid)),
         Some(EventKind::Grant | EventKind::Absent) => {}
@@ -319,11 +310,7 @@ pub fn describe(event: &Event) -> String {
             grouped(value),
             grouped(event.planned_insns),
             grouped(event.retired_insns),
-            if is_push(event) {
-                ", pushed: not beyond its plan"
-            } else {
-                ""
-            }
+            if is_push(event) { ", pushed: not beyond its plan" } else { "" }
         )),
         Some(EventKind::Ceiling) => say(format!("after {} ns", grouped(value))),
         Some(EventKind::ProcessEnded) if value == 0 => say("all its tasks ended".into()),
@@ -334,11 +321,7 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::Tier) => say(format!("counts by {}", tier_name(value as u32))),
         Some(EventKind::Waits) => {
             let (process, task) = awaited(event);
-            let gone = if event.reason == Wait::Gone as u16 {
-                ", which is gone"
-            } else {
-                ""
-            };
+            let gone = if event.reason == Wait::Gone as u16 { ", which is gone" } else { "" };
             say(format!("waits for task {task} of process {process}{gone}"));
         }
         Some(EventKind::Late | EventKind::Early | EventKind::Info) => {

@@ -32,20 +32,13 @@ pub(crate) struct Figure {
 impl Figure {
     /// As a part of a page.
     pub(crate) fn inline(self) -> String {
-        let Self {
-            id,
-            title,
-            description,
-            picture,
-            height,
-        } = self;
+        let Self { id, title, description, picture, height } = self;
         picture.inline(height, "", &id, &title, &description)
     }
 
     /// As a file of its own.
     pub(crate) fn file(self) -> String {
-        self.picture
-            .file(self.height, "", &self.title, &self.description)
+        self.picture.file(self.height, "", &self.title, &self.description)
     }
 }
 
@@ -54,24 +47,9 @@ pub(crate) fn process(series: &Series, cpu: &CpuSeries, process: &ProcessSeries)
     let id = format!("process-{}-{}", cpu.cpu, process.process);
     let levels = [25, 50, 75].map(|percent| level(&process.limit_insns, percent));
     let mut lines = vec![
-        line(
-            &process.lateness_insns,
-            "compared",
-            "lateness of the process",
-            false,
-        ),
-        line(
-            &process.limit_insns,
-            "limit",
-            "max(capacity buffer, t2_process)",
-            true,
-        ),
-        line(
-            &process.capacity_buffer_insns,
-            "buffer",
-            "capacity buffer",
-            true,
-        ),
+        line(&process.lateness_insns, "compared", "lateness of the process", false),
+        line(&process.limit_insns, "limit", "max(capacity buffer, t2_process)", true),
+        line(&process.capacity_buffer_insns, "buffer", "capacity buffer", true),
     ];
     lines.extend(levels.iter().zip(1..).map(|(points, number)| Line {
         label: (number == 1).then(|| "25, 50, 75 % of the limit".into()),
@@ -90,12 +68,7 @@ pub(crate) fn process(series: &Series, cpu: &CpuSeries, process: &ProcessSeries)
 pub(crate) fn node(series: &Series, cpu: &CpuSeries) -> Figure {
     let levels = [25, 50, 75].map(|percent| level(&cpu.t2_node_insns, percent));
     let mut lines = vec![
-        line(
-            &cpu.lateness_insns,
-            "compared",
-            "lateness of the node",
-            false,
-        ),
+        line(&cpu.lateness_insns, "compared", "lateness of the node", false),
         line(&cpu.t2_node_insns, "limit", "t2_node", true),
         line(&cpu.tm2_node_insns, "lower", "tm2_node", true),
     ];
@@ -107,14 +80,7 @@ pub(crate) fn node(series: &Series, cpu: &CpuSeries) -> Figure {
     let marks = lateness_marks(series.signals.iter().filter(signals));
     let described = describe_line(&cpu.lateness_insns, &cpu.t2_node_insns);
     let title = format!("Lateness of the node, CPU {}", cpu.cpu);
-    over_time(
-        cpu,
-        format!("node-{}", cpu.cpu),
-        title,
-        described,
-        lines,
-        marks,
-    )
+    over_time(cpu, format!("node-{}", cpu.cpu), title, described, lines, marks)
 }
 
 fn lateness_marks<'a>(signals: impl Iterator<Item = &'a Signal>) -> Vec<ChartMark> {
@@ -161,13 +127,7 @@ fn over_time(
             grouped(most),
             stressed_ns as f64 / 1e6
         );
-        picture.text(
-            (LEFT, y + 14.0),
-            TEXT,
-            Anchor::Start,
-            "class=\"muted\"",
-            &text,
-        );
+        picture.text((LEFT, y + 14.0), TEXT, Anchor::Start, "class=\"muted\"", &text);
         y += 24.0;
     } else if stressed_ns > 0 {
         let lower = Chart {
@@ -183,13 +143,7 @@ fn over_time(
         };
         y = lower.draw(&mut picture, y);
     }
-    Figure {
-        id,
-        title,
-        description,
-        picture,
-        height: y,
-    }
+    Figure { id, title, description, picture, height: y }
 }
 
 /// The count of a task and the thresholds on its way.
@@ -201,11 +155,8 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
     let room = (last - first) / 12 + 1;
     let (from_ns, to_ns) = (first.saturating_sub(room / 3), last + room);
     let reach = |points: &[Point]| widen(points, from_ns, to_ns);
-    let (planned, t2, tm2) = (
-        reach(&task.planned_insns),
-        reach(&task.t2_task_insns),
-        reach(&task.tm2_task_insns),
-    );
+    let (planned, t2, tm2) =
+        (reach(&task.planned_insns), reach(&task.t2_task_insns), reach(&task.tm2_task_insns));
     // A plan that takes over may change it.
     let value = |points: &[Point]| match (points.first(), points.last()) {
         (Some(first), Some(last)) if first.1 != last.1 => {
@@ -217,12 +168,7 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
         line(&task.retired_insns, "compared", "retired", false),
         Line {
             is_threshold: false,
-            ..line(
-                &planned,
-                "planned",
-                &format!("planned {}", value(&planned)),
-                false,
-            )
+            ..line(&planned, "planned", &format!("planned {}", value(&planned)), false)
         },
         line(&t2, "limit", &format!("t2_task {}", value(&t2)), true),
         line(&tm2, "lower", &format!("tm2_task {}", value(&tm2)), true),
@@ -292,22 +238,12 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
     };
     let mut picture = Picture::new(WIDTH);
     let height = chart.draw(&mut picture, 4.0);
-    Figure {
-        title: format!("Task {}", task.name),
-        id,
-        description,
-        picture,
-        height,
-    }
+    Figure { title: format!("Task {}", task.name), id, description, picture, height }
 }
 
 /// How often each task was preempted; `None` if none was.
 pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Option<Figure> {
-    let mut tasks: Vec<_> = report
-        .tasks
-        .iter()
-        .filter(|task| task.preemptions > 0)
-        .collect();
+    let mut tasks: Vec<_> = report.tasks.iter().filter(|task| task.preemptions > 0).collect();
     let all = tasks.len();
     // A stable sort: in the order of the plan where they are alike.
     tasks.sort_by_key(|task| std::cmp::Reverse(task.preemptions));
@@ -343,11 +279,7 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
         let mut label = task.label();
         let fits = ((left - 11.0) / text_width("m", TEXT)) as usize;
         if label.chars().count() > fits {
-            label = label
-                .chars()
-                .take(fits.saturating_sub(1))
-                .collect::<String>()
-                + "…";
+            label = label.chars().take(fits.saturating_sub(1)).collect::<String>() + "…";
         }
         picture.text((left - 8.0, y + 14.0), TEXT, Anchor::End, "", &label);
         let at = (left + width + 6.0, y + 14.0);
@@ -361,18 +293,10 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
         // Capitals are wider.
         let wide = x + 1.3 * text_width(&text, TEXT) > WIDTH;
         let anchor = if wide { Anchor::End } else { Anchor::Start };
-        picture.text(
-            (x + if wide { -6.0 } else { 6.0 }, top - 8.0),
-            TEXT,
-            anchor,
-            "",
-            &text,
-        );
+        picture.text((x + if wide { -6.0 } else { 6.0 }, top - 8.0), TEXT, anchor, "", &text);
     }
-    let mut description = format!(
-        "{all} of {} tasks were preempted beyond their plan",
-        report.tasks.len()
-    );
+    let mut description =
+        format!("{all} of {} tasks were preempted beyond their plan", report.tasks.len());
     let pushes: u64 = report.processes.iter().map(|process| process.pushes).sum();
     if pushes > 0 {
         description += &format!(
@@ -402,25 +326,12 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
     let (least, most) = (histogram.least_percent, histogram.most_percent());
     // A place of their own for those beyond, at either end.
     let beyond_width = 40.0;
-    let from = LEFT
-        + if histogram.below > 0 {
-            beyond_width
-        } else {
-            0.0
-        };
-    let to = right
-        - if histogram.above > 0 {
-            beyond_width
-        } else {
-            0.0
-        };
+    let from = LEFT + if histogram.below > 0 { beyond_width } else { 0.0 };
+    let to = right - if histogram.above > 0 { beyond_width } else { 0.0 };
     let x_of = |percent: f64| from + (percent - least) / (most - least) * (to - from);
     let curve = (0..=200).map(|step| least + (most - least) * f64::from(step) / 200.0);
     let curve: Vec<_> = curve.map(|at| (at, histogram.fitted(at))).collect();
-    let counts = histogram
-        .counts
-        .iter()
-        .chain([&histogram.below, &histogram.above]);
+    let counts = histogram.counts.iter().chain([&histogram.below, &histogram.above]);
     let highest = counts.max().copied().unwrap_or(1) as f64;
     let peak = curve.iter().map(|point| point.1).fold(highest, f64::max);
     // A narrow curve over few tasks must not flatten the columns.
@@ -437,12 +348,7 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
         let at = (LEFT - 8.0, y + 4.0);
         picture.text(at, TEXT, Anchor::End, "class=\"muted\"", &tick.label);
     }
-    picture.upright(
-        (24.0, (top + bottom) / 2.0),
-        TEXT,
-        "class=\"muted\"",
-        "tasks",
-    );
+    picture.upright((24.0, (top + bottom) / 2.0), TEXT, "class=\"muted\"", "tasks");
     for tick in ticks_between(least, most, 12) {
         let x = x_of(tick.at);
         picture.line((x, bottom), (x, bottom + 5.0), "class=\"axis\"");
@@ -461,11 +367,7 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
     }
     let beyond = [
         (histogram.below, LEFT, format!("below {least:.1} %")),
-        (
-            histogram.above,
-            right - beyond_width,
-            format!("above {most:.1} %"),
-        ),
+        (histogram.above, right - beyond_width, format!("above {most:.1} %")),
     ];
     for (count, x, what) in beyond {
         if count == 0 {
@@ -476,23 +378,14 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
         let size = (x + 6.0, y, beyond_width - 12.0, bottom - y);
         picture.titled_rect(size, "class=\"beyond\"", &title);
         let at = (x + beyond_width / 2.0, y - 5.0);
-        picture.text(
-            at,
-            TEXT,
-            Anchor::Middle,
-            "class=\"note\"",
-            &count.to_string(),
-        );
+        picture.text(at, TEXT, Anchor::Middle, "class=\"note\"", &count.to_string());
         let at = (x + beyond_width / 2.0, bottom + 36.0);
         let anchor = if x > LEFT { Anchor::End } else { Anchor::Start };
         let edge = if x > LEFT { right } else { LEFT };
         picture.text((edge, at.1), TEXT, anchor, "class=\"muted\"", &what);
     }
     if histogram.sigma_percent > 0.0 {
-        let points: Vec<_> = curve
-            .iter()
-            .map(|&(at, count)| (x_of(at), y_of(count)))
-            .collect();
+        let points: Vec<_> = curve.iter().map(|&(at, count)| (x_of(at), y_of(count))).collect();
         picture.polyline(&points, "class=\"line limit\"");
     }
     let summary = format!(
@@ -506,11 +399,7 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
     picture.line((LEFT, 20.0), (LEFT + 38.0, 20.0), "class=\"line limit\"");
     let text = format!("fitted normal distribution: {summary}");
     picture.text((LEFT + 46.0, 24.0), TEXT, Anchor::Start, "", &text);
-    let more = if histogram.below + histogram.above > 0 {
-        44.0
-    } else {
-        28.0
-    };
+    let more = if histogram.below + histogram.above > 0 { 44.0 } else { 28.0 };
     Figure {
         id: "deviations".into(),
         title: "Deviations from the plan".into(),
@@ -521,12 +410,7 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
 }
 
 fn line<'a>(points: &'a [Point], class: &'static str, label: &str, is_threshold: bool) -> Line<'a> {
-    Line {
-        points,
-        class,
-        label: Some(label.into()),
-        is_threshold,
-    }
+    Line { points, class, label: Some(label.into()), is_threshold }
 }
 
 /// `percent` of a line.
@@ -542,10 +426,7 @@ fn widen(points: &[Point], from_ns: u64, to_ns: u64) -> Vec<Point> {
         return Vec::new();
     };
     let ends = (Point(from_ns, first.1), Point(to_ns, last.1));
-    std::iter::once(ends.0)
-        .chain(points.iter().copied())
-        .chain([ends.1])
-        .collect()
+    std::iter::once(ends.0).chain(points.iter().copied()).chain([ends.1]).collect()
 }
 
 /// The value of a line at a time, between two points evenly.
@@ -570,11 +451,7 @@ fn describe_line(compared: &[Point], limit: &[Point]) -> String {
         Some(point) => format!("; the limit is {} there", grouped(point.1)),
         None => "; there is no limit, as it is switched off".into(),
     };
-    format!(
-        "At most {}, at the end {}{limit}.",
-        grouped(most),
-        grouped(last)
-    )
+    format!("At most {}, at the end {}{limit}.", grouped(most), grouped(last))
 }
 
 fn signed(value: u64) -> i64 {

@@ -130,22 +130,13 @@ mod tests {
     #[test]
     fn mean_sigma_and_columns_are_those_of_the_values() {
         let histogram = Histogram::of(vec![-10.0, 10.0, -10.0, 10.0]).unwrap();
-        assert_eq!(
-            (histogram.mean_percent, histogram.sigma_percent),
-            (0.0, 10.0)
-        );
+        assert_eq!((histogram.mean_percent, histogram.sigma_percent), (0.0, 10.0));
         assert_eq!(histogram.median_percent, 0.0);
         assert_eq!(histogram.counts, [2, 0, 0, 0, 0, 0, 0, 2]);
-        assert_eq!(
-            (histogram.least_percent, histogram.most_percent()),
-            (-10.0, 10.0)
-        );
+        assert_eq!((histogram.least_percent, histogram.most_percent()), (-10.0, 10.0));
         // The height of a normal distribution at its mean: 0.3989 / sigma.
         let at_mean = histogram.fitted(0.0);
-        assert!(
-            (at_mean - 0.39894 / 10.0 * 2.5 * 4.0).abs() < 1e-4,
-            "{at_mean}"
-        );
+        assert!((at_mean - 0.39894 / 10.0 * 2.5 * 4.0).abs() < 1e-4, "{at_mean}");
     }
 
     #[test]

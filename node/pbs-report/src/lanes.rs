@@ -54,13 +54,7 @@ pub fn lanes(
     lanes: &[Lane],
 ) -> String {
     let mut picture = Picture::new(WIDTH);
-    picture.text(
-        (LEFT, 28.0),
-        16.0,
-        Anchor::Start,
-        "font-weight=\"bold\"",
-        title,
-    );
+    picture.text((LEFT, 28.0), 16.0, Anchor::Start, "font-weight=\"bold\"", title);
     let row = (ROOM / lanes.len().max(1) as f64).clamp(LEAST_ROW, MOST_ROW);
     let (top, right) = (44.0, WIDTH - RIGHT);
     let bottom = top + row * lanes.len() as f64;
@@ -73,11 +67,8 @@ pub fn lanes(
         let x = x_of(*time);
         picture.line((x, top), (x, bottom + 5.0), "class=\"grid\"");
         let at = (x, bottom + 19.0);
-        let anchor = if x + text_width(label, TEXT) / 2.0 > WIDTH {
-            Anchor::End
-        } else {
-            Anchor::Middle
-        };
+        let anchor =
+            if x + text_width(label, TEXT) / 2.0 > WIDTH { Anchor::End } else { Anchor::Middle };
         picture.text(at, TEXT, anchor, "class=\"muted\"", label);
     }
     // Where rows are low only some have room for their names.
@@ -102,20 +93,12 @@ pub fn lanes(
                 continue;
             }
             let look = ProcessStyle::of(stay.of);
-            let place = (
-                left,
-                y + low as f64 * unit,
-                end - left,
-                stay.takes as f64 * unit,
-            );
+            let place = (left, y + low as f64 * unit, end - left, stay.takes as f64 * unit);
             let style = "stroke=\"#ffffff\" stroke-width=\"0.5\"";
             picture.process_box(place, &look, style, &stay.title);
             let room = end - left - 6.0;
             if place.3 >= TEXT + 2.0 && room > 2.0 * TEXT {
-                let at = (
-                    left + (end - left) / 2.0,
-                    place.1 + (place.3 + TEXT) / 2.0 - 2.0,
-                );
+                let at = (left + (end - left) / 2.0, place.1 + (place.3 + TEXT) / 2.0 - 2.0);
                 let name = shortened(&stay.name, room, TEXT);
                 picture.in_box(at, TEXT, &look, &name);
             }
@@ -157,14 +140,7 @@ mod tests {
     use super::*;
 
     fn stay(from: u64, until: u64, takes: u64) -> Stay {
-        Stay {
-            from,
-            until,
-            takes,
-            of: 0,
-            name: format!("{from}"),
-            title: "<&>".into(),
-        }
+        Stay { from, until, takes, of: 0, name: format!("{from}"), title: "<&>".into() }
     }
 
     #[test]
@@ -173,12 +149,7 @@ mod tests {
             name: "n1".into(),
             note: "down".into(),
             has: 8,
-            stays: vec![
-                stay(0, 10, 3),
-                stay(0, 20, 2),
-                stay(10, 30, 4),
-                stay(12, 14, 3),
-            ],
+            stays: vec![stay(0, 10, 3), stay(0, 20, 2), stay(10, 30, 4), stay(12, 14, 3)],
         };
         let lows: Vec<u64> = lane.placed().iter().map(|&(_, low)| low).collect();
         // The third has no room below the second, and the last none at all.
@@ -186,9 +157,6 @@ mod tests {
         let picture = lanes("t", "d", (0, 30), &[(15, "noon".into())], &[lane]);
         assert!(picture.contains("&lt;&amp;&gt;") && picture.contains("noon"));
         assert!(picture.contains(">down<"));
-        assert_eq!(
-            picture.matches("<title>").count(),
-            4 + picture.matches("<title>t<").count()
-        );
+        assert_eq!(picture.matches("<title>").count(), 4 + picture.matches("<title>t<").count());
     }
 }

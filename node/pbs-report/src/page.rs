@@ -167,11 +167,7 @@ impl Page {
                 Some(_) => "process",
                 None => "job",
             };
-            let class = if deadline.kept {
-                "words"
-            } else {
-                "words missed"
-            };
+            let class = if deadline.kept { "words" } else { "words missed" };
             let _ = writeln!(
                 out,
                 "<tr><td>{of} {}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
@@ -224,37 +220,20 @@ impl Page {
         let sum = |of: fn(&ProcessReport) -> u64| report.processes.iter().map(of).sum::<u64>();
         let preemptions = sum(|process| process.preemptions);
         let pushes = sum(|process| process.pushes);
-        let plans = self
-            .series
-            .cpus
-            .iter()
-            .map(|cpu| cpu.later_plans.len())
-            .max();
+        let plans = self.series.cpus.iter().map(|cpu| cpu.later_plans.len()).max();
         out.push_str("<ul class=\"figures\">\n");
         let mut figure = |number: String, what: &str| {
             let _ = writeln!(out, "<li><b>{number}</b> {what}</li>");
         };
-        figure(
-            format!("{} of {}", ended, report.tasks.len()),
-            "tasks ended",
-        );
+        figure(format!("{} of {}", ended, report.tasks.len()), "tasks ended");
         let processes = report.processes.len();
-        figure(
-            grouped(processes as u64),
-            if processes == 1 {
-                "process"
-            } else {
-                "processes"
-            },
-        );
+        figure(grouped(processes as u64), if processes == 1 { "process" } else { "processes" });
         for kind in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
             let counts = self.counts(kind);
             let all: usize = counts.iter().map(|(_, count)| count).sum();
             let name = kind_name(kind);
-            let causes: Vec<_> = counts
-                .iter()
-                .map(|(cause, count)| format!("{cause} {count}"))
-                .collect();
+            let causes: Vec<_> =
+                counts.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
             let causes = match causes.len() {
                 0 => String::new(),
                 _ => format!(" ({})", escaped(&causes.join(", "))),
@@ -265,11 +244,7 @@ impl Page {
             0 => String::new(),
             pushes => format!(" (and {} pushed)", grouped(pushes)),
         };
-        let preempted = if preemptions == 1 {
-            "preemption"
-        } else {
-            "preemptions"
-        };
+        let preempted = if preemptions == 1 { "preemption" } else { "preemptions" };
         figure(grouped(preemptions), &format!("{preempted}{pushed}"));
         if let Some(plans) = plans.filter(|&plans| plans > 0) {
             let what = if plans == 1 { "plan" } else { "plans" };
@@ -337,12 +312,7 @@ impl Page {
     /// How often each cause was signalled.
     fn counts(&self, kind: MarkKind) -> Vec<(&str, usize)> {
         let mut counts: Vec<(&str, usize)> = Vec::new();
-        for signal in self
-            .series
-            .signals
-            .iter()
-            .filter(|signal| signal.kind == kind)
-        {
+        for signal in self.series.signals.iter().filter(|signal| signal.kind == kind) {
             match counts.iter_mut().find(|(cause, _)| *cause == signal.cause) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((&signal.cause, 1)),
@@ -359,12 +329,8 @@ impl Page {
             return;
         }
         // Failures first, if not all have room; each table in order of time.
-        let infos = signals
-            .iter()
-            .filter(|signal| signal.kind == MarkKind::Info);
-        let failures = signals
-            .iter()
-            .filter(|signal| signal.kind != MarkKind::Info);
+        let infos = signals.iter().filter(|signal| signal.kind == MarkKind::Info);
+        let failures = signals.iter().filter(|signal| signal.kind != MarkKind::Info);
         let mut shown: Vec<_> = failures.chain(infos).take(SIGNALS).collect();
         shown.sort_by_key(|signal| signal.number);
         let first = shown.len().min(FIRST_SIGNALS);
@@ -484,11 +450,7 @@ impl Page {
                 let _ = writeln!(out, "<p>CPU {}: nothing ran.</p>", cpu.cpu);
                 continue;
             }
-            self.figure(
-                out,
-                figures::node(&self.series, cpu),
-                self.series.cpus.len() > 1,
-            );
+            self.figure(out, figures::node(&self.series, cpu), self.series.cpus.len() > 1);
         }
     }
 

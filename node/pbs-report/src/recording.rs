@@ -60,10 +60,7 @@ pub struct RecordedPlan {
 
 impl From<&Plan> for RecordedPlan {
     fn from(plan: &Plan) -> Self {
-        Self {
-            plan_id: plan.plan_id,
-            toml: to_toml(plan),
-        }
+        Self { plan_id: plan.plan_id, toml: to_toml(plan) }
     }
 }
 
@@ -148,10 +145,7 @@ impl Opened {
             let known: BTreeMap<_, _> = processes().map(|p| (p.id, p.label())).collect();
             let known: Vec<_> = known.into_values().collect();
             return Err(match ids.len() {
-                0 => format!(
-                    "there is no process \"{of}\"; there are {}",
-                    some_of(&known)
-                ),
+                0 => format!("there is no process \"{of}\"; there are {}", some_of(&known)),
                 _ => format!(
                     "several processes are called \"{of}\": write the number of one, {ids:?}"
                 ),
@@ -165,10 +159,7 @@ impl Opened {
             return Ok((id, task));
         }
         let tasks: Vec<_> = tasks.iter().map(ToString::to_string).collect();
-        Err(format!(
-            "process {of} has no task {task}; there are {}",
-            some_of(&tasks)
-        ))
+        Err(format!("process {of} has no task {task}; there are {}", some_of(&tasks)))
     }
 }
 
@@ -225,11 +216,9 @@ impl Recording {
                 ))
             }
             None => {
-                return Err(
-                    "there is no \"version\" in it; make a recording with pbsctl run \
+                return Err("there is no \"version\" in it; make a recording with pbsctl run \
                             --report FILE or pbsctl --json sim"
-                        .into(),
-                )
+                    .into())
             }
         }
         serde_json::from_str(text).map_err(|error| format!("the recording is damaged: {error}"))

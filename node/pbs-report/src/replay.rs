@@ -207,11 +207,7 @@ impl Replay {
                 .rev()
                 .map(|task| {
                     rest_insns += task.planned_insns;
-                    Planned {
-                        id: task.id,
-                        planned_insns: task.planned_insns,
-                        rest_insns,
-                    }
+                    Planned { id: task.id, planned_insns: task.planned_insns, rest_insns }
                 })
                 .collect();
             tasks.reverse();
@@ -236,9 +232,7 @@ impl Replay {
     }
 
     pub(crate) fn stress(&self, now_ns: u64) -> u64 {
-        self.policy
-            .config
-            .stress(now_ns.saturating_sub(self.installed_ns))
+        self.policy.config.stress(now_ns.saturating_sub(self.installed_ns))
     }
 
     /// How many processes have begun and have tasks left.
@@ -272,13 +266,9 @@ impl Replay {
         let stress = self.stress(now_ns);
         Some(ProcessState {
             lateness_insns: run.lateness_insns(),
-            limit_insns: self
-                .policy
-                .process_limit_insns(&progress, self.active(), stress),
+            limit_insns: self.policy.process_limit_insns(&progress, self.active(), stress),
             capacity_buffer_insns: self.policy.capacity_buffer_insns(progress.begun_insns),
-            t2_process_insns: self
-                .policy
-                .t2_process_insns(&progress, self.active(), stress),
+            t2_process_insns: self.policy.t2_process_insns(&progress, self.active(), stress),
         })
     }
 
@@ -287,9 +277,7 @@ impl Replay {
         let stress = self.stress(now_ns);
         NodeState {
             lateness_insns: sums.lateness_insns,
-            t2_node_insns: self
-                .policy
-                .t2_node_insns(sums.begun_insns, sums.active, stress),
+            t2_node_insns: self.policy.t2_node_insns(sums.begun_insns, sums.active, stress),
             tm2_node_insns: self.policy.tm2_node_insns(sums.finished_insns),
         }
     }
@@ -415,12 +403,7 @@ impl Replay {
         let next_tasks: HashMap<_, _> = self
             .runs
             .iter()
-            .map(|(&id, run)| {
-                (
-                    id,
-                    (run.next_task(self.tasks.get(&id).map(Rc::as_ref)), run.done),
-                )
-            })
+            .map(|(&id, run)| (id, (run.next_task(self.tasks.get(&id).map(Rc::as_ref)), run.done)))
             .collect();
         self.take(plan, event.cpu);
         self.installed_ns = event.time_ns;
@@ -516,19 +499,13 @@ impl Run {
     }
 
     fn begun_insns(&self) -> u64 {
-        let running_insns = if self.task_begun {
-            self.planned_insns
-        } else {
-            0
-        };
+        let running_insns = if self.task_begun { self.planned_insns } else { 0 };
         self.account.planned_insns + running_insns
     }
 
     fn progress(&self) -> Progress {
         let account = &self.account;
-        let finished_insns = account
-            .planned_insns
-            .saturating_add_signed(account.lateness_insns);
+        let finished_insns = account.planned_insns.saturating_add_signed(account.lateness_insns);
         Progress {
             begun_insns: self.begun_insns(),
             planned_insns: account.planned_insns + self.rest_insns,

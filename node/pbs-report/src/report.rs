@@ -206,15 +206,11 @@ impl Report {
                 events_lost += event.value;
             }
         }
-        let numbers: BTreeSet<_> = plans
-            .iter()
-            .flat_map(|plan| plan.cpus.iter().map(|cpu| cpu.cpu))
-            .collect();
+        let numbers: BTreeSet<_> =
+            plans.iter().flat_map(|plan| plan.cpus.iter().map(|cpu| cpu.cpu)).collect();
         let rate = pbs_core::Rate::new(facts.rate_insns_per_ms);
-        let cpus: Vec<_> = numbers
-            .into_iter()
-            .map(|cpu| CpuTimeline::new(plans, cpu, events, rate))
-            .collect();
+        let cpus: Vec<_> =
+            numbers.into_iter().map(|cpu| CpuTimeline::new(plans, cpu, events, rate)).collect();
         let tasks = tasks(plans, &cpus, events);
         let mut processes: Vec<ProcessReport> = Vec::new();
         for process in plans.iter().flat_map(|plan| &plan.processes) {
@@ -230,11 +226,7 @@ impl Report {
             rate_insns_per_ms: facts.rate_insns_per_ms,
             event_counts,
             events_lost,
-            signals: events
-                .iter()
-                .filter(|event| is_signal(event))
-                .copied()
-                .collect(),
+            signals: events.iter().filter(|event| is_signal(event)).copied().collect(),
             edges: edges(plans),
             waited: waited(plans, events),
             tasks,
@@ -373,10 +365,7 @@ fn tasks(plans: &[Plan], cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskRepo
 }
 
 fn process_report(process: &Process, tasks: &[TaskReport], exits: &[Exit]) -> ProcessReport {
-    let tasks: Vec<_> = tasks
-        .iter()
-        .filter(|task| task.process == process.id)
-        .collect();
+    let tasks: Vec<_> = tasks.iter().filter(|task| task.process == process.id).collect();
     let last_ended = tasks.iter().rfind(|task| task.ended);
     ProcessReport {
         id: process.id,
@@ -389,20 +378,8 @@ fn process_report(process: &Process, tasks: &[TaskReport], exits: &[Exit]) -> Pr
         preemptions: tasks.iter().map(|task| u64::from(task.preemptions)).sum(),
         pushes: tasks.iter().map(|task| u64::from(task.pushes)).sum(),
         lateness_insns: last_ended.map_or(0, |task| task.lateness_insns),
-        peak_vm_bytes: tasks
-            .iter()
-            .map(|task| task.peak_vm_bytes)
-            .max()
-            .unwrap_or(0),
-        peak_rss_bytes: tasks
-            .iter()
-            .map(|task| task.peak_rss_bytes)
-            .max()
-            .unwrap_or(0),
-        exits: exits
-            .iter()
-            .filter(|exit| exit.process == process.id)
-            .cloned()
-            .collect(),
+        peak_vm_bytes: tasks.iter().map(|task| task.peak_vm_bytes).max().unwrap_or(0),
+        peak_rss_bytes: tasks.iter().map(|task| task.peak_rss_bytes).max().unwrap_or(0),
+        exits: exits.iter().filter(|exit| exit.process == process.id).cloned().collect(),
     }
 }

@@ -164,11 +164,7 @@ pub struct Selection {
 
 impl Default for Selection {
     fn default() -> Self {
-        Self {
-            task: None,
-            tasks: 12,
-            points: 1500,
-        }
+        Self { task: None, tasks: 12, points: 1500 }
     }
 }
 
@@ -195,11 +191,7 @@ impl Series {
             let data = tasks.get(&(task.process, task.task));
             data.map(|data| data.series(task, selection.points))
         };
-        Self {
-            tasks: chosen.iter().filter_map(series).collect(),
-            cpus,
-            signals,
-        }
+        Self { tasks: chosen.iter().filter_map(series).collect(), cpus, signals }
     }
 }
 
@@ -258,12 +250,7 @@ impl TaskData {
             match slots.last_mut() {
                 // The slot goes on.
                 Some(stay) if stay.slot == slot && stay.t1_insns == t1_insns => stay.end_ns = to,
-                _ => slots.push(SlotStay {
-                    slot,
-                    begin_ns: from,
-                    end_ns: to,
-                    t1_insns,
-                }),
+                _ => slots.push(SlotStay { slot, begin_ns: from, end_ns: to, t1_insns }),
             }
         }
         let [planned_insns, t2_task_insns, tm2_task_insns] = lines.map(|line| thin(&line, points));
@@ -433,9 +420,7 @@ impl<'a> Builder<'a> {
         self.reach(process, growth.to_insns, to);
         let policy = self.replay.policy();
         let config = policy.config;
-        let t2_insns = config
-            .has(Threshold::T2Task)
-            .then(|| policy.t2_task_insns(planned));
+        let t2_insns = config.has(Threshold::T2Task).then(|| policy.t2_task_insns(planned));
         let tm2_insns = config
             .has(Threshold::Tm2Task)
             .then(|| policy.tm2_task_insns(planned))

@@ -56,10 +56,7 @@ pub(crate) struct Picture {
 
 impl Picture {
     pub(crate) fn new(width: f64) -> Self {
-        Self {
-            width,
-            body: String::new(),
-        }
+        Self { width, body: String::new() }
     }
 
     pub(crate) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, style: impl Display) {
@@ -128,15 +125,8 @@ impl Picture {
     }
 
     pub(crate) fn polygon(&mut self, points: &[(f64, f64)], style: impl Display) {
-        let points: Vec<_> = points
-            .iter()
-            .map(|(x, y)| format!("{x:.2},{y:.2}"))
-            .collect();
-        let _ = writeln!(
-            self.body,
-            "<polygon points=\"{}\" {style}/>",
-            points.join(" ")
-        );
+        let points: Vec<_> = points.iter().map(|(x, y)| format!("{x:.2},{y:.2}")).collect();
+        let _ = writeln!(self.body, "<polygon points=\"{}\" {style}/>", points.join(" "));
     }
 
     pub(crate) fn text(
@@ -204,17 +194,8 @@ impl Picture {
             let style = format!("fill=\"{}\" pointer-events=\"none\"", look.fill);
             self.rect(x + 0.5, y + 0.5, room, SIZE + 2.0, style);
         }
-        let style = format!(
-            "fill=\"{}\" font-weight=\"bold\" pointer-events=\"none\"",
-            look.ink
-        );
-        self.text(
-            (x + 2.0, y + SIZE),
-            SIZE,
-            Anchor::Start,
-            style,
-            &look.letter,
-        );
+        let style = format!("fill=\"{}\" font-weight=\"bold\" pointer-events=\"none\"", look.ink);
+        self.text((x + 2.0, y + SIZE), SIZE, Anchor::Start, style, &look.letter);
     }
 
     /// A line of text in the middle of a box, which a pattern does not go through.
@@ -275,10 +256,7 @@ impl Picture {
                 "class=\"on-hollow\" fill=\"#000000\"",
             )
         };
-        let _ = writeln!(
-            self.body,
-            "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"6.5\" {circle}/>"
-        );
+        let _ = writeln!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"6.5\" {circle}/>");
         let style = format!("{text} font-weight=\"bold\" pointer-events=\"none\"");
         self.text((x, y + 4.0), 11.0, Anchor::Middle, style, letter);
     }
@@ -289,11 +267,7 @@ impl Picture {
         for (x, y) in points {
             let _ = write!(text, "{x:.1},{y:.1} ");
         }
-        let _ = writeln!(
-            self.body,
-            "<polyline points=\"{}\" {style}/>",
-            text.trim_end()
-        );
+        let _ = writeln!(self.body, "<polyline points=\"{}\" {style}/>", text.trim_end());
     }
 
     /// A region that groups can be clipped to.

@@ -101,11 +101,8 @@ pub fn table(report: &Report) -> String {
             (None, None, Some(signal)) => format!("was killed by signal {signal}"),
             (None, None, None) => continue,
         };
-        let _ = writeln!(
-            out,
-            "{} (pid {}) of process {} {end}.",
-            exit.program, exit.pid, exit.process
-        );
+        let _ =
+            writeln!(out, "{} (pid {}) of process {} {end}.", exit.program, exit.pid, exit.process);
     }
     out
 }
@@ -143,11 +140,7 @@ pub fn signal_table(
                 None => number,
             },
             comparison(event, None),
-            if event.slot == NO_SLOT {
-                "after the plan".into()
-            } else {
-                event.slot.to_string()
-            },
+            if event.slot == NO_SLOT { "after the plan".into() } else { event.slot.to_string() },
         ]);
     }
     let mut out = String::from("\n") + &columns(&rows, 4);

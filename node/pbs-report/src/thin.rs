@@ -41,10 +41,7 @@ mod tests {
         let thinned = thin(&line, 100);
         assert!(thinned.len() <= 100, "{}", thinned.len());
         assert!(thinned.contains(&Point(1234, 99)) && thinned.contains(&Point(7777, -99)));
-        assert_eq!(
-            (thinned[0], thinned[thinned.len() - 1]),
-            (line[0], line[9999])
-        );
+        assert_eq!((thinned[0], thinned[thinned.len() - 1]), (line[0], line[9999]));
         assert!(thinned.is_sorted_by_key(|point| point.0));
     }
 
@@ -54,16 +51,7 @@ mod tests {
         assert_eq!(thin(&line, 3), line);
         assert!(thin(&[], 3).is_empty());
         // All at one moment.
-        let moment = [
-            Point(4, 2),
-            Point(4, 9),
-            Point(4, -1),
-            Point(4, 3),
-            Point(4, 0),
-        ];
-        assert_eq!(
-            thin(&moment, 4),
-            [Point(4, 2), Point(4, 9), Point(4, -1), Point(4, 0)]
-        );
+        let moment = [Point(4, 2), Point(4, 9), Point(4, -1), Point(4, 3), Point(4, 0)];
+        assert_eq!(thin(&moment, 4), [Point(4, 2), Point(4, 9), Point(4, -1), Point(4, 0)]);
     }
 }

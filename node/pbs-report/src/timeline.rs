@@ -141,13 +141,8 @@ impl CpuTimeline {
         if let Some(plan) = succession.plan() {
             timeline.planned = planned(plan, cpu, rate);
         }
-        let mut builder = Builder {
-            open: None,
-            slot: None,
-            next: following(&timeline.planned),
-            rate,
-            timeline,
-        };
+        let mut builder =
+            Builder { open: None, slot: None, next: following(&timeline.planned), rate, timeline };
         for event in events {
             match succession.follow(event) {
                 PlanOfEvent::Elsewhere => {}
@@ -188,12 +183,7 @@ pub(crate) enum PlanOfEvent {
 impl<'a> Succession<'a> {
     pub(crate) fn new(plans: &'a [Plan], cpu: u32) -> Self {
         let names = |plan: &&Plan| plan.cpus.iter().any(|known| known.cpu == cpu);
-        Self {
-            plans: plans.iter().filter(names).collect(),
-            cpu,
-            present: 0,
-            installed: false,
-        }
+        Self { plans: plans.iter().filter(names).collect(), cpu, present: 0, installed: false }
     }
 
     /// The plan in force, or the first one before that.
@@ -339,9 +329,7 @@ impl Builder {
     }
 
     fn runs(&self, process: u32) -> bool {
-        self.open
-            .as_ref()
-            .is_some_and(|open| open.process == process)
+        self.open.as_ref().is_some_and(|open| open.process == process)
     }
 
     fn close(&mut self, end_ns: u64) {

@@ -68,12 +68,7 @@ pub fn waited(plans: &[Plan], events: &[Event]) -> Vec<Waited> {
     let mut places = BTreeMap::new();
     for event in of_kind(EventKind::Waits) {
         let (after_process, after_task) = awaited(event);
-        let edge = Edge {
-            process: event.process,
-            task: event.task,
-            after_process,
-            after_task,
-        };
+        let edge = Edge { process: event.process, task: event.task, after_process, after_task };
         let is_gone = event.reason == Wait::Gone as u16;
         let place = *places.entry((edge.process, edge.task)).or_insert_with(|| {
             waits.push(Waited {

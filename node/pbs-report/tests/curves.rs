@@ -17,10 +17,7 @@ fn plot() -> Plot {
                 name: "half of them".into(),
                 points: vec![(1.0, (1.0, 3.0)), (10.0, (2.0, 4.0)), (100.0, (3.0, 20.0))],
             },
-            Band {
-                name: "none".into(),
-                points: Vec::new(),
-            },
+            Band { name: "none".into(), points: Vec::new() },
         ],
         ..Plot::default()
     }
@@ -64,10 +61,7 @@ fn a_band_goes_there_and_back() {
 fn axes_reach_as_far_as_bands() {
     let picture = curves("", "", &[plot()]);
     let top = points(&picture, "polygon")[1][3].1;
-    let without = Plot {
-        bands: Vec::new(),
-        ..plot()
-    };
+    let without = Plot { bands: Vec::new(), ..plot() };
     let line =
         |plot: &Plot| points(&curves("", "", std::slice::from_ref(plot)), "polyline")[0][2].1;
     // 20 is where 4 would be if there were no band.

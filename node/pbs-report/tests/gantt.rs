@@ -40,11 +40,7 @@ fn names_are_escaped_and_elements_closed() {
     assert!(!svg.contains("<very>"));
     for element in ["svg", "text", "title", "pattern", "defs"] {
         let opened = svg.matches(&format!("<{element}")).count();
-        assert_eq!(
-            opened,
-            svg.matches(&format!("</{element}>")).count(),
-            "{element}"
-        );
+        assert_eq!(opened, svg.matches(&format!("</{element}>")).count(), "{element}");
     }
 }
 
@@ -103,10 +99,8 @@ fn a_task_is_called_by_its_name_where_that_fits() {
 /// The boxes of a colour: left, top and height.
 fn boxes(svg: &str, fill: &str) -> Vec<(f64, f64, f64)> {
     let fill = format!("fill=\"{fill}\"");
-    let own: Vec<_> = svg
-        .lines()
-        .filter(|line| line.contains("<title>slot ") && line.contains(&fill))
-        .collect();
+    let own: Vec<_> =
+        svg.lines().filter(|line| line.contains("<title>slot ") && line.contains(&fill)).collect();
     let own = own.join("\n");
     let (x, y) = (attributes(&own, "rect", "x"), attributes(&own, "rect", "y"));
     let heights = attributes(&own, "rect", "height");
@@ -203,10 +197,7 @@ fn many_processes_are_told_apart_without_colours() {
         looks.push((fill.split('"').next().unwrap(), over));
     }
     assert_eq!((places.len(), looks.len()), (30, 30));
-    assert!(
-        places.windows(2).all(|pair| pair[1] - pair[0] > 11.0),
-        "{places:?}"
-    );
+    assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 11.0), "{places:?}");
     looks.sort_unstable();
     looks.dedup();
     assert_eq!(looks.len(), 30);
@@ -233,11 +224,7 @@ fn hundreds_of_processes_have_a_picture_of_bounded_height() {
 #[test]
 fn the_file_has_its_dark_colours() {
     let svg = gantt(&report(&job()));
-    for part in [
-        "prefers-color-scheme: dark",
-        "@media print",
-        "class=\"paper\"",
-    ] {
+    for part in ["prefers-color-scheme: dark", "@media print", "class=\"paper\""] {
         assert!(svg.contains(part), "{part}");
     }
 }
@@ -255,10 +242,7 @@ fn deadlines_that_the_plan_implies_are_marked() {
     for (deadline, (index, after_ns)) in report.deadlines.iter().zip(said) {
         assert_eq!(deadline.process, Some(plan.processes[index].id));
         assert_eq!(deadline.deadline_ns, begun_ns + after_ns);
-        let own = report
-            .tasks
-            .iter()
-            .filter(|task| Some(task.process) == deadline.process);
+        let own = report.tasks.iter().filter(|task| Some(task.process) == deadline.process);
         let ended_ns = own.filter_map(|task| task.ended_ns).max();
         assert_eq!(deadline.ended_ns, ended_ns);
         assert_eq!(deadline.kept, ended_ns.unwrap() <= deadline.deadline_ns);
@@ -267,14 +251,7 @@ fn deadlines_that_the_plan_implies_are_marked() {
     assert!(svg.contains(">A sort: "), "{svg}");
     let words = svg.matches(": kept by ").count() + svg.matches(": missed by ").count();
     assert_eq!(words, 3);
-    let kept = report
-        .deadlines
-        .iter()
-        .filter(|deadline| deadline.kept)
-        .count();
+    let kept = report.deadlines.iter().filter(|deadline| deadline.kept).count();
     let table = pbs_report::table(&report);
-    assert!(
-        table.contains(&format!("Deadlines: {kept} of 3 kept")),
-        "{table}"
-    );
+    assert!(table.contains(&format!("Deadlines: {kept} of 3 kept")), "{table}");
 }

@@ -15,19 +15,14 @@ fn page() -> Page {
 }
 
 fn empty() -> Page {
-    let opened = Opened {
-        events: Vec::new(),
-        ..opened(job())
-    };
+    let opened = Opened { events: Vec::new(), ..opened(job()) };
     Page::new(opened, Selection::default())
 }
 
 /// Every `<svg>` of a page.
 fn pictures(html: &str) -> Vec<&str> {
     let starts = html.match_indices("<svg ").map(|(start, _)| &html[start..]);
-    starts
-        .map(|rest| &rest[..rest.find("</svg>").unwrap() + "</svg>".len()])
-        .collect()
+    starts.map(|rest| &rest[..rest.find("</svg>").unwrap() + "</svg>".len()]).collect()
 }
 
 #[test]
@@ -55,11 +50,8 @@ fn every_picture_is_well_formed_and_says_what_it_is() {
 #[test]
 fn ids_are_unique_in_the_page() {
     let html = page().html();
-    let mut ids: Vec<_> = html
-        .split(" id=\"")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap())
-        .collect();
+    let mut ids: Vec<_> =
+        html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     let all = ids.len();
     assert!(all > 30);
     ids.sort_unstable();
@@ -71,9 +63,7 @@ fn ids_are_unique_in_the_page() {
 fn the_page_needs_nothing_else() {
     for html in [page().html(), empty().html()] {
         let rest = html.replace("http://www.w3.org/2000/svg", "");
-        for outside in [
-            "http:", "https:", "//", "<script", "<link", "@import", "src=",
-        ] {
+        for outside in ["http:", "https:", "//", "<script", "<link", "@import", "src="] {
             assert!(!rest.contains(outside), "{outside}");
         }
         // Only to its own elements.
@@ -106,13 +96,8 @@ fn signals_stand_in_words() {
     assert!(!stages.is_empty());
     for words in stages {
         let numbers = words.replace(", the greater of", "").replace(',', "");
-        let numbers: Vec<i64> = numbers
-            .split(' ')
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        let [.., limit, buffer, t2_process] = numbers[..] else {
-            panic!("{words}")
-        };
+        let numbers: Vec<i64> = numbers.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [.., limit, buffer, t2_process] = numbers[..] else { panic!("{words}") };
         assert_eq!(limit, buffer.max(t2_process), "{words}");
         assert!(t2_process >= 3_000_000, "{words}");
     }
@@ -128,23 +113,15 @@ fn most_signals_are_folded() {
     let is_info = |event: &Event| event.kind == EventKind::Info as u16;
     recorded.events.retain(|event| !is_info(event));
     let short = page(&recorded);
-    let signals = short
-        .matches(" retired &gt; t2_task 24,000,000</td>")
-        .count();
+    let signals = short.matches(" retired &gt; t2_task 24,000,000</td>").count();
     assert!(!short.contains(" more of "));
     let is_late =
         |event: &&Event| (event.kind, event.reason) == (EventKind::Late as u16, Cause::Task as u16);
     let late = *recorded.events.iter().find(is_late).unwrap();
     recorded.events.extend(vec![late; 40]);
     let html = page(&recorded);
-    assert_eq!(
-        html.matches(" retired &gt; t2_task 24,000,000</td>")
-            .count(),
-        signals + 40
-    );
-    let summary = html
-        .split("<summary>")
-        .find(|text| text.contains(" more of "));
+    assert_eq!(html.matches(" retired &gt; t2_task 24,000,000</td>").count(), signals + 40);
+    let summary = html.split("<summary>").find(|text| text.contains(" more of "));
     let summary = summary.unwrap().split(' ').collect::<Vec<_>>();
     let (folded, all): (usize, usize) = (summary[0].parse().unwrap(), summary[3].parse().unwrap());
     assert_eq!(all - folded, 10);
@@ -163,9 +140,7 @@ fn close_marks_share_a_label() {
         |event: &&Event| (event.kind, event.reason) == (EventKind::Late as u16, Cause::Node as u16);
     let late = *recorded.events.iter().find(is_late).unwrap();
     let signals = |recorded: &Opened| {
-        let svg = Page::new(recorded.clone(), Selection::default())
-            .chart("node-0")
-            .unwrap();
+        let svg = Page::new(recorded.clone(), Selection::default()).chart("node-0").unwrap();
         let labels = svg.lines().filter(|line| line.contains("class=\"note\""));
         let labels: Vec<_> = labels
             .filter(|line| line.contains("signal"))
@@ -183,10 +158,7 @@ fn close_marks_share_a_label() {
     recorded.events.extend(vec![late; 9]);
     let (same, short) = signals(&recorded);
     assert_eq!(marks, same);
-    assert!(
-        short.iter().any(|label| label.contains(" more, signal ")),
-        "{short:?}"
-    );
+    assert!(short.iter().any(|label| label.contains(" more, signal ")), "{short:?}");
 }
 
 /// What is compared lies inside of the frame; so does every mark.
@@ -232,23 +204,14 @@ fn the_axes_cover_the_data() {
         if name == "gantt" {
             continue;
         }
-        for circle in document
-            .descendants()
-            .filter(|node| node.has_attribute("cx"))
-        {
+        for circle in document.descendants().filter(|node| node.has_attribute("cx")) {
             let (x, y) = (number(&circle, "cx"), number(&circle, "cy"));
             assert!(inside(x, y), "{name}: mark at {x}, {y}");
         }
         let height = number(&document.root_element(), "height");
-        for text in document
-            .descendants()
-            .filter(|node| node.tag_name().name() == "text")
-        {
+        for text in document.descendants().filter(|node| node.tag_name().name() == "text") {
             let (x, y) = (number(&text, "x"), number(&text, "y"));
-            assert!(
-                (0.0..=1400.0).contains(&x) && (0.0..=height).contains(&y),
-                "{name}: {text:?}"
-            );
+            assert!((0.0..=1400.0).contains(&x) && (0.0..=height).contains(&y), "{name}: {text:?}");
         }
     }
     assert_eq!(lines, 1 + 3 + 9);
@@ -316,11 +279,8 @@ fn the_contents_lead_to_every_heading() {
     let html = page().html();
     let (_, nav) = html.split_once("<nav").unwrap();
     let (nav, body) = nav.split_once("</nav>").unwrap();
-    let links: Vec<_> = nav
-        .split("href=\"#")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap())
-        .collect();
+    let links: Vec<_> =
+        nav.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     for link in &links {
         assert!(body.contains(&format!(" id=\"{link}\"")), "{link}");
     }

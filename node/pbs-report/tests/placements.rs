@@ -24,11 +24,7 @@ fn placements(threads: usize) -> Placements {
         arrival_ns,
         deadline_ns,
     };
-    let panel = |title: &str, tasks, marks| Panel {
-        title: title.into(),
-        tasks,
-        marks,
-    };
+    let panel = |title: &str, tasks, marks| Panel { title: title.into(), tasks, marks };
     let all: Vec<usize> = (0..threads).collect();
     Placements {
         title: "a <title>".into(),
@@ -93,12 +89,7 @@ fn both_schedules_are_on_one_axis() {
 fn many_threads_stay_readable() {
     let svg = placements_picture(&placements(96));
     let document = roxmltree::Document::parse(&svg).unwrap();
-    let height: f64 = document
-        .root_element()
-        .attribute("height")
-        .unwrap()
-        .parse()
-        .unwrap();
+    let height: f64 = document.root_element().attribute("height").unwrap().parse().unwrap();
     assert!(height < 900.0, "{height}");
     let texts = document.descendants().filter(|node| node.is_text());
     let texts = texts.filter_map(|node| node.text());
@@ -109,12 +100,8 @@ fn many_threads_stay_readable() {
 /// The texts that are drawn.
 fn texts(svg: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(svg).unwrap();
-    let texts = document
-        .descendants()
-        .filter(|node| node.has_tag_name("text"));
-    texts
-        .filter_map(|node| node.text().map(str::to_string))
-        .collect()
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    texts.filter_map(|node| node.text().map(str::to_string)).collect()
 }
 
 /// Of a panel whose rows end at 1,000, with processes that come and should end then.
@@ -128,10 +115,7 @@ fn with_processes(of: &[(u64, Option<u64>)]) -> String {
     placements_picture(&Placements {
         processes: processes.collect(),
         threads: vec!["CPU 0".into()],
-        panels: vec![Panel {
-            tasks: vec![task(0, &[0], 0, 1_000)],
-            ..Panel::default()
-        }],
+        panels: vec![Panel { tasks: vec![task(0, &[0], 0, 1_000)], ..Panel::default() }],
         ..Placements::default()
     })
 }
@@ -146,13 +130,9 @@ fn lines_whose_texts_have_no_room_are_counted() {
         // One more says what the others are.
         assert_eq!(lines, count as usize + 1, "{svg}");
         let texts = texts(&svg);
-        let comes = texts
-            .iter()
-            .filter(|text| text.starts_with('p') && text.contains(" comes"));
+        let comes = texts.iter().filter(|text| text.starts_with('p') && text.contains(" comes"));
         let told = comes.map(|text| {
-            let more = text
-                .split_once(" +")
-                .map_or(0, |(_, more)| more.parse().unwrap());
+            let more = text.split_once(" +").map_or(0, |(_, more)| more.parse().unwrap());
             1 + more
         });
         assert_eq!(told.sum::<u64>(), count, "{texts:?}");

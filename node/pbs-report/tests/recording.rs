@@ -125,14 +125,9 @@ fn what_is_not_understood_is_refused_with_words() {
         change(&mut broken);
         broken.open().unwrap_err()
     };
-    assert_eq!(
-        broken(|recording| recording.plans.clear()),
-        "the recording has no plan"
-    );
-    assert!(
-        broken(|recording| recording.plans[0].toml = "plan_id = 4\n[[process".into())
-            .starts_with("plan 7 of the recording: toml:")
-    );
+    assert_eq!(broken(|recording| recording.plans.clear()), "the recording has no plan");
+    assert!(broken(|recording| recording.plans[0].toml = "plan_id = 4\n[[process".into())
+        .starts_with("plan 7 of the recording: toml:"));
     assert!(broken(|recording| {
         recording.config.insert("sigma_t3_permille".into(), 1);
     })
@@ -175,30 +170,17 @@ fn signals_say_what_was_compared() {
         .ends_with("slot 8 5 preemptions ≥ t2_preemptions 12,000 (preemptions)"));
     assert!(line(&event(EventKind::Early, Cause::Task))
         .ends_with("12,345,678 retired < tm2_task 12,000 (task)"));
-    let info = Event {
-        level_percent: 75,
-        stress: 31,
-        ..event(EventKind::Info, Cause::Process)
-    };
+    let info = Event { level_percent: 75, stress: 31, ..event(EventKind::Info, Cause::Process) };
     assert!(line(&info).ends_with(
         "process lateness 345,678 > 75 % of 12,000, the greater of capacity buffer and \
              t2_process stress 31 (process)"
     ));
     // A negative threshold.
-    let early = Event {
-        value: (-3_000i64) as u64,
-        ..event(EventKind::Early, Cause::Node)
-    };
+    let early = Event { value: (-3_000i64) as u64, ..event(EventKind::Early, Cause::Node) };
     assert!(line(&early).ends_with("node lateness −4,000 < tm2_node −3,000 (node)"));
     // What a later kernel may tell.
-    let unknown = Event {
-        reason: 9,
-        ..event(EventKind::Late, Cause::Task)
-    };
+    let unknown = Event { reason: 9, ..event(EventKind::Late, Cause::Task) };
     assert!(line(&unknown).ends_with("value 12,000 (reason_9)"));
     let grant = event(EventKind::Grant, Cause::Task);
-    assert_eq!(
-        EventView::from(&grant).reason.as_deref(),
-        Some(Grant::Slot.name())
-    );
+    assert_eq!(EventView::from(&grant).reason.as_deref(), Some(Grant::Slot.name()));
 }

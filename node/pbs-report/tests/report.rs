@@ -42,21 +42,14 @@ fn segments_hold_what_the_tasks_retired() {
     }
     // The run is shorter than a window of execution time, so nothing but the
     // tasks takes time in the segments.
-    for task in report
-        .tasks
-        .iter()
-        .filter(|task| task.ended_ns < Some(5_095_000_000))
-    {
+    for task in report.tasks.iter().filter(|task| task.ended_ns < Some(5_095_000_000)) {
         let ns: u64 = cpu
             .actual
             .iter()
             .filter(|segment| (segment.process, segment.task) == (task.process, Some(task.task)))
             .map(|segment| segment.end_ns - segment.start_ns)
             .sum();
-        assert!(
-            ns.abs_diff(4 * task.retired_insns) <= 8,
-            "{task:?}: {ns} ns"
-        );
+        assert!(ns.abs_diff(4 * task.retired_insns) <= 8, "{task:?}: {ns} ns");
     }
     let preempted: Vec<_> = cpu
         .marks
@@ -73,15 +66,9 @@ fn the_plan_stands_end_to_end() {
     let planned = &report.cpus[0].planned;
     assert_eq!(planned.len(), 11);
     for window in planned.windows(2) {
-        assert_eq!(
-            window[0].start_insns + window[0].length_insns,
-            window[1].start_insns
-        );
+        assert_eq!(window[0].start_insns + window[0].length_insns, window[1].start_insns);
     }
-    assert_eq!(
-        (planned[3].process, planned[3].length_insns),
-        (None, 10_000_000)
-    );
+    assert_eq!((planned[3].process, planned[3].length_insns), (None, 10_000_000));
 }
 
 /// In time a slot is as long as at the rate of its process, or of its CPU.
@@ -91,17 +78,12 @@ fn the_plan_lasts_as_long_as_its_rates_say() {
         let report = report(plan);
         let planned = &report.cpus[0].planned;
         assert_eq!(planned[0].start_ns, 0);
-        assert!(planned
-            .windows(2)
-            .all(|pair| pair[0].end_ns == pair[1].start_ns));
+        assert!(planned.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
         let ends: Vec<_> = planned.iter().map(|slot| slot.end_ns).collect();
         ends
     };
     let mut plan = job();
-    let lengths: Vec<_> = plan
-        .place(&plan.cpus[0])
-        .map(|slot| slot.length_insns)
-        .collect();
+    let lengths: Vec<_> = plan.place(&plan.cpus[0]).map(|slot| slot.length_insns).collect();
     // Four nanoseconds for each.
     let usual = ends(&plan);
     assert_eq!(usual[0], 4 * lengths[0]);
@@ -128,14 +110,8 @@ fn an_absent_process_is_marked_and_comes_later() {
     let events = simulate(&plan, &[2], 600_000_000);
     let report = Report::new(&plan, &events, &facts());
     assert!(report.is_complete());
-    assert!(report.cpus[0]
-        .marks
-        .iter()
-        .any(|mark| mark.kind == MarkKind::Absent));
-    let after = report.cpus[0]
-        .actual
-        .iter()
-        .filter(|s| s.reason == "after_plan");
+    assert!(report.cpus[0].marks.iter().any(|mark| mark.kind == MarkKind::Absent));
+    let after = report.cpus[0].actual.iter().filter(|s| s.reason == "after_plan");
     assert!(after.count() > 0);
 }
 
@@ -145,15 +121,10 @@ fn a_process_that_comes_while_its_slot_lasts_is_not_absent() {
     let plan = job();
     let absent = |absent_ns| {
         let events = simulate(&plan, &[1], absent_ns);
-        let told = events
-            .iter()
-            .any(|event| event.kind == EventKind::Absent as u16);
+        let told = events.iter().any(|event| event.kind == EventKind::Absent as u16);
         let report = Report::new(&plan, &events, &facts());
         let marks = report.cpus[0].marks.iter();
-        (
-            told,
-            marks.filter(|mark| mark.kind == MarkKind::Absent).count(),
-        )
+        (told, marks.filter(|mark| mark.kind == MarkKind::Absent).count())
     };
     assert_eq!(absent(1_000_000), (true, 0));
     assert!(absent(600_000_000).1 > 0);
@@ -163,26 +134,13 @@ fn a_process_that_comes_while_its_slot_lasts_is_not_absent() {
 fn a_run_that_was_broken_off_says_so() {
     let plan = job();
     let mut events = simulate(&plan, &[], 0);
-    let cut = events
-        .iter()
-        .position(|event| event.kind == EventKind::TaskEnded as u16)
-        .unwrap();
+    let cut = events.iter().position(|event| event.kind == EventKind::TaskEnded as u16).unwrap();
     events.truncate(cut);
-    let report = Report::new(
-        &plan,
-        &events,
-        &Facts {
-            outcome: Outcome::Interrupted,
-            ..facts()
-        },
-    );
+    let report = Report::new(&plan, &events, &Facts { outcome: Outcome::Interrupted, ..facts() });
     assert!(!report.is_complete());
     assert_eq!(report.tasks.iter().filter(|task| task.ended).count(), 0);
     let text = table(&report);
-    assert!(
-        text.contains("Plan 7 was interrupted: 0 of 9 tasks ended."),
-        "{text}"
-    );
+    assert!(text.contains("Plan 7 was interrupted: 0 of 9 tasks ended."), "{text}");
     assert!(text.contains("not ended"), "{text}");
 }
 
@@ -202,11 +160,7 @@ fn other_plans_do_not_count() {
 fn lost_events_and_failed_commands_are_said() {
     let plan = job();
     let mut events = simulate(&plan, &[], 0);
-    events.push(Event {
-        kind: EventKind::Overrun as u16,
-        value: 1234,
-        ..Event::default()
-    });
+    events.push(Event { kind: EventKind::Overrun as u16, value: 1234, ..Event::default() });
     let exit = Exit {
         process: 2,
         program: "sha256sum".into(),
@@ -216,21 +170,11 @@ fn lost_events_and_failed_commands_are_said() {
         error: None,
     };
     assert!(!exit.success());
-    let report = Report::new(
-        &plan,
-        &events,
-        &Facts {
-            exits: vec![exit],
-            ..facts()
-        },
-    );
+    let report = Report::new(&plan, &events, &Facts { exits: vec![exit], ..facts() });
     assert_eq!(report.events_lost, 1234);
     let text = table(&report);
     assert!(text.contains("1,234 events were lost"), "{text}");
-    assert!(
-        text.contains("sha256sum (pid 77) of process 2 was killed by signal 9."),
-        "{text}"
-    );
+    assert!(text.contains("sha256sum (pid 77) of process 2 was killed by signal 9."), "{text}");
 }
 
 #[test]
@@ -266,10 +210,7 @@ Plan 7 ended";
     let quiet = common::JOB.replace("[config]", "[config]\nthresholds = [\"t1\"]");
     assert!(!table(&report(&from_toml(&quiet).unwrap())).contains("SIGNAL"));
 
-    let late = *events
-        .iter()
-        .find(|event| event.kind == EventKind::Late as u16)
-        .unwrap();
+    let late = *events.iter().find(|event| event.kind == EventKind::Late as u16).unwrap();
     events.extend(vec![late; 25]);
     let text = table(&Report::new(&plan, &events, &facts()));
     assert!(text.contains("\n... and 7 more.\n"), "{text}");
@@ -281,20 +222,11 @@ fn json_has_names_and_nulls() {
     let plan = job();
     let events = simulate(&plan, &[], 0);
     let report = serde_json::to_value(Report::new(&plan, &events, &facts())).unwrap();
-    assert_eq!(
-        report["cpus"][0]["planned"][3]["process"],
-        serde_json::Value::Null
-    );
+    assert_eq!(report["cpus"][0]["planned"][3]["process"], serde_json::Value::Null);
     assert_eq!(report["cpus"][0]["actual"][0]["reason"], "slot");
-    let grant = events
-        .iter()
-        .find(|event| event.kind == EventKind::Grant as u16)
-        .unwrap();
+    let grant = events.iter().find(|event| event.kind == EventKind::Grant as u16).unwrap();
     let view = serde_json::to_value(EventView::from(grant)).unwrap();
-    assert_eq!(
-        (&view["kind"], &view["reason"]),
-        (&"grant".into(), &"slot".into())
-    );
+    assert_eq!((&view["kind"], &view["reason"]), (&"grant".into(), &"slot".into()));
     assert_eq!(view["pid"], serde_json::Value::Null);
 }
 
@@ -323,10 +255,7 @@ fn no_task_has_a_slot_before_its_own() {
             .iter()
             .find(|task| task.process == segment.process && Some(task.task) == segment.task)
             .unwrap();
-        assert!(
-            segment.slot.is_none_or(|slot| task.slot as u64 <= slot),
-            "{segment:?}"
-        );
+        assert!(segment.slot.is_none_or(|slot| task.slot as u64 <= slot), "{segment:?}");
     }
 }
 
@@ -336,10 +265,7 @@ fn deviations_are_rounded() {
     // 399.96 thousandths less than the 30,000,000 that are planned.
     plan.processes[1].tasks[1].real_insns = Some(18_001_200);
     let tasks = report(&plan).tasks;
-    let hash = tasks
-        .iter()
-        .find(|task| task.process == 2 && task.task == 1)
-        .unwrap();
+    let hash = tasks.iter().find(|task| task.process == 2 && task.task == 1).unwrap();
     assert_eq!(hash.deviation_permille, -400);
 }
 
@@ -354,28 +280,15 @@ fn only_a_task_over_its_plan_is_marked_as_preempted() {
                 [[cpu]]\ncpu = 0\nslots = [1, 1, 1]\n";
     let report = report(&from_toml(text).unwrap());
     let kinds: Vec<_> = report.cpus[0].marks.iter().map(|mark| mark.kind).collect();
-    assert_eq!(
-        kinds,
-        [MarkKind::Preempted, MarkKind::Pushed, MarkKind::Pushed]
-    );
+    assert_eq!(kinds, [MarkKind::Preempted, MarkKind::Pushed, MarkKind::Pushed]);
     // t1 of a slot of 10,000,000.
     let first = &report.cpus[0].marks[0];
     assert_eq!(first.value, 10_500_000);
     assert!((10_500_000..15_000_000).contains(&first.retired_insns));
     // They are counted apart.
-    let charged: Vec<_> = report
-        .tasks
-        .iter()
-        .map(|t| (t.preemptions, t.pushes))
-        .collect();
+    let charged: Vec<_> = report.tasks.iter().map(|t| (t.preemptions, t.pushes)).collect();
     assert_eq!(charged, [(1, 0), (0, 1), (0, 1)]);
     let process = &report.processes[0];
     assert_eq!((process.preemptions, process.pushes), (1, 2));
-    assert_eq!(
-        (
-            report.event_counts["preempted"],
-            report.event_counts["pushed"]
-        ),
-        (1, 2)
-    );
+    assert_eq!((report.event_counts["preempted"], report.event_counts["pushed"]), (1, 2));
 }

@@ -31,10 +31,7 @@ fn schedule(tasks: Vec<ScheduleTask>) -> Schedule {
             name: "node".into(),
             memory_bytes: 100,
             reserved_bytes: held,
-            cores: vec![ScheduleCore {
-                name: "core".into(),
-                tasks,
-            }],
+            cores: vec![ScheduleCore { name: "core".into(), tasks }],
         }],
     }
 }
@@ -69,10 +66,7 @@ fn a_cell_has_who_has_most_of_it() {
     assert_eq!(cells(&chart, "  core"), ["A.CA.....D"]);
     assert_eq!(cells(&chart, "memory"), ["          "]);
     // Half of the memory is two quarters, also where it is held for a moment.
-    assert_eq!(
-        cells(&chart, "       |"),
-        ["          ", "# ##     #", "# ##     #"]
-    );
+    assert_eq!(cells(&chart, "       |"), ["          ", "# ##     #", "# ##     #"]);
     assert!(chart.ends_with("idle\n"), "{chart}");
 }
 
@@ -88,10 +82,7 @@ fn long_tasks_go_through_many_cells() {
 fn charts_are_as_wide_as_asked_for() {
     let tasks = (0..70).map(|number| task(number, number as u64, number as u64 + 1));
     let chart = schedule_chart(&schedule(tasks.collect()), 60);
-    let core = chart
-        .lines()
-        .find(|line| line.starts_with("  core"))
-        .unwrap();
+    let core = chart.lines().find(|line| line.starts_with("  core")).unwrap();
     assert!(core.len() <= 60, "{core}");
     assert!(chart.lines().all(|line| line.len() <= 60), "{chart}");
     assert!(chart.contains("* others"), "{chart}");
@@ -100,10 +91,7 @@ fn charts_are_as_wide_as_asked_for() {
 #[test]
 fn nothing_planned_is_no_trouble() {
     let nothing = schedule(Vec::new());
-    assert_eq!(
-        cells(&schedule_chart(&nothing, 0), "  core"),
-        [".........."]
-    );
+    assert_eq!(cells(&schedule_chart(&nothing, 0), "  core"), [".........."]);
     assert!(schedule_tables(&nothing).starts_with("node core\n"));
     roxmltree::Document::parse(&schedule_picture(&nothing)).unwrap();
     assert_eq!(schedule_tables(&Schedule::default()), "");
@@ -117,25 +105,12 @@ fn the_picture_is_xml_with_all_tasks_and_the_deadline_that_is_near() {
     let texts = |name: &str| {
         let nodes = document.descendants();
         let nodes = nodes.filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", name)));
-        nodes
-            .filter_map(|node| node.text().map(String::from))
-            .collect::<Vec<_>>()
+        nodes.filter_map(|node| node.text().map(String::from)).collect::<Vec<_>>()
     };
-    assert_eq!(
-        texts("title").len(),
-        3,
-        "one of the picture and one of each task"
-    );
+    assert_eq!(texts("title").len(), 3, "one of the picture and one of each task");
     assert!(texts("title")[1].starts_with("p0, task 0 <&>: 0.000 to 0.000 ms"));
     let texts = texts("text");
-    for text in [
-        "a <job>",
-        "node",
-        "core",
-        "deadline of near",
-        "50 B at most",
-        "p1",
-    ] {
+    for text in ["a <job>", "node", "core", "deadline of near", "50 B at most", "p1"] {
         assert!(texts.iter().any(|known| known == text), "{text}: {texts:?}");
     }
     assert!(!texts.iter().any(|text| text == "deadline of far"));
@@ -145,10 +120,7 @@ fn the_picture_is_xml_with_all_tasks_and_the_deadline_that_is_near() {
 #[test]
 fn who_waits_is_shown() {
     let mut tasks = vec![task(0, 0, 10), task(1, 10, 20), task(2, 20, 30)];
-    let after = |process: usize| ScheduleAfter {
-        process,
-        task: format!("{process} <&>"),
-    };
+    let after = |process: usize| ScheduleAfter { process, task: format!("{process} <&>") };
     let plain = schedule(tasks.clone());
     assert!(!schedule_tables(&plain).contains("AFTER"));
     assert!(!schedule_picture(&plain).contains("class=\"edge\""));
@@ -159,10 +131,7 @@ fn who_waits_is_shown() {
     let waits = schedule(tasks);
     let table = schedule_tables(&waits);
     let ends: Vec<_> = table.lines().skip(1).map(str::trim_end).collect();
-    for (line, end) in ends
-        .iter()
-        .zip(["AFTER", " -", "p0 0 <&>", "p0 0 <&>, p1 1 <&>"])
-    {
+    for (line, end) in ends.iter().zip(["AFTER", " -", "p0 0 <&>", "p0 0 <&>, p1 1 <&>"]) {
         assert!(line.ends_with(end), "{end}: {table}");
     }
     let picture = schedule_picture(&waits);

@@ -80,10 +80,7 @@ fn check_lines(opened: &Opened) -> [usize; 4] {
 #[test]
 fn the_lines_go_through_what_the_core_told() {
     let checked = check_lines(&opened(plan()));
-    assert!(
-        checked[0] >= 4 && checked[1] >= 1 && checked[3] == 9,
-        "{checked:?}"
-    );
+    assert!(checked[0] >= 4 && checked[1] >= 1 && checked[3] == 9, "{checked:?}");
 }
 
 /// The core takes times for instructions of the rate that the plan says.
@@ -101,18 +98,14 @@ fn the_lines_are_those_of_the_rate_of_the_plan() {
 fn the_lines_go_through_what_the_core_told_under_later_plans() {
     let simulated = |text: &str, scheduler: &mut dyn JobScheduler| {
         let first = from_toml(text).unwrap();
-        let options = Options {
-            rate_insns_per_ms: common::facts().rate_insns_per_ms,
-            ..Options::default()
-        };
+        let options =
+            Options { rate_insns_per_ms: common::facts().rate_insns_per_ms, ..Options::default() };
         let simulation = simulate(&first, &options, scheduler).unwrap();
         let accepted = simulation.replans.into_iter();
         let accepted = accepted.filter(|replan| replan.refused.is_none());
         Opened {
             events: simulation.events,
-            plans: std::iter::once(first)
-                .chain(accepted.map(|replan| replan.plan))
-                .collect(),
+            plans: std::iter::once(first).chain(accepted.map(|replan| replan.plan)).collect(),
             ..opened(plan())
         }
     };
@@ -168,9 +161,7 @@ fn a_task_has_the_values_worked_by_hand() {
     // Its lateness begins where it turned late, after 80 ms.
     let process = &series.cpus[0].processes[0];
     assert!(process.lateness_insns.contains(&Point(80_000_000, 0)));
-    assert!(process
-        .lateness_insns
-        .contains(&Point(84_000_000, 1_000_000)));
+    assert!(process.lateness_insns.contains(&Point(84_000_000, 1_000_000)));
     // The capacity buffer of the one task begun: a tenth of its length.
     assert!(at(&process.capacity_buffer_insns, 84_000_000).contains(&2_000_000));
 }
@@ -184,9 +175,7 @@ fn stress_falls_by_the_nominal_tick() {
     assert_eq!(at(stress, 4_000_000), [9]);
     assert_eq!(at(stress, 11_999_999), [8]);
     assert_eq!(at(stress, 40_000_000), [0]);
-    assert!(stress
-        .iter()
-        .all(|point| point.0 <= 40_000_000 || point.1 == 0));
+    assert!(stress.iter().all(|point| point.0 <= 40_000_000 || point.1 == 0));
 }
 
 #[test]
@@ -197,24 +186,13 @@ fn signals_are_told_with_what_was_compared() {
     let late = late.unwrap();
     assert_eq!((late.kind, late.process, late.task), (MarkKind::Late, 1, 0));
     assert_eq!((late.compared, late.threshold), (24_000_001, 24_000_000));
-    let early: Vec<_> = series
-        .signals
-        .iter()
-        .filter(|s| s.kind == MarkKind::Early)
-        .collect();
+    let early: Vec<_> = series.signals.iter().filter(|s| s.kind == MarkKind::Early).collect();
     assert_eq!((early[0].process, early[0].task), (2, 1));
-    assert_eq!(
-        (early[0].compared, early[0].threshold),
-        (9_000_000, 24_000_000)
-    );
+    assert_eq!((early[0].compared, early[0].threshold), (9_000_000, 24_000_000));
     let told = [EventKind::Late, EventKind::Early, EventKind::Info];
     let told = told.map(|kind| of_kind(&opened.events, kind).count());
     assert_eq!(series.signals.len(), told.iter().sum::<usize>());
-    assert!(series
-        .signals
-        .iter()
-        .map(|signal| signal.number)
-        .eq(1..=series.signals.len()));
+    assert!(series.signals.iter().map(|signal| signal.number).eq(1..=series.signals.len()));
 }
 
 #[test]
@@ -223,10 +201,7 @@ fn what_is_switched_off_has_no_line() {
     let series = series(&opened(from_toml(&text).unwrap()));
     let cpu = &series.cpus[0];
     assert!(cpu.t2_node_insns.is_empty() && cpu.tm2_node_insns.is_empty());
-    assert!(cpu
-        .processes
-        .iter()
-        .all(|process| process.limit_insns.is_empty()));
+    assert!(cpu.processes.iter().all(|process| process.limit_insns.is_empty()));
     assert!(!cpu.lateness_insns.is_empty());
     let task = &series.tasks[0];
     assert!(task.tm2_task_insns.is_empty() && task.slots.is_empty());
@@ -235,18 +210,9 @@ fn what_is_switched_off_has_no_line() {
 
 #[test]
 fn the_task_that_is_asked_for_stands_in_front() {
-    let selection = Selection {
-        task: Some((2, 0)),
-        tasks: 2,
-        points: 100,
-    };
+    let selection = Selection { task: Some((2, 0)), tasks: 2, points: 100 };
     let page = Page::new(opened(plan()), selection);
-    let tasks: Vec<_> = page
-        .series()
-        .tasks
-        .iter()
-        .map(|t| (t.process, t.task))
-        .collect();
+    let tasks: Vec<_> = page.series().tasks.iter().map(|t| (t.process, t.task)).collect();
     assert_eq!(tasks, [(2, 0), (1, 0)]);
 }
 
@@ -254,10 +220,7 @@ fn the_task_that_is_asked_for_stands_in_front() {
 fn lines_have_no_more_points_than_asked_for() {
     let opened = opened(plan());
     let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
-    let selection = Selection {
-        points: 12,
-        ..Selection::default()
-    };
+    let selection = Selection { points: 12, ..Selection::default() };
     let few = Series::new(&opened, &report, selection);
     let all = Series::new(&opened, &report, Selection::default());
     let (few, all) = (&few.cpus[0], &all.cpus[0]);

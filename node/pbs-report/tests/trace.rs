@@ -51,9 +51,7 @@ fn of_track<'a>(events: &'a [Value], track: &str) -> Vec<&'a Value> {
     let named = of_phase(events, "M").filter(|event| event["args"]["name"] == track);
     let tids: BTreeSet<_> = named.map(|event| event["tid"].as_u64()).collect();
     let slices = events.iter().filter(|event| event["ph"] != "M");
-    slices
-        .filter(|event| tids.contains(&event["tid"].as_u64()))
-        .collect()
+    slices.filter(|event| tids.contains(&event["tid"].as_u64())).collect()
 }
 
 /// What the description of the format asks for, and Perfetto's importer.
@@ -64,14 +62,8 @@ fn keeps_the_rules(events: &[Value]) {
     let mut past_names = false;
     let mut ends: HashMap<u64, Vec<u64>> = HashMap::new();
     for event in events {
-        let (pid, tid) = (
-            event["pid"].as_u64().unwrap(),
-            event["tid"].as_u64().unwrap(),
-        );
-        assert!(
-            pid > 0 && !event["name"].as_str().unwrap().is_empty(),
-            "{event}"
-        );
+        let (pid, tid) = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        assert!(pid > 0 && !event["name"].as_str().unwrap().is_empty(), "{event}");
         assert!(event["args"].is_object(), "{event}");
         let phase = event["ph"].as_str().unwrap();
         if phase == "M" {
@@ -112,10 +104,7 @@ fn keeps_the_rules(events: &[Value]) {
             }
             "C" => {
                 let values = event["args"].as_object().unwrap();
-                assert!(
-                    !values.is_empty() && values.values().all(Value::is_i64),
-                    "{event}"
-                );
+                assert!(!values.is_empty() && values.values().all(Value::is_i64), "{event}");
             }
             _ => panic!("{event}"),
         }
@@ -144,9 +133,7 @@ fn granted_ns(opened: &Opened) -> BTreeMap<u32, u64> {
                 close(event.cpu, &mut open, event.time_ns);
             }
             EventKind::ProcessEnded
-                if open
-                    .get(&event.cpu)
-                    .is_some_and(|open| open.0 == event.process) =>
+                if open.get(&event.cpu).is_some_and(|open| open.0 == event.process) =>
             {
                 close(event.cpu, &mut open, event.time_ns);
             }
@@ -195,10 +182,7 @@ fn says_what_the_events_say(opened: &Opened, simulation: &Simulation, events: &[
         let of_kind = instants.filter(|event| names.contains(&event["cat"].as_str().unwrap()));
         of_kind.map(|event| ns(event, "ts")).collect()
     };
-    assert_eq!(
-        instants(&["preempted", "pushed"]),
-        times(&[EventKind::Preempted])
-    );
+    assert_eq!(instants(&["preempted", "pushed"]), times(&[EventKind::Preempted]));
     assert_eq!(instants(&["ceiling"]), times(&[EventKind::Ceiling]));
     let signals = [EventKind::Late, EventKind::Early, EventKind::Info];
     assert_eq!(instants(&["late", "early", "info"]), times(&signals));
@@ -211,19 +195,13 @@ fn says_what_the_events_say(opened: &Opened, simulation: &Simulation, events: &[
         counter.push((ns(event, "ts"), value.as_i64().unwrap()));
     }
     for event in of_kinds(&[EventKind::TaskEnded]) {
-        let process = opened
-            .plans
-            .iter()
-            .find_map(|plan| plan.process(event.process));
+        let process = opened.plans.iter().find_map(|plan| plan.process(event.process));
         let name = format!("lateness: {}", process.unwrap().label());
         let points = &counters[name.as_str()];
         let until = points.partition_point(|point| point.0 <= event.time_ns);
         // There may be several of one moment.
         let last_ns = points[until - 1].0;
-        let mut last = points[..until]
-            .iter()
-            .rev()
-            .take_while(|point| point.0 == last_ns);
+        let mut last = points[..until].iter().rev().take_while(|point| point.0 == last_ns);
         assert!(
             last.any(|point| point.1 == event.lateness_insns),
             "{event:?}: {name} is {:?}",
@@ -324,10 +302,7 @@ fn small_run_is_the_golden_file() {
     // An event a line, so that a difference can be read.
     let events = trace["traceEvents"].as_array().unwrap().iter();
     let lines: String = events.map(|event| format!("{event}\n")).collect();
-    let lines = format!(
-        "{lines}{} {}\n",
-        trace["displayTimeUnit"], trace["otherData"]
-    );
+    let lines = format!("{lines}{} {}\n", trace["displayTimeUnit"], trace["otherData"]);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/two-cpus.golden");
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(file, &lines).unwrap();

@@ -48,10 +48,7 @@ fn event(time_ns: u64, kind: EventKind, cpu: u32, process: u32, task: u32) -> Ev
 }
 
 fn grant(time_ns: u64, cpu: u32, process: u32, task: u32) -> Event {
-    Event {
-        reason: Grant::Slot as u16,
-        ..event(time_ns, EventKind::Grant, cpu, process, task)
-    }
+    Event { reason: Grant::Slot as u16, ..event(time_ns, EventKind::Grant, cpu, process, task) }
 }
 
 /// The slot of `join` comes at 600 µs; `left` has ended then at 1 ms, `right` at 5.
@@ -84,26 +81,16 @@ fn events(last: Wait) -> Vec<Event> {
 }
 
 fn facts() -> Facts {
-    Facts {
-        rate_insns_per_ms: 1000,
-        ..Facts::default()
-    }
+    Facts { rate_insns_per_ms: 1000, ..Facts::default() }
 }
 
 #[test]
 fn who_waited_is_told_with_what_ended_last() {
     let plan = from_toml(NET).unwrap();
     let waits = waited(std::slice::from_ref(&plan), &events(Wait::Task));
-    let edge = Edge {
-        process: 3,
-        task: 1,
-        after_process: 2,
-        after_task: 0,
-    };
-    let found: Vec<_> = waits
-        .iter()
-        .map(|wait| (wait.edge, wait.from_ns, wait.until_ns, wait.is_gone))
-        .collect();
+    let edge = Edge { process: 3, task: 1, after_process: 2, after_task: 0 };
+    let found: Vec<_> =
+        waits.iter().map(|wait| (wait.edge, wait.from_ns, wait.until_ns, wait.is_gone)).collect();
     assert_eq!(found, [(edge, 600_000, Some(5_000_000), false)]);
     let gone = waited(std::slice::from_ref(&plan), &events(Wait::Gone));
     let found: Vec<_> = gone.iter().map(|wait| (wait.edge, wait.is_gone)).collect();
@@ -111,10 +98,7 @@ fn who_waited_is_told_with_what_ended_last() {
     let name = |_, _| None;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = wait_table(&gone, |id| format!("p{id}"), name);
-    assert!(
-        words(&text).ends_with("p3 1 p2 0 in vain: it is gone"),
-        "{text}"
-    );
+    assert!(words(&text).ends_with("p3 1 p2 0 in vain: it is gone"), "{text}");
     assert_eq!(wait_table(&[], |id| id.to_string(), name), "");
 
     let report = Report::new(&plan, &events(Wait::Task), &facts());
@@ -133,14 +117,8 @@ fn arrows_lead_to_who_waits() {
     assert_eq!(marks, [MarkKind::Waits]);
     let svg = gantt(&report);
     assert_eq!(svg.matches("<path ").count(), 2);
-    assert!(
-        svg.contains("<title>join 1 waits for right 0 (last)</title>"),
-        "{svg}"
-    );
-    assert!(
-        svg.contains("<title>join 1 waits for left &lt;&amp;&gt; 0</title>"),
-        "{svg}"
-    );
+    assert!(svg.contains("<title>join 1 waits for right 0 (last)</title>"), "{svg}");
+    assert!(svg.contains("<title>join 1 waits for left &lt;&amp;&gt; 0</title>"), "{svg}");
     // The one that it waited for to the last, and the key.
     assert_eq!(svg.matches("class=\"critical\"").count(), 2);
     // From the end of one to the start of the other, at 5 and 5.1 ms of 8.5.
@@ -148,10 +126,7 @@ fn arrows_lead_to_who_waits() {
     let numbers: Vec<f64> = (path.unwrap().split(' '))
         .filter_map(|word| word.trim_end_matches('"').parse().ok())
         .collect();
-    assert!(
-        numbers[0] < numbers[4] && numbers[4] - numbers[0] < 40.0,
-        "{numbers:?}"
-    );
+    assert!(numbers[0] < numbers[4] && numbers[4] - numbers[0] < 40.0, "{numbers:?}");
 
     // Who never began has no arrow.
     let gone = gantt(&Report::new(&plan, &events(Wait::Gone), &facts()));
@@ -174,10 +149,7 @@ fn the_page_tells_who_waited() {
     let html = page(NET);
     let row = "<tr><td class=\"number\">0</td><td>join</td><td>1</td><td>right</td>\
                <td>0 last</td><td class=\"number\">4.400</td></tr>";
-    assert!(
-        html.contains(">Who waited</h2>") && html.contains(row),
-        "{html}"
-    );
+    assert!(html.contains(">Who waited</h2>") && html.contains(row), "{html}");
     let without = page(&NET.replace(", after = [\"left <&>\", \"right\"]", ""));
     assert!(!without.contains("Who waited"));
 }

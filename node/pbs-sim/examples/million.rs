@@ -13,10 +13,7 @@ const TASKS: usize = 1_000_000;
 fn main() -> Result<(), pbs_sim::Error> {
     let plan = plan();
     for record_grants in [true, false] {
-        let options = Options {
-            record_grants,
-            ..Options::default()
-        };
+        let options = Options { record_grants, ..Options::default() };
         let begin = Instant::now();
         let simulation = simulate(&plan, &options, &mut NoAnswer)?;
         println!(
@@ -24,11 +21,7 @@ fn main() -> Result<(), pbs_sim::Error> {
             simulation.tasks.len(),
             simulation.events.len(),
             begin.elapsed().as_secs_f64(),
-            if record_grants {
-                ""
-            } else {
-                ", without those of grants"
-            }
+            if record_grants { "" } else { ", without those of grants" }
         );
     }
     Ok(())
@@ -49,16 +42,11 @@ fn plan() -> Plan {
             .collect(),
         ..Process::default()
     });
-    let slots = (0..TASKS).map(|slot| Slot::Process {
-        process: slot % PROCESSES,
-    });
+    let slots = (0..TASKS).map(|slot| Slot::Process { process: slot % PROCESSES });
     Plan {
         plan_id: 1,
         processes: processes.collect(),
-        cpus: vec![Cpu {
-            slots: slots.collect(),
-            ..Cpu::default()
-        }],
+        cpus: vec![Cpu { slots: slots.collect(), ..Cpu::default() }],
         ..Plan::default()
     }
 }

@@ -18,9 +18,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// A rate of at least 1.
     pub(crate) fn new(insns_per_ms: u64) -> Self {
-        Self {
-            insns_per_ms: insns_per_ms.max(1),
-        }
+        Self { insns_per_ms: insns_per_ms.max(1) }
     }
 
     /// That of a CPU; `otherwise` where the plan does not say it.
@@ -99,10 +97,7 @@ mod tests {
             for insns in [0, 1, 2, 1000, 1_234_567, 1 << 40] {
                 let ns = clock.ns_for(insns);
                 assert!(clock.insns_in(ns) >= insns, "{insns} at {rate}");
-                assert!(
-                    ns == 0 || clock.insns_in(ns - 1) < insns,
-                    "{insns} at {rate}"
-                );
+                assert!(ns == 0 || clock.insns_in(ns - 1) < insns, "{insns} at {rate}");
             }
         }
     }

@@ -55,9 +55,8 @@ impl JobScheduler for Command {
         let line = &self.line;
         let question = serde_json::to_vec(&Question { failures, state })
             .map_err(|error| format!("the question cannot be written as JSON: {error}"))?;
-        let output = self
-            .run(&question)
-            .map_err(|error| format!("\"{line}\" could not be run: {error}"))?;
+        let output =
+            self.run(&question).map_err(|error| format!("\"{line}\" could not be run: {error}"))?;
         if !output.status.success() {
             return Err(format!("\"{line}\" ended with {}", output.status));
         }
@@ -68,10 +67,8 @@ impl JobScheduler for Command {
         }
         let name = format!("plan of \"{line}\"");
         let plan = from_toml(&text).map_err(|problems| {
-            let problems: Vec<_> = problems
-                .iter()
-                .map(|problem| problem.in_file(&name).to_string())
-                .collect();
+            let problems: Vec<_> =
+                problems.iter().map(|problem| problem.in_file(&name).to_string()).collect();
             problems.join("\n")
         })?;
         Ok(Some(plan))

@@ -28,22 +28,14 @@ impl Interference {
         let mut keys = HashMap::new();
         for process in &plan.processes {
             for task in &process.tasks {
-                let key = Key {
-                    fingerprint: process.id.into(),
-                    task: task.id,
-                    variant: 0,
-                };
+                let key = Key { fingerprint: process.id.into(), task: task.id, variant: 0 };
                 let label = process.label();
                 let name = task.name.as_deref();
                 known.add(key, names(None, &label, task.id, name, None));
                 keys.insert((process.id, task.id), key);
             }
         }
-        Self {
-            slowdowns: Slowdowns::new(known.resolve(entries)),
-            sharing,
-            keys,
-        }
+        Self { slowdowns: Slowdowns::new(known.resolve(entries)), sharing, keys }
     }
 
     /// How fast a task runs on a CPU; `clock`: alone. `running` are all CPUs that have
@@ -55,10 +47,7 @@ impl Interference {
         };
         let beside = running.iter().filter(|&&(other, _)| other != cpu);
         let beside = beside.filter_map(|(other, task)| {
-            Some(Neighbour {
-                level: self.sharing.level(cpu, *other),
-                key: *self.keys.get(task)?,
-            })
+            Some(Neighbour { level: self.sharing.level(cpu, *other), key: *self.keys.get(task)? })
         });
         let beside: Vec<_> = beside.collect();
         let slowdown = self.slowdowns.of(*victim, &beside).slowdown;

@@ -136,11 +136,8 @@ pub fn simulate_watched(
     let memory = SharedMemory::new(NodeMemory::new(plan).into());
     let waiting = Waiting::default();
     let machine = |cpu| {
-        let node = Shared {
-            board: board.clone(),
-            memory: memory.clone(),
-            waiting: waiting.clone(),
-        };
+        let node =
+            Shared { board: board.clone(), memory: memory.clone(), waiting: waiting.clone() };
         Machine::new(plan, remaining::part(plan, cpu), options, node)
     };
     let interferes = options.interference.is_some() && plan.cpus.len() > 1;

@@ -93,9 +93,7 @@ fn failure(seq: u64, event: &Event) -> Option<Failure> {
         seq,
         time_ns: event.time_ns,
         kind: event.kind,
-        cause: causes
-            .into_iter()
-            .find(|&cause| cause as u16 == event.reason)?,
+        cause: causes.into_iter().find(|&cause| cause as u16 == event.reason)?,
         process: event.process,
         task: event.task,
         planned_insns: event.planned_insns,

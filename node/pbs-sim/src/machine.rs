@@ -106,13 +106,7 @@ enum Step {
     /// A process begins, and takes its memory.
     Begin { p: u32 },
     /// A process runs, and retires no more than that.
-    Run {
-        p: u32,
-        end_ns: u64,
-        most_insns: u64,
-        pace: Clock,
-        bounds: Bounds,
-    },
+    Run { p: u32, end_ns: u64, most_insns: u64, pace: Clock, bounds: Bounds },
 }
 
 /// What a step is bounded by, whatever the pace.
@@ -160,10 +154,7 @@ impl<'a> Machine<'a> {
             lost_ns: 0,
             slot: (0, 0),
             answer: None,
-            cpu: CpuOutcome {
-                cpu,
-                ..CpuOutcome::default()
-            },
+            cpu: CpuOutcome { cpu, ..CpuOutcome::default() },
             replans: Vec::new(),
             begun: Vec::new(),
             tasks: Vec::new(),
@@ -189,8 +180,7 @@ impl<'a> Machine<'a> {
         if !tap.is_on() {
             return;
         }
-        self.node
-            .begin_record(tap, self.begun.len() as u64, follows);
+        self.node.begin_record(tap, self.begun.len() as u64, follows);
         let mut plan = elsewhere::with_others(self.truth, &self.plan);
         if !follows {
             // There is nothing yet that it could deal with.
@@ -330,10 +320,7 @@ impl<'a> Machine<'a> {
     fn go(&mut self, step: &Step, to_ns: u64) -> Result<(), Error> {
         match *step {
             Step::Never => self.pass(to_ns, false),
-            Step::Idle {
-                end_ns,
-                unallocated,
-            } => self.pass(end_ns.min(to_ns), unallocated),
+            Step::Idle { end_ns, unallocated } => self.pass(end_ns.min(to_ns), unallocated),
             Step::Lose { end_ns } => {
                 let passes_ns = end_ns.min(to_ns) - self.now_ns;
                 self.lost_ns -= passes_ns;
@@ -342,13 +329,7 @@ impl<'a> Machine<'a> {
             }
             Step::Wait { p } => self.waits(p),
             Step::Begin { p } => self.begin_process(p),
-            Step::Run {
-                p,
-                end_ns,
-                most_insns,
-                pace,
-                ..
-            } => {
+            Step::Run { p, end_ns, most_insns, pace, .. } => {
                 let passes_ns = end_ns.min(to_ns) - self.now_ns;
                 let insns = pace.insns_in(passes_ns).min(most_insns);
                 self.let_run(p, passes_ns, insns, end_ns <= to_ns);
@@ -360,10 +341,7 @@ impl<'a> Machine<'a> {
         }
         self.since_progress += 1;
         if self.since_progress == STUCK {
-            return Err(Error::Stuck {
-                cpu: self.cpu.cpu,
-                now_ns: self.now_ns,
-            });
+            return Err(Error::Stuck { cpu: self.cpu.cpu, now_ns: self.now_ns });
         }
         Ok(())
     }
@@ -409,10 +387,7 @@ impl<'a> Machine<'a> {
             if something_ns.is_none() {
                 return Step::Never;
             }
-            return Step::Idle {
-                end_ns: to_ns,
-                unallocated: decision.unallocated,
-            };
+            return Step::Idle { end_ns: to_ns, unallocated: decision.unallocated };
         };
         if self.ran != Some(self.programs[p as usize].id) {
             self.ran = Some(self.programs[p as usize].id);
@@ -421,9 +396,7 @@ impl<'a> Machine<'a> {
         }
         if self.lost_ns != 0 {
             // The time that the node itself takes before the process runs.
-            return Step::Lose {
-                end_ns: self.now_ns.saturating_add(self.lost_ns).min(to_ns),
-            };
+            return Step::Lose { end_ns: self.now_ns.saturating_add(self.lost_ns).min(to_ns) };
         }
         let comes_ns = self.programs[p as usize].comes_ns;
         if comes_ns.is_some_and(|comes_ns| comes_ns > self.now_ns) {
@@ -457,9 +430,7 @@ impl<'a> Machine<'a> {
     /// The next nominal tick.
     fn next_tick_ns(&self) -> u64 {
         let tick_ns = self.node.config().nominal_tick_ns.max(1);
-        (self.now_ns / tick_ns)
-            .saturating_add(1)
-            .saturating_mul(tick_ns)
+        (self.now_ns / tick_ns).saturating_add(1).saturating_mul(tick_ns)
     }
 
     /// When the node looks at what was to happen at `at_ns`.
@@ -483,22 +454,15 @@ impl<'a> Machine<'a> {
         let mut most_insns = left_insns;
         let mut end_ns = self.now_ns.saturating_add(pace.ns_for(left_insns));
         if let Some(until_insns) = until_insns {
-            let until_insns = until_insns
-                .max(1)
-                .saturating_add(self.options.timing.timer_delay_insns);
+            let until_insns =
+                until_insns.max(1).saturating_add(self.options.timing.timer_delay_insns);
             let at_ns = self.now_ns.saturating_add(pace.ns_for(until_insns));
             end_ns = end_ns.min(self.looked_at_ns(at_ns));
             if self.options.resolution == Resolution::Event {
                 most_insns = most_insns.min(until_insns);
             }
         }
-        Step::Run {
-            p,
-            end_ns: end_ns.min(to_ns),
-            most_insns,
-            pace,
-            bounds,
-        }
+        Step::Run { p, end_ns: end_ns.min(to_ns), most_insns, pace, bounds }
     }
 
     /// Process `p` has run for so long; `looked`: because its count was to be looked at.
@@ -648,17 +612,14 @@ impl<'a> Machine<'a> {
             .into_iter()
             .map(|program| (program.id, program))
             .collect();
-        let by_id: HashMap<u32, &pbs_plan::Process> = (source.processes.iter())
-            .map(|process| (process.id, process))
-            .collect();
+        let by_id: HashMap<u32, &pbs_plan::Process> =
+            (source.processes.iter()).map(|process| (process.id, process)).collect();
         for p in 0..self.node.plan().processes().len() as u32 {
             let Some(info) = self.node.process(p) else {
                 continue;
             };
             // Whoever has left comes back without threads.
-            let before = known
-                .remove(&info.id)
-                .or_else(|| self.left.remove(&info.id));
+            let before = known.remove(&info.id).or_else(|| self.left.remove(&info.id));
             let is_new = before.is_none();
             let process = by_id.get(&info.id);
             let mut program = before.unwrap_or_else(|| {
@@ -754,11 +715,8 @@ impl<'a> Machine<'a> {
         self.cpu.ended = self.node.ended() && self.node.unfinished() == 0 && self.killed.is_empty();
         self.cpu.ended_ns = self.now_ns;
         let inputs = self.node.tap_mut().0.take();
-        let recorded = inputs.map(|inputs| RecordedInputs {
-            cpu: self.cpu.cpu,
-            inputs,
-            plans: self.begun,
-        });
+        let recorded =
+            inputs.map(|inputs| RecordedInputs { cpu: self.cpu.cpu, inputs, plans: self.begun });
         Simulation {
             recorded: recorded.into_iter().collect(),
             events: self.log.events,

@@ -30,10 +30,7 @@ pub(crate) struct NodeMemory {
 
 impl NodeMemory {
     pub(crate) fn new(plan: &Plan) -> Self {
-        Self {
-            limit_bytes: plan.memory_bytes,
-            ..Self::default()
-        }
+        Self { limit_bytes: plan.memory_bytes, ..Self::default() }
     }
 
     /// Is there so much left?
@@ -83,30 +80,15 @@ mod tests {
     #[test]
     fn what_is_swapped_out_makes_all_slower() {
         let swap = MemoryOver::Swap { slowdown: 10 };
-        let mut memory = NodeMemory {
-            limit_bytes: 1000,
-            ..NodeMemory::default()
-        };
+        let mut memory = NodeMemory { limit_bytes: 1000, ..NodeMemory::default() };
         memory.take(1000);
-        assert_eq!(
-            memory.pace(Clock::new(1_000_000), swap),
-            Clock::new(1_000_000)
-        );
+        assert_eq!(memory.pace(Clock::new(1_000_000), swap), Clock::new(1_000_000));
         memory.take(1000);
         // Half of the instructions take ten times as long: 5.5 on average.
-        assert_eq!(
-            memory.pace(Clock::new(1_000_000), swap),
-            Clock::new(181_818)
-        );
-        assert_eq!(
-            memory.pace(Clock::new(1_000_000), MemoryOver::Tell),
-            Clock::new(1_000_000)
-        );
+        assert_eq!(memory.pace(Clock::new(1_000_000), swap), Clock::new(181_818));
+        assert_eq!(memory.pace(Clock::new(1_000_000), MemoryOver::Tell), Clock::new(1_000_000));
         memory.give(1000);
-        assert_eq!(
-            memory.pace(Clock::new(1_000_000), swap),
-            Clock::new(1_000_000)
-        );
+        assert_eq!(memory.pace(Clock::new(1_000_000), swap), Clock::new(1_000_000));
         assert_eq!(memory.peak_bytes, 2000);
     }
 

@@ -213,15 +213,9 @@ pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
     }
     whole.events.sort_by_key(|event| event.seq);
     whole.replans.sort_by_key(|replan| replan.came_ns);
-    let places = plan
-        .processes
-        .iter()
-        .map(|process| process.id)
-        .zip(0usize..);
+    let places = plan.processes.iter().map(|process| process.id).zip(0usize..);
     let places: HashMap<u32, usize> = places.collect();
-    whole
-        .processes
-        .sort_by_key(|process| places.get(&process.id).copied());
+    whole.processes.sort_by_key(|process| places.get(&process.id).copied());
     whole
 }
 
@@ -237,19 +231,15 @@ fn renumber(parts: &mut [Simulation]) {
         })
         .collect();
     order.sort_unstable();
-    let mut seqs: Vec<Vec<u64>> = parts
-        .iter()
-        .map(|simulation| vec![0; simulation.events.len()])
-        .collect();
+    let mut seqs: Vec<Vec<u64>> =
+        parts.iter().map(|simulation| vec![0; simulation.events.len()]).collect();
     for (seq, (_, _, index, part)) in (0..).zip(order) {
         seqs[part][index] = seq;
     }
     for (part, seqs) in parts.iter_mut().zip(seqs) {
         for replan in &mut part.replans {
             // The last event that is dealt with, or none.
-            let before = part
-                .events
-                .partition_point(|event| event.seq < replan.plan.dealt_seq);
+            let before = part.events.partition_point(|event| event.seq < replan.plan.dealt_seq);
             replan.plan.dealt_seq = before.checked_sub(1).map_or(0, |last| seqs[last] + 1);
         }
         for (event, seq) in part.events.iter_mut().zip(seqs) {

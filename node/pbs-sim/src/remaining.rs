@@ -42,11 +42,8 @@ pub(crate) fn remaining(plan: &Plan, cpu: &Cpu, progress: &Progress) -> Plan {
             Some((process, task)) => rest.push_tasks(process, task + 1),
             None if number < progress.cursor => {}
             None => {
-                let passed_insns = if number == progress.cursor {
-                    progress.idle_passed_insns
-                } else {
-                    0
-                };
+                let passed_insns =
+                    if number == progress.cursor { progress.idle_passed_insns } else { 0 };
                 rest.push_idle(slot.length_insns.saturating_sub(passed_insns));
             }
         }
@@ -87,10 +84,8 @@ impl Rest<'_> {
         let passes_insns = length_insns.min(self.ahead_insns);
         self.ahead_insns -= passes_insns;
         if length_insns > passes_insns {
-            self.slots.push(Slot::Idle {
-                length_insns: length_insns - passes_insns,
-                real_insns: None,
-            });
+            self.slots
+                .push(Slot::Idle { length_insns: length_insns - passes_insns, real_insns: None });
         }
     }
 
@@ -229,15 +224,9 @@ slots = [9]
 
     #[test]
     fn ended_tasks_and_passed_idle_slots_are_gone() {
-        assert_eq!(
-            rest(&progress(3, [1, 1])),
-            "slots = [\"a\", 2, \"idle 60\", \"a\"]"
-        );
+        assert_eq!(rest(&progress(3, [1, 1])), "slots = [\"a\", 2, \"idle 60\", \"a\"]");
         // Ahead of its slot.
-        assert_eq!(
-            rest(&progress(3, [2, 1])),
-            "slots = [2, \"idle 60\", \"a\"]"
-        );
+        assert_eq!(rest(&progress(3, [2, 1])), "slots = [2, \"idle 60\", \"a\"]");
     }
 
     #[test]
@@ -247,20 +236,14 @@ slots = [9]
             "slots = [\"idle 50\", \"a\", \"a\", 2, \"idle 60\", \"a\"]"
         );
         // None is left: at the end.
-        assert_eq!(
-            rest(&progress(5, [1, 0])),
-            "slots = [\"idle 60\", \"a\", \"a\", 2, 2]"
-        );
+        assert_eq!(rest(&progress(5, [1, 0])), "slots = [\"idle 60\", \"a\", \"a\", 2, 2]");
     }
 
     #[test]
     fn idle_time_passes() {
         let mut at = progress(2, [1, 1]);
         at.idle_passed_insns = 20;
-        assert_eq!(
-            rest(&at),
-            "slots = [\"idle 30\", \"a\", 2, \"idle 60\", \"a\"]"
-        );
+        assert_eq!(rest(&at), "slots = [\"idle 30\", \"a\", 2, \"idle 60\", \"a\"]");
         // 30 idle, what is left of 200, 20, and 5 idle.
         at.retired_insns[0] = 150;
         at.ahead_insns = 30 + 50 + 20 + 5;
@@ -283,10 +266,7 @@ slots = [9]
         at.ahead_insns = 50 + 400 + 20 + 5;
         let left = remaining(&here, &here.cpus[0], &at);
         let toml = to_toml(&left);
-        assert!(
-            toml.ends_with("slots = [\"a\", 2, \"idle 55\", \"a\"]\n"),
-            "{toml}"
-        );
+        assert!(toml.ends_with("slots = [\"a\", 2, \"idle 55\", \"a\"]\n"), "{toml}");
         assert_eq!(left.processes[0].rate_insns_per_ms, 500_000);
     }
 }

@@ -164,10 +164,7 @@ pub struct Stretch {
 
 impl Default for Stretch {
     fn default() -> Self {
-        Self {
-            late_permille: 1200,
-            early_permille: 800,
-        }
+        Self { late_permille: 1200, early_permille: 800 }
     }
 }
 

@@ -42,16 +42,10 @@ const T7: &str = "1: 60000000\n2: 100000000\nslots: 1\nslots: 2";
 #[test]
 fn a_task_alone_again_runs_at_full_speed() {
     let plan = cpus(T7);
-    assert_eq!(
-        ended(&run(&plan)),
-        [(1, 0, 60_000_000), (2, 0, 100_000_000)]
-    );
+    assert_eq!(ended(&run(&plan)), [(1, 0, 60_000_000), (2, 0, 100_000_000)]);
     let options = slowed(&plan, &[(1, 2, 2.0), (2, 1, 1.25)]);
     let simulation = run_with(&plan, &options);
-    assert_eq!(
-        ended(&simulation),
-        [(1, 0, 120_000_000), (2, 0, 124_000_000)]
-    );
+    assert_eq!(ended(&simulation), [(1, 0, 120_000_000), (2, 0, 124_000_000)]);
     // Lengths are in instructions, and stay.
     let cpus = &simulation.cpus;
     let retired: Vec<_> = cpus.iter().map(|cpu| cpu.retired_insns).collect();
@@ -72,10 +66,7 @@ fn without_slowdowns_nothing_changes() {
         let simulation = run_with(&plan, &slowed(&plan, pairs));
         assert_eq!(told(&simulation), before);
     }
-    assert_ne!(
-        told(&run_with(&plan, &slowed(&plan, &[(1, 2, 1.5)]))),
-        before
-    );
+    assert_ne!(told(&run_with(&plan, &slowed(&plan, &[(1, 2, 1.5)]))), before);
 }
 
 /// M1, C1 on CPU 0; what CPU 1 runs first decides.
@@ -86,10 +77,7 @@ fn the_order_on_one_cpu_decides_for_the_other() {
     for (slots, makespan_us) in [("3 4", 280_000), ("4 3", 216_364)] {
         let mut plan = cpus(&format!("{all}slots: 1 2\nslots: {slots}"));
         // Nothing but what is planned is to happen.
-        plan.config = Some(Config {
-            thresholds: 0,
-            ..common::config()
-        });
+        plan.config = Some(Config { thresholds: 0, ..common::config() });
         let simulation = run_with(&plan, &slowed(&plan, &pairs));
         assert_eq!((simulation.ended_ns() + 500) / 1000, makespan_us, "{slots}");
     }
@@ -113,16 +101,10 @@ fn slowed_tasks_need_a_raised_ceiling() {
     let now = Config::DEFAULT.ceiling_factor_permille;
     let worst = options.interference.as_ref().map(|of| of.slowdowns.worst());
     let raised = pbs_interference::ceiling_factor_permille(worst.unwrap_or(1.0), 50, now);
-    plan.config = Some(Config {
-        ceiling_factor_permille: raised,
-        ..Config::DEFAULT
-    });
+    plan.config = Some(Config { ceiling_factor_permille: raised, ..Config::DEFAULT });
     let simulation = run_with(&plan, &slowed(&plan, &[(1, 3, 2.5)]));
     assert!(of_kind(&simulation, EventKind::Ceiling).is_empty());
-    assert_eq!(
-        ended(&simulation)[0],
-        (1, 0, 2_500_000_000 + 26 * 5_000_000)
-    );
+    assert_eq!(ended(&simulation)[0], (1, 0, 2_500_000_000 + 26 * 5_000_000));
 }
 
 /// On the clock tier a task that is slowed by half counts 1.5·10⁹ of 10⁹.
@@ -131,10 +113,7 @@ fn lengths_are_planned_longer_on_the_clock_tier() {
     let run_planned = |planned: u64| {
         let text = format!("1: {planned}/1500000000 1000\n2: 1000\nslots: 1 2 1");
         let mut plan = cpus(&text);
-        plan.config = Some(Config {
-            t1_spares_last_slot: 0,
-            ..Config::DEFAULT
-        });
+        plan.config = Some(Config { t1_spares_last_slot: 0, ..Config::DEFAULT });
         run_with(&plan, &Options::default())
     };
     let preempted = of_kind(&run_planned(1_000_000_000), EventKind::Preempted);
@@ -150,10 +129,7 @@ fn lengths_are_planned_longer_on_the_clock_tier() {
 fn an_idle_slot_does_not_isolate() {
     let text = "1: 50000000/100000000\n2: 1000\n3: 100000000\nslots: 1 2 i50000000\nslots: 3";
     let mut plan = cpus(text);
-    plan.config = Some(Config {
-        t1_spares_last_slot: 0,
-        ..common::config()
-    });
+    plan.config = Some(Config { t1_spares_last_slot: 0, ..common::config() });
     let options = slowed(&plan, &[(1, 3, 2.0), (3, 1, 2.0)]);
     let simulation = run_with(&plan, &options);
     let third = simulation.processes.iter().find(|process| process.id == 3);
@@ -175,25 +151,14 @@ fn fluid_timing_and_the_simulator_agree() {
             for _ in 0..1 + random.next() % 4 {
                 let insns = 1_000_000 + random.next() % 200_000_000;
                 text.push_str(&format!("{number}: {insns}\n"));
-                let key = Key {
-                    fingerprint: number,
-                    ..Key::default()
-                };
-                tasks.push(Task {
-                    key,
-                    alone_ns: insns,
-                    ..Task::default()
-                });
+                let key = Key { fingerprint: number, ..Key::default() };
+                tasks.push(Task { key, alone_ns: insns, ..Task::default() });
                 ids.push(number.to_string());
                 order.push(number as usize);
                 number += 1;
             }
             slots.push_str(&format!("slots: {}\n", ids.join(" ")));
-            lanes.push(Lane {
-                cpu,
-                order,
-                fixed: 0,
-            });
+            lanes.push(Lane { cpu, order, fixed: 0 });
         }
         let mut plan = cpus(&(text + &slots));
         plan.config = Some(Config {
@@ -253,11 +218,7 @@ slots = [\"b\", \"b\"]
         for slowdown in [1.0, 1.5, 3.0] {
             let options = Options {
                 resolution,
-                timing: Timing {
-                    timer_delay_insns: 1000,
-                    look_ns: 2000,
-                    switch_ns: 3000,
-                },
+                timing: Timing { timer_delay_insns: 1000, look_ns: 2000, switch_ns: 3000 },
                 memory_over: pbs_sim::MemoryOver::Swap { slowdown: 5 },
                 ..slowed(&plan, &[])
             };

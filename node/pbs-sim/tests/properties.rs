@@ -151,34 +151,18 @@ fn slots(tasks: &[Vec<Task>]) -> impl Strategy<Value = Vec<Slot>> {
         slots.extend(tasks.iter().map(|_| Slot::Process { process }));
     }
     for number in 0..slots.len() as u64 / 4 {
-        slots.push(Slot::Idle {
-            length_insns: 1_000_000 + 9_000_000 * number,
-            real_insns: None,
-        });
+        slots.push(Slot::Idle { length_insns: 1_000_000 + 9_000_000 * number, real_insns: None });
     }
     Just(slots).prop_shuffle()
 }
 
 fn options() -> impl Strategy<Value = Options> {
-    let rates = prop_oneof![
-        Just(1_000_000u64),
-        Just(250_000),
-        Just(333_333),
-        Just(3_100_000)
-    ];
+    let rates = prop_oneof![Just(1_000_000u64), Just(250_000), Just(333_333), Just(3_100_000)];
     (rates, any::<bool>(), 0u64..50_000, 0u64..20_000).prop_map(
         |(rate_insns_per_ms, tick, timer_delay_insns, switch_ns)| Options {
             rate_insns_per_ms,
-            resolution: if tick {
-                Resolution::Tick
-            } else {
-                Resolution::Event
-            },
-            timing: Timing {
-                timer_delay_insns,
-                look_ns: switch_ns / 10,
-                switch_ns,
-            },
+            resolution: if tick { Resolution::Tick } else { Resolution::Event },
+            timing: Timing { timer_delay_insns, look_ns: switch_ns / 10, switch_ns },
             ..Options::default()
         },
     )
@@ -190,12 +174,7 @@ fn check(plan: &Plan, simulation: &Simulation) {
     let real: HashMap<_, _> = plan
         .processes
         .iter()
-        .flat_map(|process| {
-            process
-                .tasks
-                .iter()
-                .map(move |task| ((process.id, task.id), task))
-        })
+        .flat_map(|process| process.tasks.iter().map(move |task| ((process.id, task.id), task)))
         .collect();
     assert_eq!(simulation.tasks.len(), real.len());
     for task in &simulation.tasks {
@@ -216,10 +195,7 @@ fn check(plan: &Plan, simulation: &Simulation) {
     }
     // Time adds up.
     let cpu = &simulation.cpus[0];
-    assert_eq!(
-        cpu.running_ns + cpu.lost_ns + cpu.idle_ns + cpu.unallocated_ns,
-        cpu.ended_ns
-    );
+    assert_eq!(cpu.running_ns + cpu.lost_ns + cpu.idle_ns + cpu.unallocated_ns, cpu.ended_ns);
     let retired: u64 = simulation.tasks.iter().map(|task| task.retired_insns).sum();
     assert_eq!(cpu.retired_insns, retired);
     let in_order = simulation.events.windows(2);
@@ -229,14 +205,8 @@ fn check(plan: &Plan, simulation: &Simulation) {
     for process in &simulation.processes {
         let tasks = simulation.tasks.iter();
         let ends = tasks.filter(|task| task.process == process.id);
-        assert_eq!(
-            process.ended_ns,
-            ends.filter_map(|task| task.ended_ns).max()
-        );
-        assert_eq!(
-            process.kept,
-            process.ended_ns.unwrap() <= process.deadline_ns
-        );
+        assert_eq!(process.ended_ns, ends.filter_map(|task| task.ended_ns).max());
+        assert_eq!(process.kept, process.ended_ns.unwrap() <= process.deadline_ns);
     }
 }
 

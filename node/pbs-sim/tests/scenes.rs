@@ -15,10 +15,7 @@ use pbs_sim::{
 fn what_goes_as_planned_takes_what_was_planned() {
     let plan = plan("1: 1000000 500000\n2: 300000\nslots: 1 2 i200000 1");
     let simulation = run(&plan);
-    assert_eq!(
-        ended(&simulation),
-        [(1, 0, 1_000_000), (2, 0, 1_300_000), (1, 1, 2_000_000)]
-    );
+    assert_eq!(ended(&simulation), [(1, 0, 1_000_000), (2, 0, 1_300_000), (1, 1, 2_000_000)]);
     let cpu = &simulation.cpus[0];
     assert!(cpu.ended);
     assert_eq!((cpu.running_ns, cpu.idle_ns), (1_800_000, 200_000));
@@ -32,10 +29,7 @@ fn what_goes_as_planned_takes_what_was_planned() {
 #[test]
 fn a_cpu_without_slots_is_over_at_once() {
     let mut plan = plan("1: 1000000\nslots: 1");
-    plan.cpus.push(Cpu {
-        cpu: 3,
-        ..Cpu::default()
-    });
+    plan.cpus.push(Cpu { cpu: 3, ..Cpu::default() });
     let simulation = run(&plan);
     assert!(simulation.ended(), "{simulation:?}");
     assert_eq!(simulation.cpus[1].cpu, 3);
@@ -50,10 +44,7 @@ fn a_cpu_without_slots_is_over_at_once() {
 fn a_task_beyond_t1_goes_on_in_the_next_slot_of_its_process() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
     let simulation = run(&plan);
-    assert_eq!(
-        ended(&simulation),
-        [(2, 0, 1_350_000), (1, 0, 1_400_000), (1, 1, 1_900_000)]
-    );
+    assert_eq!(ended(&simulation), [(2, 0, 1_350_000), (1, 0, 1_400_000), (1, 1, 1_900_000)]);
     assert_eq!(simulation.tasks[0].preemptions, 1);
     let preempted = of_kind(&simulation, EventKind::Preempted);
     assert_eq!(preempted[0].retired_insns, 1_050_000);
@@ -73,10 +64,7 @@ fn an_idle_slot_is_filled_and_lasts_its_length() {
 #[test]
 fn unallocated_time_is_no_execution_time() {
     let mut plan = plan("1: 250000000\nslots: 1");
-    plan.config = Some(Config {
-        thresholds: 0,
-        ..Config::DEFAULT
-    });
+    plan.config = Some(Config { thresholds: 0, ..Config::DEFAULT });
     let simulation = run(&plan);
     // 95 ms of each 100.
     assert_eq!(ended(&simulation), [(1, 0, 260_000_000)]);
@@ -93,31 +81,19 @@ fn a_process_waits_before_a_task() {
     plan.processes[0].tasks[1].wait_insns = Some(50_000);
     let simulation = run(&plan);
     // Nobody can fill its slot, as 2 is not behind.
-    assert_eq!(
-        ended(&simulation),
-        [(1, 0, 100_000), (1, 1, 250_000), (2, 0, 550_000)]
-    );
+    assert_eq!(ended(&simulation), [(1, 0, 100_000), (1, 1, 250_000), (2, 0, 550_000)]);
     assert_eq!(simulation.cpus[0].idle_ns, 50_000);
 }
 
 #[test]
 fn another_rate_takes_another_time() {
     let plan = plan("1: 1000000\n2: 10\nslots: 1 2");
-    let options = Options {
-        rate_insns_per_ms: 3_000_000,
-        ..Options::default()
-    };
+    let options = Options { rate_insns_per_ms: 3_000_000, ..Options::default() };
     let simulation = run_with(&plan, &options);
     // 333,333.3 and 3.3 ns: a task ends in a whole nanosecond.
     assert_eq!(ended(&simulation), [(1, 0, 333_334), (2, 0, 333_338)]);
-    let options = Options {
-        rate_insns_per_ms: 250_000,
-        ..Options::default()
-    };
-    assert_eq!(
-        ended(&run_with(&plan, &options)),
-        [(1, 0, 4_000_000), (2, 0, 4_000_040)]
-    );
+    let options = Options { rate_insns_per_ms: 250_000, ..Options::default() };
+    assert_eq!(ended(&run_with(&plan, &options)), [(1, 0, 4_000_000), (2, 0, 4_000_040)]);
 }
 
 /// Twice as long as at the rate of the options, and twice as long again.
@@ -143,10 +119,7 @@ fn a_plan_says_the_rate_of_a_cpu_and_of_a_process() {
 fn a_slow_process_is_preempted_at_the_same_count() {
     let plan = with_rates("1: 1000000\n2: 1000000/1100000 500000\nslots: 2 1 2");
     let simulation = run(&plan);
-    assert_eq!(
-        ended(&simulation),
-        [(1, 0, 6_200_000), (2, 0, 6_400_000), (2, 1, 8_400_000)]
-    );
+    assert_eq!(ended(&simulation), [(1, 0, 6_200_000), (2, 0, 6_400_000), (2, 1, 8_400_000)]);
     let preempted = of_kind(&simulation, EventKind::Preempted);
     assert_eq!(preempted[0].retired_insns, 1_050_000);
     assert_eq!(preempted[0].time_ns, 4_200_000);
@@ -178,21 +151,14 @@ fn ceilings_and_deadlines_are_those_of_the_rates() {
 fn a_late_timer_and_switches_cost_what_is_said() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
     let options = Options {
-        timing: Timing {
-            timer_delay_insns: 25,
-            switch_ns: 1000,
-            ..Timing::default()
-        },
+        timing: Timing { timer_delay_insns: 25, switch_ns: 1000, ..Timing::default() },
         ..Options::default()
     };
     let simulation = run_with(&plan, &options);
     let preempted = of_kind(&simulation, EventKind::Preempted);
     assert_eq!(preempted[0].retired_insns, 1_050_025);
     assert_eq!(simulation.cpus[0].lost_ns, 3000);
-    assert_eq!(
-        ended(&simulation),
-        [(2, 0, 1_352_025), (1, 0, 1_403_000), (1, 1, 1_903_000)]
-    );
+    assert_eq!(ended(&simulation), [(2, 0, 1_352_025), (1, 0, 1_403_000), (1, 1, 1_903_000)]);
 }
 
 /// There is one at t1 in the first slot, and one in the last, which the first
@@ -200,34 +166,20 @@ fn a_late_timer_and_switches_cost_what_is_said() {
 #[test]
 fn a_look_takes_time() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
-    let options = Options {
-        timing: Timing {
-            look_ns: 100,
-            ..Timing::default()
-        },
-        ..Options::default()
-    };
+    let options =
+        Options { timing: Timing { look_ns: 100, ..Timing::default() }, ..Options::default() };
     let simulation = run_with(&plan, &options);
     assert_eq!(simulation.cpus[0].lost_ns, 200);
-    assert_eq!(
-        ended(&simulation),
-        [(2, 0, 1_350_100), (1, 0, 1_400_100), (1, 1, 1_900_200)]
-    );
+    assert_eq!(ended(&simulation), [(2, 0, 1_350_100), (1, 0, 1_400_100), (1, 1, 1_900_200)]);
 }
 
 /// t1 of 10,500,000 is noticed at the tick at 12 ms.
 #[test]
 fn a_node_that_has_only_its_tick_notices_late() {
     let plan = plan("1: 10000000/20000000\n2: 300000\nslots: 1 2");
-    let options = Options {
-        resolution: Resolution::Tick,
-        ..Options::default()
-    };
+    let options = Options { resolution: Resolution::Tick, ..Options::default() };
     let simulation = run_with(&plan, &options);
-    assert_eq!(
-        of_kind(&simulation, EventKind::Preempted)[0].retired_insns,
-        12_000_000
-    );
+    assert_eq!(of_kind(&simulation, EventKind::Preempted)[0].retired_insns, 12_000_000);
     // The end of a task is a system call, and is noticed at once.
     assert_eq!(ended(&simulation), [(2, 0, 12_300_000), (1, 0, 20_300_000)]);
 }
@@ -245,10 +197,7 @@ fn an_endless_loop_stops_at_the_limit() {
     assert!(!simulation.processes[0].kept && simulation.processes[1].kept);
     assert!(of_kind(&simulation, EventKind::PlanEnded).is_empty());
 
-    let options = Options {
-        limit_ns: Some(5_000_000),
-        ..Options::default()
-    };
+    let options = Options { limit_ns: Some(5_000_000), ..Options::default() };
     assert_eq!(run_with(&plan, &options).ended_ns(), 5_000_000);
 }
 
@@ -266,19 +215,14 @@ fn cpus_run_beside_each_other() {
         .map(|event| (event.time_ns, event.cpu))
         .collect();
     assert_eq!(ended, [(1000, 0), (1500, 3), (3000, 0)]);
-    assert!((0..)
-        .zip(&simulation.events)
-        .all(|(seq, event)| event.seq == seq));
+    assert!((0..).zip(&simulation.events).all(|(seq, event)| event.seq == seq));
     assert_eq!(simulation.cpus.len(), 2);
 }
 
 #[test]
 fn grants_can_be_left_out() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
-    let options = Options {
-        record_grants: false,
-        ..Options::default()
-    };
+    let options = Options { record_grants: false, ..Options::default() };
     let (with, without) = (run(&plan), run_with(&plan, &options));
     assert!(of_kind(&without, EventKind::Grant).is_empty());
     assert_eq!(with.tasks, without.tasks);
@@ -288,13 +232,8 @@ fn grants_can_be_left_out() {
 
 #[test]
 fn a_bad_configuration_is_refused_with_words() {
-    let options = Options {
-        config: Config {
-            max_preemptions: 0,
-            ..config()
-        },
-        ..Options::default()
-    };
+    let options =
+        Options { config: Config { max_preemptions: 0, ..config() }, ..Options::default() };
     let mut plan = plan("1: 10\nslots: 1");
     plan.config = None;
     let error = simulate(&plan, &options, &mut NoAnswer).unwrap_err();
@@ -303,11 +242,7 @@ fn a_bad_configuration_is_refused_with_words() {
 }
 
 fn after(process: u32, task: u32) -> Vec<After> {
-    vec![After {
-        process,
-        task,
-        line: None,
-    }]
+    vec![After { process, task, line: None }]
 }
 
 /// A pipeline whose first stage takes three times what was planned: those behind
@@ -318,21 +253,13 @@ fn a_task_waits_for_another() {
     plan.processes[1].tasks[0].after = after(1, 0);
     plan.processes[2].tasks[0].after = after(2, 0);
     let simulation = run(&plan);
-    assert_eq!(
-        ended(&simulation),
-        [(1, 0, 3_000_000), (2, 0, 3_500_000), (3, 0, 4_000_000)]
-    );
+    assert_eq!(ended(&simulation), [(1, 0, 3_000_000), (2, 0, 3_500_000), (3, 0, 4_000_000)]);
     let waits = of_kind(&simulation, EventKind::Waits);
     let waits = waits.iter().map(|event| (event.process, event.value));
     assert_eq!(waits.collect::<Vec<_>>(), [(2, 1 << 32)]);
     let ends = of_kind(&simulation, EventKind::TaskEnded);
-    let lateness = ends
-        .iter()
-        .map(|event| (event.process, event.lateness_insns));
-    assert_eq!(
-        lateness.collect::<Vec<_>>(),
-        [(1, 2_000_000), (2, 0), (3, 0)]
-    );
+    let lateness = ends.iter().map(|event| (event.process, event.lateness_insns));
+    assert_eq!(lateness.collect::<Vec<_>>(), [(1, 2_000_000), (2, 0), (3, 0)]);
 }
 
 /// The one on the other CPU goes on in the moment in which the task ends, and the
@@ -351,16 +278,9 @@ fn a_task_waits_for_one_on_another_cpu() {
         ..Process::default()
     });
     plan.processes[0].tasks[1].after = after(2, 0);
-    plan.cpus.push(Cpu {
-        cpu: 1,
-        slots: vec![Slot::Process { process: 1 }],
-        ..Cpu::default()
-    });
+    plan.cpus.push(Cpu { cpu: 1, slots: vec![Slot::Process { process: 1 }], ..Cpu::default() });
     let simulation = run(&plan);
-    assert_eq!(
-        ended(&simulation),
-        [(1, 0, 1_200_000), (2, 0, 1_700_000), (1, 1, 2_000_000)]
-    );
+    assert_eq!(ended(&simulation), [(1, 0, 1_200_000), (2, 0, 1_700_000), (1, 1, 2_000_000)]);
     assert_eq!(simulation.cpus[1].idle_ns, 1_200_000);
 }
 
@@ -402,11 +322,7 @@ fn with_memory(text: &str, peaks: &[(u64, u64)], limit_bytes: u64) -> pbs_plan::
 /// Its last slot goes to another CPU.
 fn on_two_cpus(mut plan: pbs_plan::Plan) -> pbs_plan::Plan {
     let slots = vec![plan.cpus[0].slots.pop().unwrap()];
-    plan.cpus.push(Cpu {
-        cpu: 1,
-        slots,
-        ..Cpu::default()
-    });
+    plan.cpus.push(Cpu { cpu: 1, slots, ..Cpu::default() });
     plan
 }
 
@@ -419,10 +335,7 @@ fn who_has_more_memory_than_planned_is_told_once_until_that_is_answered() {
     let unanswered = run(&plan);
     assert_eq!(about_memory(&unanswered), expected);
     let two = &unanswered.processes[1];
-    assert_eq!(
-        (two.planned_memory_bytes, two.real_memory_bytes),
-        (100, 101)
-    );
+    assert_eq!((two.planned_memory_bytes, two.real_memory_bytes), (100, 101));
     let answered = simulate(&plan, &Options::default(), &mut Stretch::default()).unwrap();
     assert_eq!(about_memory(&answered), expected);
     assert_eq!(answered.replans.len(), 1, "{:?}", answered.replans);
@@ -448,11 +361,7 @@ fn on_the_way_to_a_threshold_there_is_information() {
 
 #[test]
 fn the_node_has_the_memory_of_all_cpus_and_of_who_has_not_ended() {
-    let one = with_memory(
-        "1: 10000000\n2: 30000000\nslots: 1 2",
-        &[(0, 600), (0, 600)],
-        1000,
-    );
+    let one = with_memory("1: 10000000\n2: 30000000\nslots: 1 2", &[(0, 600), (0, 600)], 1000);
     // One after the other.
     let simulation = run(&one);
     assert_eq!(about_memory(&simulation), []);
@@ -469,10 +378,7 @@ fn the_node_has_the_memory_of_all_cpus_and_of_who_has_not_ended() {
 }
 
 fn over(memory_over: MemoryOver) -> Options {
-    Options {
-        memory_over,
-        ..Options::default()
-    }
+    Options { memory_over, ..Options::default() }
 }
 
 /// 1 has its memory first, and 2 begins in vain; 3 begins when 1 has ended. Who waits
@@ -482,34 +388,18 @@ fn who_begins_without_memory_left_is_killed() {
     let text = "1: 1000000\n3: 1000000\n4: 1000000\n2: 3000000\nslots: 1 3 4 2";
     let peaks = [(0, 600), (0, 600), (0, 0), (0, 600)];
     let mut plan = on_two_cpus(with_memory(text, &peaks, 1000));
-    plan.processes[2].tasks[0].after = vec![After {
-        process: 2,
-        task: 0,
-        line: None,
-    }];
+    plan.processes[2].tasks[0].after = vec![After { process: 2, task: 0, line: None }];
     let simulation = run_with(&plan, &over(MemoryOver::Kill));
     // Its death ends the task that it was to begin.
     let dead = (2, 0, 0);
-    assert_eq!(
-        ended(&simulation),
-        [dead, (1, 0, 1_000_000), (3, 0, 2_000_000)]
-    );
+    assert_eq!(ended(&simulation), [dead, (1, 0, 1_000_000), (3, 0, 2_000_000)]);
     let killed = simulation.processes.iter().map(|process| process.killed_ns);
     assert_eq!(killed.collect::<Vec<_>>(), [None, None, None, Some(0)]);
     let kept = simulation.processes.iter().map(|process| process.kept);
     assert_eq!(kept.collect::<Vec<_>>(), [true, true, false, false]);
-    assert_eq!(
-        (simulation.memory.killed, simulation.memory.peak_bytes),
-        (1, 600)
-    );
+    assert_eq!((simulation.memory.killed, simulation.memory.peak_bytes), (1, 600));
     assert!(!simulation.ended());
-    assert_eq!(
-        of_kind(&simulation, EventKind::Waits)
-            .last()
-            .unwrap()
-            .reason,
-        2
-    );
+    assert_eq!(of_kind(&simulation, EventKind::Waits).last().unwrap().reason, 2);
 }
 
 /// Both use 500 of 1000 bytes that are not there: a third of what they use, on which

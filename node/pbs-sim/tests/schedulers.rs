@@ -37,10 +37,7 @@ struct Witness<S> {
 
 impl<S: JobScheduler> Witness<S> {
     fn new(scheduler: S) -> Self {
-        Self {
-            scheduler,
-            asked: Vec::new(),
-        }
+        Self { scheduler, asked: Vec::new() }
     }
 }
 
@@ -68,27 +65,15 @@ fn an_answer_comes_into_force_after_the_time_it_takes() {
     let (failures, state) = &scheduler.asked[0];
     assert_eq!(failures.len(), 1);
     let failure = failures[0];
-    assert_eq!(
-        (failure.kind, failure.cause),
-        (EventKind::Late, Cause::Task)
-    );
+    assert_eq!((failure.kind, failure.cause), (EventKind::Late, Cause::Task));
     assert_eq!((failure.process, failure.task), (1, 0));
     assert_eq!(failure.threshold, 75_000_000);
-    assert_eq!(
-        (failure.retired_insns, failure.time_ns),
-        (75_000_001, 75_000_001)
-    );
-    assert_eq!(
-        simulation.events[failure.seq as usize].kind,
-        EventKind::Late as u16
-    );
+    assert_eq!((failure.retired_insns, failure.time_ns), (75_000_001, 75_000_001));
+    assert_eq!(simulation.events[failure.seq as usize].kind, EventKind::Late as u16);
     assert_eq!(state.processes[0].retired_insns, 75_000_001);
     // The first idle slot, and 3 ms of the second but for the 20 of process 2,
     // will not have passed: the answer comes in 10 ms.
-    assert_eq!(
-        lengths(&state.remaining),
-        [vec![50_000_000, 10_000_000], vec![20_000_000]]
-    );
+    assert_eq!(lengths(&state.remaining), [vec![50_000_000, 10_000_000], vec![20_000_000]]);
     assert!(to_toml(&state.remaining).contains("slots = [1, 2, \"idle 30_000_000\", 1]"));
 
     let replan = &simulation.replans[0];
@@ -96,15 +81,9 @@ fn an_answer_comes_into_force_after_the_time_it_takes() {
     assert_eq!(replan.refused, None);
     assert_eq!(replan.plan.dealt_seq, failure.seq + 1);
     assert_eq!(replan.plan.plan_id, 2);
-    assert_eq!(
-        lengths(&replan.plan),
-        [vec![60_000_000, 12_000_000], vec![20_000_000]]
-    );
+    assert_eq!(lengths(&replan.plan), [vec![60_000_000, 12_000_000], vec![20_000_000]]);
     let installed = of_kind(&simulation, EventKind::PlanInstalled);
-    assert_eq!(
-        (installed[1].time_ns, installed[1].plan_id),
-        (85_000_001, 2)
-    );
+    assert_eq!((installed[1].time_ns, installed[1].plan_id), (85_000_001, 2));
     assert!(simulation.ended());
 }
 
@@ -119,20 +98,13 @@ fn what_really_happens_does_not_depend_on_the_plan() {
         .collect();
     assert_eq!(
         tasks,
-        [
-            (1, 50_000_000, 150_000_000),
-            (2, 20_000_000, 20_000_000),
-            (1, 10_000_000, 10_000_000)
-        ]
+        [(1, 50_000_000, 150_000_000), (2, 20_000_000, 20_000_000), (1, 10_000_000, 10_000_000)]
     );
     let deadlines = |simulation: &Simulation| -> Vec<u64> {
         let processes = simulation.processes.iter();
         processes.map(|process| process.deadline_ns).collect()
     };
-    assert_eq!(
-        deadlines(&simulation),
-        deadlines(&run(&plan, &mut NoAnswer))
-    );
+    assert_eq!(deadlines(&simulation), deadlines(&run(&plan, &mut NoAnswer)));
 }
 
 #[test]
@@ -150,16 +122,11 @@ fn failures_that_come_meanwhile_are_asked_about_together() {
     let signals = of_kind(&simulation, EventKind::Late);
     let signals: Vec<_> = signals.iter().map(|event| event.seq).collect();
     assert_eq!(asked, signals);
-    assert!(scheduler
-        .asked
-        .iter()
-        .any(|(failures, _)| failures.len() > 1));
+    assert!(scheduler.asked.iter().any(|(failures, _)| failures.len() > 1));
     // One answer at a time.
     let replans = &simulation.replans;
     assert!(replans.len() > 1);
-    assert!(replans
-        .windows(2)
-        .all(|pair| pair[0].came_ns <= pair[1].asked_ns));
+    assert!(replans.windows(2).all(|pair| pair[0].came_ns <= pair[1].asked_ns));
 }
 
 /// Process 1 signals at 75 ms, process 2 ends at 84.5 ms, and the answer, which
@@ -167,19 +134,14 @@ fn failures_that_come_meanwhile_are_asked_about_together() {
 #[test]
 fn a_plan_that_comes_too_late_is_refused_and_asked_for_again() {
     let mut plan = plan("1: 50000000/150000000 30000000\n2: 500000\nslots: 1 1 2");
-    plan.config = Some(Config {
-        thresholds: Threshold::T1 as u64 | Threshold::T2Task as u64,
-        ..config()
-    });
+    plan.config =
+        Some(Config { thresholds: Threshold::T1 as u64 | Threshold::T2Task as u64, ..config() });
     let mut scheduler = Witness::new(Stretch::default());
     let simulation = run(&plan, &mut scheduler);
     let replans = &simulation.replans;
     assert!(replans[0].refused.as_ref().unwrap().contains("process 2"));
     assert_eq!(replans[1].refused, None);
-    assert_eq!(
-        (replans[1].asked_ns, replans[1].came_ns),
-        (85_000_001, 95_000_001)
-    );
+    assert_eq!((replans[1].asked_ns, replans[1].came_ns), (85_000_001, 95_000_001));
     assert_eq!(scheduler.asked[1].0[..1], scheduler.asked[0].0[..]);
     assert_eq!(lengths(&replans[1].plan), [[60_000_000, 36_000_000]]);
 }
@@ -238,25 +200,16 @@ fn stretch_scales_what_a_failure_is_associated_with() {
         Some((vec![vec![1200, 66], vec![360, 1]], 10))
     );
     assert_eq!(
-        answer(&[
-            failure(1, Late, Cause::Task, 1),
-            failure(3, Early, Cause::Task, 2)
-        ]),
+        answer(&[failure(1, Late, Cause::Task, 1), failure(3, Early, Cause::Task, 2)]),
         Some((vec![vec![1200, 66], vec![240, 1]], 4))
     );
     // Twice is not twice as much, and the later one counts.
     assert_eq!(
-        answer(&[
-            failure(1, Late, Cause::Task, 1),
-            failure(3, Late, Cause::Process, 1)
-        ]),
+        answer(&[failure(1, Late, Cause::Task, 1), failure(3, Late, Cause::Process, 1)]),
         Some((vec![vec![1200, 66], vec![300, 1]], 4))
     );
     assert_eq!(
-        answer(&[
-            failure(1, Late, Cause::Task, 1),
-            failure(3, Early, Cause::Task, 1)
-        ]),
+        answer(&[failure(1, Late, Cause::Task, 1), failure(3, Early, Cause::Task, 1)]),
         Some((vec![vec![800, 44], vec![300, 1]], 4))
     );
     // A process that has ended.
@@ -294,10 +247,7 @@ slots = [1, 2, 1]
     plan.processes[0].name = Some("far".into());
     let simulation = run(&plan, &mut Command::new(script));
     assert_eq!(simulation.replans.len(), 1);
-    assert_eq!(
-        lengths(&simulation.replans[0].plan)[0],
-        [160_000_000, 10_000_000]
-    );
+    assert_eq!(lengths(&simulation.replans[0].plan)[0], [160_000_000, 10_000_000]);
     assert!(simulation.ended());
 
     let question = std::fs::read_to_string(question).unwrap();
@@ -308,10 +258,7 @@ slots = [1, 2, 1]
     assert_eq!(question["processes"][0]["retired_insns"], 75_000_001);
     assert_eq!(question["config"]["max_preemptions"], 5);
     let toml = question["remaining_toml"].as_str().unwrap();
-    assert!(
-        !toml.contains("real_insns") && toml.contains("far"),
-        "{toml}"
-    );
+    assert!(!toml.contains("real_insns") && toml.contains("far"), "{toml}");
     assert!(from_toml(toml).is_ok());
 }
 
@@ -356,9 +303,7 @@ impl JobScheduler for Changing {
 fn plans_may_drop_processes_and_bring_new_ones() {
     let without = plan("1: 60000000 10000000\nslots: 1 1");
     let with = plan("1: 70000000 10000000\n2: 20000000\n3: 5000000\nslots: 3 1 1 2");
-    let mut scheduler = Changing {
-        plans: vec![without, with],
-    };
+    let mut scheduler = Changing { plans: vec![without, with] };
     for plan in &mut scheduler.plans {
         plan.config = far(&[Threshold::T2Task]).config;
     }
@@ -381,25 +326,15 @@ fn answers_come_to_an_end() {
     let plan = far(&[Threshold::T2Task, Threshold::T2Process, Threshold::T2Node]);
     let all = run(&plan, &mut Stretch::default());
     assert!(all.replans.len() > 1);
-    assert_eq!(
-        (all.cpus[0].answers, all.cpus[0].unanswered),
-        (all.replans.len() as u64, 0)
-    );
+    assert_eq!((all.cpus[0].answers, all.cpus[0].unanswered), (all.replans.len() as u64, 0));
     let failures = |simulation: &Simulation| of_kind(simulation, EventKind::Late).len() as u64;
     for max_answers in [0, 1] {
-        let options = Options {
-            max_answers,
-            ..Options::default()
-        };
+        let options = Options { max_answers, ..Options::default() };
         let mut scheduler = Witness::new(Stretch::default());
         let simulation = simulate(&plan, &options, &mut scheduler).unwrap();
         assert_eq!(simulation.replans.len() as u64, max_answers);
         assert_eq!(scheduler.asked.len() as u64, max_answers);
-        let asked: usize = scheduler
-            .asked
-            .iter()
-            .map(|(failures, _)| failures.len())
-            .sum();
+        let asked: usize = scheduler.asked.iter().map(|(failures, _)| failures.len()).sum();
         let unanswered = simulation.cpus[0].unanswered;
         assert_eq!(unanswered, failures(&simulation) - asked as u64);
         assert!(unanswered > 0);
@@ -409,10 +344,7 @@ fn answers_come_to_an_end() {
 #[test]
 fn whoever_watches_is_told_of_the_time() {
     // A slow CPU: many windows.
-    let options = Options {
-        rate_insns_per_ms: 1,
-        ..Options::default()
-    };
+    let options = Options { rate_insns_per_ms: 1, ..Options::default() };
     let mut told = Vec::new();
     let plan = far(&[]);
     let simulation = simulate_watched(&plan, &options, &mut NoAnswer, &mut |progress| {
@@ -422,10 +354,7 @@ fn whoever_watches_is_told_of_the_time() {
     assert!(told.len() > 1);
     assert!(told.windows(2).all(|pair| pair[0].now_ns < pair[1].now_ns));
     // Slots of 117,000,000 instructions, CAPACITY_BUFFER and unallocated time.
-    assert_eq!(
-        told[0].planned_ns,
-        117_000_000 * 1_000_000 * 1111 / 1000 * 100 / 99
-    );
+    assert_eq!(told[0].planned_ns, 117_000_000 * 1_000_000 * 1111 / 1000 * 100 / 99);
 }
 
 /// Two CPUs whose tasks fail at once, and one job scheduler that takes 10 ms for each: the
@@ -436,24 +365,11 @@ fn one_job_scheduler_serves_one_cpu_after_the_other() {
                 slots: 1 1\nslots: 2 2";
     let mut plan = plan(text);
     plan.cpus[1].cpu = 1;
-    plan.config = Some(Config {
-        thresholds: Threshold::T2Task as u64,
-        ..config()
-    });
-    let options = Options {
-        shared_answer_ns: Some(10_000_000),
-        ..Options::default()
-    };
+    plan.config = Some(Config { thresholds: Threshold::T2Task as u64, ..config() });
+    let options = Options { shared_answer_ns: Some(10_000_000), ..Options::default() };
     let simulation = simulate(&plan, &options, &mut Stretch::default()).unwrap();
     let came = simulation.replans.iter();
-    let came = came.map(|replan| {
-        (
-            replan.cpu,
-            replan.failed_ns,
-            replan.asked_ns,
-            replan.came_ns,
-        )
-    });
+    let came = came.map(|replan| (replan.cpu, replan.failed_ns, replan.asked_ns, replan.came_ns));
     let came: Vec<_> = came.take(3).collect();
     assert_eq!(
         came,

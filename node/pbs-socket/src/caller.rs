@@ -30,11 +30,7 @@ impl Caller {
     /// there is one.
     #[allow(unsafe_code)]
     pub fn of(socket: BorrowedFd<'_>, operators: Option<u32>) -> io::Result<Self> {
-        let mut who = libc::ucred {
-            pid: 0,
-            uid: u32::MAX,
-            gid: u32::MAX,
-        };
+        let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut bytes = size_of_val(&who) as libc::socklen_t;
         // SAFETY: `who` has room for so many bytes, and both are valid for writing.
         let asked = unsafe {
@@ -88,9 +84,7 @@ pub fn operators() -> Option<u32> {
 }
 
 fn group_number(groups: &str, name: &str) -> Option<u32> {
-    let line = groups
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let line = groups.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line?.split(':').nth(1)?.parse().ok()
 }
 
@@ -112,10 +106,7 @@ mod tests {
         assert_eq!(caller.pid, std::process::id());
         assert!(Caller::of(one.as_fd(), Some(gid)).unwrap().is_operator);
         assert!(caller.may(Some(uid)));
-        let other = Caller {
-            is_operator: false,
-            ..caller
-        };
+        let other = Caller { is_operator: false, ..caller };
         assert!(!other.may(Some(uid + 1)) && !other.may(None));
     }
 

@@ -73,9 +73,7 @@ impl Waiter {
 }
 
 fn answered<T, R>(answer: zlink::Result<Result<T, R>>) -> Result<T, Failure<R>> {
-    answer
-        .map_err(Failure::Connection)?
-        .map_err(Failure::Refused)
+    answer.map_err(Failure::Connection)?.map_err(Failure::Refused)
 }
 
 impl<R: Refusal> fmt::Display for Failure<R> {

@@ -69,10 +69,7 @@ struct UserTurn {
 
 impl Default for UserTurn {
     fn default() -> Self {
-        Self {
-            one: Arc::new(Semaphore::new(1)),
-            spent_ns: Arc::default(),
-        }
+        Self { one: Arc::new(Semaphore::new(1)), spent_ns: Arc::default() }
     }
 }
 
@@ -91,8 +88,7 @@ impl UserTurn {
     fn spend(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1000);
         let spent_ns = self.spent_ns.load(Ordering::Relaxed);
-        self.spent_ns
-            .store(spent_ns.saturating_add(ns), Ordering::Relaxed);
+        self.spent_ns.store(spent_ns.saturating_add(ns), Ordering::Relaxed);
     }
 }
 
@@ -116,10 +112,7 @@ pub fn listen(path: &Path) -> io::Result<StdListener> {
             fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
         }
     }
-    if path
-        .symlink_metadata()
-        .is_ok_and(|file| file.file_type().is_socket())
-    {
+    if path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket()) {
         match std::os::unix::net::UnixStream::connect(path) {
             Ok(_) => return Err(io::Error::from(io::ErrorKind::AddrInUse)),
             // Of one that was killed.
@@ -182,11 +175,7 @@ impl CountedConnection {
             return None;
         }
         *own += 1;
-        Some(Self {
-            connections: connections.clone(),
-            uid,
-            turn: turn.clone(),
-        })
+        Some(Self { connections: connections.clone(), uid, turn: turn.clone() })
     }
 }
 
@@ -335,11 +324,7 @@ impl Socket for Calls {
     type WriteHalf = Nowhere;
 
     fn split(self) -> (ReadHalf, Nowhere) {
-        let read = ReadHalf {
-            stream: self.0,
-            begun_bytes: 0,
-            deadline: None,
-        };
+        let read = ReadHalf { stream: self.0, begun_bytes: 0, deadline: None };
         (read, Nowhere)
     }
 }
@@ -398,9 +383,7 @@ mod tests {
     /// one by one.
     fn handled(connections: &[(&'static str, UserTurn)], time: Duration) -> Vec<&'static str> {
         let order = Rc::new(RefCell::new(Vec::new()));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let local = tokio::task::LocalSet::new();
         for (whose, turn) in connections {
             let (whose, turn, order) = (*whose, turn.clone(), Rc::clone(&order));

@@ -19,18 +19,12 @@ pub struct Problem {
 impl Problem {
     /// A problem at a line.
     pub fn at(line: Line, message: impl Into<String>) -> Self {
-        Self {
-            line,
-            message: message.into(),
-        }
+        Self { line, message: message.into() }
     }
 
     /// The problem as `file:line: message`.
     pub fn in_file<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
-        InFile {
-            file,
-            problem: self,
-        }
+        InFile { file, problem: self }
     }
 }
 

@@ -20,12 +20,8 @@ pub enum Quantity {
 }
 
 /// Multiples as they are usual in science.
-const INSNS: &[(&str, u64)] = &[
-    ("k", 1_000),
-    ("M", 1_000_000),
-    ("G", 1_000_000_000),
-    ("T", 1_000_000_000_000),
-];
+const INSNS: &[(&str, u64)] =
+    &[("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
 const NS: &[(&str, u64)] = &[
     ("ns", 1),
     ("us", 1_000),
@@ -118,13 +114,9 @@ impl Quantity {
             return Err(self.refused(text));
         }
         // A second point is left in there, and no digit.
-        let all: u128 = format!("{whole}{decimals}")
-            .parse()
-            .map_err(|_| self.refused(text))?;
+        let all: u128 = format!("{whole}{decimals}").parse().map_err(|_| self.refused(text))?;
         let one = 10u128.pow(decimals.len() as u32);
-        let scaled = all
-            .checked_mul(scale.into())
-            .ok_or_else(|| self.refused(text))?;
+        let scaled = all.checked_mul(scale.into()).ok_or_else(|| self.refused(text))?;
         if scaled % one != 0 {
             let base = self.base();
             return Err(format!("\"{text}\" is no whole number of {base}; round it"));
@@ -167,10 +159,7 @@ impl Quantity {
             return Ok(value);
         }
         let base = self.base();
-        Err(format!(
-            "it must be {} {base}",
-            crate::between(*range.start(), *range.end())
-        ))
+        Err(format!("it must be {} {base}", crate::between(*range.start(), *range.end())))
     }
 }
 

@@ -25,11 +25,7 @@ pub struct Table {
 impl Table {
     /// With no row yet; `left` columns are words and stand to the left.
     pub fn new(titles: &[&str], left: usize) -> Self {
-        Self {
-            titles: titles.iter().map(ToString::to_string).collect(),
-            rows: Vec::new(),
-            left,
-        }
+        Self { titles: titles.iter().map(ToString::to_string).collect(), rows: Vec::new(), left }
     }
 
     /// Adds a row, with a cell for each title.
@@ -40,18 +36,11 @@ impl Table {
     /// The table in HTML.
     pub fn html(&self) -> String {
         let mut out = String::from("<table>\n");
-        for (rows, cell) in [
-            (std::slice::from_ref(&self.titles), "th"),
-            (&self.rows[..], "td"),
-        ] {
+        for (rows, cell) in [(std::slice::from_ref(&self.titles), "th"), (&self.rows[..], "td")] {
             for row in rows {
                 out.push_str("<tr>");
                 for (column, text) in row.iter().enumerate() {
-                    let class = if column < self.left {
-                        ""
-                    } else {
-                        " class=\"number\""
-                    };
+                    let class = if column < self.left { "" } else { " class=\"number\"" };
                     let _ = write!(out, "<{cell}{class}>{}</{cell}>", escaped(text));
                 }
                 out.push_str("</tr>\n");

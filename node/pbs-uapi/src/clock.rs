@@ -28,9 +28,7 @@ pub fn thread_cpu_ns() -> u64 {
 
 /// The time since 1970. Zero if the clock is before that.
 pub fn since_1970() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The time since 1970 in nanoseconds.

@@ -42,11 +42,7 @@ impl std::error::Error for Refused {}
 
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
-        Self {
-            error,
-            reason: None,
-            offset_bytes: None,
-        }
+        Self { error, reason: None, offset_bytes: None }
     }
 }
 
@@ -122,23 +118,15 @@ impl Device {
 
     /// Makes thread `pid` (0: the caller) a thread of a process of the plan.
     pub fn attach(&self, pid: i32, process: u32, flags: u32) -> Result<(), Refused> {
-        let mut attach = Attach {
-            pid,
-            process,
-            flags,
-            ..Attach::default()
-        };
+        let mut attach = Attach { pid, process, flags, ..Attach::default() };
         self.ioctl(ioc::ATTACH, &mut attach)
     }
 
     /// Ends the caller's current task, which must be `task` if one is given.
     /// The answer is the next task, `None` after the last one.
     pub fn task_end(&self, task: Option<u32>) -> Result<Option<u32>, Refused> {
-        let mut end = TaskEnd {
-            task: task.unwrap_or(NO_TASK),
-            next_task: NO_TASK,
-            ..TaskEnd::default()
-        };
+        let mut end =
+            TaskEnd { task: task.unwrap_or(NO_TASK), next_task: NO_TASK, ..TaskEnd::default() };
         self.ioctl(ioc::TASK_END, &mut end)?;
         Ok(Some(end.next_task).filter(|&task| task != NO_TASK))
     }
@@ -187,11 +175,7 @@ impl Device {
                 // The kernel says how much it needs, or nothing: then grow.
                 Ok(()) => buffer.resize(bytes, 0),
                 Err(e) if too_small(&e.error) && buffer.len() < MAX_PLAN_BYTES => {
-                    let wanted = if bytes > buffer.len() {
-                        bytes
-                    } else {
-                        2 * buffer.len()
-                    };
+                    let wanted = if bytes > buffer.len() { bytes } else { 2 * buffer.len() };
                     buffer.resize(wanted.min(MAX_PLAN_BYTES), 0);
                 }
                 Err(e) => return Err(e),
@@ -201,10 +185,7 @@ impl Device {
 
     /// What is known of a process of a plan; `None`: no plan has it.
     pub fn process(&self, process: u32) -> Result<Option<Process>, Refused> {
-        let mut known = Process {
-            process,
-            ..Process::default()
-        };
+        let mut known = Process { process, ..Process::default() };
         match self.ioctl(ioc::GET_PROCESS, &mut known) {
             Ok(()) => Ok(Some(known)),
             Err(e) if e.error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
@@ -265,11 +246,7 @@ impl Device {
     /// for ever). The answer is whether there is one.
     #[allow(unsafe_code)]
     pub fn poll(&self, timeout_ms: i32) -> io::Result<bool> {
-        let mut fd = libc::pollfd {
-            fd: self.file.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut fd = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: `fd` is one valid pollfd that outlives the call.
         match unsafe { libc::poll(&mut fd, 1, timeout_ms) } {
             -1 => Err(io::Error::last_os_error()),

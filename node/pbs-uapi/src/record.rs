@@ -272,12 +272,7 @@ unsafe impl Record for Error {}
 
 impl Default for Error {
     fn default() -> Self {
-        Self {
-            error: 0,
-            reserved: 0,
-            offset_bytes: 0,
-            text: [0; 240],
-        }
+        Self { error: 0, reserved: 0, offset_bytes: 0, text: [0; 240] }
     }
 }
 

@@ -242,10 +242,7 @@ pub struct Rings {
 impl Rings {
     /// No ring; the first event is number `seq`.
     pub fn new(seq: u64) -> Self {
-        Self {
-            seq,
-            ..Self::default()
-        }
+        Self { seq, ..Self::default() }
     }
 
     /// Maps the rings that have come since the last call. `info` is what `fd`, an open

@@ -128,10 +128,7 @@ fn expected() -> Expected {
     }
     // These are numbers of the policy, and so in the policy core.
     for kind in pbs_core::InputKind::ALL {
-        expected.insert(
-            format!("PBS_IN_{}", kind.name().to_uppercase()),
-            kind as u64,
-        );
+        expected.insert(format!("PBS_IN_{}", kind.name().to_uppercase()), kind as u64);
     }
     for threshold in pbs_core::Threshold::ALL {
         let name = threshold.name().to_uppercase();
@@ -221,9 +218,8 @@ fn no_constant_of_the_header_is_missing() {
     let expected = expected();
     let constants = header.lines().filter_map(|line| {
         let line = line.trim_start();
-        let name = line
-            .strip_prefix("#define ")
-            .or_else(|| line.starts_with("PBS_").then_some(line))?;
+        let name =
+            line.strip_prefix("#define ").or_else(|| line.starts_with("PBS_").then_some(line))?;
         let name = name.split(|c: char| c.is_whitespace() || c == ',').next()?;
         (name.starts_with("PBS_") && name != "PBS_IOC_MAGIC").then_some(name)
     });

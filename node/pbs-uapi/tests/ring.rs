@@ -102,13 +102,7 @@ fn header(cpu: u32) -> RingHeader {
 }
 
 fn event(cpu: u32, seq: u64) -> Event {
-    Event {
-        seq,
-        cpu,
-        kind: EventKind::Grant as u16,
-        value: !seq,
-        ..Event::default()
-    }
+    Event { seq, cpu, kind: EventKind::Grant as u16, value: !seq, ..Event::default() }
 }
 
 /// All that there is, in pieces of `batch`.
@@ -146,10 +140,7 @@ fn two_rings_are_one_stream() {
     for (seq, &cpu) in of_cpu.iter().enumerate() {
         made.write(cpu, seq as u64);
     }
-    let expected: Vec<_> = (0..)
-        .zip(of_cpu)
-        .map(|(seq, cpu)| event(cpu, seq))
-        .collect();
+    let expected: Vec<_> = (0..).zip(of_cpu).map(|(seq, cpu)| event(cpu, seq)).collect();
     assert_eq!(read(&mut rings, 3), expected);
     // Back, and into the middle.
     rings.seek(0);

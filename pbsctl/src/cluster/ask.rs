@@ -217,9 +217,7 @@ fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
     let number = |text: &str| text.parse::<u64>().ok();
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last && last - first < MOST => Ok(first..=last),
-        _ => Err(format!(
-            "write 0-99: two numbers, the first not behind the last, at most {MOST}"
-        )),
+        _ => Err(format!("write 0-99: two numbers, the first not behind the last, at most {MOST}")),
     }
 }
 
@@ -229,35 +227,19 @@ impl WhenOptions {
         let (now_s, site): (u64, &Site) = (cluster.clock_s(), cluster.site());
         let time = |text: &String| time_s(text, now_s, site);
         Ok(match self {
-            Self {
-                start: Some(at), ..
-            } => Some(When::Fixed { start_s: time(at)? }),
-            Self {
-                after: Some(at), ..
-            } => Some(When::After { start_s: time(at)? }),
-            Self {
-                deadline: Some(at), ..
-            } => Some(When::Deadline {
-                end_s: time(at)?,
-                late: self.late,
-            }),
-            Self {
-                provisional: Some(at),
-                ..
-            } => Some(When::Provisional { until_s: time(at)? }),
+            Self { start: Some(at), .. } => Some(When::Fixed { start_s: time(at)? }),
+            Self { after: Some(at), .. } => Some(When::After { start_s: time(at)? }),
+            Self { deadline: Some(at), .. } => {
+                Some(When::Deadline { end_s: time(at)?, late: self.late })
+            }
+            Self { provisional: Some(at), .. } => Some(When::Provisional { until_s: time(at)? }),
             Self { sla: Some(at), .. } => Some(When::Agreement { end_s: time(at)? }),
             Self { .. } => None,
         })
     }
 
     fn is_said(&self) -> bool {
-        let all = [
-            &self.start,
-            &self.after,
-            &self.deadline,
-            &self.provisional,
-            &self.sla,
-        ];
+        let all = [&self.start, &self.after, &self.deadline, &self.provisional, &self.sla];
         all.iter().any(|it| it.is_some())
     }
 }
@@ -270,11 +252,7 @@ impl Requirements {
             duration_s: self.duration_s.or(script.duration_s),
             group: self.group.clone().or_else(|| script.group.clone()),
             name: self.name.clone().or_else(|| script.name.clone()),
-            when: if self.when.is_said() {
-                self.when.clone()
-            } else {
-                script.when.clone()
-            },
+            when: if self.when.is_said() { self.when.clone() } else { script.when.clone() },
             array: self.array.clone().or_else(|| script.array.clone()),
             within: self.within.or(script.within),
             depend: if self.depend.is_empty() {
@@ -377,9 +355,7 @@ pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure
 pub(super) fn extend(out: Output, options: &ExtendOptions) -> Result<(), Failure> {
     let mut cluster = options.ledger.open(Access::Write)?;
     let caller = options.ledger.caller(&cluster, "");
-    cluster
-        .extend(&caller, options.id, options.by_s)
-        .map_err(failure)?;
+    cluster.extend(&caller, options.id, options.by_s).map_err(failure)?;
     print(out, &cluster, &[options.id])
 }
 
@@ -403,9 +379,7 @@ pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
 
 /// Where requests stand now.
 fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
-    let rows = ids
-        .iter()
-        .map(|&id| cluster.details(id).map(|(row, _)| row));
+    let rows = ids.iter().map(|&id| cluster.details(id).map(|(row, _)| row));
     let requests = rows.collect::<Result<Vec<_>, _>>().map_err(failure)?;
     let answer = Requests { requests };
     out.named("cluster-requests").print(&answer, || {
@@ -460,10 +434,6 @@ pub(super) fn places(row: &Row) -> String {
     match nodes.len() {
         0 => "-".into(),
         len if len <= SHOWN => nodes.join(" "),
-        len => format!(
-            "{} and {} more",
-            nodes[..SHOWN - 1].join(" "),
-            len + 1 - SHOWN
-        ),
+        len => format!("{} and {} more", nodes[..SHOWN - 1].join(" "), len + 1 - SHOWN),
     }
 }

@@ -29,12 +29,7 @@ Exit status:
 pub(super) struct DoctorOptions {
     /// Slurm's configuration; beside it job_submit.lua, jobcomp.lua and plugstack.conf are
     /// looked for
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SLURM_CONF",
-        default_value = "/etc/slurm/slurm.conf"
-    )]
+    #[arg(long, value_name = "FILE", env = "SLURM_CONF", default_value = "/etc/slurm/slurm.conf")]
     conf: PathBuf,
 
     /// The partition whose jobs are planned

@@ -24,12 +24,7 @@ pub(super) type Cluster = Manager<Simulated>;
 #[derive(Args, Debug)]
 pub(super) struct LedgerOptions {
     /// The ledger
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "PBS_LEDGER",
-        default_value = "cluster.db"
-    )]
+    #[arg(long, value_name = "FILE", env = "PBS_LEDGER", default_value = "cluster.db")]
     pub(super) ledger: PathBuf,
 
     /// Ask in the name of a user, with no other rights than the site gives it
@@ -96,10 +91,7 @@ impl LedgerOptions {
                 is_operator: cluster.site().may(user, group, Privilege::Operator),
                 user: user.clone(),
             },
-            None => Caller {
-                user: login(),
-                is_operator: true,
-            },
+            None => Caller { user: login(), is_operator: true },
         }
     }
 }
@@ -182,14 +174,12 @@ pub(super) fn clock(cluster: &Cluster) -> String {
 
 /// When a request starts, if it does.
 pub(super) fn start(row: &Row, zone: &TimeZone) -> String {
-    row.start_s
-        .map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
+    row.start_s.map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
 }
 
 /// When it is over.
 pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
-    row.end_s
-        .map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
+    row.end_s.map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
 }
 
 /// `+2h` from now, or a time.
@@ -218,17 +208,12 @@ pub(super) fn failure(error: Error) -> Failure {
 pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
     let zone = &cluster.site().time_zone;
     match &error {
-        Error::Declined(Refusal::NotInTime {
-            earliest_end_s: Some(end_s),
-        }) => {
+        Error::Declined(Refusal::NotInTime { earliest_end_s: Some(end_s) }) => {
             let end = format_time(*end_s, zone);
             Failure::NotPlanned(format!("it could be over {end}, which is too late"))
         }
         Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
-            let causes: Vec<_> = causes
-                .iter()
-                .map(|it| words(it, cluster.machine()))
-                .collect();
+            let causes: Vec<_> = causes.iter().map(|it| words(it, cluster.machine())).collect();
             let causes = causes.join(", ");
             Failure::NotPlanned(format!("at no time is there a place for it: {causes}"))
         }

@@ -51,11 +51,8 @@ pub(super) fn ran(out: Output, options: &RanOptions) -> Result<(), Failure> {
     for (name, file) in &options.runs {
         let invalid = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
         let ran = ran_of(&read(file)?).map_err(invalid)?;
-        let failed: Vec<&str> = ran
-            .iter()
-            .filter(|of| of.has_failed())
-            .map(|of| of.name.as_str())
-            .collect();
+        let failed: Vec<&str> =
+            ran.iter().filter(|of| of.has_failed()).map(|of| of.name.as_str()).collect();
         if !failed.is_empty() {
             let jobs = counted(failed.len() as u64, "job has", "jobs have");
             let which = failed.join(", ");
@@ -67,17 +64,10 @@ pub(super) fn ran(out: Output, options: &RanOptions) -> Result<(), Failure> {
             let picture = directory.join(format!("{name}.svg"));
             write(&picture, &gantt(&format!("{name}: what ran"), &ran))?;
         }
-        runs.push(Run {
-            name: name.clone(),
-            metrics: metrics_of(&ran, options.nodes),
-        });
+        runs.push(Run { name: name.clone(), metrics: metrics_of(&ran, options.nodes) });
     }
-    let compared = Compared {
-        nodes: options.nodes,
-        runs,
-    };
-    out.named("cluster-ran")
-        .print(&compared, || text(&compared))
+    let compared = Compared { nodes: options.nodes, runs };
+    out.named("cluster-ran").print(&compared, || text(&compared))
 }
 
 fn text(compared: &Compared) -> String {

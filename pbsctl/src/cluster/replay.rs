@@ -25,11 +25,7 @@ use crate::output::{counted, write_err, write_out, Output};
 #[derive(Args, Debug)]
 pub(super) struct ReplayOptions {
     /// The trace
-    #[arg(
-        value_name = "TRACE",
-        required_unless_present = "generate",
-        conflicts_with = "generate"
-    )]
+    #[arg(value_name = "TRACE", required_unless_present = "generate", conflicts_with = "generate")]
     trace: Option<PathBuf>,
 
     /// Generate jobs for the cluster instead
@@ -37,12 +33,7 @@ pub(super) struct ReplayOptions {
     generate: Option<Model>,
 
     /// How many jobs are generated
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 10_000,
-        requires = "generate"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "generate")]
     jobs: usize,
 
     /// Core time that those ask for while they come, in percent of what there is
@@ -92,12 +83,7 @@ pub(super) struct ReplayOptions {
 
     /// The latest deadline after the end of a job that starts at once, in percent of what it
     /// asks for
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        default_value_t = 200,
-        requires = "deadlines"
-    )]
+    #[arg(long, value_name = "PERCENT", default_value_t = 200, requires = "deadlines")]
     slack: u64,
 
     /// The cluster that it is replayed on; without it one like OCuLUS
@@ -109,12 +95,7 @@ pub(super) struct ReplayOptions {
     cores: Option<u64>,
 
     /// Which schedulers
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "fcfs,easy,planned"
-    )]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "fcfs,easy,planned")]
     policy: Vec<PolicyName>,
 
     /// What the schedulers are told of how long jobs run
@@ -274,11 +255,7 @@ pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), F
     };
     let machine = Arc::new(Machine::of_site(&site));
     let cores = machine.total(NCPUS);
-    let on = Cluster {
-        site,
-        machine,
-        cores,
-    };
+    let on = Cluster { site, machine, cores };
     match (&options.trace, options.generate) {
         (Some(path), _) => replay_file(out, options, &on, path),
         (None, model) => replay_generated(out, options, &on, model.unwrap_or(Model::Oculus)),
@@ -333,11 +310,7 @@ fn replay_generated(
         let name = format!("{}, seed {seed}", name_of(model));
         let (comparison, outcomes) = compare(options, on, &name, &jobs)?;
         write_files(options, on, &comparison, &jobs, outcomes.as_deref())?;
-        replays.push(OfSeed {
-            seed,
-            workload: Summary::of(&jobs),
-            comparison,
-        });
+        replays.push(OfSeed { seed, workload: Summary::of(&jobs), comparison });
     }
     let comparisons: Vec<Comparison> = replays.iter().map(|of| of.comparison.clone()).collect();
     let generated = Generated {
@@ -438,10 +411,7 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Vec<Out
     let all = grouped(jobs.len() as u64);
     let outcomes = replay(jobs, policy, |done| {
         if shows {
-            write_err(&format!(
-                "\r{name}: {} of {all} jobs ",
-                grouped(done as u64)
-            ));
+            write_err(&format!("\r{name}: {} of {all} jobs ", grouped(done as u64)));
         }
     });
     if shows {

@@ -70,13 +70,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     let socket = &options.socket.path;
     let mut engine = Local::new(socket, &directory.to_string_lossy(), environment.collect());
     let heard = |what: &str| write_err(&format!("pbsctl: {what}\n"));
-    serve(
-        &options.ledger.ledger,
-        &mut engine,
-        options.until_idle,
-        heard,
-    )
-    .map_err(failure)
+    serve(&options.ledger.ledger, &mut engine, options.until_idle, heard).map_err(failure)
 }
 
 fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {

@@ -191,29 +191,17 @@ pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
     if let Some(id) = options.id {
         let (request, events) = cluster.details(id).map_err(failure)?;
         let details = Details { request, events };
-        return out
-            .named("cluster-request")
-            .print(&details, || one(&cluster, &details));
+        return out.named("cluster-request").print(&details, || one(&cluster, &details));
     }
-    let mut requests = if options.all {
-        cluster.rows().map_err(failure)?
-    } else {
-        cluster.open_rows()
-    };
+    let mut requests =
+        if options.all { cluster.rows().map_err(failure)? } else { cluster.open_rows() };
     if let Some(user) = &options.ledger.user {
         requests.retain(|row| row.user == *user);
     }
-    let shown = Shown {
-        clock_s: cluster.clock_s(),
-        requests,
-    };
+    let shown = Shown { clock_s: cluster.clock_s(), requests };
     out.named("cluster-requests").print(&shown, || {
         let requests = counted(shown.requests.len() as u64, "request", "requests");
-        format!(
-            "{}, {requests}\n{}",
-            clock(&cluster),
-            list(&cluster, &shown.requests)
-        )
+        format!("{}, {requests}\n{}", clock(&cluster), list(&cluster, &shown.requests))
     })
 }
 
@@ -222,26 +210,18 @@ fn list(cluster: &Cluster, rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let titles = [
-        "id", "user", "group", "name", "state", "nodes", "start", "end", "cores",
-    ];
+    let titles = ["id", "user", "group", "name", "state", "nodes", "start", "end", "cores"];
     let mut table = Table::new(&titles, 8);
     let mut rows: Vec<&Row> = rows.iter().collect();
     rows.sort_by_key(|row| (row.start_s.unwrap_or(u64::MAX), row.id));
     for row in rows {
-        let index = row
-            .array_index
-            .map_or(String::new(), |of| format!("[{of}]"));
+        let index = row.array_index.map_or(String::new(), |of| format!("[{of}]"));
         let state = row.phase.map_or(row.state.name(), Phase::name);
         let state = match &row.outcome {
             Some(outcome) if row.phase.is_none() => outcome,
             _ => state,
         };
-        let kind = if row.is_reservation {
-            " (reservation)"
-        } else {
-            ""
-        };
+        let kind = if row.is_reservation { " (reservation)" } else { "" };
         table.push(vec![
             row.id.to_string(),
             row.user.clone(),
@@ -293,15 +273,10 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
     let mut cluster = options.ledger.open(Access::Read)?;
     let causes = cluster.why(options.id).map_err(failure)?;
     let (row, _) = cluster.details(options.id).map_err(failure)?;
-    let causes = causes.into_iter().map(|(cause, until_s)| Shut {
-        what: words(&cause, cluster.machine()),
-        until_s,
-    });
-    let why = StartReason {
-        id: options.id,
-        start_s: row.start_s,
-        causes: causes.collect(),
-    };
+    let causes = causes
+        .into_iter()
+        .map(|(cause, until_s)| Shut { what: words(&cause, cluster.machine()), until_s });
+    let why = StartReason { id: options.id, start_s: row.start_s, causes: causes.collect() };
     out.named("cluster-why").print(&why, || {
         let zone = &cluster.site().time_zone;
         let id = why.id;
@@ -360,12 +335,7 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         let mut text = format!("{all}, {} out of use\n", nodes.out.len());
         for node in &nodes.out {
             let since = format_time(node.since_s, zone);
-            text += &format!(
-                "  {} {} since {since}  {}\n",
-                node.name,
-                node.state.name(),
-                node.why
-            );
+            text += &format!("  {} {} since {since}  {}\n", node.name, node.state.name(), node.why);
         }
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
@@ -397,29 +367,21 @@ pub(super) fn limits(out: Output, options: &LimitsOptions) -> Result<(), Failure
         Whom::User(name) => *name == user,
         Whom::Group(name) => options.group.as_ref().is_none_or(|group| group == name),
     };
-    let limits = site
-        .limits
-        .iter()
-        .filter(|limit| of(&limit.whom))
-        .map(|limit| OneLimit {
-            whom: limit.whom.to_string(),
-            resource: limit.resource.clone(),
-            items: limit.items.map(|items| items.to_string()),
-            duration_s: limit.duration_s,
-            area_s: limit.area_s,
-            validity: limit.validity.to_text(&site.time_zone),
-            holds: limit.validity.holds_at(cluster.clock_s()),
-        });
-    let limits = Limits {
-        limits: limits.collect(),
-    };
+    let limits = site.limits.iter().filter(|limit| of(&limit.whom)).map(|limit| OneLimit {
+        whom: limit.whom.to_string(),
+        resource: limit.resource.clone(),
+        items: limit.items.map(|items| items.to_string()),
+        duration_s: limit.duration_s,
+        area_s: limit.area_s,
+        validity: limit.validity.to_text(&site.time_zone),
+        holds: limit.validity.holds_at(cluster.clock_s()),
+    });
+    let limits = Limits { limits: limits.collect() };
     out.named("cluster-limits").print(&limits, || {
         if limits.limits.is_empty() {
             return format!("{user} has no limits\n");
         }
-        let titles = [
-            "whom", "resource", "items", "duration", "area", "validity", "now",
-        ];
+        let titles = ["whom", "resource", "items", "duration", "area", "validity", "now"];
         let mut table = Table::new(&titles, titles.len());
         let time = |time_s: Option<u64>| time_s.map_or("-".into(), format_duration);
         for limit in &limits.limits {
@@ -430,12 +392,7 @@ pub(super) fn limits(out: Output, options: &LimitsOptions) -> Result<(), Failure
                 time(limit.duration_s),
                 time(limit.area_s),
                 limit.validity.clone(),
-                if limit.holds {
-                    "holds"
-                } else {
-                    "does not hold"
-                }
-                .into(),
+                if limit.holds { "holds" } else { "does not hold" }.into(),
             ]);
         }
         table.print(Format::Text)
@@ -447,28 +404,17 @@ pub(super) fn plan(out: Output, options: &PlanOptions) -> Result<(), Failure> {
     if let Some(file) = &options.gantt {
         write(file, &cluster.gantt(options.span))?;
     }
-    let shown = Shown {
-        clock_s: cluster.clock_s(),
-        requests: cluster.open_rows(),
-    };
-    out.named("cluster-requests")
-        .print(&shown, || match &options.gantt {
-            Some(file) => format!(
-                "{} shows the plan from {} on\n",
-                file.display(),
-                clock(&cluster)
-            ),
-            None => list(&cluster, &shown.requests),
-        })
+    let shown = Shown { clock_s: cluster.clock_s(), requests: cluster.open_rows() };
+    out.named("cluster-requests").print(&shown, || match &options.gantt {
+        Some(file) => format!("{} shows the plan from {} on\n", file.display(), clock(&cluster)),
+        None => list(&cluster, &shown.requests),
+    })
 }
 
 fn vectors(cluster: &Cluster) -> Vec<VectorsOf> {
     let memory = cluster.planner().memory();
-    let all = [
-        ("cluster", memory.system),
-        ("nodes", memory.nodes),
-        ("consumers", memory.consumers),
-    ];
+    let all =
+        [("cluster", memory.system), ("nodes", memory.nodes), ("consumers", memory.consumers)];
     let of = all.map(|(name, of)| VectorsOf {
         name,
         vectors: of.vectors,
@@ -495,9 +441,7 @@ pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
         mean_wait_s: of.wait_s.checked_div(of.started),
     };
     let named = |of: &BTreeMap<String, Usage>| {
-        of.iter()
-            .map(|(name, of)| used(name.clone(), of))
-            .collect::<Vec<_>>()
+        of.iter().map(|(name, of)| used(name.clone(), of)).collect::<Vec<_>>()
     };
     let stat = Stat {
         clock_s: cluster.clock_s(),
@@ -508,38 +452,19 @@ pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
         vectors: vectors(&cluster),
         users: named(&usages.users),
         groups: named(&usages.groups),
-        cores: usages
-            .cores
-            .iter()
-            .map(|(cores, of)| used(format_size(*cores), of))
-            .collect(),
+        cores: usages.cores.iter().map(|(cores, of)| used(format_size(*cores), of)).collect(),
     };
     out.named("cluster-stat").print(&stat, || {
         let mut text = format!("{}, {}\n", cluster.site().name, clock(&cluster));
-        let counts = stat
-            .states
-            .iter()
-            .map(|(name, count)| (name.to_string(), *count));
-        let outcomes = stat
-            .outcomes
-            .iter()
-            .map(|(name, count)| (name.clone(), *count));
+        let counts = stat.states.iter().map(|(name, count)| (name.to_string(), *count));
+        let outcomes = stat.outcomes.iter().map(|(name, count)| (name.clone(), *count));
         for (name, count) in counts.chain(outcomes) {
             text += &format!("  {:>8} {name}\n", grouped(count));
         }
-        for (title, rows) in [
-            ("user", &stat.users),
-            ("group", &stat.groups),
-            ("cores", &stat.cores),
-        ] {
-            let titles = [
-                title,
-                "requests",
-                "ran",
-                "core hours",
-                "of asked",
-                "mean wait",
-            ];
+        for (title, rows) in
+            [("user", &stat.users), ("group", &stat.groups), ("cores", &stat.cores)]
+        {
+            let titles = [title, "requests", "ran", "core hours", "of asked", "mean wait"];
             let mut table = Table::new(&titles, 1);
             for row in rows {
                 let hours = row.core_s as f64 / 3600.0;

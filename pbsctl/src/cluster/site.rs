@@ -32,10 +32,8 @@ struct Total {
 }
 
 pub(super) fn read_site(file: &Path) -> Result<Site, Failure> {
-    Site::from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
-        file: file.display().to_string(),
-        problems,
-    })
+    Site::from_toml(&read(file)?)
+        .map_err(|problems| Failure::Invalid { file: file.display().to_string(), problems })
 }
 
 pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
@@ -45,10 +43,7 @@ pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
         .resources()
         .iter()
         .enumerate()
-        .map(|(id, of)| Total {
-            name: of.name.clone(),
-            total: machine.total(id),
-        });
+        .map(|(id, of)| Total { name: of.name.clone(), total: machine.total(id) });
     let checked = Checked {
         site: site.name.clone(),
         nodes: site.nodes.len(),
@@ -66,16 +61,8 @@ pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
             counted(checked.users as u64, "user", "users"),
             counted(checked.groups as u64, "group", "groups"),
         ];
-        let rows = checked
-            .resources
-            .iter()
-            .map(|of| vec![of.name.clone(), format_size(of.total)]);
+        let rows = checked.resources.iter().map(|of| vec![of.name.clone(), format_size(of.total)]);
         let rows: Vec<_> = rows.collect();
-        format!(
-            "{}: {}\n{}",
-            checked.site,
-            parts.join(", "),
-            columns(&rows, 1)
-        )
+        format!("{}: {}\n{}", checked.site, parts.join(", "), columns(&rows, 1))
     })
 }

@@ -62,8 +62,7 @@ pub(super) fn systems(out: Output, options: &SystemsOptions) -> Result<(), Failu
     }
     let systems = ledgers.iter().map(|ledger| system(ledger)).collect();
     let systems = Systems { systems };
-    out.named("cluster-systems")
-        .print(&systems, || text(&systems))
+    out.named("cluster-systems").print(&systems, || text(&systems))
 }
 
 fn system(ledger: &Path) -> System {

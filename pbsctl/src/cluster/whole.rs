@@ -75,8 +75,7 @@ pub(super) fn whole(out: Output, options: &WholeOptions) -> Result<(), Failure> 
         seed: options.seed,
         ..Options::default()
     })?;
-    out.named("cluster-whole")
-        .print(&comparison, || text(&comparison))
+    out.named("cluster-whole").print(&comparison, || text(&comparison))
 }
 
 fn text(comparison: &Comparison) -> String {

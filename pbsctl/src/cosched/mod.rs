@@ -163,8 +163,7 @@ fn picture_file(text: &str) -> Result<PathBuf, String> {
 }
 
 fn ends_in(path: &Path, wanted: &str) -> bool {
-    path.extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case(wanted))
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(wanted))
 }
 
 impl PictureFile {
@@ -259,12 +258,8 @@ pub(crate) fn cosched(
             let planned = planned.map_err(Failure::Failed)?;
             let mut written = Vec::new();
             if let Some(directory) = &options.jobs {
-                written = write_jobs(
-                    directory,
-                    &options.given.workloads.workloads,
-                    &read,
-                    &planned,
-                )?;
+                written =
+                    write_jobs(directory, &options.given.workloads.workloads, &read, &planned)?;
             }
             options.picture.write(
                 &mut written,
@@ -337,12 +332,7 @@ impl Workloads {
             }
         })?;
         let (question, profiled) = question(&graphs, &machine, &self.history.path)?;
-        Ok(Read {
-            graphs,
-            machine,
-            question,
-            profiled,
-        })
+        Ok(Read { graphs, machine, question, profiled })
     }
 }
 
@@ -389,11 +379,7 @@ struct Answer<'a, T> {
 
 impl<'a, T> Answer<'a, T> {
     fn new(answer: &'a T, read: &Read, written: Vec<String>) -> Self {
-        Self {
-            answer,
-            profiled: read.profiled,
-            written,
-        }
+        Self { answer, profiled: read.profiled, written }
     }
 
     fn text(&self, mut text: String) -> String {

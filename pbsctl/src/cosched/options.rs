@@ -21,11 +21,8 @@ const WHO: [SchedulerName; 7] = [
     SchedulerName::Oracle,
     SchedulerName::Best,
 ];
-const PRIORITIES: [(&str, Priority); 3] = [
-    ("successors", Priority::Successors),
-    ("runtime", Priority::Runtime),
-    ("age", Priority::Age),
-];
+const PRIORITIES: [(&str, Priority); 3] =
+    [("successors", Priority::Successors), ("runtime", Priority::Runtime), ("age", Priority::Age)];
 const OBJECTIVES: [(&str, Objective); 3] = [
     ("deadlines", Objective::Lexicographic),
     ("makespan", Objective::Makespan),
@@ -169,11 +166,7 @@ impl HowOptions {
             }
         };
         Ok(Settings {
-            greedy: GreedyOptions {
-                contention,
-                leftovers,
-                stickiness: !self.no_stickiness,
-            },
+            greedy: GreedyOptions { contention, leftovers, stickiness: !self.no_stickiness },
             objective: self.objective,
             cost: Cost::constant(self.cost.unwrap_or(0) as f64),
             charge_cost: self.charge_cost,

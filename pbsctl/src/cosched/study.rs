@@ -140,15 +140,7 @@ fn claim_table(rows: &[ComparedClaim]) -> Table {
 }
 
 fn gap_table(gaps: &[Gap]) -> Table {
-    let titles = [
-        "ABOVE THE OPTIMUM, %",
-        "OPTIMAL",
-        "OF",
-        "MEDIAN",
-        "MEAN",
-        "95 %",
-        "WORST",
-    ];
+    let titles = ["ABOVE THE OPTIMUM, %", "OPTIMAL", "OF", "MEDIAN", "MEAN", "95 %", "WORST"];
     let mut table = Table::new(&titles, 1);
     for gap in gaps {
         table.push(vec![
@@ -165,15 +157,7 @@ fn gap_table(gaps: &[Gap]) -> Table {
 }
 
 fn overhead_table(overheads: &[Overhead]) -> Table {
-    let titles = [
-        "TAKES, µs",
-        "REMARK",
-        "TASKS",
-        "MEDIAN",
-        "95 %",
-        "THESIS",
-        "TARGET",
-    ];
+    let titles = ["TAKES, µs", "REMARK", "TASKS", "MEDIAN", "95 %", "THESIS", "TARGET"];
     let mut table = Table::new(&titles, 2);
     let number = |of: Option<f64>| of.map_or_else(String::new, |us| format!("{us:.0}"));
     for of in overheads {
@@ -191,15 +175,7 @@ fn overhead_table(overheads: &[Overhead]) -> Table {
 }
 
 fn cost_table(costs: &[Fitted]) -> Table {
-    let titles = [
-        "C(n) = a·n² + b·n + c, ns",
-        "a",
-        "b",
-        "c",
-        "THESIS a",
-        "b",
-        "c",
-    ];
+    let titles = ["C(n) = a·n² + b·n + c, ns", "a", "b", "c", "THESIS a", "b", "c"];
     let mut table = Table::new(&titles, 1);
     for of in costs {
         let numbers = of.coefficients_ns.iter().chain(&of.published_ns);

@@ -33,10 +33,7 @@ pub(super) fn path(job: &Job, run: &Run) -> Vec<CriticalView> {
         // What takes no time hands its reason on.
         let reason = because.take().filter(|&before| before != Because::Order);
         let reason = reason.unwrap_or(critical.because);
-        let Ok(index) = run
-            .tasks
-            .binary_search_by_key(&critical.task, |task| task.task)
-        else {
+        let Ok(index) = run.tasks.binary_search_by_key(&critical.task, |task| task.task) else {
             continue;
         };
         let planned = &run.tasks[index];
@@ -79,9 +76,7 @@ pub(super) fn text(path: &[CriticalView]) -> Vec<String> {
         } else {
             format!("tasks {} to {}", step.first_task, step.last_task)
         };
-        let before = place
-            .checked_sub(1)
-            .map_or("", |before| &path[before].process);
+        let before = place.checked_sub(1).map_or("", |before| &path[before].process);
         let because = match step.because {
             "order" if place > 0 => format!(", waits for {before}"),
             "message" => format!(", gets the message of {before}"),

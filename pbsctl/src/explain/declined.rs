@@ -59,12 +59,7 @@ impl DeclinedView {
                 (Some(rejection.level), rejection.process, None, shortage)
             }
             Declined::Reservation(refused) => {
-                let Refusal {
-                    process,
-                    task,
-                    lack,
-                    ..
-                } = refused.best;
+                let Refusal { process, task, lack, .. } = refused.best;
                 let shortage = ShortageView::of_reservation(lack);
                 (None, Some(process), Some(task), shortage)
             }
@@ -81,31 +76,19 @@ impl DeclinedView {
                 || "reservation: no strategy found a plan".into(),
                 |level| level.to_string(),
             ),
-            process: process.map(|process| Named {
-                id: process.id,
-                name: process.name.clone(),
-            }),
-            task: task.map(|task| Named {
-                id: task.id,
-                name: task.name.clone(),
-            }),
+            process: process.map(|process| Named { id: process.id, name: process.name.clone() }),
+            task: task.map(|task| Named { id: task.id, name: task.name.clone() }),
             shortage,
             why: declined.describe(job, 0),
             earliest_deadline_ns,
-            attempts: attempts
-                .iter()
-                .map(|attempt| AttemptView::new(attempt, job))
-                .collect(),
+            attempts: attempts.iter().map(|attempt| AttemptView::new(attempt, job)).collect(),
         }
     }
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let mut rows = vec![row("declined at", self.step.clone())];
         let process = self.process.as_ref().map(Named::text);
-        rows.push(row(
-            "process",
-            process.unwrap_or("the job as a whole".into()),
-        ));
+        rows.push(row("process", process.unwrap_or("the job as a whole".into())));
         rows.extend(self.task.as_ref().map(|task| row("task", task.text())));
         match &self.shortage {
             Some(shortage) => rows.extend(shortage.rows()),
@@ -158,14 +141,10 @@ impl ShortageView {
     fn of_validation(rejection: &Rejection) -> Option<Self> {
         Some(match rejection.shortage {
             Shortage::Cpus { .. } => return None,
-            Shortage::Time {
-                end_ns,
-                deadline_ns,
-            } => Self::time(end_ns, deadline_ns),
-            Shortage::Memory {
-                needed_bytes,
-                available_bytes,
-            } => Self::memory(needed_bytes, available_bytes, None),
+            Shortage::Time { end_ns, deadline_ns } => Self::time(end_ns, deadline_ns),
+            Shortage::Memory { needed_bytes, available_bytes } => {
+                Self::memory(needed_bytes, available_bytes, None)
+            }
             Shortage::MemoryTime { left, .. } => {
                 // Of what is wanted only that part must be free.
                 let missing = rejection.shortage.missing();
@@ -183,15 +162,8 @@ impl ShortageView {
 
     fn of_reservation(lack: Lack) -> Option<Self> {
         match lack {
-            Lack::Time {
-                end_ns,
-                deadline_ns,
-            } => Some(Self::time(end_ns, deadline_ns)),
-            Lack::Memory {
-                needed_bytes,
-                needed_ns,
-                most_free_bytes,
-            } => {
+            Lack::Time { end_ns, deadline_ns } => Some(Self::time(end_ns, deadline_ns)),
+            Lack::Memory { needed_bytes, needed_ns, most_free_bytes } => {
                 let needed_for_ns = Some(needed_ns);
                 Some(Self::memory(needed_bytes, most_free_bytes, needed_for_ns))
             }
@@ -215,10 +187,8 @@ impl ShortageView {
             "ns" => format!("until {available}"),
             _ => available,
         };
-        let mut rows = vec![
-            row("needed", format!("{} {needed}", self.of)),
-            row("available", available),
-        ];
+        let mut rows =
+            vec![row("needed", format!("{} {needed}", self.of)), row("available", available)];
         let missing = self.missing.filter(|&missing| missing > 0);
         rows.extend(missing.map(|missing| row("missing", self.amount(missing))));
         rows

@@ -29,13 +29,7 @@ impl FigureView {
         let views = forecasts.iter().map(|forecast| {
             let task = &job.tasks[forecast.task];
             let process = &job.processes[task.process];
-            let Prediction {
-                low_insns,
-                high_insns,
-                runs,
-                source,
-                ..
-            } = forecast.prediction;
+            let Prediction { low_insns, high_insns, runs, source, .. } = forecast.prediction;
             Self {
                 process: process.id,
                 process_name: process.name.clone(),
@@ -59,18 +53,13 @@ impl FigureView {
 
 /// All of them as a table.
 pub(super) fn text(figures: &[FigureView]) -> String {
-    let header = [
-        "", "PROCESS", "TASK", "FROM", "RUNS", "INSNS", "LEAST", "MOST", "MEMORY",
-    ];
+    let header = ["", "PROCESS", "TASK", "FROM", "RUNS", "INSNS", "LEAST", "MOST", "MEMORY"];
     let mut rows = vec![header.map(String::from).to_vec()];
     for figure in figures {
         let task = figure.task.to_string();
         rows.push(vec![
             String::new(),
-            figure
-                .process_name
-                .clone()
-                .unwrap_or_else(|| figure.process.to_string()),
+            figure.process_name.clone().unwrap_or_else(|| figure.process.to_string()),
             match &figure.task_name {
                 Some(name) => format!("{task} {name}"),
                 None => task,

@@ -72,11 +72,7 @@ pub(crate) struct ExplainOptions {
 impl ExplainOptions {
     fn lead_ns(&self) -> u64 {
         // Nobody runs the machines that are meant by that.
-        let default = if self.planning.is_whole_rate() {
-            0
-        } else {
-            LEAD_NS
-        };
+        let default = if self.planning.is_whole_rate() { 0 } else { LEAD_NS };
         self.lead.unwrap_or(default)
     }
 }
@@ -87,10 +83,7 @@ pub(crate) fn explain(
     options: &ExplainOptions,
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
-    let mut planning = options
-        .planning
-        .planning(device)?
-        .with_lead(options.lead_ns());
+    let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;
         Ok(JobView::new(&mut planning, &answered))
@@ -108,11 +101,7 @@ pub(crate) fn explain(
         let jobs: Vec<_> = jobs.map(|job| job.text(view.history.is_some())).collect();
         jobs.join("\n") + "\n" + &history_text(&planning)
     })?;
-    Ok(if admitted {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(DECLINED)
-    })
+    Ok(if admitted { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
 }
 
 #[derive(Serialize)]
@@ -193,11 +182,7 @@ impl JobView {
 
     /// `with_figures`: with those of each task.
     fn text(&self, with_figures: bool) -> String {
-        let verdict = if self.admitted {
-            "would be admitted"
-        } else {
-            "is declined"
-        };
+        let verdict = if self.admitted { "would be admitted" } else { "is declined" };
         let mut rows = vec![row("deadline", nanoseconds(self.deadline_ns))];
         if self.start_ns > 0 {
             rows.insert(0, row("not before", nanoseconds(self.start_ns)));
@@ -264,11 +249,7 @@ impl BoundView {
     }
 
     fn text(&self) -> String {
-        let end = format!(
-            "no plan ends before {} ({})",
-            nanoseconds(self.end_ns),
-            self.limit
-        );
+        let end = format!("no plan ends before {} ({})", nanoseconds(self.end_ns), self.limit);
         match self.plan_over_ns {
             None => end,
             Some(0) => format!("{end}: this is the best there is"),
@@ -292,9 +273,7 @@ impl PlanView {
             slack_ns: job.deadline_ns.saturating_sub(planned.end_ns),
             critical_path: critical::path(job, run),
             memory: NodeView::all(&planning.store, run),
-            attempts: attempts
-                .map(|attempt| AttemptView::new(attempt, job))
-                .collect(),
+            attempts: attempts.map(|attempt| AttemptView::new(attempt, job)).collect(),
         }
     }
 

@@ -38,10 +38,8 @@ pub(super) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
         Some(file) => {
             let path = options.file.join(MACHINE);
             let machine = import_machine(&files::read(&path)?);
-            let machine = machine.map_err(|problems| Failure::Invalid {
-                file: files::name(&path),
-                problems,
-            })?;
+            let machine = machine
+                .map_err(|problems| Failure::Invalid { file: files::name(&path), problems })?;
             Some((file, machine))
         }
         None => None,
@@ -127,16 +125,9 @@ impl Paths {
     }
 
     fn job(&self, name: &str) -> Result<pbs_job::Job, Failure> {
-        let (details, processes, tasks) = (
-            files::read(&self.details)?,
-            files::read(&self.processes)?,
-            files::read(&self.tasks)?,
-        );
-        let texts = Files {
-            details: &details,
-            processes: &processes,
-            tasks: &tasks,
-        };
+        let (details, processes, tasks) =
+            (files::read(&self.details)?, files::read(&self.processes)?, files::read(&self.tasks)?);
+        let texts = Files { details: &details, processes: &processes, tasks: &tasks };
         import_job(name, &texts).map_err(|faults| self.invalid(faults))
     }
 

@@ -79,10 +79,8 @@ pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
     }
     let text = files::read(&options.file)?;
     let (plan_id, cpu) = (options.plan_id.unwrap_or(1), options.cpu.unwrap_or(0));
-    let plan = leppert::import(&text, plan_id, cpu).map_err(|problems| Failure::Invalid {
-        file: files::name(&options.file),
-        problems,
-    })?;
+    let plan = leppert::import(&text, plan_id, cpu)
+        .map_err(|problems| Failure::Invalid { file: files::name(&options.file), problems })?;
     let toml = ("toml", to_toml(&plan));
     hand_over(out, options.output.as_deref(), toml, &plan, json!({}))?;
     Ok(ExitCode::SUCCESS)

@@ -45,11 +45,8 @@ impl Learnt {
                     let number = process.process.to_string();
                     let label = process.name.as_deref().unwrap_or(&number);
                     for task in &process.tasks {
-                        let key = Key {
-                            fingerprint: process.fingerprint.0,
-                            task: task.task,
-                            variant: 0,
-                        };
+                        let key =
+                            Key { fingerprint: process.fingerprint.0, task: task.task, variant: 0 };
                         let name = task.name.as_deref();
                         learnt.call(key, &job.job, label, name);
                     }
@@ -71,10 +68,7 @@ impl Learnt {
     pub(super) fn name(&self, key: Key) -> String {
         let known = self.called.get(&key);
         // Its runs are no longer kept.
-        known.map_or_else(
-            || format!("{:016x}/{}", key.fingerprint, key.task),
-            String::clone,
-        )
+        known.map_or_else(|| format!("{:016x}/{}", key.fingerprint, key.task), String::clone)
     }
 
     /// The tasks of that name.
@@ -93,17 +87,11 @@ impl Learnt {
         let entries = self.slowdowns.entries().iter();
         let of_it = entries.filter(|entry| entry.victim == victim);
         let pairs = of_it.flat_map(|entry| &entry.beside);
-        pairs
-            .filter(|(_, key)| *key == beside)
-            .map(|&(level, _)| level)
-            .min()
+        pairs.filter(|(_, key)| *key == beside).map(|&(level, _)| level).min()
     }
 
     pub(super) fn other(&self, by: Neighbour) -> Other {
-        Other {
-            name: self.name(by.key),
-            level: by.level.name(),
-        }
+        Other { name: self.name(by.key), level: by.level.name() }
     }
 
     /// All that was learnt, with names.
@@ -129,8 +117,6 @@ impl Learnt {
 
 /// Names of who runs beside a task, with what they share, for people.
 pub(super) fn list(beside: &[Other]) -> String {
-    let others = beside
-        .iter()
-        .map(|other| format!("{} ({})", other.name, other.level));
+    let others = beside.iter().map(|other| format!("{} ({})", other.name, other.level));
     others.collect::<Vec<_>>().join(", ")
 }

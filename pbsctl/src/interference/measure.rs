@@ -224,9 +224,9 @@ fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
     };
     match (named, &allowed[..]) {
         ([], [one, other, ..]) => Ok([*one, *other]),
-        ([], _) => Err(Failure::Failed(
-            "this process may use one CPU only, and two hogs need two".into(),
-        )),
+        ([], _) => {
+            Err(Failure::Failed("this process may use one CPU only, and two hogs need two".into()))
+        }
         (&[one, other], _) if one != other => {
             match [one, other].iter().find(|cpu| !allowed.contains(cpu)) {
                 None => Ok([one, other]),
@@ -260,15 +260,7 @@ fn toml(slowed: &[Slowed], level: Level) -> String {
 
 impl Measured {
     fn text(&self) -> String {
-        let titles = [
-            "VICTIM",
-            "BESIDE",
-            "SLOW-DOWN",
-            "5 %",
-            "95 %",
-            "ROUNDS",
-            "DISTURBED",
-        ];
+        let titles = ["VICTIM", "BESIDE", "SLOW-DOWN", "5 %", "95 %", "ROUNDS", "DISTURBED"];
         let mut rows = vec![titles.map(String::from).to_vec()];
         for pair in &self.pairs {
             rows.push(vec![
@@ -348,9 +340,7 @@ struct Progress {
 
 impl Progress {
     fn new() -> Self {
-        Self {
-            shows: stderr().is_terminal(),
-        }
+        Self { shows: stderr().is_terminal() }
     }
 
     fn tell(&self, what: &str, done: usize, total: usize) {

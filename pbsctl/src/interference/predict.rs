@@ -86,37 +86,24 @@ pub(super) fn predict(out: Output, options: &PredictOptions) -> Result<ExitCode,
         });
         sets = longer.take(MOST).collect();
     }
-    let pairs = victims
-        .iter()
-        .flat_map(|&victim| sets.iter().map(move |set| (victim, set)));
+    let pairs = victims.iter().flat_map(|&victim| sets.iter().map(move |set| (victim, set)));
     let predictions = pairs.take(MOST).map(|(victim, set)| {
         let beside: Vec<_> = set
             .iter()
             .map(|&key| Neighbour {
-                level: options
-                    .level
-                    .or_else(|| learnt.level(victim, key))
-                    .unwrap_or(Level::Node),
+                level: options.level.or_else(|| learnt.level(victim, key)).unwrap_or(Level::Node),
                 key,
             })
             .collect();
         row(&learnt, victim, &beside)
     });
-    let predicted = Predicted {
-        predictions: predictions.collect(),
-    };
+    let predicted = Predicted { predictions: predictions.collect() };
     out.print(&predicted, || predicted.text())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn row(learnt: &Learnt, victim: Key, beside: &[Neighbour]) -> PredictionRow {
-    let Prediction {
-        slowdown,
-        low,
-        high,
-        samples,
-        source,
-    } = learnt.slowdowns.of(victim, beside);
+    let Prediction { slowdown, low, high, samples, source } = learnt.slowdowns.of(victim, beside);
     PredictionRow {
         victim: learnt.name(victim),
         beside: beside.iter().map(|&by| learnt.other(by)).collect(),
@@ -130,15 +117,7 @@ fn row(learnt: &Learnt, victim: Key, beside: &[Neighbour]) -> PredictionRow {
 
 impl Predicted {
     fn text(&self) -> String {
-        let titles = [
-            "VICTIM",
-            "BESIDE",
-            "SLOW-DOWN",
-            "5 %",
-            "95 %",
-            "RUNS",
-            "SOURCE",
-        ];
+        let titles = ["VICTIM", "BESIDE", "SLOW-DOWN", "5 %", "95 %", "RUNS", "SOURCE"];
         let mut rows = vec![titles.map(String::from).to_vec()];
         for row in &self.predictions {
             rows.push(vec![

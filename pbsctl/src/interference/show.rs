@@ -63,20 +63,14 @@ pub(super) fn show(out: Output, options: &ShowOptions) -> Result<ExitCode, Failu
     let slowdowns = entries.into_iter().map(|entry| SlowdownRow {
         victim: entry.victim,
         beside: (entry.beside.into_iter())
-            .map(|(level, name)| Other {
-                name,
-                level: level.name(),
-            })
+            .map(|(level, name)| Other { name, level: level.name() })
             .collect(),
         slowdown: entry.slowdown,
         low: entry.low,
         high: entry.high,
         samples: entry.samples,
     });
-    let shown = Shown {
-        runs: learnt.runs,
-        slowdowns: slowdowns.collect(),
-    };
+    let shown = Shown { runs: learnt.runs, slowdowns: slowdowns.collect() };
     out.print(&shown, || shown.text())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -177,10 +177,7 @@ fn class_plan(
     let plans = class_plans(&planning.store, &entries, &mut ids, &settings);
     let plans = plans.map_err(|problems| {
         let messages: Vec<_> = problems.into_iter().map(|p| p.message).collect();
-        Failure::Failed(format!(
-            "the class would not take the plan: {}",
-            messages.join("; ")
-        ))
+        Failure::Failed(format!("the class would not take the plan: {}", messages.join("; ")))
     })?;
     let nodes = &planning.store.machine().nodes;
     let name = |plan: &NodePlan| nodes[plan.node].name.clone();

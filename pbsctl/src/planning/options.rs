@@ -197,18 +197,7 @@ mod tests {
         for (text, expected) in [("0", 0), ("2.5", 25), ("100", 1000), ("99.9", 999)] {
             assert_eq!(permille(text), Ok(expected), "{text}");
         }
-        for text in [
-            "",
-            ".",
-            "2.",
-            "-1",
-            "+1",
-            "2.55",
-            "2.05",
-            "100.1",
-            "4294967295",
-            "x",
-        ] {
+        for text in ["", ".", "2.", "-1", "+1", "2.55", "2.05", "100.1", "4294967295", "x"] {
             assert!(permille(text).is_err(), "{text}");
         }
     }
@@ -222,9 +211,7 @@ mod tests {
         }
         let of = |words: &[&str]| {
             let line = <Line as clap::Parser>::parse_from([&["it"], words].concat());
-            line.options
-                .planner_options()
-                .map(|options| options.local_search_tries)
+            line.options.planner_options().map(|options| options.local_search_tries)
         };
         assert!(matches!(of(&["--tries", "7"]), Ok(7)));
         // Who asks for a plan waits for a better one than a plan in force does.

@@ -76,9 +76,7 @@ impl AttemptView {
     pub(crate) fn text(attempts: &[Self]) -> Option<String> {
         let mut reached: Vec<(Option<u64>, Vec<&str>)> = Vec::new();
         for attempt in attempts {
-            let same = reached
-                .iter_mut()
-                .find(|(end_ns, _)| *end_ns == attempt.end_ns);
+            let same = reached.iter_mut().find(|(end_ns, _)| *end_ns == attempt.end_ns);
             match same {
                 Some((_, strategies)) => strategies.push(attempt.strategy),
                 None => reached.push((attempt.end_ns, vec![attempt.strategy])),
@@ -144,10 +142,7 @@ impl NodeView {
     /// The most that the run has, and what it has when.
     pub(crate) fn text(&self) -> Vec<String> {
         let (peak, memory) = (bytes(self.peak_bytes), bytes(self.memory_bytes));
-        let mut lines = vec![format!(
-            "{peak} at most of the {memory} of node {}",
-            self.node
-        )];
+        let mut lines = vec![format!("{peak} at most of the {memory} of node {}", self.node)];
         lines.extend(self.steps.iter().take(MOST_STEPS).map(StepView::text));
         let more = self.steps.len().saturating_sub(MOST_STEPS);
         if more > 0 {
@@ -168,9 +163,8 @@ impl StepView {
             steps[..before].last().map_or(0, |&(_, bytes)| bytes)
         };
         let times = own.iter().chain(all).map(|&(at_ns, _)| at_ns);
-        let times: BTreeSet<u64> = times
-            .filter(|at_ns| (first.0..last.0).contains(at_ns))
-            .collect();
+        let times: BTreeSet<u64> =
+            times.filter(|at_ns| (first.0..last.0).contains(at_ns)).collect();
         let mut steps: Vec<Self> = Vec::new();
         for at_ns in times {
             let (held_bytes, all_bytes) = (at(own, at_ns), at(all, at_ns));

@@ -87,38 +87,24 @@ pub(super) fn co_schedule(
     let scheduler = Scheduler::default();
     let objective = Objective::default();
     let began = Instant::now();
-    let decided = decide(
-        &question,
-        &scheduler,
-        objective,
-        &mut evaluations(EVALUATIONS),
-    );
+    let decided = decide(&question, &scheduler, objective, &mut evaluations(EVALUATIONS));
     let took = began.elapsed();
     let decided = decided.map_err(|faults| {
         let told = faults.iter().map(|fault| fault.tell(&question.workload));
         Failure::NotValid(told.collect())
     })?;
-    let lowered = jobs(
-        &question,
-        &graphs,
-        machine,
-        &decided.mapping,
-        &decided.timeline,
-    );
+    let lowered = jobs(&question, &graphs, machine, &decided.mapping, &decided.timeline);
     let lowered = lowered.map_err(|why| Failure::NotValid(vec![why.to_string()]))?;
     without_programs(&lowered)?;
     let steps = turns(&lowered).into_iter();
     let steps = steps.map(|(submission, task)| Step { submission, task });
     let steps = steps.collect();
     let decision = decision(&question, &graphs, &decided, &lowered);
-    let submissions = files
-        .iter()
-        .zip(&lowered)
-        .map(|(path, lowered)| Submission {
-            file: files::name(path),
-            request: job_to_toml(&lowered.job),
-            job: lowered.job.clone(),
-        });
+    let submissions = files.iter().zip(&lowered).map(|(path, lowered)| Submission {
+        file: files::name(path),
+        request: job_to_toml(&lowered.job),
+        job: lowered.job.clone(),
+    });
     Ok(Cosched {
         submissions: submissions.collect(),
         steps,
@@ -163,14 +149,7 @@ impl Follow {
                 (index, task.started_ns, task.ended_ns)
             {
                 let insns = task.retired_insns;
-                ran.insert(
-                    (job, index),
-                    Ran {
-                        start_ns,
-                        end_ns,
-                        insns,
-                    },
-                );
+                ran.insert((job, index), Ran { start_ns, end_ns, insns });
             }
         }
         let runs = variant_runs(
@@ -194,10 +173,7 @@ impl Follow {
 /// Refuses jobs that nobody could start.
 fn without_programs(lowered: &[Lowered]) -> Result<(), Failure> {
     let without = |job: &Job| {
-        let processes = job
-            .processes
-            .iter()
-            .filter(|process| !process.cpus.is_empty());
+        let processes = job.processes.iter().filter(|process| !process.cpus.is_empty());
         let mut bare = processes.filter(|process| process.start.commands().is_empty());
         bare.next().map(|_| {
             format!(
@@ -207,10 +183,7 @@ fn without_programs(lowered: &[Lowered]) -> Result<(), Failure> {
             )
         })
     };
-    let told: Vec<String> = lowered
-        .iter()
-        .filter_map(|lowered| without(&lowered.job))
-        .collect();
+    let told: Vec<String> = lowered.iter().filter_map(|lowered| without(&lowered.job)).collect();
     if told.is_empty() {
         Ok(())
     } else {
@@ -258,13 +231,7 @@ impl Decision {
             "not co-scheduled, each as is fastest for it"
         };
         let mut text = format!("{how}: {}\n", self.reason);
-        for Choice {
-            job,
-            task,
-            variant,
-            cpus,
-        } in self.tasks.iter().take(SHOWN)
-        {
+        for Choice { job, task, variant, cpus } in self.tasks.iter().take(SHOWN) {
             let cpus = pbs_job::cpu_list(cpus);
             text.push_str(&format!("  {job}/{task}: {variant} on CPU {cpus}\n"));
         }

@@ -99,15 +99,9 @@ mod tests {
         let mut live = Live::new(false);
         live.planned(&from_toml(text).unwrap());
         for kind in [EventKind::TaskEnded, EventKind::Late, EventKind::Grant] {
-            live.event(&Event {
-                kind: kind as u16,
-                ..Event::default()
-            });
+            live.event(&Event { kind: kind as u16, ..Event::default() });
         }
         live.replanned();
-        assert_eq!(
-            live.line(),
-            "1 of 2 tasks ended, 1 prediction failure, 1 plan made anew"
-        );
+        assert_eq!(live.line(), "1 of 2 tasks ended, 1 prediction failure, 1 plan made anew");
     }
 }

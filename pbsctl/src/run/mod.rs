@@ -88,10 +88,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
 /// Starts the jobs that were admitted: all of them, or it fails.
 fn start(node: &mut Node<Screen>, signals: &Signals) -> Result<(), pbs_node::Error> {
     let failed = node.start(signals)?;
-    failed
-        .into_iter()
-        .next()
-        .map_or(Ok(()), |(_, why)| Err(why))
+    failed.into_iter().next().map_or(Ok(()), |(_, why)| Err(why))
 }
 
 /// Takes over the jobs of a pbsctl that died, and follows them to their end.
@@ -103,9 +100,7 @@ fn resume(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Fa
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
     let jobs = outcomes(&mut node);
-    out.print(&json!({ "outcome": outcome, "jobs": jobs }), || {
-        outcome::table(&jobs)
-    })?;
+    out.print(&json!({ "outcome": outcome, "jobs": jobs }), || outcome::table(&jobs))?;
     Ok(match outcome {
         Outcome::Ended => of_jobs(&node, &jobs).unwrap_or(ExitCode::SUCCESS),
         _ => not_ended(outcome),
@@ -239,18 +234,12 @@ fn report(
         jobs: jobs.as_deref(),
         cosched: follow.map(|follow| &follow.decision),
     };
-    let printed = out.print(&all, || {
-        table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table)
-    });
-    let learnt = follow.map_or(Ok(()), |follow| {
-        follow.learn(&report, &options.history.path)
-    });
+    let printed = out
+        .print(&all, || table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table));
+    let learnt = follow.map_or(Ok(()), |follow| follow.learn(&report, &options.history.path));
     let report_file = options.report.as_deref();
     let gantt_file = options.gantt.as_deref();
-    let kept = keep([
-        (report_file, &|| to_json(&all) + "\n"),
-        (gantt_file, &|| gantt(&report)),
-    ]);
+    let kept = keep([(report_file, &|| to_json(&all) + "\n"), (gantt_file, &|| gantt(&report))]);
     printed?;
     if let Err(failure) = kept.and(learnt) {
         return Ok(out.tell_after(&failure));
@@ -266,9 +255,7 @@ fn report(
 /// Writes all files that can be written: a run does not come again. The answer is what
 /// failed first.
 fn keep<const N: usize>(files: [(Option<&Path>, &dyn Fn() -> String); N]) -> Result<(), Failure> {
-    let files = files
-        .iter()
-        .filter_map(|(file, text)| Some(((*file)?, text)));
+    let files = files.iter().filter_map(|(file, text)| Some(((*file)?, text)));
     let written = files.map(|(file, text)| files::write(file, &text()));
     // All are tried before the first failure is looked for.
     let written: Vec<_> = written.collect();
@@ -318,10 +305,7 @@ mod tests {
             (Some(&good), text),
         ]);
         let told = kept.unwrap_err().to_string();
-        assert!(
-            told.starts_with("pbsctl: /dev/full: No space left"),
-            "{told}"
-        );
+        assert!(told.starts_with("pbsctl: /dev/full: No space left"), "{told}");
         assert_eq!(std::fs::read_to_string(&good).unwrap(), "drawn");
         std::fs::remove_file(&good).unwrap();
     }

@@ -53,12 +53,7 @@ pub(crate) struct RunOptions {
 
     /// Plan with who slows whom, as a file says (pbsctl interference) or, with the word
     /// history, as earlier runs tell
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "resume",
-        requires = "files"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume", requires = "files")]
     pub(crate) slowdowns: Option<PathBuf>,
 
     /// Make at most N new plans after the first; prediction failures beyond are

@@ -57,15 +57,7 @@ pub(super) fn table(jobs: &[JobOutcome]) -> String {
     let mut out = format!("\n{}", columns(&rows, 3));
     for job in jobs.iter().filter(|job| !job.tasks.is_empty()) {
         out.push_str(&format!("\nWhat job {} has taught:\n", job.name));
-        let header = [
-            "PROCESS",
-            "TASK",
-            "PLANNED",
-            "FROM",
-            "RETIRED",
-            "OFF",
-            "NEXT TIME",
-        ];
+        let header = ["PROCESS", "TASK", "PLANNED", "FROM", "RETIRED", "OFF", "NEXT TIME"];
         let mut rows = vec![header.map(String::from).to_vec()];
         for task in &job.tasks {
             rows.push(task_row(task));

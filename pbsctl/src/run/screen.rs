@@ -24,12 +24,7 @@ pub(super) struct Screen {
 impl Screen {
     /// `live`: with the line that says how far the run is.
     pub(super) fn new(live: bool) -> Self {
-        Self {
-            live: Live::new(live),
-            plans: Vec::new(),
-            events: Vec::new(),
-            jobs: Vec::new(),
-        }
+        Self { live: Live::new(live), plans: Vec::new(), events: Vec::new(), jobs: Vec::new() }
     }
 
     /// Takes the line away.

@@ -59,11 +59,7 @@ impl Format {
         let others = FORMATS.iter().filter(|other| other.name != *name);
         let others = others.map(|other| format!(".BR {} (5)", escaped(other.name)));
         let others: Vec<_> = others.collect();
-        let _ = writeln!(
-            page,
-            ".SH SEE ALSO\n.BR pbsctl (1),\n{}",
-            others.join(",\n")
-        );
+        let _ = writeln!(page, ".SH SEE ALSO\n.BR pbsctl (1),\n{}", others.join(",\n"));
         page
     }
 }
@@ -103,9 +99,7 @@ fn indent(line: &str) -> Option<usize> {
 fn indented(lines: &[&str], by: usize) -> usize {
     let ends = |line: &&str| indent(line).is_some_and(|indent| indent < by);
     let count = lines.iter().position(ends).unwrap_or(lines.len());
-    let full = lines[..count]
-        .iter()
-        .rposition(|line| indent(line).is_some());
+    let full = lines[..count].iter().rposition(|line| indent(line).is_some());
     full.map_or(0, |last| last + 1)
 }
 
@@ -153,11 +147,7 @@ fn blocks(lines: &[&str], page: &mut String) {
             let text = rest[..count].join("\n");
             place += count;
             let paragraph = text.strip_suffix("::").map(str::trim_end);
-            let colon = if text.ends_with(" ::") || text.ends_with("\n::") {
-                ""
-            } else {
-                ":"
-            };
+            let colon = if text.ends_with(" ::") || text.ends_with("\n::") { "" } else { ":" };
             match paragraph {
                 Some(before) => {
                     let _ = writeln!(page, ".PP\n{}{colon}", inline(before));

@@ -82,8 +82,7 @@ fn write_pages(
     }
     let page = Man::new(command.clone());
     let (name, mut text) = (page.get_filename(), Vec::new());
-    page.render(&mut text)
-        .map_err(|error| Failure::file(directory.join(&name), &error))?;
+    page.render(&mut text).map_err(|error| Failure::file(directory.join(&name), &error))?;
     let text = keep_lines(&String::from_utf8_lossy(&text)) + &sections::sections(command);
     files::write(&directory.join(&name), &text)?;
     pages.push(name);
@@ -96,9 +95,7 @@ fn keep_lines(page: &str) -> String {
     let Some((before, extra)) = page.split_once(".SH EXTRA\n") else {
         return page.into();
     };
-    let (extra, after) = extra
-        .split_once(".SH ")
-        .map_or((extra, None), |(a, b)| (a, Some(b)));
+    let (extra, after) = extra.split_once(".SH ").map_or((extra, None), |(a, b)| (a, Some(b)));
     let after = after.map_or_else(String::new, |after| format!(".SH {after}"));
     format!("{before}.SH NOTES\n.nf\n{extra}.fi\n{after}")
 }

@@ -12,9 +12,7 @@ use crate::complete::VARIABLE;
 
 /// Commands that who reads of one may want, too.
 const RELATED: [&[&str]; 6] = [
-    &[
-        "submit", "jobs", "job", "cancel", "hold", "release", "alter", "watch", "withdraw",
-    ],
+    &["submit", "jobs", "job", "cancel", "hold", "release", "alter", "watch", "withdraw"],
     &["submit", "jobs", "drain", "resume", "status"],
     &["check", "load", "run", "show", "drop", "sim"],
     &["run", "profile", "submit", "explain", "plan", "history"],
@@ -24,24 +22,9 @@ const RELATED: [&[&str]; 6] = [
 
 /// Which commands read or write files of a format.
 const READS: [(&str, &[&str]); 3] = [
-    (
-        "pbs-job",
-        &[
-            "check", "run", "profile", "submit", "alter", "explain", "plan", "import",
-        ],
-    ),
-    (
-        "pbs-machine",
-        &[
-            "check", "run", "profile", "submit", "explain", "plan", "import",
-        ],
-    ),
-    (
-        "pbs-plan",
-        &[
-            "check", "load", "run", "sim", "show", "plan", "import", "gen", "trace",
-        ],
-    ),
+    ("pbs-job", &["check", "run", "profile", "submit", "alter", "explain", "plan", "import"]),
+    ("pbs-machine", &["check", "run", "profile", "submit", "explain", "plan", "import"]),
+    ("pbs-plan", &["check", "load", "run", "sim", "show", "plan", "import", "gen", "trace"]),
 ];
 
 /// Commands that print times, or take them for those of the local zone.
@@ -91,11 +74,7 @@ fn environment(command: &Command, name: &str, page: &mut String) {
         }
     }
     if TIMES.contains(&name) {
-        entry(
-            "TZ",
-            "The zone of times, instead of that of the system",
-            page,
-        );
+        entry("TZ", "The zone of times, instead of that of the system", page);
     }
     if name == "completions" {
         let text = "Set by the script of a shell, which is to be told what may come next";
@@ -146,16 +125,11 @@ fn see_also(command: &Command, name: &str, page: &mut String) {
 
 /// The arguments that a page has.
 fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
-    command
-        .get_arguments()
-        .filter(|argument| !argument.is_hide_set())
+    command.get_arguments().filter(|argument| !argument.is_hide_set())
 }
 
 fn help(argument: &Arg) -> String {
-    argument
-        .get_help()
-        .map(ToString::to_string)
-        .unwrap_or_default()
+    argument.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
 fn entry(term: &str, text: &str, page: &mut String) {

@@ -178,22 +178,18 @@ pub(crate) struct SimOptions {
 fn late(text: &str) -> Result<u64, String> {
     match quantities::permille(text) {
         Ok(permille) if permille >= 1000 => Ok(permille),
-        _ => Err(
-            "what is late cannot be planned shorter; write thousandths from 1000 on, \
+        _ => Err("what is late cannot be planned shorter; write thousandths from 1000 on, \
                   as 1200 for a length of 120 %"
-                .into(),
-        ),
+            .into()),
     }
 }
 
 fn early(text: &str) -> Result<u64, String> {
     match quantities::permille(text) {
         Ok(permille) if permille <= 1000 => Ok(permille),
-        _ => Err(
-            "what is early cannot be planned longer; write thousandths up to 1000, \
+        _ => Err("what is early cannot be planned longer; write thousandths up to 1000, \
                   as 800 for a length of 80 %"
-                .into(),
-        ),
+            .into()),
     }
 }
 
@@ -304,10 +300,7 @@ impl SimOptions {
             toml.push_str(&format!("{key} = {value}\n"));
         }
         let config = config_from_toml(&toml, &base).map_err(|problems| {
-            let words: Vec<_> = problems
-                .into_iter()
-                .map(|problem| problem.message)
-                .collect();
+            let words: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
             failed(&words.join("; "))
         })?;
         let faults = config_faults(&config);
@@ -371,11 +364,7 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
     out.print(&Recorded::new(&plan, &simulated, &simulation), || {
         text::text(&plan, &simulation, options.events, options.tasks)
     })?;
-    Ok(if simulation.ended() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(INCOMPLETE)
-    })
+    Ok(if simulation.ended() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
 }
 
 /// Events tell plans apart by their numbers alone.
@@ -408,11 +397,7 @@ impl ProgressLine {
     const PAUSE: Duration = Duration::from_secs(1);
 
     fn new() -> Self {
-        Self {
-            shows: stderr().is_terminal(),
-            told: Instant::now(),
-            any: false,
-        }
+        Self { shows: stderr().is_terminal(), told: Instant::now(), any: false }
     }
 
     fn tell(&mut self, progress: Progress) {

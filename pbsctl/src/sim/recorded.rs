@@ -47,11 +47,7 @@ impl<'a> Recorded<'a> {
                     Resolution::Tick => "tick".into(),
                 },
                 rate_insns_per_ms: options.rate_insns_per_ms,
-                outcome: if simulation.ended() {
-                    Outcome::Ended
-                } else {
-                    Outcome::Interrupted
-                },
+                outcome: if simulation.ended() { Outcome::Ended } else { Outcome::Interrupted },
                 config: config_by_name(&options.config),
                 plans: plans.map(RecordedPlan::from).collect(),
                 events: simulation.events.iter().map(EventView::from).collect(),

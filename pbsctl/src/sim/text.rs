@@ -30,10 +30,7 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
     if tasks || count <= TASKS {
         out.push_str(&task_table(plan, simulation));
     } else {
-        out.push_str(&format!(
-            "{}; --tasks lists them.\n",
-            counted(count as u64, "task", "tasks")
-        ));
+        out.push_str(&format!("{}; --tasks lists them.\n", counted(count as u64, "task", "tasks")));
     }
     out.push('\n');
     out.push_str(&process_table(simulation));
@@ -104,10 +101,7 @@ fn memory(simulation: &Simulation) -> String {
             counted(killed, "process was", "processes were")
         ),
     };
-    format!(
-        "Memory: {} at most{limit} were in use{killed}\n",
-        bytes(memory.peak_bytes)
-    )
+    format!("Memory: {} at most{limit} were in use{killed}\n", bytes(memory.peak_bytes))
 }
 
 /// As `run` prints them.
@@ -126,21 +120,12 @@ fn signals(plan: &Plan, simulation: &Simulation) -> String {
 }
 
 fn label(plan: &Plan, id: u32) -> String {
-    plan.process(id)
-        .map_or_else(|| id.to_string(), pbs_plan::Process::label)
+    plan.process(id).map_or_else(|| id.to_string(), pbs_plan::Process::label)
 }
 
 fn task_table(plan: &Plan, simulation: &Simulation) -> String {
-    let titles = [
-        "PROCESS",
-        "TASK",
-        "CPU",
-        "PLANNED",
-        "REAL",
-        "RETIRED",
-        "PREEMPTED",
-        "ENDED (ms)",
-    ];
+    let titles =
+        ["PROCESS", "TASK", "CPU", "PLANNED", "REAL", "RETIRED", "PREEMPTED", "ENDED (ms)"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for task in &simulation.tasks {
         rows.push(vec![
@@ -171,11 +156,8 @@ fn process_table(simulation: &Simulation) -> String {
     let has_memory = |process: &ProcessOutcome| {
         process.planned_memory_bytes != 0 || process.real_memory_bytes != 0
     };
-    let columns_used = if simulation.processes.iter().any(has_memory) {
-        titles.len()
-    } else {
-        titles.len() - 2
-    };
+    let columns_used =
+        if simulation.processes.iter().any(has_memory) { titles.len() } else { titles.len() - 2 };
     let mut rows = vec![titles.map(String::from).to_vec()];
     for process in &simulation.processes {
         let id = process.id;
@@ -209,9 +191,8 @@ fn count_table(counts: &Counts) -> String {
     let mut rows = Vec::new();
     for (&kind, &count) in &counts.kinds {
         let causes = counts.signals.get(kind).into_iter().flatten();
-        let causes: Vec<_> = causes
-            .map(|(cause, count)| format!("{cause} {}", grouped(*count)))
-            .collect();
+        let causes: Vec<_> =
+            causes.map(|(cause, count)| format!("{cause} {}", grouped(*count))).collect();
         rows.push(vec![kind.into(), causes.join(", "), grouped(count)]);
     }
     columns(&rows, 2)

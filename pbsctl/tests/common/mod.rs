@@ -81,9 +81,8 @@ pub(crate) fn commands() -> Vec<String> {
     let help = pbsctl(&["--help"], "").stdout;
     let (_, after) = help.split_once("Commands:\n").unwrap();
     let (list, _) = after.split_once("\n\n").unwrap();
-    let first_words = list
-        .lines()
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let first_words =
+        list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = first_words.filter_map(|line| line.split_whitespace().next());
     names.map(str::to_owned).collect()
 }
@@ -92,18 +91,9 @@ pub(crate) fn commands() -> Vec<String> {
 /// "render", which is slowed by half, and of "backup", which is not. A third, "index", is
 /// only known by its name.
 pub(crate) fn slowed(file: &Path) {
-    let key = |name: &str, task| Key {
-        fingerprint: Fingerprint::of([name]).0,
-        task,
-        variant: 0,
-    };
+    let key = |name: &str, task| Key { fingerprint: Fingerprint::of([name]).0, task, variant: 0 };
     let beside = |others: &[Key], duration_ns| Beside {
-        neighbours: (others.iter())
-            .map(|&key| Neighbour {
-                level: Level::Llc,
-                key,
-            })
-            .collect(),
+        neighbours: (others.iter()).map(|&key| Neighbour { level: Level::Llc, key }).collect(),
         duration_ns,
     };
     let mut store = Store::open(file, Options::DEFAULT).unwrap();

@@ -77,25 +77,17 @@ fn answer(mut inbox: Inbox) {
         for (caller, request) in inbox.take(256) {
             match request {
                 Request::Status(answer) => {
-                    let status = Status {
-                        state: "running".into(),
-                        ..Status::default()
-                    };
+                    let status = Status { state: "running".into(), ..Status::default() };
                     let _ = answer.send(Ok(status));
                 }
                 // As much as does not fit into the buffers of a socket.
                 Request::List(_, answer) => {
-                    let job = Job {
-                        name: "x".repeat(1000),
-                        uid: Some(caller.uid),
-                        ..Job::default()
-                    };
+                    let job =
+                        Job { name: "x".repeat(1000), uid: Some(caller.uid), ..Job::default() };
                     let _ = answer.send(Ok(vec![job; 5000]));
                 }
                 Request::Plan(answer) => {
-                    let _ = answer.send(Err(Refusal::NotPermitted {
-                        what: "the plan".into(),
-                    }));
+                    let _ = answer.send(Err(Refusal::NotPermitted { what: "the plan".into() }));
                 }
                 // Nobody answers any more.
                 other => drop(other),
@@ -124,9 +116,7 @@ pub(crate) fn read(stream: &mut UnixStream) -> String {
 /// A connection that does not wait for ever.
 pub(crate) fn connect(path: &Path) -> UnixStream {
     let stream = UnixStream::connect(path).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 

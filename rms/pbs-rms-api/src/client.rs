@@ -95,30 +95,22 @@ impl Client {
 
     /// How all sessions stand.
     pub fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
-        self.waiter
-            .answer(self.connection.sessions())
-            .map(|all| all.sessions)
+        self.waiter.answer(self.connection.sessions()).map(|all| all.sessions)
     }
 
     /// Which nodes of each cluster nobody has or waits for.
     pub fn nodes(&mut self) -> Result<Vec<ClusterNodes>, Failure> {
-        self.waiter
-            .answer(self.connection.nodes())
-            .map(|all| all.clusters)
+        self.waiter.answer(self.connection.nodes()).map(|all| all.clusters)
     }
 
     /// What a session sees.
     pub fn views(&mut self, session: u64) -> Result<Vec<View>, Failure> {
-        self.waiter
-            .answer(self.connection.views(session))
-            .map(|seen| seen.views)
+        self.waiter.answer(self.connection.views(session)).map(|seen| seen.views)
     }
 
     /// What sessions have had: one's own, or for operators all.
     pub fn accounts(&mut self) -> Result<Vec<Account>, Failure> {
-        self.waiter
-            .answer(self.connection.accounts())
-            .map(|all| all.accounts)
+        self.waiter.answer(self.connection.accounts()).map(|all| all.accounts)
     }
 
     /// Hands over what happens to a session, from how it is now on, until `notice` says that
@@ -137,16 +129,10 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchSession { session } => {
-                write!(
-                    f,
-                    "there is no session {session}: connect first; see pbsctl rms requests"
-                )
+                write!(f, "there is no session {session}: connect first; see pbsctl rms requests")
             }
             Self::NotPermitted { what } => {
-                write!(
-                    f,
-                    "{what}: only its user, or an operator (group pbs-operators), may"
-                )
+                write!(f, "{what}: only its user, or an operator (group pbs-operators), may")
             }
             Self::Refused { why } => f.write_str(why),
             Self::TooManySessions { most } => {

@@ -19,47 +19,27 @@ fn view(from_s: u64, steps: &[(u64, u64)]) -> View {
 /// The application has new views, both alike.
 fn see(of: &mut dyn Application, now_s: u64, steps: &[(u64, u64)]) -> Vec<Wish> {
     let view = view(now_s, steps);
-    let views = Views {
-        non_preemptible: &view,
-        preemptible: &view,
-    };
+    let views = Views { non_preemptible: &view, preemptible: &view };
     of.views(now_s * S, views)
 }
 
 fn request(label: u32, kind: Kind, nodes: u64, duration_ns: u64, how: How) -> Wish {
-    Wish::Request(Request {
-        label: Label(label),
-        kind,
-        nodes,
-        duration_ns,
-        how,
-    })
+    Wish::Request(Request { label: Label(label), kind, nodes, duration_ns, how })
 }
 
 fn done(label: u32, released: u64) -> Wish {
-    Wish::Done {
-        label: Label(label),
-        released,
-    }
+    Wish::Done { label: Label(label), released }
 }
 
 fn update(label: u32, nodes: u64, duration_ns: u64) -> Wish {
-    Wish::Update {
-        label: Label(label),
-        nodes,
-        duration_ns,
-        announce_ns: 0,
-    }
+    Wish::Update { label: Label(label), nodes, duration_ns, announce_ns: 0 }
 }
 
 #[test]
 fn a_rigid_application_asks_once_and_ignores_its_views() {
     let mut rigid = Rigid::new(3, 10 * S);
     let asked = rigid.connect(0);
-    assert_eq!(
-        asked,
-        [request(0, Kind::NonPreemptible, 3, 10 * S, How::Free)]
-    );
+    assert_eq!(asked, [request(0, Kind::NonPreemptible, 3, 10 * S, How::Free)]);
     assert_eq!(see(&mut rigid, 1, &[(FOREVER, 1)]), []);
     assert_eq!(rigid.next_ns(), None);
     assert_eq!(rigid.started(1000 * S, Label(0), 3), []);
@@ -70,10 +50,7 @@ fn a_rigid_application_asks_once_and_ignores_its_views() {
 }
 
 fn moldable() -> Moldable {
-    let of = |nodes, duration_s| Choice {
-        nodes,
-        duration_ns: duration_s * S,
-    };
+    let of = |nodes, duration_s| Choice { nodes, duration_ns: duration_s * S };
     Moldable::new(vec![of(8, 10), of(4, 18), of(2, 35)])
 }
 
@@ -83,10 +60,7 @@ fn a_moldable_application_takes_the_shape_that_ends_first() {
     assert_eq!(app.connect(0), []);
     // All 8 would end at 110, 4 at 38 and 2 at 35.
     let first = see(&mut app, 0, &[(20, 2), (80, 4), (FOREVER, 8)]);
-    assert_eq!(
-        first,
-        [request(0, Kind::NonPreemptible, 2, 35 * S, How::Free)]
-    );
+    assert_eq!(first, [request(0, Kind::NonPreemptible, 2, 35 * S, How::Free)]);
     // The same view says nothing new.
     assert_eq!(see(&mut app, 0, &[(20, 2), (80, 4), (FOREVER, 8)]), []);
 }
@@ -113,10 +87,7 @@ fn a_moldable_application_waits_where_nothing_fits() {
     assert!(Moldable::new(Vec::new()).has_ended());
     // 4 nodes for 18 s and 8 for 10 s from 8 s on end together: the fewer nodes.
     let equal = see(&mut app, 0, &[(8, 4), (10, 8)]);
-    assert_eq!(
-        equal,
-        [request(0, Kind::NonPreemptible, 4, 18 * S, How::Free)]
-    );
+    assert_eq!(equal, [request(0, Kind::NonPreemptible, 4, 18 * S, How::Free)]);
 }
 
 #[test]
@@ -220,10 +191,7 @@ fn probable_execution_resubmits_with_more_nodes() {
         request(3, Kind::NonPreemptible, 12, FOREVER, How::Free),
     ];
     assert_eq!(app.refused(1, Label(1)), again);
-    assert_eq!(
-        (app.held(), app.checkpoints(), app.pre_allocation()),
-        (0, 1, 20)
-    );
+    assert_eq!((app.held(), app.checkpoints(), app.pre_allocation()), (0, 1, 20));
     // What is said of the old request is of no account.
     assert_eq!(app.started(2, Label(1), 10), []);
     assert_eq!(app.started(90, Label(3), 12), []);

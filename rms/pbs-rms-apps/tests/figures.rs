@@ -29,14 +29,8 @@ fn speed_up_has_the_published_constants_of_figure_2() {
     all_hold(&figure.verdicts());
     // On one node nearly all of it is A · S; on very many B · n is.
     let (first, last) = (figure.rows[0], figure.rows[figure.rows.len() - 1]);
-    assert!(
-        (first.seconds[3] / 24_061.14 - 1.0).abs() < 1e-6,
-        "{first:?}"
-    );
-    assert!(last
-        .seconds
-        .iter()
-        .all(|&seconds| seconds > 16_384.0 * 1.23e-4 + 1.38));
+    assert!((first.seconds[3] / 24_061.14 - 1.0).abs() < 1e-6, "{first:?}");
+    assert!(last.seconds.iter().all(|&seconds| seconds > 16_384.0 * 1.23e-4 + 1.38));
     // What is computed in parallel gets no faster than what all do costs.
     let best = (figure.rows.iter()).min_by(|a, b| a.seconds[0].total_cmp(&b.seconds[0]));
     assert_eq!(best.map(|row| row.nodes), Some(256));
@@ -70,19 +64,12 @@ fn static_choices_are_bounded_as_in_figure_4() {
 
 #[test]
 fn at_most_1400_nodes_are_equivalent() {
-    let found = equivalents(Sample {
-        seed: 0,
-        meshes: 1_000,
-    });
+    let found = equivalents(Sample { seed: 0, meshes: 1_000 });
     all_hold(&found.verdicts());
     assert!(found.nodes.least > 700.0, "{:?}", found.nodes);
     // The peak is above n_eq, so the waste of figure 9 is constant from there on only, and
     // not from a factor of 1.
-    assert!(
-        found.peak.least > 1.0 && found.peak.most < 2.2,
-        "{:?}",
-        found.peak
-    );
+    assert!(found.peak.least > 1.0 && found.peak.most < 2.2, "{:?}", found.peak);
     assert!((found.peak.median - 1.3).abs() < 0.05, "{:?}", found.peak);
 }
 
@@ -97,11 +84,8 @@ fn values_out_of_tolerance_refute_a_figure() {
 #[test]
 fn no_meshes_are_no_fault() {
     let none = Sample { seed: 0, meshes: 0 };
-    let pictures = [
-        figure1(none).picture(),
-        figure3(none).picture(),
-        figure4(none, NODE_MIB).picture(),
-    ];
+    let pictures =
+        [figure1(none).picture(), figure3(none).picture(), figure4(none, NODE_MIB).picture()];
     for picture in pictures {
         roxmltree::Document::parse(&picture).unwrap();
     }
@@ -110,10 +94,7 @@ fn no_meshes_are_no_fault() {
 
 #[test]
 fn pictures_are_xml() {
-    let sample = Sample {
-        seed: 0,
-        meshes: 10,
-    };
+    let sample = Sample { seed: 0, meshes: 10 };
     let pictures = [
         (figure1(sample).picture(), 4, 0),
         (figure3(sample).picture(), 3, 2),
@@ -121,11 +102,7 @@ fn pictures_are_xml() {
     ];
     for (picture, lines, bands) in pictures {
         let tree = roxmltree::Document::parse(&picture).unwrap();
-        let count = |name| {
-            tree.descendants()
-                .filter(|node| node.has_tag_name(name))
-                .count()
-        };
+        let count = |name| tree.descendants().filter(|node| node.has_tag_name(name)).count();
         assert_eq!((count("polyline"), count("polygon")), (lines, bands));
         assert!(!picture.contains("NaN") && !picture.contains("inf"));
     }

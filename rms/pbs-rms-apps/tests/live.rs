@@ -22,10 +22,7 @@ fn start() -> PathBuf {
     thread::spawn(move || {
         let settings = Settings {
             clusters: vec![Managed::new("lab", 1400)],
-            policy: Policy {
-                interval_ns: 1_000_000,
-                ..Policy::default()
-            },
+            policy: Policy { interval_ns: 1_000_000, ..Policy::default() },
             absence_grace_ns: 60_000_000_000,
             most_sessions: 64,
         };
@@ -41,11 +38,7 @@ fn a_mesh_evolves_and_a_sweep_takes_the_rest() {
     // A twentieth of the steps is enough to see it.
     let set = WorkingSet::of(sizes.into_iter().step_by(20).collect());
     let steps = Allocation::new(&set, MOST_MIB, 0.75, SpeedUp::default());
-    let mesh = Amr::new(
-        steps.clone(),
-        steps.equivalent_nodes(),
-        Updates::Spontaneous,
-    );
+    let mesh = Amr::new(steps.clone(), steps.equivalent_nodes(), Updates::Spontaneous);
     let mut mesh = Driver::connect(&path, "mesh", mesh, SPEED).expect("it serves");
     let of_sweep = path.clone();
     let sweep = thread::spawn(move || {

@@ -19,12 +19,7 @@ fn small() -> Allocation {
 }
 
 fn update(nodes: u64, announce_ns: u64) -> Wish {
-    Wish::Update {
-        label: Label(1),
-        nodes,
-        duration_ns: FOREVER,
-        announce_ns,
-    }
+    Wish::Update { label: Label(1), nodes, duration_ns: FOREVER, announce_ns }
 }
 
 #[test]
@@ -56,10 +51,7 @@ fn spontaneous_updates_are_sent_with_each_step() {
     assert_eq!(app.started(second_ns + S, Label(1), low), []);
     let third_ns = second_ns + app.step_ns(2, low);
     let ended = app.wake(third_ns);
-    assert!(
-        matches!(ended[..], [Wish::Done { .. }, Wish::Done { .. }]),
-        "{ended:?}"
-    );
+    assert!(matches!(ended[..], [Wish::Done { .. }, Wish::Done { .. }]), "{ended:?}");
     assert_eq!((app.ended_ns(), app.next_ns()), (Some(third_ns), None));
 }
 
@@ -74,10 +66,7 @@ fn late_nodes_work_from_the_next_step_on() {
     app.wake(first_ns);
     let ends_ns = app.next_ns();
     app.started(first_ns + S, Label(1), 1400);
-    assert_eq!(
-        (app.working(), app.held(), app.next_ns()),
-        (low, 1400, ends_ns)
-    );
+    assert_eq!((app.working(), app.held(), app.next_ns()), (low, 1400, ends_ns));
 }
 
 #[test]
@@ -107,10 +96,7 @@ fn one_update_is_announced_at_a_time() {
     let (mut now_ns, mut last_ns, mut count) = (0, 0, 0);
     while !app.has_ended() {
         for wish in wishes.drain(..) {
-            let Wish::Update {
-                nodes, announce_ns, ..
-            } = wish
-            else {
+            let Wish::Update { nodes, announce_ns, .. } = wish else {
                 continue;
             };
             assert_eq!((announce_ns, announced), (interval_ns, None));
@@ -123,10 +109,7 @@ fn one_update_is_announced_at_a_time() {
         match announced.filter(|&(ns, _)| ns < step_ns) {
             Some((ns, nodes)) => {
                 now_ns = ns;
-                assert!(
-                    app.working() <= nodes.min(app.held()),
-                    "they work and are taken"
-                );
+                assert!(app.working() <= nodes.min(app.held()), "they work and are taken");
                 announced = None;
                 wishes = app.started(now_ns, Label(1), nodes);
                 // The next one follows at once, so holes are as long as the interval.
@@ -148,9 +131,7 @@ fn one_update_is_announced_at_a_time() {
 
 /// Ten meshes beside sweeps, with what is known of the update for so long before.
 fn courses(interval_s: u64) -> Vec<Course> {
-    let updates = Updates::Announced {
-        interval_ns: interval_s * S,
-    };
+    let updates = Updates::Announced { interval_ns: interval_s * S };
     let of = |seed| run(1400, mesh(seed, updates), TASK_NS, KillOrder::Youngest);
     (0..10).map(of).collect()
 }
@@ -167,9 +148,7 @@ fn announcements_help_sweeps_and_cost_the_mesh() {
     let all = [0, 250, 300, 350, 550, 600, 650].map(courses);
     let waste = all.each_ref().map(|of| 100.0 * median(of, Course::waste));
     let used = all.each_ref().map(|of| 100.0 * median(of, Course::used));
-    let end = all
-        .each_ref()
-        .map(|of| median(of, |course| seconds(course.ended_ns)));
+    let end = all.each_ref().map(|of| median(of, |course| seconds(course.ended_ns)));
     for (found, expected) in [(waste[0], 1.8), (waste[2], 0.8), (waste[4], 0.1)] {
         assert!((found - expected).abs() < 0.2, "{waste:?}");
     }
@@ -196,22 +175,14 @@ fn the_order_of_kills_changes_the_waste() {
     };
     let [least, most] = [KillOrder::Youngest, KillOrder::Oldest].map(waste);
     // Between those is all that it may do.
-    assert!(
-        (least - 1.8).abs() < 0.2 && most > 4.7,
-        "{least} and {most}"
-    );
+    assert!((least - 1.8).abs() < 0.2 && most > 4.7, "{least} and {most}");
 }
 
 #[test]
 fn a_mesh_takes_as_long_as_its_steps() {
     for seed in 0..3 {
         let steps = steps(seed);
-        let course = run(
-            1400,
-            mesh(seed, Updates::Spontaneous),
-            TASK_NS,
-            KillOrder::Youngest,
-        );
+        let course = run(1400, mesh(seed, Updates::Spontaneous), TASK_NS, KillOrder::Youngest);
         let alone = steps.at_most(steps.equivalent_nodes());
         assert!((seconds(course.ended_ns) / alone.seconds() - 1.0).abs() < 1e-6);
         let area = course.mesh_node_ns as f64 / S as f64;

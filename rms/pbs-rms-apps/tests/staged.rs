@@ -37,13 +37,7 @@ fn the_pre_allocation_is_for_the_largest_stage() {
     let stages = [(20, 1), (0, 9), (10, 3)].map(|(s, nodes)| Step::new(s * S, nodes));
     let wishes = Staged::new(stages.to_vec(), 0).connect(0);
     let request = |label, kind, nodes, duration_ns, how| {
-        Wish::Request(Request {
-            label,
-            kind,
-            nodes,
-            duration_ns,
-            how,
-        })
+        Wish::Request(Request { label, kind, nodes, duration_ns, how })
     };
     let (all, mine) = (Staged::PRE_ALLOCATION, Staged::NODES);
     let expected = [
@@ -152,20 +146,13 @@ fn an_extension_becomes_part_of_the_next_stage() {
     staged.task_expected(12 * S, 0, 21 * S);
     staged.wake(16 * S);
     assert_eq!(staged.refused(16 * S, Staged::NODES), []);
-    assert_eq!(
-        staged.next_ns(),
-        None,
-        "it is not announced again until then"
-    );
+    assert_eq!(staged.next_ns(), None, "it is not announced again until then");
     assert_eq!(staged.started(20 * S, Staged::NODES, 1), [update(3, 20, 1)]);
     // If it is said earlier when that has begun, it is said then.
     let mut staged = begun(12);
     staged.task_expected(4 * S, 0, 36 * S);
     assert_eq!(staged.task_expected(9 * S, 0, 29 * S), []);
-    assert_eq!(
-        (staged.next_ns(), staged.wake(17 * S)),
-        (Some(17 * S), vec![])
-    );
+    assert_eq!((staged.next_ns(), staged.wake(17 * S)), (Some(17 * S), vec![]));
     assert_eq!(staged.next_ns(), None);
     assert_eq!(staged.started(20 * S, Staged::NODES, 1), [update(3, 20, 9)]);
 }

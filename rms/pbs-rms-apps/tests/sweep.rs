@@ -12,10 +12,7 @@ fn see(psa: &mut Psa, now_s: u64, steps: &[(u64, u64)]) -> Vec<Wish> {
         _ => Step::new(duration_s * S, nodes),
     });
     let view = View::new(now_s * S, &steps.collect::<Vec<_>>());
-    let views = Views {
-        non_preemptible: &View::default(),
-        preemptible: &view,
-    };
+    let views = Views { non_preemptible: &View::default(), preemptible: &view };
     psa.views(now_s * S, views)
 }
 
@@ -45,19 +42,13 @@ fn an_announced_drop_wastes_nothing() {
     assert_eq!(give(&mut psa, 0, 6), [Wish::Start { tasks: 0..6 }]);
     assert_eq!((psa.draining(), psa.next_ns()), (2, Some(60 * S)));
     let next = psa.wake(60 * S);
-    assert_eq!(
-        (next.first(), wanted(&next)),
-        (Some(&Wish::Start { tasks: 6..10 }), Some(4))
-    );
+    assert_eq!((next.first(), wanted(&next)), (Some(&Wish::Start { tasks: 6..10 }), Some(4)));
     assert_eq!((psa.running(), psa.held()), (4, 4));
     for s in [100, 120, 180] {
         psa.wake(s * S);
     }
     let account = psa.account();
-    assert_eq!(
-        (account.killed, account.wasted_node_ns, account.done),
-        (0, 0, 14)
-    );
+    assert_eq!((account.killed, account.wasted_node_ns, account.done), (0, 0, 14));
     assert_eq!(psa.draining(), 0);
 }
 
@@ -68,15 +59,9 @@ fn a_spontaneous_drop_wastes_the_work_done() {
         see(&mut psa, 0, &[(FOREVER, 6)]);
         give(&mut psa, 0, 6);
         let wishes = see(&mut psa, 30, &[(FOREVER, 4)]);
-        assert!(
-            matches!(&wishes[0], Wish::Kill { tasks } if tasks.len() == 2),
-            "{wishes:?}"
-        );
+        assert!(matches!(&wishes[0], Wish::Kill { tasks } if tasks.len() == 2), "{wishes:?}");
         assert_eq!(wanted(&wishes), Some(4));
-        assert_eq!(
-            (psa.account().wasted_node_ns, psa.held()),
-            (60 * u128::from(S), 4)
-        );
+        assert_eq!((psa.account().wasted_node_ns, psa.held()), (60 * u128::from(S), 4));
     }
 }
 
@@ -89,10 +74,7 @@ fn killing_the_youngest_tasks_loses_least() {
         see(&mut psa, 50, &[(FOREVER, 4)]);
         give(&mut psa, 50, 4);
         let wishes = see(&mut psa, 55, &[(FOREVER, 2)]);
-        (
-            wishes[0].clone(),
-            psa.account().wasted_node_ns / u128::from(S),
-        )
+        (wishes[0].clone(), psa.account().wasted_node_ns / u128::from(S))
     };
     let kill = |tasks| Wish::Kill { tasks };
     assert_eq!(wasted(KillOrder::Youngest), (kill(vec![3, 2]), 10));
@@ -103,15 +85,9 @@ fn killing_the_youngest_tasks_loses_least() {
 fn too_short_holes_are_left_to_others() {
     let mut psa = Psa::new(600 * S);
     // 10 nodes for 599 s, and 3 for ever.
-    assert_eq!(
-        wanted(&see(&mut psa, 0, &[(599, 10), (FOREVER, 3)])),
-        Some(3)
-    );
+    assert_eq!(wanted(&see(&mut psa, 0, &[(599, 10), (FOREVER, 3)])), Some(3));
     // For 600 s they are worth it.
-    assert_eq!(
-        wanted(&see(&mut psa, 0, &[(600, 10), (FOREVER, 3)])),
-        Some(10)
-    );
+    assert_eq!(wanted(&see(&mut psa, 0, &[(600, 10), (FOREVER, 3)])), Some(10));
     give(&mut psa, 0, 10);
     assert_eq!(psa.running(), 10);
     // A second later they would not have been.
@@ -207,10 +183,7 @@ fn course(seed: u64, is_foreseen: bool) -> Psa {
         if psa.next_ns().is_some_and(|ns| ns <= now * S) {
             wishes.extend(psa.wake(now * S));
         }
-        assert!(
-            psa.running() <= future.nodes[now_s],
-            "seed {seed}, {now_s} s"
-        );
+        assert!(psa.running() <= future.nodes[now_s], "seed {seed}, {now_s} s");
         asked = wanted(&wishes).or(asked);
         // A manager that takes its time, and does not always have all.
         if random.below(3) > 0 {
@@ -241,11 +214,7 @@ fn a_sweep_never_has_more_tasks_than_its_view_allows() {
 fn draining_tasks_waste_nothing() {
     let done = (0..500).map(|seed| {
         let account = course(seed, true).account();
-        assert_eq!(
-            (account.killed, account.wasted_node_ns),
-            (0, 0),
-            "seed {seed}"
-        );
+        assert_eq!((account.killed, account.wasted_node_ns), (0, 0), "seed {seed}");
         account.done
     });
     assert!(done.sum::<u64>() > 1_000, "nothing was tried");
@@ -284,16 +253,8 @@ fn jobs_that_a_drop_would_kill_are_not_started() {
     // Two go in 15 s: what ends before that may begin.
     assert_eq!(see(&mut psa, 5, &[(15, 3), (FOREVER, 1)]), []);
     let start = |tasks| Wish::Start { tasks };
-    assert_eq!(
-        psa.task_ended(7 * S, 0),
-        [start(3..4)],
-        "17 s and 2.5 to spare"
-    );
-    assert_eq!(
-        psa.task_ended(8 * S, 2),
-        [start(4..5)],
-        "18 s and 2.5 to spare, but one remains"
-    );
+    assert_eq!(psa.task_ended(7 * S, 0), [start(3..4)], "17 s and 2.5 to spare");
+    assert_eq!(psa.task_ended(8 * S, 2), [start(4..5)], "18 s and 2.5 to spare, but one remains");
     // The fourth of them may be late, and then this one would have no node.
     assert_eq!(wanted(&psa.task_ended(11 * S, 1)), Some(2));
     assert_eq!(wanted(&psa.task_ended(18 * S, 3)), Some(1));

@@ -29,10 +29,7 @@ struct Wire {
 
 impl Wire {
     fn new(path: &Path) -> Self {
-        Self {
-            stream: UnixStream::connect(path).expect("it serves"),
-            read: Vec::new(),
-        }
+        Self { stream: UnixStream::connect(path).expect("it serves"), read: Vec::new() }
     }
 
     fn call(&mut self, method: &str, parameters: &str, more: bool) {
@@ -109,10 +106,7 @@ fn measure(rows: &Rows, applications: usize, keep: Option<PathBuf>) {
     thread::spawn(move || {
         let settings = Settings {
             clusters: vec![Managed::new("bench", 16_384)],
-            policy: Policy {
-                interval_ns: 0,
-                ..Policy::default()
-            },
+            policy: Policy { interval_ns: 0, ..Policy::default() },
             absence_grace_ns: 60_000_000_000,
             most_sessions: 64,
         };
@@ -126,10 +120,8 @@ fn measure(rows: &Rows, applications: usize, keep: Option<PathBuf>) {
             thread::spawn(move || application(&path))
         })
         .collect();
-    let all: Vec<(u64, Vec<f64>)> = threads
-        .into_iter()
-        .map(|thread| thread.join().expect("it ends"))
-        .collect();
+    let all: Vec<(u64, Vec<f64>)> =
+        threads.into_iter().map(|thread| thread.join().expect("it ends")).collect();
     let seconds = begin.elapsed().as_secs_f64();
     let messages: u64 = all.iter().map(|one| one.0).sum();
     let mut took_ms: Vec<f64> = all.into_iter().flat_map(|one| one.1).collect();
@@ -137,13 +129,7 @@ fn measure(rows: &Rows, applications: usize, keep: Option<PathBuf>) {
     let at = |part: f64| took_ms[(part * (took_ms.len() - 1) as f64) as usize];
     let kept = if is_kept { "-kept" } else { "" };
     let tell = |row: &str, value, unit, bar, what: &str| {
-        rows.tell(
-            &format!("socket-{applications}{kept}-{row}"),
-            value,
-            unit,
-            bar,
-            what,
-        );
+        rows.tell(&format!("socket-{applications}{kept}-{row}"), value, unit, bar, what);
     };
     let (bar, what) = (Bar::AtLeast(20_000.0), "over the socket, a pass after each");
     let rate = messages as f64 / seconds;

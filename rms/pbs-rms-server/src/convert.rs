@@ -10,9 +10,7 @@ fn kind(name: &str) -> Option<Kind> {
 }
 
 pub(crate) fn refused(refusal: Refusal) -> wire::Refusal {
-    wire::Refusal::Refused {
-        why: refusal.to_string(),
-    }
+    wire::Refusal::Refused { why: refusal.to_string() }
 }
 
 fn because(why: &str) -> wire::Refusal {
@@ -77,10 +75,7 @@ fn cap(cap: &pbs_profile::view::Cap) -> wire::Cap {
             nodes: step.nodes,
         })
     });
-    wire::Cap {
-        from_unix_ns: cap.from_ns(),
-        steps: steps.collect(),
-    }
+    wire::Cap { from_unix_ns: cap.from_ns(), steps: steps.collect() }
 }
 
 pub(crate) fn views(cluster: usize, views: &pbs_rms::Views) -> wire::View {

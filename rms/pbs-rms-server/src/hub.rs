@@ -47,11 +47,7 @@ pub struct Managed {
 impl Managed {
     /// So many nodes that are elsewhere.
     pub fn new(name: impl Into<String>, nodes: u32) -> Self {
-        Self {
-            name: name.into(),
-            nodes,
-            cpus: None,
-        }
+        Self { name: name.into(), nodes, cpus: None }
     }
 }
 
@@ -119,10 +115,7 @@ pub(crate) enum NextNotice {
 impl Clock {
     /// One that does not begin before that time.
     fn new(earliest_ns: u64) -> Self {
-        Self {
-            began_ns: unix_ns().max(earliest_ns),
-            began: Instant::now(),
-        }
+        Self { began_ns: unix_ns().max(earliest_ns), began: Instant::now() }
     }
 
     fn now_ns(&self) -> u64 {
@@ -135,11 +128,7 @@ impl Hub {
     /// A manager of these clusters, that goes on with what the file of that name says and keeps
     /// there what happens. Without one, nothing outlives it.
     pub fn open(settings: Settings, journal: Option<&Path>) -> Result<Self, Error> {
-        let sizes: Vec<u32> = settings
-            .clusters
-            .iter()
-            .map(|cluster| cluster.nodes)
-            .collect();
+        let sizes: Vec<u32> = settings.clusters.iter().map(|cluster| cluster.nodes).collect();
         let policy = settings.policy.clone();
         let opened = journal.map(Journal::open).transpose()?;
         let kept = opened.iter().flat_map(|(_, (_, kept))| kept.values());
@@ -193,10 +182,7 @@ impl Hub {
 
     /// How long nothing is to be done if nobody rings.
     pub(crate) fn wait_ns(&self) -> Option<u64> {
-        let absent = self
-            .owners
-            .values()
-            .filter(|owner| owner.monitor == 0 && !owner.is_over);
+        let absent = self.owners.values().filter(|owner| owner.monitor == 0 && !owner.is_over);
         let grace_ns = self.settings.absence_grace_ns;
         let ends = absent.map(|owner| owner.absent_since_ns.saturating_add(grace_ns));
         let next_ns = ends.chain(self.next_pass_ns()).min()?;
@@ -248,10 +234,7 @@ impl Hub {
     fn keep(&mut self) {
         let changed = self.rms.take_changed();
         for closed in self.rms.take_closed() {
-            let uid = self
-                .owners
-                .get(&closed.app)
-                .map_or(u32::MAX, |owner| owner.uid);
+            let uid = self.owners.get(&closed.app).map_or(u32::MAX, |owner| owner.uid);
             // Of who has had nothing there is nothing to say.
             if closed.account != pbs_rms::Account::default() {
                 self.note_over(uid, closed);
@@ -327,9 +310,7 @@ impl Hub {
         if caller.may(Some(owner.uid)) {
             return Ok(app);
         }
-        Err(Refusal::NotPermitted {
-            what: format!("to do something in session {session}"),
-        })
+        Err(Refusal::NotPermitted { what: format!("to do something in session {session}") })
     }
 
     /// Whether a session's user may have one more request.
@@ -365,10 +346,7 @@ impl Hub {
             nodes: u64::from(cluster.nodes),
             cpus: cluster.cpus.clone(),
         });
-        let connected = Connected {
-            session: app.0,
-            clusters: clusters.collect(),
-        };
+        let connected = Connected { session: app.0, clusters: clusters.collect() };
         self.changed(Ok(connected))
     }
 
@@ -423,10 +401,7 @@ impl Hub {
         let made = requests.and_then(|all| all.iter().find(|request| request.id == id));
         let waits = made.filter(|request| request.started_ns.is_none());
         let until = waits.and_then(|request| request.ask.relation.parent());
-        Ok(Made {
-            request: id.0,
-            until: until.map(|id| id.0),
-        })
+        Ok(Made { request: id.0, until: until.map(|id| id.0) })
     }
 
     pub(crate) fn waste(
@@ -436,9 +411,7 @@ impl Hub {
         node_ns: u64,
     ) -> Result<(), Refusal> {
         let app = self.own(caller, session)?;
-        self.rms
-            .waste(app, u128::from(node_ns))
-            .map_err(convert::refused)
+        self.rms.waste(app, u128::from(node_ns)).map_err(convert::refused)
     }
 
     pub(crate) fn sessions(&self) -> Vec<Session> {
@@ -489,27 +462,20 @@ impl Hub {
             Some(convert::account(&over?, uid, false, prices))
         });
         let over = self.over.iter().filter(|(&uid, _)| caller.may(Some(uid)));
-        let mut over: Vec<(u32, &Over)> = over
-            .flat_map(|(&uid, all)| all.iter().map(move |over| (uid, over)))
-            .collect();
+        let mut over: Vec<(u32, &Over)> =
+            over.flat_map(|(&uid, all)| all.iter().map(move |over| (uid, over))).collect();
         over.sort_by_key(|(_, over)| over.app);
         let over = over.into_iter();
-        live.chain(over.map(|(uid, over)| convert::account(over, uid, true, prices)))
-            .collect()
+        live.chain(over.map(|(uid, over)| convert::account(over, uid, true, prices))).collect()
     }
 
     /// Begins to monitor a session, from how it is: whoever did before does not any more.
     pub(crate) fn monitor(&mut self, caller: &Caller, session: u64) -> Result<u64, Refusal> {
         let app = self.own(caller, session)?;
         let requests = self.rms.session(app).map(|session| &session.requests);
-        let started = requests
-            .into_iter()
-            .flatten()
-            .filter(|request| request.is_notified);
-        let started = started.map(|request| Event::Started {
-            request: request.id,
-            nodes: request.nodes.clone(),
-        });
+        let started = requests.into_iter().flatten().filter(|request| request.is_notified);
+        let started = started
+            .map(|request| Event::Started { request: request.id, nodes: request.nodes.clone() });
         let views = (0..self.settings.clusters.len()).map(|cluster| Event::Views { cluster });
         self.monitors += 1;
         if let Some(owner) = self.owners.get_mut(&app) {
@@ -526,20 +492,14 @@ impl Hub {
     /// The next notice for a monitor.
     pub(crate) fn next(&mut self, session: u64, monitor: u64) -> NextNotice {
         let app = AppId(session);
-        let owner = self
-            .owners
-            .get_mut(&app)
-            .filter(|owner| owner.monitor == monitor);
+        let owner = self.owners.get_mut(&app).filter(|owner| owner.monitor == monitor);
         let Some(owner) = owner else {
             return NextNotice::Over;
         };
         if owner.is_lagged {
             return NextNotice::Lagged;
         }
-        let notice = Notice {
-            unix_ns: self.clock.now_ns(),
-            ..Notice::default()
-        };
+        let notice = Notice { unix_ns: self.clock.now_ns(), ..Notice::default() };
         let Some(event) = owner.waiting.pop_front() else {
             if !owner.is_over {
                 return NextNotice::Wait(Rc::clone(&owner.bell));
@@ -555,11 +515,7 @@ impl Hub {
                 let views = self.rms.views(app, cluster);
                 let views = views.map(|views| convert::views(cluster, &views));
                 let kind = "views".into();
-                return NextNotice::Notice(Box::new(Notice {
-                    kind,
-                    views,
-                    ..notice
-                }));
+                return NextNotice::Notice(Box::new(Notice { kind, views, ..notice }));
             }
             Event::Started { request, nodes } => ("started", Some(request.0), nodes),
             Event::Ended { request, killed } => ("ended", Some(request.0), killed),
@@ -583,12 +539,7 @@ impl Hub {
             Event::Refused { .. } => {
                 Some("there are not so many nodes, or what it hung on is gone".into())
             }
-            Event::Violation {
-                cluster,
-                held,
-                allowed,
-                ..
-            } => {
+            Event::Violation { cluster, held, allowed, .. } => {
                 let name = &self.settings.clusters.get(*cluster)?.name;
                 Some(format!(
                     "of cluster {name} {held} preemptible nodes were kept where {allowed} may be"
@@ -601,10 +552,7 @@ impl Hub {
     pub(crate) fn left(&mut self, session: u64, monitor: u64) {
         let app = AppId(session);
         let now_ns = self.clock.now_ns();
-        let owner = self
-            .owners
-            .get_mut(&app)
-            .filter(|owner| owner.monitor == monitor);
+        let owner = self.owners.get_mut(&app).filter(|owner| owner.monitor == monitor);
         if let Some(owner) = owner {
             owner.monitor = 0;
             owner.absent_since_ns = now_ns;

@@ -68,11 +68,7 @@ impl fmt::Display for Error {
         match self {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Line(path, line, why) => {
-                write!(
-                    f,
-                    "{}:{line}: this is not a kept session: {why}",
-                    path.display()
-                )
+                write!(f, "{}:{line}: this is not a kept session: {why}", path.display())
             }
             Self::Unusable(path, why) => write!(f, "{}: {why}", path.display()),
         }
@@ -237,11 +233,7 @@ mod tests {
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).expect("a place for files");
         let path = directory.join("kept");
-        let counters = |next_app| Counters {
-            sizes: vec![4],
-            next_app,
-            next_request: 1,
-        };
+        let counters = |next_app| Counters { sizes: vec![4], next_app, next_request: 1 };
         let none = || std::iter::empty();
         let (mut journal, _) = Journal::open(&path).expect("it can be");
         journal.rewrite(counters(1), none()).expect("it can be");

@@ -28,16 +28,11 @@ use crate::session::Session;
 
 /// Serves until that fails: the socket is no more, or what has changed can't be kept.
 pub fn serve(listener: UnixListener, hub: Hub) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let hub = Rc::new(RefCell::new(hub));
     let passes = Rc::clone(&hub);
-    let session = move |caller| Session {
-        caller,
-        hub: Rc::clone(&hub),
-    };
+    let session = move |caller| Session { caller, hub: Rc::clone(&hub) };
     LocalSet::new().block_on(&runtime, async move {
         let served = std::pin::pin!(pbs_socket::serve(listener, session));
         let passed = std::pin::pin!(pass(passes));

@@ -44,10 +44,7 @@ impl Session {
     /// Asks for nodes, which come when there are some.
     async fn request(&self, session: u64, asked: Asked) -> Result<Made, Refusal> {
         let made = self.hub.borrow_mut().request(&self.caller, session, asked);
-        made.map(|request| Made {
-            request,
-            until: None,
-        })
+        made.map(|request| Made { request, until: None })
     }
 
     /// Ends a request, or takes it back if it has not started. If another one follows it with
@@ -100,11 +97,7 @@ impl Session {
         session: u64,
     ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin {
         let begun = self.hub.borrow_mut().monitor(&self.caller, session);
-        let watched = begun.map(|monitor| Watched {
-            hub: Rc::clone(&self.hub),
-            session,
-            monitor,
-        });
+        let watched = begun.map(|monitor| Watched { hub: Rc::clone(&self.hub), session, monitor });
         let next = move |watched: Option<Result<Watched, Refusal>>| async move {
             match watched? {
                 Ok(watched) => {

@@ -17,10 +17,7 @@ use crate::{Hub, Managed, Settings};
 fn settings() -> Settings {
     Settings {
         clusters: vec![Managed::new("lab", 10)],
-        policy: Policy {
-            interval_ns: 0,
-            ..Policy::default()
-        },
+        policy: Policy { interval_ns: 0, ..Policy::default() },
         absence_grace_ns: 60_000_000_000,
         most_sessions: 8,
     }
@@ -31,13 +28,7 @@ fn hub() -> Hub {
 }
 
 fn user(uid: u32) -> Caller {
-    Caller {
-        uid,
-        gid: uid,
-        groups: Vec::new(),
-        is_operator: false,
-        pid: 0,
-    }
+    Caller { uid, gid: uid, groups: Vec::new(), is_operator: false, pid: 0 }
 }
 
 fn directory(name: &str) -> PathBuf {
@@ -56,12 +47,7 @@ fn connect(hub: &mut Hub, caller: &Caller) -> u64 {
 }
 
 fn asked(kind: &str, nodes: u64, duration_ns: Option<u64>) -> Asked {
-    Asked {
-        kind: kind.into(),
-        nodes,
-        duration_ns,
-        ..Asked::default()
-    }
+    Asked { kind: kind.into(), nodes, duration_ns, ..Asked::default() }
 }
 
 fn why<T>(answer: Result<T, Refusal>) -> String {
@@ -98,20 +84,11 @@ fn more_sessions_are_no_more_requests() {
     hub.work().expect("nothing is kept");
     // What has started has not become more by an update, unless that is announced.
     let first = of(&hub, 1);
-    let mut update = Change {
-        request: first.requests[0].request,
-        nodes: 1,
-        ..Change::default()
-    };
+    let mut update = Change { request: first.requests[0].request, nodes: 1, ..Change::default() };
     // A session that is full has to end one first, so another one ends.
-    hub.done(&ann, 1, first.requests[255].request, &[])
-        .expect("it waits");
-    update.request = hub
-        .update(&ann, 1, update.clone())
-        .expect("as many")
-        .request;
-    hub.request(&ann, 1, asked("preemptible", 1, None))
-        .expect("there was room for one");
+    hub.done(&ann, 1, first.requests[255].request, &[]).expect("it waits");
+    update.request = hub.update(&ann, 1, update.clone()).expect("as many").request;
+    hub.request(&ann, 1, asked("preemptible", 1, None)).expect("there was room for one");
     update.announce_ns = Some(5);
     assert!(why(hub.update(&ann, 2, update)).contains("1024 requests"));
 }
@@ -139,10 +116,7 @@ fn nobody_s_account_is_forgotten_because_of_another_s() {
     assert!(own.len() <= 200 && own.iter().all(|account| account.uid == 1000));
     let sum: u64 = own.iter().map(|account| account.wasted_node_s).sum();
     assert_eq!(sum, 10_100);
-    let root = Caller {
-        is_operator: true,
-        ..user(0)
-    };
+    let root = Caller { is_operator: true, ..user(0) };
     assert_eq!(hub.accounts(&root).len(), own.len() + 1);
 }
 
@@ -150,21 +124,13 @@ fn nobody_s_account_is_forgotten_because_of_another_s() {
 fn names_move_nothing_in_a_table() {
     let mut hub = hub();
     let ann = user(1000);
-    for name in [
-        "",
-        " ",
-        "two\nlines",
-        "\u{1b}[2J",
-        "\u{202e}toor",
-        "a\u{200b}",
-        "\u{2028}",
-        "\u{feff}a",
-    ] {
+    for name in
+        ["", " ", "two\nlines", "\u{1b}[2J", "\u{202e}toor", "a\u{200b}", "\u{2028}", "\u{feff}a"]
+    {
         let refused = hub.connect(&ann, name);
         assert!(why(refused).contains("can be printed"), "{name:?}");
     }
-    hub.connect(&ann, "größer als 1 \"Netz\" \\ 網")
-        .expect("all can be read");
+    hub.connect(&ann, "größer als 1 \"Netz\" \\ 網").expect("all can be read");
 }
 
 /// No integer is more than a client in any language can read.
@@ -208,16 +174,12 @@ fn a_crash_at_any_byte_leaves_what_can_be_used() {
     let mut hub = kept(&journal);
     let (ann, bob) = (user(1000), user(1001));
     // Ann is the first, and waits for Bob's nodes: what he loses and she gets is kept at once.
-    let first = hub
-        .connect(&ann, &"é網".repeat(40))
-        .expect("a name")
-        .session;
+    let first = hub.connect(&ann, &"é網".repeat(40)).expect("a name").session;
     let second = connect(&mut hub, &bob);
     let short = asked("non-preemptible", 10, Some(20_000_000));
     hub.request(&bob, second, short).expect("room");
     hub.work().expect("it can be kept");
-    hub.request(&ann, first, asked("non-preemptible", 10, None))
-        .expect("room, later");
+    hub.request(&ann, first, asked("non-preemptible", 10, None)).expect("room, later");
     hub.work().expect("it can be kept");
     while of(&hub, first).requests[0].held.is_empty() {
         sleep(Duration::from_millis(5));
@@ -252,19 +214,11 @@ fn what_is_kept_is_nobody_else_s_business() {
         symlink(&precious, directory.join(beside)).expect("it can be");
     }
     fs::write(&journal, "").expect("it can be");
-    let mode = |path: &Path| {
-        fs::metadata(path)
-            .expect("it is there")
-            .permissions()
-            .mode()
-    };
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode();
     let mut hub = kept(&journal);
     connect(&mut hub, &user(1000));
     assert_eq!(mode(&journal) & 0o077, 0);
-    assert_eq!(
-        fs::read_to_string(&precious).expect("it is there"),
-        "precious"
-    );
+    assert_eq!(fs::read_to_string(&precious).expect("it is there"), "precious");
     // One that is a link remains one.
     let link = directory.join("link");
     symlink(&journal, &link).expect("it can be");
@@ -276,10 +230,7 @@ fn what_is_kept_is_nobody_else_s_business() {
     if is_root {
         chown(&journal, Some(1000), None).expect("root may");
         let error = Hub::open(settings(), Some(&journal)).expect_err("it is another's");
-        assert!(
-            error.to_string().contains("belongs to user 1000"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("belongs to user 1000"), "{error}");
     }
 }
 
@@ -302,28 +253,19 @@ fn what_can_t_be_kept_has_not_been_promised() {
 #[test]
 fn who_reads_slowly_is_not_remembered_everything() {
     const NODES: u64 = 200_000;
-    let settings = Settings {
-        clusters: vec![Managed::new("lab", NODES as u32)],
-        ..settings()
-    };
+    let settings = Settings { clusters: vec![Managed::new("lab", NODES as u32)], ..settings() };
     let mut hub = Hub::open(settings, None).expect("it needs nothing");
     let ann = user(1000);
     let session = connect(&mut hub, &ann);
     let monitor = hub.monitor(&ann, session).expect("its own");
-    let mut request = hub
-        .request(&ann, session, asked("preemptible", NODES, None))
-        .expect("room");
+    let mut request = hub.request(&ann, session, asked("preemptible", NODES, None)).expect("room");
     for _ in 0..10 {
         // After a pass that took long it rests.
         while let Some(wait_ns @ 1..) = hub.wait_ns() {
             std::thread::sleep(std::time::Duration::from_nanos(wait_ns));
         }
         hub.work().expect("nothing is kept");
-        let update = Change {
-            request,
-            nodes: NODES,
-            ..Change::default()
-        };
+        let update = Change { request, nodes: NODES, ..Change::default() };
         request = hub.update(&ann, session, update).expect("as many").request;
     }
     assert!(matches!(hub.next(session, monitor), NextNotice::Lagged));
@@ -345,8 +287,7 @@ fn a_clock_that_was_set_back_makes_no_room() {
     let mut hub = kept(&journal);
     let (ann, bob) = (user(1000), user(1001));
     let session = connect(&mut hub, &ann);
-    hub.request(&ann, session, asked("non-preemptible", 10, None))
-        .expect("room");
+    hub.request(&ann, session, asked("non-preemptible", 10, None)).expect("room");
     hub.work().expect("it can be kept");
     let started = of(&hub, session).requests[0].started_unix_ns;
     let started_ns = started.expect("there was room");
@@ -356,8 +297,7 @@ fn a_clock_that_was_set_back_makes_no_room() {
     fs::write(&journal, text.replace(&started_ns.to_string(), &later)).expect("it can be");
     let mut hub = kept(&journal);
     let other = connect(&mut hub, &bob);
-    hub.request(&bob, other, asked("non-preemptible", 10, Some(1_000_000)))
-        .expect("it may wait");
+    hub.request(&bob, other, asked("non-preemptible", 10, Some(1_000_000))).expect("it may wait");
     hub.work().expect("it can be kept");
     assert_eq!(of(&hub, other).requests[0].started_unix_ns, None);
 }
@@ -367,10 +307,7 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % end
     }
 
@@ -420,10 +357,7 @@ fn any_message(hub: &mut Hub, dice: &mut Dice) {
     let caller = user(1000 + dice.below(3) as u32);
     let all = hub.sessions();
     let Some(session) = all.get(dice.below(10) as usize) else {
-        let _ = hub.connect(
-            &caller,
-            ["it", "", "é\u{202e}", "網"][dice.below(4) as usize],
-        );
+        let _ = hub.connect(&caller, ["it", "", "é\u{202e}", "網"][dice.below(4) as usize]);
         return;
     };
     let place = dice.below(session.requests.len().max(1) as u64) as usize;
@@ -487,11 +421,7 @@ fn no_message_breaks_it_and_a_crash_changes_nothing() {
     let directory = directory("any");
     let settings = || Settings {
         clusters: vec![Managed::new("lab", 12), Managed::new("hall", 5)],
-        policy: Policy {
-            interval_ns: 0,
-            release_grace_ns: 50_000,
-            ..Policy::default()
-        },
+        policy: Policy { interval_ns: 0, release_grace_ns: 50_000, ..Policy::default() },
         ..settings()
     };
     let open = |path: &Path| Hub::open(settings(), Some(path)).expect("it can be used");

@@ -15,11 +15,7 @@ use pbs_rms_server::{serve, Hub, Managed, Settings};
 fn settings() -> Settings {
     Settings {
         clusters: vec![Managed::new("lab", 10)],
-        policy: Policy {
-            interval_ns: 0,
-            release_grace_ns: 50_000_000,
-            ..Policy::default()
-        },
+        policy: Policy { interval_ns: 0, release_grace_ns: 50_000_000, ..Policy::default() },
         absence_grace_ns: 300_000_000,
         most_sessions: 64,
     }
@@ -61,11 +57,7 @@ fn next(notices: &Receiver<Notice>, kind: &str) -> Notice {
 }
 
 fn asked(kind: &str, nodes: u64) -> Asked {
-    Asked {
-        kind: kind.into(),
-        nodes,
-        ..Asked::default()
-    }
+    Asked { kind: kind.into(), nodes, ..Asked::default() }
 }
 
 #[test]
@@ -78,9 +70,7 @@ fn an_application_grows_and_a_sweep_makes_room() {
     let heard = monitor(&path, mesh);
     let views = next(&heard, "views").views.expect("with it");
     assert_eq!(views.non_preemptible.steps[0].nodes, 10);
-    let all = client
-        .request(mesh, &asked("pre-allocation", 8))
-        .expect("room");
+    let all = client.request(mesh, &asked("pre-allocation", 8)).expect("room");
     let mut used = asked("non-preemptible", 3);
     used.coalloc = Some(all);
     let used = client.request(mesh, &used).expect("room");
@@ -88,33 +78,19 @@ fn an_application_grows_and_a_sweep_makes_room() {
 
     let sweep = client.connect("sweep").expect("a session").session;
     let told = monitor(&path, sweep);
-    let spare = client
-        .request(sweep, &asked("preemptible", 7))
-        .expect("room");
+    let spare = client.request(sweep, &asked("preemptible", 7)).expect("room");
     let nodes = next(&told, "started").nodes.expect("with them");
     assert_eq!(nodes, [3, 4, 5, 6, 7, 8, 9]);
 
-    let update = Change {
-        request: used,
-        nodes: 6,
-        ..Change::default()
-    };
+    let update = Change { request: used, nodes: 6, ..Change::default() };
     let more = client.update(mesh, &update).expect("it is pre-allocated");
     assert_eq!(more.until, None);
     let more = more.request;
     // The sweep sees that, and gives back.
-    let seen = || {
-        next(&told, "views")
-            .views
-            .map(|views| views.preemptible.steps[0].nodes)
-    };
+    let seen = || next(&told, "views").views.map(|views| views.preemptible.steps[0].nodes);
     while seen() != Some(4) {}
-    let update = Change {
-        request: spare,
-        nodes: 4,
-        released: Some(vec![7, 8, 9]),
-        ..Change::default()
-    };
+    let update =
+        Change { request: spare, nodes: 4, released: Some(vec![7, 8, 9]), ..Change::default() };
     client.update(sweep, &update).expect("all are its own");
     let started = next(&heard, "started");
     assert_eq!(started.request, Some(more));
@@ -136,27 +112,17 @@ fn a_session_that_keeps_its_nodes_is_ended() {
     let mut client = Client::connect_to(&path).expect("it serves");
     let sweep = client.connect("sweep").expect("a session").session;
     let told = monitor(&path, sweep);
-    client
-        .request(sweep, &asked("preemptible", 10))
-        .expect("room");
+    client.request(sweep, &asked("preemptible", 10)).expect("room");
     next(&told, "started");
     let rigid = client.connect("rigid").expect("a session").session;
     let heard = monitor(&path, rigid);
-    client
-        .request(rigid, &asked("non-preemptible", 4))
-        .expect("room");
+    client.request(rigid, &asked("non-preemptible", 4)).expect("room");
     let violation = next(&told, "violation");
     let why = violation.why.expect("it is said");
-    assert!(
-        why.contains("lab 10 ") && why.ends_with("where 6 may be"),
-        "{why}"
-    );
+    assert!(why.contains("lab 10 ") && why.ends_with("where 6 may be"), "{why}");
     assert_eq!(violation.nodes.map(|nodes| nodes.len()), Some(10));
     next(&told, "closed");
-    assert_eq!(
-        next(&heard, "started").nodes.map(|nodes| nodes.len()),
-        Some(4)
-    );
+    assert_eq!(next(&heard, "started").nodes.map(|nodes| nodes.len()), Some(4));
 }
 
 #[test]
@@ -203,10 +169,7 @@ fn idle_nodes_are_reported_on_request() {
     client.request(session, &asked).expect("room");
     next(&heard, "started");
     let nodes = client.nodes().expect("all");
-    assert_eq!(
-        (nodes.len(), nodes[0].name.as_str(), nodes[0].nodes),
-        (1, "lab", 10)
-    );
+    assert_eq!((nodes.len(), nodes[0].name.as_str(), nodes[0].nodes), (1, "lab", 10));
     assert_eq!(nodes[0].idle, [0, 1, 2, 4, 5, 6, 8, 9]);
     client.disconnect(session).expect("it is there");
     assert_eq!(client.nodes().expect("all")[0].idle.len(), 10);
@@ -217,9 +180,7 @@ fn a_session_without_a_monitor_ends() {
     let path = start("absent");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("gone").expect("a session").session;
-    client
-        .request(session, &asked("non-preemptible", 4))
-        .expect("room");
+    client.request(session, &asked("non-preemptible", 4)).expect("room");
     thread::sleep(Duration::from_millis(600));
     let gone = client.request(session, &asked("non-preemptible", 4));
     let Err(Failure::Refused(Refusal::NoSuchSession { session: named })) = gone else {
@@ -268,9 +229,7 @@ fn a_crash_loses_nothing() {
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("survivor").expect("a session").session;
     let heard = monitor(&path, session);
-    let request = client
-        .request(session, &asked("non-preemptible", 4))
-        .expect("room");
+    let request = client.request(session, &asked("non-preemptible", 4)).expect("room");
     next(&heard, "started");
     // The first one is still there, but nobody asks it any more: as if it had been killed.
     let copy = journal.with_extension("copy");
@@ -282,9 +241,7 @@ fn a_crash_loses_nothing() {
     assert_eq!(started.request, Some(request));
     assert_eq!(started.nodes, Some(vec![0, 1, 2, 3]));
     let mut client = Client::connect_to(&path).expect("it serves");
-    let other = client
-        .request(session, &asked("non-preemptible", 2))
-        .expect("room");
+    let other = client.request(session, &asked("non-preemptible", 2)).expect("room");
     assert!(other > request);
     assert_eq!(next(&heard, "started").nodes, Some(vec![4, 5]));
 
@@ -316,10 +273,7 @@ fn it_describes_itself_as_the_file_does() {
         &path,
         r#"{"method":"org.varlink.service.GetInterfaceDescription","parameters":{"interface":"org.sched-pbs.Rms"}}"#,
     );
-    let said = answer["parameters"]["description"]
-        .as_str()
-        .expect("text")
-        .trim_end();
+    let said = answer["parameters"]["description"].as_str().expect("text").trim_end();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../org.sched-pbs.Rms.varlink");
     if std::env::var_os("PBS_WRITE_INTERFACE").is_some() {
         std::fs::write(file, format!("{said}\n")).expect("it can be");

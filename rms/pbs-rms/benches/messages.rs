@@ -46,24 +46,14 @@ struct Load {
 }
 
 fn ask(kind: Kind, nodes: u64, duration_ns: u64) -> Ask {
-    Ask {
-        cluster: 0,
-        nodes,
-        duration_ns,
-        kind,
-        relation: Relation::Free,
-        preferred: Vec::new(),
-    }
+    Ask { cluster: 0, nodes, duration_ns, kind, relation: Relation::Free, preferred: Vec::new() }
 }
 
 impl Load {
     /// A load of so many times 2,000 requests.
     fn new(times: u32, tenth: bool, makes_views: bool) -> Self {
-        let policy = Policy {
-            interval_ns: 0,
-            release_grace_ns: 60 * SECOND_NS,
-            ..Policy::default()
-        };
+        let policy =
+            Policy { interval_ns: 0, release_grace_ns: 60 * SECOND_NS, ..Policy::default() };
         let share = |count: u32| if tenth { count / 10 } else { count * times };
         let mut load = Self {
             rms: Rms::new(policy, &[share(16_384)], 0),
@@ -204,10 +194,7 @@ impl Load {
     }
 
     fn requests(&self) -> usize {
-        self.rms
-            .sessions()
-            .map(|(_, session)| session.requests.len())
-            .sum()
+        self.rms.sessions().map(|(_, session)| session.requests.len()).sum()
     }
 }
 
@@ -270,10 +257,7 @@ fn linear(rows: &Rows) {
             took_s = took_s.min(begin.elapsed().as_secs_f64());
         }
         let requests = load.requests();
-        let (name, what) = (
-            format!("pass-{}", 2_000 * times),
-            format!("with {requests} requests"),
-        );
+        let (name, what) = (format!("pass-{}", 2_000 * times), format!("with {requests} requests"));
         rows.tell(&name, took_s * 1e3, "ms", Bar::None, &what);
         points.push((requests as f64, took_s));
     }

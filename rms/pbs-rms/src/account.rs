@@ -51,21 +51,12 @@ impl Account {
         for (sum, node_ns) in [
             (&mut self.pre_allocated_node_ns, other.pre_allocated_node_ns),
             (&mut self.idle_node_ns, other.idle_node_ns),
-            (
-                &mut self.non_preemptible_node_ns,
-                other.non_preemptible_node_ns,
-            ),
+            (&mut self.non_preemptible_node_ns, other.non_preemptible_node_ns),
             (&mut self.preemptible_node_ns, other.preemptible_node_ns),
             (&mut self.overstayed_node_ns, other.overstayed_node_ns),
             (&mut self.wasted_node_ns, other.wasted_node_ns),
-            (
-                &mut self.late_non_preemptible_node_ns,
-                other.late_non_preemptible_node_ns,
-            ),
-            (
-                &mut self.late_preemptible_node_ns,
-                other.late_preemptible_node_ns,
-            ),
+            (&mut self.late_non_preemptible_node_ns, other.late_non_preemptible_node_ns),
+            (&mut self.late_preemptible_node_ns, other.late_preemptible_node_ns),
         ] {
             *sum = sum.saturating_add(node_ns);
         }
@@ -73,14 +64,12 @@ impl Account {
 
     /// What non-preemptible requests had, until it was taken.
     pub fn all_non_preemptible_node_ns(&self) -> u128 {
-        self.non_preemptible_node_ns
-            .saturating_add(self.late_non_preemptible_node_ns)
+        self.non_preemptible_node_ns.saturating_add(self.late_non_preemptible_node_ns)
     }
 
     /// What preemptible ones had.
     pub fn all_preemptible_node_ns(&self) -> u128 {
-        self.preemptible_node_ns
-            .saturating_add(self.late_preemptible_node_ns)
+        self.preemptible_node_ns.saturating_add(self.late_preemptible_node_ns)
     }
 
     /// Counts nodes that were kept for so long after the end.

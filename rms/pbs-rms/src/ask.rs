@@ -153,20 +153,14 @@ impl fmt::Display for Refusal {
             Self::UnknownCluster(cluster) => write!(f, "there is no cluster {cluster}"),
             Self::Empty => write!(f, "a request needs at least one node and some time"),
             Self::TooMany { nodes, most } => {
-                write!(
-                    f,
-                    "{nodes} nodes are more than the {most} that may be asked for"
-                )
+                write!(f, "{nodes} nodes are more than the {most} that may be asked for")
             }
             Self::OtherNodes(RequestId(id)) => write!(
                 f,
                 "a successor keeps nodes: it has to be of the cluster and the type of {id}"
             ),
             Self::NotFirmer(RequestId(id)) => {
-                write!(
-                    f,
-                    "a request can't hang on one that is less firm, as {id} is"
-                )
+                write!(f, "a request can't hang on one that is less firm, as {id} is")
             }
             Self::HasSuccessor(RequestId(id)) => write!(f, "request {id} has a successor already"),
             Self::NeverEnds(RequestId(id)) => write!(
@@ -175,20 +169,14 @@ impl fmt::Display for Refusal {
             ),
             Self::NoRoom => write!(f, "there are not so many nodes free for so long"),
             Self::Released { named, needed } => {
-                write!(
-                    f,
-                    "{named} nodes are given back where it has to be {needed}"
-                )
+                write!(f, "{named} nodes are given back where it has to be {needed}")
             }
             Self::NotHeld(node) => write!(f, "node {node} can't be given back: it is not held"),
             Self::TooManyRequests(most) => {
                 write!(f, "a session may have {most} requests: end some first")
             }
             Self::TooManyPreferred(most) => {
-                write!(
-                    f,
-                    "the requests of a session may prefer {most} nodes in all"
-                )
+                write!(f, "the requests of a session may prefer {most} nodes in all")
             }
         }
     }

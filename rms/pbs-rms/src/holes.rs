@@ -25,9 +25,7 @@ fn class_of(nodes: u64) -> usize {
 impl Holes {
     /// Of a profile with no more nodes than that.
     pub(crate) fn new(most: u64) -> Self {
-        Self {
-            places: vec![Vec::new(); class_of(most) + 2],
-        }
+        Self { places: vec![Vec::new(); class_of(most) + 2] }
     }
 
     /// Before which time there are not so many nodes, at least one, for so long; 0 if that is
@@ -57,9 +55,7 @@ impl Holes {
             let from = known.partition_point(|it| it.0 < duration_ns);
             let until = from + known[from..].partition_point(|it| it.1 <= begin_ns);
             let is_known = known[..from].last().is_some_and(|it| it.1 >= begin_ns)
-                || known
-                    .get(from)
-                    .is_some_and(|it| it.0 == duration_ns && it.1 >= begin_ns);
+                || known.get(from).is_some_and(|it| it.0 == duration_ns && it.1 >= begin_ns);
             if !is_known {
                 known.splice(from..until, [(duration_ns, begin_ns)]);
             }

@@ -39,10 +39,7 @@ impl Rms {
         self.advance(now_ns);
         let now_ns = self.now_ns;
         self.passed_ns = Some(self.now_ns);
-        for app in self
-            .sessions
-            .marked(|marks| marks.first_end_ns <= now_ns || marks.is_late)
-        {
+        for app in self.sessions.marked(|marks| marks.first_end_ns <= now_ns || marks.is_late) {
             self.run_out(app);
             while self.follow(app) {
                 // What started late may be over already.
@@ -64,10 +61,7 @@ impl Rms {
         let mut notices = std::mem::take(&mut self.notices);
         self.changed_views(&before, &mut notices);
         self.hand_out(&mut notices);
-        debug_assert!(
-            self.sessions.is_marked(),
-            "what a session has to do is known"
-        );
+        debug_assert!(self.sessions.is_marked(), "what a session has to do is known");
         notices
     }
 
@@ -124,9 +118,7 @@ impl Rms {
         }
 
         let all = self.profiles[clusters..].iter().zip(&plan.taken);
-        let left: Vec<Profile> = all
-            .map(|(profile, taken)| without(profile, taken))
-            .collect();
+        let left: Vec<Profile> = all.map(|(profile, taken)| without(profile, taken)).collect();
         for (cluster, nodes) in left.iter().enumerate() {
             let mut waiting = by_app(&preemptible);
             let claimants = self.sessions.iter().filter(|it| it.2.is_preemptible);
@@ -189,12 +181,7 @@ impl Rms {
         for (app, cluster, held, allowed) in violations {
             // Of two clusters the first will do.
             if let Some(killed) = self.close(app) {
-                let event = Event::Violation {
-                    cluster,
-                    held,
-                    allowed,
-                    killed,
-                };
+                let event = Event::Violation { cluster, held, allowed, killed };
                 self.notices.push(Notice { app, event });
             }
         }
@@ -233,10 +220,8 @@ impl Rms {
                     request.nodes.extend(taken);
                     request.is_notified = true;
                     self.changed.insert(app);
-                    let event = Event::Started {
-                        request: request.id,
-                        nodes: request.nodes.clone(),
-                    };
+                    let event =
+                        Event::Started { request: request.id, nodes: request.nodes.clone() };
                     notices.push(Notice { app, event });
                 }
             }
@@ -268,12 +253,7 @@ struct Firm {
 
 impl<'a> Waiting<'a> {
     fn new((app, session, marks): (AppId, &'a mut Session, &'a mut Marks)) -> Self {
-        Self {
-            app,
-            session,
-            marks,
-            placed: Vec::new(),
-        }
+        Self { app, session, marks, placed: Vec::new() }
     }
 
     /// What has to be placed, and nothing is yet: what is not preempted, and what is.
@@ -286,12 +266,7 @@ impl<'a> Waiting<'a> {
             if root.ask.kind == Kind::Preemptible {
                 preemptible.push((self.app, tree));
             } else {
-                firm.push(Firm {
-                    place,
-                    id: root.id,
-                    is_inside: tree.is_inside(session),
-                    tree,
-                });
+                firm.push(Firm { place, id: root.id, is_inside: tree.is_inside(session), tree });
             }
         }
         self.marks.waits = false;
@@ -333,25 +308,14 @@ impl Plan {
                 placed.resize(self.profiles.len(), Placed::default());
             }
         }
-        for Firm {
-            place,
-            tree,
-            is_inside,
-            ..
-        } in firm.drain(..)
-        {
+        for Firm { place, tree, is_inside, .. } in firm.drain(..) {
             self.place_one(&mut waiting[place], &tree, is_inside);
         }
     }
 
     fn place_one(&mut self, waiting: &mut Waiting, tree: &Tree, is_inside: bool) {
         let (now_ns, limit) = (self.now_ns, self.limit);
-        let Waiting {
-            app,
-            session,
-            placed,
-            ..
-        } = waiting;
+        let Waiting { app, session, placed, .. } = waiting;
         let shape = segments(&parts(session, tree));
         let anchor = Anchor::of(session, tree, now_ns);
         let begin_ns = anchor.earliest_ns(now_ns).and_then(|from_ns| {

@@ -90,14 +90,9 @@ impl Anchor {
 impl Tree {
     /// Is it inside pre-allocations? If not, it is as if in ones of its size (3.2).
     pub(crate) fn is_inside(&self, session: &Session) -> bool {
-        let asks = self
-            .members
-            .iter()
-            .map(|member| &session.requests[member.0].ask);
+        let asks = self.members.iter().map(|member| &session.requests[member.0].ask);
         let mut asks = asks.peekable();
-        let is_firm = asks
-            .peek()
-            .is_some_and(|ask| ask.kind == Kind::NonPreemptible);
+        let is_firm = asks.peek().is_some_and(|ask| ask.kind == Kind::NonPreemptible);
         is_firm && asks.all(|ask| session.has_pre_allocation(ask.cluster))
     }
 

@@ -79,11 +79,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            nodes: u64::MAX,
-            requests: 256,
-            preferred: 4096,
-        }
+        Self { nodes: u64::MAX, requests: 256, preferred: 4096 }
     }
 }
 

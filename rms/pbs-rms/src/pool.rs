@@ -28,11 +28,7 @@ impl Pool {
         if rest > 0 {
             words.push((1 << rest) - 1);
         }
-        Self {
-            words,
-            free: u64::from(nodes),
-            low: 0,
-        }
+        Self { words, free: u64::from(nodes), low: 0 }
     }
 
     /// How many are free.

@@ -121,9 +121,7 @@ impl Rms {
         match submitted {
             // There may be room once it starts.
             Err(Refusal::NoRoom) if can_wait => {
-                self.change(app, |session, now_ns| {
-                    session.submit(id, ask, false, now_ns)
-                })?;
+                self.change(app, |session, now_ns| session.submit(id, ask, false, now_ns))?;
             }
             other => other?,
         }
@@ -143,9 +141,7 @@ impl Rms {
         self.advance(now_ns);
         self.run_out(app);
         let (end, cluster) = self.change(app, |session, now_ns| {
-            let cluster = session
-                .place(id)
-                .map(|place| session.requests[place].ask.cluster);
+            let cluster = session.place(id).map(|place| session.requests[place].ask.cluster);
             let end = session.done(id, released, now_ns)?;
             Ok((end, cluster.unwrap_or(0)))
         })?;
@@ -361,10 +357,7 @@ impl Rms {
 
     pub(crate) fn tell_refused(&mut self, app: AppId, refused: Vec<RequestId>) {
         let event = |request| Event::Refused { request };
-        let refused = refused.into_iter().map(|request| Notice {
-            app,
-            event: event(request),
-        });
+        let refused = refused.into_iter().map(|request| Notice { app, event: event(request) });
         self.notices.extend(refused);
     }
 
@@ -399,10 +392,7 @@ impl Rms {
                 let account = &mut session.account;
                 account.count_late(kind, end.freed.len(), late_ns);
             }
-            let event = Event::Ended {
-                request,
-                killed: end.freed.clone(),
-            };
+            let event = Event::Ended { request, killed: end.freed.clone() };
             self.notices.push(Notice { app, event });
             self.has_ended(app, cluster, end);
         }
@@ -426,11 +416,7 @@ impl Rms {
         if session.told.iter().any(|told| told.is_any) {
             self.gone.push((app, session.told));
         }
-        self.closed.push(Closed {
-            app,
-            name: session.name,
-            account: session.account,
-        });
+        self.closed.push(Closed { app, name: session.name, account: session.account });
         self.is_due = true;
         Some(nodes)
     }

@@ -90,12 +90,7 @@ pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
     let members = tree.members.iter();
     let part = |&(place, offset_ns): &(usize, u64)| {
         let ask = &session.requests[place].ask;
-        Part {
-            profile: ask.cluster,
-            offset_ns,
-            duration_ns: ask.duration_ns,
-            nodes: ask.nodes,
-        }
+        Part { profile: ask.cluster, offset_ns, duration_ns: ask.duration_ns, nodes: ask.nodes }
     };
     members.map(part).collect()
 }
@@ -175,9 +170,7 @@ impl Session {
 
     fn successor(&self, id: RequestId) -> Option<usize> {
         let next = Relation::Next(id);
-        self.requests
-            .iter()
-            .position(|r| r.ask.relation == next && r.started_ns.is_none())
+        self.requests.iter().position(|r| r.ask.relation == next && r.started_ns.is_none())
     }
 
     /// The first request that is to start with one of its type that has started by itself: as
@@ -251,10 +244,7 @@ impl Session {
             let found = match (is_sure, parent, request.ask.relation) {
                 (true, _, _) => None,
                 (false, None, _) => {
-                    trees.push(Tree {
-                        root: place,
-                        members: Vec::new(),
-                    });
+                    trees.push(Tree { root: place, members: Vec::new() });
                     Some((trees.len() - 1, 0))
                 }
                 (false, Some(parent), Relation::Next(_)) => {
@@ -351,10 +341,7 @@ impl Session {
         if let Some(successor) = self.successor(id).filter(|_| request.started_ns.is_some()) {
             let needed = self.surplus(place, successor);
             if released.len() != needed {
-                return Err(Refusal::Released {
-                    named: released.len(),
-                    needed,
-                });
+                return Err(Refusal::Released { named: released.len(), needed });
             }
         }
         Ok(self.end(place, released, now_ns))
@@ -430,9 +417,7 @@ impl Session {
     /// longer has.
     pub(crate) fn run_out(&mut self, place: usize, end_ns: u64) -> End {
         let request = &self.requests[place];
-        let surplus = self
-            .successor(request.id)
-            .map(|next| self.surplus(place, next));
+        let surplus = self.successor(request.id).map(|next| self.surplus(place, next));
         let released = match surplus {
             None => Vec::new(),
             Some(count) if request.leaving.len() == count => request.leaving.clone(),
@@ -529,19 +514,14 @@ impl Session {
             return;
         }
         for booked in &self.booked {
-            self.account
-                .count(&booked.pre_allocated, &booked.non_preemptible, &over);
+            self.account.count(&booked.pre_allocated, &booked.non_preemptible, &over);
         }
         for (nodes, since_ns) in self.overstays.iter().flatten() {
             let from_ns = over.start.max(*since_ns);
             let ns = u128::from(over.end.saturating_sub(from_ns));
             self.account.overstayed_node_ns += ns * u128::from(*nodes);
         }
-        for request in self
-            .requests
-            .iter()
-            .filter(|r| r.ask.kind == Kind::Preemptible)
-        {
+        for request in self.requests.iter().filter(|r| r.ask.kind == Kind::Preemptible) {
             let end_ns = request.end_ns().unwrap_or(0).min(over.end);
             let from_ns = request.started_ns.unwrap_or(0).max(over.start);
             let ns = u128::from(end_ns.saturating_sub(from_ns));

@@ -68,8 +68,7 @@ impl Sessions {
 
     /// Is that so of all?
     pub(crate) fn is_marked(&self) -> bool {
-        self.iter()
-            .all(|(_, session, marks)| session.marks() == *marks)
+        self.iter().all(|(_, session, marks)| session.marks() == *marks)
     }
 
     /// Those for which there is something to be done.

@@ -83,11 +83,7 @@ impl Shares {
                 from_ns = change_ns.min(step.until);
             }
         }
-        Self {
-            is_strict,
-            stretches,
-            wants,
-        }
+        Self { is_strict, stretches, wants }
     }
 
     /// What a session may have at a time.
@@ -232,9 +228,7 @@ impl Shares {
         let own = (wants != wanted).then(|| {
             let steps = [wants, wanted].into_iter().flatten();
             let steps = steps.flat_map(|steps| steps.iter().map(|step| step.0));
-            let all = [self, before]
-                .into_iter()
-                .flat_map(|shares| &shares.stretches);
+            let all = [self, before].into_iter().flat_map(|shares| &shares.stretches);
             steps.chain(all.map(|stretch| stretch.from_ns))
         });
         let own = own.into_iter().flatten().map(|ns| ns.max(now_ns));
@@ -278,11 +272,7 @@ impl Fill {
 
     fn stretch(&self, from_ns: u64, nodes: u64) -> Stretch {
         let wanted = self.sums.last().copied().unwrap_or(0);
-        let (level, rest) = if wanted > nodes {
-            self.level(nodes)
-        } else {
-            (0, 0)
-        };
+        let (level, rest) = if wanted > nodes { self.level(nodes) } else { (0, 0) };
         Stretch {
             from_ns,
             nodes,
@@ -376,10 +366,7 @@ mod tests {
         let after = Shares::new(&nodes, all, 0, false);
         assert_eq!(after.changed_since(&before, 0), [100]);
         assert!(after.is_changed(&before, AppId(1), &[100]));
-        assert_eq!(
-            after.cap(AppId(1)).times(0, FOREVER).collect::<Vec<_>>(),
-            [0, 100]
-        );
+        assert_eq!(after.cap(AppId(1)).times(0, FOREVER).collect::<Vec<_>>(), [0, 100]);
         assert_eq!((after.at(AppId(1), 99), after.at(AppId(1), 100)), (6, 4));
         assert_eq!((after.at(AppId(2), 99), after.at(AppId(2), 100)), (3, 2));
         assert!(after.changed_since(&after.clone(), 50).is_empty());

@@ -28,23 +28,17 @@ impl Rms {
     /// The views of a session on a cluster, if there are both.
     pub fn views(&self, app: AppId, cluster: usize) -> Option<Views> {
         let session = self.sessions.get(app)?;
-        let nobodys = self
-            .profiles
-            .get(cluster)
-            .filter(|_| cluster < self.sizes.len())?;
+        let nobodys = self.profiles.get(cluster).filter(|_| cluster < self.sizes.len())?;
         let mut changes = Vec::with_capacity(2 * nobodys.step_count());
         let mut before = 0;
         for step in nobodys.steps_from(self.now_ns) {
             changes.push((step.from.max(self.now_ns), i128::from(step.value) - before));
             before = i128::from(step.value);
         }
-        let others = self
-            .sessions
-            .iter()
-            .filter(|&(other, _, _)| match self.policy.order {
-                PlacementOrder::Connection => other < app,
-                PlacementOrder::Request => other != app,
-            });
+        let others = self.sessions.iter().filter(|&(other, _, _)| match self.policy.order {
+            PlacementOrder::Connection => other < app,
+            PlacementOrder::Request => other != app,
+        });
         let others = others.map(|(_, other, _)| (&other.planned[cluster], -1));
         let own = std::iter::once((&session.booked[cluster].outer, 1));
         for (steps, sign) in own.chain(others).filter(|(steps, _)| !steps.is_zero()) {
@@ -116,11 +110,8 @@ impl Rms {
                     is_changed = !changes.is_none() || !told.is_any;
                     changes.add_difference(&told.outer, outer);
                     changes.add_difference(&told.planned, planned);
-                    *told = LastView {
-                        is_any: true,
-                        outer: outer.clone(),
-                        planned: planned.clone(),
-                    };
+                    *told =
+                        LastView { is_any: true, outer: outer.clone(), planned: planned.clone() };
                 }
                 is_changed = is_changed
                     || match [wants(app), wanted(app)] {
@@ -148,10 +139,7 @@ struct Changes {
 
 impl Changes {
     fn new(now_ns: u64) -> Self {
-        Self {
-            now_ns,
-            at: BTreeMap::new(),
-        }
+        Self { now_ns, at: BTreeMap::new() }
     }
 
     fn is_none(&self) -> bool {

@@ -36,10 +36,7 @@ fn times(rms: &Driver, app: AppId, ids: &[(&str, RequestId)]) -> String {
         let request = session.requests.iter().find(|r| r.id == id);
         let request = request.expect("it is there");
         let at = request.started_ns.or(request.scheduled_ns);
-        format!(
-            "{name} {}\n",
-            at.map_or("never".into(), |ns| ns.to_string())
-        )
+        format!("{name} {}\n", at.map_or("never".into(), |ns| ns.to_string()))
     };
     ids.iter().map(time).collect()
 }
@@ -101,8 +98,7 @@ fn updates_are_performed_as_in_figure_6() {
         let used = rms.request(app, with(all, ask(NonPreemptible, 2, FOREVER)));
         rms.pass(0);
         if let Some(announce_ns) = announce_ns {
-            rms.update(20, app, used, 4, announce_ns, &[])
-                .expect("it is inside");
+            rms.update(20, app, used, 4, announce_ns, &[]).expect("it is inside");
             rms.pass(20);
         }
         let now = drawn(&rms, app);
@@ -163,15 +159,7 @@ fn trees_of_requests_are_as_in_figure_12() {
     let e = rms.request(app, with(c, ask(NonPreemptible, 2, 10)));
     let f = rms.request(app, with(d, ask(NonPreemptible, 1, 5)));
     let g = rms.request(app, with(d, ask(Preemptible, 3, 30)));
-    let all = [
-        ("a", a),
-        ("b", b),
-        ("c", c),
-        ("d", d),
-        ("e", e),
-        ("f", f),
-        ("g", g),
-    ];
+    let all = [("a", a), ("b", b), ("c", c), ("d", d), ("e", e), ("f", f), ("g", g)];
     rms.pass(0);
     // a waits for 6 nodes until 10, and all goes with it.
     let golden = "a 10\nb 70\nc 10\nd 30\ne 10\nf 30\ng 30\n";

@@ -11,11 +11,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
 fn accounts_are_by_type_and_count_idle_time_apart() {
-    let prices = Prices {
-        pre_allocation: 1_000_000,
-        non_preemptible: 3_600_000,
-        preemptible: 360_000,
-    };
+    let prices =
+        Prices { pre_allocation: 1_000_000, non_preemptible: 3_600_000, preemptible: 360_000 };
     let policy = Policy { prices, ..policy() };
     let mut rms = Driver::with(policy, &[10]);
     let (app, sweep) = (rms.connect(), rms.connect());
@@ -25,13 +22,10 @@ fn accounts_are_by_type_and_count_idle_time_apart() {
     rms.request(sweep, ask(Preemptible, 2, FOREVER));
     rms.pass(0);
     let at = 100 * SECOND_NS;
-    rms.update(at, app, used, 5, 0, &[])
-        .expect("it is pre-allocated");
+    rms.update(at, app, used, 5, 0, &[]).expect("it is pre-allocated");
     rms.pass(at);
     let until = 200 * SECOND_NS;
-    rms.rms
-        .waste(sweep, 7 * u128::from(SECOND_NS))
-        .expect("it is there");
+    rms.rms.waste(sweep, 7 * u128::from(SECOND_NS)).expect("it is there");
     let account = |rms: &Driver, app| {
         let session = rms.rms.session(app).expect("it is there");
         session.account_at(until)
@@ -93,15 +87,9 @@ fn a_request_waits_for_its_parent_of_another_type() {
     assert_eq!(rms.nodes(app, spare).len(), 5);
     // What is firmer hangs on nothing that is not.
     let firm = with(spare, ask(NonPreemptible, 1, FOREVER));
-    assert_eq!(
-        rms.rms.request(app, firm, 50),
-        Err(Refusal::NotFirmer(spare))
-    );
+    assert_eq!(rms.rms.request(app, firm, 50), Err(Refusal::NotFirmer(spare)));
     let other = next(all, ask(NonPreemptible, 1, 5));
-    assert_eq!(
-        rms.rms.request(app, other, 50),
-        Err(Refusal::OtherNodes(all))
-    );
+    assert_eq!(rms.rms.request(app, other, 50), Err(Refusal::OtherNodes(all)));
 }
 
 #[test]
@@ -113,16 +101,10 @@ fn the_end_of_a_duration_kills() {
     rms.pass(0);
     assert_eq!(rms.rms.next_pass_ns(), Some(10));
     let told = rms.pass(10);
-    let ended = Event::Ended {
-        request: short,
-        killed: vec![0, 1, 2],
-    };
+    let ended = Event::Ended { request: short, killed: vec![0, 1, 2] };
     assert_eq!(told[0].event, ended);
     assert_eq!(starts(&told), [far]);
-    assert_eq!(
-        rms.rms.done(app, short, &[], 10),
-        Err(Refusal::UnknownRequest(short))
-    );
+    assert_eq!(rms.rms.done(app, short, &[], 10), Err(Refusal::UnknownRequest(short)));
 }
 
 #[test]
@@ -138,11 +120,7 @@ fn clusters_are_separate_and_can_be_requested_together() {
     // Each alone could be had; both only when the second can.
     assert_eq!(rms.scheduled(app, first), Some(30));
     assert_eq!(rms.scheduled(app, second), Some(30));
-    let views = |cluster| {
-        rms.rms
-            .views(app, cluster)
-            .map(|views| views.non_preemptible.at(1))
-    };
+    let views = |cluster| rms.rms.views(app, cluster).map(|views| views.non_preemptible.at(1));
     assert_eq!((views(0), views(1), views(2)), (Some(4), Some(8), None));
 }
 

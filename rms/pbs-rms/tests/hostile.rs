@@ -50,8 +50,7 @@ fn part_of_what_was_to_be_given_back_is_less_to_wait_for() {
     rms.pass(0);
     rms.request(rigid, ask(NonPreemptible, 6, 1000));
     rms.pass(10);
-    rms.update(12, sweep, spare, 8, 0, &[0, 1])
-        .expect("they are its own");
+    rms.update(12, sweep, spare, 8, 0, &[0, 1]).expect("they are its own");
     let session = rms.rms.session(sweep).expect("it has some time yet");
     assert_eq!(session.account_at(13).overstayed_node_ns, 2 * 6 + 4);
     // Of the time that it has it has lost nothing, and gained nothing.
@@ -70,10 +69,7 @@ fn a_lower_limit_keeps_nobody_from_giving_back() {
     let second = rms.request(app, ask(NonPreemptible, 4, FOREVER));
     rms.pass(0);
     let kept = rms.rms.session(app).expect("it is there").clone();
-    let limits = Limits {
-        nodes: 3,
-        ..Limits::default()
-    };
+    let limits = Limits { nodes: 3, ..Limits::default() };
     let stricter = Policy { limits, ..policy() };
     let restored = Rms::restore(stricter, rms.rms.counters(), [(app, kept)], 10);
     rms.rms = restored.expect("it was right before");
@@ -120,10 +116,7 @@ fn neighbours_are_found_among_a_great_many_pieces() {
     soon(|| {
         let policy = Policy {
             choice: NodeChoice::Contiguous,
-            limits: Limits {
-                preferred: NODES as usize,
-                ..Limits::default()
-            },
+            limits: Limits { preferred: NODES as usize, ..Limits::default() },
             ..policy()
         };
         let mut rms = Driver::with(policy, &[NODES]);
@@ -131,13 +124,7 @@ fn neighbours_are_found_among_a_great_many_pieces() {
         let half = u64::from(NODES / 2);
         let preferred = (0..NODES).step_by(2).collect();
         let every_second = ask(NonPreemptible, half, FOREVER);
-        rms.request(
-            comb,
-            Ask {
-                preferred,
-                ..every_second
-            },
-        );
+        rms.request(comb, Ask { preferred, ..every_second });
         rms.pass(0);
         let pieces = rms.request(app, ask(NonPreemptible, half, FOREVER));
         rms.pass(1);
@@ -147,10 +134,7 @@ fn neighbours_are_found_among_a_great_many_pieces() {
 
 #[test]
 fn a_session_prefers_no_more_nodes_than_may_be() {
-    let limits = Limits {
-        preferred: 5,
-        ..Limits::default()
-    };
+    let limits = Limits { preferred: 5, ..Limits::default() };
     let mut rms = Driver::with(Policy { limits, ..policy() }, &[10]);
     let app = rms.connect();
     let ask = |preferred: &[u32]| Ask {
@@ -237,10 +221,7 @@ fn numbers_without_measure_stay_in_their_bounds() {
 #[test]
 fn who_asks_for_next_to_no_time_pays_for_what_he_has() {
     const INTERVAL_NS: u64 = 1000;
-    let policy = Policy {
-        interval_ns: INTERVAL_NS,
-        ..policy()
-    };
+    let policy = Policy { interval_ns: INTERVAL_NS, ..policy() };
     let mut rms = Driver::with(policy, &[10]);
     let app = rms.connect();
     for pass in 0..20 {

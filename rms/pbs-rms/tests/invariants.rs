@@ -108,11 +108,7 @@ impl Run {
 
     fn message(&mut self) {
         let is_late = self.is_wild && self.random.below(4) == 0;
-        let now_ns = if is_late {
-            self.random.below(self.now_ns + 1)
-        } else {
-            self.now_ns
-        };
+        let now_ns = if is_late { self.random.below(self.now_ns + 1) } else { self.now_ns };
         if self.apps.len() < 2 || self.random.below(40) == 0 {
             self.apps.push(self.rms.connect("it", now_ns));
         }
@@ -153,10 +149,7 @@ impl Run {
                 return;
             }
         };
-        let over = before
-            .iter()
-            .flatten()
-            .any(|r| r.end_ns().is_some_and(|ns| ns <= self.now_ns));
+        let over = before.iter().flatten().any(|r| r.end_ns().is_some_and(|ns| ns <= self.now_ns));
         if is_refused && !over {
             assert_eq!(before, self.rms.session(app).map(|s| s.requests.clone()));
         }

@@ -27,9 +27,7 @@ impl UnitSteps {
     /// findHole of A.3.
     fn find_hole(&self, nodes: u64, duration: u64, from: u64) -> u64 {
         let fits = |start: u64| (start..start + duration).all(|time| self.at(time) >= nodes);
-        (from..)
-            .find(|&start| fits(start))
-            .expect("the machine is empty at the end")
+        (from..).find(|&start| fits(start)).expect("the machine is empty at the end")
     }
 
     fn take(&mut self, nodes: u64, duration: u64, from: u64) {
@@ -79,9 +77,8 @@ fn chains_are_where_the_printed_algorithm_places_them() {
             let app = rms.connect();
             let kind = kinds[random.index(2)];
             let length = 1 + random.below(4);
-            let chain: Vec<(u64, u64)> = (0..length)
-                .map(|_| (1 + random.below(nodes), 1 + random.below(12)))
-                .collect();
+            let chain: Vec<(u64, u64)> =
+                (0..length).map(|_| (1 + random.below(nodes), 1 + random.below(12))).collect();
             let mut ids: Vec<RequestId> = Vec::new();
             for &(nodes, duration) in &chain {
                 let request = ask(kind, nodes, duration);

@@ -44,13 +44,7 @@ fn sessions_come_in_the_order_of_connection_and_end_with_all_their_requests() {
 fn a_request_has_all_its_attributes() {
     let mut rms = Driver::with(policy(), &[4, 8]);
     let app = rms.connect();
-    let all = rms.request(
-        app,
-        Ask {
-            cluster: 1,
-            ..ask(PreAllocation, 6, 70)
-        },
-    );
+    let all = rms.request(app, Ask { cluster: 1, ..ask(PreAllocation, 6, 70) });
     let asked = Ask {
         cluster: 1,
         nodes: 3,
@@ -81,10 +75,7 @@ fn a_request_has_all_its_attributes() {
     assert_eq!(refused(ask(NonPreemptible, 5, 0)), empty);
     let many = Err(Refusal::TooMany { nodes: 5, most: 4 });
     assert_eq!(refused(ask(NonPreemptible, 5, 5)), many);
-    let far = Ask {
-        cluster: 2,
-        ..ask(NonPreemptible, 1, 5)
-    };
+    let far = Ask { cluster: 2, ..ask(NonPreemptible, 1, 5) };
     assert_eq!(refused(far), Err(Refusal::UnknownCluster(2)));
     let gone = pbs_rms::RequestId(used.0 + 1);
     let hangs = next(gone, ask(NonPreemptible, 1, 5));
@@ -102,10 +93,7 @@ fn done_names_the_released_nodes() {
     let wrong = |named| Err(Refusal::Released { named, needed: 2 });
     assert_eq!(rms.rms.done(app, old, &[], 40), wrong(0));
     assert_eq!(rms.rms.done(app, old, &[0, 1, 2], 40), wrong(3));
-    assert_eq!(
-        rms.rms.done(app, old, &[0, 4], 40),
-        Err(Refusal::NotHeld(4))
-    );
+    assert_eq!(rms.rms.done(app, old, &[0, 4], 40), Err(Refusal::NotHeld(4)));
     assert_eq!(rms.nodes(app, old), [0, 1, 2, 3]);
     assert_eq!(rms.rms.done(app, old, &[0, 2], 40), Ok(()));
     let told = rms.pass(40);
@@ -113,19 +101,13 @@ fn done_names_the_released_nodes() {
     assert_eq!(rms.nodes(app, less), [1, 3]);
     // It has lasted until now, and not for ever.
     let session = rms.rms.session(app).expect("it is there");
-    assert_eq!(
-        session.account_at(50).non_preemptible_node_ns,
-        4 * 40 + 2 * 10
-    );
+    assert_eq!(session.account_at(50).non_preemptible_node_ns, 4 * 40 + 2 * 10);
     // Without a successor all nodes go back; what has not started is deleted.
     let waits = rms.request(app, ask(NonPreemptible, 9, 5));
     rms.pass(41);
     rms.done(50, app, less);
     rms.done(50, app, waits);
-    assert!(rms
-        .pass(50)
-        .iter()
-        .all(|n| starts(std::slice::from_ref(n)).is_empty()));
+    assert!(rms.pass(50).iter().all(|n| starts(std::slice::from_ref(n)).is_empty()));
     assert_eq!(rms.rms.idle(0).len(), 10);
     assert_eq!(rms.rms.session(app).map(|s| s.requests.len()), Some(0));
 }
@@ -142,14 +124,8 @@ fn an_update_is_both_messages_at_once() {
     // In two, with a pass in between: the successor is neither started nor refused.
     let (mut rms, app, old) = begin();
     let more = rms.request(app, next(old, ask(NonPreemptible, 6, FOREVER)));
-    assert!(rms
-        .pass(10)
-        .iter()
-        .all(|n| matches!(n.event, Event::Views { .. })));
-    assert_eq!(
-        (rms.scheduled(app, more), rms.nodes(app, more)),
-        (None, vec![])
-    );
+    assert!(rms.pass(10).iter().all(|n| matches!(n.event, Event::Views { .. })));
+    assert_eq!((rms.scheduled(app, more), rms.nodes(app, more)), (None, vec![]));
     rms.done(20, app, old);
     assert_eq!(starts(&rms.pass(20)), [more]);
     let in_two = rms.nodes(app, more);
@@ -216,10 +192,7 @@ fn a_preemptible_request_may_get_fewer_nodes() {
     let more = rms.update(2, nea, used, 6, 0, &[]).expect("it is inside");
     assert_eq!(starts(&rms.pass(2)), [more, wanted]);
     let session = rms.rms.session(app).expect("it is there");
-    assert_eq!(
-        (session.requests[0].ask.nodes, session.requests[0].granted),
-        (7, 4)
-    );
+    assert_eq!((session.requests[0].ask.nodes, session.requests[0].granted), (7, 4));
     assert_eq!(rms.nodes(app, wanted).len(), 4);
     // With what runs to completion it starts with what there is: its parent is not moved.
     let third = rms.connect();
@@ -276,10 +249,7 @@ fn a_pre_allocation_that_cannot_grow_is_as_it_was() {
     let before = rms.rms.session(app).map(|s| s.requests.clone());
     assert_eq!(rms.update(5, app, all, 8, 0, &[]), Err(Refusal::NoRoom));
     assert_eq!(rms.update(5, app, all, 8, 9, &[]), Err(Refusal::NoRoom));
-    let many = Err(Refusal::TooMany {
-        nodes: 11,
-        most: 10,
-    });
+    let many = Err(Refusal::TooMany { nodes: 11, most: 10 });
     assert_eq!(rms.update(5, app, all, 11, 0, &[]), many);
     assert_eq!(rms.rms.session(app).map(|s| s.requests.clone()), before);
     rms.pass(5);
@@ -303,10 +273,7 @@ fn only_sessions_whose_view_changed_are_notified() {
     assert_eq!(rms.pass(0), []);
     let other = rms.connect();
     assert_eq!(seen(&rms.pass(1)), [(other, 0), (other, 1)]);
-    let on_second = Ask {
-        cluster: 1,
-        ..ask(NonPreemptible, 3, 50)
-    };
+    let on_second = Ask { cluster: 1, ..ask(NonPreemptible, 3, 50) };
     let used = rms.request(app, on_second);
     // What it has itself it still could have: its own view changes for what is preempted.
     assert_eq!(seen(&rms.pass(2)), [(app, 1), (other, 1)]);
@@ -328,18 +295,9 @@ fn gaps_are_filled_where_that_delays_nobody() {
     let mut rms = Driver::new(10);
     let mut one = |nodes, duration_ns| {
         let app = rms.connect();
-        (
-            app,
-            rms.request(app, ask(PreAllocation, nodes, duration_ns)),
-        )
+        (app, rms.request(app, ask(PreAllocation, nodes, duration_ns)))
     };
-    let all = [
-        one(6, 100),
-        one(8, 50),
-        one(4, 101),
-        one(4, 100),
-        one(2, 150),
-    ];
+    let all = [one(6, 100), one(8, 50), one(4, 101), one(4, 100), one(2, 150)];
     rms.pass(0);
     let at = all.map(|(app, id)| rms.scheduled(app, id));
     // The third would delay the second, which is planned, by 1: it comes after it. The fourth
@@ -373,10 +331,7 @@ fn non_preemptible_requests_are_placed_inside_pre_allocations() {
 /// What sessions that want so many preemptible nodes see, and how many each has, once all have
 /// given back what they see no more.
 fn parts(nodes: u64, wants: &[u64], is_strict: bool) -> Vec<(u64, u64)> {
-    let policy = Policy {
-        is_strict,
-        ..policy()
-    };
+    let policy = Policy { is_strict, ..policy() };
     let mut rms = Driver::with(policy, &[u32::try_from(nodes).expect("few")]);
     let apps: Vec<_> = wants.iter().map(|_| rms.connect()).collect();
     for (&app, &wanted) in apps.iter().zip(wants) {
@@ -416,8 +371,7 @@ fn a_session_that_becomes_active_takes_its_share() {
     let told = rms.pass(1);
     assert_eq!(viewers(&told), [first]);
     assert_eq!(rms.views(first).preemptible.at(1), 6);
-    rms.update(2, first, spare, 6, 0, &[0, 1, 2, 3, 4, 5])
-        .expect("all are its own");
+    rms.update(2, first, spare, 6, 0, &[0, 1, 2, 3, 4, 5]).expect("all are its own");
     assert!(starts(&rms.pass(2)).contains(&late));
     // Inactive again, it leaves all to the first.
     rms.done(3, second, late);
@@ -435,13 +389,8 @@ fn an_announcement_may_be_changed_until_it_takes_effect() {
     let soon = rms.update(0, app, used, 6, 100, &[]).expect("room");
     rms.pass(0);
     // The horizon of what can be predicted moves on: it is 7, as soon.
-    let update = Update {
-        of: soon,
-        nodes: 7,
-        duration_ns: FOREVER,
-        announce_ns: 0,
-        released: Vec::new(),
-    };
+    let update =
+        Update { of: soon, nodes: 7, duration_ns: FOREVER, announce_ns: 0, released: Vec::new() };
     assert_eq!(rms.rms.update(app, &update, 40), Ok(soon));
     rms.pass(40);
     let left = cap(40, &[(60, 6), (FOREVER, 3)]);
@@ -472,10 +421,7 @@ fn sessions_and_nodes_outlive_a_crash() {
     rms.pass(5);
     let (counters, sessions) = kept(&rms.rms);
     let restored = Rms::restore(policy(), counters.clone(), sessions.clone(), 6);
-    let mut again = Driver {
-        rms: restored.expect("it was right before"),
-        now_ns: 6,
-    };
+    let mut again = Driver { rms: restored.expect("it was right before"), now_ns: 6 };
     assert_eq!(again.nodes(nea, more), [0, 1, 2]);
     // All hear their views anew, and who keeps too much can answer: nobody was there before.
     assert_eq!(viewers(&again.pass(6)), [nea, psa]);

@@ -12,10 +12,7 @@ use pbs_rms::{
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
 fn cap(steps: &[(u64, u64)]) -> Cap {
-    let steps: Vec<Step> = steps
-        .iter()
-        .map(|&(ns, nodes)| Step::new(ns, nodes))
-        .collect();
+    let steps: Vec<Step> = steps.iter().map(|&(ns, nodes)| Step::new(ns, nodes)).collect();
     Cap::new(0, &steps)
 }
 
@@ -38,21 +35,13 @@ fn a_successor_keeps_its_nodes() {
     assert_eq!((used(&rms, 40), used(&rms, 50)), (4 * 40, 4 * 40 + 6 * 10));
 
     let few = rms.update(50, app, more, 2, 0, &[1, 2, 3]);
-    assert_eq!(
-        few,
-        Err(Refusal::Released {
-            named: 3,
-            needed: 4
-        })
-    );
+    assert_eq!(few, Err(Refusal::Released { named: 3, needed: 4 }));
     let foreign = rms.update(50, app, more, 2, 0, &[1, 2, 3, 7]);
     assert_eq!(foreign, Err(Refusal::NotHeld(7)));
     let twice = rms.update(50, app, more, 2, 0, &[1, 2, 3, 3]);
     assert_eq!(twice, Err(Refusal::NotHeld(3)));
     assert_eq!(rms.nodes(app, more), [0, 1, 2, 3, 4, 5]);
-    let less = rms
-        .update(50, app, more, 2, 0, &[0, 2, 4, 5])
-        .expect("all are its own");
+    let less = rms.update(50, app, more, 2, 0, &[0, 2, 4, 5]).expect("all are its own");
     rms.pass(50);
     assert_eq!(rms.nodes(app, less), [1, 3]);
     assert_eq!(rms.rms.idle(0), [0, 2, 4, 5, 6, 7, 8, 9]);
@@ -76,11 +65,7 @@ fn successors_of_a_started_request_are_booked() {
     assert!(told
         .iter()
         .any(|n| matches!(&n.event, Event::Ended { killed, .. } if killed == &[2, 3, 4, 5])));
-    let third = rms
-        .rms
-        .session(app)
-        .map(|s| s.requests[0].id)
-        .expect("it runs");
+    let third = rms.rms.session(app).map(|s| s.requests[0].id).expect("it runs");
     assert_eq!(rms.nodes(app, third), [0, 1]);
 }
 
@@ -119,10 +104,7 @@ fn overlapping_requests_add_up() {
             assert_eq!(rms.scheduled(app, a), Some(10));
             assert_eq!(rms.scheduled(app, b), Some(10));
         } else {
-            let refused = Err(Refusal::TooMany {
-                nodes: 12,
-                most: 10,
-            });
+            let refused = Err(Refusal::TooMany { nodes: 12, most: 10 });
             assert_eq!(rms.rms.request(app, asked.clone(), 0), refused);
             // Nor by a detour: small first, and larger while it waits.
             let update = Update {
@@ -169,11 +151,7 @@ fn an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
     rms.pass(5);
     assert_eq!(rms.views(other).non_preemptible.at(5), 6);
     // With room beside it, the rest is as if pre-allocated.
-    let theirs = rms
-        .rms
-        .session(other)
-        .map(|s| s.requests[0].id)
-        .expect("it runs");
+    let theirs = rms.rms.session(other).map(|s| s.requests[0].id).expect("it runs");
     rms.done(6, other, theirs);
     let more = rms.update(6, nea, used, 12, 0, &[]).expect("there is room");
     rms.pass(6);
@@ -191,14 +169,11 @@ fn nodes_arrive_when_others_have_released_them() {
     let spare = rms.request(psa, ask(Preemptible, 7, FOREVER));
     rms.pass(0);
     assert_eq!(rms.nodes(psa, spare), [3, 4, 5, 6, 7, 8, 9]);
-    let more = rms
-        .update(10, nea, used, 6, 0, &[])
-        .expect("it is pre-allocated");
+    let more = rms.update(10, nea, used, 6, 0, &[]).expect("it is pre-allocated");
     let told = rms.pass(10);
     assert_eq!(rms.views(psa).preemptible.at(10), 4);
     assert!(driver::viewers(&told).contains(&psa) && driver::starts(&told).is_empty());
-    rms.update(12, psa, spare, 4, 0, &[4, 6, 8])
-        .expect("all are its own");
+    rms.update(12, psa, spare, 4, 0, &[4, 6, 8]).expect("all are its own");
     let told = rms.pass(12);
     assert!(driver::starts(&told).contains(&more));
     assert_eq!(rms.nodes(nea, more), [0, 1, 2, 4, 6, 8]);
@@ -213,9 +188,7 @@ fn a_session_that_releases_nothing_is_ended() {
     rms.pass(0);
     rms.request(psa, ask(Preemptible, 7, FOREVER));
     rms.pass(0);
-    let more = rms
-        .update(10, nea, used, 6, 0, &[])
-        .expect("it is pre-allocated");
+    let more = rms.update(10, nea, used, 6, 0, &[]).expect("it is pre-allocated");
     rms.pass(10);
     let deadline_ns = 10 + GIVE_BACK_LATE;
     assert_eq!(rms.rms.next_pass_ns(), Some(deadline_ns));
@@ -230,18 +203,9 @@ fn a_session_that_releases_nothing_is_ended() {
     assert!(told.iter().any(|n| n.app == psa && n.event == violation));
     assert!(driver::starts(&told).contains(&more));
     let closed = rms.rms.take_closed();
-    assert_eq!(
-        closed[0].account.overstayed_node_ns,
-        3 * u128::from(GIVE_BACK_LATE)
-    );
-    assert_eq!(
-        closed[0].account.preemptible_node_ns,
-        7 * u128::from(deadline_ns)
-    );
-    assert_eq!(
-        rms.rms.done(psa, more, &[], deadline_ns),
-        Err(Refusal::UnknownSession)
-    );
+    assert_eq!(closed[0].account.overstayed_node_ns, 3 * u128::from(GIVE_BACK_LATE));
+    assert_eq!(closed[0].account.preemptible_node_ns, 7 * u128::from(deadline_ns));
+    assert_eq!(rms.rms.done(psa, more, &[], deadline_ns), Err(Refusal::UnknownSession));
 }
 
 #[test]
@@ -250,9 +214,7 @@ fn an_announced_update_is_seen_before() {
     let (app, psa) = (rms.connect(), rms.connect());
     let used = rms.request(app, ask(NonPreemptible, 4, FOREVER));
     rms.pass(0);
-    let soon = rms
-        .update(0, app, used, 6, 100, &[])
-        .expect("there is room");
+    let soon = rms.update(0, app, used, 6, 100, &[]).expect("there is room");
     rms.pass(0);
     assert_eq!(rms.views(psa).preemptible, cap(&[(100, 6), (FOREVER, 4)]));
     // What has no end takes at each time what there is.
@@ -261,8 +223,7 @@ fn an_announced_update_is_seen_before() {
     assert!(driver::starts(&told).contains(&spare));
     assert_eq!(rms.nodes(psa, spare).len(), 6);
     assert_eq!(rms.rms.next_pass_ns(), Some(100));
-    rms.update(60, psa, spare, 4, 0, &[8, 9])
-        .expect("all are its own");
+    rms.update(60, psa, spare, 4, 0, &[8, 9]).expect("all are its own");
     rms.pass(60);
     let told = rms.pass(100);
     assert!(driver::starts(&told).contains(&soon));
@@ -271,14 +232,10 @@ fn an_announced_update_is_seen_before() {
 
 #[test]
 fn the_order_is_that_of_connection_or_of_requests() {
-    for (order, first, second) in [
-        (PlacementOrder::Connection, 100, 150),
-        (PlacementOrder::Request, 150, 100),
-    ] {
-        let policy = Policy {
-            order,
-            ..driver::policy()
-        };
+    for (order, first, second) in
+        [(PlacementOrder::Connection, 100, 150), (PlacementOrder::Request, 150, 100)]
+    {
+        let policy = Policy { order, ..driver::policy() };
         let mut rms = Driver::with(policy, &[10]);
         let (idle, queuing, blocker) = (rms.connect(), rms.connect(), rms.connect());
         rms.request(blocker, ask(NonPreemptible, 10, 100));
@@ -295,10 +252,7 @@ fn the_order_is_that_of_connection_or_of_requests() {
 
 #[test]
 fn passes_keep_their_distance() {
-    let policy = Policy {
-        interval_ns: 1000,
-        ..driver::policy()
-    };
+    let policy = Policy { interval_ns: 1000, ..driver::policy() };
     let mut rms = Driver::with(policy, &[10]);
     let app = rms.connect();
     let mut passes = Vec::new();
@@ -320,15 +274,8 @@ fn passes_keep_their_distance() {
 
 #[test]
 fn limits_clip_views_and_allocations() {
-    let limits = Limits {
-        nodes: 6,
-        requests: 3,
-        ..Limits::default()
-    };
-    let policy = Policy {
-        limits,
-        ..driver::policy()
-    };
+    let limits = Limits { nodes: 6, requests: 3, ..Limits::default() };
+    let policy = Policy { limits, ..driver::policy() };
     let mut rms = Driver::with(policy, &[10]);
     let app = rms.connect();
     rms.pass(0);
@@ -347,10 +294,7 @@ fn limits_clip_views_and_allocations() {
 
 #[test]
 fn nodes_are_neighbours_where_that_is_wanted() {
-    let policy = Policy {
-        choice: NodeChoice::Contiguous,
-        ..driver::policy()
-    };
+    let policy = Policy { choice: NodeChoice::Contiguous, ..driver::policy() };
     let mut rms = Driver::with(policy, &[10]);
     let app = rms.connect();
     let a = rms.request(app, ask(NonPreemptible, 2, FOREVER));
@@ -358,10 +302,7 @@ fn nodes_are_neighbours_where_that_is_wanted() {
     near.preferred = vec![5, 7];
     let b = rms.request(app, near);
     rms.pass(0);
-    assert_eq!(
-        (rms.nodes(app, a), rms.nodes(app, b)),
-        (vec![0, 1], vec![5])
-    );
+    assert_eq!((rms.nodes(app, a), rms.nodes(app, b)), (vec![0, 1], vec![5]));
     let c = rms.request(app, ask(NonPreemptible, 4, FOREVER));
     rms.pass(1);
     assert_eq!(rms.nodes(app, c), [6, 7, 8, 9]);
@@ -374,13 +315,8 @@ fn an_update_of_a_waiting_request_takes_its_place() {
     rms.request(app, ask(NonPreemptible, 10, 100));
     rms.pass(0);
     let waits = rms.request(app, ask(NonPreemptible, 8, 10));
-    let update = Update {
-        of: waits,
-        nodes: 3,
-        duration_ns: 20,
-        announce_ns: 0,
-        released: Vec::new(),
-    };
+    let update =
+        Update { of: waits, nodes: 3, duration_ns: 20, announce_ns: 0, released: Vec::new() };
     assert_eq!(rms.rms.update(app, &update, 1), Ok(waits));
     rms.pass(1);
     assert_eq!(rms.scheduled(app, waits), Some(100));

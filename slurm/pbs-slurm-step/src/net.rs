@@ -55,11 +55,7 @@ impl<'a> Net<'a> {
             if matches!(process.start, Start::Commands(_)) {
                 for (command, task) in commands.iter().zip(planned) {
                     of_task[task] = Some(programs.len());
-                    programs.push(Program {
-                        command,
-                        process: process.id,
-                        first: task,
-                    });
+                    programs.push(Program { command, process: process.id, first: task });
                 }
                 continue;
             }
@@ -72,17 +68,9 @@ impl<'a> Net<'a> {
                     break;
                 }
             }
-            programs.push(Program {
-                command: &commands[0],
-                process: process.id,
-                first,
-            });
+            programs.push(Program { command: &commands[0], process: process.id, first });
         }
-        Ok(Self {
-            job,
-            programs,
-            of_task,
-        })
+        Ok(Self { job, programs, of_task })
     }
 
     /// Which programs can be started, as far as all of them have come.
@@ -194,10 +182,8 @@ tasks = [{ insns = 10 }, { insns = 10 }]
     fn programs_run_in_the_order_of_their_net() {
         let forks = job(FORKS);
         assert_eq!(rounds(&forks), [&["a"][..], &["b", "d"], &["e"], &["c"]]);
-        let after = FORKS.replace(
-            "tasks = [{ insns = 10 }, ",
-            "tasks = [{ insns = 10, after = [\"b\"] }, ",
-        );
+        let after = FORKS
+            .replace("tasks = [{ insns = 10 }, ", "tasks = [{ insns = 10, after = [\"b\"] }, ");
         let after = job(&after);
         assert_eq!(rounds(&after), [["a"], ["b"], ["d"], ["e"], ["c"]]);
     }

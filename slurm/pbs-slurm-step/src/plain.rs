@@ -124,11 +124,8 @@ impl<'a> Running<'a> {
             Some(path) => write(path).map(Stdio::from),
             None => Ok(own),
         };
-        let own_output = if self.request.output_to_error {
-            io::stderr().into()
-        } else {
-            Stdio::inherit()
-        };
+        let own_output =
+            if self.request.output_to_error { io::stderr().into() } else { Stdio::inherit() };
         let command = program.command;
         let (name, arguments) = command.argv.split_first().ok_or(io::ErrorKind::NotFound)?;
         let mut started = Command::new(name);
@@ -178,9 +175,7 @@ impl<'a> Running<'a> {
 
     fn end(&self) -> End {
         let failed = self.codes.iter().find(|code| **code != 0);
-        failed.map_or(End::Well, |&code| {
-            End::Program(u8::try_from(code).unwrap_or(u8::MAX))
-        })
+        failed.map_or(End::Well, |&code| End::Program(u8::try_from(code).unwrap_or(u8::MAX)))
     }
 }
 

@@ -39,19 +39,13 @@ pub fn submit(socket: &Path, submission: &Submission) -> Result<Submitted, Failu
         }),
         refused => refused,
     })?;
-    Ok(Submitted {
-        service,
-        job: jobs.into_iter().next().unwrap_or_default(),
-    })
+    Ok(Submitted { service, job: jobs.into_iter().next().unwrap_or_default() })
 }
 
 impl Submitted {
     /// Waits for its end, and cancels it if it is to end before.
     pub fn follow(mut self, waits: &mut dyn Waits) -> End {
-        let key = JobKey {
-            number: Some(self.job.number),
-            name: None,
-        };
+        let key = JobKey { number: Some(self.job.number), name: None };
         let mut stopped: Option<Instant> = None;
         let mut is_cancelled = false;
         let mut is_away = false;
@@ -86,14 +80,12 @@ impl Submitted {
 fn end(shown: &Shown) -> End {
     let Shown { job, programs, .. } = shown;
     let failed =
-        programs.iter().find_map(
-            |program| match (program.code, program.signal, &program.error) {
-                (_, _, Some(_)) => Some(127),
-                (Some(code), ..) if code != 0 => Some(code),
-                (_, Some(signal), _) => Some(128 + signal),
-                _ => None,
-            },
-        );
+        programs.iter().find_map(|program| match (program.code, program.signal, &program.error) {
+            (_, _, Some(_)) => Some(127),
+            (Some(code), ..) if code != 0 => Some(code),
+            (_, Some(signal), _) => Some(128 + signal),
+            _ => None,
+        });
     let outcome = job.outcome.as_deref().unwrap_or("unknown");
     match (outcome, failed) {
         ("cancelled", _) => End::Cancelled,
@@ -115,23 +107,14 @@ mod tests {
 
     fn shown(outcome: &str, kept: Option<bool>, programs: Vec<Program>) -> Shown {
         Shown {
-            job: Job {
-                outcome: Some(outcome.into()),
-                kept,
-                ..Job::default()
-            },
+            job: Job { outcome: Some(outcome.into()), kept, ..Job::default() },
             programs,
             ..Shown::default()
         }
     }
 
     fn program(code: Option<i32>, signal: Option<i32>, error: Option<&str>) -> Program {
-        Program {
-            code,
-            signal,
-            error: error.map(Into::into),
-            ..Program::default()
-        }
+        Program { code, signal, error: error.map(Into::into), ..Program::default() }
     }
 
     #[test]
@@ -147,9 +130,6 @@ mod tests {
         assert_eq!(of("killed", None, killed), End::Program(137));
         let missing = vec![program(Some(0), None, Some("there is none"))];
         assert_eq!(of("complete", None, missing), End::Program(127));
-        assert_eq!(
-            of("ejected", None, Vec::new()),
-            End::NotComplete("ejected".into())
-        );
+        assert_eq!(of("ejected", None, Vec::new()), End::NotComplete("ejected".into()));
     }
 }

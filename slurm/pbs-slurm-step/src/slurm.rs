@@ -23,13 +23,13 @@ impl SlurmStep {
     /// In words: it is none of a job of Slurm's.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str, default: Option<u32>| match (variable(name), default) {
-            (Some(text), _) => text
-                .parse()
-                .map_err(|_| format!("{name} is \"{text}\", which is no number")),
+            (Some(text), _) => {
+                text.parse().map_err(|_| format!("{name} is \"{text}\", which is no number"))
+            }
             (None, Some(default)) => Ok(default),
-            (None, None) => Err(format!(
-                "there is no {name}; run it in a job of Slurm's, with srun"
-            )),
+            (None, None) => {
+                Err(format!("there is no {name}; run it in a job of Slurm's, with srun"))
+            }
         };
         Ok(Self {
             job: number("SLURM_JOB_ID", None)?,
@@ -41,8 +41,7 @@ impl SlurmStep {
     /// What a job of that name is called on this node: with `%n` it has another name on each,
     /// and so its own history. `None`: as it is.
     pub fn name(&self, name: &str) -> Option<String> {
-        name.contains(NODE)
-            .then(|| name.replace(NODE, &self.node.to_string()))
+        name.contains(NODE).then(|| name.replace(NODE, &self.node.to_string()))
     }
 }
 
@@ -59,16 +58,8 @@ mod tests {
 
     #[test]
     fn a_step_is_read_from_slurms_environment() {
-        let step = of(&[
-            ("SLURM_JOB_ID", "71"),
-            ("SLURM_NODEID", "2"),
-            ("SLURM_NNODES", "3"),
-        ]);
-        let expected = SlurmStep {
-            job: 71,
-            node: 2,
-            nodes: 3,
-        };
+        let step = of(&[("SLURM_JOB_ID", "71"), ("SLURM_NODEID", "2"), ("SLURM_NNODES", "3")]);
+        let expected = SlurmStep { job: 71, node: 2, nodes: 3 };
         assert_eq!(step, Ok(expected));
         let alone = of(&[("SLURM_JOB_ID", "71")]).unwrap();
         assert_eq!((alone.node, alone.nodes), (0, 1));

@@ -71,10 +71,7 @@ fn files_are_those_of_the_job() {
     let end = run(&directory, NO_DEVICE, &job(text), &mut Notes::default());
     assert_eq!(end.unwrap(), End::Well);
     let read = |file| fs::read_to_string(directory.join(file)).unwrap();
-    assert_eq!(
-        (read("copy").as_str(), read("both").as_str()),
-        ("made\n", "made\nmore\n")
-    );
+    assert_eq!((read("copy").as_str(), read("both").as_str()), ("made\n", "made\nmore\n"));
     fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -85,12 +82,7 @@ fn the_status_of_programs_is_that_of_the_step() {
     let directory = directory("status");
     let text =
         process(1, "exit 3", "") + &process(2, "touch ran; kill -9 $$", ", after = [\"t1\"]");
-    let end = run(
-        &directory,
-        NO_DEVICE,
-        &after_fork(&text),
-        &mut Notes::default(),
-    );
+    let end = run(&directory, NO_DEVICE, &after_fork(&text), &mut Notes::default());
     assert_eq!(end.unwrap(), End::Program(3));
     assert!(directory.join("ran").exists());
     let killed = job(&process(1, "kill -9 $$", ""));
@@ -124,10 +116,7 @@ fn an_ending_step_ends_its_programs() {
         "[[process]]\nid = 1\nmemory_bytes = 4096\n\
          commands = [['sh', '-c', '''{deaf}'''], ['touch', 'never']]\ntasks = [10, 10]\n"
     );
-    let mut told = Notes {
-        stop: Some(directory.join("began")),
-        ..Notes::default()
-    };
+    let mut told = Notes { stop: Some(directory.join("began")), ..Notes::default() };
     let end = run(&directory, NO_DEVICE, &job(&text), &mut told);
     assert_eq!(end.unwrap(), End::Cancelled);
     assert!(!directory.join("never").exists());

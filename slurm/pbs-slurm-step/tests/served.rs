@@ -63,10 +63,7 @@ fn answer(mut inbox: Inbox, played: &Played, asked: &Mutex<ServiceCalls>) {
                 Request::Status(answer) => drop(answer.send(Ok(Status::default()))),
                 Request::Submit(jobs, answer) => {
                     asked.submitted.extend(jobs);
-                    let job = Job {
-                        number: 5,
-                        ..Job::default()
-                    };
+                    let job = Job { number: 5, ..Job::default() };
                     let answered = played.refuses.clone().map_or(Ok(vec![job]), Err);
                     let _ = answer.send(answered);
                 }
@@ -98,20 +95,13 @@ fn over(outcome: &str, codes: &[i32]) -> Shown {
     let mut shown = Shown::default();
     shown.job.outcome = Some(outcome.into());
     shown.job.kept = Some(true);
-    let programs = codes.iter().map(|&code| Program {
-        code: Some(code),
-        ..Program::default()
-    });
+    let programs = codes.iter().map(|&code| Program { code: Some(code), ..Program::default() });
     shown.programs = programs.collect();
     shown
 }
 
 fn played(over: Shown) -> Played {
-    Played {
-        refuses: None,
-        looks: 2,
-        over,
-    }
+    Played { refuses: None, looks: 2, over }
 }
 
 /// It is submitted once, in its allocation, and not run by the step itself.
@@ -135,15 +125,9 @@ fn a_step_is_a_job_of_the_service() {
 #[test]
 fn an_ending_step_cancels_its_job() {
     let directory = directory("cancelled");
-    let never = Played {
-        looks: u32::MAX,
-        ..played(Shown::default())
-    };
+    let never = Played { looks: u32::MAX, ..played(Shown::default()) };
     let asked = serve(&directory, never);
-    let mut told = Notes {
-        stop: Some(directory.clone()),
-        ..Notes::default()
-    };
+    let mut told = Notes { stop: Some(directory.clone()), ..Notes::default() };
     let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
     assert_eq!(ended.unwrap(), End::Cancelled);
     assert!(asked.lock().unwrap().cancelled);
@@ -154,15 +138,9 @@ fn an_ending_step_cancels_its_job() {
 #[test]
 fn declined_jobs_are_not_run() {
     let directory = directory("declined");
-    let declined = Refusal::Declined {
-        job: "j".into(),
-        why: "late".into(),
-        earliest_deadline_ns: None,
-    };
-    let refuses = Played {
-        refuses: Some(declined),
-        ..played(Shown::default())
-    };
+    let declined =
+        Refusal::Declined { job: "j".into(), why: "late".into(), earliest_deadline_ns: None };
+    let refuses = Played { refuses: Some(declined), ..played(Shown::default()) };
     serve(&directory, refuses);
     let refused = run(&directory, DEVICE, &job(TOUCH), &mut Notes::default());
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
@@ -176,9 +154,7 @@ fn declined_jobs_are_not_run() {
 fn without_an_allocation_programs_run_all_the_same() {
     let directory = directory("unknown");
     let refuses = Played {
-        refuses: Some(Refusal::NotPermitted {
-            what: "a job in allocation 71".into(),
-        }),
+        refuses: Some(Refusal::NotPermitted { what: "a job in allocation 71".into() }),
         ..played(Shown::default())
     };
     serve(&directory, refuses);

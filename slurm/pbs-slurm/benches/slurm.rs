@@ -55,11 +55,7 @@ fn submit(options: &[&str], script: &str) -> u32 {
 
 /// A key that a job is named by.
 fn key(job: u32) -> Key {
-    Key {
-        job,
-        index: None,
-        submit_s: 0,
-    }
+    Key { job, index: None, submit_s: 0 }
 }
 
 fn slurm() -> Slurm {
@@ -110,10 +106,7 @@ fn releases(slurm: &mut Slurm, marks: &Path) {
     let mut all = Vec::new();
     for place in 0..STARTS {
         let path = marks.join(format!("release-{place}"));
-        let job = submit(
-            &["-N1", "-n2", "-t1"],
-            &format!("date +%s.%N > {}", path.display()),
-        );
+        let job = submit(&["-N1", "-n2", "-t1"], &format!("date +%s.%N > {}", path.display()));
         slurm.hold(key(job)).expect("it can be held");
         // Not always in the same phase of Slurm's round.
         std::thread::sleep(Duration::from_millis((place as u64 * 37) % 1000));
@@ -158,22 +151,13 @@ fn committed(slurm: &mut Slurm, marks: &Path) {
 fn successors(slurm: &mut Slurm, marks: &Path) {
     let mut paths = Vec::new();
     for place in 0..STARTS {
-        let (end, begin) = (
-            marks.join(format!("end-{place}")),
-            marks.join(format!("begin-{place}")),
-        );
+        let (end, begin) =
+            (marks.join(format!("end-{place}")), marks.join(format!("begin-{place}")));
         let first = submit(
             &["-N1", "-n2", "-t1"],
-            &format!(
-                "sleep 2.{:02}; date +%s.%N > {}",
-                place * 37 % 100,
-                end.display()
-            ),
+            &format!("sleep 2.{:02}; date +%s.%N > {}", place * 37 % 100, end.display()),
         );
-        let second = submit(
-            &["-N1", "-n2", "-t1"],
-            &format!("date +%s.%N > {}", begin.display()),
-        );
+        let second = submit(&["-N1", "-n2", "-t1"], &format!("date +%s.%N > {}", begin.display()));
         for job in [first, second] {
             slurm.hold(key(job)).expect("it can be held");
         }
@@ -196,8 +180,7 @@ fn hints(pipe: &mut Pipe) {
         std::thread::sleep(Duration::from_millis(30));
         hints.take();
         let begin = Instant::now();
-        pipe.say(&[format!("update JobId={job} Comment={number}")])
-            .expect("it answers");
+        pipe.say(&[format!("update JobId={job} Comment={number}")]).expect("it answers");
         while hints.take().is_empty() {
             assert!(begin.elapsed() < Duration::from_secs(10), "no event came");
             hints.wait(Duration::from_secs(1));
@@ -205,12 +188,10 @@ fn hints(pipe: &mut Pipe) {
         all.push(begin.elapsed().as_secs_f64());
     }
     spread("command to its event, seen by inotify", "max 0.05", all);
-    pipe.say(&[format!("update JobId={job} Comment=x")])
-        .expect("it answers");
+    pipe.say(&[format!("update JobId={job} Comment=x")]).expect("it answers");
     const COMMANDS: usize = 2000;
-    let commands: Vec<String> = (0..COMMANDS)
-        .map(|number| format!("update JobId={job} AdminComment={number}"))
-        .collect();
+    let commands: Vec<String> =
+        (0..COMMANDS).map(|number| format!("update JobId={job} AdminComment={number}")).collect();
     let begin = Instant::now();
     let answers = pipe.say(&commands).expect("it answers");
     assert!(answers.iter().all(Result::is_ok));
@@ -235,18 +216,7 @@ fn held(slurm: &mut Slurm, count: usize) {
     for from in (0..count).step_by(1000) {
         let most = (count - from).min(1000) - 1;
         // They start in an hour, so that none runs meanwhile.
-        submit(
-            &[
-                "-N1",
-                "-n2",
-                "-t10",
-                "-b",
-                "now+3600",
-                "-a",
-                &format!("0-{most}"),
-            ],
-            "true",
-        );
+        submit(&["-N1", "-n2", "-t10", "-b", "now+3600", "-a", &format!("0-{most}")], "true");
     }
     let mut all = Vec::new();
     for _ in 0..5 {
@@ -255,11 +225,7 @@ fn held(slurm: &mut Slurm, count: usize) {
         assert!(world.jobs().len() >= count, "{}", world.jobs().len());
         all.push(begin.elapsed().as_secs_f64());
     }
-    figure(
-        &format!("first look at {count} that wait"),
-        format!("{:.3} s", all.remove(0)),
-        "",
-    );
+    figure(&format!("first look at {count} that wait"), format!("{:.3} s", all.remove(0)), "");
     spread(&format!("later look at {count}"), "max 0.1", all);
 
     let path = directory().join("bench.db");
@@ -286,11 +252,7 @@ fn held(slurm: &mut Slurm, count: usize) {
     for news in steer.news().iter().take(3) {
         println!("    {news}");
     }
-    figure(
-        "memory of that",
-        format!("{} MB", rss_mb().saturating_sub(before_mb)),
-        "",
-    );
+    figure("memory of that", format!("{} MB", rss_mb().saturating_sub(before_mb)), "");
     drop((manager, steer));
 
     let mut again = self::slurm();

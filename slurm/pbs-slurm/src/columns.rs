@@ -58,11 +58,8 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
     let [job, index, number, submit, user, account, state, priority, nodes_wanted, cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, _used, words, name] =
         columns;
-    let key = Key {
-        job: job.parse().ok()?,
-        index: index.parse().ok(),
-        submit_s: submit.parse().ok()?,
-    };
+    let key =
+        Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? };
     // Elements of an array end by numbers of their own.
     let how = how.get(&number.parse().ok()?);
     let state = state_of(state, priority, reason, how)?;
@@ -98,11 +95,7 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
         limit_s: seconds(limit),
         start_s: start.parse().ok(),
         end_s: end.parse().ok(),
-        nodes: if is_pending {
-            Vec::new()
-        } else {
-            hosts(nodes)?
-        },
+        nodes: if is_pending { Vec::new() } else { hosts(nodes)? },
         required,
         after: match after {
             "(null)" => String::new(),
@@ -166,10 +159,7 @@ pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
         let deadline_s = words.next()?.parse().ok();
         let tres = words.next().unwrap_or_default();
         let memory = tres.split(',').find_map(|part| part.strip_prefix("mem="));
-        let extra = Extra {
-            memory_bytes: memory.and_then(memory_bytes),
-            deadline_s,
-        };
+        let extra = Extra { memory_bytes: memory.and_then(memory_bytes), deadline_s };
         Some(((job, index), extra))
     });
     lines.collect()
@@ -205,11 +195,7 @@ fn memory_bytes(text: &str) -> Option<u64> {
     let whole: u64 = whole.parse().ok()?;
     let part: f64 = format!("0.{part}").parse().ok()?;
     let unit = 1_u64 << shift;
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss
-    )]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     // A part of a unit is less than one.
     let part = (part * unit as f64).ceil() as u64;
     whole.checked_mul(unit)?.checked_add(part)
@@ -314,10 +300,7 @@ mod tests {
         assert_eq!((pending.nodes_wanted, pending.cpus), (2, 3));
         assert_eq!(pending.memory, Memory::OfNode(300 << 20));
         assert_eq!(pending.limit_s, Some(120));
-        assert_eq!(
-            (&*pending.name, &*pending.words),
-            ("a b|c", "pbs deadline=4h")
-        );
+        assert_eq!((&*pending.name, &*pending.words), ("a b|c", "pbs deadline=4h"));
         assert_eq!(pending.foreign, None);
         let runs = job(&[
             (1, "3"),
@@ -327,24 +310,12 @@ mod tests {
             (14, "n[01-02]"),
         ]);
         assert_eq!(runs.key.name(), "7_3");
-        assert_eq!(
-            (runs.state, runs.start_s),
-            (JobState::Running, Some(1_795_598_564))
-        );
+        assert_eq!((runs.state, runs.start_s), (JobState::Running, Some(1_795_598_564)));
         assert_eq!(runs.nodes, ["n01", "n02"]);
-        assert_eq!(
-            job(&[(17, "JobHeldAdmin")]).state,
-            JobState::Pending(Hold::Admin)
-        );
+        assert_eq!(job(&[(17, "JobHeldAdmin")]).state, JobState::Pending(Hold::Admin));
         assert_eq!(job(&[(7, "17")]).state, JobState::Pending(Hold::No));
-        assert_eq!(
-            job(&[(6, "COMPLETING")]).state,
-            JobState::Completing(Some("failed".into()))
-        );
-        assert_eq!(
-            job(&[(6, "NODE_FAIL")]).state,
-            JobState::Over("node failed".into())
-        );
+        assert_eq!(job(&[(6, "COMPLETING")]).state, JobState::Completing(Some("failed".into())));
+        assert_eq!(job(&[(6, "NODE_FAIL")]).state, JobState::Over("node failed".into()));
         assert_eq!(job(&[(10, "0")]).memory, Memory::All);
         assert_eq!(job(&[(11, "1-02:00:00")]).limit_s, Some(93_600));
         assert_eq!(job(&[(11, "UNLIMITED")]).limit_s, None);
@@ -390,12 +361,7 @@ mod tests {
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
         assert_eq!(
             states,
-            [
-                NodeState::Up,
-                NodeState::Drained,
-                NodeState::Down,
-                NodeState::Drained
-            ]
+            [NodeState::Up, NodeState::Drained, NodeState::Down, NodeState::Drained]
         );
         assert_eq!(nodes[1].why, "disk");
         assert!(nodes_of("n01").is_err());

@@ -40,32 +40,19 @@ impl Hints {
     ///
     /// What the disk says.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
         inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY)?;
         let at = file.seek(SeekFrom::End(0))?;
-        Ok(Self {
-            path: path.into(),
-            watch,
-            file,
-            at,
-            ends: HashMap::new(),
-        })
+        Ok(Self { path: path.into(), watch, file, at, ends: HashMap::new() })
     }
 
     /// Waits until there is one, so long at most.
     pub fn wait(&self, most: Duration) {
         let fd = self.watch.as_fd();
         let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-        let time = Timespec::try_from(most).unwrap_or(Timespec {
-            tv_sec: 1,
-            tv_nsec: 0,
-        });
+        let time = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         // A signal ends it early, which does no harm.
         let _ = poll(&mut fds, Some(&time));
     }
@@ -143,8 +130,7 @@ mod tests {
         let other = path.clone();
         let writer = thread::spawn(move || {
             let mut file = OpenOptions::new().append(true).open(other).unwrap();
-            file.write_all(b"start 7\nend 8 1795597640 5 256 n01\n")
-                .unwrap();
+            file.write_all(b"start 7\nend 8 1795597640 5 256 n01\n").unwrap();
         });
         // It would end only with the test otherwise.
         hints.wait(Duration::from_secs(600));

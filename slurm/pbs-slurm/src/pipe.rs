@@ -42,12 +42,7 @@ pub struct Pipe {
 impl Pipe {
     /// That program is started; it has so long for each command.
     pub fn new(program: &str, patience: Duration) -> Self {
-        Self {
-            program: program.into(),
-            running: None,
-            count: 0,
-            patience,
-        }
+        Self { program: program.into(), running: None, count: 0, patience }
     }
 
     /// Says commands, and tells what became of each.
@@ -123,12 +118,7 @@ fn start(program: &str) -> io::Result<Running> {
     let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
     let stdin = child.stdin.take().ok_or_else(gone)?;
     let stderr = child.stderr.take().ok_or_else(gone)?;
-    Ok(Running {
-        child,
-        stdin,
-        stderr,
-        said: String::new(),
-    })
+    Ok(Running { child, stdin, stderr, said: String::new() })
 }
 
 impl Running {
@@ -143,10 +133,7 @@ impl Running {
         if !rest.is_empty() {
             fds.push(PollFd::new(&stdin, PollFlags::OUT));
         }
-        let wait = Timespec::try_from(left).unwrap_or(Timespec {
-            tv_sec: 1,
-            tv_nsec: 0,
-        });
+        let wait = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         poll(&mut fds, Some(&wait))?;
         let reads = !fds[0].revents().is_empty();
         let writes = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
@@ -175,29 +162,23 @@ fn answer_of(said: &str) -> Answer {
     }
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let first = said.lines().next().unwrap_or_default().to_string();
-    Err(
-        if has(&[
-            "Invalid job id",
-            "already completing or completed",
-            "already finished",
-        ]) {
-            Fault::Gone
-        } else if has(&["no longer pending", "not supported on this system"]) {
-            Fault::Started
-        } else if has(&["try again in a bit"]) {
-            Fault::Later
-        } else if has(&[
-            "Unable to contact",
-            "Unexpected message received",
-            "timed out",
-            "Communication connection failure",
-            "Zero Bytes",
-        ]) {
-            Fault::Unreachable(first)
-        } else {
-            Fault::Denied(first)
-        },
-    )
+    Err(if has(&["Invalid job id", "already completing or completed", "already finished"]) {
+        Fault::Gone
+    } else if has(&["no longer pending", "not supported on this system"]) {
+        Fault::Started
+    } else if has(&["try again in a bit"]) {
+        Fault::Later
+    } else if has(&[
+        "Unable to contact",
+        "Unexpected message received",
+        "timed out",
+        "Communication connection failure",
+        "Zero Bytes",
+    ]) {
+        Fault::Unreachable(first)
+    } else {
+        Fault::Denied(first)
+    })
 }
 
 #[cfg(test)]
@@ -231,21 +212,14 @@ done
         let say: Vec<String> = (0..2000).map(|job| format!("hold {}", job % 2)).collect();
         let answers = pipe.say(&say).unwrap();
         for (job, answer) in answers.into_iter().enumerate() {
-            let expected = if job % 2 == 1 {
-                Ok(())
-            } else {
-                Err(Fault::Gone)
-            };
+            let expected = if job % 2 == 1 { Ok(()) } else { Err(Fault::Gone) };
             assert_eq!(answer, expected);
         }
         // A line that would be two is one.
         let answers = pipe.say(&["hold 1\nhold 7".into()]).unwrap();
         assert_eq!(answers, [Err(Fault::Gone)]);
         // It dies, and another is started.
-        assert!(matches!(
-            pipe.say(&["die".into()]),
-            Err(Fault::Unreachable(_))
-        ));
+        assert!(matches!(pipe.say(&["die".into()]), Err(Fault::Unreachable(_))));
         assert_eq!(pipe.say(&["hold 1".into()]).unwrap(), [Ok(())]);
         std::fs::remove_file(path).unwrap();
     }
@@ -254,15 +228,9 @@ done
     fn a_silent_scontrol_is_not_waited_for() {
         let path = script("sleeps", TALKS);
         let mut pipe = Pipe::new(path.to_str().unwrap(), Duration::from_millis(200));
-        assert!(matches!(
-            pipe.say(&["sleep".into()]),
-            Err(Fault::Unreachable(_))
-        ));
+        assert!(matches!(pipe.say(&["sleep".into()]), Err(Fault::Unreachable(_))));
         let mut pipe = Pipe::new("/no/such/program", Duration::from_millis(200));
-        assert!(matches!(
-            pipe.say(&["hold 1".into()]),
-            Err(Fault::Unreachable(_))
-        ));
+        assert!(matches!(pipe.say(&["hold 1".into()]), Err(Fault::Unreachable(_))));
         std::fs::remove_file(path).unwrap();
     }
 
@@ -272,14 +240,8 @@ done
             ("Invalid job id specified for job 99", Fault::Gone),
             ("Job/step already completing or completed", Fault::Gone),
             ("Job has already finished for job 72", Fault::Gone),
-            (
-                "Requested operation not supported on this system for job 11",
-                Fault::Started,
-            ),
-            (
-                "Job is no longer pending execution for job 3",
-                Fault::Started,
-            ),
+            ("Requested operation not supported on this system for job 11", Fault::Started),
+            ("Job is no longer pending execution for job 3", Fault::Started),
             (
                 "Job update not available right now, the DB index is being set, try again in a bit",
                 Fault::Later,
@@ -290,9 +252,6 @@ done
         let away = answer_of("scontrol: error: Unable to contact slurm controller");
         assert!(matches!(away, Err(Fault::Unreachable(_))));
         let denied = answer_of("Access/permission denied for job 7\nslurm_suspend error");
-        assert_eq!(
-            denied,
-            Err(Fault::Denied("Access/permission denied for job 7".into()))
-        );
+        assert_eq!(denied, Err(Fault::Denied("Access/permission denied for job 7".into())));
     }
 }

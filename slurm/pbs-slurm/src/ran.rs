@@ -96,12 +96,7 @@ pub fn metrics_of(ran: &[Ran], nodes: u64) -> Metrics {
         TraceJob {
             deadline_s: of.deadline_s(),
             // Slurm lets jobs overrun their limits a little.
-            ..TraceJob::new(
-                of.submit_s,
-                run_s,
-                of.limit_s.max(run_s),
-                of.nodes.len().max(1) as u64,
-            )
+            ..TraceJob::new(of.submit_s, run_s, of.limit_s.max(run_s), of.nodes.len().max(1) as u64)
         }
     });
     let jobs: Vec<TraceJob> = jobs.collect();
@@ -124,10 +119,7 @@ pub fn gantt(title: &str, ran: &[Ran]) -> String {
     names.sort_unstable();
     names.dedup();
     let rows = names.into_iter().map(|node| {
-        let on = ran
-            .iter()
-            .enumerate()
-            .filter(|(_, of)| of.nodes.contains(node));
+        let on = ran.iter().enumerate().filter(|(_, of)| of.nodes.contains(node));
         let stays = on.filter_map(|(place, of)| {
             let (start_s, end_s) = of.span_s?;
             let name = of.name.split('.').next().unwrap_or_default().to_string();
@@ -145,20 +137,12 @@ pub fn gantt(title: &str, ran: &[Ran]) -> String {
                 name,
             })
         });
-        Lane {
-            name: node.clone(),
-            note: String::new(),
-            has: 1,
-            stays: stays.collect(),
-        }
+        Lane { name: node.clone(), note: String::new(), has: 1, stays: stays.collect() }
     });
     let rows: Vec<Lane> = rows.collect();
     let minutes = [1, 5, 10, 15, 30, 60, 120, 240, 480, 1440];
     let step_s = minutes.map(|of| of * 60).into_iter();
-    let step_s = step_s
-        .clone()
-        .find(|step_s| until_s / step_s <= TICKS)
-        .unwrap_or(until_s);
+    let step_s = step_s.clone().find(|step_s| until_s / step_s <= TICKS).unwrap_or(until_s);
     let ticks = (0..=until_s).step_by(usize::try_from(step_s).unwrap_or(usize::MAX));
     let ticks: Vec<(u64, String)> = ticks.map(|at| (at, format!("{} min", at / 60))).collect();
     let description = format!("{} jobs on {} nodes", ran.len(), rows.len());
@@ -181,10 +165,7 @@ mod tests {
         assert_eq!(ran[0].nodes, ["n01", "n02"]);
         assert!(ran.iter().all(|of| !of.has_failed()));
         let metrics = metrics_of(&ran, 2);
-        assert_eq!(
-            (metrics.jobs, metrics.unstarted, metrics.makespan_s),
-            (2, 1, 130)
-        );
+        assert_eq!((metrics.jobs, metrics.unstarted, metrics.makespan_s), (2, 1, 130));
         assert_eq!((metrics.wait_s.mean, metrics.wait_s.max), (45.0, 90.0));
         // The second is over after 120 seconds, and may be after 100.
         assert_eq!((metrics.deadlines, metrics.deadlines_kept), (3, 1));
@@ -201,11 +182,7 @@ mod tests {
         let failed = "7 1000 1000 1001 1:00 FAILED n01\n";
         assert!(ran_of(failed).unwrap()[0].has_failed());
         assert_eq!(ran_of(failed).unwrap()[0].deadline_s(), None);
-        for wrong in [
-            "7 1000 1000 1001 1:00 RUNNING n01",
-            "7",
-            "7 x 1 2 1:00 COMPLETED n01",
-        ] {
+        for wrong in ["7 1000 1000 1001 1:00 RUNNING n01", "7", "7 x 1 2 1:00 COMPLETED n01"] {
             assert!(ran_of(wrong).is_err(), "{wrong}");
         }
     }

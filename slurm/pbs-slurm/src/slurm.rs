@@ -114,9 +114,8 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     command.args(arguments);
     // Seconds since 1970, whatever the time zone.
     command.env("SLURM_TIME_FORMAT", "%s").env("LC_ALL", "C");
-    let output = command
-        .output()
-        .map_err(|error| Fault::Unreachable(format!("{program}: {error}")))?;
+    let output =
+        command.output().map_err(|error| Fault::Unreachable(format!("{program}: {error}")))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
@@ -137,10 +136,7 @@ impl Controller for Slurm {
         let text = self.jobs(&["-o", &job_format()])?;
         let mut jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
         self.add_extras(&mut jobs)?;
-        let text = run(
-            "sinfo",
-            &["-h", "-N", "-p", &self.partition, "-o", &node_format()],
-        )?;
+        let text = run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
         let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
         Ok(World::new(jobs, nodes))
     }
@@ -150,10 +146,7 @@ impl Controller for Slurm {
     }
 
     fn hold_all(&mut self, jobs: &[Key]) -> Vec<Answer> {
-        let commands: Vec<String> = jobs
-            .iter()
-            .map(|job| format!("hold {}", job.name()))
-            .collect();
+        let commands: Vec<String> = jobs.iter().map(|job| format!("hold {}", job.name())).collect();
         let answers = self.pipe.say(&commands);
         answers.unwrap_or_else(|why| vec![Err(why); jobs.len()])
     }
@@ -161,10 +154,7 @@ impl Controller for Slurm {
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Answer {
         let start = start_s.map_or_else(String::new, |start_s| format!(" StartTime=uts{start_s}"));
         let why = quoted(why);
-        self.say(format!(
-            "update JobId={}{start} AdminComment=\"{why}\"",
-            job.name()
-        ))
+        self.say(format!("update JobId={}{start} AdminComment=\"{why}\"", job.name()))
     }
 
     fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Answer {
@@ -231,10 +221,7 @@ mod tests {
 
     #[test]
     fn what_users_write_ends_no_command() {
-        assert_eq!(
-            quoted("a\" Priority=1\n\\hold 2`x`é"),
-            "a Priority=1hold 2x"
-        );
+        assert_eq!(quoted("a\" Priority=1\n\\hold 2`x`é"), "a Priority=1hold 2x");
         assert_eq!(quoted(&"x".repeat(1000)).len(), 300);
     }
 }

@@ -42,19 +42,13 @@ impl Etc {
             let text = fs::read_to_string(format!("{HOOKS}/{name}")).unwrap();
             let text = text
                 .replace("/var/lib/pbs-slurm/events", events.to_str().unwrap())
-                .replace(
-                    "/etc/slurm/pbs-event",
-                    etc.path("pbs-event").to_str().unwrap(),
-                )
+                .replace("/etc/slurm/pbs-event", etc.path("pbs-event").to_str().unwrap())
                 .replace("SLURM_UID = 64030", &format!("SLURM_UID = {user}"));
             etc.write(name, &text);
         }
         let run = fs::Permissions::from_mode(0o755);
         fs::set_permissions(etc.path("pbs-event"), run).unwrap();
-        etc.write(
-            "plugstack.conf",
-            "# none\noptional /usr/lib/spank_pbsd.so\n",
-        );
+        etc.write("plugstack.conf", "# none\noptional /usr/lib/spank_pbsd.so\n");
         etc.conf(&format!("{BASE}SlurmUser={user}\nInclude plan.conf\n"));
         etc
     }
@@ -124,13 +118,7 @@ fn each_thing_that_is_missing_is_found() {
             Level::Error,
             "JobCompType",
         ),
-        (
-            "plan.conf",
-            "PrologSlurmctld=",
-            "Prolog=",
-            Level::Error,
-            "PrologSlurmctld",
-        ),
+        ("plan.conf", "PrologSlurmctld=", "Prolog=", Level::Error, "PrologSlurmctld"),
         (
             "plan.conf",
             "EpilogSlurmctld=",
@@ -138,13 +126,7 @@ fn each_thing_that_is_missing_is_found() {
             Level::Error,
             "EpilogSlurmctld",
         ),
-        (
-            "plan.conf",
-            "PrologFlags=Alloc",
-            "PrologFlags=Serial",
-            Level::Advice,
-            "PrologFlags",
-        ),
+        ("plan.conf", "PrologFlags=Alloc", "PrologFlags=Serial", Level::Advice, "PrologFlags"),
         (
             "plan.conf",
             "batch_sched_delay=0",
@@ -159,56 +141,14 @@ fn each_thing_that_is_missing_is_found() {
             Level::Error,
             "SchedulerParameters",
         ),
-        (
-            "plan.conf",
-            "MaxJobCount=20000",
-            "MaxJobCount=10000",
-            Level::Advice,
-            "MaxJobCount",
-        ),
-        (
-            "plan.conf",
-            "JobRequeue=0",
-            "JobRequeue=1",
-            Level::Advice,
-            "JobRequeue",
-        ),
-        (
-            "plan.conf",
-            "PartitionName=plan",
-            "PartitionName=other",
-            Level::Error,
-            "PartitionName",
-        ),
-        (
-            "plan.conf",
-            "MaxTime=7-00:00:00",
-            "MaxTime=INFINITE",
-            Level::Advice,
-            "MaxTime",
-        ),
+        ("plan.conf", "MaxJobCount=20000", "MaxJobCount=10000", Level::Advice, "MaxJobCount"),
+        ("plan.conf", "JobRequeue=0", "JobRequeue=1", Level::Advice, "JobRequeue"),
+        ("plan.conf", "PartitionName=plan", "PartitionName=other", Level::Error, "PartitionName"),
+        ("plan.conf", "MaxTime=7-00:00:00", "MaxTime=INFINITE", Level::Advice, "MaxTime"),
         ("plan.conf", "State=UP", "State=DOWN", Level::Error, "State"),
-        (
-            "plan.conf",
-            "State=UP",
-            "State=UP RootOnly=YES",
-            Level::Error,
-            "RootOnly",
-        ),
-        (
-            "plan.conf",
-            "OverSubscribe=NO",
-            "OverSubscribe=FORCE:2",
-            Level::Advice,
-            "OverSubscribe",
-        ),
-        (
-            "slurm.conf",
-            "select/cons_tres",
-            "select/linear",
-            Level::Error,
-            "SelectType",
-        ),
+        ("plan.conf", "State=UP", "State=UP RootOnly=YES", Level::Error, "RootOnly"),
+        ("plan.conf", "OverSubscribe=NO", "OverSubscribe=FORCE:2", Level::Advice, "OverSubscribe"),
+        ("slurm.conf", "select/cons_tres", "select/linear", Level::Error, "SelectType"),
         (
             "slurm.conf",
             "CR_Core_Memory",
@@ -216,48 +156,12 @@ fn each_thing_that_is_missing_is_found() {
             Level::Error,
             "SelectTypeParameters",
         ),
-        (
-            "slurm.conf",
-            "CR_Core_Memory",
-            "CR_Core",
-            Level::Advice,
-            "SelectTypeParameters",
-        ),
-        (
-            "slurm.conf",
-            "DefMemPerCPU",
-            "MaxMemPerCPU",
-            Level::Advice,
-            "DefMemPerCPU",
-        ),
-        (
-            "slurm.conf",
-            "task/affinity,",
-            "",
-            Level::Advice,
-            "TaskPlugin",
-        ),
-        (
-            "slurm.conf",
-            ",task/cgroup",
-            "",
-            Level::Advice,
-            "TaskPlugin",
-        ),
-        (
-            "slurm.conf",
-            "proctrack/cgroup",
-            "proctrack/linuxproc",
-            Level::Advice,
-            "ProctrackType",
-        ),
-        (
-            "plugstack.conf",
-            "optional ",
-            "# ",
-            Level::Advice,
-            "plugstack.conf",
-        ),
+        ("slurm.conf", "CR_Core_Memory", "CR_Core", Level::Advice, "SelectTypeParameters"),
+        ("slurm.conf", "DefMemPerCPU", "MaxMemPerCPU", Level::Advice, "DefMemPerCPU"),
+        ("slurm.conf", "task/affinity,", "", Level::Advice, "TaskPlugin"),
+        ("slurm.conf", ",task/cgroup", "", Level::Advice, "TaskPlugin"),
+        ("slurm.conf", "proctrack/cgroup", "proctrack/linuxproc", Level::Advice, "ProctrackType"),
+        ("plugstack.conf", "optional ", "# ", Level::Advice, "plugstack.conf"),
         (
             "job_submit.lua",
             "PARTITION = \"plan\"",
@@ -265,27 +169,11 @@ fn each_thing_that_is_missing_is_found() {
             Level::Error,
             "job_submit.lua",
         ),
-        (
-            "job_submit.lua",
-            "SLURM_UID = ",
-            "SLURM_UID = 9",
-            Level::Error,
-            "job_submit.lua",
-        ),
-        (
-            "jobcomp.lua",
-            "/events\"",
-            "/others\"",
-            Level::Error,
-            "jobcomp.lua",
-        ),
+        ("job_submit.lua", "SLURM_UID = ", "SLURM_UID = 9", Level::Error, "job_submit.lua"),
+        ("jobcomp.lua", "/events\"", "/others\"", Level::Error, "jobcomp.lua"),
     ] {
         let found = etc.finds(file, from, to);
-        assert_eq!(
-            (found.level, found.key.as_str()),
-            (level, key),
-            "{from} -> {to}"
-        );
+        assert_eq!((found.level, found.key.as_str()), (level, key), "{from} -> {to}");
         assert!(!found.should.is_empty() && !found.why.is_empty());
     }
     assert_eq!(etc.found(), []);
@@ -301,11 +189,7 @@ fn a_finding_says_what_is_and_where() {
     let text = fs::read_to_string(etc.path("plan.conf")).unwrap();
     let line = text.lines().nth(place.line - 1).unwrap();
     assert_eq!(line, "MaxJobCount=20000");
-    let found = etc.finds(
-        "plan.conf",
-        "JobSubmitPlugins=lua",
-        "JobSubmitPlugins=throttle",
-    );
+    let found = etc.finds("plan.conf", "JobSubmitPlugins=lua", "JobSubmitPlugins=throttle");
     assert_eq!(found.should, "throttle,lua");
     let found = etc.finds("plan.conf", "JobCompType=jobcomp/lua", "#");
     assert_eq!((found.is, found.place), (None, None));
@@ -327,10 +211,7 @@ fn root_is_not_to_be_the_user() {
     let etc = Etc::new("doctor-root");
     etc.change("slurm.conf", "SlurmUser=", "#");
     let found = etc.found();
-    assert_eq!(
-        (found[0].level, found[0].key.as_str()),
-        (Level::Error, "SlurmUser")
-    );
+    assert_eq!((found[0].level, found[0].key.as_str()), (Level::Error, "SlurmUser"));
 }
 
 #[test]
@@ -352,27 +233,16 @@ fn the_event_file_is_slurms_alone() {
     fs::set_permissions(etc.path("events"), open).unwrap();
     let found = etc.found();
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0]
-        .is
-        .as_ref()
-        .unwrap()
-        .ends_with("may be read by others"));
+    assert!(found[0].is.as_ref().unwrap().ends_with("may be read by others"));
     fs::remove_file(etc.path("events")).unwrap();
     let found = etc.found();
-    assert!(
-        found[0].is.as_ref().unwrap().ends_with("is not there"),
-        "{found:#?}"
-    );
+    assert!(found[0].is.as_ref().unwrap().ends_with("is not there"), "{found:#?}");
 }
 
 #[test]
 fn lua_that_cannot_be_read_is_an_error() {
     let etc = Etc::new("doctor-lua");
-    etc.change(
-        "job_submit.lua",
-        "return slurm.SUCCESS",
-        "return slurm.SUCCESS)",
-    );
+    etc.change("job_submit.lua", "return slurm.SUCCESS", "return slurm.SUCCESS)");
     let conf = etc.read();
     if !conf.job_submit.is_compiled {
         return;
@@ -380,10 +250,7 @@ fn lua_that_cannot_be_read_is_an_error() {
     let found = etc.found();
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].level, Level::Error);
-    assert!(
-        found[0].is.as_ref().unwrap().contains("job_submit.lua"),
-        "{found:#?}"
-    );
+    assert!(found[0].is.as_ref().unwrap().contains("job_submit.lua"), "{found:#?}");
 }
 
 #[test]
@@ -401,18 +268,9 @@ fn nodes_are_what_jobs_get_of_them() {
     );
     let conf = etc.read();
     let nodes = conf.nodes("plan");
-    let seen: Vec<_> = nodes
-        .iter()
-        .map(|of| (of.name.as_str(), of.cpus, of.memory_mib, of.weight))
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            ("b", 16, 100, 1),
-            ("a1", 30, 60_000, 5),
-            ("a2", 30, 60_000, 5)
-        ]
-    );
+    let seen: Vec<_> =
+        nodes.iter().map(|of| (of.name.as_str(), of.cpus, of.memory_mib, of.weight)).collect();
+    assert_eq!(seen, [("b", 16, 100, 1), ("a1", 30, 60_000, 5), ("a2", 30, 60_000, 5)]);
     assert_eq!(nodes[1].features, ["gpu", "fast"]);
     assert_eq!(conf.partition("none").unwrap().value("maxtime"), Some("60"));
     assert!(conf.nodes("none").is_empty() && conf.nodes("nowhere").is_empty());
@@ -437,11 +295,7 @@ fn the_site_of_a_partition_is_one() {
     );
     let text = site_of(&etc.read(), "plan");
     let site = Site::from_toml(&text).unwrap();
-    let seen: Vec<_> = site
-        .nodes
-        .iter()
-        .map(|of| (of.name.as_str(), of.prio))
-        .collect();
+    let seen: Vec<_> = site.nodes.iter().map(|of| (of.name.as_str(), of.prio)).collect();
     let cheap = ["n8", "n9", "n10", "n11", "n13", "login"].map(|name| (name, 0));
     let dear = ["n012x", "n013x"].map(|name| (name, 1));
     assert_eq!(seen, [&cheap[..], &dear].concat());
@@ -458,30 +312,15 @@ fn files_that_are_wrong_are_told_with_their_line() {
         error.replace(etc.0.to_str().unwrap(), "")
     };
     for (text, error) in [
-        (
-            "A=1\n\nnonsense\n",
-            "/slurm.conf:3: \"nonsense\" is no KEY=VALUE",
-        ),
+        ("A=1\n\nnonsense\n", "/slurm.conf:3: \"nonsense\" is no KEY=VALUE"),
         (
             "\nNodeName=n[1-\n",
             "/slurm.conf:2: a bracket does not end; lists are like n[01-16,20],login",
         ),
-        (
-            "NodeName=n[1-99999999]\n",
-            "/slurm.conf:1: the list has more than 65536 hosts",
-        ),
-        (
-            "NodeName=n1\nNodeName=n1\n",
-            "/slurm.conf:2: there is a node n1 already",
-        ),
-        (
-            "NodeName=n1 CPUs=many\n",
-            "/slurm.conf:1: cpus=many is no number",
-        ),
-        (
-            "PartitionName=p Nodes=n1\n",
-            "/slurm.conf:1: there is no node n1",
-        ),
+        ("NodeName=n[1-99999999]\n", "/slurm.conf:1: the list has more than 65536 hosts"),
+        ("NodeName=n1\nNodeName=n1\n", "/slurm.conf:2: there is a node n1 already"),
+        ("NodeName=n1 CPUs=many\n", "/slurm.conf:1: cpus=many is no number"),
+        ("PartitionName=p Nodes=n1\n", "/slurm.conf:1: there is no node n1"),
         (
             "Include none.conf\n",
             "/slurm.conf:1: /none.conf: No such file or directory (os error 2)",

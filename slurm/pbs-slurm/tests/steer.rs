@@ -22,10 +22,7 @@ has = 'ncpus=2:mem=1g'
 ";
 
 fn settings() -> Settings {
-    Settings {
-        window: Duration::from_secs(WINDOW_S),
-        ..Settings::default()
-    }
+    Settings { window: Duration::from_secs(WINDOW_S), ..Settings::default() }
 }
 
 struct Lab {
@@ -96,8 +93,7 @@ impl Lab {
 
     fn rows(&mut self, key: Key) -> Vec<Row> {
         let rows = self.manager().rows().unwrap().into_iter();
-        rows.filter(|row| row.command == [key.to_string()])
-            .collect()
+        rows.filter(|row| row.command == [key.to_string()]).collect()
     }
 
     fn row(&mut self, key: Key) -> Row {
@@ -173,15 +169,13 @@ fn a_job_released_by_its_user_stays_held() {
     lab.turn();
     lab.seconds(2);
     let job = lab.slurm.submit(2, 1, 1, 60, 10);
-    lab.slurm
-        .alter(job, |job| job.state = JobState::Pending(Hold::No));
+    lab.slurm.alter(job, |job| job.state = JobState::Pending(Hold::No));
     lab.turn();
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
     lab.seconds(3);
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
     // Also later.
-    lab.slurm
-        .alter(job, |job| job.state = JobState::Pending(Hold::No));
+    lab.slurm.alter(job, |job| job.state = JobState::Pending(Hold::No));
     lab.turn();
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
     assert_eq!(lab.state(first), JobState::Running);
@@ -216,11 +210,7 @@ fn a_vanished_job_is_reported_as_lost() {
     lab.turn();
     assert!(lab.outcome(runs).starts_with("lost"));
     assert!(lab.outcome(waits).starts_with("lost"));
-    assert!(lab
-        .steer
-        .news()
-        .iter()
-        .any(|news| news.contains("submit it again")));
+    assert!(lab.steer.news().iter().any(|news| news.contains("submit it again")));
 }
 
 #[test]
@@ -320,8 +310,7 @@ fn a_job_altered_in_the_window_is_planned_anew() {
     lab.turn();
     lab.seconds(58);
     assert!(committed(&lab.state(job)));
-    lab.slurm
-        .alter(job, |job| (job.nodes_wanted, job.cpus) = (3, 6));
+    lab.slurm.alter(job, |job| (job.nodes_wanted, job.cpus) = (3, 6));
     lab.seconds(8);
     let runs = lab.slurm.job(job).unwrap().clone();
     assert_eq!(runs.state, JobState::Running);
@@ -339,18 +328,12 @@ fn an_alteration_beyond_the_limits_is_held_and_reported() {
     let job = lab.slurm.submit(2, 1, 2, 60, 10);
     lab.turn();
     lab.seconds(58);
-    lab.slurm
-        .alter(job, |job| (job.nodes_wanted, job.cpus) = (5, 10));
+    lab.slurm.alter(job, |job| (job.nodes_wanted, job.cpus) = (5, 10));
     lab.seconds(8);
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
-    assert!(
-        lab.slurm.told[&job].contains("declined"),
-        "{:?}",
-        lab.slurm.told[&job]
-    );
+    assert!(lab.slurm.told[&job].contains("declined"), "{:?}", lab.slurm.told[&job]);
     // And what is wanted again is planned again.
-    lab.slurm
-        .alter(job, |job| (job.nodes_wanted, job.cpus) = (1, 2));
+    lab.slurm.alter(job, |job| (job.nodes_wanted, job.cpus) = (1, 2));
     lab.seconds(5);
     assert_eq!(lab.state(job), JobState::Running);
 }
@@ -367,11 +350,7 @@ fn an_unplannable_job_is_held_and_reported() {
     lab.slurm.alter(job, |job| job.foreign = foreign);
     lab.seconds(20);
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
-    assert!(
-        lab.slurm.told[&job].contains("gpu"),
-        "{:?}",
-        lab.slurm.told[&job]
-    );
+    assert!(lab.slurm.told[&job].contains("gpu"), "{:?}", lab.slurm.told[&job]);
     lab.slurm.alter(job, |job| job.foreign = None);
     lab.seconds(5);
     assert_eq!(lab.state(job), JobState::Running);
@@ -380,13 +359,9 @@ fn an_unplannable_job_is_held_and_reported() {
 #[test]
 fn as_many_jobs_share_a_node_as_it_has_cores() {
     let mut lab = Lab::new("as-many-jobs");
-    let keys: Vec<Key> = (1..=9)
-        .map(|job| lab.slurm.submit(job, 1, 1, 60, 10))
-        .collect();
+    let keys: Vec<Key> = (1..=9).map(|job| lab.slurm.submit(job, 1, 1, 60, 10)).collect();
     lab.seconds(3);
-    let running = keys
-        .iter()
-        .filter(|&&key| lab.state(key) == JobState::Running);
+    let running = keys.iter().filter(|&&key| lab.state(key) == JobState::Running);
     assert_eq!(running.count(), 8);
     lab.seconds(16);
     for key in keys {
@@ -404,8 +379,7 @@ fn a_job_cancelled_in_the_window_is_over() {
     lab.turn();
     lab.seconds(58);
     assert!(committed(&lab.state(job)));
-    lab.slurm
-        .alter(job, |job| job.state = JobState::Over("cancelled".into()));
+    lab.slurm.alter(job, |job| job.state = JobState::Over("cancelled".into()));
     lab.seconds(6);
     assert_eq!(lab.outcome(job), "cancelled");
     // Others move up.
@@ -468,8 +442,7 @@ fn a_job_predicted_late_gets_the_free_time_after_it() {
     let job = lab.slurm.submit(1, 1, 1, 600, 640);
     lab.seconds(3);
     let end = lab.now_s + 640;
-    lab.slurm
-        .alter(job, |job| job.words = format!("pbs end={end}"));
+    lab.slurm.alter(job, |job| job.words = format!("pbs end={end}"));
     lab.turn();
     lab.turn();
     assert!(lab.slurm.job(job).unwrap().limit_s > Some(600));
@@ -484,8 +457,7 @@ fn a_late_job_in_the_way_of_others_is_aborted() {
     let next = lab.slurm.submit(2, 4, 8, 60, 10);
     lab.seconds(3);
     let end = lab.now_s + 700;
-    lab.slurm
-        .alter(job, |job| job.words = format!("pbs end={end}"));
+    lab.slurm.alter(job, |job| job.words = format!("pbs end={end}"));
     lab.seconds(1);
     assert_eq!(lab.slurm.job(job).unwrap().limit_s, Some(600));
     lab.seconds(620);
@@ -500,18 +472,12 @@ fn a_deadline_is_kept_or_declined() {
     lab.slurm.submit(1, 4, 8, 600, 1000);
     lab.turn();
     let late = lab.slurm.submit(2, 4, 8, 60, 10);
-    lab.slurm
-        .alter(late, |job| job.words = "pbs deadline=5m".into());
+    lab.slurm.alter(late, |job| job.words = "pbs deadline=5m".into());
     lab.turn();
     assert!(lab.slurm.told[&late].starts_with("declined"));
-    lab.slurm
-        .alter(late, |job| job.words = "pbs deadline=15m".into());
+    lab.slurm.alter(late, |job| job.words = "pbs deadline=15m".into());
     lab.turn();
-    assert!(
-        lab.slurm.told[&late].starts_with("planned"),
-        "{:?}",
-        lab.slurm.told[&late]
-    );
+    assert!(lab.slurm.told[&late].starts_with("planned"), "{:?}", lab.slurm.told[&late]);
 }
 
 #[test]
@@ -520,8 +486,7 @@ fn a_down_node_ends_its_jobs() {
     let job = lab.slurm.submit(1, 1, 2, 60, 50);
     lab.seconds(3);
     let node = lab.row(job).nodes[0].node.clone();
-    lab.slurm
-        .alter(job, |job| job.state = JobState::Over("node failed".into()));
+    lab.slurm.alter(job, |job| job.state = JobState::Over("node failed".into()));
     lab.slurm.node(&node, NodeState::Down);
     lab.turn();
     lab.turn();
@@ -594,22 +559,14 @@ fn anything(seed: u64, seconds: u64) {
                 }
             }),
             (9, Some(key)) => {
-                if lab
-                    .slurm
-                    .job(key)
-                    .is_some_and(|job| job.state == JobState::Running)
-                {
+                if lab.slurm.job(key).is_some_and(|job| job.state == JobState::Running) {
                     let again = lab.slurm.requeue(key);
                     keys.retain(|&of| of != key);
                     keys.push(again);
                 }
             }
             (10, Some(key)) => {
-                if lab
-                    .slurm
-                    .job(key)
-                    .is_some_and(|job| job.state == JobState::Running)
-                {
+                if lab.slurm.job(key).is_some_and(|job| job.state == JobState::Running) {
                     lab.slurm.launch_failed(key);
                 }
             }
@@ -632,11 +589,7 @@ fn anything(seed: u64, seconds: u64) {
         lab.now_s += 1;
         lab.slurm.tick();
         for &key in &keys {
-            let Some(job) = lab
-                .slurm
-                .job(key)
-                .filter(|job| job.state == JobState::Running)
-            else {
+            let Some(job) = lab.slurm.job(key).filter(|job| job.state == JobState::Running) else {
                 continue;
             };
             let of_job = |commit: &&(u64, Key, Vec<String>)| commit.1.job == key.job;
@@ -665,21 +618,11 @@ fn anything(seed: u64, seconds: u64) {
     lab.seconds(5);
     for &key in &keys {
         let state = lab.state(key);
-        assert!(
-            matches!(state, JobState::Over(_)),
-            "{seed}: job {key} is {state:?}"
-        );
+        assert!(matches!(state, JobState::Over(_)), "{seed}: job {key} is {state:?}");
         let rows = lab.rows(key);
         assert!(rows.len() <= 2, "{seed}: job {key}: {rows:?}");
-        assert!(
-            rows.iter().all(|row| row.state == State::Ended),
-            "{seed}: {rows:?}"
-        );
-        let is_lost = |row: &Row| {
-            row.outcome
-                .as_ref()
-                .is_some_and(|of| of.starts_with("lost"))
-        };
+        assert!(rows.iter().all(|row| row.state == State::Ended), "{seed}: {rows:?}");
+        let is_lost = |row: &Row| row.outcome.as_ref().is_some_and(|of| of.starts_with("lost"));
         assert!(!rows.iter().any(is_lost), "{seed}: {rows:?}");
     }
 }
@@ -708,10 +651,7 @@ fn a_due_job_does_not_wait_for_hundreds_of_new_ones() {
         let manager = lab.manager.as_ref().unwrap();
         assert_eq!(lab.steer.next(manager, now) == now, turns < 3);
         // The first is let go meanwhile.
-        assert!(!matches!(
-            lab.state(first),
-            JobState::Pending(Hold::User | Hold::Admin)
-        ));
+        assert!(!matches!(lab.state(first), JobState::Pending(Hold::User | Hold::Admin)));
     }
     lab.seconds(2);
     assert_eq!(lab.state(first), JobState::Running);
@@ -765,10 +705,7 @@ fn a_job_started_during_an_outage_keeps_its_booked_time() {
 
 #[test]
 fn no_job_is_waited_for_longer_than_booked() {
-    let patient = Settings {
-        grace: Duration::from_secs(100),
-        ..settings()
-    };
+    let patient = Settings { grace: Duration::from_secs(100), ..settings() };
     let mut lab = Lab::new("no-job-waited");
     lab.steer = Steer::new(lab.manager.as_ref().unwrap(), patient);
     lab.slurm.is_stuck = true;

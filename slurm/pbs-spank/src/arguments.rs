@@ -28,10 +28,8 @@ impl Arguments {
     /// `argv` has `argc` C strings, or `argc` is 0.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn of(argc: c_int, argv: *const *const c_char) -> Self {
-        let mut arguments = Self {
-            socket: SOCKET.into(),
-            timeout: Duration::from_millis(TIMEOUT_MS),
-        };
+        let mut arguments =
+            Self { socket: SOCKET.into(), timeout: Duration::from_millis(TIMEOUT_MS) };
         if argv.is_null() {
             return arguments;
         }

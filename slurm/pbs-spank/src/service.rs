@@ -71,10 +71,7 @@ pub(crate) fn ask(path: &Path, message: &str, timeout: Duration) -> io::Result<V
 /// them, for as long as that takes.
 #[allow(unsafe_code)]
 fn connected(path: &Path) -> io::Result<UnixStream> {
-    let mut address = Address {
-        family: AF_UNIX as u16,
-        path: [0; 108],
-    };
+    let mut address = Address { family: AF_UNIX as u16, path: [0; 108] };
     let name = path.as_os_str().as_bytes();
     // The zero byte behind it has to fit as well.
     if name.len() >= address.path.len() || name.contains(&0) {

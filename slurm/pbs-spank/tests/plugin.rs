@@ -138,9 +138,7 @@ fn begin_and_end_of_a_step_are_reported() {
         let (_, parameters) = interface.split_once(&format!("method {method}")).unwrap();
         let (parameters, _) = parameters.split_once(')').unwrap();
         for name in call["parameters"].as_object().unwrap().keys() {
-            let is_known = parameters
-                .split(", ")
-                .any(|it| it.starts_with(&format!("{name}: ")));
+            let is_known = parameters.split(", ").any(|it| it.starts_with(&format!("{name}: ")));
             assert!(is_known, "{name}: {parameters}");
         }
     }
@@ -154,10 +152,7 @@ fn without_a_limit_of_memory_none_is_reported() {
         let directory = directory("memory");
         let (socket, heard) = listen(&directory, |mut stream| stream.write_all(WELL).unwrap());
         run(&[("MEMORY", memory)], &[&socket]);
-        assert_eq!(
-            heard.recv().unwrap()["parameters"].get("memory_bytes"),
-            None
-        );
+        assert_eq!(heard.recv().unwrap()["parameters"].get("memory_bytes"), None);
         fs::remove_dir_all(&directory).unwrap();
     }
 }
@@ -181,10 +176,7 @@ fn without_a_service_the_step_continues() {
     for path in ["/nowhere/pbs.sock", nobody.to_str().unwrap(), &long, ""] {
         let lines = run(&[], &[&format!("socket={path}")]);
         assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(
-            lines[1..].iter().all(|it| it.starts_with("error: pbsd: ")),
-            "{lines:?}"
-        );
+        assert!(lines[1..].iter().all(|it| it.starts_with("error: pbsd: ")), "{lines:?}");
     }
     fs::remove_dir_all(&directory).unwrap();
 }
@@ -201,18 +193,12 @@ fn a_silent_service_delays_no_step_for_long() {
     while let Some(stream) = connect_at_once(&full) {
         waiting.push(stream);
     }
-    let lines = run(
-        &[],
-        &[&format!("socket={}", full.display()), "timeout_ms=20"],
-    );
+    let lines = run(&[], &[&format!("socket={}", full.display()), "timeout_ms=20"]);
     assert_eq!(lines.len(), 3, "{lines:?}");
 
     let (socket, heard) = listen(&directory, std::mem::forget);
     let lines = run(&[], &[&socket, "timeout_ms=20"]);
-    assert!(
-        lines[1].starts_with("error: pbsd: ") && lines[1].contains("timed out"),
-        "{lines:?}"
-    );
+    assert!(lines[1].starts_with("error: pbsd: ") && lines[1].contains("timed out"), "{lines:?}");
     // All was said all the same.
     assert_eq!(heard.iter().take(2).count(), 2);
 
@@ -231,9 +217,7 @@ fn connect_at_once(path: &Path) -> Option<UnixStream> {
     let path = path.to_path_buf();
     // It waits for ever where it has to, and ends with the test.
     thread::spawn(move || done.send(UnixStream::connect(path)));
-    made.recv_timeout(std::time::Duration::from_millis(300))
-        .ok()?
-        .ok()
+    made.recv_timeout(std::time::Duration::from_millis(300)).ok()?.ok()
 }
 
 #[test]
@@ -256,9 +240,7 @@ fn malformed_answers_do_no_harm() {
         let lines = run(&[], &[&socket]);
         assert_eq!(lines.len(), 3, "{number}: {lines:?}");
         assert!(
-            lines[1..]
-                .iter()
-                .all(|it| it.starts_with("error: pbsd: ") && it.len() < 500),
+            lines[1..].iter().all(|it| it.starts_with("error: pbsd: ") && it.len() < 500),
             "{number}: {lines:?}"
         );
         fs::remove_dir_all(&directory).unwrap();
@@ -268,25 +250,12 @@ fn malformed_answers_do_no_harm() {
 /// What Slurm does not say, or says otherwise than it should, is not told.
 #[test]
 fn unknown_values_of_slurm_are_not_reported() {
-    let cores = [
-        "",
-        "-",
-        "1-",
-        "3-1",
-        "0-99999999999",
-        "0-65536",
-        "a",
-        "0,,1",
-        "0-4294967295",
-    ];
+    let cores = ["", "-", "1-", "3-1", "0-99999999999", "0-65536", "a", "0,,1", "0-4294967295"];
     let cores = cores.map(|cores| ("CORES", Some(cores)));
     let unknown = ["CORES", "JOB", "STEP", "UID_OF"].map(|name| (name, None));
     for other in cores.into_iter().chain(unknown) {
         let lines = run(&[other], &["socket=/nowhere"]);
-        assert!(
-            lines[1].starts_with("error: pbsd: "),
-            "{other:?}: {lines:?}"
-        );
+        assert!(lines[1].starts_with("error: pbsd: "), "{other:?}: {lines:?}");
         assert!(!lines[1].contains("/nowhere"), "{other:?}: {lines:?}");
     }
 }

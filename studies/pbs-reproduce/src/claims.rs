@@ -306,9 +306,7 @@ impl Claims {
         }
         for name in names {
             if !self.claims.iter().any(|claim| claim.id.starts_with(name)) {
-                return Err(format!(
-                    "no claim begins with '{name}'; --list shows all of them"
-                ));
+                return Err(format!("no claim begins with '{name}'; --list shows all of them"));
             }
         }
         // A whole id means that claim alone.

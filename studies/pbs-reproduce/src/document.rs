@@ -109,10 +109,7 @@ fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
 }
 
 fn figure(figure: &Measured) -> String {
-    let unit = figure
-        .unit
-        .as_ref()
-        .map_or_else(String::new, |unit| format!(" {unit}"));
+    let unit = figure.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
     let (measured, published) = figure.words();
     let claimed: Vec<_> = published.into_iter().chain(figure.bound.clone()).collect();
     let claimed = if claimed.is_empty() {

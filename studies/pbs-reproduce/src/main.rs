@@ -24,11 +24,7 @@ struct Arguments {
     claim: Vec<String>,
 
     /// The declaration
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "studies/pbs-reproduce/claims.toml"
-    )]
+    #[arg(long, value_name = "FILE", default_value = "studies/pbs-reproduce/claims.toml")]
     claims: PathBuf,
 
     /// Where claims.json, claims.html and what the commands leave go
@@ -137,11 +133,7 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
     }
     let json = serde_json::to_string_pretty(&reproduction).map_err(|error| error.to_string())?;
     write(&arguments.out, "claims.json", &(json + "\n"))?;
-    write(
-        &arguments.out,
-        "claims.html",
-        &page(&reproduction, &options.out),
-    )?;
+    write(&arguments.out, "claims.html", &page(&reproduction, &options.out))?;
     print(&table(&reproduction));
     print(&format!(
         "{}\nThe page: {}\n",

@@ -25,11 +25,9 @@ pub fn measure(output: &Value, figure: &Figure) -> Result<Value, String> {
             ))
         }
         Some(over) => {
-            let numbers = found.iter().map(|value| {
-                value
-                    .as_f64()
-                    .ok_or_else(|| format!("{value} is no number"))
-            });
+            let numbers = found
+                .iter()
+                .map(|value| value.as_f64().ok_or_else(|| format!("{value} is no number")));
             Value::from(reduce(over, numbers.collect::<Result<_, _>>()?)?)
         }
     };
@@ -74,11 +72,7 @@ fn follow(
         return Ok(());
     };
     let here = format!("{way}/{part}");
-    let array = || {
-        value
-            .as_array()
-            .ok_or_else(|| format!("{here}: there is no array"))
-    };
+    let array = || value.as_array().ok_or_else(|| format!("{here}: there is no array"));
     if part == "*" {
         for (index, element) in array()?.iter().enumerate() {
             follow(element, rest, &format!("{way}/{index}"), found)?;
@@ -88,17 +82,13 @@ fn follow(
     let next = if part == "#" {
         &Value::from(array()?.len())
     } else if let Some(wanted) = part.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
-        let (key, wanted) = wanted
-            .split_once('=')
-            .ok_or_else(|| format!("{here}: it is [key=value]"))?;
+        let (key, wanted) =
+            wanted.split_once('=').ok_or_else(|| format!("{here}: it is [key=value]"))?;
         let is_it = |element: &&Value| match &element[key] {
             Value::String(text) => text == wanted,
             other => format!("{other}") == wanted,
         };
-        array()?
-            .iter()
-            .find(is_it)
-            .ok_or_else(|| format!("{here}: none is so"))?
+        array()?.iter().find(is_it).ok_or_else(|| format!("{here}: none is so"))?
     } else {
         let step = match value {
             Value::Array(elements) => part.parse().ok().and_then(|n: usize| elements.get(n)),

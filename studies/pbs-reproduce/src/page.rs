@@ -28,9 +28,7 @@ pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
         let of = move |row: &&TriedClaim| row.document == document.short();
         reproduction.claims.iter().filter(of)
     };
-    let there = Document::ALL
-        .into_iter()
-        .filter(|&document| rows(document).next().is_some());
+    let there = Document::ALL.into_iter().filter(|&document| rows(document).next().is_some());
     for document in there.clone() {
         let refuted = |row: &&TriedClaim| matches!(row.verdict, Verdict::Refuted { .. });
         let _ = writeln!(
@@ -95,21 +93,17 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
             );
         }
         if let Some(drawn) = &row.drawn {
-            let _ = writeln!(
-                out,
-                "<figcaption>Published: {}</figcaption>",
-                escaped(drawn)
-            );
+            let _ = writeln!(out, "<figcaption>Published: {}</figcaption>", escaped(drawn));
         }
         out.push_str("</figure>\n");
     }
     if let Some(command) = &row.command {
-        let took = row
-            .took_ms
-            .map_or_else(String::new, |ms| format!(", {:.1} s", ms as f64 / 1000.0));
-        let filter = row.filter.as_ref().map_or_else(String::new, |filter| {
-            format!("\n| jq '{}'", escaped(filter.trim()))
-        });
+        let took =
+            row.took_ms.map_or_else(String::new, |ms| format!(", {:.1} s", ms as f64 / 1000.0));
+        let filter = row
+            .filter
+            .as_ref()
+            .map_or_else(String::new, |filter| format!("\n| jq '{}'", escaped(filter.trim())));
         let _ = writeln!(
             out,
             "<details><summary>How{took}</summary>\n<p>{}</p>\n<pre>{}{filter}</pre>\n\

@@ -83,11 +83,7 @@ impl Reproduction {
     pub fn from_json(text: &str) -> Result<Self, String> {
         let read: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if read.kind != Self::KIND || read.version != Self::VERSION {
-            return Err(format!(
-                "it is no {} of version {}",
-                Self::KIND,
-                Self::VERSION
-            ));
+            return Err(format!("it is no {} of version {}", Self::KIND, Self::VERSION));
         }
         Ok(read)
     }
@@ -102,10 +98,7 @@ impl Reproduction {
                 rows.insert(row.id.clone(), row);
             }
         }
-        Self {
-            claims: ids.iter().filter_map(|id| rows.remove(id)).collect(),
-            ..self
-        }
+        Self { claims: ids.iter().filter_map(|id| rows.remove(id)).collect(), ..self }
     }
 
     /// Has a command failed?

@@ -82,11 +82,7 @@ pub fn run(
         let output = execute(command, &claims[0].id, options);
         let ids: Vec<_> = claims.iter().map(|claim| claim.id.as_str()).collect();
         let number = done.fetch_add(1, Ordering::Relaxed) + 1;
-        see(&RunProgress {
-            done: (number, commands.len()),
-            ids: &ids,
-            took: output.took,
-        });
+        see(&RunProgress { done: (number, commands.len()), ids: &ids, took: output.took });
         let mut outputs = outputs.lock().unwrap_or_else(|it| it.into_inner());
         outputs.insert(command.to_string(), output);
     };
@@ -160,12 +156,7 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
         picture: picture.and_then(|(name, output)| {
             let path = output.folder.join(name);
             let there = path.is_file();
-            there.then(|| {
-                path.strip_prefix(&options.out)
-                    .unwrap_or(&path)
-                    .display()
-                    .to_string()
-            })
+            there.then(|| path.strip_prefix(&options.out).unwrap_or(&path).display().to_string())
         }),
         drawn: claim.drawn.clone(),
         note: claim.note.clone(),
@@ -198,11 +189,7 @@ fn execute(command: &str, id: &str, options: &Options) -> Output {
     let json = printed(command, &folder, options).and_then(|text| {
         serde_json::from_str(&text).map_err(|error| format!("it printed no JSON: {error}"))
     });
-    Output {
-        json,
-        took: began.elapsed(),
-        folder,
-    }
+    Output { json, took: began.elapsed(), folder }
 }
 
 fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, String> {
@@ -229,10 +216,7 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
                 // It may have ended meanwhile.
                 let _ = kill_process_group(group, Signal::KILL);
                 child.wait().map_err(text)?;
-                return Err(format!(
-                    "it took more than {} s",
-                    options.timeout.as_secs_f64()
-                ));
+                return Err(format!("it took more than {} s", options.timeout.as_secs_f64()));
             }
         }
     };
@@ -248,18 +232,8 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
 /// The machine, in a few words.
 fn machine() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = |line: &str| {
-        Some(
-            line.strip_prefix("model name")?
-                .split_once(": ")?
-                .1
-                .to_string(),
-        )
-    };
-    let model = cpus
-        .lines()
-        .find_map(name)
-        .unwrap_or_else(|| "unknown CPU".into());
+    let name = |line: &str| Some(line.strip_prefix("model name")?.split_once(": ")?.1.to_string());
+    let model = cpus.lines().find_map(name).unwrap_or_else(|| "unknown CPU".into());
     let cores = thread::available_parallelism().map_or(1, usize::from);
     format!("{cores} cores, {model}")
 }

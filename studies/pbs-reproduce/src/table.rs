@@ -23,14 +23,8 @@ pub fn table(reproduction: &Reproduction) -> String {
 
 /// How many there are of each verdict, in a line.
 pub fn summary(reproduction: &Reproduction) -> String {
-    const ORDER: [&str; 6] = [
-        "reproduced",
-        "within",
-        "refuted",
-        "can't be tried",
-        "not tried",
-        "failed",
-    ];
+    const ORDER: [&str; 6] =
+        ["reproduced", "within", "refuted", "can't be tried", "not tried", "failed"];
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &reproduction.claims {
         *counts.entry(row.verdict.name()).or_default() += 1;
@@ -49,10 +43,7 @@ pub fn summary(reproduction: &Reproduction) -> String {
 /// The figure that a line has room for: one that is not as claimed, or else the first that
 /// decides.
 fn told(row: &TriedClaim) -> Option<&Measured> {
-    let wrong = row
-        .figures
-        .iter()
-        .find(|figure| figure.holds == Some(false));
+    let wrong = row.figures.iter().find(|figure| figure.holds == Some(false));
     wrong.or_else(|| row.figures.iter().find(|figure| figure.holds.is_some()))
 }
 

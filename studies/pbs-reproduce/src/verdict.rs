@@ -164,11 +164,8 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         holds = match (value.as_f64(), published.as_f64()) {
             (Some(value), Some(published)) => {
                 let difference = value - published;
-                let share = if published == 0.0 {
-                    difference
-                } else {
-                    difference / published.abs()
-                };
+                let share =
+                    if published == 0.0 { difference } else { difference / published.abs() };
                 differs_by = Some(share);
                 share.abs() <= figure.within.unwrap_or(EXACT)
             }

@@ -40,10 +40,7 @@ fn one(output: &str, figure: &str) -> Verdict {
         "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{output}' '''\n\
          [[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\n{figure}\n"
     );
-    let name = figure
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect::<String>();
+    let name = figure.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
     tried(&name, &text).claims.remove(0).verdict
 }
 
@@ -58,43 +55,22 @@ fn refuted(verdict: Verdict) -> String {
 fn a_verdict_follows_from_the_figures() {
     let x = r#"{"x": 105}"#;
     assert_eq!(one(x, "published = 105"), Verdict::Reproduced);
-    assert_eq!(
-        one(x, "published = 100\nwithin = 0.1"),
-        Verdict::Within { share: 0.05 }
-    );
+    assert_eq!(one(x, "published = 100\nwithin = 0.1"), Verdict::Within { share: 0.05 });
     assert_eq!(
         refuted(one(x, "published = 100\nwithin = 0.04\nunit = \"ticks\"")),
         "x is 105 ticks, not 100"
     );
     assert_eq!(refuted(one(x, "published = 100")), "x is 105, not 100");
     assert_eq!(one(x, "at_most = 105\nat_least = 105"), Verdict::Reproduced);
+    assert_eq!(refuted(one(x, "less_than = 105")), "x is 105, not less than 105");
+    assert_eq!(refuted(one(x, "more_than = 105")), "x is 105, not more than 105");
     assert_eq!(
-        refuted(one(x, "less_than = 105")),
-        "x is 105, not less than 105"
-    );
-    assert_eq!(
-        refuted(one(x, "more_than = 105")),
-        "x is 105, not more than 105"
-    );
-    assert_eq!(
-        refuted(one(
-            x,
-            "published = 7\nbecause = \"{measured}, where {published} stands\""
-        )),
+        refuted(one(x, "published = 7\nbecause = \"{measured}, where {published} stands\"")),
         "105, where 7 stands"
     );
-    assert_eq!(
-        one(r#"{"x": "late"}"#, "published = \"late\""),
-        Verdict::Reproduced
-    );
-    assert_eq!(
-        refuted(one(r#"{"x": false}"#, "published = true")),
-        "x is no, not yes"
-    );
-    assert_eq!(
-        one(x, "scale = 0.01\npublished = 1.05"),
-        Verdict::Reproduced
-    );
+    assert_eq!(one(r#"{"x": "late"}"#, "published = \"late\""), Verdict::Reproduced);
+    assert_eq!(refuted(one(r#"{"x": false}"#, "published = true")), "x is no, not yes");
+    assert_eq!(one(x, "scale = 0.01\npublished = 1.05"), Verdict::Reproduced);
     // What is no number can't be less than one.
     assert!(refuted(one(r#"{"x": null}"#, "less_than = 3")).starts_with("x is null"));
 }
@@ -285,22 +261,13 @@ fn each_command_runs_once_and_each_claim_has_a_verdict() {
     let mut seen = seen.into_inner().unwrap();
     seen.sort();
     assert_eq!(seen, ["L2 P1", "L3", "L7"]);
-    let verdicts: Vec<_> = tried
-        .claims
-        .iter()
-        .map(|row| (row.id.as_str(), row.verdict.to_string()))
-        .collect();
+    let verdicts: Vec<_> =
+        tried.claims.iter().map(|row| (row.id.as_str(), row.verdict.to_string())).collect();
     let expected = [
         ("L2", "refuted because n is 1, not 2"),
         ("L3", "failed: exit status: 1: why"),
-        (
-            "L4",
-            "not tried: it needs the virtual machine: make kernel user",
-        ),
-        (
-            "L5",
-            "not tried: it takes long; FULL=1 make reproduce tries it",
-        ),
+        ("L4", "not tried: it needs the virtual machine: make kernel user"),
+        ("L5", "not tried: it takes long; FULL=1 make reproduce tries it"),
         ("L6", "can't be tried because it says no number"),
         ("L7", "reproduced"),
         ("P1", "reproduced"),
@@ -321,12 +288,7 @@ fn each_command_runs_once_and_each_claim_has_a_verdict() {
     assert!(Reproduction::from_json(&text.replace("pbs.reproduction", "other")).is_err());
 
     let html = page(&tried, &options.out);
-    for part in [
-        "id=\"L7\"",
-        "data:image/svg+xml,%3Csvg",
-        "a &lt;picture&gt;",
-        "✗ refuted",
-    ] {
+    for part in ["id=\"L7\"", "data:image/svg+xml,%3Csvg", "a &lt;picture&gt;", "✗ refuted"] {
         assert!(html.contains(part), "{part}");
     }
     assert!(!html.contains("<picture>"));
@@ -358,9 +320,7 @@ fn claims_of_one_command_have_filters_of_their_own() {
     let said: Vec<_> = rows.map(|row| row.verdict.to_string()).collect();
     assert_eq!(said[..2], ["reproduced", "refuted because n is 4, not 7"]);
     assert!(said[2].starts_with("failed: its filter: jq"), "{}", said[2]);
-    let none = text
-        .replace("command = ", "cannot = ")
-        .replace("[[claim.figure]]", "[[figure]]");
+    let none = text.replace("command = ", "cannot = ").replace("[[claim.figure]]", "[[figure]]");
     let none = none.split("[[figure]]").next().unwrap();
     let said = Claims::from_toml(none).unwrap_err();
     assert!(said.contains("it has a filter, but no command"), "{said}");
@@ -370,14 +330,8 @@ fn claims_of_one_command_have_filters_of_their_own() {
 fn another_verdict_is_told() {
     let before = tried("before", SEVERAL);
     assert!(before.others(&before).is_empty());
-    let after = tried(
-        "after",
-        &SEVERAL.replace("published = 1\n", "published = 3\n"),
-    );
-    assert_eq!(
-        after.others(&before),
-        ["P1: was reproduced, is refuted because n is 1, not 3"]
-    );
+    let after = tried("after", &SEVERAL.replace("published = 1\n", "published = 3\n"));
+    assert_eq!(after.others(&before), ["P1: was reproduced, is refuted because n is 1, not 3"]);
 }
 
 #[test]
@@ -393,19 +347,11 @@ fn what_is_not_tried_stands_as_it_was() {
         row.map(|row| row.verdict.clone())
     };
     assert_eq!(both.claims.len(), before.claims.len());
-    for (id, from) in [
-        ("L5", &before),
-        ("L3", &before),
-        ("L2", &now),
-        ("L4", &before),
-    ] {
+    for (id, from) in [("L5", &before), ("L3", &before), ("L2", &now), ("L4", &before)] {
         assert_eq!(verdict(&both, id), verdict(from, id), "{id}");
     }
     // The command of L4 was run for L5, so it has a verdict there.
-    assert!(!matches!(
-        verdict(&both, "L4"),
-        Some(Verdict::NotTried { .. })
-    ));
+    assert!(!matches!(verdict(&both, "L4"), Some(Verdict::NotTried { .. })));
     // What is not declared any more is left out.
     let fewer = now.onto(before, &ids[..2]);
     assert_eq!(fewer.claims.len(), 2);
@@ -426,9 +372,7 @@ fn claims_are_selected_by_their_ids() {
     assert_eq!(selected(&["L2."]).unwrap(), "L2.1");
     assert_eq!(selected(&["L7", "P1"]).unwrap(), "L7 P1");
     assert_eq!(selected(&[]).unwrap().split(' ').count(), 7);
-    assert!(selected(&["Q"])
-        .unwrap_err()
-        .contains("no claim begins with 'Q'"));
+    assert!(selected(&["Q"]).unwrap_err().contains("no claim begins with 'Q'"));
 }
 
 #[test]

@@ -41,9 +41,6 @@ fn main() {
     }
     println!("\nC(n) = a n² + b n + c in ns, here and in the thesis");
     for of in costs() {
-        println!(
-            "{:30} {:>14.2?} {:>14.2?}",
-            of.scheduler, of.coefficients_ns, of.published_ns
-        );
+        println!("{:30} {:>14.2?} {:>14.2?}", of.scheduler, of.coefficients_ns, of.published_ns);
     }
 }

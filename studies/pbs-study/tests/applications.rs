@@ -36,10 +36,7 @@ fn rigid_applications_queue() {
 
 #[test]
 fn a_moldable_application_takes_the_shape_that_ends_first() {
-    let choice = |nodes, seconds: u64| Choice {
-        nodes,
-        duration_ns: seconds * SECOND_NS,
-    };
+    let choice = |nodes, seconds: u64| Choice { nodes, duration_ns: seconds * SECOND_NS };
     let ways = vec![choice(10, 100), choice(4, 150), choice(2, 400)];
     let blocker = boxed(Rigid::new(6, 100 * SECOND_NS));
     let mut sim = Sim::new(Policy::default(), 10, [blocker, boxed(Moldable::new(ways))]);
@@ -53,11 +50,7 @@ fn a_moldable_application_takes_the_shape_that_ends_first() {
 fn a_malleable_application_uses_all_it_can() {
     // It sees 36 besides its 4 and needs a power of two: it leaves 4 (section 4).
     let shape = Shape::PowerOfTwo(64);
-    let mut sim = Sim::new(
-        Policy::default(),
-        40,
-        [Malleable::new(4, shape, 1000 * SECOND_NS)],
-    );
+    let mut sim = Sim::new(Policy::default(), 40, [Malleable::new(4, shape, 1000 * SECOND_NS)]);
     sim.run_until(10 * SECOND_NS);
     assert_eq!(nodes(&sim, 0, Kind::NonPreemptible), 4);
     assert_eq!(nodes(&sim, 0, Kind::Preemptible), 32);
@@ -82,10 +75,9 @@ fn a_predictable_application_has_its_phases() {
 
 #[test]
 fn an_evolving_application_is_sure_or_writes_checkpoints() {
-    for (execution, checkpoints) in [
-        (Execution::Sure { most: 8 }, 0),
-        (Execution::Probable { guess: 4 }, 1),
-    ] {
+    for (execution, checkpoints) in
+        [(Execution::Sure { most: 8 }, 0), (Execution::Probable { guess: 4 }, 1)]
+    {
         let mut sim = Sim::new(Policy::default(), 10, [Nea::new(execution, 3)]);
         // Somebody waits for the rest, so that what is not pre-allocated is gone.
         let rigid = sim.connect(Nea::new(Execution::Sure { most: 2 }, 2));
@@ -109,10 +101,7 @@ fn an_evolving_application_is_sure_or_writes_checkpoints() {
 
 /// 10 nodes: one that runs to completion has 4, a sweep of 60 s has the rest, and all at once.
 fn beside_a_sweep() -> Sim<Box<dyn Application>> {
-    let policy = Policy {
-        interval_ns: 0,
-        ..Policy::default()
-    };
+    let policy = Policy { interval_ns: 0, ..Policy::default() };
     let rigid = boxed(Rigid::new(4, 10_000 * SECOND_NS));
     let mut sim = Sim::new(policy, 10, [rigid, boxed(Psa::new(60 * SECOND_NS))]);
     while sim.step(1) {}
@@ -199,19 +188,14 @@ fn the_simulation_is_the_manager_with_another_clock() {
 /// begins, and it ends the later, the longer it announces before.
 #[test]
 fn announcing_delays_a_mesh_if_passes_take_no_time() {
-    let policy = Policy {
-        interval_ns: 0,
-        ..Policy::default()
-    };
+    let policy = Policy { interval_ns: 0, ..Policy::default() };
     for seed in 1..4 {
         let set = WorkingSet::new(seed);
         let steps = Allocation::new(&set, MOST_MIB, 0.75, SpeedUp::default());
         let ends_s = [0, 50, 300, 600].map(|interval_s| {
             let updates = match interval_s {
                 0 => Updates::Spontaneous,
-                _ => Updates::Announced {
-                    interval_ns: interval_s * SECOND_NS,
-                },
+                _ => Updates::Announced { interval_ns: interval_s * SECOND_NS },
             };
             let mesh = Amr::new(steps.clone(), steps.overcommitted(1.0), updates);
             let both = [boxed(mesh), boxed(Psa::new(600 * SECOND_NS))];
@@ -223,10 +207,7 @@ fn announcing_delays_a_mesh_if_passes_take_no_time() {
         // Without announcing it is as fast as with nobody beside it (5.2: the impact on it is
         // negligible).
         let alone = steps.at_most(steps.overcommitted(1.0)).seconds();
-        assert!(
-            (ends_s[0] / alone - 1.0).abs() < 1e-6,
-            "{ends_s:?}, {alone}"
-        );
+        assert!((ends_s[0] / alone - 1.0).abs() < 1e-6, "{ends_s:?}, {alone}");
         let later = ends_s[3] / ends_s[0];
         assert!((1.05..1.3).contains(&later), "seed {seed}: {later}");
     }

@@ -20,11 +20,7 @@ fn row(claim: &str) -> &'static ComparedClaim {
 
 fn expect(claim: &str, verdict: Verdict, recomputed: &str) {
     let row = row(claim);
-    assert_eq!(
-        (row.verdict, row.recomputed.as_str()),
-        (verdict, recomputed),
-        "{claim}"
-    );
+    assert_eq!((row.verdict, row.recomputed.as_str()), (verdict, recomputed), "{claim}");
 }
 
 #[test]
@@ -37,11 +33,7 @@ fn errors_of_table_2_3_are_found() {
     expect("P2's end, co-scheduled", Holds, "1756.311 ms");
     expect("speed-up", Holds, "126.37 %");
     expect("load after, of nine devices", Holds, "93.98 %");
-    expect(
-        "the same, optimum",
-        Verdict::Ours,
-        "1729.312 ms, 1.2835 times as fast",
-    );
+    expect("the same, optimum", Verdict::Ours, "1729.312 ms, 1.2835 times as fast");
     expect(
         "speed-ups of table 2.3",
         Off,
@@ -49,10 +41,7 @@ fn errors_of_table_2_3_are_found() {
          (398.15), P2 n=7 688.74 (688.73)",
     );
     let independent = row("T_total of greedy if the tasks are independent");
-    assert_eq!(
-        independent.recomputed,
-        "2684.619 ms, 0.827 times as fast as not co-scheduling"
-    );
+    assert_eq!(independent.recomputed, "2684.619 ms, 0.827 times as fast as not co-scheduling");
     assert_eq!(row("speed-up").remark, "a ratio: 26.4 % faster");
 }
 
@@ -71,10 +60,7 @@ fn rows_are_told_apart_and_have_their_numbers() {
     assert_eq!(figure("6.6.1-csimf-entry", "value"), 151.0);
     assert_eq!(figure("2.5.1-the-same-optimum", "ms"), 1729.312);
     assert_eq!(figure("2.5.1-speed-ups-of-table-2.3", "as_printed"), 13.0);
-    assert_eq!(
-        figure("6.4.2-sum-of-execution-times-is-greater", "with_s"),
-        60.0
-    );
+    assert_eq!(figure("6.4.2-sum-of-execution-times-is-greater", "with_s"), 60.0);
     let load = |id| (figure(id, "value") * 100.0).round() / 100.0;
     assert_eq!(load("2.5.1-load-after-cpu-as-one"), 72.93);
     assert_eq!(load("6.3.3-load-after-cpu-as-one"), 96.02);
@@ -101,9 +87,7 @@ fn means_and_loads_of_the_heterogeneous_scenario() {
         assert!(fit.contains(runtime), "{fit}");
     }
     let claims = claims();
-    let mut loads = claims
-        .iter()
-        .filter(|row| row.claim == "load after, CPU as one");
+    let mut loads = claims.iter().filter(|row| row.claim == "load after, CPU as one");
     assert_eq!(loads.next().unwrap().recomputed, "72.93 %");
     let load = loads.next().unwrap();
     assert_eq!((load.verdict, load.recomputed.as_str()), (Off, "96.02 %"));
@@ -120,27 +104,15 @@ fn memory_and_mappings() {
     expect("CSI payload", Off, "24 B");
     expect("spare in 2 KiB with 50 variants", Holds, "560 B");
     expect("least memory overhead", Holds, "264192 B");
-    expect(
-        "ways to run an OMP task on 48 threads",
-        Holds,
-        "281474976710655",
-    );
+    expect("ways to run an OMP task on 48 threads", Holds, "281474976710655");
     expect("counting them at 3 GHz takes", Holds, "26.06 h");
     expect("160 B each take", Off, "40 PiB = 4.19·10⁷ GiB");
 }
 
 #[test]
 fn the_homogeneous_scenario_is_fairer_and_longer_in_sum() {
-    expect(
-        "sum of execution times is greater",
-        Verdict::Holds,
-        "60 s instead of 50 s",
-    );
-    expect(
-        "difference Δ of execution times is lower",
-        Verdict::Holds,
-        "0 s instead of 10 s",
-    );
+    expect("sum of execution times is greater", Verdict::Holds, "60 s instead of 50 s");
+    expect("difference Δ of execution times is lower", Verdict::Holds, "0 s instead of 10 s");
     let always = row("the sum is always greater");
     assert_eq!(always.verdict, Verdict::Off, "{}", always.recomputed);
 }
@@ -157,11 +129,7 @@ fn published_overheads_if_they_are_ns() {
         ("enhanced random, at least 30", "164.8 ms"),
     ] {
         let row = row(&format!("runtime overhead of {scheduler}"));
-        assert!(
-            row.recomputed.starts_with(&format!("{ms} for 100 tasks")),
-            "{}",
-            row.recomputed
-        );
+        assert!(row.recomputed.starts_with(&format!("{ms} for 100 tasks")), "{}", row.recomputed);
     }
 }
 
@@ -182,10 +150,7 @@ fn the_four_strategies_differ() {
     for one in 0..4 {
         // What it decided in the four episodes, and the sum in the last row.
         let decided = |of: usize| -> Vec<bool> {
-            episodes[..4]
-                .iter()
-                .map(|episode| episode[of].contains(" yes "))
-                .collect()
+            episodes[..4].iter().map(|episode| episode[of].contains(" yes ")).collect()
         };
         let sum = |of: usize| episodes[4][of].split(' ').nth(1).map(str::to_owned);
         for other in 0..one {
@@ -197,10 +162,8 @@ fn the_four_strategies_differ() {
 
 #[test]
 fn stickiness_and_more_than_two_processes_are_studied() {
-    let stickiness: Vec<&ComparedClaim> = rows()
-        .iter()
-        .filter(|row| row.claim.starts_with("stickiness, "))
-        .collect();
+    let stickiness: Vec<&ComparedClaim> =
+        rows().iter().filter(|row| row.claim.starts_with("stickiness, ")).collect();
     assert_eq!(stickiness.len(), 3);
     for row in stickiness {
         let percent: f64 = row.recomputed.split(' ').next().unwrap().parse().unwrap();
@@ -212,14 +175,7 @@ fn stickiness_and_more_than_two_processes_are_studied() {
             .recomputed
             .split("; ")
             .map(|of| {
-                of.split(" times")
-                    .next()
-                    .unwrap()
-                    .rsplit(' ')
-                    .next()
-                    .unwrap()
-                    .parse()
-                    .unwrap()
+                of.split(" times").next().unwrap().rsplit(' ').next().unwrap().parse().unwrap()
             })
             .collect();
         // Greedy as it is, without what is worse, evolutionary.
@@ -231,14 +187,8 @@ fn stickiness_and_more_than_two_processes_are_studied() {
 #[test]
 fn the_default_is_close_to_the_optimum() {
     let gaps = gaps(40, 5);
-    let of = |name: &str| {
-        gaps.iter()
-            .find(|gap| gap.scheduler.starts_with(name))
-            .unwrap()
-    };
-    assert!(gaps
-        .iter()
-        .all(|gap| gap.instances == 40 && gap.worst_percent >= 0.0));
+    let of = |name: &str| gaps.iter().find(|gap| gap.scheduler.starts_with(name)).unwrap();
+    assert!(gaps.iter().all(|gap| gap.instances == 40 && gap.worst_percent >= 0.0));
     let best = of("evolutionary");
     assert!(best.median_percent <= 5.0);
     for gap in &gaps {
@@ -252,22 +202,15 @@ fn the_default_is_close_to_the_optimum() {
 fn overheads_are_told_with_what_the_thesis_took() {
     let overheads = overheads(Duration::ZERO);
     let of = |what: &str, tasks| {
-        let mut of = overheads
-            .iter()
-            .filter(|of| of.what == what && of.tasks == tasks);
+        let mut of = overheads.iter().filter(|of| of.what == what && of.tasks == tasks);
         of.next().unwrap_or_else(|| panic!("no {what}"))
     };
     for strategy in ["always", "contention", "speedup", "amortization"] {
-        assert_eq!(
-            of(&format!("determination, {strategy}"), 1638).target_us,
-            Some(20.0)
-        );
+        assert_eq!(of(&format!("determination, {strategy}"), 1638).target_us, Some(20.0));
     }
     assert_eq!(of("greedy, age", 1000).target_us, Some(10_000.0));
     assert!((of("greedy, age", 100).published_us.unwrap() - 10_339.973).abs() < 1.0);
-    assert!(overheads
-        .iter()
-        .all(|of| of.median_us <= of.percentile_95_us));
+    assert!(overheads.iter().all(|of| of.median_us <= of.percentile_95_us));
     assert!(of("evolutionary", 100).remark.contains("mappings tried"));
 }
 
@@ -276,7 +219,5 @@ fn costs_are_fitted_beside_those_of_the_thesis() {
     let costs = costs();
     assert_eq!(costs.len(), 7);
     assert_eq!(costs[6].published_ns, [330.7, 13_240.0, -2_814.0]);
-    assert!(costs
-        .iter()
-        .all(|of| of.coefficients_ns.iter().all(|ns| ns.is_finite())));
+    assert!(costs.iter().all(|of| of.coefficients_ns.iter().all(|ns| ns.is_finite())));
 }

@@ -39,10 +39,7 @@ fn plan_large_net(criterion: &mut Criterion<CpuTime>) {
 fn admission(criterion: &mut Criterion<CpuTime>) {
     let mut store = empty();
     let validation = Validation::default();
-    let of = |aim| Options {
-        aim,
-        ..Options::default()
-    };
+    let of = |aim| Options { aim, ..Options::default() };
     let planned = small_jobs(500, 2);
     for (number, job) in (0..PLANNED).zip(planned.iter().cycle()) {
         let request = Request::new(RunId(number), job).not_before(number * S / 100);
@@ -79,11 +76,7 @@ fn replan(criterion: &mut Criterion<CpuTime>) {
     let end_ns = planned.expect("there is no deadline").end_ns;
     let first = store.run(RunId(0)).expect("it is planned").tasks[0];
     let mut progress = vec![Progress::Waiting; job.processes.len()];
-    progress[0] = Progress::Running {
-        core: first.core,
-        position: 0,
-        retired_insns: S,
-    };
+    progress[0] = Progress::Running { core: first.core, position: 0, retired_insns: S };
     job.tasks[0].insns += S;
     let running = [Request {
         run: RunId(0),

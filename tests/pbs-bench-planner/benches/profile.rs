@@ -62,11 +62,7 @@ fn replay_with_ends(jobs: &[Job]) -> Profile {
         }
         free.forget_before(job.submitted);
         let start = place(&mut free, job);
-        ends.push(Reverse((
-            start + job.runtime,
-            start + job.planned,
-            job.nodes,
-        )));
+        ends.push(Reverse((start + job.runtime, start + job.planned, job.nodes)));
     }
     free
 }
@@ -106,10 +102,7 @@ impl Ahead {
             submitted: last / ASKED * (at * 1531 % ASKED),
             ..job
         });
-        Self {
-            free,
-            asked: asked.collect(),
-        }
+        Self { free, asked: asked.collect() }
     }
 }
 
@@ -129,9 +122,7 @@ fn holes(criterion: &mut Criterion<CpuTime>) {
             bencher.iter(|| {
                 let job = asked.next().expect("they go round");
                 let from = job.submitted;
-                ahead
-                    .free
-                    .find_first_hole(job.nodes, job.planned, from..FOREVER)
+                ahead.free.find_first_hole(job.nodes, job.planned, from..FOREVER)
             });
         });
     }
@@ -164,21 +155,10 @@ fn first_fit(criterion: &mut Criterion<CpuTime>) {
     // All at once: no hole is left that one of thousands would have fitted into.
     let mut free = Profile::new(NODES);
     for job in jobs(PACKED, 2, Lengths::Known, BUSY_PERMILLE) {
-        place(
-            &mut free,
-            &Job {
-                submitted: 0,
-                ..job
-            },
-        );
+        place(&mut free, &Job { submitted: 0, ..job });
     }
     let asked = others().into_iter();
-    let asked: Vec<_> = asked
-        .map(|job| Job {
-            submitted: 0,
-            ..job
-        })
-        .collect();
+    let asked: Vec<_> = asked.map(|job| Job { submitted: 0, ..job }).collect();
     book_and_revoke(&mut group, "first-fit-packed", free, &asked);
     group.finish();
 }
@@ -191,9 +171,7 @@ fn small(criterion: &mut Criterion<CpuTime>) {
     for slot in 0..20 {
         let over = 100 * slot..100 * slot + 90;
         core.subtract(over.clone(), 1).expect("it is free");
-        memory
-            .subtract(over, (20 - slot) << 31)
-            .expect("it is free");
+        memory.subtract(over, (20 - slot) << 31).expect("it is free");
     }
     let needs = [(&core, 1), (&memory, 60 << 30)];
     let needs = needs.map(|(profile, amount)| Need { profile, amount });

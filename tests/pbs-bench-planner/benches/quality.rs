@@ -68,17 +68,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn print_net(seed: u64) {
     let Small { machine, job } = small(seed);
     let question = question_of(&machine, Balancing::Dynamic, &[(&job, 0, u64::MAX)]);
-    let Question {
-        tick,
-        cores,
-        memories,
-        processes,
-        tasks,
-        ..
-    } = question;
-    let cores = cores
-        .iter()
-        .map(|(memory, rate)| format!("[{memory}, {rate}]"));
+    let Question { tick, cores, memories, processes, tasks, .. } = question;
+    let cores = cores.iter().map(|(memory, rate)| format!("[{memory}, {rate}]"));
     let cores: Vec<_> = cores.collect();
     let processes: Vec<_> = processes.iter().map(|process| process.1).collect();
     let tasks =
@@ -118,10 +109,7 @@ impl Tally {
         self.judge(&store, &request, best_ns);
 
         for (place, percent) in DEADLINES_PERCENT.into_iter().enumerate() {
-            let request = Request {
-                deadline_ns: best_ns * percent / 100,
-                ..request
-            };
+            let request = Request { deadline_ns: best_ns * percent / 100, ..request };
             let mut store = empty.clone();
             match admit(&mut store, &request, &validation, &options) {
                 Ok(_) => self.admitted[place] += 1,
@@ -133,10 +121,7 @@ impl Tally {
                 let told_ns = earliest_deadline(&mut store, &request, &validation, &options);
                 let told_ns = told_ns.unwrap_or(u64::MAX);
                 self.told.push(told_ns as f64 / end_ns as f64);
-                let request = Request {
-                    deadline_ns: told_ns,
-                    ..request
-                };
+                let request = Request { deadline_ns: told_ns, ..request };
                 let declined = admit(&mut store, &request, &validation, &options).is_err();
                 self.told_and_declined += u64::from(declined);
             }

@@ -13,11 +13,7 @@ pub struct Figure {
 
 impl Figure {
     pub fn new(name: &str, value: f64, unit: &str) -> Self {
-        Self {
-            name: name.into(),
-            value,
-            unit: unit.into(),
-        }
+        Self { name: name.into(), value, unit: unit.into() }
     }
 
     /// As a line of JSON.

@@ -52,9 +52,7 @@ fn wait_for_stretch(out: &Path) -> Result<f64, String> {
         let mut lines = text.lines();
         let times = lines.clone().find_map(|line| line.strip_prefix("times "));
         if let (Some(times), true) = (times, lines.any(|line| line == "ready")) {
-            return times
-                .parse()
-                .map_err(|error| format!("times {times}: {error}"));
+            return times.parse().map_err(|error| format!("times {times}: {error}"));
         }
         if begin.elapsed() > PATIENCE {
             return Err("the guest does not come to what is to be measured".into());
@@ -81,9 +79,7 @@ fn record<'a>(share: &Path, image: &'a Image) -> Result<Calls<'a>, String> {
         monitor.say("singlestep on")?;
         monitor.say("log exec,nochain")?;
         File::create(share.join("go")).map_err(|error| format!("go: {error}"))?;
-        let calls = reader
-            .join()
-            .map_err(|_| "the reader of the trace failed")??;
+        let calls = reader.join().map_err(|_| "the reader of the trace failed")??;
         monitor.say("log none")?;
         monitor.say("singlestep off")?;
         Ok(calls)
@@ -120,11 +116,8 @@ fn read_trace<'a>(fifo: &Path, image: &'a Image, mark: u64) -> Result<Calls<'a>,
 }
 
 fn print(image: &Image, calls: &Calls<'_>, times: f64) -> Result<(), String> {
-    let mut costs: Vec<(&str, &Cost)> = calls
-        .costs()
-        .iter()
-        .map(|(symbol, cost)| (image.name(*symbol), cost))
-        .collect();
+    let mut costs: Vec<(&str, &Cost)> =
+        calls.costs().iter().map(|(symbol, cost)| (image.name(*symbol), cost)).collect();
     costs.sort_by_key(|(name, cost)| (std::cmp::Reverse(cost.insns), *name));
     let names = demangled(&costs)?;
     let each = |count: u64| count as f64 / times;
@@ -147,18 +140,8 @@ fn print(image: &Image, calls: &Calls<'_>, times: f64) -> Result<(), String> {
             names.get(*name).map_or(*name, String::as_str),
         );
     }
-    println!(
-        "{:>9.1} {:>7} {:>9}  (less than {LEAST_INSNS} each)",
-        each(rest),
-        "",
-        ""
-    );
-    println!(
-        "{:>9.1} {:>7} {:>9}  kernel instructions each of {times} times",
-        each(total),
-        "",
-        ""
-    );
+    println!("{:>9.1} {:>7} {:>9}  (less than {LEAST_INSNS} each)", each(rest), "", "");
+    println!("{:>9.1} {:>7} {:>9}  kernel instructions each of {times} times", each(total), "", "");
     println!("a call: with all that it calls, where no switch of threads comes between");
     Ok(())
 }
@@ -178,7 +161,5 @@ fn demangled<'a>(costs: &[(&'a str, &Cost)]) -> Result<HashMap<&'a str, String>,
     let _written = writer.join();
     let names = String::from_utf8_lossy(&output.stdout);
     let pairs = costs.iter().zip(names.lines());
-    Ok(pairs
-        .map(|((name, _), line)| (*name, line.to_owned()))
-        .collect())
+    Ok(pairs.map(|((name, _), line)| (*name, line.to_owned())).collect())
 }

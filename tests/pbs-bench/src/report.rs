@@ -86,9 +86,7 @@ impl Boots {
     /// That value of each of the boots `BOOT-1`, `BOOT-2` and so on.
     fn repeated(&self, boot: &str, name: &str) -> Vec<f64> {
         let boots = (1..).map(|number| format!("{boot}-{number}"));
-        boots
-            .map_while(|boot| Some(self.figure(&boot, name)?.value))
-            .collect()
+        boots.map_while(|boot| Some(self.figure(&boot, name)?.value)).collect()
     }
 }
 
@@ -204,11 +202,7 @@ fn rst(rows: &[Measurement]) -> String {
     // An empty cell in the first column would go on with the row before.
     let widths = widths(&all).map(|width| width.max(1));
     let rule = widths.map(|width| "=".repeat(width)).join("  ") + "\n";
-    format!(
-        "{rule}{}{rule}{}{rule}",
-        lines(&all[..1], &widths),
-        lines(&all[1..], &widths)
-    )
+    format!("{rule}{}{rule}{}{rule}", lines(&all[..1], &widths), lines(&all[1..], &widths))
 }
 
 #[cfg(test)]

@@ -20,11 +20,7 @@ fn ask(node: &Node, process: u32) -> Result<Process, String> {
 
 fn check_state(known: &Process, state: ProcessState, task: u32, ended: u32, of: u32) -> Verdict {
     let name = format!("process {}", known.process);
-    check_eq!(
-        ProcessState::from_raw(known.state),
-        Some(state),
-        "state of {name}"
-    );
+    check_eq!(ProcessState::from_raw(known.state), Some(state), "state of {name}");
     check_eq!(known.task, task, "current task of {name}");
     check_eq!(known.ended_tasks, ended, "ended tasks of {name}");
     check_eq!(known.tasks, of, "tasks of {name}");
@@ -69,11 +65,7 @@ pub fn states_of_processes() -> Verdict {
     check_state(&ended, ProcessState::Done, NO_TASK, 2, 2)?;
     check_eq!(ended.buffer_insns, 9_000, "plan buffer");
     let second = node.task_ended(1, 1)?;
-    check_eq!(
-        ended.lateness_insns,
-        second.lateness_insns,
-        "lateness of process 1"
-    );
+    check_eq!(ended.lateness_insns, second.lateness_insns, "lateness of process 1");
     check!(ended.peak_rss_bytes > 0, "no peak of process 1");
     check_state(&ask(node, 2)?, ProcessState::Blocked, 0, 0, 1)?;
     let absent = ask(node, 3)?;
@@ -81,14 +73,8 @@ pub fn states_of_processes() -> Verdict {
     check_eq!(absent.planned_insns, 1_000_000, "length of the task");
     let waits = ask(node, 4)?;
     check_state(&waits, ProcessState::Waits, 0, 0, 1)?;
-    check_eq!(
-        (waits.after_process, waits.after_task),
-        (2, 0),
-        "what process 4 waits for"
-    );
-    let said = Command::new("pbsctl")
-        .args(["--json", "stat", "--process", "4"])
-        .output();
+    check_eq!((waits.after_process, waits.after_task), (2, 0), "what process 4 waits for");
+    let said = Command::new("pbsctl").args(["--json", "stat", "--process", "4"]).output();
     let said = said.context("pbsctl")?;
     let said: Value = serde_json::from_slice(&said.stdout).context("JSON of pbsctl")?;
     check_eq!(said["state"], "waits", "what pbsctl says: {said}");
@@ -97,10 +83,7 @@ pub fn states_of_processes() -> Verdict {
     check!(nobody.is_none(), "process 99: {nobody:?}");
 
     for word in 0..Process::default().reserved.len() {
-        let mut request = Process {
-            process: 1,
-            ..Process::default()
-        };
+        let mut request = Process { process: 1, ..Process::default() };
         request.reserved[word] = 1;
         let result = ioctl(&node.device, ioc::GET_PROCESS, &raw mut request as usize);
         check_eq!(result, Err(EINVAL), "reserved field");

@@ -117,19 +117,12 @@ pub fn task_graphs_run_under_plans() -> Verdict {
         let (Some(ended_ns), Some(begun_ns)) = (ended, begun) else {
             return Err(format!("no events of {edge}"));
         };
-        check!(
-            ended_ns <= begun_ns,
-            "{edge}: ended {ended_ns}, begun {begun_ns}"
-        );
+        check!(ended_ns <= begun_ns, "{edge}: ended {ended_ns}, begun {begun_ns}");
         let cpu = |key: &str| cpu_of.get(&edge[key].as_u64());
         across += usize::from(cpu("process") != cpu("after_process"));
     }
     // Of each of two steps both lanes wait for the other lane of the one before.
-    check!(
-        across >= 4,
-        "edges between CPUs: {across} of {}",
-        edges.len()
-    );
+    check!(across >= 4, "edges between CPUs: {across} of {}", edges.len());
 
     // What the variants took decides the next time.
     let again = ask(&[&["run", "--cosched"], &files[..]].concat())?;
@@ -141,11 +134,7 @@ pub fn task_graphs_run_under_plans() -> Verdict {
     // Without the word nothing is decided.
     let refused = ask(&[&["run"], &files[..]].concat())?;
     check_eq!(refused.status, Some(2), "status: {}", refused.stderr);
-    check!(
-        refused.stderr.contains("add --cosched"),
-        "{}",
-        refused.stderr
-    );
+    check!(refused.stderr.contains("add --cosched"), "{}", refused.stderr);
     Ok(())
 }
 
@@ -197,11 +186,7 @@ pub fn who_slows_whom_is_planned() -> Verdict {
             let text = PAIR.replace("NAME", name);
             let text = text.replace("CPU", &cpu.to_string());
             // Who slows whom is known of programs, and what is executed tells them apart.
-            let insns = if name.starts_with('m') {
-                "20000000"
-            } else {
-                "20000001"
-            };
+            let insns = if name.starts_with('m') { "20000000" } else { "20000001" };
             let text = text.replace("INSNS", insns);
             fs::write(format!("{DIR}/{name}.toml"), text).context(name)?;
         }

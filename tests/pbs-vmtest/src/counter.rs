@@ -52,9 +52,7 @@ impl Counter {
     /// any more: a pinned one then reads nothing.
     pub fn read(&self) -> u64 {
         let mut count = [0; 8];
-        (&self.0)
-            .read_exact(&mut count)
-            .expect("a counter that counts");
+        (&self.0).read_exact(&mut count).expect("a counter that counts");
         u64::from_ne_bytes(count)
     }
 }

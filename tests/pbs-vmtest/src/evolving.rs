@@ -55,12 +55,7 @@ fn node(options: &[&str]) -> Result<Node, String> {
     loop {
         match pbs_rms_api::Client::connect_to(Path::new(MANAGER)) {
             Ok(asks) => {
-                return Ok(Node {
-                    _service: service,
-                    _manager: manager,
-                    client,
-                    manager: asks,
-                })
+                return Ok(Node { _service: service, _manager: manager, client, manager: asks })
             }
             Err(_) if begin.elapsed() < Duration::from_secs(30) => {
                 sleep(Duration::from_millis(5));
@@ -72,9 +67,7 @@ fn node(options: &[&str]) -> Result<Node, String> {
 
 /// Writes the file of a job whose tasks are planned and take so many instructions.
 fn task(name: &str, tasks: &[(u64, u64)]) -> Verdict {
-    let commands = tasks
-        .iter()
-        .map(|(_, insns)| format!("[\"{PROGRAM}\", \"{insns}\"]"));
+    let commands = tasks.iter().map(|(_, insns)| format!("[\"{PROGRAM}\", \"{insns}\"]"));
     let planned = tasks.iter().map(|(insns, _)| insns.to_string());
     let list = |all: Vec<String>| all.join(", ");
     let text = format!(
@@ -109,21 +102,14 @@ impl Application {
     /// What it has said so far of an event.
     fn events(&self, event: &str) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
-        lines
-            .filter(|line: &Value| line["event"] == event)
-            .collect()
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        lines.filter(|line: &Value| line["event"] == event).collect()
     }
 
     /// How many of its tasks have ended so.
     fn ended(&self, outcome: &str) -> usize {
         let ended = self.events("task-ended");
-        ended
-            .iter()
-            .filter(|line| line["outcome"] == outcome)
-            .count()
+        ended.iter().filter(|line| line["outcome"] == outcome).count()
     }
 
     fn signal(&self, signal: i32) -> Verdict {
@@ -266,10 +252,7 @@ fn applications_evolve_under_plans_inner() -> Verdict {
     // Of a job whose end is told while another one's plan takes over nobody may know how it was.
     let known = staged.ended("complete");
     check_eq!(known + staged.ended("unknown"), 3, "tasks of the stages");
-    check!(
-        known > 0,
-        "tasks of the stages that are known to be complete"
-    );
+    check!(known > 0, "tasks of the stages that are known to be complete");
     check_eq!(staged.events("refused").len(), 0, "refused");
 
     let updates = staged.events("updated");
@@ -281,10 +264,7 @@ fn applications_evolve_under_plans_inner() -> Verdict {
     let Some(lost) = lost_before_growth else {
         return Err(format!("its growth was not announced: {updates:?}"));
     };
-    check!(
-        lost > 0,
-        "nothing was killed for the CPU that it took at once"
-    );
+    check!(lost > 0, "nothing was killed for the CPU that it took at once");
     check_eq!(sweep.ended("killed"), lost, "killed for what was announced");
     check_eq!(sweep.events("violation").len(), 0, "violations");
 
@@ -296,21 +276,12 @@ fn applications_evolve_under_plans_inner() -> Verdict {
     check!(status.success(), "the sweep: {status}");
     let jobs = all(&mut node.client)?;
     check!(jobs.iter().all(|job| job.state == "over"), "left: {jobs:?}");
-    check!(
-        jobs.iter().all(|job| job.cpus.is_some()),
-        "not confined: {jobs:?}"
-    );
+    check!(jobs.iter().all(|job| job.cpus.is_some()), "not confined: {jobs:?}");
     let accounts = node.manager.accounts().context("accounts")?;
     let wasted = accounts.iter().filter(|account| account.uid == ANN);
-    check!(
-        wasted.map(|account| account.wasted_node_s).sum::<u64>() < 60,
-        "{accounts:?}"
-    );
+    check!(wasted.map(|account| account.wasted_node_s).sum::<u64>() < 60, "{accounts:?}");
     let log = fs::read_to_string(format!("{DIR}/manager")).unwrap_or_default();
-    check!(
-        !log.contains("cancelled"),
-        "somebody had to be stopped: {log}"
-    );
+    check!(!log.contains("cancelled"), "somebody had to be stopped: {log}");
     Ok(())
 }
 
@@ -337,9 +308,7 @@ fn what_is_left_behind_is_cancelled_inner() -> Verdict {
     sweep.wait()?;
     until("its jobs are cancelled", || {
         let jobs = all(&mut node.client)?;
-        Ok(jobs
-            .iter()
-            .all(|job| job.outcome.as_deref() == Some("cancelled")))
+        Ok(jobs.iter().all(|job| job.outcome.as_deref() == Some("cancelled")))
     })?;
     check_eq!(running().len(), 0, "tasks that run");
     check_eq!(given(&mut node.manager)?.len(), 0, "CPUs that are given");
@@ -355,11 +324,7 @@ fn what_is_left_behind_is_cancelled_inner() -> Verdict {
         Ok(jobs.iter().all(|job| job.state == "over"))
     })?;
     for job in all(&mut node.client)? {
-        let expected = if job.name == "free" {
-            "complete"
-        } else {
-            "cancelled"
-        };
+        let expected = if job.name == "free" { "complete" } else { "cancelled" };
         check_eq!(job.outcome.as_deref(), Some(expected), "{job:?}");
     }
     Ok(())

@@ -122,11 +122,7 @@ impl Plan {
     /// What follows is for CPU `cpu`.
     pub fn cpu(mut self, cpu: u32) -> Self {
         self.cpus.retain(|cpu| !cpu.slots.is_empty());
-        self.cpus.push(CpuPlan {
-            cpu,
-            slots: Vec::new(),
-            edges: Vec::new(),
-        });
+        self.cpus.push(CpuPlan { cpu, slots: Vec::new(), edges: Vec::new() });
         self
     }
 
@@ -402,11 +398,7 @@ impl Pipe {
 
 impl Gate {
     pub fn new() -> Result<Self, String> {
-        Ok(Self {
-            hold: Pipe::new()?,
-            ready: Pipe::new()?,
-            children: Cell::new(0),
-        })
+        Ok(Self { hold: Pipe::new()?, ready: Pipe::new()?, children: Cell::new(0) })
     }
 
     /// Forks a child that does `work` when the gate opens, then exits with 0.
@@ -423,10 +415,8 @@ impl Gate {
         })?;
         let mut byte = 0u8;
         // SAFETY: one byte of this process.
-        cvt(
-            unsafe { libc::read(self.ready.read.as_raw_fd(), (&raw mut byte).cast(), 1) }
-                as libc::c_int,
-        )
+        cvt(unsafe { libc::read(self.ready.read.as_raw_fd(), (&raw mut byte).cast(), 1) }
+            as libc::c_int)
         .context("child at the gate")?;
         self.children.set(self.children.get() + 1);
         Ok(child)
@@ -437,13 +427,8 @@ impl Gate {
     pub fn open(&self) -> Verdict {
         let bytes = vec![0u8; self.children.take()];
         // SAFETY: the memory of `bytes`.
-        let written = unsafe {
-            libc::write(
-                self.hold.write.as_raw_fd(),
-                bytes.as_ptr().cast(),
-                bytes.len(),
-            )
-        };
+        let written =
+            unsafe { libc::write(self.hold.write.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
         check_eq!(written, bytes.len() as isize, "opening the gate");
         Ok(())
     }
@@ -531,17 +516,12 @@ impl Node {
     pub fn open() -> Result<Self, String> {
         let path = Path::new(pbs_uapi::DEVICE_PATH);
         let device = Device::open_path(path, true).context(pbs_uapi::DEVICE_PATH)?;
-        Ok(Self {
-            device,
-            events: Vec::new(),
-        })
+        Ok(Self { device, events: Vec::new() })
     }
 
     /// Puts a plan into force.
     pub fn load(&self, plan: &Plan) -> Verdict {
-        self.device
-            .write_plan(&plan.bytes())
-            .context("write the plan")
+        self.device.write_plan(&plan.bytes()).context("write the plan")
     }
 
     pub fn attach(&self, child: &Child, process: u32) -> Verdict {
@@ -582,25 +562,14 @@ impl Node {
 
     /// The events of one kind, in order.
     pub fn of(&self, kind: EventKind) -> Vec<Event> {
-        self.events
-            .iter()
-            .filter(|event| event.kind == kind as u16)
-            .copied()
-            .collect()
+        self.events.iter().filter(|event| event.kind == kind as u16).copied().collect()
     }
 
     /// The first event of `kind` that is about `process`.
     pub fn first(&self, kind: EventKind, process: u32) -> Result<Event, String> {
-        let found = self
-            .of(kind)
-            .into_iter()
-            .find(|event| event.process == process);
+        let found = self.of(kind).into_iter().find(|event| event.process == process);
         found.ok_or_else(|| {
-            format!(
-                "no event {} of process {process}:\n{}",
-                kind.name(),
-                self.log()
-            )
+            format!("no event {} of process {process}:\n{}", kind.name(), self.log())
         })
     }
 
@@ -610,12 +579,8 @@ impl Node {
             .of(EventKind::TaskEnded)
             .into_iter()
             .find(|event| (event.process, event.task) == (process, task));
-        found.ok_or_else(|| {
-            format!(
-                "task {task} of process {process} did not end:\n{}",
-                self.log()
-            )
-        })
+        found
+            .ok_or_else(|| format!("task {task} of process {process} did not end:\n{}", self.log()))
     }
 
     /// Grants for one reason: (process, slot), in order.
@@ -914,11 +879,7 @@ pub fn line(event: &Event) -> String {
             value.to_string()
         }
     };
-    let slot = if event.slot == pbs_uapi::NO_SLOT {
-        "-".into()
-    } else {
-        event.slot.to_string()
-    };
+    let slot = if event.slot == pbs_uapi::NO_SLOT { "-".into() } else { event.slot.to_string() };
     format!(
         "{:>4} {:>12} us cpu {} {kind} reason {} process {} task {} slot {slot} planned {} \
          retired {} late {} node late {} value {} level {} stress {} preemptions {} pid {}",

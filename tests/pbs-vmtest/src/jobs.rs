@@ -78,10 +78,7 @@ fn said(output: &Output) -> PbsctlOutput {
 /// Runs the job, on CPU 0.
 fn run_job(arguments: &[&str]) -> Command {
     let mut command = pbsctl(&["run", "job.toml", "--machine", "machine.toml"]);
-    command
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -93,9 +90,7 @@ pub(crate) fn ask(arguments: &[&str]) -> Result<PbsctlOutput, String> {
 pub(crate) fn prepare(job: &str) -> Verdict {
     let _ = fs::remove_dir_all(DIR);
     fs::create_dir_all(DIR).context(DIR)?;
-    let data: Vec<u8> = (0..2_000_000u32)
-        .map(|i| (i.wrapping_mul(i) >> 7) as u8)
-        .collect();
+    let data: Vec<u8> = (0..2_000_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
     fs::write(format!("{DIR}/data"), data).context("data")?;
     fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")?;
     fs::write(format!("{DIR}/job.toml"), job).context("job.toml")
@@ -122,11 +117,7 @@ pub fn job_is_learnt() -> Verdict {
             let tasks = tasks.as_array().into_iter().flatten();
             tasks.map(|task| task["retired_insns"].clone()).collect()
         };
-        check_eq!(
-            retired(&job["tasks"]),
-            retired(&run.json["tasks"]),
-            "retired"
-        );
+        check_eq!(retired(&job["tasks"]), retired(&run.json["tasks"]), "retired");
         errors.push(job["plan_error_permille"].as_u64().ok_or("plan error")?);
     }
     check!(
@@ -242,11 +233,7 @@ pub fn run_keeps_the_order() -> Verdict {
 pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
     let stages = "attaches = \"itself\"\ncommand = [\"pbs_stages\", \"hash:100000\"]";
     for (text, tasks, two) in [
-        (
-            NET,
-            "tasks = [20_000_000]",
-            "tasks = [1_000_000, 1_000_000, 1_000_000]",
-        ),
+        (NET, "tasks = [20_000_000]", "tasks = [1_000_000, 1_000_000, 1_000_000]"),
         (
             NET_PLAN,
             "tasks = [{ planned_insns = 20_000_000, after = [\"parent/0\"] }]",
@@ -255,10 +242,7 @@ pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
     ] {
         let streams = "command = [\"md5sum\"]\nstdin = \"made\"\nstdout = \"sum\"";
         let text = text.replace(streams, stages).replace(tasks, two);
-        let text = text.replace(
-            "slots = [\"child\",",
-            "slots = [\"child\", \"child\", \"child\",",
-        );
+        let text = text.replace("slots = [\"child\",", "slots = [\"child\", \"child\", \"child\",");
         prepare(&text)?;
         let run = ask(&["run", "job.toml"])?;
         check!(
@@ -268,10 +252,7 @@ pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
             run.stderr
         );
         check_eq!(run.status, Some(INCOMPLETE), "status: {}", run.stderr);
-        check!(
-            !Path::new(&format!("{DIR}/end")).exists(),
-            "the last task has run"
-        );
+        check!(!Path::new(&format!("{DIR}/end")).exists(), "the last task has run");
         check!(Path::new(&format!("{DIR}/made")).exists(), "the first task");
     }
     Ok(())
@@ -300,11 +281,7 @@ pub fn submitted_jobs_are_run() -> Verdict {
     check_eq!(outcomes, expected, "outcomes");
     let nothing = ask(&["run"])?;
     check_eq!(nothing.status, Some(1), "status: {}", nothing.stderr);
-    check!(
-        nothing.stderr.contains("pbsctl submit"),
-        "reason: {}",
-        nothing.stderr
-    );
+    check!(nothing.stderr.contains("pbsctl submit"), "reason: {}", nothing.stderr);
     Ok(())
 }
 
@@ -359,11 +336,8 @@ pub fn job_comes_to_others() -> Verdict {
     let node = pbs_node::Node::open(Path::new(DEVICE_PATH), options, NodeReport::default());
     let mut node = node.context("node")?;
     let machine = machine_from_toml(MACHINE).map_err(|problems| format!("{problems:?}"))?;
-    let settings = Settings {
-        history: HISTORY.into(),
-        max_replans: u64::MAX,
-        aim: pbs_node::Aim::Best,
-    };
+    let settings =
+        Settings { history: HISTORY.into(), max_replans: u64::MAX, aim: pbs_node::Aim::Best };
     node.plan_jobs(machine, &settings).context("history")?;
     let signals = Signals::new().context("signals")?;
     let start = |node: &mut pbs_node::Node<NodeReport>, job: &str| -> Verdict {
@@ -390,14 +364,10 @@ pub fn job_comes_to_others() -> Verdict {
     let jobs = std::mem::take(&mut node.listener.jobs);
     let exits: Vec<_> = jobs.iter().flat_map(|job| &job.exits).collect();
     check_eq!(exits.len(), 5, "programs: {exits:?}");
-    check!(
-        exits.iter().all(|exit| exit.success()),
-        "programs: {exits:?}"
-    );
+    check!(exits.iter().all(|exit| exit.success()), "programs: {exits:?}");
     check_eq!(jobs.len(), 2, "jobs: {jobs:?}");
     check!(
-        jobs.iter()
-            .all(|job| job.kept && job.outcome == Some(pbs_history::Outcome::Complete)),
+        jobs.iter().all(|job| job.kept && job.outcome == Some(pbs_history::Outcome::Complete)),
         "jobs: {jobs:?}"
     );
     let NodeReport { plans, news, .. } = &node.listener;
@@ -411,10 +381,7 @@ pub fn job_comes_to_others() -> Verdict {
     let both = later.next().ok_or("no plan has the second job")?;
     let left = both.processes.iter().filter(|it| first.contains(&it.id));
     let left: usize = left.map(|process| process.tasks.len()).sum();
-    check!(
-        (1..4).contains(&left),
-        "tasks that were left of the first job: {left}"
-    );
+    check!((1..4).contains(&left), "tasks that were left of the first job: {left}");
     Ok(())
 }
 
@@ -429,25 +396,10 @@ pub fn planner_dies() -> Verdict {
     planner.wait().context("wait")?;
 
     let second = ask(&["run", "job.toml"])?;
-    check_eq!(
-        second.status,
-        Some(1),
-        "a second planner: {}",
-        second.stderr
-    );
-    check!(
-        second.stderr.contains("--resume"),
-        "a second planner: {}",
-        second.stderr
-    );
+    check_eq!(second.status, Some(1), "a second planner: {}", second.stderr);
+    check!(second.stderr.contains("--resume"), "a second planner: {}", second.stderr);
     let resumed = ask(&["run", "--resume"])?;
-    check_eq!(
-        resumed.status,
-        Some(0),
-        "status: {} {}",
-        resumed.stderr,
-        resumed.json
-    );
+    check_eq!(resumed.status, Some(0), "status: {} {}", resumed.stderr, resumed.json);
     let job = &resumed.json["jobs"][0];
     check_eq!(job["outcome"], "complete", "outcome: {job}");
 
@@ -456,9 +408,7 @@ pub fn planner_dies() -> Verdict {
     let ended = node.of(EventKind::TaskEnded);
     let mut told: Vec<_> = ended.iter().map(|event| event.retired_insns).collect();
     let tasks = job["tasks"].as_array().ok_or("tasks")?;
-    let known = tasks
-        .iter()
-        .filter_map(|task| task["retired_insns"].as_u64());
+    let known = tasks.iter().filter_map(|task| task["retired_insns"].as_u64());
     let mut known: Vec<_> = known.collect();
     told.sort_unstable();
     known.sort_unstable();
@@ -501,11 +451,7 @@ pub fn planner_oversleeps() -> Verdict {
     // SAFETY: as above.
     cvt(unsafe { libc::kill(pid, libc::SIGCONT) }).context("continue")?;
     let said = said(&planner.wait_with_output().context("wait")?);
-    check!(
-        said.stderr.contains("events were lost"),
-        "nothing was lost: {}",
-        said.stderr
-    );
+    check!(said.stderr.contains("events were lost"), "nothing was lost: {}", said.stderr);
     let job = &said.json["jobs"][0];
     check_eq!(job["outcome"], "unknown", "outcome: {job}");
     let tasks = job["tasks"].as_array().ok_or("tasks")?;
@@ -547,19 +493,13 @@ pub fn bad_histories() -> Verdict {
     for (bytes, word) in [
         (damaged.as_slice(), "damaged"),
         (&whole[..whole.len() / 2], "damaged"),
-        (
-            b"name = \"no history\"\n".repeat(100).as_slice(),
-            "not a history",
-        ),
+        (b"name = \"no history\"\n".repeat(100).as_slice(), "not a history"),
     ] {
         fs::write(HISTORY, bytes).context(HISTORY)?;
         let run = ask(&["run", "job.toml"])?;
         check_eq!(run.status, Some(1), "status: {}", run.stderr);
         check!(run.stderr.contains(word), "not {word}: {}", run.stderr);
-        check!(
-            fs::read(HISTORY).context(HISTORY)? == bytes,
-            "the file is not as it was"
-        );
+        check!(fs::read(HISTORY).context(HISTORY)? == bytes, "the file is not as it was");
     }
 
     // One that can only be read.
@@ -568,15 +508,8 @@ pub fn bad_histories() -> Verdict {
     disk.remount("ro")?;
     let run = ask(&["run", "job.toml", "--history", disk.file()])?;
     check_eq!(run.status, Some(1), "status: {}", run.stderr);
-    check!(
-        run.stderr.contains("cannot be written"),
-        "read-only: {}",
-        run.stderr
-    );
-    check!(
-        fs::read(disk.file()).context("copy")? == whole,
-        "the file is not as it was"
-    );
+    check!(run.stderr.contains("cannot be written"), "read-only: {}", run.stderr);
+    check!(fs::read(disk.file()).context("copy")? == whole, "the file is not as it was");
     let after = node.device.info().context("info")?.next_seq;
     check_eq!(after, before, "events: something has run");
     Ok(())

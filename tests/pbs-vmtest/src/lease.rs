@@ -38,9 +38,7 @@ fn expires(mut scene: Scene, mut child: Child, words: &SharedWords) -> Verdict {
     let event = scene.wait_kind(EventKind::Ejected, 1)?;
     check_eq!(event.reason, Eject::Dropped as u16, "why it left");
     is_fair(child.pid)?;
-    is_logged(&format!(
-        "CPU {PLAN_CPU}: the plan was dropped: nobody has renewed its lease"
-    ))?;
+    is_logged(&format!("CPU {PLAN_CPU}: the plan was dropped: nobody has renewed its lease"))?;
     words.runs("the process without its plan")?;
     words.release();
     ends_well(&mut child, "the process without its plan")?;
@@ -48,20 +46,14 @@ fn expires(mut scene: Scene, mut child: Child, words: &SharedWords) -> Verdict {
 }
 
 fn is_fair(pid: i32) -> Verdict {
-    eventually("it is in the fair class", || {
-        policy_of(pid) == Ok(libc::SCHED_OTHER)
-    })
+    eventually("it is in the fair class", || policy_of(pid) == Ok(libc::SCHED_OTHER))
 }
 
 /// It goes on while it is renewed, and ends when it is not any more.
 pub fn lease_is_renewed() -> Verdict {
     let plan = plan(21).lease(LEASE_NS);
     let (mut scene, child, words) = running(&plan)?;
-    let read_back = scene
-        .node
-        .device
-        .get_plan(PLAN_CPU)
-        .context("get the plan")?;
+    let read_back = scene.node.device.get_plan(PLAN_CPU).context("get the plan")?;
     check_eq!(read_back, plan.read_back(PLAN_CPU), "the plan read back");
     for _ in 0..LONG_MS / 100 {
         sleep_ms(100);

@@ -48,11 +48,7 @@ const OTHERS: &[(&str, Test)] = &[("beside-a-plan", linux::suites::beside_a_plan
 
 /// Tests that count memory, or have none: of a recorder plans are kept. Nor are those
 /// recorded that look who records.
-const UNRECORDED: [&str; 3] = [
-    "plans-are-freed",
-    "writer-is-charged",
-    "no-memory-changes-nothing",
-];
+const UNRECORDED: [&str; 3] = ["plans-are-freed", "writer-is-charged", "no-memory-changes-nothing"];
 
 fn main() -> ExitCode {
     let mut tests = TESTS.iter().chain(OTHERS);

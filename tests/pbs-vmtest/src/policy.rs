@@ -63,20 +63,9 @@ fn one_random_plan(seed: u64) -> Verdict {
         );
     }
     let slots: Vec<_> = expected.iter().map(|&(slot, p, ..)| (p, slot)).collect();
-    check_eq!(
-        node.grants(Grant::Slot),
-        slots,
-        "plan {seed}: granted slots"
-    );
-    check_eq!(
-        node.of(EventKind::Preempted).len(),
-        0,
-        "plan {seed}: preempted"
-    );
-    println!(
-        "plan {seed}: {} slots of {processes} processes",
-        slots.len()
-    );
+    check_eq!(node.grants(Grant::Slot), slots, "plan {seed}: granted slots");
+    check_eq!(node.of(EventKind::Preempted).len(), 0, "plan {seed}: preempted");
+    println!("plan {seed}: {} slots of {processes} processes", slots.len());
     Ok(())
 }
 
@@ -107,11 +96,7 @@ pub fn loop_is_counted() -> Verdict {
             clock @ Counting::Clock => clock.agrees(event.retired_insns, LOOP_INSNS),
         };
         check!(is_counted, "off by {off_insns}");
-        check_eq!(
-            event.preemptions >= 9,
-            process != 1,
-            "process {process} cut in pieces"
-        );
+        check_eq!(event.preemptions >= 9, process != 1, "process {process} cut in pieces");
     }
     Ok(())
 }
@@ -138,37 +123,23 @@ pub fn late_task_ends_in_next_slot() -> Verdict {
     check_eq!(event.value, 2_100_000, "t1 of a slot of 2,000,000");
     let overshoot_insns = event.retired_insns.wrapping_sub(event.value);
     println!("preempted {overshoot_insns} instructions after t1");
-    check!(
-        overshoot_insns < overshoot_limit_insns(),
-        "overshoot {overshoot_insns}"
-    );
+    check!(overshoot_insns < overshoot_limit_insns(), "overshoot {overshoot_insns}");
 
     let late = node.task_ended(1, 0)?;
-    check_eq!(
-        (late.slot, late.preemptions),
-        (3, 1),
-        "end of the late task"
-    );
+    check_eq!((late.slot, late.preemptions), (3, 1), "end of the late task");
     check!(
         Counting::here().agrees(late.retired_insns, 2_600_000),
         "all that it burned is its own: {}",
         line(&late)
     );
     check_eq!(node.task_ended(1, 1)?.slot, 3, "slot of the task behind it");
-    check_eq!(
-        node.grants(Grant::Slot),
-        [(1, 1), (2, 2), (1, 3), (2, 4)],
-        "granted slots"
-    );
+    check_eq!(node.grants(Grant::Slot), [(1, 1), (2, 2), (1, 3), (2, 4)], "granted slots");
     Ok(())
 }
 
 /// A task that ends early makes room at once for the next slot.
 pub fn early_end_starts_next_slot() -> Verdict {
-    let plan = Plan::new(1)
-        .lead_in()
-        .slot(1, 0, 10_000_000)
-        .slot(2, 0, 1_000_000);
+    let plan = Plan::new(1).lead_in().slot(1, 0, 10_000_000).slot(2, 0, 1_000_000);
     let mut scene = Scene::new()?;
     scene.tasks(1, &[1_000_000])?;
     scene.tasks(2, &[900_000])?;
@@ -212,28 +183,17 @@ pub fn one_task_threads_in_order() -> Verdict {
     let node = scene.run(&plan)?;
     for (task, &pid) in (0..).zip(&pids) {
         let event = node.task_ended(1, task)?;
-        check_eq!(
-            (event.pid, event.slot),
-            (pid, 1 + 2 * u64::from(task)),
-            "end of task {task}"
-        );
+        check_eq!((event.pid, event.slot), (pid, 1 + 2 * u64::from(task)), "end of task {task}");
     }
     let ended = node.first(EventKind::ProcessEnded, 1)?;
     check_eq!(ended.value, 0, "tasks that were not ended");
-    check!(
-        ended.seq > node.task_ended(1, 3)?.seq,
-        "the process ended before its last task"
-    );
+    check!(ended.seq > node.task_ended(1, 3)?.seq, "the process ended before its last task");
     Ok(())
 }
 
 /// The end of the plan comes once, and normal tasks have the CPU then.
 pub fn plan_ends_once() -> Verdict {
-    let plan = Plan::new(1)
-        .lead_in()
-        .slot(1, 0, 1_000_000)
-        .slot(2, 0, 1_000_000)
-        .idle(1_000_000);
+    let plan = Plan::new(1).lead_in().slot(1, 0, 1_000_000).slot(2, 0, 1_000_000).idle(1_000_000);
     let mut scene = Scene::new()?;
     scene.tasks(1, &[1_500_000])?;
     scene.tasks(2, &[900_000])?;
@@ -245,10 +205,7 @@ pub fn plan_ends_once() -> Verdict {
     let passed_ns = crate::harness::now_ns() - start_ns;
     let had_ns = crate::harness::cputime_ns() - start_cpu_ns;
     println!("of {passed_ns} ns after the plan a normal task had {had_ns}");
-    check!(
-        had_ns * 100 >= passed_ns * 95,
-        "had {had_ns} of {passed_ns} ns"
-    );
+    check!(had_ns * 100 >= passed_ns * 95, "had {had_ns} of {passed_ns} ns");
 
     node.read()?;
     let ended = node.of(EventKind::PlanEnded);
@@ -290,10 +247,7 @@ pub fn t1_by_the_configuration() -> Verdict {
     preempted_at(None, SLOT_INSNS * 1_050 / 1_000)?;
     set_sysfs("config/sigma_t1_permille", "1400")?;
     preempted_at(None, SLOT_INSNS * 1_400 / 1_000)?;
-    check!(
-        set_sysfs("config/sigma_t1_permille", "1000").is_err(),
-        "a share of 1 was taken"
-    );
+    check!(set_sysfs("config/sigma_t1_permille", "1000").is_err(), "a share of 1 was taken");
     preempted_at(None, SLOT_INSNS * 1_400 / 1_000)
 }
 
@@ -317,9 +271,6 @@ fn preempted_at(config: Option<Config>, t1_insns: u64) -> Verdict {
     println!("{}", line(&event));
     check_eq!(event.value, t1_insns, "t1");
     let overshoot_insns = event.retired_insns.wrapping_sub(t1_insns);
-    check!(
-        overshoot_insns < overshoot_limit_insns(),
-        "overshoot {overshoot_insns}"
-    );
+    check!(overshoot_insns < overshoot_limit_insns(), "overshoot {overshoot_insns}");
     Ok(())
 }

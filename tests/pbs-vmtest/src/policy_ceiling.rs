@@ -54,20 +54,11 @@ fn ends_at_ceiling(work: impl FnOnce(&Device)) -> Verdict {
         Counting::Exact => (EventKind::Ceiling, EventKind::Preempted),
         Counting::Clock => (EventKind::Preempted, EventKind::Ceiling),
     };
-    let ends: Vec<_> = node
-        .of(end)
-        .iter()
-        .map(|event| (event.process, event.slot))
-        .collect();
+    let ends: Vec<_> = node.of(end).iter().map(|event| (event.process, event.slot)).collect();
     check_eq!(ends, [(1, 1), (1, 3)], "ends by {}\n{log}", end.name());
     check_eq!(node.of(other).len(), 0, "ends by {}\n{log}", other.name());
     for event in node.of(end) {
-        println!(
-            "{} of {} after {} instructions",
-            end.name(),
-            event.value,
-            event.retired_insns
-        );
+        println!("{} of {} after {} instructions", end.name(), event.value, event.retired_insns);
         check!(
             counting == Counting::Clock || event.retired_insns < 1_000_000,
             "it retired the whole slot, so this proves nothing\n{log}"
@@ -84,15 +75,7 @@ fn ends_at_ceiling(work: impl FnOnce(&Device)) -> Verdict {
             "grant after the ceiling\n{log}"
         );
     }
-    check_eq!(
-        node.task_ended(2, 0)?.slot,
-        2,
-        "slot of the other process\n{log}"
-    );
-    check_eq!(
-        node.task_ended(2, 1)?.slot,
-        4,
-        "second slot of the other process\n{log}"
-    );
+    check_eq!(node.task_ended(2, 0)?.slot, 2, "slot of the other process\n{log}");
+    check_eq!(node.task_ended(2, 1)?.slot, 4, "second slot of the other process\n{log}");
     Ok(())
 }

@@ -54,11 +54,7 @@ pub fn comings_and_goings_keep_the_count() -> Verdict {
 /// that neither thresholds nor ceilings may matter: only orders can be looked
 /// at.
 pub fn uncounted() -> Config {
-    Config {
-        thresholds: 0,
-        ceiling_factor_permille: 1_000_000,
-        ..CONFIG
-    }
+    Config { thresholds: 0, ceiling_factor_permille: 1_000_000, ..CONFIG }
 }
 
 fn cpus_at_once(cpus: u32) -> Verdict {
@@ -100,9 +96,8 @@ fn cpus_at_once(cpus: u32) -> Verdict {
             .collect();
         check_eq!(&on_cpu, order, "order of CPU {cpu}\n{log}");
         let granted = node.of(EventKind::Grant);
-        let granted = granted
-            .iter()
-            .filter(|event| event.cpu == cpu && event.reason == Grant::Slot as u16);
+        let granted =
+            granted.iter().filter(|event| event.cpu == cpu && event.reason == Grant::Slot as u16);
         check_eq!(granted.count(), order.len(), "slots of CPU {cpu}\n{log}");
         let ends = node.of(EventKind::PlanEnded);
         check_eq!(
@@ -121,14 +116,7 @@ fn cpus_at_once(cpus: u32) -> Verdict {
         })
         .map(|event| event.seq)
         .max();
-    let first_end = node
-        .of(EventKind::PlanEnded)
-        .iter()
-        .map(|event| event.seq)
-        .min();
-    check!(
-        last_begin < first_end,
-        "the plans ran one after the other\n{log}"
-    );
+    let first_end = node.of(EventKind::PlanEnded).iter().map(|event| event.seq).min();
+    check!(last_begin < first_end, "the plans ran one after the other\n{log}");
     Ok(())
 }

@@ -30,11 +30,7 @@ pub fn readers_get_the_same() -> Verdict {
     check_eq!(single, fast.events, "what one reader got, and the other");
     for pair in single.windows(2) {
         check_eq!(pair[1].seq, pair[0].seq + 1, "number of an event");
-        check!(
-            pair[1].time_ns >= pair[0].time_ns,
-            "time fell at event {}",
-            pair[1].seq
-        );
+        check!(pair[1].time_ns >= pair[0].time_ns, "time fell at event {}", pair[1].seq);
     }
 
     // Who starts over gets them again.
@@ -53,11 +49,8 @@ const TASKS: u32 = 40_000;
 /// plan.
 pub fn more_than_is_held(cpu: u32) -> Result<Node, String> {
     // The quick reader reads in each window, before a ring is full.
-    let config = Config {
-        window_period_ns: 40_000_000,
-        window_unallocated_ns: 4_000_000,
-        ..CONFIG
-    };
+    let config =
+        Config { window_period_ns: 40_000_000, window_unallocated_ns: 4_000_000, ..CONFIG };
     let mut plan = Plan::new(1).config(config).cpu(cpu).lead_in();
     for task in 0..TASKS {
         plan = plan.slot(1, task, 10_000);
@@ -77,42 +70,19 @@ pub fn slow_reader_is_told() -> Verdict {
     let slow = Node::open()?;
     let old_seq = slow.device.info().context("info")?.next_seq;
     let node = more_than_is_held(0)?;
-    check_eq!(
-        node.of(EventKind::Overrun).len(),
-        0,
-        "overruns of the quick reader"
-    );
-    check_eq!(
-        node.of(EventKind::TaskEnded).len(),
-        TASKS as usize,
-        "tasks that ended"
-    );
+    check_eq!(node.of(EventKind::Overrun).len(), 0, "overruns of the quick reader");
+    check_eq!(node.of(EventKind::TaskEnded).len(), TASKS as usize, "tasks that ended");
 
     let info = slow.device.info().context("info")?;
     println!("events {} to {} are held", info.first_seq, info.next_seq);
-    check!(
-        info.first_seq > old_seq,
-        "nothing was lost, so this proves nothing"
-    );
+    check!(info.first_seq > old_seq, "nothing was lost, so this proves nothing");
     let mut slow = slow;
     slow.read()?;
     let overruns = slow.of(EventKind::Overrun);
     check_eq!(overruns.len(), 1, "reports of a loss");
-    check_eq!(
-        overruns[0].value,
-        info.first_seq - old_seq,
-        "events that were lost"
-    );
-    check_eq!(
-        slow.events[0],
-        overruns[0],
-        "first that the slow reader gets"
-    );
-    check_eq!(
-        slow.events[1].seq,
-        info.first_seq,
-        "first event that is held"
-    );
+    check_eq!(overruns[0].value, info.first_seq - old_seq, "events that were lost");
+    check_eq!(slow.events[0], overruns[0], "first that the slow reader gets");
+    check_eq!(slow.events[1].seq, info.first_seq, "first event that is held");
     let held = (info.next_seq - info.first_seq) as usize;
     check_eq!(slow.events.len() - 1, held, "events after the report");
     check_eq!(
@@ -125,11 +95,7 @@ pub fn slow_reader_is_told() -> Verdict {
     slow.device.seek(info.first_seq).context("seek")?;
     slow.events.clear();
     slow.read()?;
-    check_eq!(
-        slow.events.len(),
-        held,
-        "events after seeking to the oldest"
-    );
+    check_eq!(slow.events.len(), held, "events after seeking to the oldest");
     check_eq!(slow.events[0].seq, info.first_seq, "first of them");
     Ok(())
 }
@@ -150,26 +116,16 @@ pub fn top_shows_the_node() -> Verdict {
         .output()
         .context("pbsctl")?;
     let said = String::from_utf8_lossy(&run.stdout);
-    check!(
-        run.status.success(),
-        "pbsctl top: {}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+    check!(run.status.success(), "pbsctl top: {}", String::from_utf8_lossy(&run.stderr));
     let views: Vec<_> = said.lines().collect();
     check_eq!(views.len(), 2, "views: {said}");
     for text in [
         r#""cpu":0,"state":"ended","plan_id":9,"slot":6,"slots":6,"process":null"#,
         r#""processes_unfinished":0"#,
     ] {
-        check!(
-            views.iter().all(|view| view.contains(text)),
-            "no {text}: {said}"
-        );
+        check!(views.iter().all(|view| view.contains(text)), "no {text}: {said}");
     }
     check!(views[0].contains(r#""per_s":null"#), "rates: {said}");
-    check!(
-        views[1].contains(r#""per_s":[0.0,0.0,0.0,0.0,0.0]"#),
-        "rates: {said}"
-    );
+    check!(views[1].contains(r#""per_s":[0.0,0.0,0.0,0.0,0.0]"#), "rates: {said}");
     Ok(())
 }

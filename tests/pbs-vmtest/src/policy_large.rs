@@ -143,10 +143,7 @@ pub fn large_plans_replace_each_other() -> Verdict {
     let processes: Vec<u32> = ejected.iter().map(|event| event.process).collect();
     let all: Vec<u32> = (2..=MAX_PROCESSES).collect();
     check_eq!(processes, all, "who was ejected");
-    check!(
-        ejected.iter().all(|e| e.reason == Eject::Plan as u16),
-        "why they were ejected\n{log}"
-    );
+    check!(ejected.iter().all(|e| e.reason == Eject::Plan as u16), "why they were ejected\n{log}");
     let longest_ns = sysfs_number("cpu0/longest_swap_ns")?;
     println!("a change of plans held the CPU for {longest_ns} ns at the most");
     check!(longest_ns > 0, "no change of plans was measured");

@@ -40,16 +40,8 @@ pub fn memory_peaks_by_task() -> Verdict {
     let mut peaks = Vec::new();
     for task in 0..3 {
         let event = node.task_ended(1, task)?;
-        println!(
-            "task {task}: vm {} rss {}",
-            event.peak_vm_bytes, event.peak_rss_bytes
-        );
-        check_eq!(
-            event.preemptions,
-            0,
-            "preemptions of task {task}\n{}",
-            node.log()
-        );
+        println!("task {task}: vm {} rss {}", event.peak_vm_bytes, event.peak_rss_bytes);
+        check_eq!(event.preemptions, 0, "preemptions of task {task}\n{}", node.log());
         peaks.push(event);
     }
     let map_bytes = Mapping::BYTES as u64;
@@ -65,10 +57,7 @@ pub fn memory_peaks_by_task() -> Verdict {
             "resident size: {rss_bytes} bytes more than task {task}"
         );
     }
-    check!(
-        peaks[0].peak_rss_bytes > 0,
-        "the first task has no memory at all"
-    );
+    check!(peaks[0].peak_rss_bytes > 0, "the first task has no memory at all");
     let largest: u64 = crate::harness::sysfs_number("cpu0/peak_rss_bytes")? as u64;
     check_eq!(largest, peaks[1].peak_rss_bytes, "peak of the process");
     Ok(())
@@ -97,9 +86,7 @@ fn touch_and_burn() {
 /// (cause, process) of the failures.
 fn failures(node: &Node) -> Vec<(u16, u32)> {
     let late = node.of(EventKind::Late);
-    late.iter()
-        .map(|event| (event.reason, event.process))
-        .collect()
+    late.iter().map(|event| (event.reason, event.process)).collect()
 }
 
 /// A process that uses more than its planned peak is told, and one within is not.
@@ -136,10 +123,7 @@ pub fn memory_of_the_node_is_that_of_all_cpus() -> Verdict {
     let insns = 100_000_000 * Counting::here().scale();
     // Both with some megabytes of their program.
     let limit_bytes = 3 * Mapping::BYTES as u64 / 2;
-    let config = Config {
-        thresholds: watched().thresholds | Threshold::Info as u64,
-        ..watched()
-    };
+    let config = Config { thresholds: watched().thresholds | Threshold::Info as u64, ..watched() };
     let plan = Plan::new(1)
         .config(config)
         .memory(limit_bytes)
@@ -191,10 +175,7 @@ fn shown_beyond(node: &Node, planned_bytes: u64) -> Verdict {
     check_eq!(number("cpu0/memory_limit_bytes")?, planned_bytes, "limit");
     check_eq!(number("cpu0/processes_beyond_memory")?, 1, "beyond");
     let used_bytes = number("cpu0/memory_bytes")?;
-    check!(
-        used_bytes > threshold_bytes,
-        "{used_bytes} bytes are in use"
-    );
+    check!(used_bytes > threshold_bytes, "{used_bytes} bytes are in use");
     check!(number("memory_bytes")? >= used_bytes, "of all CPUs");
     let known = node.device.process(1).context("ask for process 1")?;
     let known = known.ok_or("process 1 is not known")?;

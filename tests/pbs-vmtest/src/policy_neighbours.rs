@@ -28,11 +28,7 @@ const SLOT_INSNS: u64 = 1_000_000;
 /// interrupts are there too, and a normal task that is in the kernel when its
 /// window ends.
 fn config() -> Config {
-    Config {
-        ceiling_factor_permille: 1050,
-        ceiling_extra_ns: 1_000_000,
-        ..CONFIG
-    }
+    Config { ceiling_factor_permille: 1050, ceiling_extra_ns: 1_000_000, ..CONFIG }
 }
 
 fn plan() -> Plan {
@@ -58,11 +54,7 @@ fn end_of_victim(node: &mut Node, most_ns: u64) -> Result<Event, String> {
         if let Ok(ended) = node.first(EventKind::ProcessEnded, 2) {
             return Ok(ended);
         }
-        check!(
-            now_ns() - start_ns < most_ns,
-            "the victim does not end:\n{}",
-            node.log()
-        );
+        check!(now_ns() - start_ns < most_ns, "the victim does not end:\n{}", node.log());
         sleep_ms(50);
     }
 }
@@ -171,12 +163,7 @@ pub fn syncer_takes_no_slot() -> Verdict {
     ends_in_time(|_| {
         let path = "/tmp/syncer";
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)
-            .expect(path);
+        let mut file = options.write(true).create(true).truncate(true).open(path).expect(path);
         let bytes = vec![7; 4 << 20];
         loop {
             file.rewind().expect("rewind");
@@ -227,11 +214,8 @@ pub fn signalled_takes_no_slot() -> Verdict {
 /// one ends, though it is not as late.
 pub fn kernel_hog_starves_nobody_after_plan() -> Verdict {
     // The hog is later from the start: it burns before it stays in the kernel.
-    let plan = Plan::new(1)
-        .config(config())
-        .lead_in()
-        .slot(1, 0, SLOT_INSNS)
-        .slot(2, 0, SLOT_INSNS);
+    let plan =
+        Plan::new(1).config(config()).lead_in().slot(1, 0, SLOT_INSNS).slot(2, 0, SLOT_INSNS);
     let mut scene = Scene::new()?;
     scene.process(1, |_| {
         burn(20 * SLOT_INSNS);
@@ -246,10 +230,7 @@ pub fn kernel_hog_starves_nobody_after_plan() -> Verdict {
 /// A thread that has used up the budget in a system call is killed at once all
 /// the same.
 pub fn hog_out_of_turn_can_be_killed() -> Verdict {
-    let mut plan = Plan::new(1)
-        .config(config())
-        .lead_in()
-        .slot(1, 0, SLOT_INSNS);
+    let mut plan = Plan::new(1).config(config()).lead_in().slot(1, 0, SLOT_INSNS);
     plan = plan.slot(2, 0, 1000 * SLOT_INSNS);
     let mut scene = Scene::new()?;
     scene.process(1, |_| read_zeroes())?;

@@ -11,9 +11,7 @@ const TASK_INSNS: u64 = 2_000_000;
 
 fn place(node: &Node, kind: EventKind, process: u32, task: u32) -> Result<u64, String> {
     let events = node.of(kind);
-    let found = events
-        .iter()
-        .find(|event| (event.process, event.task) == (process, task));
+    let found = events.iter().find(|event| (event.process, event.task) == (process, task));
     let found = found.map(|event| event.seq);
     found.ok_or_else(|| format!("no {} {process}/{task}\n{}", kind.name(), node.log()))
 }
@@ -33,15 +31,9 @@ pub fn late_stage_holds_the_next() -> Verdict {
     let log = node.log();
     let ended = node.of(EventKind::TaskEnded);
     let order = ended.iter().map(|event| (event.process, event.task));
-    check_eq!(
-        order.collect::<Vec<_>>(),
-        [(1, 0), (2, 0), (3, 0), (3, 1)],
-        "order\n{log}"
-    );
+    check_eq!(order.collect::<Vec<_>>(), [(1, 0), (2, 0), (3, 0), (3, 1)], "order\n{log}");
     let waits = node.of(EventKind::Waits);
-    let waits = waits
-        .iter()
-        .map(|event| (event.process, event.task, event.value));
+    let waits = waits.iter().map(|event| (event.process, event.task, event.value));
     check_eq!(waits.collect::<Vec<_>>(), [(2, 0, 1 << 32)], "waits\n{log}");
     for event in ended.iter().filter(|event| event.process != 1) {
         check!(event.lateness_insns <= 0, "late for another\n{log}");
@@ -76,12 +68,7 @@ pub fn cpus_take_turns() -> Verdict {
     let ended = node.of(EventKind::TaskEnded);
     let order = ended.iter().map(|event| (event.process, event.task));
     let turns = (0..TURNS).flat_map(|task| [(1, task), (2, task)]);
-    check_eq!(
-        order.collect::<Vec<_>>(),
-        turns.collect::<Vec<_>>(),
-        "order\n{}",
-        node.log()
-    );
+    check_eq!(order.collect::<Vec<_>>(), turns.collect::<Vec<_>>(), "order\n{}", node.log());
     // Who waits is told once a task.
     let waits = node.of(EventKind::Waits).len();
     check!(
@@ -121,19 +108,14 @@ pub fn cpus_meet() -> Verdict {
     check_eq!(ended.len() as u32, CPUS * MEETINGS, "tasks\n{}", node.log());
     // None of a round ends before all of the round before have.
     let rounds: Vec<u32> = ended.iter().map(|event| event.task).collect();
-    check!(
-        rounds.windows(2).all(|pair| pair[0] <= pair[1]),
-        "order of rounds: {rounds:?}"
-    );
+    check!(rounds.windows(2).all(|pair| pair[0] <= pair[1]), "order of rounds: {rounds:?}");
     Ok(())
 }
 
 fn gone(node: &Node, process: u32) -> Option<Event> {
     let waits = node.of(EventKind::Waits);
     let is_gone = |event: &&Event| event.reason == Wait::Gone as u16;
-    waits
-        .into_iter()
-        .find(|event| event.process == process && is_gone(&event))
+    waits.into_iter().find(|event| event.process == process && is_gone(&event))
 }
 
 /// Who waits for a process that is killed is told that, on the same CPU and on
@@ -176,11 +158,7 @@ pub fn dead_are_not_waited_for() -> Verdict {
     scene.node.read()?;
     // The death has ended the task of the dead, and nobody else's.
     let ended = scene.node.of(EventKind::TaskEnded);
-    check!(
-        ended.iter().all(|event| event.process == 1),
-        "went on\n{}",
-        scene.node.log()
-    );
+    check!(ended.iter().all(|event| event.process == 1), "went on\n{}", scene.node.log());
     // The planner's answer is a plan without the dead, and the edges.
     let plan = Plan::new(2).config(uncounted());
     let plan = plan.cpu(0).slot(2, 0, 200_000);
@@ -286,10 +264,7 @@ pub fn circles_are_refused() -> Verdict {
         Err(refused) => Ok(refused.to_string()),
     };
     let text = refused(&plan().edge(2, 0, 1, 0))?;
-    check!(
-        text.contains("tasks wait in a circle: 1/0 for 2/0, 2/0 for 1/0"),
-        "{text}"
-    );
+    check!(text.contains("tasks wait in a circle: 1/0 for 2/0, 2/0 for 1/0"), "{text}");
     let text = refused(&plan().edge(2, 0, 7, 0))?;
     check!(text.contains("waits for task 0 of process 7"), "{text}");
     // Without the circle it is taken, and comes back as it was written.

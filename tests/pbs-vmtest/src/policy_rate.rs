@@ -56,11 +56,8 @@ pub fn rate_as_it_is_said() -> Verdict {
     })?;
     let node = scene.run(&plan)?;
     let log = node.log();
-    let ceilings: Vec<_> = node
-        .of(EventKind::Ceiling)
-        .iter()
-        .map(|event| (event.process, event.value))
-        .collect();
+    let ceilings: Vec<_> =
+        node.of(EventKind::Ceiling).iter().map(|event| (event.process, event.value)).collect();
     let expected = [(1, measured), (1, slow), (3, Rate::new(OWN_INSNS_PER_MS))];
     check_eq!(ceilings.len(), expected.len(), "ceilings\n{log}");
     for (is, (process, rate)) in ceilings.into_iter().zip(expected) {
@@ -128,9 +125,6 @@ pub fn said_rate_outlives_offline() -> Verdict {
     let node = scene.run(&plan)?;
     check_eq!(node.task_ended(1, 1)?.slot, 1, "slot\n{}", node.log());
     set_sysfs(OTHER, "0")?;
-    check!(
-        sysfs_number(OTHER)? > 23456,
-        "what was said came for what was measured"
-    );
+    check!(sysfs_number(OTHER)? > 23456, "what was said came for what was measured");
     Ok(())
 }

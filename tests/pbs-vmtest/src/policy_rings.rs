@@ -157,22 +157,8 @@ pub fn rings_are_read_only() -> Verdict {
         ("too long", bytes + page, PROT_READ, MAP_SHARED, 0, EINVAL),
         ("two", 2 * bytes, PROT_READ, MAP_SHARED, 0, EINVAL),
         ("not at a ring", bytes, PROT_READ, MAP_SHARED, page, EINVAL),
-        (
-            "of a CPU without",
-            bytes,
-            PROT_READ,
-            MAP_SHARED,
-            bytes,
-            ENOENT,
-        ),
-        (
-            "of no CPU",
-            bytes,
-            PROT_READ,
-            MAP_SHARED,
-            bytes * u64::from(info.nr_cpu_ids),
-            ENODEV,
-        ),
+        ("of a CPU without", bytes, PROT_READ, MAP_SHARED, bytes, ENOENT),
+        ("of no CPU", bytes, PROT_READ, MAP_SHARED, bytes * u64::from(info.nr_cpu_ids), ENODEV),
     ] {
         let said = map(fd, bytes, protection, flags, at);
         check_eq!(said, Err(errno), "map: {what}");
@@ -194,11 +180,7 @@ pub fn rings_are_read_only() -> Verdict {
         check_eq!((said, errno()), (-1, EACCES), "making it writable");
         // SAFETY: as above; it does not move.
         let said = unsafe { libc::mremap(memory, bytes as usize, 2 * bytes as usize, 0) };
-        check_eq!(
-            (said, errno()),
-            (libc::MAP_FAILED, EFAULT),
-            "making it larger"
-        );
+        check_eq!((said, errno()), (libc::MAP_FAILED, EFAULT), "making it larger");
         let memory = OpenOptions::new().write(true).open("/proc/self/mem");
         let memory = memory.context("/proc/self/mem")?;
         let said = memory.write_at(&[1], start as u64);

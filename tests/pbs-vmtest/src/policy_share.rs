@@ -62,37 +62,23 @@ fn starve() -> Result<Child, String> {
     while now_ns() - start_ns < 2_000_000_000 {}
     let had = (cputime_ns() - start_cpu_ns) as f64 / (now_ns() - start_ns) as f64;
     println!("beside a realtime task: {:.2} %", 100.0 * had);
-    check!(
-        had < 0.2,
-        "the realtime task did not starve anybody, so this proves nothing"
-    );
+    check!(had < 0.2, "the realtime task did not starve anybody, so this proves nothing");
     Ok(realtime)
 }
 
 /// The windows are those of the plan: with 30 % of unallocated time a normal
 /// task has at least that, and the plan not more than the rest.
 pub fn windows_of_the_plan() -> Verdict {
-    let config = Config {
-        window_period_ns: 50_000_000,
-        window_unallocated_ns: 15_000_000,
-        ..CONFIG
-    };
+    let config =
+        Config { window_period_ns: 50_000_000, window_unallocated_ns: 15_000_000, ..CONFIG };
     let mut scene = Scene::new()?;
     scene.process(1, |_| burn(FOR_EVER_INSNS))?;
     let scene = scene.start(&hog_plan().config(config))?;
     sleep_ms(100);
     let (normal, plan) = shares(scene.children[0].pid)?;
     // The deadline server may add its 5 %.
-    check!(
-        (0.295..0.36).contains(&normal),
-        "a normal task had {:.2} %",
-        100.0 * normal
-    );
-    check!(
-        (0.64..0.705).contains(&plan),
-        "the plan had {:.2} %",
-        100.0 * plan
-    );
+    check!((0.295..0.36).contains(&normal), "a normal task had {:.2} %", 100.0 * normal);
+    check!((0.64..0.705).contains(&plan), "the plan had {:.2} %", 100.0 * plan);
     Ok(())
 }
 
@@ -104,11 +90,7 @@ fn hog_plan() -> Plan {
 fn four_percent(hog: i32) -> Verdict {
     let (normal, plan) = shares(hog)?;
     check!(normal >= 0.04, "a normal task had {:.2} %", 100.0 * normal);
-    check!(
-        plan >= 0.85,
-        "the plan had {:.2} %, so this proves nothing",
-        100.0 * plan
-    );
+    check!(plan >= 0.85, "the plan had {:.2} %, so this proves nothing", 100.0 * plan);
     Ok(())
 }
 
@@ -120,11 +102,7 @@ fn shares(hog: i32) -> Result<(f64, f64), String> {
     let passed_ns = (now_ns() - start_ns) as f64;
     let normal = (cputime_ns() - start_cpu_ns) as f64 / passed_ns;
     let plan = (cputime_of(hog)? - hog_before_ns) as f64 / passed_ns;
-    println!(
-        "a normal task had {:.2} %, the plan {:.2} %",
-        100.0 * normal,
-        100.0 * plan
-    );
+    println!("a normal task had {:.2} %, the plan {:.2} %", 100.0 * normal, 100.0 * plan);
     Ok((normal, plan))
 }
 
@@ -139,35 +117,20 @@ fn cputime_of(pid: i32) -> Result<u64, String> {
     let path = format!("/proc/{pid}/stat");
     let text = std::fs::read_to_string(&path).context(&path)?;
     let after_name = text.rsplit(')').next().unwrap_or("");
-    let fields: Vec<u64> = after_name
-        .split_whitespace()
-        .filter_map(|field| field.parse().ok())
-        .collect();
+    let fields: Vec<u64> =
+        after_name.split_whitespace().filter_map(|field| field.parse().ok()).collect();
     // After the state: utime and stime are the 11th and 12th number.
-    let ticks = fields
-        .get(10)
-        .zip(fields.get(11))
-        .map(|(user, system)| user + system);
-    ticks
-        .map(|ticks| ticks * 10_000_000)
-        .ok_or(format!("{path}: {text}"))
+    let ticks = fields.get(10).zip(fields.get(11)).map(|(user, system)| user + system);
+    ticks.map(|ticks| ticks * 10_000_000).ok_or(format!("{path}: {text}"))
 }
 
 /// A child that ran under a plan is accounted like any other process.
 pub fn cputime_is_sane() -> Verdict {
     const BURN_INSNS: u64 = 50_000_000;
-    let plan = Plan::new(1)
-        .idle(LEAD_IN_INSNS)
-        .slot(1, 0, BURN_INSNS)
-        .slot(2, 0, 10_000_000);
+    let plan = Plan::new(1).idle(LEAD_IN_INSNS).slot(1, 0, BURN_INSNS).slot(2, 0, 10_000_000);
     let mut scene = Scene::new()?;
     scene.tasks(1, &[BURN_INSNS])?;
-    let rate = scene
-        .node
-        .device
-        .info()
-        .map_err(|error| error.to_string())?
-        .rate_insns_per_ms;
+    let rate = scene.node.device.info().map_err(|error| error.to_string())?.rate_insns_per_ms;
     let (user_before_us, system_before_us) = children_us()?;
     let node = scene.run(&plan)?;
     let (user_us, system_us) = children_us()?;
@@ -182,10 +145,7 @@ pub fn cputime_is_sane() -> Verdict {
         "{total_us} us for a loop of {expected_us} us\n{}",
         node.log()
     );
-    check!(
-        user_us > 4 * system_us,
-        "user {user_us} us, system {system_us} us"
-    );
+    check!(user_us > 4 * system_us, "user {user_us} us, system {system_us} us");
     // It was the plan that it ran under.
     check!(
         node.task_ended(1, 0)?.retired_insns >= Counting::here().least_insns(BURN_INSNS),

@@ -78,11 +78,7 @@ pub fn swap_under_load() -> Verdict {
         }
         let ends = node.of(EventKind::TaskEnded);
         let of_process: Vec<_> = ends.iter().filter(|e| e.process == process).collect();
-        check_eq!(
-            of_process.len(),
-            TASKS as usize,
-            "ends of process {process}\n{log}"
-        );
+        check_eq!(of_process.len(), TASKS as usize, "ends of process {process}\n{log}");
         // What it was early by in the first plan is in the last one's sum.
         let last = of_process[of_process.len() - 1];
         let early_insns = i64::from(TASKS) * (SLOT_INSNS - BURN_INSNS) as i64;
@@ -113,10 +109,7 @@ pub fn process_without_tasks_is_ejected() -> Verdict {
         // Under the second plan it goes on as a normal process.
         burn(30_000_000);
     })?;
-    let first = Plan::new(1)
-        .lead_in()
-        .slot(1, 0, 1_000_000)
-        .slot(1, 5, 50_000_000);
+    let first = Plan::new(1).lead_in().slot(1, 0, 1_000_000).slot(1, 5, 50_000_000);
     let mut scene = scene.start(&first)?;
     // In unallocated time, when the process is in task 5.
     scene.node.read_until(EventKind::TaskEnded, 1)?;
@@ -127,11 +120,7 @@ pub fn process_without_tasks_is_ejected() -> Verdict {
     let ended = node.task_ended(1, 0)?;
     check_eq!(ended.plan_id, 1, "plan of the first task\n{log}");
     let ejected = node.first(EventKind::Ejected, 1)?;
-    check_eq!(
-        ejected.reason,
-        Eject::Plan as u16,
-        "why it was ejected\n{log}"
-    );
+    check_eq!(ejected.reason, Eject::Plan as u16, "why it was ejected\n{log}");
     check_eq!(sysfs_number("cpu0/threads")?, 0, "threads left\n{log}");
     Ok(())
 }
@@ -151,17 +140,9 @@ pub fn other_cpus_plan_stays() -> Verdict {
     let before = scene.node.device.get_plan(0).context("get plan")?;
     let mut other = Scene::new()?;
     other.tasks(2, &[1_000_000])?;
-    let second = Plan::new(2)
-        .config(uncounted())
-        .cpu(1)
-        .idle(LEAD_IN_INSNS)
-        .slot(2, 0, 2_000_000);
+    let second = Plan::new(2).config(uncounted()).cpu(1).idle(LEAD_IN_INSNS).slot(2, 0, 2_000_000);
     let other = other.start(&second)?;
-    check_eq!(
-        scene.node.device.get_plan(0).context("get plan")?,
-        before,
-        "plan of CPU 0"
-    );
+    check_eq!(scene.node.device.get_plan(0).context("get plan")?, before, "plan of CPU 0");
     scene.node.read_until(EventKind::PlanEnded, 2)?;
     let node = scene.finish()?;
     other.finish()?;
@@ -176,11 +157,7 @@ pub fn other_cpus_plan_stays() -> Verdict {
     );
     for (process, cpu, plan_id) in [(1, 0, 1), (2, 1, 2)] {
         let event = node.task_ended(process, 0)?;
-        check_eq!(
-            (event.cpu, event.plan_id),
-            (cpu, plan_id),
-            "end of process {process}\n{log}"
-        );
+        check_eq!((event.cpu, event.plan_id), (cpu, plan_id), "end of process {process}\n{log}");
     }
     check_eq!(node.of(EventKind::Ejected).len(), 0, "ejections\n{log}");
     Ok(())
@@ -228,11 +205,7 @@ pub fn cpu_without_slots_is_cleared() -> Verdict {
     let [ejected] = node.of(EventKind::Ejected)[..] else {
         return Err(format!("one was to be ejected\n{log}"));
     };
-    check_eq!(
-        (ejected.process, ejected.reason),
-        (2, Eject::Plan as u16),
-        "who was ejected\n{log}"
-    );
+    check_eq!((ejected.process, ejected.reason), (2, Eject::Plan as u16), "who was ejected\n{log}");
     check!(
         ended.seq < node.task_ended(1, 1)?.seq,
         "the plan ended on CPU 1 after its process on CPU 0\n{log}"
@@ -243,9 +216,7 @@ pub fn cpu_without_slots_is_cleared() -> Verdict {
 
 /// Every count of CPU 0, in the order of the kinds.
 fn counts() -> Result<Vec<i64>, String> {
-    kinds()
-        .map(|kind| sysfs_number(&format!("cpu0/counts/{}", kind.name())))
-        .collect()
+    kinds().map(|kind| sysfs_number(&format!("cpu0/counts/{}", kind.name()))).collect()
 }
 
 /// Those that happen on a CPU.
@@ -257,10 +228,7 @@ fn kinds() -> impl Iterator<Item = EventKind> {
 /// The counts in sysfs rose by what the events say.
 fn add_up(before: &[i64], events: &[pbs_uapi::Event]) -> Verdict {
     for ((kind, before), after) in kinds().zip(before).zip(counts()?) {
-        let seen = events
-            .iter()
-            .filter(|event| event.kind == kind as u16)
-            .count();
+        let seen = events.iter().filter(|event| event.kind == kind as u16).count();
         println!("{}: {seen}", kind.name());
         check_eq!(after - before, seen as i64, "count of {}", kind.name());
     }

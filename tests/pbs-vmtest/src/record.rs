@@ -69,10 +69,7 @@ pub fn recording_replays() -> Verdict {
         ("ceiling", policy_ceiling::getppid_ends_at_ceiling),
         ("blocked slot", policy_fill::blocked_slot_is_filled),
         ("idle slot", policy_fill::idle_slot_goes_to_latest),
-        (
-            "memory",
-            policy_memory::memory_beyond_the_planned_peak_is_told,
-        ),
+        ("memory", policy_memory::memory_beyond_the_planned_peak_is_told),
         ("change of plans", policy_swap::swap_under_load),
     ];
     let kinds = [EventKind::Preempted, EventKind::Ceiling, EventKind::Late];
@@ -84,10 +81,7 @@ pub fn recording_replays() -> Verdict {
 pub fn recording_of_four_cpus_replays() -> Verdict {
     let parts: [Part; 2] = [
         ("order", policy_order::cpus_meet),
-        (
-            "plan without slots",
-            policy_swap::cpu_without_slots_is_cleared,
-        ),
+        ("plan without slots", policy_swap::cpu_without_slots_is_cleared),
     ];
     all_replay(&parts, 4, &[EventKind::Waits])
 }
@@ -151,11 +145,7 @@ fn all_replay(parts: &[Part], cpus: u32, kinds: &[EventKind]) -> Verdict {
     let outside = |event: &&Event| outside.iter().any(|kind| *kind as u16 == event.kind);
     let others = told.events.iter().filter(outside).count();
     let made: u64 = seen.values().sum();
-    check_eq!(
-        made + others as u64,
-        told.events.len() as u64,
-        "events that were told"
-    );
+    check_eq!(made + others as u64, told.events.len() as u64, "events that were told");
     Ok(())
 }
 
@@ -176,10 +166,7 @@ pub fn recording_tells_overruns() -> Verdict {
     check!(replay.skipped > 0, "nothing was skipped");
     check!(replay.plans > 0, "no plan was replayed");
     check!(replay.decisions > 10, "decisions: {}", replay.decisions);
-    println!(
-        "{lost} lost, {} skipped, {} replayed",
-        replay.skipped, replay.inputs
-    );
+    println!("{lost} lost, {} skipped, {} replayed", replay.skipped, replay.inputs);
     Ok(())
 }
 

@@ -21,11 +21,7 @@ pub struct SchedAttr {
 
 impl SchedAttr {
     fn of(policy: libc::c_int) -> Self {
-        Self {
-            size: size_of::<Self>() as u32,
-            policy: policy as u32,
-            ..Self::default()
-        }
+        Self { size: size_of::<Self>() as u32, policy: policy as u32, ..Self::default() }
     }
 
     /// `SCHED_OTHER`, nice 0.
@@ -35,20 +31,12 @@ impl SchedAttr {
 
     /// `SCHED_FIFO` with a priority of 1 to 99; the greater number goes first.
     pub fn fifo(priority: u32) -> Self {
-        Self {
-            priority,
-            ..Self::of(libc::SCHED_FIFO)
-        }
+        Self { priority, ..Self::of(libc::SCHED_FIFO) }
     }
 
     /// `SCHED_DEADLINE`: that much CPU time until the deadline, once a period.
     pub fn deadline(runtime_ns: u64, deadline_ns: u64, period_ns: u64) -> Self {
-        Self {
-            runtime_ns,
-            deadline_ns,
-            period_ns,
-            ..Self::of(libc::SCHED_DEADLINE)
-        }
+        Self { runtime_ns, deadline_ns, period_ns, ..Self::of(libc::SCHED_DEADLINE) }
     }
 
     /// Puts a thread into that class; 0 is the one that calls.

@@ -72,14 +72,8 @@ fn command(history: &str) -> Command {
 }
 
 fn serve_with(history: &str) -> Result<(Service, Client), String> {
-    let log = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(format!("{DIR}/log"));
-    let service = command(history)
-        .stdout(Stdio::null())
-        .stderr(log.context("log")?)
-        .spawn();
+    let log = fs::OpenOptions::new().create(true).append(true).open(format!("{DIR}/log"));
+    let service = command(history).stdout(Stdio::null()).stderr(log.context("log")?).spawn();
     let mut service = Service(service.context("pbsd")?);
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -106,33 +100,21 @@ pub(crate) fn job(name: &str, shell: &str, insns: u64, deadline_ms: u64) -> Subm
         request,
         directory: DIR.into(),
         umask: 0o022,
-        environment: vec![Environment {
-            name: "PATH".into(),
-            value: "/usr/bin:/bin".into(),
-        }],
+        environment: vec![Environment { name: "PATH".into(), value: "/usr/bin:/bin".into() }],
         ..Submission::default()
     }
 }
 
 fn number(number: u64) -> JobKey {
-    JobKey {
-        number: Some(number),
-        name: None,
-    }
+    JobKey { number: Some(number), name: None }
 }
 
 fn named(name: &str) -> JobKey {
-    JobKey {
-        number: None,
-        name: Some(name.into()),
-    }
+    JobKey { number: None, name: Some(name.into()) }
 }
 
 pub(crate) fn all(client: &mut Client) -> Result<Vec<Job>, String> {
-    let filter = Filter {
-        last: Some(10_000),
-        ..Filter::default()
-    };
+    let filter = Filter { last: Some(10_000), ..Filter::default() };
     client.list(&filter).context("list")
 }
 
@@ -168,16 +150,11 @@ fn takes_jobs_inner() -> Verdict {
     let long = jobs[0].number;
     check!(is_planned(&jobs[0]), "the first: {jobs:?}");
     let expected = jobs[0].expected_end_unix_ns;
-    check!(
-        expected <= jobs[0].deadline_unix_ns && expected.is_some(),
-        "expected: {jobs:?}"
-    );
+    check!(expected <= jobs[0].deadline_unix_ns && expected.is_some(), "expected: {jobs:?}");
 
     // Behind it, into the running plan.
     let short = job("short", "echo short > short", 20_000_000, 20_000);
-    let jobs = client
-        .submit(&[short])
-        .context("submit into the running plan")?;
+    let jobs = client.submit(&[short]).context("submit into the running plan")?;
     check!(is_planned(&jobs[0]), "the second: {jobs:?}");
     let short = jobs[0].number;
 
@@ -187,78 +164,45 @@ fn takes_jobs_inner() -> Verdict {
     let explained = client.explain(&late).context("explain")?;
     let refused = client.submit(std::slice::from_ref(&late));
     let Err(Failure::Refused(Refusal::Declined {
-        earliest_deadline_ns: Some(earliest_ns),
-        ..
+        earliest_deadline_ns: Some(earliest_ns), ..
     })) = refused
     else {
-        return Err(format!(
-            "a job that would be late was not declined: {refused:?}"
-        ));
+        return Err(format!("a job that would be late was not declined: {refused:?}"));
     };
     check!(!explained.admitted, "explain: {explained:?}");
     late.request = (late.request).replace("150_000_000", &(earliest_ns + 500_000_000).to_string());
-    let jobs = client
-        .submit(&[late])
-        .context("submit with that deadline")?;
+    let jobs = client.submit(&[late]).context("submit with that deadline")?;
     check!(is_planned(&jobs[0]), "with that deadline: {jobs:?}");
     // None or all.
     let one = job("one", "echo one > one", 20_000_000, 30_000);
     let never = job("never", "true", 20_000_000, 1);
     let refused = client.submit(&[one, never]);
-    check!(
-        refused.is_err(),
-        "one of two that would be late: {refused:?}"
-    );
+    check!(refused.is_err(), "one of two that would be late: {refused:?}");
 
     let mut held = job("held", "echo held > held", 20_000_000, 30_000);
     held.hold = Some(true);
     let mut after = job("after", "cat short > after", 20_000_000, 30_000);
     after.afterok = Some(vec![short]);
-    let mut array = job(
-        "array",
-        "echo $PBS_ARRAY_INDEX >> array",
-        20_000_000,
-        30_000,
-    );
-    array.array = Some(Array {
-        first: 1,
-        last: 5,
-        step: Some(2),
-    });
+    let mut array = job("array", "echo $PBS_ARRAY_INDEX >> array", 20_000_000, 30_000);
+    array.array = Some(Array { first: 1, last: 5, step: Some(2) });
     let unwanted = job("unwanted", "echo unwanted > unwanted", 20_000_000, 30_000);
-    let jobs = client
-        .submit(&[held, after, array, unwanted])
-        .context("submit more")?;
+    let jobs = client.submit(&[held, after, array, unwanted]).context("submit more")?;
     let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();
-    check_eq!(
-        names,
-        ["held", "after", "array[1]", "array[3]", "array[5]", "unwanted"],
-        "names"
-    );
+    check_eq!(names, ["held", "after", "array[1]", "array[3]", "array[5]", "unwanted"], "names");
     check_eq!(jobs[0].state, "held", "states: {jobs:?}");
     check_eq!(jobs[1].state, "waiting", "states: {jobs:?}");
     check!(jobs[2..].iter().all(is_planned), "states: {jobs:?}");
     check_eq!(jobs[1].reason, Some(format!("after {short}")), "reason");
 
     client.cancel(&named("unwanted")).context("cancel")?;
-    let alteration = Alteration {
-        deadline_ns: Some(40_000_000_000),
-        priority: Some(3),
-        request: None,
-    };
+    let alteration =
+        Alteration { deadline_ns: Some(40_000_000_000), priority: Some(3), request: None };
     let altered = client.alter(&named("held"), &alteration).context("alter")?;
     check_eq!(altered.job.priority, Some(3), "altered: {altered:?}");
     let from_ns = altered.job.submitted_unix_ns;
     let deadline = altered.job.deadline_unix_ns;
-    check_eq!(
-        deadline,
-        Some(from_ns + 40_000_000_000),
-        "altered: {altered:?}"
-    );
-    let hasty = Alteration {
-        deadline_ns: Some(1_000_000),
-        ..Alteration::default()
-    };
+    check_eq!(deadline, Some(from_ns + 40_000_000_000), "altered: {altered:?}");
+    let hasty = Alteration { deadline_ns: Some(1_000_000), ..Alteration::default() };
     let refused = client.alter(&number(long), &hasty);
     check!(
         matches!(refused, Err(Failure::Refused(Refusal::Declined { .. }))),
@@ -313,11 +257,7 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
                 && libc::setgid(uid) == 0
                 && libc::setuid(uid) == 0
         };
-        let verdict = if became {
-            what()
-        } else {
-            Err("it could not become that user".into())
-        };
+        let verdict = if became { what() } else { Err("it could not become that user".into()) };
         if let Err(why) = &verdict {
             println!("user {uid}: {why}");
         }
@@ -444,15 +384,9 @@ fn is_for_all_users_inner() -> Verdict {
         let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
         let mut own = job("own", script, 100_000_000, 20_000);
         own.umask = 0o027;
-        own.environment.push(Environment {
-            name: "COLOUR".into(),
-            value: "blue".into(),
-        });
-        own.limits = Some(vec![Limit {
-            resource: "nofile".into(),
-            soft: Some(77),
-            hard: Some(88),
-        }]);
+        own.environment.push(Environment { name: "COLOUR".into(), value: "blue".into() });
+        own.limits =
+            Some(vec![Limit { resource: "nofile".into(), soft: Some(77), hard: Some(88) }]);
         own.output = Some("own.out".into());
         client.submit(&[own]).context("submit")?;
         // A file of root's is neither read nor emptied, nor does a priority come cheap.
@@ -480,10 +414,7 @@ fn is_for_all_users_inner() -> Verdict {
     as_user(BOB, || {
         let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
         let jobs = all(&mut client)?;
-        let of_ann = jobs
-            .iter()
-            .find(|job| job.name == "of-ann")
-            .ok_or("hers is not shown")?;
+        let of_ann = jobs.iter().find(|job| job.name == "of-ann").ok_or("hers is not shown")?;
         check_eq!(of_ann.uid, Some(ANN), "whose it is");
         let key = number(of_ann.number);
         let shown = client.show(&key).context("show")?;
@@ -498,10 +429,7 @@ fn is_for_all_users_inner() -> Verdict {
         ];
         for refused in refused {
             check!(
-                matches!(
-                    refused,
-                    Some(Failure::Refused(Refusal::NotPermitted { .. }))
-                ),
+                matches!(refused, Some(Failure::Refused(Refusal::NotPermitted { .. }))),
                 "what is hers or an operator's: {refused:?}"
             );
         }
@@ -512,12 +440,7 @@ fn is_for_all_users_inner() -> Verdict {
         );
         Ok(())
     })?;
-    check!(
-        !fs::read("/etc/passwd")
-            .unwrap_or_default()
-            .starts_with(b"\n"),
-        "/etc/passwd"
-    );
+    check!(!fs::read("/etc/passwd").unwrap_or_default().starts_with(b"\n"), "/etc/passwd");
     client.cancel(&named("of-ann")).context("root ends it")?;
     let over = all_over(&mut client)?;
     let own = over.iter().find(|job| job.name == "own").ok_or("own")?;
@@ -538,10 +461,7 @@ fn is_for_all_users_inner() -> Verdict {
     // What it left behind has ended with it.
     let deadline = Instant::now() + Duration::from_secs(10);
     while Path::new("/sys/fs/cgroup").join(&group[1..]).exists() {
-        check!(
-            Instant::now() < deadline,
-            "its control group is still there"
-        );
+        check!(Instant::now() < deadline, "its control group is still there");
         sleep(Duration::from_millis(5));
     }
     Ok(())
@@ -603,11 +523,7 @@ fn is_killed_inner() -> Verdict {
     }
     check!(times.is_empty(), "what nobody knows has run: {times:?}");
     check!(!taken.is_empty(), "no job was taken in {kills} rounds");
-    println!(
-        "{} jobs, of which {} were said to be taken",
-        jobs.len(),
-        taken.len()
-    );
+    println!("{} jobs, of which {} were said to be taken", jobs.len(), taken.len());
     Ok(())
 }
 
@@ -635,9 +551,7 @@ fn answers_many_inner() -> Verdict {
     // two run there is nothing to be measured.
     let long = job("long", "sleep 2", 100_000_000, 600_000);
     for _ in 0..planned_cpus {
-        client
-            .submit(std::slice::from_ref(&long))
-            .context("submit")?;
+        client.submit(std::slice::from_ref(&long)).context("submit")?;
     }
     let clients: Vec<_> = (0..all_clients)
         .map(|who| {
@@ -664,12 +578,8 @@ fn answers_many_inner() -> Verdict {
         took_ns.extend(client.join().map_err(|_| "a client")??);
     }
     let stat = fs::read_to_string(format!("/proc/{}/schedstat", service.0.id()));
-    let ran_ns: u64 = stat
-        .unwrap_or_default()
-        .split(' ')
-        .next()
-        .and_then(|ns| ns.parse().ok())
-        .unwrap_or(0);
+    let ran_ns: u64 =
+        stat.unwrap_or_default().split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
     took_ns.sort_unstable();
     let at = |permille: usize| took_ns[(took_ns.len() - 1) * permille / 1000] / 1000;
     println!(
@@ -732,10 +642,7 @@ fn is_handed_a_socket_inner() -> Verdict {
 /// takes no notice of that.
 fn serve_at(listener: &UnixListener, other: &str) -> Result<Service, String> {
     let machine = format!("{DIR}/machine.toml");
-    let log = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(format!("{DIR}/log"));
+    let log = fs::OpenOptions::new().create(true).append(true).open(format!("{DIR}/log"));
     let shell = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec pbsd \"$@\"";
     let service = Command::new("sh")
         .args(["-c", shell, "pbsd", "--socket", other])
@@ -758,18 +665,8 @@ fn has_no_room_inner() -> Verdict {
     prepare()?;
     let disk = Disk::mount("size=512k")?;
     let (service, mut client) = serve_with(disk.file())?;
-    let before = job(
-        "before",
-        "sha256sum data data > before",
-        600_000_000,
-        60_000,
-    );
-    let meanwhile = job(
-        "meanwhile",
-        "echo meanwhile > meanwhile",
-        20_000_000,
-        60_000,
-    );
+    let before = job("before", "sha256sum data data > before", 600_000_000, 60_000);
+    let meanwhile = job("meanwhile", "echo meanwhile > meanwhile", 20_000_000, 60_000);
     client.submit(&[meanwhile, before]).context("submit")?;
     disk.fill()?;
     let refused = client.submit(&[job("full", "true", 20_000_000, 60_000)]);
@@ -778,20 +675,14 @@ fn has_no_room_inner() -> Verdict {
         "on a full disk: {refused:?}"
     );
     let jobs = client.list(&Filter::default()).context("list")?;
-    check!(
-        jobs.iter().all(|job| job.name != "full"),
-        "on a full disk: {jobs:?}"
-    );
+    check!(jobs.iter().all(|job| job.name != "full"), "on a full disk: {jobs:?}");
     // It has ended, and so has the one before it, by the plan.
     written(&Path::new(DIR).join("before"))?;
     // More than a turn of the service.
     sleep(Duration::from_millis(300));
     disk.empty();
     // An hour back.
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is valid for reading and writing.
     unsafe {
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
@@ -799,13 +690,8 @@ fn has_no_room_inner() -> Verdict {
         cvt(libc::clock_settime(libc::CLOCK_REALTIME, &now)).context("clock")?;
     }
     let after = job("after", "echo after > after", 20_000_000, 60_000);
-    let jobs = client
-        .submit(&[after])
-        .context("submit when there is room")?;
-    check!(
-        ["planned", "running"].contains(&&*jobs[0].state),
-        "when there is room: {jobs:?}"
-    );
+    let jobs = client.submit(&[after]).context("submit when there is room")?;
+    check!(["planned", "running"].contains(&&*jobs[0].state), "when there is room: {jobs:?}");
     let over = all_over(&mut client)?;
     check_eq!(over.len(), 3, "jobs: {over:?}");
     for job in &over {
@@ -820,11 +706,7 @@ fn has_no_room_inner() -> Verdict {
 fn written(file: &Path) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(60);
     while fs::metadata(file).map_or(0, |file| file.len()) == 0 {
-        check!(
-            Instant::now() < deadline,
-            "{} is not written",
-            file.display()
-        );
+        check!(Instant::now() < deadline, "{} is not written", file.display());
         sleep(Duration::from_millis(20));
     }
     Ok(())
@@ -853,9 +735,7 @@ fn has_no_device_inner() -> Verdict {
     prepare()?;
     let disk = Disk::mount("size=1m")?;
     let (service, mut client) = serve_with(disk.file())?;
-    client
-        .submit(&[job("before", "true", 20_000_000, 60_000)])
-        .context("submit")?;
+    client.submit(&[job("before", "true", 20_000_000, 60_000)]).context("submit")?;
     all_over(&mut client)?;
     drop(service);
     disk.remount("ro")?;
@@ -866,10 +746,7 @@ fn has_no_device_inner() -> Verdict {
     fs::rename(DEVICE, AWAY).context(DEVICE)?;
     let said = refuses(disk.file());
     fs::rename(AWAY, DEVICE).context(DEVICE)?;
-    check!(
-        said.clone()?.contains(DEVICE),
-        "no word of the device: {said:?}"
-    );
+    check!(said.clone()?.contains(DEVICE), "no word of the device: {said:?}");
 
     let (_service, mut client) = serve_with(disk.file())?;
     let during = job("during", "sha256sum data > during", 300_000_000, 60_000);
@@ -896,12 +773,7 @@ fn survives_the_watchdog_inner() -> Verdict {
     prepare()?;
     set_sysfs("watchdog_ms", "500")?;
     let (_service, mut client) = serve()?;
-    let long = job(
-        "long",
-        "sha256sum data data data > long",
-        900_000_000,
-        60_000,
-    );
+    let long = job("long", "sha256sum data data data > long", 900_000_000, 60_000);
     client.submit(&[long]).context("submit")?;
     let deadline = Instant::now() + Duration::from_secs(60);
     while all(&mut client)?[0].state != "running" {
@@ -923,11 +795,7 @@ fn survives_the_watchdog_inner() -> Verdict {
         .context("submit after that")?;
     let over = all_over(&mut client)?;
     let next = over.iter().find(|job| job.name == "next");
-    check_eq!(
-        next.and_then(|job| job.outcome.as_deref()),
-        Some("complete"),
-        "{over:?}"
-    );
+    check_eq!(next.and_then(|job| job.outcome.as_deref()), Some("complete"), "{over:?}");
     Ok(())
 }
 
@@ -944,11 +812,7 @@ fn carries_out_a_cluster_inner() -> Verdict {
     let (service, mut client) = serve()?;
     let site = "name = \"vm\"\n[[nodes]]\nname = \"vm\"\nhas = \"ncpus=2\"\n";
     fs::write(format!("{DIR}/site.toml"), site).context("site.toml")?;
-    for (name, insns) in [
-        ("one", 20_000_000_u64),
-        ("two", 20_000_000),
-        ("long", 900_000_000_000),
-    ] {
+    for (name, insns) in [("one", 20_000_000_u64), ("two", 20_000_000), ("long", 900_000_000_000)] {
         let shell = format!("echo {name} >> {name}; sha256sum data");
         let job = job(name, &shell, insns, 1_000_000);
         fs::write(format!("{DIR}/{name}.toml"), job.request).context(name)?;
@@ -956,9 +820,7 @@ fn carries_out_a_cluster_inner() -> Verdict {
     let cluster = |arguments: &[&str]| {
         let mut command = Command::new("pbsctl");
         command.arg("cluster").args(arguments).current_dir(DIR);
-        command
-            .env("PBS_SOCKET", SOCKET)
-            .env("PATH", "/usr/bin:/bin");
+        command.env("PBS_SOCKET", SOCKET).env("PATH", "/usr/bin:/bin");
         command
     };
     let says = |arguments: &[&str]| {
@@ -971,27 +833,14 @@ fn carries_out_a_cluster_inner() -> Verdict {
     says(&["new", "--site", "site.toml"])?;
     for (name, duration) in [("one", "60s"), ("two", "60s"), ("long", "90s")] {
         let file = format!("{name}.toml");
-        says(&[
-            "alloc",
-            "--res",
-            "rset=ncpus=1",
-            "-t",
-            duration,
-            "-N",
-            name,
-            "--",
-            &file,
-        ])?;
+        says(&["alloc", "--res", "rset=ncpus=1", "-t", duration, "-N", name, "--", &file])?;
     }
     // The first time it is killed as soon as something was started.
     let mut first = cluster(&["serve"]).spawn().context("serve")?;
     let mut handed = |count| -> Verdict {
         let deadline = Instant::now() + Duration::from_secs(60);
         while all(&mut client)?.len() < count {
-            check!(
-                Instant::now() < deadline,
-                "{count} jobs are not with the service"
-            );
+            check!(Instant::now() < deadline, "{count} jobs are not with the service");
             sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -1000,9 +849,7 @@ fn carries_out_a_cluster_inner() -> Verdict {
     first.kill().context("kill")?;
     first.wait().context("wait")?;
     // And then the service goes away for a time.
-    let mut second = cluster(&["serve", "--until-idle"])
-        .spawn()
-        .context("serve")?;
+    let mut second = cluster(&["serve", "--until-idle"]).spawn().context("serve")?;
     handed(2)?;
     drop(service);
     sleep(Duration::from_secs(1));
@@ -1011,20 +858,14 @@ fn carries_out_a_cluster_inner() -> Verdict {
     check!(ended.success(), "serve: {ended}");
     let shown = says(&["info", "--all"])?;
     for name in ["one", "two"] {
-        let line = shown
-            .lines()
-            .find(|line| line.contains(name))
-            .unwrap_or_default();
+        let line = shown.lines().find(|line| line.contains(name)).unwrap_or_default();
         // How a program ended while no service was there, nobody knows.
         let has_ended = line.contains("completed") || line.contains("unknown");
         check!(has_ended, "{name}: {shown}");
         let wrote = fs::read_to_string(format!("{DIR}/{name}")).unwrap_or_default();
         check_eq!(wrote, format!("{name}\n"), "what {name} wrote");
     }
-    let long = shown
-        .lines()
-        .find(|line| line.contains("long"))
-        .unwrap_or_default();
+    let long = shown.lines().find(|line| line.contains("long")).unwrap_or_default();
     check!(long.contains("refused: job"), "long: {shown}");
     let jobs = all(&mut client)?;
     check_eq!(jobs.len(), 2, "jobs of the node: {jobs:?}");

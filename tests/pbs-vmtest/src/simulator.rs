@@ -61,14 +61,7 @@ const COSTS: [Cost; 9] = [
 ];
 
 const fn cost(timer_delay_insns: u64, look_ns: u64, switch_ns: u64, task_end_insns: u64) -> Cost {
-    Cost {
-        timing: Timing {
-            timer_delay_insns,
-            look_ns,
-            switch_ns,
-        },
-        task_end_insns,
-    }
+    Cost { timing: Timing { timer_delay_insns, look_ns, switch_ns }, task_end_insns }
 }
 
 /// An event without its time and its numbers.
@@ -128,17 +121,10 @@ pub fn kernel_equals_simulator() -> Verdict {
     check!(nets >= 200, "{nets} nets only");
     check!(waits > 0, "no plan has a task that waited for another");
     for (kind, cause) in SIGNALS {
-        let number = told
-            .iter()
-            .filter(|step| (step.0, step.3) == (kind, cause.name()));
+        let number = told.iter().filter(|step| (step.0, step.3) == (kind, cause.name()));
         let number = number.count();
         println!("{} by {}: {number}", kind.name(), cause.name());
-        check!(
-            number > 0,
-            "no plan has a signal {} by {}",
-            kind.name(),
-            cause.name()
-        );
+        check!(number > 0, "no plan has a signal {} by {}", kind.name(), cause.name());
     }
     Ok(())
 }
@@ -165,10 +151,7 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
         task.real_insns = task.real_insns.map(|insns| insns.min(ENDLESS_INSNS));
     }
     for cpu in &mut plan.cpus {
-        let lead_in = Slot::Idle {
-            length_insns: LEAD_IN_INSNS,
-            real_insns: None,
-        };
+        let lead_in = Slot::Idle { length_insns: LEAD_IN_INSNS, real_insns: None };
         cpu.slots.insert(0, lead_in);
         cpu.slot_lines.insert(0, None);
     }
@@ -214,11 +197,7 @@ fn config(random: &mut Random) -> Config {
 fn expected(plan: &Plan, rate_insns_per_ms: u64) -> Result<Option<Vec<Event>>, String> {
     let mut first: Option<Vec<Event>> = None;
     for cost in COSTS {
-        let options = Options {
-            rate_insns_per_ms,
-            timing: cost.timing,
-            ..Options::default()
-        };
+        let options = Options { rate_insns_per_ms, timing: cost.timing, ..Options::default() };
         let mut plan = plan.clone();
         for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
             task.real_insns = task.real_insns.map(|insns| insns + cost.task_end_insns);

@@ -113,21 +113,12 @@ fn expected(event: &Event) -> Option<(&'static str, Vec<(&'static str, String)>)
         }
         EventKind::Preempted => {
             let t1 = ("t1_insns", count(event.value));
-            let more = [
-                t1,
-                counts[0].clone(),
-                counts[1].clone(),
-                lateness,
-                preemptions,
-            ];
+            let more = [t1, counts[0].clone(), counts[1].clone(), lateness, preemptions];
             ("pbs_preempt", with(&more))
         }
         EventKind::Ceiling => {
             let ceiling = ("ceiling_ns", count(event.value));
-            (
-                "pbs_ceiling",
-                with(&[ceiling, counts[0].clone(), counts[1].clone()]),
-            )
+            ("pbs_ceiling", with(&[ceiling, counts[0].clone(), counts[1].clone()]))
         }
         EventKind::Late | EventKind::Early | EventKind::Info => {
             let cause = pbs_uapi::Cause::from_raw(event.reason)?.name().to_string();
@@ -146,20 +137,13 @@ fn expected(event: &Event) -> Option<(&'static str, Vec<(&'static str, String)>)
             ];
             ("pbs_signal", with(&more))
         }
-        EventKind::PlanInstalled | EventKind::PlanDropped => (
-            "pbs_plan_swap",
-            vec![plan_id, named, ("slots", count(event.value))],
-        ),
-        EventKind::PlanEnded => (
-            "pbs_plan_end",
-            vec![plan_id, ("unfinished", count(event.value))],
-        ),
+        EventKind::PlanInstalled | EventKind::PlanDropped => {
+            ("pbs_plan_swap", vec![plan_id, named, ("slots", count(event.value))])
+        }
+        EventKind::PlanEnded => ("pbs_plan_end", vec![plan_id, ("unfinished", count(event.value))]),
         EventKind::Attached => {
             let process = ("process", count(event.process.into()));
-            (
-                "pbs_attach",
-                vec![plan_id, process, ("tid", number(event.pid.into()))],
-            )
+            ("pbs_attach", vec![plan_id, process, ("tid", number(event.pid.into()))])
         }
         EventKind::Waits => {
             let reason = pbs_uapi::Wait::from_raw(event.reason)?.name().to_string();
@@ -222,10 +206,7 @@ pub fn tracepoints_tell_the_events() -> Verdict {
     let whole = read("trace")?;
     trace(None, false)?;
     let begin = first.lines().find(|line| !line.starts_with('#'));
-    check!(
-        whole.lines().any(|line| Some(line) == begin),
-        "the trace was cut"
-    );
+    check!(whole.lines().any(|line| Some(line) == begin), "the trace was cut");
 
     let traced = lines(&whole);
     check_eq!(lines(&first).is_empty(), false, "nothing traced: {first}");
@@ -307,11 +288,7 @@ fn check_slots(slots: Vec<&Line>, node: &Node) -> Verdict {
         let of_plan = |line: &&&Line| line.number("plan_id") == Ok(id);
         slots.iter().filter(of_plan).count() / 2
     };
-    println!(
-        "slots traced: {} of plan 7, {} of 8",
-        of_plan(7),
-        of_plan(8)
-    );
+    println!("slots traced: {} of plan 7, {} of 8", of_plan(7), of_plan(8));
     check!(of_plan(7) >= 6, "slots of plan 7: {slots:?}");
     // One was taken over and one dropped in their first slot.
     check_eq!((of_plan(8), of_plan(9)), (1, 1), "slots of plans 8 and 9");
@@ -341,11 +318,7 @@ pub fn tracepoints_off_tell_nothing() -> Verdict {
     trace(Some("pbs_preempt"), false)?;
     let preempted = node.of(EventKind::Preempted).len();
     check!(preempted > 0, "nobody was preempted");
-    check_eq!(
-        lines(&text).len(),
-        preempted,
-        "records with one on:\n{text}"
-    );
+    check_eq!(lines(&text).len(), preempted, "records with one on:\n{text}");
     Ok(())
 }
 
@@ -435,10 +408,7 @@ pub fn trace_pipe_while_a_plan_runs() -> Verdict {
     trace(None, false)?;
     let node = scene.finish()?;
     println!("{before_the_end} records before the end");
-    check!(
-        before_the_end > 40,
-        "only {before_the_end} records before the end:\n{text}"
-    );
+    check!(before_the_end > 40, "only {before_the_end} records before the end:\n{text}");
     let granted = node.grants(pbs_uapi::Grant::Slot).len();
     check!(granted >= 40, "only {granted} slots");
     Ok(())
@@ -452,26 +422,15 @@ pub fn live_trace_of_a_run() -> Verdict {
     let run = std::process::Command::new("pbsctl").arg("trace").output();
     let run = run.context("pbsctl")?;
     let trace = String::from_utf8_lossy(&run.stdout);
-    check!(
-        run.status.success(),
-        "pbsctl trace: {}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+    check!(run.status.success(), "pbsctl trace: {}", String::from_utf8_lossy(&run.stderr));
     let count = |text: &str| trace.matches(text).count();
     check_eq!(count(r#""cat":"planned""#), 7, "planned slots\n{trace}");
     let granted = node.grants(pbs_uapi::Grant::Slot).len();
     // A task that goes on in the slot of the next one is a slice of its own.
-    check!(
-        count(r#""cat":"slot""#) >= granted,
-        "granted slots\n{trace}"
-    );
+    check!(count(r#""cat":"slot""#) >= granted, "granted slots\n{trace}");
     let preempted = node.of(EventKind::Preempted).len();
     check_eq!(count(r#""ph":"i""#) >= preempted, true, "instants\n{trace}");
-    for text in [
-        r#""name":"CPU 0""#,
-        r#""name":"lateness: node""#,
-        r#""name":"stress""#,
-    ] {
+    for text in [r#""name":"CPU 0""#, r#""name":"lateness: node""#, r#""name":"stress""#] {
         check!(trace.contains(text), "no {text}\n{trace}");
     }
     Ok(())

@@ -128,11 +128,7 @@ pub fn watchdog_can_be_off() -> Verdict {
     let mut trio = Trio::new()?;
     make("decision")?;
     sleep_ms(3000);
-    check_eq!(
-        trio.scene.count(EventKind::PlanDropped)?,
-        0,
-        "plans dropped"
-    );
+    check_eq!(trio.scene.count(EventKind::PlanDropped)?, 0, "plans dropped");
     trio.is_in_class()?;
     set_sysfs("watchdog_ms", SHORTEST_MS)?;
     is_dropped(&mut trio.scene, Drop::Decision)?;
@@ -175,11 +171,7 @@ pub fn watchdog_leaves_who_stands_still() -> Verdict {
     // Now nobody can run.
     sleep_ms(LONG_MS);
     trio.is_in_class()?;
-    check_eq!(
-        trio.scene.count(EventKind::PlanDropped)?,
-        0,
-        "plans dropped"
-    );
+    check_eq!(trio.scene.count(EventKind::PlanDropped)?, 0, "plans dropped");
     for actor in [&trio.running, &trio.waiting] {
         actor.child.kill(libc::SIGCONT)?;
     }
@@ -197,21 +189,14 @@ pub fn watchdog_leaves_who_stands_still() -> Verdict {
 /// The file in debugfs has the plan, each thread with what it does, and the events.
 pub fn dump_tells_all() -> Verdict {
     let path = "/sys/kernel/debug/pbs";
-    check_eq!(
-        fs::read_to_string(path).context(path)?,
-        "",
-        "without a plan"
-    );
+    check_eq!(fs::read_to_string(path).context(path)?, "", "without a plan");
     let mode = fs::metadata(path).context(path)?.permissions().mode();
     check_eq!(mode & 0o777, 0o400, "mode");
     let trio = Trio::new()?;
     tells_of(&trio, &fs::read_to_string(path).context(path)?)?;
     trio.goes_on_to_the_end()?;
     let after = fs::read_to_string(path).context(path)?;
-    check!(
-        after.contains("plan 11 state ended"),
-        "at the end:\n{after}"
-    );
+    check!(after.contains("plan 11 state ended"), "at the end:\n{after}");
     Ok(())
 }
 
@@ -259,32 +244,16 @@ pub fn sysrq_drops_all_plans() -> Verdict {
     press("P")?;
     trio.scene.node.read_until(EventKind::PlanDropped, 2)?;
     let dropped = trio.scene.node.of(EventKind::PlanDropped);
-    let mut said: Vec<_> = dropped
-        .iter()
-        .map(|e| (e.cpu, e.plan_id, e.reason))
-        .collect();
+    let mut said: Vec<_> = dropped.iter().map(|e| (e.cpu, e.plan_id, e.reason)).collect();
     said.sort_unstable();
     let sysrq = Drop::Sysrq as u16;
-    check_eq!(
-        said,
-        [(0, 13, sysrq), (PLAN_CPU, 11, sysrq)],
-        "what was dropped"
-    );
+    check_eq!(said, [(0, 13, sysrq), (PLAN_CPU, 11, sysrq)], "what was dropped");
     for cpu in 0..2 {
-        check_eq!(
-            sysfs(&format!("cpu{cpu}/dropped"))?,
-            "sysrq",
-            "reason in sysfs"
-        );
+        check_eq!(sysfs(&format!("cpu{cpu}/dropped"))?, "sysrq", "reason in sysfs");
     }
     for actor in [&mut trio.blocked, &mut trio.running, &mut trio.waiting] {
         let event = trio.scene.wait_kind(EventKind::Ejected, actor.process)?;
-        check_eq!(
-            event.reason,
-            Eject::Dropped as u16,
-            "why {} left",
-            actor.name
-        );
+        check_eq!(event.reason, Eject::Dropped as u16, "why {} left", actor.name);
         is_fair(actor)?;
         actor.ends()?;
     }

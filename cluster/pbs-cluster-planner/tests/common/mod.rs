@@ -27,10 +27,7 @@ pub(crate) fn spec(name: &str, cores: u64) -> NodeSpec {
 }
 
 pub(crate) fn ncpus() -> Resource {
-    Resource {
-        name: "ncpus".into(),
-        job_wide: None,
-    }
+    Resource { name: "ncpus".into(), job_wide: None }
 }
 
 /// Nodes n1, n2 ... with so many cores.
@@ -40,18 +37,13 @@ pub(crate) fn nodes(cores: &[u64]) -> Planner {
 
 pub(crate) fn with_rules(cores: &[u64], rules: Rules) -> Planner {
     let specs = cores.iter().enumerate();
-    let specs: Vec<_> = specs
-        .map(|(at, &cores)| spec(&format!("n{}", at + 1), cores))
-        .collect();
+    let specs: Vec<_> = specs.map(|(at, &cores)| spec(&format!("n{}", at + 1), cores)).collect();
     Planner::new(Arc::new(Machine::new(vec![ncpus()], &specs)), rules)
 }
 
 /// The same with other resources, of nodes or job-wide.
 pub(crate) fn on(others: &[(&str, Option<u64>)], nodes: &[NodeSpec], rules: Rules) -> Planner {
-    let others = others.iter().map(|&(name, job_wide)| Resource {
-        name: name.into(),
-        job_wide,
-    });
+    let others = others.iter().map(|&(name, job_wide)| Resource { name: name.into(), job_wide });
     let resources = [ncpus()].into_iter().chain(others).collect();
     Planner::new(Arc::new(Machine::new(resources, nodes)), rules)
 }
@@ -61,10 +53,7 @@ pub(crate) fn ask(rset: &str, duration_s: u64) -> Request {
 }
 
 pub(crate) fn fixed(rset: &str, start_s: u64, duration_s: u64) -> Request {
-    Request {
-        when: When::Fixed { start_s },
-        ..ask(rset, duration_s)
-    }
+    Request { when: When::Fixed { start_s }, ..ask(rset, duration_s) }
 }
 
 pub(crate) fn start(planner: &Planner, id: RequestId) -> Option<u64> {
@@ -82,14 +71,7 @@ pub(crate) fn submit(planner: &mut Planner, now_s: u64, request: &Request) -> u6
 
 pub(crate) fn names(planner: &Planner, id: RequestId) -> Vec<String> {
     let placed = planner.placed(id).iter();
-    placed
-        .map(|placed| {
-            planner
-                .machine()
-                .node_name(placed.node as usize)
-                .to_string()
-        })
-        .collect()
+    placed.map(|placed| planner.machine().node_name(placed.node as usize).to_string()).collect()
 }
 
 pub(crate) fn limit(whom: Whom, of: Limited, valid: std::ops::Range<u64>) -> Limit {

@@ -27,10 +27,7 @@ impl Rows {
     /// By the command line: `--json`, and names of parts; without any, all parts. `None` where
     /// cargo only wants to know that it can be called.
     pub(crate) fn from_arguments() -> Option<Self> {
-        let mut rows = Self {
-            is_json: false,
-            wanted: Vec::new(),
-        };
+        let mut rows = Self { is_json: false, wanted: Vec::new() };
         for argument in std::env::args().skip(1) {
             match argument.as_str() {
                 "--test" => return None,

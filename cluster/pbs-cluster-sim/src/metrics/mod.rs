@@ -126,10 +126,7 @@ fn all_that_ran<'a>(jobs: &'a [TraceJob], outcomes: &[Outcome]) -> Vec<Ran<'a>> 
 /// The bounded slowdowns of all that ran, from the least to the greatest.
 pub fn bounded_slowdowns(jobs: &[TraceJob], outcomes: &[Outcome], bound_s: u64) -> Vec<f64> {
     let ran = all_that_ran(jobs, outcomes);
-    let mut all: Vec<_> = ran
-        .iter()
-        .map(|ran| ran.bounded_slowdown(bound_s))
-        .collect();
+    let mut all: Vec<_> = ran.iter().map(|ran| ran.bounded_slowdown(bound_s)).collect();
     all.sort_by(f64::total_cmp);
     all
 }
@@ -175,10 +172,7 @@ impl Metrics {
             utilisation_loaded: part(last_s, last_s - first_s),
             fairness: Fairness::of(&ran, bound_s),
             deadlines: jobs.iter().filter(|job| job.deadline_s.is_some()).count(),
-            deadlines_accepted: ran
-                .iter()
-                .filter(|ran| ran.job.deadline_s.is_some())
-                .count(),
+            deadlines_accepted: ran.iter().filter(|ran| ran.job.deadline_s.is_some()).count(),
             deadlines_kept: ran.iter().filter(|ran| ran.keeps_deadline()).count(),
             sizes: SizeClass::all(&ran, bound_s),
         }
@@ -190,44 +184,20 @@ mod tests {
     use super::*;
 
     fn job(submit_s: u64, run_s: u64, cores: u64, user: u64) -> TraceJob {
-        TraceJob {
-            user,
-            ..TraceJob::new(submit_s, run_s, run_s, cores)
-        }
+        TraceJob { user, ..TraceJob::new(submit_s, run_s, run_s, cores) }
     }
 
     fn outcome(job: usize, start_s: u64, end_s: u64) -> Outcome {
-        Outcome {
-            job,
-            start_s: Some(start_s),
-            end_s,
-            killed: false,
-        }
+        Outcome { job, start_s: Some(start_s), end_s, killed: false }
     }
 
     #[test]
     fn figures_worked_by_hand() {
-        let jobs = [
-            job(0, 100, 2, 1),
-            job(0, 5, 1, 2),
-            job(50, 50, 2, 1),
-            job(50, 50, 9, 3),
-        ];
-        let declined = Outcome {
-            start_s: None,
-            ..outcome(3, 0, 50)
-        };
-        let outcomes = [
-            outcome(0, 0, 100),
-            outcome(1, 0, 5),
-            outcome(2, 100, 150),
-            declined,
-        ];
+        let jobs = [job(0, 100, 2, 1), job(0, 5, 1, 2), job(50, 50, 2, 1), job(50, 50, 9, 3)];
+        let declined = Outcome { start_s: None, ..outcome(3, 0, 50) };
+        let outcomes = [outcome(0, 0, 100), outcome(1, 0, 5), outcome(2, 100, 150), declined];
         let metrics = Metrics::of(&jobs, &outcomes, 3);
-        assert_eq!(
-            (metrics.jobs, metrics.unstarted, metrics.makespan_s),
-            (3, 1, 150)
-        );
+        assert_eq!((metrics.jobs, metrics.unstarted, metrics.makespan_s), (3, 1, 150));
         assert_eq!((metrics.acceptance, metrics.killed), (0.75, 0));
         assert_eq!((metrics.wait_s.max, metrics.wait_s.median), (50.0, 0.0));
         assert_eq!(metrics.response_s.mean, (100.0 + 5.0 + 100.0) / 3.0);
@@ -237,15 +207,9 @@ mod tests {
         // User 1 has 1.5 on average and user 2 has 1; user 3 has nothing to measure.
         let fairness = metrics.fairness;
         assert_eq!(fairness.jain, (1.5f64 + 1.0).powi(2) / (2.0 * (2.25 + 1.0)));
-        assert_eq!(
-            (fairness.users, fairness.best, fairness.worst),
-            (2, 1.0, 1.5)
-        );
-        let sizes: Vec<_> = metrics
-            .sizes
-            .iter()
-            .map(|size| (size.cores.as_str(), size.jobs))
-            .collect();
+        assert_eq!((fairness.users, fairness.best, fairness.worst), (2, 1.0, 1.5));
+        let sizes: Vec<_> =
+            metrics.sizes.iter().map(|size| (size.cores.as_str(), size.jobs)).collect();
         assert_eq!(sizes, [("1", 1), ("2–15", 2)]);
         assert_eq!(metrics.sizes[1].wait_s.mean, 25.0);
         assert_eq!(metrics.sizes[1].core_seconds, 300);
@@ -256,14 +220,9 @@ mod tests {
         let jobs = [job(0, 1, 1, 1)];
         let bounded = |start_s, bound_s| {
             let outcomes = [outcome(0, start_s, start_s + 1)];
-            Metrics::with_bound(&jobs, &outcomes, 1, bound_s)
-                .bounded_slowdown
-                .mean
+            Metrics::with_bound(&jobs, &outcomes, 1, bound_s).bounded_slowdown.mean
         };
-        assert_eq!(
-            (bounded(0, 10), bounded(5, 10), bounded(19, 10)),
-            (1.0, 1.0, 2.0)
-        );
+        assert_eq!((bounded(0, 10), bounded(5, 10), bounded(19, 10)), (1.0, 1.0, 2.0));
         assert_eq!((bounded(19, 1), bounded(19, 0)), (20.0, 20.0));
         let outcomes = [outcome(0, 19, 20)];
         assert_eq!(bounded_slowdowns(&jobs, &outcomes, 10), [2.0]);
@@ -271,12 +230,7 @@ mod tests {
 
     #[test]
     fn deadlines_that_were_kept() {
-        let mut jobs = [
-            job(0, 10, 1, 1),
-            job(0, 10, 1, 1),
-            job(0, 10, 1, 1),
-            job(0, 10, 1, 1),
-        ];
+        let mut jobs = [job(0, 10, 1, 1), job(0, 10, 1, 1), job(0, 10, 1, 1), job(0, 10, 1, 1)];
         for (job, deadline_s) in jobs.iter_mut().zip([Some(10), Some(9), None, Some(99)]) {
             job.deadline_s = deadline_s;
         }
@@ -288,19 +242,13 @@ mod tests {
         // Killed in time is not what was wanted.
         outcomes[3].killed = true;
         let metrics = Metrics::of(&jobs, &outcomes, 4);
-        assert_eq!(
-            (metrics.deadlines, metrics.deadlines_kept, metrics.killed),
-            (3, 1, 1)
-        );
+        assert_eq!((metrics.deadlines, metrics.deadlines_kept, metrics.killed), (3, 1, 1));
     }
 
     #[test]
     fn nothing_has_no_figures() {
         let metrics = Metrics::of(&[], &[], 0);
         assert_eq!((metrics.utilisation, metrics.acceptance), (0.0, 1.0));
-        assert_eq!(
-            (metrics.fairness.jain, metrics.wait_s),
-            (1.0, Spread::default())
-        );
+        assert_eq!((metrics.fairness.jain, metrics.wait_s), (1.0, Spread::default()));
     }
 }

@@ -28,10 +28,7 @@ pub struct SizeClass {
 impl SizeClass {
     pub(super) fn all(ran: &[Ran<'_>], bound_s: u64) -> Vec<Self> {
         let classes = CLASSES.into_iter().map(|cores| {
-            let of: Vec<_> = ran
-                .iter()
-                .filter(|ran| cores.contains(&ran.job.cores))
-                .collect();
+            let of: Vec<_> = ran.iter().filter(|ran| cores.contains(&ran.job.cores)).collect();
             let slowdown = |ran: &&Ran<'_>| ran.bounded_slowdown(bound_s);
             Self {
                 cores: match (*cores.start(), *cores.end()) {

@@ -55,11 +55,8 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     let (mut sum, mut lost) = (0.0, 0.0);
     for &value in values {
         let next: f64 = sum + value;
-        lost += if f64::abs(sum) >= value.abs() {
-            (sum - next) + value
-        } else {
-            (value - next) + sum
-        };
+        lost +=
+            if f64::abs(sum) >= value.abs() { (sum - next) + value } else { (value - next) + sum };
         sum = next;
     }
     (sum + lost) / values.len().max(1) as f64
@@ -72,22 +69,11 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_are_there() {
         let spread = Spread::of_seconds((1..=20).rev().collect());
-        let expected = Spread {
-            mean: 10.5,
-            median: 10.0,
-            p95: 19.0,
-            max: 20.0,
-        };
+        let expected = Spread { mean: 10.5, median: 10.0, p95: 19.0, max: 20.0 };
         assert_eq!(spread, expected);
-        assert_eq!(
-            Spread::of_ratios((1..=20).map(f64::from).collect()),
-            expected
-        );
+        assert_eq!(Spread::of_ratios((1..=20).map(f64::from).collect()), expected);
         let one = Spread::of_seconds(vec![7]);
-        assert_eq!(
-            (one.mean, one.median, one.p95, one.max),
-            (7.0, 7.0, 7.0, 7.0)
-        );
+        assert_eq!((one.mean, one.median, one.p95, one.max), (7.0, 7.0, 7.0, 7.0));
         assert_eq!(Spread::of_seconds(Vec::new()), Spread::default());
         assert_eq!(Spread::of_ratios(Vec::new()), Spread::default());
     }

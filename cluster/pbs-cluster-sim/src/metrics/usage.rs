@@ -44,11 +44,7 @@ pub fn mean_usage(steps: &[(u64, u64)], from_s: u64, to_s: u64, count: usize) ->
             // Rounding must neither stop here nor leave the last stretch.
             let place = ((at / width_s) as usize).min(count - 1);
             let border = ((place + 1) as f64 * width_s).max(at + 1e-6);
-            let next = if place + 1 == count {
-                end as f64
-            } else {
-                border.min(end as f64)
-            };
+            let next = if place + 1 == count { end as f64 } else { border.min(end as f64) };
             core_seconds[place] += (next - at) * cores as f64;
             at = next;
         }
@@ -63,11 +59,8 @@ mod tests {
 
     #[test]
     fn steps_and_their_means() {
-        let jobs = [
-            TraceJob::new(5, 10, 10, 2),
-            TraceJob::new(5, 20, 20, 1),
-            TraceJob::new(6, 10, 10, 2),
-        ];
+        let jobs =
+            [TraceJob::new(5, 10, 10, 2), TraceJob::new(5, 20, 20, 1), TraceJob::new(6, 10, 10, 2)];
         let outcomes = replay(&jobs, &mut Fcfs::new(3), |_| ()).unwrap();
         // The third takes over from the first without a step.
         let steps = usage(&jobs, &outcomes);

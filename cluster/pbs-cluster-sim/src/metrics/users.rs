@@ -35,11 +35,7 @@ impl Fairness {
         let square = spread::mean(&squares);
         Self {
             users: means.len(),
-            jain: if square > 0.0 {
-                spread::mean(&means).powi(2) / square
-            } else {
-                1.0
-            },
+            jain: if square > 0.0 { spread::mean(&means).powi(2) / square } else { 1.0 },
             best: means.iter().copied().reduce(f64::min).unwrap_or(0.0),
             worst: means.iter().copied().reduce(f64::max).unwrap_or(0.0),
         }

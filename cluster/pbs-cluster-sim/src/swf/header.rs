@@ -37,11 +37,7 @@ impl Header {
 
     /// Adds a field. What no line can hold becomes a space.
     pub fn push(&mut self, name: &str, value: &str) {
-        let clean = |text: &str| {
-            text.replace(|c: char| c.is_control(), " ")
-                .trim()
-                .to_string()
-        };
+        let clean = |text: &str| text.replace(|c: char| c.is_control(), " ").trim().to_string();
         self.fields.push((clean(name), clean(value)));
     }
 

@@ -62,9 +62,7 @@ fn parse(word: &str) -> Result<i64, &'static str> {
     let number = match word.parse::<i64>() {
         Ok(number) => number,
         Err(_) => {
-            let number: f64 = word
-                .parse()
-                .map_err(|_| "write a number, −1 if it is unknown")?;
+            let number: f64 = word.parse().map_err(|_| "write a number, −1 if it is unknown")?;
             if !number.is_finite() {
                 return Err("write a number, −1 if it is unknown");
             }

@@ -33,13 +33,7 @@ pub struct Reader<R> {
 impl<R: BufRead> Reader<R> {
     /// Nothing is read yet.
     pub fn new(from: R) -> Self {
-        Self {
-            from,
-            line: 0,
-            buffer: Vec::new(),
-            header: Header::default(),
-            has_ended: false,
-        }
+        Self { from, line: 0, buffer: Vec::new(), header: Header::default(), has_ended: false }
     }
 
     /// What the comments say that were read so far: all of it before the first job, as
@@ -62,9 +56,7 @@ impl<R: BufRead> Reader<R> {
     fn next_line(&mut self) -> Result<bool, Stop> {
         self.buffer.clear();
         let mut limited = (&mut self.from).take(MAX_LINE_BYTES);
-        let count = limited
-            .read_until(b'\n', &mut self.buffer)
-            .map_err(Stop::Io)?;
+        let count = limited.read_until(b'\n', &mut self.buffer).map_err(Stop::Io)?;
         if count == 0 {
             return Ok(false);
         }

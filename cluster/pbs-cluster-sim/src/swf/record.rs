@@ -146,9 +146,7 @@ impl Record {
             allocated_cores: has_run.then_some(job.cores),
             requested_cores: Some(job.cores),
             requested_s: Some(job.requested_s),
-            requested_kib: job
-                .memory_bytes
-                .map(|bytes| bytes.div_ceil(KIB * job.cores.max(1))),
+            requested_kib: job.memory_bytes.map(|bytes| bytes.div_ceil(KIB * job.cores.max(1))),
             status: match outcome {
                 None => job.status,
                 Some(outcome) if outcome.start_s.is_none() => Status::Cancelled,

@@ -117,10 +117,7 @@ fn metrics(options: &Options, jobs: &[WholeJob], fates: &[Fate]) -> Metrics {
 impl Comparison {
     /// Of nobody yet.
     pub fn new(options: &Options) -> Self {
-        Self {
-            options: *options,
-            policies: Vec::new(),
-        }
+        Self { options: *options, policies: Vec::new() }
     }
 
     /// Adds what a policy made of the jobs.
@@ -142,18 +139,14 @@ impl Comparison {
         row("accepted", &|of| grouped(of.accepted));
         row("declined", &|of| grouped(of.declined));
         row("deadlines kept", &|of| grouped(of.kept));
-        row("of those accepted", &|of| {
-            share(of.kept_of_accepted_permille)
-        });
+        row("of those accepted", &|of| share(of.kept_of_accepted_permille));
         row("of all", &|of| share(of.kept_of_all_permille));
         row("ended late", &|of| grouped(of.late));
         row("aborted", &|of| grouped(of.aborted));
         row("used", &|of| share(of.utilisation_permille));
         row("used by jobs in time", &|of| share(of.useful_permille));
         row("wait, mean", &|of| format!("{:.1} s", of.mean_wait_s));
-        row("bounded slowdown, mean", &|of| {
-            format!("{:.2}", of.mean_bounded_slowdown)
-        });
+        row("bounded slowdown, mean", &|of| format!("{:.2}", of.mean_bounded_slowdown));
         row("signals", &|of| grouped(of.signals));
         row("replans", &|of| grouped(of.replans));
         row("extensions", &|of| grouped(of.extensions));

@@ -62,13 +62,7 @@ impl WholeJob {
     /// It can't be planned.
     pub fn new(cores: u32, processes: Vec<Vec<Length>>) -> Result<Self, Error> {
         let duration_s = span_s(cores, &processes)?;
-        Ok(Self {
-            submit_s: 0,
-            deadline_s: duration_s,
-            duration_s,
-            cores,
-            processes,
-        })
+        Ok(Self { submit_s: 0, deadline_s: duration_s, duration_s, cores, processes })
     }
 }
 
@@ -90,9 +84,7 @@ pub fn jobs(options: &Options) -> Result<Vec<WholeJob>, Error> {
         let processes = processes(options.deviation_permille, count, scenario, seed)?;
         jobs.push(WholeJob::new(cores as u32, processes)?);
     }
-    let asked = jobs
-        .iter()
-        .map(|job| u128::from(job.cores) * u128::from(job.duration_s));
+    let asked = jobs.iter().map(|job| u128::from(job.cores) * u128::from(job.duration_s));
     let there = u128::from(options.total_cores()) * u128::from(options.load_permille);
     let span_s = asked.sum::<u128>() * 1000 / there.max(1);
     let span_s = u64::try_from(span_s).unwrap_or(u64::MAX).max(1);
@@ -119,9 +111,7 @@ fn check(options: &Options) -> Result<(), Error> {
     ];
     for (name, value, least, most) in most {
         if !(least..=most).contains(&value) {
-            return Err(Error(format!(
-                "{name} is {value}; it must be between {least} and {most}"
-            )));
+            return Err(Error(format!("{name} is {value}; it must be between {least} and {most}")));
         }
     }
     Ok(())
@@ -165,7 +155,5 @@ fn processes(
         real_insns: task.real_insns.unwrap_or(task.planned_insns),
     };
     let processes = plan.processes.iter();
-    Ok(processes
-        .map(|process| process.tasks.iter().map(length).collect())
-        .collect())
+    Ok(processes.map(|process| process.tasks.iter().map(length).collect()).collect())
 }

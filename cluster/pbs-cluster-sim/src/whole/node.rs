@@ -110,10 +110,7 @@ fn job(number: usize, process: &[Length], deadline_ns: u64) -> Job {
         name: format!("p{number}"),
         deadline_ns,
         tasks: tasks.collect(),
-        processes: vec![Process {
-            tasks: (0..process.len()).collect(),
-            ..Process::default()
-        }],
+        processes: vec![Process { tasks: (0..process.len()).collect(), ..Process::default() }],
         ..Job::default()
     }
 }
@@ -138,11 +135,7 @@ fn plan(cpus: &[u32], processes: &[Vec<Length>]) -> Result<Planned, Error> {
         runs[number] = admitted.run;
         end_ns = end_ns.max(admitted.planned.end_ns);
     }
-    Ok(Planned {
-        controller,
-        runs,
-        end_ns,
-    })
+    Ok(Planned { controller, runs, end_ns })
 }
 
 /// How long a plan of the processes on so many cores takes, in whole seconds: with the
@@ -181,11 +174,7 @@ pub fn list_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
 /// It can't be planned or simulated.
 pub fn course(cpus: &[u32], processes: &[Vec<Length>], duration_s: u64) -> Result<Course, Error> {
     let deadline_ns = duration_s.saturating_mul(NS_PER_S);
-    let Planned {
-        mut controller,
-        runs,
-        ..
-    } = plan(cpus, processes)?;
+    let Planned { mut controller, runs, .. } = plan(cpus, processes)?;
     for &run in &runs {
         // One that ends later keeps the deadline that it has.
         let _ = controller.set_deadline(run, deadline_ns);
@@ -273,12 +262,8 @@ impl Cores {
             return;
         };
         if let Some(core) = self.by_cpu.get_mut(&cpu) {
-            let so_far = SoFar {
-                cpu: Some(cpu),
-                ..SoFar::default()
-            };
-            core.runs
-                .extend(core.controller.take_over(job, &[id], &[so_far]));
+            let so_far = SoFar { cpu: Some(cpu), ..SoFar::default() };
+            core.runs.extend(core.controller.take_over(job, &[id], &[so_far]));
         }
     }
 }
@@ -305,11 +290,7 @@ impl JobScheduler for Cores {
                     ..Event::default()
                 });
             }
-            let kind = if process.ended {
-                EventKind::ProcessEnded
-            } else {
-                EventKind::Grant
-            };
+            let kind = if process.ended { EventKind::ProcessEnded } else { EventKind::Grant };
             core.controller.event(&Event {
                 kind: kind as u16,
                 cpu: state.cpu,
@@ -342,10 +323,7 @@ impl JobScheduler for Cores {
         let end_ns = ends_ns.max().unwrap_or(0);
         let end_ns = Some(end_ns).filter(|_| missed.iter().all(|missed| missed.by_ns.is_some()));
         if end_ns.is_none_or(|end_ns| end_ns > self.deadline_ns) {
-            self.predictions.push(Prediction {
-                told_ns: state.now_ns,
-                end_ns,
-            });
+            self.predictions.push(Prediction { told_ns: state.now_ns, end_ns });
         }
         Ok(Some(*plan))
     }

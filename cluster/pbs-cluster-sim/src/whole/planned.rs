@@ -95,10 +95,7 @@ pub fn planned(options: &Options, jobs: &[WholeJob], nodes: Nodes) -> Result<Vec
 
 impl<'a> Whole<'a> {
     fn new(options: &Options, jobs: &'a [WholeJob], how: Nodes) -> Self {
-        let ncpus = Resource {
-            name: "ncpus".into(),
-            job_wide: None,
-        };
+        let ncpus = Resource { name: "ncpus".into(), job_wide: None };
         let nodes = (0..options.nodes).map(|number| NodeSpec {
             name: format!("n{number:04}"),
             has: vec![options.cores.into()],
@@ -110,10 +107,7 @@ impl<'a> Whole<'a> {
         });
         let nodes: Vec<_> = nodes.collect();
         let machine = Arc::new(Machine::new(vec![ncpus], &nodes));
-        let fate = |job: &WholeJob| Fate {
-            end_s: job.submit_s,
-            ..Fate::default()
-        };
+        let fate = |job: &WholeJob| Fate { end_s: job.submit_s, ..Fate::default() };
         Self {
             nodes: how,
             jobs,
@@ -153,16 +147,10 @@ impl<'a> Whole<'a> {
                 }],
             }],
             job_wide: Vec::new(),
-            place: Placement {
-                arrangement: Arrangement::Free,
-                sharing: None,
-            },
+            place: Placement { arrangement: Arrangement::Free, sharing: None },
         };
         let request = Request {
-            when: When::Deadline {
-                end_s: job.deadline_s,
-                late: false,
-            },
+            when: When::Deadline { end_s: job.deadline_s, late: false },
             ..Request::new(rset, job.duration_s)
         };
         if let Ok(id) = self.planner.submit(now_s, &request) {
@@ -196,12 +184,7 @@ impl<'a> Whole<'a> {
                     ..Course::default()
                 },
             };
-            let running = Running {
-                job: number,
-                start_s: now_s,
-                course,
-                told: 0,
-            };
+            let running = Running { job: number, start_s: now_s, course, told: 0 };
             self.running.insert(id, running);
             let fate = &mut self.fates[number];
             fate.start_s = Some(now_s);
@@ -265,9 +248,7 @@ impl<'a> Whole<'a> {
     fn extend(&mut self, id: RequestId, number: usize, start_s: u64, told: Prediction) {
         let duration_s = self.jobs[number].duration_s;
         let most_s = duration_s * (1000 + MOST_EXTENSION_PERMILLE) / 1000;
-        let wanted_s = told
-            .end_ns
-            .map_or(most_s, |end_ns| end_ns.div_ceil(NS_PER_S));
+        let wanted_s = told.end_ns.map_or(most_s, |end_ns| end_ns.div_ceil(NS_PER_S));
         let Some(has_s) = self.end_s(id).map(|end_s| end_s - start_s) else {
             return;
         };

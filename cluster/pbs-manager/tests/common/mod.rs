@@ -46,25 +46,16 @@ pub(crate) fn small(test: &str) -> Cluster {
 }
 
 pub(crate) fn user(name: &str) -> Caller {
-    Caller {
-        user: name.into(),
-        is_operator: false,
-    }
+    Caller { user: name.into(), is_operator: false }
 }
 
 pub(crate) fn operator() -> Caller {
-    Caller {
-        user: "op".into(),
-        is_operator: true,
-    }
+    Caller { user: "op".into(), is_operator: true }
 }
 
 /// Of user `u`, group `g`.
 pub(crate) fn wish(rset: &str, duration_s: u64) -> Wish {
-    Wish {
-        duration_s,
-        ..Wish::new(rset.parse().unwrap(), "u", "g")
-    }
+    Wish { duration_s, ..Wish::new(rset.parse().unwrap(), "u", "g") }
 }
 
 impl Cluster {
@@ -135,23 +126,11 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
     let now_s = manager.clock_s();
     match random.below(13) {
         0..=4 => {
-            let rsets = [
-                "ncpus=3",
-                "2:ncpus=5",
-                "3:ncpus=2,place=scatter:excl",
-                "ncpus=8",
-            ];
+            let rsets = ["ncpus=3", "2:ncpus=5", "3:ncpus=2,place=scatter:excl", "ncpus=8"];
             let when = match random.below(6) {
-                0 => When::After {
-                    start_s: now_s + 40,
-                },
-                1 => When::Deadline {
-                    end_s: now_s + 300,
-                    late: random.below(2) == 0,
-                },
-                2 => When::Provisional {
-                    until_s: now_s + 30,
-                },
+                0 => When::After { start_s: now_s + 40 },
+                1 => When::Deadline { end_s: now_s + 300, late: random.below(2) == 0 },
+                2 => When::Provisional { until_s: now_s + 30 },
                 _ => When::BestEffort,
             };
             let wish = Wish {
@@ -173,21 +152,13 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
             let _ = manager.submit(&caller, &wish);
         }
         5 => {
-            let when = When::After {
-                start_s: now_s + random.below(100),
-            };
-            let held = Wish {
-                when,
-                ..wish("2:ncpus=4", 60)
-            };
+            let when = When::After { start_s: now_s + random.below(100) };
+            let held = Wish { when, ..wish("2:ncpus=4", 60) };
             let _ = manager.reserve(&caller, &held);
         }
         6 => drop(manager.kill(&caller, one(random))),
         7 => {
-            let change = Change {
-                duration_s: Some(5 + random.below(80)),
-                ..Change::default()
-            };
+            let change = Change { duration_s: Some(5 + random.below(80)), ..Change::default() };
             drop(manager.alter(&caller, one(random), &change));
         }
         8 => drop(manager.extend(&caller, one(random), 3)),

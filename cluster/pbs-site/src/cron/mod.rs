@@ -74,9 +74,7 @@ impl Cron {
     pub fn period_s(&self) -> Option<u64> {
         let is_all = |set: u64, of: Range<u64>| of.into_iter().all(|bit| set & (1 << bit) != 0);
         let weeks = self.weekdays.iter();
-        let whole_weeks = weeks
-            .clone()
-            .all(|&weeks| weeks == 0 || is_all(weeks, 1..6));
+        let whole_weeks = weeks.clone().all(|&weeks| weeks == 0 || is_all(weeks, 1..6));
         if !is_all(self.months, 1..13) || !whole_weeks {
             return None;
         }

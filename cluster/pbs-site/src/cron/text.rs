@@ -17,31 +17,14 @@ pub(super) struct Column {
     names: &'static [&'static str],
 }
 
-const MINUTES: Column = Column {
-    name: "minute",
-    least: 0,
-    most: 59,
-    names: &[],
-};
-const HOURS: Column = Column {
-    name: "hour",
-    least: 0,
-    most: 23,
-    names: &[],
-};
-pub(super) const DAYS: Column = Column {
-    name: "day",
-    least: 1,
-    most: 31,
-    names: &[],
-};
+const MINUTES: Column = Column { name: "minute", least: 0, most: 59, names: &[] };
+const HOURS: Column = Column { name: "hour", least: 0, most: 23, names: &[] };
+pub(super) const DAYS: Column = Column { name: "day", least: 1, most: 31, names: &[] };
 const MONTHS: Column = Column {
     name: "month",
     least: 1,
     most: 12,
-    names: &[
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ],
+    names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
 /// Both 0 and 7 are Sunday.
 const WEEKDAYS: Column = Column {
@@ -84,9 +67,7 @@ impl Column {
             None => (text, None),
         };
         let wrong = || {
-            let Self {
-                name, least, most, ..
-            } = self;
+            let Self { name, least, most, .. } = self;
             format!("{text:?} is no {name}; write numbers from {least} to {most}, *, 1-5 or */2")
         };
         let (first, last) = match (range, range.split_once('-')) {
@@ -167,10 +148,7 @@ impl Cron {
         }
         let error = |column: usize, message: String| Error { column, message };
         let &[(first, name), minute, hour, day, month, weekday, length] = &words[..] else {
-            let message = format!(
-                "a cron string has seven words, not {}; {EXAMPLE}",
-                words.len()
-            );
+            let message = format!("a cron string has seven words, not {}; {EXAMPLE}", words.len());
             return Err(error(1, message));
         };
         if name != "cron" {

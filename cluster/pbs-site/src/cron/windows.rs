@@ -107,12 +107,7 @@ struct ClockWindows<'a> {
 
 impl<'a> ClockWindows<'a> {
     fn new(cron: &'a Cron, over: Range<i64>) -> Self {
-        Self {
-            cron,
-            day: cron.first_day(over.start),
-            over,
-            next: 0,
-        }
+        Self { cron, day: cron.first_day(over.start), over, next: 0 }
     }
 }
 

@@ -12,23 +12,9 @@ use super::names::{self, own_name};
 use super::values;
 use crate::{Consumer, Privilege};
 
-const USER_KEYS: &[&str] = &[
-    "name",
-    "groups",
-    "privileges",
-    "defaults",
-    "force",
-    "priority",
-    "validity",
-];
-const GROUP_KEYS: &[&str] = &[
-    "name",
-    "privileges",
-    "defaults",
-    "force",
-    "priority",
-    "validity",
-];
+const USER_KEYS: &[&str] =
+    &["name", "groups", "privileges", "defaults", "force", "priority", "validity"];
+const GROUP_KEYS: &[&str] = &["name", "privileges", "defaults", "force", "priority", "validity"];
 
 pub(super) fn users(
     reader: &mut Reader,
@@ -105,10 +91,7 @@ fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames
             names::group(reader, line, &name, known);
         }
         if groups.contains(&name) {
-            reader.problem(
-                line,
-                format!("group {name} stands here again; write it once"),
-            );
+            reader.problem(line, format!("group {name} stands here again; write it once"));
         }
         groups.push(name);
     }

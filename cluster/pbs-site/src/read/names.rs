@@ -9,18 +9,8 @@ use super::declared_names::DeclaredNames;
 use crate::{Kind, Resource};
 
 /// Words that mean something else where names of resources can stand.
-const RESERVED: &[&str] = &[
-    "jobs",
-    "arrayjobs",
-    "duration",
-    "area",
-    "user",
-    "group",
-    "place",
-    "always",
-    "never",
-    "rset",
-];
+const RESERVED: &[&str] =
+    &["jobs", "arrayjobs", "duration", "area", "user", "group", "place", "always", "never", "rset"];
 
 /// Whether a name can be written in requests and conditions.
 pub(super) fn is_word(reader: &mut Reader, line: Line, name: &str) -> bool {
@@ -41,10 +31,7 @@ pub(super) fn own_name(
     taken: &[String],
 ) -> Option<String> {
     let Some((line, value)) = table.entries.remove("name") else {
-        reader.problem(
-            table.line,
-            format!("{what} has no name; add name = \"{example}\""),
-        );
+        reader.problem(table.line, format!("{what} has no name; add name = \"{example}\""));
         return None;
     };
     let name = reader.string(line, "name", value)?;
@@ -52,10 +39,7 @@ pub(super) fn own_name(
         return None;
     }
     if taken.contains(&name) {
-        reader.problem(
-            line,
-            format!("there is a {what} {name} already; choose another name"),
-        );
+        reader.problem(line, format!("there is a {what} {name} already; choose another name"));
         return None;
     }
     Some(name)
@@ -124,10 +108,7 @@ pub(super) fn countable(
         }
         _ => {
             let words: Vec<_> = words.iter().map(|word| format!("{name}={word}")).collect();
-            format!(
-                "{name} is asked for by word; write one of {}",
-                words.join(", ")
-            )
+            format!("{name} is asked for by word; write one of {}", words.join(", "))
         }
     };
     reader.problem(line, message);

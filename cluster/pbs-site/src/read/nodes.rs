@@ -12,17 +12,8 @@ use super::{names, resources, values};
 use crate::pattern::Pattern;
 use crate::{Node, ReservedCores};
 
-const KEYS: &[&str] = &[
-    "name",
-    "count",
-    "first",
-    "has",
-    "prio",
-    "only_if",
-    "kept",
-    "switch",
-    "per_switch",
-];
+const KEYS: &[&str] =
+    &["name", "count", "first", "has", "prio", "only_if", "kept", "switch", "per_switch"];
 
 /// No cluster has more, and a slip of the pen should not fill the memory.
 const MOST_NODES: u64 = 1 << 20;
@@ -37,10 +28,8 @@ pub(super) fn nodes(
     known: &mut DeclaredNames,
 ) -> Vec<Node> {
     let tables = reader.tables(top, "nodes");
-    let groups: Vec<_> = tables
-        .into_iter()
-        .filter_map(|(line, value)| group(reader, line, value))
-        .collect();
+    let groups: Vec<_> =
+        tables.into_iter().filter_map(|(line, value)| group(reader, line, value)).collect();
     let has = groups.iter().flat_map(|group| {
         let items = group.node.has.iter();
         items.map(|item| (group.has_line, item.clone()))
@@ -271,10 +260,7 @@ fn check_sums(reader: &mut Reader, nodes: &[Node]) {
         };
         let sum = sums.entry(&item.resource).or_default();
         let Some(more) = sum.checked_add(amount) else {
-            let message = format!(
-                "all nodes together have too much {}; correct it",
-                item.resource
-            );
+            let message = format!("all nodes together have too much {}; correct it", item.resource);
             reader.problem(None, message);
             return;
         };

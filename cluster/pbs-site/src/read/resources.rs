@@ -159,11 +159,7 @@ pub(super) fn deduce(reader: &mut Reader, had: &[(Line, Item)], resources: &mut 
             reader.problem(*line, message);
             continue;
         }
-        let kind = if is_word {
-            Kind::Attribute
-        } else {
-            Kind::Consumable
-        };
+        let kind = if is_word { Kind::Attribute } else { Kind::Consumable };
         match deduced.get(name) {
             None if !names::can_be_resource(reader, *line, name) => {}
             None => {

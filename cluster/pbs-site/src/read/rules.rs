@@ -14,9 +14,7 @@ use super::values;
 use crate::limit::{ALL, REQUESTS};
 use crate::{Limit, Pool, Share, Whom};
 
-const LIMIT_KEYS: &[&str] = &[
-    "for", "resource", "items", "soft", "duration", "area", "validity",
-];
+const LIMIT_KEYS: &[&str] = &["for", "resource", "items", "soft", "duration", "area", "validity"];
 const POOL_KEYS: &[&str] = &["name", "resource", "free", "access", "share", "validity"];
 
 /// What says that there is no limit; Keller's example 1 has both.
@@ -59,31 +57,24 @@ fn limit(
     let whom = whom(reader, &mut table, known);
     let resource = limited(reader, &mut table, known);
     let items_line = table.entries.get("items").map(|(line, _)| *line);
-    let items = unless_none(
-        reader,
-        &mut table,
-        "items",
-        |reader, line, value| match values::plain(value) {
-            Some(least) => Some(Share {
-                least: Some(least),
-                permille: None,
-            }),
-            None => values::read_with(reader, line, "items", value, Share::from_str),
-        },
-    );
+    let items =
+        unless_none(reader, &mut table, "items", |reader, line, value| {
+            match values::plain(value) {
+                Some(least) => Some(Share { least: Some(least), permille: None }),
+                None => values::read_with(reader, line, "items", value, Share::from_str),
+            }
+        });
     let soft_line = table.entries.get("soft").map(|(line, _)| *line);
     let soft_permille = values::permille(reader, &mut table, "soft");
     let spans = ["duration", "area"].map(|key| {
         let at = table.entries.get(key).map(|(line, _)| *line);
-        let span = unless_none(
-            reader,
-            &mut table,
-            key,
-            |reader, line, value| match values::plain(value) {
-                Some(seconds) => Some(seconds),
-                None => values::read_with(reader, line, key, value, parse_duration_s),
-            },
-        );
+        let span =
+            unless_none(reader, &mut table, key, |reader, line, value| {
+                match values::plain(value) {
+                    Some(seconds) => Some(seconds),
+                    None => values::read_with(reader, line, key, value, parse_duration_s),
+                }
+            });
         (key, at, span)
     });
     let validity = values::validity(reader, &mut table, known);
@@ -202,10 +193,7 @@ pub(super) fn pools(
     for (line, value) in reader.tables(top, "pool") {
         let number = taken.len() + 1;
         let pool = pool(reader, line, value, number, &taken, known);
-        taken.push(
-            pool.as_ref()
-                .map_or(String::new(), |pool| pool.name.clone()),
-        );
+        taken.push(pool.as_ref().map_or(String::new(), |pool| pool.name.clone()));
         pools.extend(pool);
     }
     pools
@@ -230,10 +218,7 @@ fn pool(
         resource.filter(|(line, name)| names::countable(reader, *line, name, &known.resources));
     let free = match table.entries.remove("free") {
         Some((line, value)) => match values::plain(value) {
-            Some(least) => Some(Share {
-                least: Some(least),
-                permille: None,
-            }),
+            Some(least) => Some(Share { least: Some(least), permille: None }),
             None => values::read_with(reader, line, "free", value, Share::from_str),
         },
         None => {

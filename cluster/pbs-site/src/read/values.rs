@@ -84,10 +84,7 @@ pub(super) fn permille(
     let text = reader.string(line, key, value)?;
     let permille = parse_permille(&text);
     if permille.is_none() {
-        reader.problem(
-            line,
-            format!("{key} is {text:?}; write a percentage up to 100%: \"10%\""),
-        );
+        reader.problem(line, format!("{key} is {text:?}; write a percentage up to 100%: \"10%\""));
     }
     permille
 }
@@ -153,9 +150,7 @@ pub(super) fn entries<'a, 'i>(
     let mut entries: Vec<_> = entries.collect();
     entries.sort_by_key(|&(start, ..)| start);
     let entries = entries.into_iter();
-    entries
-        .map(|(start, name, value)| (reader.line(start), name, value))
-        .collect()
+    entries.map(|(start, name, value)| (reader.line(start), name, value)).collect()
 }
 
 /// An amount, a word or a number that stands for one.
@@ -204,10 +199,7 @@ pub(super) fn items(
             reader.problem(line, wrong);
             continue;
         }
-        items.push(Item {
-            resource: name.into(),
-            value,
-        });
+        items.push(Item { resource: name.into(), value });
     }
     items
 }

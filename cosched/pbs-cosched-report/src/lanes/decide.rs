@@ -32,17 +32,13 @@ pub fn decide(
     objective: Objective,
     keep_going: &mut dyn FnMut() -> bool,
 ) -> Result<Decided, Vec<Fault>> {
-    let Question {
-        workload, platform, ..
-    } = question;
+    let Question { workload, platform, .. } = question;
     pbs_cosched::check(workload, platform)?;
     let queues = Queues::idle(platform);
     let alone = not_co_scheduled(workload, platform, &queues);
     let alone_times = timing(workload, platform, &queues, &alone).map_err(|fault| vec![fault])?;
     let alone_score = score(workload, &alone_times);
-    let mapping = schedule(
-        workload, platform, &queues, scheduler, objective, keep_going,
-    );
+    let mapping = schedule(workload, platform, &queues, scheduler, objective, keep_going);
     let complete = mapping.choices.len() == workload.tasks.len()
         && mapping.choices.iter().all(Option::is_some);
     let timeline = timing(workload, platform, &queues, &mapping).map_err(|fault| vec![fault])?;
@@ -56,14 +52,7 @@ pub fn decide(
             without: alone_score,
         }
     };
-    let (mapping, timeline) = if verdict.accepted {
-        (mapping, timeline)
-    } else {
-        (alone, alone_times)
-    };
-    Ok(Decided {
-        mapping,
-        timeline,
-        verdict,
-    })
+    let (mapping, timeline) =
+        if verdict.accepted { (mapping, timeline) } else { (alone, alone_times) };
+    Ok(Decided { mapping, timeline, verdict })
 }

@@ -46,10 +46,9 @@ pub enum CannotLower {
 impl fmt::Display for CannotLower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDeadline(job) => write!(
-                f,
-                "{job} has no deadline, and plans need one; add deadline_ns = \"10s\""
-            ),
+            Self::NoDeadline(job) => {
+                write!(f, "{job} has no deadline, and plans need one; add deadline_ns = \"10s\"")
+            }
             Self::NotMapped(task) => write!(f, "task {task} was not given out"),
             Self::Invalid(job, problems) => {
                 write!(f, "{job} can be no job of lanes:")?;
@@ -106,10 +105,7 @@ pub fn turns(jobs: &[Lowered]) -> Vec<(usize, usize)> {
         turns.extend(lanes.filter_map(|(task, lane)| lane.map(|lane| (lane.start_ns, job, task))));
     }
     turns.sort_unstable();
-    turns
-        .into_iter()
-        .map(|(_, job, task)| (job, task))
-        .collect()
+    turns.into_iter().map(|(_, job, task)| (job, task)).collect()
 }
 
 fn lower(
@@ -123,9 +119,8 @@ fn lower(
     let no_deadline = || CannotLower::NoDeadline(graph.name.clone());
     let deadline_ns = graph.deadline_ns.ok_or_else(no_deadline)?;
     let rates = machine.cpus().zip(machine.cores());
-    let rates: BTreeMap<u32, u64> = rates
-        .map(|(cpu, (_, core))| (cpu, core.rate_insns_per_s))
-        .collect();
+    let rates: BTreeMap<u32, u64> =
+        rates.map(|(cpu, (_, core))| (cpu, core.rate_insns_per_s)).collect();
     // By CPU, in the order of their start.
     let mut cpus: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
     let own = (0..question.tasks.len()).filter(|&task| question.tasks[task].graph == index);
@@ -142,18 +137,14 @@ fn lower(
         let on: Vec<u32> = match &slot.place {
             Where::Threads(threads) => {
                 let threads = threads.iter();
-                threads
-                    .map(|&thread| question.cpus[thread as usize])
-                    .collect()
+                threads.map(|&thread| question.cpus[thread as usize]).collect()
             }
             Where::Device { device, .. } => vec![question.hosts[*device]],
         };
         for (lane, &cpu) in (0..).zip(&on) {
             let rate = rates.get(&cpu).copied().unwrap_or(1);
             let of_time = u128::from(runtime_ns) * u128::from(rate) / 1_000_000_000;
-            let insns = variant
-                .insns
-                .unwrap_or(u64::try_from(of_time).unwrap_or(u64::MAX));
+            let insns = variant.insns.unwrap_or(u64::try_from(of_time).unwrap_or(u64::MAX));
             cpus.entry(cpu).or_default().push(Placed {
                 task,
                 lane,
@@ -253,10 +244,7 @@ fn draft(
     };
     let mut lanes_of = Vec::new();
     let processes = cpus.len() as u32;
-    let numbering = Numbering {
-        lanes: process_of.len() as u32,
-        processes,
-    };
+    let numbering = Numbering { lanes: process_of.len() as u32, processes };
     let mut number = 0;
     for (process, (&cpu, lanes)) in (1..).zip(cpus) {
         let of =
@@ -272,25 +260,16 @@ fn draft(
             ..DraftProcess::default()
         });
         // The fork end with which a forked process begins.
-        draft.tasks.push(added(
-            numbering.fork_end(process),
-            process,
-            Kind::ForkEnd,
-            vec![number],
-        ));
+        draft.tasks.push(added(numbering.fork_end(process), process, Kind::ForkEnd, vec![number]));
         lanes_of.push(None);
         for (place, placed) in lanes.iter().enumerate() {
             let all = &numbers[&placed.task];
             let awaited = question.workload.tasks[placed.task].after.iter();
             let awaited = awaited.filter_map(|edge| numbers.get(&edge.task)).flatten();
             let beside = all.iter().filter_map(|lane| before[lane]);
-            let after = awaited
-                .copied()
-                .chain(beside)
-                .chain(queued.get(&number).copied());
-            let mut after: Vec<u32> = after
-                .filter(|&other| process_of[other as usize] != process)
-                .collect();
+            let after = awaited.copied().chain(beside).chain(queued.get(&number).copied());
+            let mut after: Vec<u32> =
+                after.filter(|&other| process_of[other as usize] != process).collect();
             after.sort_unstable();
             after.dedup();
             let next = match lanes.get(place + 1) {
@@ -346,21 +325,13 @@ fn draft(
 
 /// A task that takes no instructions.
 fn added(id: u32, process: u32, kind: Kind, next: Vec<u32>) -> DraftTask {
-    DraftTask {
-        id,
-        process,
-        kind,
-        next,
-        ..DraftTask::default()
-    }
+    DraftTask { id, process, kind, next, ..DraftTask::default() }
 }
 
 /// Each lane with a command is one; processes without any are started by others.
 fn start(lanes: &[Placed<'_>]) -> Start {
-    let commands = lanes.iter().map(|placed| Command {
-        argv: placed.command.clone(),
-        ..Command::default()
-    });
+    let commands =
+        lanes.iter().map(|placed| Command { argv: placed.command.clone(), ..Command::default() });
     let commands: Vec<Command> = commands.collect();
     if commands.iter().any(|command| command.argv.is_empty()) {
         Start::Unsaid

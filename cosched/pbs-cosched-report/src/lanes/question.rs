@@ -99,10 +99,7 @@ impl Question {
         // Threads of a task go on together, as fast as the slowest core.
         let rate = rates.map(|core| core.rate_insns_per_s).min().unwrap_or(1);
         let mut question = Self {
-            platform: Platform {
-                threads: cores as u32,
-                devices: devices(machine),
-            },
+            platform: Platform { threads: cores as u32, devices: devices(machine) },
             hosts: hosts(machine, &cpus),
             cpus,
             ..Self::default()
@@ -121,11 +118,7 @@ impl Question {
                 let (variants, of) = match variants(machine, cores, task, rate, &mut known) {
                     Ok(found) => found,
                     Err(why) => {
-                        unfit.push(Unfit {
-                            job: graph.name.clone(),
-                            task: task.name.clone(),
-                            why,
-                        });
+                        unfit.push(Unfit { job: graph.name.clone(), task: task.name.clone(), why });
                         (Vec::new(), Vec::new())
                     }
                 };
@@ -139,11 +132,7 @@ impl Question {
                     after: after.collect(),
                     variants,
                 });
-                question.tasks.push(TaskOrigin {
-                    graph: index,
-                    task: place,
-                    variants: of,
-                });
+                question.tasks.push(TaskOrigin { graph: index, task: place, variants: of });
             }
         }
         if unfit.is_empty() {
@@ -155,10 +144,10 @@ impl Question {
 }
 
 fn devices(machine: &Machine) -> Vec<DeviceType> {
-    let devices = machine.devices.iter().map(|device| DeviceType {
-        name: device.kind.clone(),
-        count: device.count,
-    });
+    let devices = machine
+        .devices
+        .iter()
+        .map(|device| DeviceType { name: device.kind.clone(), count: device.count });
     devices.collect()
 }
 
@@ -166,9 +155,7 @@ fn devices(machine: &Machine) -> Vec<DeviceType> {
 fn hosts(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
     let first = cpus.first().copied().unwrap_or(0);
     let devices = machine.devices.iter();
-    devices
-        .map(|device| device.host_cpu.unwrap_or(first))
-        .collect()
+    devices.map(|device| device.host_cpu.unwrap_or(first)).collect()
 }
 
 /// The variants of a task that fit, and their indices.
@@ -203,11 +190,7 @@ fn variants(
         let runtime_ns = known(index).or_else(|| variant.runtime_ns(rate_insns_per_s));
         match runtime_ns {
             Some(runtime_ns) => {
-                fitting.push(Variant {
-                    model: variant.model.clone(),
-                    place,
-                    runtime_ns,
-                });
+                fitting.push(Variant { model: variant.model.clone(), place, runtime_ns });
                 of.push(index);
             }
             None => unprofiled.push(variant.label()),

@@ -15,23 +15,12 @@ pub(crate) fn cpu(threads: u32) -> ExecutionTarget {
 }
 
 pub(crate) fn platform(threads: u32, counts: &[u32]) -> Platform {
-    let device = |(number, &count)| DeviceType {
-        name: format!("type{number}"),
-        count,
-    };
-    Platform {
-        threads,
-        devices: counts.iter().enumerate().map(device).collect(),
-    }
+    let device = |(number, &count)| DeviceType { name: format!("type{number}"), count };
+    Platform { threads, devices: counts.iter().enumerate().map(device).collect() }
 }
 
 pub(crate) fn process(arrival_ns: u64) -> Process {
-    Process {
-        name: format!("at {arrival_ns}"),
-        owner: 0,
-        arrival_ns,
-        deadline_ns: None,
-    }
+    Process { name: format!("at {arrival_ns}"), owner: 0, arrival_ns, deadline_ns: None }
 }
 
 pub(crate) fn variants(of: &[(ExecutionTarget, u64)]) -> Vec<Variant> {
@@ -40,11 +29,7 @@ pub(crate) fn variants(of: &[(ExecutionTarget, u64)]) -> Vec<Variant> {
             ExecutionTarget::Threads(_) => "OMP",
             ExecutionTarget::Device(_) => "OCL",
         };
-        Variant {
-            model: model.into(),
-            place,
-            runtime_ns,
-        }
+        Variant { model: model.into(), place, runtime_ns }
     };
     of.iter().map(variant).collect()
 }
@@ -72,11 +57,7 @@ impl Build {
     pub(crate) fn chain(&mut self, process: usize, tasks: usize, of: &[(ExecutionTarget, u64)]) {
         for number in 0..tasks {
             let before = self.0.tasks.len().wrapping_sub(1);
-            let after = if number > 0 {
-                vec![(before, 0)]
-            } else {
-                Vec::new()
-            };
+            let after = if number > 0 { vec![(before, 0)] } else { Vec::new() };
             self.task(process, &after, of);
         }
     }
@@ -93,14 +74,8 @@ pub(crate) struct Build(pub(crate) Workload);
 
 /// Processes that arrive then, without tasks.
 pub(crate) fn build(arrivals_ns: &[u64]) -> Build {
-    let processes = arrivals_ns
-        .iter()
-        .map(|&arrival_ns| process(arrival_ns))
-        .collect();
-    Build(Workload {
-        processes,
-        tasks: Vec::new(),
-    })
+    let processes = arrivals_ns.iter().map(|&arrival_ns| process(arrival_ns)).collect();
+    Build(Workload { processes, tasks: Vec::new() })
 }
 
 /// Table 2.3, by threads, in ns.
@@ -195,10 +170,7 @@ pub(crate) fn random_workload(dice: &mut Dice, most: u64, transfers: bool) -> (W
             let device = counts.iter().position(|&count| count == 1).unwrap();
             (ExecutionTarget::Device(device), 1 + dice.below(30))
         } else {
-            (
-                cpu(1 + dice.below(u64::from(on.threads)) as u32),
-                1 + dice.below(40),
-            )
+            (cpu(1 + dice.below(u64::from(on.threads)) as u32), 1 + dice.below(40))
         }];
         for _ in 0..dice.below(4) {
             let place = match dice.below(2) {
@@ -251,18 +223,11 @@ pub(crate) fn judge(
                 (one, other) => one == other,
             };
             let travels_ns = if same { 0 } else { edge.transfer_ns };
-            assert!(
-                this.start_ns >= before.end_ns + travels_ns,
-                "task {task} has no data"
-            );
+            assert!(this.start_ns >= before.end_ns + travels_ns, "task {task} has no data");
         }
     }
     lanes.sort();
     for pair in lanes.windows(2) {
-        assert!(
-            pair[0].0 != pair[1].0 || pair[1].1 >= pair[0].2,
-            "two tasks on {:?}",
-            pair[0].0
-        );
+        assert!(pair[0].0 != pair[1].0 || pair[1].1 >= pair[0].2, "two tasks on {:?}", pair[0].0);
     }
 }

@@ -58,29 +58,17 @@ pub(crate) fn csi_name(owner: Owner, task: u64) -> String {
 
 /// Two threads of the CPU and a GPU.
 pub(crate) fn devices() -> [Device; 2] {
-    let device = |name: &str, models, count| Device {
-        name: name.into(),
-        models,
-        count,
-    };
+    let device = |name: &str, models, count| Device { name: name.into(), models, count };
     [device("cpu", 0b11, 2), device("gpu", 0b100, 1)]
 }
 
 /// A task with a variant for the CPU and one for the GPU.
 pub(crate) fn task(number: u64, after: &[u64]) -> NewTask {
-    let variant = |model, runtime_ns, device| Variant {
-        model,
-        threads: 1,
-        runtime_ns,
-        device,
-    };
+    let variant = |model, runtime_ns, device| Variant { model, threads: 1, runtime_ns, device };
     NewTask {
         csi: Csi {
             // Registering sets it.
-            owner: Owner {
-                pid: 0,
-                start_ticks: 0,
-            },
+            owner: Owner { pid: 0, start_ticks: 0 },
             task: number,
             dependencies: after.to_vec(),
             reverse_dependencies: Vec::new(),
@@ -133,13 +121,5 @@ pub(crate) fn claim_of(
     units: u32,
     runtime_ns: u64,
 ) -> Claim {
-    Claim {
-        slot,
-        task,
-        generation,
-        device,
-        units,
-        runtime_ns,
-        overtakes: false,
-    }
+    Claim { slot, task, generation, device, units, runtime_ns, overtakes: false }
 }

@@ -70,11 +70,7 @@ impl InHistory {
         }
         let costs = decided.into_iter().filter_map(|(scheduler, decisions)| {
             let cost = DecisionCost::of(&decisions)?;
-            let cost = Cost {
-                a: cost.square_ns,
-                b: cost.linear_ns,
-                c: cost.constant_ns,
-            };
+            let cost = Cost { a: cost.square_ns, b: cost.linear_ns, c: cost.constant_ns };
             Some((scheduler, cost))
         });
         Ok(Self {
@@ -128,10 +124,8 @@ impl State {
     }
 
     fn keep(&mut self) {
-        let (runs, transfers) = (
-            std::mem::take(&mut self.runs),
-            std::mem::take(&mut self.transfers),
-        );
+        let (runs, transfers) =
+            (std::mem::take(&mut self.runs), std::mem::take(&mut self.transfers));
         let decisions = std::mem::take(&mut self.decisions);
         let store = &mut self.store;
         let kept = store
@@ -158,11 +152,7 @@ impl Profiles for InHistory {
         self.own.ran(key, runtime_ns);
         let variant = self.variant(key);
         let mut state = self.state();
-        state.runs.push(VariantRun {
-            variant,
-            ran_ns: runtime_ns.max(1),
-            insns: 0,
-        });
+        state.runs.push(VariantRun { variant, ran_ns: runtime_ns.max(1), insns: 0 });
         state.keep_some();
     }
 
@@ -207,12 +197,7 @@ mod tests {
     use super::*;
 
     fn key(task: &str, threads: u32) -> Key {
-        Key {
-            task: task.into(),
-            model: Model::Omp,
-            threads,
-            device: String::new(),
-        }
+        Key { task: task.into(), model: Model::Omp, threads, device: String::new() }
     }
 
     /// Runtimes, transfers and the cost of deciding come from the history.

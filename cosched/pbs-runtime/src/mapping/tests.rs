@@ -8,21 +8,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn devices() -> Vec<Device> {
-    let device = |name: &str, models, count| Device {
-        name: name.into(),
-        models,
-        count,
-    };
+    let device = |name: &str, models, count| Device { name: name.into(), models, count };
     vec![device("cpu", 0b11, 4), device("gpu", 0b100, 1)]
 }
 
 fn entry(pid: u32, task: u64) -> Entry {
     Entry {
         slot: pid * 100 + task as u32,
-        owner: Owner {
-            pid,
-            start_ticks: 1,
-        },
+        owner: Owner { pid, start_ticks: 1 },
         task,
         state: pbs_csi::State::Waiting,
         is_scheduled: false,
@@ -59,22 +52,11 @@ fn waiting(pid: u32, task: u64, after: &[u64], variants: &[pbs_csi::Variant]) ->
 }
 
 fn variant(model: u32, threads: u32, runtime_ns: u64, device: u32) -> pbs_csi::Variant {
-    pbs_csi::Variant {
-        model,
-        threads,
-        runtime_ns,
-        device,
-    }
+    pbs_csi::Variant { model, threads, runtime_ns, device }
 }
 
 fn snapshot(waiting: Vec<Waiting>, in_execution: Vec<Entry>) -> Snapshot {
-    Snapshot {
-        generation: 1,
-        now_ns: 10,
-        devices: devices(),
-        waiting,
-        in_execution,
-    }
+    Snapshot { generation: 1, now_ns: 10, devices: devices(), waiting, in_execution }
 }
 
 fn greedy(snapshot: &Snapshot) -> Vec<Placement> {
@@ -93,10 +75,7 @@ fn a_variant_of_an_unknown_device_is_left_out_and_numbers_stay() {
 #[test]
 fn a_process_whose_tasks_wait_for_each_other_is_left_out_alone() {
     let variants = [variant(0, 1, 100, 0)];
-    let bad = [
-        waiting(1, 1, &[2], &variants),
-        waiting(1, 2, &[1], &variants),
-    ];
+    let bad = [waiting(1, 1, &[2], &variants), waiting(1, 2, &[1], &variants)];
     let good = waiting(2, 1, &[], &variants);
     let all = bad.into_iter().chain([good]).collect();
     let placements = greedy(&snapshot(all, Vec::new()));
@@ -147,9 +126,7 @@ fn layers_of_transfers_do_not_keep_a_master_busy_for_ever() {
 #[test]
 fn long_times_of_one_process_do_not_prevent_decisions_for_others() {
     let long = [variant(0, 1, u64::MAX, 0)];
-    let mut all: Vec<Waiting> = (1..=9_000)
-        .map(|task| waiting(1, task, &[], &long))
-        .collect();
+    let mut all: Vec<Waiting> = (1..=9_000).map(|task| waiting(1, task, &[], &long)).collect();
     all.push(waiting(2, 1, &[], &[variant(0, 1, 1, 0)]));
     let placements = greedy(&snapshot(all, Vec::new()));
     assert!(placements.iter().any(|of| of.owner.pid == 2));
@@ -172,10 +149,7 @@ fn transfers_in_a_circle_harm_their_owner_alone() {
         waiting(2, 2, &[], &variants),
     ];
     let placements = greedy(&snapshot(all, Vec::new()));
-    let order: Vec<_> = placements
-        .iter()
-        .map(|of| (of.owner.pid, of.task, of.round))
-        .collect();
+    let order: Vec<_> = placements.iter().map(|of| (of.owner.pid, of.task, of.round)).collect();
     assert_eq!(order.len(), 2, "{order:?}");
     let round = |task| order.iter().find(|of| (of.0, of.1) == (2, task)).unwrap().2;
     assert!(round(2) < round(1), "{order:?}");
@@ -186,12 +160,7 @@ fn any_waiting() -> impl Strategy<Value = Waiting> {
     let small = prop_oneof![0..5_u32, any::<u32>()];
     let one = (0..32_u32, small.clone(), number.clone(), small.clone());
     let one = one.prop_map(|(model, threads, ns, device)| variant(model, threads, ns, device));
-    let some = (
-        1..4_u32,
-        0..8_u64,
-        vec(number.clone(), 0..4),
-        vec(one, 0..4),
-    );
+    let some = (1..4_u32, 0..8_u64, vec(number.clone(), 0..4), vec(one, 0..4));
     (some, any::<bool>(), number).prop_map(|((pid, task, after, variants), is_transfer, ns)| {
         let mut of = waiting(pid, task, &after, &variants);
         of.csi.is_transfer = is_transfer && task % 3 == 0;
@@ -204,21 +173,15 @@ fn any_waiting() -> impl Strategy<Value = Waiting> {
 fn any_running() -> impl Strategy<Value = Entry> {
     let small = prop_oneof![0..5_u32, any::<u32>()];
     let times = prop_oneof![0..6_u64, any::<u64>()];
-    (
-        1..4_u32,
-        small.clone(),
-        small.clone(),
-        small,
-        times.clone(),
-        times,
-    )
-        .prop_map(|(pid, device, units, instance, end_ns, runtime_ns)| {
+    (1..4_u32, small.clone(), small.clone(), small, times.clone(), times).prop_map(
+        |(pid, device, units, instance, end_ns, runtime_ns)| {
             let mut of = entry(pid, u64::from(device) + 50);
             of.state = pbs_csi::State::InExecution;
             (of.device, of.units, of.instance) = (Some(device), units, Some(instance));
             (of.expected_end_ns, of.runtime_ns) = (end_ns, runtime_ns);
             of
-        })
+        },
+    )
 }
 
 proptest! {

@@ -36,13 +36,8 @@ pub struct FoundDevice {
 impl FoundDevice {
     /// Devices as a type of the runtime.
     pub fn spec(name: &str, found: &[Self]) -> DeviceSpec {
-        let instances = found
-            .iter()
-            .map(|of| of.accelerator.clone() as Arc<dyn Accelerator>);
-        DeviceSpec {
-            name: name.into(),
-            instances: instances.collect(),
-        }
+        let instances = found.iter().map(|of| of.accelerator.clone() as Arc<dyn Accelerator>);
+        DeviceSpec { name: name.into(), instances: instances.collect() }
     }
 }
 
@@ -56,10 +51,7 @@ pub fn devices() -> Result<Vec<FoundDevice>, Unavailable> {
     let found = devices.into_iter().map(|device| FoundDevice {
         name: device.name.clone(),
         memory_bytes: device.memory_bytes,
-        accelerator: Arc::new(OpenCl {
-            device,
-            kernels: Mutex::default(),
-        }),
+        accelerator: Arc::new(OpenCl { device, kernels: Mutex::default() }),
     });
     Ok(found.collect())
 }

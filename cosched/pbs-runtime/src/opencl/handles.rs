@@ -59,13 +59,7 @@ pub(crate) fn all() -> Result<Vec<Device>, String> {
         let mut count = 0;
         // SAFETY: the platform is one that was given, and there is room.
         let status = unsafe {
-            (functions.get_devices)(
-                *platform,
-                ALL_DEVICES,
-                MOST,
-                handles.as_mut_ptr(),
-                &mut count,
-            )
+            (functions.get_devices)(*platform, ALL_DEVICES, MOST, handles.as_mut_ptr(), &mut count)
         };
         if status == DEVICE_NOT_FOUND {
             continue;
@@ -138,12 +132,7 @@ impl Device {
             )
         };
         told("buffer", status)?;
-        Ok(Buffer {
-            functions: self.functions,
-            buffer,
-            context: self.context,
-            bytes,
-        })
+        Ok(Buffer { functions: self.functions, buffer, context: self.context, bytes })
     }
 
     fn fits(&self, buffer: &Buffer, bytes: usize) -> Result<(), String> {
@@ -212,12 +201,7 @@ impl Device {
         let program =
             unsafe { (functions.create_program)(self.context, 1, &text, &length, &mut status) };
         told("program", status)?;
-        let mut kernel = Kernel {
-            functions,
-            program,
-            kernel: null_mut(),
-            arguments: 0,
-        };
+        let mut kernel = Kernel { functions, program, kernel: null_mut(), arguments: 0 };
         let options = c"-cl-kernel-arg-info".as_ptr();
         // SAFETY: the program is of this device's context; nobody is to be called.
         let built = unsafe {
@@ -231,9 +215,7 @@ impl Device {
             unsafe { (functions.create_kernel)(program, name_of.as_ptr(), &mut status) };
         if status != SUCCESS {
             kernel.kernel = null_mut();
-            return Err(format!(
-                "the program has no kernel {name}: OpenCL error {status}"
-            ));
+            return Err(format!("the program has no kernel {name}: OpenCL error {status}"));
         }
         // SAFETY: the answer is a u32, and there is room for it.
         let status = unsafe {

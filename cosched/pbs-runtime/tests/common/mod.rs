@@ -63,18 +63,12 @@ pub(crate) fn co_scheduled(directory: &Path, threads: u32) -> Options {
 
 /// So many threads, whatever CPUs there are.
 pub(crate) fn options(threads: u32) -> Options {
-    Options {
-        threads,
-        ..Options::default()
-    }
+    Options { threads, ..Options::default() }
 }
 
 pub(crate) fn gpu(name: &str, count: usize, memory_bytes: u64) -> DeviceSpec {
     let one = || Arc::new(Simulated::new(&[Model::Gpu], memory_bytes)) as Arc<dyn Accelerator>;
-    DeviceSpec {
-        name: name.into(),
-        instances: (0..count).map(|_| one()).collect(),
-    }
+    DeviceSpec { name: name.into(), instances: (0..count).map(|_| one()).collect() }
 }
 
 pub(crate) fn number(value: u64) -> Region {

@@ -91,11 +91,7 @@ impl Controller {
                     // A process is on one core, and its memory with it.
                     stays: true,
                 });
-                waiting.push(Waiting {
-                    run: id,
-                    task: task.task,
-                    alone_ns,
-                });
+                waiting.push(Waiting { run: id, task: task.task, alone_ns });
                 let on = cores.entry(task.core).or_default();
                 on.push((task.start_ns, place));
             }
@@ -116,9 +112,7 @@ impl Controller {
             }
         });
         let lanes: Vec<Lane> = lanes.collect();
-        let Companions {
-            slowdowns, sharing, ..
-        } = companions;
+        let Companions { slowdowns, sharing, .. } = companions;
         let found = arrange(&tasks, &lanes, slowdowns, sharing, Effort::default());
         let Some(found) = found.filter(|_| !tasks.is_empty()) else {
             return Ok(None);
@@ -133,14 +127,8 @@ impl Controller {
             let stretch = (took_ns * 1000).div_ceil(u128::from(waiting.alone_ns.max(1)));
             let stretch_permille = u64::try_from(stretch).unwrap_or(u64::MAX).max(1000);
             worst_permille = worst_permille.max(stretch_permille);
-            turns.push((
-                *start_ns,
-                Turn {
-                    run: waiting.run,
-                    task: waiting.task,
-                    stretch_permille,
-                },
-            ));
+            turns
+                .push((*start_ns, Turn { run: waiting.run, task: waiting.task, stretch_permille }));
         }
         turns.sort_by_key(|(start_ns, turn)| (*start_ns, turn.run, turn.task));
         let turns: Vec<Turn> = turns.into_iter().map(|(_, turn)| turn).collect();

@@ -73,11 +73,7 @@ pub(crate) struct Loop<'a> {
 
 impl<'a> Loop<'a> {
     pub(crate) fn new(controller: &'a mut Controller) -> Self {
-        Self {
-            controller,
-            answers: 0,
-            missed: Vec::new(),
-        }
+        Self { controller, answers: 0, missed: Vec::new() }
     }
 
     pub(crate) fn first_plan(&mut self) -> Plan {
@@ -96,11 +92,7 @@ impl<'a> Loop<'a> {
 impl JobScheduler for Loop<'_> {
     fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
         for process in &state.processes {
-            let kind = if process.ended {
-                EventKind::ProcessEnded
-            } else {
-                EventKind::Grant
-            };
+            let kind = if process.ended { EventKind::ProcessEnded } else { EventKind::Grant };
             self.controller.event(&Event {
                 kind: kind as u16,
                 process: process.id,

@@ -93,19 +93,11 @@ pub fn job_of(
     memory_bytes: u64,
     most_insns: u64,
 ) -> Job {
-    let mut job = Job {
-        name: "random".into(),
-        start_ns: 0,
-        deadline_ns: u64::MAX,
-        ..Job::default()
-    };
+    let mut job =
+        Job { name: "random".into(), start_ns: 0, deadline_ns: u64::MAX, ..Job::default() };
     for (index, items) in items.iter().enumerate() {
         let bytes = 1 + random.below(memory_bytes);
-        let mut process = Process {
-            id: index as u32,
-            memory_bytes: bytes,
-            ..Process::default()
-        };
+        let mut process = Process { id: index as u32, memory_bytes: bytes, ..Process::default() };
         for (position, &action) in items.iter().enumerate() {
             let calculates = matches!(action, Action::Calculation | Action::Communication { .. });
             let none = !calculates && random.below(3) == 0;
@@ -116,11 +108,7 @@ pub fn job_of(
                 process: index,
                 position,
                 action,
-                insns: if none {
-                    0
-                } else {
-                    1 + random.below(most_insns)
-                },
+                insns: if none { 0 } else { 1 + random.below(most_insns) },
                 memory_bytes: random.below(bytes + 1),
                 message_bytes: None,
                 senders: Vec::new(),
@@ -155,11 +143,8 @@ pub fn large_job(
     let children = processes - 1;
     // Besides the start and the end a child has its fork, fork end and join.
     for number in 0..tasks - 2 - 3 * children {
-        let process = if number < processes {
-            number
-        } else {
-            random.below(processes as u64) as usize
-        };
+        let process =
+            if number < processes { number } else { random.below(processes as u64) as usize };
         let end = usize::from(process == 0);
         let place = items[process].len() - end;
         items[process].insert(place, Action::Calculation);
@@ -184,11 +169,7 @@ pub fn deep_job(random: &mut Random, processes: usize) -> Job {
     let items: Vec<Vec<Action>> = (0..processes)
         .map(|process| {
             let child = process + 1;
-            let first = if process == 0 {
-                Action::Start
-            } else {
-                Action::ForkEnd
-            };
+            let first = if process == 0 { Action::Start } else { Action::ForkEnd };
             let mut items = vec![first, Action::Calculation];
             if child < processes {
                 let join = Action::Join { child: Some(child) };
@@ -207,12 +188,7 @@ pub fn deep_job(random: &mut Random, processes: usize) -> Job {
 pub fn large_machine(nodes: usize, cores: usize, memory_bytes: u64) -> Machine {
     let (fast, slow) = (vec![3_000_000_000; cores], vec![2_000_000_000; cores]);
     let nodes: Vec<(u64, &[u64])> = (0..nodes)
-        .map(|node| {
-            (
-                memory_bytes,
-                if node % 4 == 3 { &slow[..] } else { &fast[..] },
-            )
-        })
+        .map(|node| (memory_bytes, if node % 4 == 3 { &slow[..] } else { &fast[..] }))
         .collect();
     machine(1, &nodes)
 }

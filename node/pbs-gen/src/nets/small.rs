@@ -44,10 +44,7 @@ pub fn small(seed: u64) -> Small {
     let shape = random.of(&[Shape::Flat, Shape::Deep, Shape::Mixed]);
     let items = items(random, processes, shape);
     let job = job_of(random, &items, MOST_BYTES, MOST_INSNS);
-    Small {
-        machine: some_machine(random, &job),
-        job,
-    }
+    Small { machine: some_machine(random, &job), job }
 }
 
 /// The tasks of every process: its own, and its children's forks and joins.
@@ -119,8 +116,7 @@ fn some_machine(random: &mut Random, job: &Job) -> Machine {
             (bytes, rates)
         })
         .collect();
-    let nodes: Vec<(u64, &[u64])> = (nodes.iter())
-        .map(|(bytes, rates)| (*bytes, &rates[..]))
-        .collect();
+    let nodes: Vec<(u64, &[u64])> =
+        (nodes.iter()).map(|(bytes, rates)| (*bytes, &rates[..])).collect();
     machine(SMALL_TICK_NS, &nodes)
 }

@@ -43,10 +43,7 @@ pub(crate) fn idle(plan: &Plan) -> Vec<(u64, u64)> {
     slots
         .filter_map(|slot| match *slot {
             Slot::Process { .. } => None,
-            Slot::Idle {
-                length_insns,
-                real_insns,
-            } => Some((length_insns, real_insns.unwrap())),
+            Slot::Idle { length_insns, real_insns } => Some((length_insns, real_insns.unwrap())),
         })
         .collect()
 }

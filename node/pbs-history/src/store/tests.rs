@@ -36,18 +36,11 @@ fn a_full_disk_leaves_all_as_it_was() {
         tasks: (0..10_000).map(task).collect(),
     };
     let processes = [process];
-    let decision = crate::Decision {
-        scheduler: "greedy".repeat(1000),
-        tasks: 1,
-        took_ns: 1,
-    };
+    let decision = crate::Decision { scheduler: "greedy".repeat(1000), tasks: 1, took_ns: 1 };
     let pages: u32 = 20;
     let limit = |store: &Store, pages| {
         let set = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
-        store
-            .connection
-            .query_row(&format!("PRAGMA max_page_count = {pages}"), [], set)
-            .unwrap()
+        store.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], set).unwrap()
     };
     assert_eq!(limit(&store, pages), pages);
     let full = store.finish_run(id, 1, Outcome::Complete, &processes);
@@ -61,9 +54,7 @@ fn a_full_disk_leaves_all_as_it_was() {
     limit(&store, 1_000_000);
     store.record_decisions(&[decision]).unwrap();
     assert_eq!(store.decisions().unwrap().len(), 1);
-    store
-        .finish_run(id, 1, Outcome::Complete, &processes)
-        .unwrap();
+    store.finish_run(id, 1, Outcome::Complete, &processes).unwrap();
     assert_eq!(store.figures("sort").unwrap()[0].processes, processes);
     drop(store);
     std::fs::remove_file(&path).unwrap();

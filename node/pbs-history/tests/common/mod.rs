@@ -12,9 +12,7 @@ use pbs_history::{Fingerprint, Kind, NewRun, Outcome, ProcessRun, RunId, Store, 
 
 /// An empty directory of that name.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("history")
-        .join(name);
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("history").join(name);
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();
     directory
@@ -63,8 +61,6 @@ pub(crate) fn begin(store: &mut Store, job: &str) -> RunId {
 /// A whole run of a job.
 pub(crate) fn record(store: &mut Store, job: &str, processes: &[ProcessRun]) -> RunId {
     let id = begin(store, job);
-    store
-        .finish_run(id, 2_000, Outcome::Complete, processes)
-        .unwrap();
+    store.finish_run(id, 2_000, Outcome::Complete, processes).unwrap();
     id
 }

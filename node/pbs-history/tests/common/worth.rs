@@ -55,8 +55,5 @@ pub(crate) fn worth(sigma: f64, drift: f64, runs: usize) -> Worth {
         errors.push(libm::fabs(libm::log(next as f64 / found.insns as f64)));
     }
     errors.sort_by(f64::total_cmp);
-    Worth {
-        covered_permille: covered * 1000 / JOBS,
-        error: errors[JOBS / 2],
-    }
+    Worth { covered_permille: covered * 1000 / JOBS, error: errors[JOBS / 2] }
 }

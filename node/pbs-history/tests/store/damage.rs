@@ -52,11 +52,7 @@ fn refused(path: &Path) -> Error {
 fn something_else_is_left_alone() {
     let directory = scratch("else");
     let text = directory.join("notes.txt");
-    fs::write(
-        &text,
-        "not a database, and longer than a header of one\n".repeat(40),
-    )
-    .unwrap();
+    fs::write(&text, "not a database, and longer than a header of one\n".repeat(40)).unwrap();
     assert_eq!(refused(&text), Error::NotHistory(text.clone()));
     assert!(refused(&text).to_string().contains("name another file"));
     fs::write(&text, "short").unwrap();
@@ -64,9 +60,7 @@ fn something_else_is_left_alone() {
 
     let other = directory.join("other.db");
     let connection = Connection::open(&other).unwrap();
-    connection
-        .execute_batch("CREATE TABLE mine (a); INSERT INTO mine VALUES (1)")
-        .unwrap();
+    connection.execute_batch("CREATE TABLE mine (a); INSERT INTO mine VALUES (1)").unwrap();
     drop(connection);
     assert_eq!(refused(&other), Error::NotHistory(other));
 }
@@ -96,11 +90,7 @@ fn a_newer_history_is_refused() {
 #[test]
 fn a_history_of_an_earlier_version_is_completed() {
     for (version, sql, has_them) in [
-        (
-            1,
-            "DROP TABLE in_force; DROP TABLE orders; DROP TABLE ran",
-            false,
-        ),
+        (1, "DROP TABLE in_force; DROP TABLE orders; DROP TABLE ran", false),
         (2, "DROP TABLE in_force; DROP TABLE orders", true),
         (3, "", true),
     ] {
@@ -108,10 +98,7 @@ fn a_history_of_an_earlier_version_is_completed() {
         let measured = "DROP TABLE variant_run; DROP TABLE transfer; DROP TABLE corun; \
                         DROP TABLE cost";
         let sql = format!("{measured}; {sql}; PRAGMA user_version = {version}");
-        Connection::open(&path)
-            .unwrap()
-            .execute_batch(&sql)
-            .unwrap();
+        Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
         let before = fs::read(&path).unwrap();
         let looking = Store::open_read_only(&path, Options::DEFAULT).unwrap();
         let figures = looking.figures("sort").unwrap();
@@ -130,10 +117,7 @@ fn a_history_of_an_earlier_version_is_completed() {
         assert_eq!(written, 4);
         assert_eq!(store.figures("sort").unwrap(), figures);
         record(&mut store, "sort", &[process(1, vec![task(0, 1, 500)])]);
-        let order = Order {
-            uid: 7,
-            text: "held".into(),
-        };
+        let order = Order { uid: 7, text: "held".into() };
         let id = store.figures("sort").unwrap()[6].run.id;
         store.set_order(id, &order).unwrap();
         drop(store);
@@ -198,10 +182,7 @@ fn a_file_that_is_cut_off_is_refused() {
     for length in [1, 50, 99, 100, 1000, 4096, 10_000, whole.len() - 4096] {
         fs::write(&path, &whole[..length]).unwrap();
         let error = refused(&path);
-        assert!(
-            matches!(error, Error::Damaged(..) | Error::NotHistory(..)),
-            "{length}: {error}"
-        );
+        assert!(matches!(error, Error::Damaged(..) | Error::NotHistory(..)), "{length}: {error}");
     }
 }
 

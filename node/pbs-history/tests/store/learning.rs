@@ -11,11 +11,7 @@ use crate::common::worth::Lengths;
 use crate::common::{fingerprint, process, record, scratch, task};
 
 fn key(task: u32) -> TaskKey {
-    TaskKey {
-        process: 1,
-        fingerprint: fingerprint(),
-        task,
-    }
+    TaskKey { process: 1, fingerprint: fingerprint(), task }
 }
 
 /// A job whose users guess, run by run planned from the file.
@@ -25,19 +21,13 @@ fn after_some_runs_the_error_of_the_plan_is_less() {
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
     let mut random = Lengths(Random::new(1));
     let lengths: Vec<_> = (0..50).map(|_| 1e6 + 1e9 * random.share()).collect();
-    let users: Vec<_> = lengths
-        .iter()
-        .map(|&real| random.about(real, 0.5))
-        .collect();
+    let users: Vec<_> = lengths.iter().map(|&real| random.about(real, 0.5)).collect();
     for _ in 0..10 {
         let history = store.history("sort").unwrap();
         let tasks = lengths.iter().zip(&users).enumerate();
         let tasks = tasks.map(|(number, (&real, &user))| {
             let number = number as u32;
-            let user = User {
-                insns: Some(user),
-                peak_memory_bytes: None,
-            };
+            let user = User { insns: Some(user), peak_memory_bytes: None };
             let planned = history.predict(key(number), user).unwrap().insns;
             task(number, planned, random.about(real, 0.05))
         });
@@ -45,10 +35,7 @@ fn after_some_runs_the_error_of_the_plan_is_less() {
         record(&mut store, "sort", &[process(1, tasks)]);
     }
     let errors = store.history("sort").unwrap();
-    let errors: Vec<_> = errors
-        .errors()
-        .map(|(_, e)| e.permille().unwrap())
-        .collect();
+    let errors: Vec<_> = errors.errors().map(|(_, e)| e.permille().unwrap()).collect();
     assert_eq!(errors.len(), 10);
     // Users are out by 40 % on average, runs of the same length by 4 %.
     assert!(errors[0] > 300, "{errors:?}");
@@ -61,15 +48,8 @@ fn after_some_runs_the_error_of_the_plan_is_less() {
 fn a_prediction_says_where_it_is_from() {
     let path = scratch("source").join("history.db");
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
-    let user = User {
-        insns: Some(1000),
-        peak_memory_bytes: Some(77),
-    };
-    let first = store
-        .history("sort")
-        .unwrap()
-        .predict(key(0), user)
-        .unwrap();
+    let user = User { insns: Some(1000), peak_memory_bytes: Some(77) };
+    let first = store.history("sort").unwrap().predict(key(0), user).unwrap();
     assert_eq!((first.source, first.runs), (Source::User, 0));
     assert_eq!((first.insns, first.peak_memory_bytes), (1000, Some(77)));
     assert_eq!(first.more_memory_permille, 1000);
@@ -88,11 +68,7 @@ fn a_prediction_says_where_it_is_from() {
         .unwrap();
     let run = [process(1, vec![task(0, 1000, 2000)])];
     store.finish_run(id, 1, Outcome::Complete, &run).unwrap();
-    let second = store
-        .history("sort")
-        .unwrap()
-        .predict(key(0), user)
-        .unwrap();
+    let second = store.history("sort").unwrap().predict(key(0), user).unwrap();
     assert_eq!((second.source, second.runs), (Source::Profile, 1));
     // Glaß 2024, 4.1: measured figures take the place of the user's.
     assert_eq!(second.peak_memory_bytes, Some(1 << 20));
@@ -116,14 +92,8 @@ fn a_changed_process_begins_anew() {
     let old = process(1, vec![task(0, 10, 1_000_000)]);
     let id = record(&mut store, "sort", std::slice::from_ref(&old));
     history.add(id, Kind::Plan, &[old]);
-    let changed = TaskKey {
-        fingerprint: Fingerprint::of(["sort", "--parallel=8"]),
-        ..key(0)
-    };
-    let user = User {
-        insns: Some(5000),
-        peak_memory_bytes: None,
-    };
+    let changed = TaskKey { fingerprint: Fingerprint::of(["sort", "--parallel=8"]), ..key(0) };
+    let user = User { insns: Some(5000), peak_memory_bytes: None };
     let found = history.predict(changed, user).unwrap();
     assert_eq!((found.source, found.insns), (Source::User, 5000));
     assert_eq!(history.runs_of_others(1, changed.fingerprint), 1);
@@ -146,11 +116,7 @@ fn what_did_not_end_tells_of_memory_alone() {
                     peak_memory_bytes: 9 << 20,
                     ..task(0, 10, 90_000)
                 },
-                TaskRun {
-                    outcome: Outcome::Absent,
-                    peak_memory_bytes: 0,
-                    ..task(1, 10, 0)
-                },
+                TaskRun { outcome: Outcome::Absent, peak_memory_bytes: 0, ..task(1, 10, 0) },
             ],
         )
     };
@@ -159,16 +125,10 @@ fn what_did_not_end_tells_of_memory_alone() {
     let found = history.predict(key(0), User::default()).unwrap();
     assert_eq!((found.runs, found.insns), (1, 5000));
     assert_eq!(found.peak_memory_bytes, Some(9 << 20));
-    assert_eq!(
-        history.process_memory_bytes(1, fingerprint()),
-        Some(9 << 20)
-    );
+    assert_eq!(history.process_memory_bytes(1, fingerprint()), Some(9 << 20));
     assert_eq!(history.predict(key(1), User::default()), None);
     // 10 were planned, and 5000 retired; what did not end is not compared.
-    let errors: Vec<_> = history
-        .errors()
-        .map(|(_, error)| error.permille())
-        .collect();
+    let errors: Vec<_> = history.errors().map(|(_, error)| error.permille()).collect();
     assert_eq!(errors, [Some(499_000), None]);
 }
 
@@ -180,10 +140,7 @@ fn the_rate_of_a_process_is_learned() {
     let ran = |ran_ns, retired_insns, outcome| ProcessRun {
         ran_ns,
         outcome,
-        ..process(
-            1,
-            vec![task(0, 10, retired_insns), task(1, 10, retired_insns)],
-        )
+        ..process(1, vec![task(0, 10, retired_insns), task(1, 10, retired_insns)])
     };
     record(&mut store, "sort", &[ran(0, 1_000, Outcome::Complete)]);
     record(&mut store, "sort", &[ran(1, 1_000, Outcome::Killed)]);
@@ -200,22 +157,14 @@ fn the_rate_of_a_process_is_learned() {
     assert_eq!((first.rate_insns_per_ms, first.runs), (500_000, 1));
     assert!(first.low_insns_per_ms < 400_000 && first.high_insns_per_ms > 600_000);
     for _ in 0..12 {
-        record(
-            &mut store,
-            "sort",
-            &[ran(4_000_000, 1_000_000, Outcome::Complete)],
-        );
+        record(&mut store, "sort", &[ran(4_000_000, 1_000_000, Outcome::Complete)]);
     }
     let many = rate(&store, 1).unwrap();
     assert_eq!((many.rate_insns_per_ms, many.runs), (500_000, 13));
     assert!(many.low_insns_per_ms > 480_000 && many.high_insns_per_ms < 520_000);
     // Twice as slow, and again: so it is.
     for _ in 0..2 {
-        record(
-            &mut store,
-            "sort",
-            &[ran(8_000_000, 1_000_000, Outcome::Complete)],
-        );
+        record(&mut store, "sort", &[ran(8_000_000, 1_000_000, Outcome::Complete)]);
     }
     assert_eq!(rate(&store, 1).unwrap().rate_insns_per_ms, 250_000);
     assert_eq!(rate(&store, 2), None);

@@ -25,56 +25,26 @@ fn variant(model: &str, threads: u32) -> VariantKey {
 }
 
 fn ran(variant: VariantKey, ran_ns: u64) -> VariantRun {
-    VariantRun {
-        variant,
-        ran_ns,
-        insns: 2 * (ran_ns % 1_000_000),
-    }
+    VariantRun { variant, ran_ns, insns: 2 * (ran_ns % 1_000_000) }
 }
 
 fn transfer(to: &str, bytes: u64) -> Transfer {
-    Transfer {
-        from: "host".into(),
-        to: to.into(),
-        bytes,
-        took_ns: 1000 + bytes / 4,
-    }
+    Transfer { from: "host".into(), to: to.into(), bytes, took_ns: 1000 + bytes / 4 }
 }
 
 fn decision(scheduler: &str, tasks: u64) -> Decision {
-    Decision {
-        scheduler: scheduler.into(),
-        tasks,
-        took_ns: 50 * tasks + 7,
-    }
+    Decision { scheduler: scheduler.into(), tasks, took_ns: 50 * tasks + 7 }
 }
 
 fn corun(victim: u64, task: u32, ran_ns: u64) -> Corun {
-    let by = Neighbour {
-        level: Level::Llc,
-        key: Key {
-            fingerprint: 9,
-            task: 4,
-            variant: 1,
-        },
-    };
-    let beside = |neighbours, duration_ns| Beside {
-        neighbours,
-        duration_ns,
-    };
+    let by = Neighbour { level: Level::Llc, key: Key { fingerprint: 9, task: 4, variant: 1 } };
+    let beside = |neighbours, duration_ns| Beside { neighbours, duration_ns };
     Corun {
         sample: Sample {
-            victim: Key {
-                fingerprint: victim,
-                task,
-                variant: 0,
-            },
+            victim: Key { fingerprint: victim, task, variant: 0 },
             insns: 3 * ran_ns,
             ran_ns,
-            beside: vec![
-                beside(vec![], ran_ns / 4),
-                beside(vec![by], ran_ns - ran_ns / 4),
-            ],
+            beside: vec![beside(vec![], ran_ns / 4), beside(vec![by], ran_ns - ran_ns / 4)],
         },
         by_clock: false,
     }
@@ -105,10 +75,7 @@ fn recorded_measurements_are_found_by_their_key() {
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
     assert_eq!(store.coruns().unwrap()[1], corun(1, 1, 400));
     // Those with all 64 bits are no other.
-    assert_eq!(
-        store.coruns().unwrap()[0].sample.victim.fingerprint,
-        u64::MAX
-    );
+    assert_eq!(store.coruns().unwrap()[0].sample.victim.fingerprint, u64::MAX);
     let told = store.variants(Some("particles")).unwrap();
     let of: Vec<_> = told
         .iter()
@@ -120,10 +87,7 @@ fn recorded_measurements_are_found_by_their_key() {
     let more = [ran(variant("omp", 2), 180), ran(variant("omp", 4), 110)];
     store.record_variant_runs(&more).unwrap();
     let told = store.variants(None).unwrap();
-    let of: Vec<_> = told
-        .iter()
-        .map(|(key, told)| (key.threads, told.runs, told.ran_ns))
-        .collect();
+    let of: Vec<_> = told.iter().map(|(key, told)| (key.threads, told.runs, told.ran_ns)).collect();
     assert_eq!((of[0], of[1]), ((0, 1, 20), (2, 1, 180)));
     assert_eq!((of[2].0, of[2].1), (4, 2));
     assert!((101..110).contains(&of[2].2), "{of:?}");
@@ -141,10 +105,7 @@ fn recorded_measurements_are_found_by_their_key() {
 #[test]
 fn the_last_measurements_of_each_key_are_kept() {
     let path = scratch("measured-prune").join("history.db");
-    let options = Options {
-        keep_samples: 3,
-        ..Options::DEFAULT
-    };
+    let options = Options { keep_samples: 3, ..Options::DEFAULT };
     let mut store = Store::open(&path, options).unwrap();
     fill(&path);
     let mut sizes = Vec::new();
@@ -160,10 +121,7 @@ fn the_last_measurements_of_each_key_are_kept() {
         sizes.push(path.metadata().unwrap().len());
     }
     let runs = store.variant_runs().unwrap();
-    let runs: Vec<_> = runs
-        .iter()
-        .map(|run| (run.variant.threads, run.ran_ns))
-        .collect();
+    let runs: Vec<_> = runs.iter().map(|run| (run.variant.threads, run.ran_ns)).collect();
     let kept = [(0, 20), (4, 6), (4, 7), (4, 8), (8, 6), (8, 7), (8, 8)];
     assert_eq!(runs, kept);
     let transfers = store.transfers().unwrap();
@@ -173,19 +131,9 @@ fn the_last_measurements_of_each_key_are_kept() {
     assert_eq!(transfers[7..], large);
     assert_eq!(store.decisions().unwrap().len(), 3);
     let coruns = store.coruns().unwrap();
-    let coruns: Vec<_> = coruns
-        .iter()
-        .map(|it| (it.sample.victim.task, it.sample.ran_ns))
-        .collect();
-    let kept = [
-        (1, 800),
-        (1, 600),
-        (1, 700),
-        (1, 800),
-        (2, 6),
-        (2, 7),
-        (2, 8),
-    ];
+    let coruns: Vec<_> =
+        coruns.iter().map(|it| (it.sample.victim.task, it.sample.ran_ns)).collect();
+    let kept = [(1, 800), (1, 600), (1, 700), (1, 800), (2, 6), (2, 7), (2, 8)];
     assert_eq!(coruns, kept);
     assert_eq!(sizes[7], sizes[4], "{sizes:?}");
 }
@@ -202,9 +150,7 @@ fn a_run_is_stored_with_its_co_runners() {
     assert!(matches!(done, Err(Error::TooLarge(_))), "{done:?}");
     assert_eq!(store.coruns().unwrap(), []);
     coruns[1].sample.insns = 5;
-    store
-        .finish_run_beside(id, 9, Outcome::Complete, &figures, &coruns)
-        .unwrap();
+    store.finish_run_beside(id, 9, Outcome::Complete, &figures, &coruns).unwrap();
     assert_eq!(store.coruns().unwrap(), coruns);
     // A run that is over is not recorded once more, nor is what belongs to it.
     let again = store.finish_run_beside(id, 9, Outcome::Complete, &figures, &coruns);
@@ -217,19 +163,13 @@ fn figures_that_are_too_large_are_refused() {
     let path = scratch("measured-large").join("history.db");
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
     let runs = [ran(variant("omp", 4), 5), ran(variant("omp", 4), 1 << 63)];
-    let endless = Decision {
-        took_ns: 1 << 63,
-        ..decision("greedy", 5)
-    };
+    let endless = Decision { took_ns: 1 << 63, ..decision("greedy", 5) };
     let refused = [
         store.record_variant_runs(&runs),
         store.record_transfers(&[transfer("gpu", u64::MAX)]),
         store.record_decisions(&[decision("greedy", 5), endless]),
         store.record_coruns(&[Corun {
-            sample: Sample {
-                ran_ns: u64::MAX,
-                ..Sample::default()
-            },
+            sample: Sample { ran_ns: u64::MAX, ..Sample::default() },
             by_clock: true,
         }]),
     ];
@@ -237,10 +177,7 @@ fn figures_that_are_too_large_are_refused() {
         assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
     }
     // Nothing of them is there.
-    let empty = Store::open(
-        &scratch("measured-none").join("history.db"),
-        Options::DEFAULT,
-    );
+    let empty = Store::open(&scratch("measured-none").join("history.db"), Options::DEFAULT);
     assert_eq!(read(&store).unwrap(), read(&empty.unwrap()).unwrap());
 }
 
@@ -249,16 +186,11 @@ fn figures_that_are_too_large_are_refused() {
 fn others_look_while_one_writes() {
     let path = scratch("measured-busy").join("history.db");
     fill(&path);
-    let options = Options {
-        wait: Duration::ZERO,
-        ..Options::DEFAULT
-    };
+    let options = Options { wait: Duration::ZERO, ..Options::DEFAULT };
     let mut store = Store::open(&path, options).unwrap();
     let before = read(&store).unwrap();
     let other = Connection::open(&path).unwrap();
-    other
-        .execute_batch("BEGIN IMMEDIATE; DELETE FROM corun; DELETE FROM cost")
-        .unwrap();
+    other.execute_batch("BEGIN IMMEDIATE; DELETE FROM corun; DELETE FROM cost").unwrap();
     assert_eq!(read(&store).unwrap(), before);
     let looking = Store::open_read_only(&path, options).unwrap();
     assert_eq!(read(&looking).unwrap(), before);

@@ -53,9 +53,7 @@ fn fill() {
 
 /// The answer of the other process.
 fn answer(mut command: Command, path: &Path) -> String {
-    command
-        .args(["refusals::fill", "--exact", "--ignored", "--nocapture"])
-        .env(FILE, path);
+    command.args(["refusals::fill", "--exact", "--ignored", "--nocapture"]).env(FILE, path);
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let found = text.split("ANSWER ").nth(1);

@@ -37,13 +37,8 @@ fn a_run_is_planned_runs_and_is_over() {
         boot_id: "b".into(),
         first_seq: 100,
     };
-    store
-        .update_run(id, State::Running, &takeover, &[])
-        .unwrap();
-    let later = Takeover {
-        reservation: "core 0 from 9".into(),
-        ..takeover
-    };
+    store.update_run(id, State::Running, &takeover, &[]).unwrap();
+    let later = Takeover { reservation: "core 0 from 9".into(), ..takeover };
     let so_far = [process(3, vec![task(1, 10, 4)])];
     let in_force = InForce {
         plan: "plan_id = 12".into(),
@@ -73,22 +68,13 @@ fn a_run_is_planned_runs_and_is_over() {
             outcome: Outcome::Killed,
             ran_ns: 123_456_789,
             tasks: vec![
-                TaskRun {
-                    name: Some("read".into()),
-                    preemptions: 4,
-                    ..task(1, 10, 12)
-                },
-                TaskRun {
-                    outcome: Outcome::Killed,
-                    ..task(2, 20, 7)
-                },
+                TaskRun { name: Some("read".into()), preemptions: 4, ..task(1, 10, 12) },
+                TaskRun { outcome: Outcome::Killed, ..task(2, 20, 7) },
             ],
         },
         process(9, vec![task(0, 1 << 48, i64::MAX as u64)]),
     ];
-    store
-        .finish_run(id, 8, Outcome::Killed, &processes)
-        .unwrap();
+    store.finish_run(id, 8, Outcome::Killed, &processes).unwrap();
     let figures = store.figures("sort").unwrap();
     assert_eq!(figures.len(), 1);
     assert_eq!(figures[0].processes, processes);
@@ -123,20 +109,12 @@ fn what_is_over_stays_as_it_is() {
     let again = store.finish_run(id, 9, Outcome::Complete, &[]);
     assert_eq!(again, Err(over.clone()));
     let takeover = Takeover::default();
-    assert_eq!(
-        store.update_run(id, State::Running, &takeover, &[]),
-        Err(over)
-    );
+    assert_eq!(store.update_run(id, State::Running, &takeover, &[]), Err(over));
     let none = RunId(u64::MAX);
     assert_eq!(store.run(none), Err(Error::NoRun(none)));
-    assert_eq!(
-        store.finish_run(none, 9, Outcome::Complete, &[]),
-        Err(Error::NoRun(none))
-    );
+    assert_eq!(store.finish_run(none, 9, Outcome::Complete, &[]), Err(Error::NoRun(none)));
     let id = begin(&mut store, "sort");
-    store
-        .update_run(id, State::Running, &takeover, &[])
-        .unwrap();
+    store.update_run(id, State::Running, &takeover, &[]).unwrap();
     assert_eq!(
         store.update_run(id, State::Planned, &takeover, &[]),
         Err(Error::WrongState(id, State::Running))
@@ -173,10 +151,7 @@ fn a_run_is_there_whole_or_not_at_all() {
 #[test]
 fn the_oldest_runs_of_a_job_are_forgotten() {
     let path = scratch("prune").join("history.db");
-    let options = Options {
-        keep_runs: 3,
-        ..Options::DEFAULT
-    };
+    let options = Options { keep_runs: 3, ..Options::DEFAULT };
     let mut store = Store::open(&path, options).unwrap();
     let other = record(&mut store, "other", &[process(1, vec![task(0, 1, 1)])]);
     let open = begin(&mut store, "sort");
@@ -198,20 +173,15 @@ fn the_oldest_runs_of_a_job_are_forgotten() {
     assert_eq!(sizes[39], sizes[5], "{sizes:?}");
 
     let jobs = store.jobs().unwrap();
-    let jobs: Vec<_> = jobs
-        .iter()
-        .map(|job| (job.job.as_str(), job.runs, job.complete, job.open))
-        .collect();
+    let jobs: Vec<_> =
+        jobs.iter().map(|job| (job.job.as_str(), job.runs, job.complete, job.open)).collect();
     assert_eq!(jobs, [("other", 1, 1, 0), ("sort", 3, 3, 1)]);
 }
 
 #[test]
 fn numbers_out_of_range_are_refused() {
     let path = scratch("options").join("history.db");
-    let options = Options {
-        keep_runs: 0,
-        ..Options::DEFAULT
-    };
+    let options = Options { keep_runs: 0, ..Options::DEFAULT };
     let error = Store::open(&path, options).unwrap_err();
     assert_eq!(error, Error::Config("keep_runs", 1, 10_000));
     assert!(!path.exists());
@@ -223,10 +193,7 @@ fn numbers_out_of_range_are_refused() {
 fn orders_come_with_their_runs() {
     let path = scratch("orders").join("history.db");
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
-    let order = |uid, text: &str| Order {
-        uid,
-        text: text.into(),
-    };
+    let order = |uid, text: &str| Order { uid, text: text.into() };
     let (first, second) = (order(7, "held"), order(u32::MAX, "after 1"));
     let new = |order, submitted_unix_ns| NewRun {
         job: "sort",
@@ -240,9 +207,7 @@ fn orders_come_with_their_runs() {
     assert!(store.begin_runs(&too_late).is_err());
     assert_eq!(store.runs(None).unwrap(), []);
 
-    let ids = store
-        .begin_runs(&[new(&first, 5), new(&second, 6)])
-        .unwrap();
+    let ids = store.begin_runs(&[new(&first, 5), new(&second, 6)]).unwrap();
     let open = |store: &Store| {
         let runs = store.open_runs().unwrap().into_iter();
         runs.map(|run| run.id).collect::<Vec<_>>()
@@ -253,9 +218,7 @@ fn orders_come_with_their_runs() {
     };
     assert_eq!(open(&store), ids);
     assert_eq!(last(&store, 9), []);
-    store
-        .finish_run(ids[0], 9, Outcome::Cancelled, &[])
-        .unwrap();
+    store.finish_run(ids[0], 9, Outcome::Cancelled, &[]).unwrap();
     assert_eq!(open(&store), ids[1..]);
     store.set_order(ids[0], &order(7, "by user 0")).unwrap();
     store.finish_run(ids[1], 9, Outcome::Failed, &[]).unwrap();

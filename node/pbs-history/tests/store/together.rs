@@ -47,15 +47,9 @@ fn a_planner_that_died_is_followed_by_another() {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
     let started = stat.split(' ').nth(21).unwrap();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let sql = format!(
-        "INSERT INTO planner VALUES (1, {}, {started}, '{}')",
-        child.id(),
-        boot.trim()
-    );
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(&sql)
-        .unwrap();
+    let sql =
+        format!("INSERT INTO planner VALUES (1, {}, {started}, '{}')", child.id(), boot.trim());
+    Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
     let error = store.claim_planner().unwrap_err();
     assert_eq!(error, Error::Planner(path, child.id()));
     child.kill().unwrap();
@@ -66,26 +60,19 @@ fn a_planner_that_died_is_followed_by_another() {
 #[test]
 fn who_waits_too_long_is_told() {
     let path = scratch("busy").join("history.db");
-    let options = Options {
-        wait: Duration::ZERO,
-        ..Options::DEFAULT
-    };
+    let options = Options { wait: Duration::ZERO, ..Options::DEFAULT };
     let mut store = Store::open(&path, options).unwrap();
     let id = begin(&mut store, "sort");
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = store
-        .update_run(id, State::Running, &Takeover::default(), &[])
-        .unwrap_err();
+    let error = store.update_run(id, State::Running, &Takeover::default(), &[]).unwrap_err();
     assert_eq!(error, Error::Busy(path.clone()));
     assert!(error.to_string().contains("try again"));
     // Looking is possible meanwhile.
     assert_eq!(store.runs(None).unwrap().len(), 1);
     Store::open_read_only(&path, options).unwrap();
     other.execute_batch("ROLLBACK").unwrap();
-    store
-        .update_run(id, State::Running, &Takeover::default(), &[])
-        .unwrap();
+    store.update_run(id, State::Running, &Takeover::default(), &[]).unwrap();
 }
 
 /// A planner that is killed while it writes leaves a run or none.
@@ -114,9 +101,6 @@ fn a_killed_writer_leaves_whole_runs() {
     drop(writer);
 
     let after = Store::open(&torn, Options::DEFAULT).unwrap();
-    assert_eq!(
-        after.figures("sort").unwrap(),
-        store.figures("sort").unwrap()
-    );
+    assert_eq!(after.figures("sort").unwrap(), store.figures("sort").unwrap());
     assert_eq!(after.runs(None).unwrap().len(), 1);
 }

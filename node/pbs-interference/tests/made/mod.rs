@@ -17,17 +17,11 @@ fn normal(random: &mut Random) -> f64 {
 }
 
 pub(crate) fn key(fingerprint: u64) -> Key {
-    Key {
-        fingerprint,
-        ..Key::default()
-    }
+    Key { fingerprint, ..Key::default() }
 }
 
 pub(crate) fn by(fingerprint: u64) -> Neighbour {
-    Neighbour {
-        level: Level::Llc,
-        key: key(fingerprint),
-    }
+    Neighbour { level: Level::Llc, key: key(fingerprint) }
 }
 
 /// Which runs there are.
@@ -162,17 +156,6 @@ fn sample(
             duration_ns: (part * ran) as u64,
         })
         .collect();
-    beside.insert(
-        0,
-        Beside {
-            neighbours: Vec::new(),
-            duration_ns: (alone * ran) as u64,
-        },
-    );
-    Sample {
-        victim: key(1),
-        insns: insns as u64,
-        ran_ns: ran as u64,
-        beside,
-    }
+    beside.insert(0, Beside { neighbours: Vec::new(), duration_ns: (alone * ran) as u64 });
+    Sample { victim: key(1), insns: insns as u64, ran_ns: ran as u64, beside }
 }

@@ -59,12 +59,8 @@ impl Net<'_> {
             Kind::End => Action::End,
             Kind::ForkEnd => Action::ForkEnd,
             Kind::Calculation => Action::Calculation,
-            Kind::Communication => Action::Communication {
-                partner: self.partner[task],
-            },
-            Kind::Join => Action::Join {
-                child: process_of(far(&self.far_previous, Some(&task))),
-            },
+            Kind::Communication => Action::Communication { partner: self.partner[task] },
+            Kind::Join => Action::Join { child: process_of(far(&self.far_previous, Some(&task))) },
             Kind::Fork => match process_of(far(&self.far_next, Some(&task))) {
                 Some(child) => Action::Fork { child },
                 // A valid net has no such fork.

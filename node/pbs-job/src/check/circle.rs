@@ -44,11 +44,8 @@ pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
         let first = net.task(circle[0]);
         let mut places = circle.iter().zip(circle.iter().cycle().skip(1));
         let has_message = places.any(|(&from, &to)| net.sent[from] == Some(to));
-        let messages = if has_message {
-            ", and a message is received after it is sent"
-        } else {
-            ""
-        };
+        let messages =
+            if has_message { ", and a message is received after it is sent" } else { "" };
         problems.push(Problem::at(
             first.line,
             format!(

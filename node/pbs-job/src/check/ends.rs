@@ -18,11 +18,7 @@ impl CheckedNet<'_, '_> {
         match &all[..] {
             [] => {
                 // What stands where it should be.
-                let ends = if kind == Kind::Start {
-                    &self.net.previous
-                } else {
-                    &self.net.next
-                };
+                let ends = if kind == Kind::Start { &self.net.previous } else { &self.net.next };
                 let place = (0..ends.len()).filter(|&task| {
                     let process = self.net.process_of[task];
                     ends[task].is_empty() && process.is_some_and(|process| self.initial(process))

@@ -94,10 +94,7 @@ impl Figures<'_> {
 
     fn job(&mut self, draft: &Draft) {
         if draft.name.is_empty() || draft.name.contains(char::is_control) {
-            self.problem(
-                None,
-                "the job has no name that can be printed; add name = \"...\"",
-            );
+            self.problem(None, "the job has no name that can be printed; add name = \"...\"");
         }
         self.range(None, "start_ns of the job", draft.start_ns, 0, MAX_NS);
         let deadline_ns = draft.deadline_ns;

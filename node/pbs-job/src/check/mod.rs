@@ -81,9 +81,8 @@ impl<'a> Net<'a> {
             .map(|(index, process)| (process.id, index))
             .collect();
         // Of several with the same number the first is meant.
-        let indices: HashMap<u32, usize> = (draft.tasks.iter().enumerate().rev())
-            .map(|(index, task)| (task.id, index))
-            .collect();
+        let indices: HashMap<u32, usize> =
+            (draft.tasks.iter().enumerate().rev()).map(|(index, task)| (task.id, index)).collect();
         let mut net = Self {
             draft,
             process_of: Vec::with_capacity(tasks),
@@ -267,10 +266,6 @@ fn listed(items: impl Iterator<Item = impl Display>) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [some @ .., last] if items.len() <= MOST => format!("{} and {last}", some.join(", ")),
-        _ => format!(
-            "{} and {} more",
-            items[..MOST].join(", "),
-            items.len() - MOST
-        ),
+        _ => format!("{} and {} more", items[..MOST].join(", "), items.len() - MOST),
     }
 }

@@ -9,10 +9,7 @@ use crate::draft::{DraftTask, Kind};
 
 impl Net<'_> {
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
-        let mut found = CheckedNet {
-            net: self,
-            problems,
-        };
+        let mut found = CheckedNet { net: self, problems };
         found.only_one(Kind::Start);
         found.only_one(Kind::End);
         found.start_and_end_of_one_process();
@@ -141,10 +138,7 @@ impl<'n> CheckedNet<'_, 'n> {
                      forked it"
                 )
             } else {
-                format!(
-                    "{label} ({}) leads nowhere; only the end task does",
-                    kind.name()
-                )
+                format!("{label} ({}) leads nowhere; only the end task does", kind.name())
             };
             self.about(task, message);
         }
@@ -175,9 +169,7 @@ impl<'n> CheckedNet<'_, 'n> {
             );
             self.about(task, message);
         }
-        let forks = far
-            .iter()
-            .filter(|&&from| net.task(from).kind == Kind::Fork);
+        let forks = far.iter().filter(|&&from| net.task(from).kind == Kind::Fork);
         let forks: Vec<_> = forks.copied().collect();
         if is_first && forks.len() > 1 {
             let message = format!(

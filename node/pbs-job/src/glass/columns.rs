@@ -47,11 +47,7 @@ impl<'t, const N: usize> Columns<'t, N> {
             })
         });
         Self {
-            rows: if problems.is_empty() {
-                Box::new(rows)
-            } else {
-                Box::new(std::iter::empty())
-            },
+            rows: if problems.is_empty() { Box::new(rows) } else { Box::new(std::iter::empty()) },
             places,
             width: header.len(),
             problems,
@@ -86,10 +82,7 @@ impl<'t, const N: usize> Columns<'t, N> {
         let ns = units.checked_mul(UNIT_NS).filter(|&ns| ns <= MAX_NS);
         if ns.is_none() {
             let most = MAX_NS / UNIT_NS;
-            self.problem(
-                line,
-                format!("{what} is {units}; at most {most} are allowed"),
-            );
+            self.problem(line, format!("{what} is {units}; at most {most} are allowed"));
         }
         ns
     }

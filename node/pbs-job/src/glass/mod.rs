@@ -53,10 +53,7 @@ pub struct Fault {
 /// Reads a job and checks it; `name` is what it will be called.
 pub fn import_job(name: &str, files: &Files<'_>) -> Result<Job, Vec<Fault>> {
     let mut faults = Vec::new();
-    let mut draft = Draft {
-        name: name.into(),
-        ..Draft::default()
-    };
+    let mut draft = Draft { name: name.into(), ..Draft::default() };
     let mut keep = |file, problems: Vec<Problem>| {
         let file = Some(file);
         faults.extend(problems.into_iter().map(|problem| Fault { file, problem }));
@@ -79,19 +76,10 @@ pub fn import_job(name: &str, files: &Files<'_>) -> Result<Job, Vec<Fault>> {
 
 /// Reads `machine_details.csv` and checks it.
 pub fn import_machine(text: &str) -> Result<Machine, Vec<Problem>> {
-    const HEADER: [&str; 4] = [
-        "node_id",
-        "cores",
-        "total_shared_memory",
-        "instructions_pre_sec",
-    ];
+    const HEADER: [&str; 4] = ["node_id", "cores", "total_shared_memory", "instructions_pre_sec"];
     let mut columns = Columns::new(text, HEADER);
-    let mut machine = Machine {
-        name: None,
-        tick_ns: UNIT_NS,
-        nodes: Vec::new(),
-        ..Machine::default()
-    };
+    let mut machine =
+        Machine { name: None, tick_ns: UNIT_NS, nodes: Vec::new(), ..Machine::default() };
     while let Some((line, [name, cores, memory_bytes, rate])) = columns.next_row() {
         let memory_bytes = columns.number(line, HEADER[2], memory_bytes);
         let rate = columns.number(line, HEADER[3], rate);
@@ -103,12 +91,7 @@ pub fn import_machine(text: &str) -> Result<Machine, Vec<Problem>> {
             cpu: None,
             rate_insns_per_s,
         });
-        machine.nodes.push(Node {
-            name: name.into(),
-            memory_bytes,
-            cores: cores.collect(),
-            line,
-        });
+        machine.nodes.push(Node { name: name.into(), memory_bytes, cores: cores.collect(), line });
     }
     let problems = columns.problems();
     if !problems.is_empty() {

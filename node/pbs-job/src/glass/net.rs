@@ -55,12 +55,9 @@ fn task(line: Line, text: &str, named: &mut Vec<Named>) -> Result<DraftTask, Pro
         fields.push(number(line, what, field).map_err(|problem| about(problem, &fields))?);
     }
     let count = head.split_whitespace().count();
-    let (&[id, process, action], figures) = fields.split_first_chunk().ok_or_else(|| {
-        about(
-            Problem::at(line, format!("a task is cut off; {WRITE}")),
-            &fields,
-        )
-    })?;
+    let (&[id, process, action], figures) = fields
+        .split_first_chunk()
+        .ok_or_else(|| about(Problem::at(line, format!("a task is cut off; {WRITE}")), &fields))?;
     let id = small(line, "the task", id)?;
     let label = format!("task {id}");
     let mut task = DraftTask {
@@ -91,14 +88,10 @@ fn task(line: Line, text: &str, named: &mut Vec<Named>) -> Result<DraftTask, Pro
         let end = rest[1..].find(['>', '|']).map_or(rest.len(), |end| end + 1);
         let words: Vec<_> = rest[1..end].split_whitespace().collect();
         rest = &rest[end..];
-        let numbers: Result<Vec<_>, _> = (words.iter())
-            .map(|word| small(line, &label, number(line, &label, word)?))
-            .collect();
+        let numbers: Result<Vec<_>, _> =
+            (words.iter()).map(|word| small(line, &label, number(line, &label, word)?)).collect();
         let numbers = numbers.map_err(|problem| {
-            let message = format!(
-                "{label} names a task that can't be read: {}",
-                problem.message
-            );
+            let message = format!("{label} names a task that can't be read: {}", problem.message);
             Problem::at(line, message)
         })?;
         match (arrow, &numbers[..]) {
@@ -122,13 +115,7 @@ fn task(line: Line, text: &str, named: &mut Vec<Named>) -> Result<DraftTask, Pro
                 return Err(Problem::at(line, message));
             }
         }
-        named.push(Named {
-            by: id,
-            line,
-            id: numbers[0],
-            process: numbers[1],
-            action: numbers[2],
-        });
+        named.push(Named { by: id, line, id: numbers[0], process: numbers[1], action: numbers[2] });
     }
     Ok(task)
 }
@@ -171,20 +158,9 @@ fn kind(action: u64) -> Option<Kind> {
 /// What is said of tasks where they are named must be what they are. Names of
 /// tasks that are not there are for the check of the net.
 fn agree(draft: &Draft, named: Vec<Named>, problems: &mut Vec<Problem>) {
-    let tasks: HashMap<u32, &DraftTask> = draft
-        .tasks
-        .iter()
-        .rev()
-        .map(|task| (task.id, task))
-        .collect();
-    for Named {
-        by,
-        line,
-        id,
-        process,
-        action,
-    } in named
-    {
+    let tasks: HashMap<u32, &DraftTask> =
+        draft.tasks.iter().rev().map(|task| (task.id, task)).collect();
+    for Named { by, line, id, process, action } in named {
         let Some(task) = tasks.get(&id) else {
             continue;
         };

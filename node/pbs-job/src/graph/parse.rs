@@ -13,23 +13,9 @@ use super::{MAX_TASKS, MAX_THREADS, MAX_VARIANTS};
 use crate::{MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS};
 
 const TOP_KEYS: &[&str] = &["name", "start_ns", "deadline_ns", "priority", "task"];
-const TASK_KEYS: &[&str] = &[
-    "name",
-    "after",
-    "memory_bytes",
-    "repeat",
-    "chained",
-    "variant",
-];
+const TASK_KEYS: &[&str] = &["name", "after", "memory_bytes", "repeat", "chained", "variant"];
 const EDGE_KEYS: &[&str] = &["task", "bytes", "transfer_ns"];
-const VARIANT_KEYS: &[&str] = &[
-    "model",
-    "threads",
-    "device",
-    "runtime_ns",
-    "insns",
-    "command",
-];
+const VARIANT_KEYS: &[&str] = &["model", "threads", "device", "runtime_ns", "insns", "command"];
 const WRITE_AFTER: &str =
     "write names of tasks: after = [\"load\", { task = \"sort\", bytes = 4_000_000 }]";
 
@@ -72,10 +58,7 @@ fn graph(reader: &mut Reader, document: &DeTable<'_>) -> Graph {
     }
     graph.start_ns = time(reader, &mut top, "start_ns", 0).unwrap_or(0);
     graph.deadline_ns = time(reader, &mut top, "deadline_ns", 1);
-    if graph
-        .deadline_ns
-        .is_some_and(|deadline_ns| deadline_ns <= graph.start_ns)
-    {
+    if graph.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= graph.start_ns) {
         let message = "the job's deadline is not after its start; put it later";
         reader.problem(None, message);
     }
@@ -112,10 +95,7 @@ fn time(reader: &mut Reader, table: &mut Table<'_, '_>, key: &str, least: u64) -
 
 fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Written> {
     let mut table = reader.table(line, value, "[[task]]", TASK_KEYS)?;
-    let mut task = GraphTask {
-        line,
-        ..GraphTask::default()
-    };
+    let mut task = GraphTask { line, ..GraphTask::default() };
     match table.entries.remove("name") {
         Some((line, value)) => {
             task.name = reader.string(line, "name", value)?;
@@ -180,12 +160,7 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Written> {
             reader.problem(variant.line, message);
         }
     }
-    Some(Written {
-        task,
-        after,
-        repeat,
-        chained,
-    })
+    Some(Written { task, after, repeat, chained })
 }
 
 fn edges(
@@ -205,10 +180,7 @@ fn edges(
         }
         let mut table = reader.table(line, item, "what is waited for", EDGE_KEYS)?;
         let Some((name_line, name)) = table.entries.remove("task") else {
-            reader.problem(
-                line,
-                format!("it is not said what is waited for; {WRITE_AFTER}"),
-            );
+            reader.problem(line, format!("it is not said what is waited for; {WRITE_AFTER}"));
             return None;
         };
         let name = reader.string(name_line, "task", name)?;
@@ -233,10 +205,7 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
         return None;
     };
     let model = reader.string(model_line, "model", model)?;
-    let target = match (
-        table.entries.remove("threads"),
-        table.entries.remove("device"),
-    ) {
+    let target = match (table.entries.remove("threads"), table.entries.remove("device")) {
         (Some((line, _)), Some(_)) => {
             let message = format!(
                 "variant {model} of task {task} has both threads and a device; it runs on one of \
@@ -280,14 +249,7 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
             words.collect::<Option<Vec<_>>>()?
         }
     };
-    Some(Variant {
-        model,
-        target,
-        runtime_ns,
-        insns,
-        command,
-        line,
-    })
+    Some(Variant { model, target, runtime_ns, insns, command, line })
 }
 
 /// Makes tasks of what is written: those that are repeated get numbers, and names become
@@ -300,11 +262,7 @@ fn link(reader: &mut Reader, written: Vec<Written>, graph: &mut Graph) {
         let name = &written.task.name;
         let all = place..place + written.repeat;
         // Of a chain the last, which comes after all others.
-        let last = if written.chained {
-            all.end - 1..all.end
-        } else {
-            all.clone()
-        };
+        let last = if written.chained { all.end - 1..all.end } else { all.clone() };
         let numbered = (1..).zip(all).filter(|_| written.repeat > 1);
         let numbered = numbered.map(|(number, task)| (format!("{name}.{number}"), vec![task]));
         for (name, tasks) in numbered.chain([(name.clone(), last.collect())]) {
@@ -344,10 +302,9 @@ fn link(reader: &mut Reader, written: Vec<Written>, graph: &mut Graph) {
                 task.name = format!("{name}.{}", number + 1);
             }
             task.after = match number {
-                1.. if written.chained => vec![GraphEdge {
-                    task: first + number - 1,
-                    ..GraphEdge::default()
-                }],
+                1.. if written.chained => {
+                    vec![GraphEdge { task: first + number - 1, ..GraphEdge::default() }]
+                }
                 _ => after.clone(),
             };
             graph.tasks.push(task);

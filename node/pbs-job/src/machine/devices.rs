@@ -71,11 +71,7 @@ pub(super) fn sharing(reader: &mut Reader, line: Line, value: &Value<'_>) -> Opt
         reader.number::<u32>(line, "a CPU", item)
     })?;
     cpus.sort_unstable();
-    Some(Sharing {
-        level: name,
-        cpus,
-        line,
-    })
+    Some(Sharing { level: name, cpus, line })
 }
 
 /// The items of a list, or `None` if one of them is none.
@@ -91,10 +87,7 @@ fn list<T>(
         reader.problem(line, message);
         return None;
     };
-    items
-        .iter()
-        .map(|value| item(reader, line, value))
-        .collect()
+    items.iter().map(|value| item(reader, line, value)).collect()
 }
 
 /// What is wrong with them.
@@ -131,10 +124,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Problem> {
             problem(device.line, message);
         }
         let rates = 1..=MAX_BANDWIDTH_BYTES_PER_S;
-        if device
-            .link_bytes_per_s
-            .is_some_and(|rate| !rates.contains(&rate))
-        {
+        if device.link_bytes_per_s.is_some_and(|rate| !rates.contains(&rate)) {
             let most = underscored(MAX_BANDWIDTH_BYTES_PER_S);
             let message = format!("link_bytes_per_s of device {kind} must be between 1 and {most}");
             problem(device.line, message);
@@ -159,12 +149,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Problem> {
 pub(super) fn write(out: &mut String, machine: &Machine) {
     for device in &machine.devices {
         let _ = write!(out, "\n[[device]]\nkind = {}\n", quoted(&device.kind));
-        write_list(
-            out,
-            "models",
-            device.models.iter().map(|model| quoted(model)),
-            false,
-        );
+        write_list(out, "models", device.models.iter().map(|model| quoted(model)), false);
         let _ = writeln!(out, "count = {}", device.count);
         if let Some(cpu) = device.host_cpu {
             let _ = writeln!(out, "host_cpu = {cpu}");

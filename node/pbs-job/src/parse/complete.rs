@@ -92,18 +92,8 @@ fn find_children(reader: &mut Reader, processes: &mut [Process]) -> Vec<bool> {
 fn added(kind: Kind, process: u32, next_id: &mut u32) -> Task {
     let id = *next_id;
     *next_id = id.saturating_add(1);
-    let task = DraftTask {
-        id,
-        process,
-        kind,
-        ..DraftTask::default()
-    };
-    Task {
-        id: Some(id),
-        task,
-        child: None,
-        after: Vec::new(),
-    }
+    let task = DraftTask { id, process, kind, ..DraftTask::default() };
+    Task { id: Some(id), task, child: None, after: Vec::new() }
 }
 
 /// Puts a start task before its tasks and an end task behind them.
@@ -117,9 +107,7 @@ fn enclose(process: &mut Process, next_id: &mut u32) {
 fn starter(processes: &[Process], children: &[usize], next_id: &mut u32) -> Process {
     let taken: HashSet<_> = processes.iter().map(|process| process.process.id).collect();
     let id = (0..u32::MAX).find(|id| !taken.contains(id)).unwrap_or(0);
-    let mut names = processes
-        .iter()
-        .map(|process| process.process.name.as_deref());
+    let mut names = processes.iter().map(|process| process.process.name.as_deref());
     let process = DraftProcess {
         id,
         name: (!names.any(|name| name == Some(STARTER))).then(|| STARTER.into()),

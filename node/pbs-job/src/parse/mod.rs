@@ -29,15 +29,8 @@ const TOP_KEYS: &[&str] = &[
     "cpus",
     "process",
 ];
-const PROCESS_KEYS: &[&str] = &[
-    "id",
-    "name",
-    "memory_bytes",
-    "runtime_ns",
-    "rate_insns_per_s",
-    "cpus",
-    "tasks",
-];
+const PROCESS_KEYS: &[&str] =
+    &["id", "name", "memory_bytes", "runtime_ns", "rate_insns_per_s", "cpus", "tasks"];
 
 const WRITE_CPUS: &str =
     "write the numbers of CPUs: cpus = [2, 3]; or leave it out, and all will do";
@@ -160,17 +153,11 @@ fn cpus(reader: &mut Reader, line: Line, value: &Value<'_>, whose: &str) -> Vec<
 fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process> {
     let keys = [PROCESS_KEYS, &Start::KEYS].concat();
     let mut table = reader.table(line, value, "[[process]]", &keys)?;
-    let mut process = DraftProcess {
-        line,
-        ..DraftProcess::default()
-    };
+    let mut process = DraftProcess { line, ..DraftProcess::default() };
     match table.entries.remove("id") {
         Some((line, value)) => process.id = reader.number(line, "id", value)?,
         None => {
-            reader.problem(
-                line,
-                "the process has no id; add a number of its own: id = 1",
-            );
+            reader.problem(line, "the process has no id; add a number of its own: id = 1");
             return None;
         }
     }
@@ -265,10 +252,7 @@ fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
 /// Makes edges of the order of tasks and of the names of children.
 fn link(mut processes: Vec<Process>, draft: &mut Draft) {
     let id = |task: Option<&Task>| task.map(|task| task.task.id);
-    let first: Vec<_> = processes
-        .iter()
-        .map(|process| id(process.tasks.first()))
-        .collect();
+    let first: Vec<_> = processes.iter().map(|process| id(process.tasks.first())).collect();
     let mut joins = Vec::new();
     for process in &mut processes {
         for position in 0..process.tasks.len() {

@@ -10,17 +10,8 @@ use super::{memory, Child, Task, WRITE_AFTER};
 use crate::draft::{DraftTask, Kind};
 use crate::MAX_MESSAGE_BYTES;
 
-const KEYS: &[&str] = &[
-    "id",
-    "name",
-    "action",
-    "insns",
-    "memory_bytes",
-    "child",
-    "to",
-    "bytes",
-    "after",
-];
+const KEYS: &[&str] =
+    &["id", "name", "action", "insns", "memory_bytes", "child", "to", "bytes", "after"];
 const WRITE: &str = "write the instructions of each task: tasks = [20_000_000, ...]";
 
 pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process: u32) -> Vec<Task> {
@@ -95,10 +86,9 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
             let message = format!("a {action} has no child; only fork and join tasks have one");
             reader.problem(line, message);
         }
-        None if task.kind == Kind::Fork => reader.problem(
-            line,
-            "a fork task names the process that it forks; add child = \"...\"",
-        ),
+        None if task.kind == Kind::Fork => {
+            reader.problem(line, "a fork task names the process that it forks; add child = \"...\"")
+        }
         None => {}
     }
     let mut after = Vec::new();
@@ -112,12 +102,7 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
             after.push((line, name));
         }
     }
-    Some(Task {
-        id,
-        task,
-        child,
-        after,
-    })
+    Some(Task { id, task, child, after })
 }
 
 fn name_or_number(reader: &mut Reader, line: Line, value: &Value<'_>, key: &str) -> Option<String> {
@@ -128,11 +113,7 @@ fn name_or_number(reader: &mut Reader, line: Line, value: &Value<'_>, key: &str)
             Some(id.to_string())
         }
         _ => {
-            let what = if key == "child" {
-                "a process"
-            } else {
-                "a task"
-            };
+            let what = if key == "child" { "a process" } else { "a task" };
             reader.problem(line, format!("{key} is the number or the name of {what}"));
             None
         }

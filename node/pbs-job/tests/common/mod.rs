@@ -28,39 +28,21 @@ pub(crate) fn trees() -> impl Strategy<Value = Tree> {
     leaf.prop_recursive(4, 24, 4, move |inner| {
         let children = prop::collection::vec(inner, 0..4);
         (work(), children, any::<bool>(), any::<bool>()).prop_map(
-            |(work, children, at_once, fork_first)| Tree {
-                work,
-                children,
-                at_once,
-                fork_first,
-            },
+            |(work, children, at_once, fork_first)| Tree { work, children, at_once, fork_first },
         )
     })
 }
 
 /// The net of such a tree.
 pub(crate) fn draft(tree: &Tree) -> Draft {
-    let mut draft = Draft {
-        name: "random".into(),
-        deadline_ns: 1_000_000_000,
-        ..Draft::default()
-    };
+    let mut draft = Draft { name: "random".into(), deadline_ns: 1_000_000_000, ..Draft::default() };
     add_process(&mut draft, tree, true);
     // Messages go round.
     let is_message = |task: &&DraftTask| task.kind == Kind::Communication;
-    let ids: Vec<_> = draft
-        .tasks
-        .iter()
-        .filter(is_message)
-        .map(|task| task.id)
-        .collect();
+    let ids: Vec<_> = draft.tasks.iter().filter(is_message).map(|task| task.id).collect();
     if ids.len() > 1 {
         let mut to = ids.iter().cycle().skip(1);
-        for task in draft
-            .tasks
-            .iter_mut()
-            .filter(|task| task.kind == Kind::Communication)
-        {
+        for task in draft.tasks.iter_mut().filter(|task| task.kind == Kind::Communication) {
             task.partner = to.next().copied();
         }
     }
@@ -79,11 +61,7 @@ fn add_process(draft: &mut Draft, tree: &Tree, initial: bool) -> (u32, u32) {
     let mut work = tree.work.iter();
     let mut add_work = |draft: &mut Draft, chain: &mut Vec<u32>| {
         if let Some(&insns) = work.next() {
-            let kind = if insns % 2 == 1 {
-                Kind::Communication
-            } else {
-                Kind::Calculation
-            };
+            let kind = if insns % 2 == 1 { Kind::Communication } else { Kind::Calculation };
             chain.push(add_task(draft, process, kind, insns));
         }
     };
@@ -140,13 +118,7 @@ fn add_child(draft: &mut Draft, tree: &Tree, fork: Option<u32>) -> u32 {
 
 fn add_task(draft: &mut Draft, process: u32, kind: Kind, insns: u64) -> u32 {
     let id = draft.tasks.len() as u32;
-    draft.tasks.push(DraftTask {
-        id,
-        process,
-        kind,
-        insns,
-        ..DraftTask::default()
-    });
+    draft.tasks.push(DraftTask { id, process, kind, insns, ..DraftTask::default() });
     id
 }
 

@@ -8,8 +8,5 @@ pub(crate) fn told<T>(result: Result<T, Vec<Problem>>) -> Vec<String> {
     let Err(problems) = result else {
         return vec!["valid".into()];
     };
-    problems
-        .iter()
-        .map(|problem| problem.in_file("job").to_string())
-        .collect()
+    problems.iter().map(|problem| problem.in_file("job").to_string()).collect()
 }

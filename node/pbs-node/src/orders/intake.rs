@@ -76,10 +76,7 @@ impl Jobs {
         }
         let plan = trial.plan("the plan of all jobs")?;
         let notes = orders.iter().map(|order| {
-            let noted = Noted {
-                terms: order.terms.clone(),
-                ending: Ending::default(),
-            };
+            let noted = Noted { terms: order.terms.clone(), ending: Ending::default() };
             noted.order()
         });
         let notes: Vec<_> = notes.collect();
@@ -153,9 +150,8 @@ impl Jobs {
         self.take(&mut trial, candidate)?;
         trial.plan(&order.submission.file)?;
         let last = trial.last_ns();
-        Ok(last.map_or((None, 0), |(start_ns, end_ns)| {
-            (start_ns.map(since_1970), since_1970(end_ns))
-        }))
+        Ok(last
+            .map_or((None, 0), |(start_ns, end_ns)| (start_ns.map(since_1970), since_1970(end_ns))))
     }
 
     /// Takes in what waits in the history, as another service has left it.
@@ -233,9 +229,7 @@ impl Jobs {
             cpus: one.order.submission.job.cpus.clone(),
             ..Ending::default()
         };
-        let noted = self
-            .ledger
-            .set_order(one.id, &one.noted().over(ending).order());
+        let noted = self.ledger.set_order(one.id, &one.noted().over(ending).order());
         let closed = noted.and_then(|()| self.ledger.close_unrun(one.id, outcome));
         if let Err(Error::History(error)) = closed {
             listener.news(News::NotRecorded(error));
@@ -255,10 +249,7 @@ impl Jobs {
         let outcome = run.map_or(Some(Outcome::Unknown), |run| run.outcome)?;
         let order = self.ledger.order(id).ok().flatten();
         let succeeded = order.is_none_or(|order| Noted::of(&order).ending.succeeded);
-        Some(Ended {
-            outcome,
-            well: outcome == Outcome::Complete && succeeded,
-        })
+        Some(Ended { outcome, well: outcome == Outcome::Complete && succeeded })
     }
 
     /// Has one that waits not be planned until it is released, or be planned again.
@@ -275,12 +266,10 @@ impl Jobs {
     }
 
     fn waiting(&self, id: RunId) -> Result<&Waiting, Error> {
-        self.backlog
-            .find(id)
-            .ok_or_else(|| match self.ledger.run(id) {
-                Ok(run) => Error::DoesNotWait(id, run.job),
-                Err(error) => error,
-            })
+        self.backlog.find(id).ok_or_else(|| match self.ledger.run(id) {
+            Ok(run) => Error::DoesNotWait(id, run.job),
+            Err(error) => error,
+        })
     }
 
     /// Changes what is known of a run.
@@ -290,11 +279,7 @@ impl Jobs {
     /// It has a plan that does not keep the deadline, or that has the job as it was; the
     /// machine does not have the CPUs of the new one; or it is over.
     pub(crate) fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
-        let Alteration {
-            deadline_ns,
-            priority,
-            submission,
-        } = alteration;
+        let Alteration { deadline_ns, priority, submission } = alteration;
         let place = self.runs.iter().position(|run| run.id == Some(id));
         let Some(place) = place else {
             return self.alter_waiting(id, deadline_ns, priority, submission);
@@ -306,14 +291,10 @@ impl Jobs {
         let mut terms = run.terms.clone().unwrap_or_default();
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
-        let noted = Noted {
-            terms: terms.clone(),
-            ending: Ending::default(),
-        };
+        let noted = Noted { terms: terms.clone(), ending: Ending::default() };
         let at_ns = deadline_ns.map(|ns| {
             let at_ns = run.submitted_ns.saturating_add(ns);
-            self.allocations
-                .deadline_ns(run.allocation(), at_ns, monotonic_ns())
+            self.allocations.deadline_ns(run.allocation(), at_ns, monotonic_ns())
         });
         let mut controller = self.controller.clone();
         if let Some(at_ns) = at_ns {

@@ -36,10 +36,7 @@ impl Waiting {
     }
 
     pub(crate) fn noted(&self) -> Noted {
-        Noted {
-            terms: self.order.terms.clone(),
-            ending: Ending::default(),
-        }
+        Noted { terms: self.order.terms.clone(), ending: Ending::default() }
     }
 
     /// When it is to have ended, since 1970.

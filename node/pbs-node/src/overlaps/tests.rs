@@ -20,11 +20,7 @@ fn machine() -> Machine {
 
 /// Without windows, but for who asks for them.
 fn config(unallocated_ns: u64) -> Config {
-    Config {
-        window_period_ns: 100 * MS,
-        window_unallocated_ns: unallocated_ns,
-        ..Config::DEFAULT
-    }
+    Config { window_period_ns: 100 * MS, window_unallocated_ns: unallocated_ns, ..Config::DEFAULT }
 }
 
 /// A process whose number in the plan is its fingerprint, with so many tasks, from 1 on.
@@ -84,11 +80,7 @@ impl Told {
     }
 
     fn lost(&mut self) {
-        let overrun = Event {
-            kind: EventKind::Overrun as u16,
-            value: 5,
-            ..Event::default()
-        };
+        let overrun = Event { kind: EventKind::Overrun as u16, value: 5, ..Event::default() };
         self.0.event(&overrun, true);
     }
 
@@ -121,20 +113,10 @@ fn a_task_is_cut_where_its_co_runners_change() {
     told.ends(0, 150, (7, 2), 400);
     let samples = told.samples();
     let expected = [
-        (
-            7,
-            101,
-            1000,
-            vec![(vec![], 20), (vec![8], 75), (vec![8, 9], 5)],
-        ),
+        (7, 101, 1000, vec![(vec![], 20), (vec![8], 75), (vec![8, 9], 5)]),
         // Another task of the same is somebody else.
         (7, 102, 400, vec![(vec![8], 20), (vec![8], 20)]),
-        (
-            8,
-            101,
-            2000,
-            vec![(vec![7], 75), (vec![7, 9], 5), (vec![7], 20)],
-        ),
+        (8, 101, 2000, vec![(vec![7], 75), (vec![7, 9], 5), (vec![7], 20)]),
         (9, 101, 50, vec![(vec![7, 8], 5)]),
     ];
     assert_eq!(samples, expected);
@@ -190,10 +172,7 @@ fn samples_with_lost_events_are_discarded() {
     told.grant(1, 60, (8, 2));
     told.ends(1, 70, (8, 2), 5);
     let samples = told.samples();
-    let expected = [
-        (7, 101, 5, vec![(vec![8], 10)]),
-        (8, 102, 5, vec![(vec![], 10)]),
-    ];
+    let expected = [(7, 101, 5, vec![(vec![8], 10)]), (8, 102, 5, vec![(vec![], 10)])];
     assert_eq!(samples, expected);
 }
 
@@ -261,16 +240,8 @@ fn late_grants_are_sorted_into_their_place() {
     told.grant(1, 50 * MS, (8, 1));
     told.ends(0, 70 * MS, (7, 1), 5);
     let samples = told.samples();
-    let expected: Row = (
-        7,
-        101,
-        5,
-        vec![
-            (vec![], 12 * MS),
-            (vec![8], 48 * MS - 5000),
-            (vec![8, 9], 5000),
-        ],
-    );
+    let expected: Row =
+        (7, 101, 5, vec![(vec![], 12 * MS), (vec![8], 48 * MS - 5000), (vec![8, 9], 5000)]);
     assert_eq!(samples, [expected]);
 }
 
@@ -337,10 +308,7 @@ fn nodes_of_one_cpu_and_of_too_many_learn_nothing() {
     let node = |cpus: usize| {
         let mut machine = machine();
         let core = machine.nodes[0].cores[0].clone();
-        let cores = (0..cpus).map(|cpu| pbs_job::Core {
-            cpu: Some(cpu as u32),
-            ..core.clone()
-        });
+        let cores = (0..cpus).map(|cpu| pbs_job::Core { cpu: Some(cpu as u32), ..core.clone() });
         machine.nodes[0].cores = cores.collect();
         Overlaps::new(&machine, &config(0), false).is_some()
     };
@@ -435,10 +403,8 @@ fn slowdowns_are_learnt_from_the_events_of_simulations() {
     for run in 0..8 {
         let plan = simulated(run);
         let of_plan = pbs_sim::Interference::of_plan(&plan, &entries, Sharing::default());
-        let options = pbs_sim::Options {
-            interference: Some(of_plan),
-            ..pbs_sim::Options::default()
-        };
+        let options =
+            pbs_sim::Options { interference: Some(of_plan), ..pbs_sim::Options::default() };
         let simulation = pbs_sim::simulate(&plan, &options, &mut pbs_sim::NoAnswer).unwrap();
         let mut overlaps = Overlaps::new(&machine, &Config::DEFAULT, false).unwrap();
         let expected = plan.processes.iter().map(|process| Expected {
@@ -474,10 +440,8 @@ fn slowdowns_are_learnt_from_the_events_of_simulations() {
         assert_eq!(ran_ns, running_ns);
         coruns.extend(found.into_iter().map(|(_, corun)| corun.sample));
     }
-    let exact = pbs_interference::Config {
-        spread_permille: 1,
-        ..pbs_interference::Config::DEFAULT
-    };
+    let exact =
+        pbs_interference::Config { spread_permille: 1, ..pbs_interference::Config::DEFAULT };
     let learnt = pbs_interference::learn(&exact, pbs_interference::Work::Retired, &coruns);
     let entries = learnt.iter().flat_map(|learnt| &learnt.entries);
     let found: Vec<_> = entries
@@ -487,8 +451,5 @@ fn slowdowns_are_learnt_from_the_events_of_simulations() {
             (entry.victim.fingerprint, by, percent)
         })
         .collect();
-    assert_eq!(
-        found,
-        [(1, 2, 160.0), (2, 1, 125.0), (2, 3, 190.0), (3, 2, 100.0)]
-    );
+    assert_eq!(found, [(1, 2, 160.0), (2, 1, 125.0), (2, 3, 190.0), (3, 2, 100.0)]);
 }

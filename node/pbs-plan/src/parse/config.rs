@@ -58,10 +58,7 @@ fn thresholds(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<u64>
     for item in items.iter() {
         let line = reader.line_of(item);
         let DeValue::String(name) = item.get_ref() else {
-            reader.problem(
-                line,
-                format!("a threshold is named, not numbered; {WRITE_THRESHOLDS}"),
-            );
+            reader.problem(line, format!("a threshold is named, not numbered; {WRITE_THRESHOLDS}"));
             continue;
         };
         let names = Threshold::ALL.map(Threshold::name);
@@ -70,10 +67,7 @@ fn thresholds(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<u64>
         };
         let bit = Threshold::ALL[at] as u64;
         if bits & bit != 0 {
-            reader.problem(
-                line,
-                format!("threshold {name} stands there twice; remove one"),
-            );
+            reader.problem(line, format!("threshold {name} stands there twice; remove one"));
         }
         bits |= bit;
     }

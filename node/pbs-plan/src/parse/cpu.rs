@@ -20,10 +20,7 @@ pub(super) fn read_cpu(
     indices: &HashMap<String, usize>,
 ) -> Option<Cpu> {
     let mut table = reader.table(line, value, "[[cpu]]", CPU_KEYS)?;
-    let mut cpu = Cpu {
-        line: table.line,
-        ..Cpu::default()
-    };
+    let mut cpu = Cpu { line: table.line, ..Cpu::default() };
     match table.entries.remove("cpu") {
         Some((line, value)) => cpu.cpu = reader.number(line, "cpu", value).unwrap_or(0),
         None => reader.problem(table.line, "the CPU has no number; add cpu = 0"),
@@ -41,10 +38,7 @@ pub(super) fn read_cpu(
         return Some(cpu);
     };
     let DeValue::Array(items) = slots.get_ref() else {
-        reader.problem(
-            line,
-            "slots is no list; write slots = [1, 2, \"idle 5_000_000\", 1]",
-        );
+        reader.problem(line, "slots is no list; write slots = [1, 2, \"idle 5_000_000\", 1]");
         return Some(cpu);
     };
     for item in items.iter() {
@@ -111,10 +105,7 @@ fn slot(
 
 fn idle(reader: &mut Reader, line: Line, length: &str) -> Option<Slot> {
     match Quantity::Insns.parse(length) {
-        Ok(length_insns) => Some(Slot::Idle {
-            length_insns,
-            real_insns: None,
-        }),
+        Ok(length_insns) => Some(Slot::Idle { length_insns, real_insns: None }),
         Err(_) => {
             reader.problem(
                 line,
@@ -128,10 +119,7 @@ fn idle(reader: &mut Reader, line: Line, length: &str) -> Option<Slot> {
 fn idle_table(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Slot> {
     let mut table = reader.table(line, value, "a slot", IDLE_KEYS)?;
     let Some((length_line, length)) = table.entries.remove("idle_insns") else {
-        reader.problem(
-            line,
-            "a slot in braces is an idle one; write { idle_insns = 5_000_000 }",
-        );
+        reader.problem(line, "a slot in braces is an idle one; write { idle_insns = 5_000_000 }");
         return None;
     };
     let real = table.entries.remove("real_insns");

@@ -33,15 +33,8 @@ pub(crate) fn config(text: &str, base: &Config) -> Result<Config, Vec<Problem>> 
     })
 }
 
-const TOP_KEYS: &[&str] = &[
-    "plan_id",
-    "dealt_seq",
-    "lease_ns",
-    "memory_bytes",
-    "config",
-    "process",
-    "cpu",
-];
+const TOP_KEYS: &[&str] =
+    &["plan_id", "dealt_seq", "lease_ns", "memory_bytes", "config", "process", "cpu"];
 
 fn plan(reader: &mut Reader, document: &DeTable<'_>) -> Plan {
     let mut top = reader.open(document, "the plan", None, TOP_KEYS);
@@ -49,10 +42,7 @@ fn plan(reader: &mut Reader, document: &DeTable<'_>) -> Plan {
         Some((line, value)) => reader.number(line, "plan_id", value).unwrap_or(0),
         None => 0,
     };
-    let mut plan = Plan {
-        plan_id,
-        ..Plan::default()
-    };
+    let mut plan = Plan { plan_id, ..Plan::default() };
     if let Some((line, value)) = top.entries.remove("dealt_seq") {
         plan.dealt_seq = reader.number(line, "dealt_seq", value).unwrap_or(0);
         plan.dealt_seq_line = line;
@@ -91,10 +81,8 @@ fn plan(reader: &mut Reader, document: &DeTable<'_>) -> Plan {
     // It may be there to take away what other plans have on its CPUs.
     let clears = !plan.cpus.is_empty() && plan.cpus.iter().all(|cpu| cpu.slots.is_empty());
     if reader.is_content() && plan.processes.is_empty() && !clears {
-        reader.problem(
-            None,
-            "the plan has no process; add a [[process]] with id, tasks and command",
-        );
+        reader
+            .problem(None, "the plan has no process; add a [[process]] with id, tasks and command");
     }
     if reader.is_content() && plan.cpus.is_empty() {
         reader.problem(

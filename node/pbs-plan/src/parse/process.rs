@@ -20,14 +20,7 @@ const PROCESS_KEYS: &[&str] = &[
     "real_memory_bytes",
     "tasks",
 ];
-const TASK_KEYS: &[&str] = &[
-    "id",
-    "name",
-    "planned_insns",
-    "real_insns",
-    "wait_insns",
-    "after",
-];
+const TASK_KEYS: &[&str] = &["id", "name", "planned_insns", "real_insns", "wait_insns", "after"];
 
 /// A task that another one waits for, as it is written.
 pub(super) struct Written {
@@ -46,22 +39,14 @@ pub(super) fn read_process(
     index: usize,
     waits: &mut Vec<Written>,
 ) -> Option<Process> {
-    let mut table = reader.table(
-        line,
-        value,
-        "[[process]]",
-        &[PROCESS_KEYS, &Start::KEYS].concat(),
-    )?;
-    let mut process = Process {
-        line: table.line,
-        ..Process::default()
-    };
+    let mut table =
+        reader.table(line, value, "[[process]]", &[PROCESS_KEYS, &Start::KEYS].concat())?;
+    let mut process = Process { line: table.line, ..Process::default() };
     match table.entries.remove("id") {
         Some((line, value)) => process.id = reader.number(line, "id", value).unwrap_or(0),
-        None => reader.problem(
-            table.line,
-            "the process has no id; add a number of its own: id = 1",
-        ),
+        None => {
+            reader.problem(table.line, "the process has no id; add a number of its own: id = 1")
+        }
     }
     if let Some((line, value)) = table.entries.remove("name") {
         process.name = reader.string(line, "name", value);
@@ -70,9 +55,8 @@ pub(super) fn read_process(
         process.cpu = reader.number(line, "cpu", value);
     }
     if let Some((line, value)) = table.entries.remove("buffer_insns") {
-        process.buffer_insns = reader
-            .number_in(line, "buffer_insns", value, 0..=MAX_BUFFER_INSNS)
-            .unwrap_or(0);
+        process.buffer_insns =
+            reader.number_in(line, "buffer_insns", value, 0..=MAX_BUFFER_INSNS).unwrap_or(0);
     }
     if let Some((line, value)) = table.entries.remove("memory_bytes") {
         process.memory_bytes = reader.number(line, "memory_bytes", value).unwrap_or(0);
@@ -115,20 +99,16 @@ fn tasks(
     let mut next_id = 0u32;
     for item in items.iter() {
         let line = reader.line_of(item);
-        let task = match item.get_ref() {
-            DeValue::Table(_) => {
-                let place = (process, tasks.len());
-                task_table(reader, line, item, next_id, place, waits)
-            }
-            _ => reader
-                .insns(line, "a task", item, 1..=MAX_SLOT_INSNS)
-                .map(|planned_insns| Task {
-                    id: next_id,
-                    planned_insns,
-                    line,
-                    ..Task::default()
+        let task =
+            match item.get_ref() {
+                DeValue::Table(_) => {
+                    let place = (process, tasks.len());
+                    task_table(reader, line, item, next_id, place, waits)
+                }
+                _ => reader.insns(line, "a task", item, 1..=MAX_SLOT_INSNS).map(|planned_insns| {
+                    Task { id: next_id, planned_insns, line, ..Task::default() }
                 }),
-        };
+            };
         if let Some(task) = task {
             next_id = task.id.saturating_add(1);
             tasks.push(task);
@@ -146,11 +126,7 @@ fn task_table(
     waits: &mut Vec<Written>,
 ) -> Option<Task> {
     let mut table = reader.table(line, value, "a task", TASK_KEYS)?;
-    let mut task = Task {
-        id: next_id,
-        line,
-        ..Task::default()
-    };
+    let mut task = Task { id: next_id, line, ..Task::default() };
     if let Some((line, value)) = table.entries.remove("id") {
         task.id = reader.number(line, "id", value)?;
     }
@@ -173,10 +149,7 @@ fn task_table(
         None => {
             reader.problem(
                 line,
-                format!(
-                    "task {} has no length; add planned_insns = 20_000_000",
-                    task.id
-                ),
+                format!("task {} has no length; add planned_insns = 20_000_000", task.id),
             );
             return None;
         }
@@ -208,11 +181,7 @@ fn after(
                 continue;
             }
         };
-        let waits_here = Written {
-            waits: place,
-            after,
-            line,
-        };
+        let waits_here = Written { waits: place, after, line };
         waits.push(waits_here);
     }
 }

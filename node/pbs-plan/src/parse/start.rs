@@ -42,11 +42,7 @@ pub fn read_start(reader: &mut Reader, table: &mut Table<'_, '_>, label: &str) -
         }
         (Some((line, value)), None) => match argv(reader, line, "command", value) {
             Some(argv) => {
-                let command = Command {
-                    argv,
-                    line,
-                    ..redirections
-                };
+                let command = Command { argv, line, ..redirections };
                 if itself {
                     Start::Itself(Some(command))
                 } else {
@@ -120,10 +116,7 @@ fn read_commands(
     let mut commands = Vec::new();
     for item in items.iter() {
         let line = reader.line_of(item);
-        let mut command = Command {
-            line,
-            ..process.clone()
-        };
+        let mut command = Command { line, ..process.clone() };
         match item.get_ref() {
             DeValue::Array(_) => {
                 command.argv = argv(reader, line, "a command", item).unwrap_or_default();

@@ -59,10 +59,7 @@ impl ProcessIds {
     /// Numbers from `first` on. Where another planner's processes may still be in
     /// the class, those must have had others.
     pub fn from(first: u32) -> Self {
-        Self {
-            next: first,
-            ..Self::default()
-        }
+        Self { next: first, ..Self::default() }
     }
 
     /// Takes note of a number that the process has already. `false`: another one
@@ -133,9 +130,8 @@ pub fn class_plans(
             },
         })
         .collect();
-    let rates: Vec<u64> = (store.machine().cores())
-        .map(|(_, core)| core.rate_insns_per_s)
-        .collect();
+    let rates: Vec<u64> =
+        (store.machine().cores()).map(|(_, core)| core.rate_insns_per_s).collect();
     let mut holds: Vec<Vec<HeldMemory>> = plans.iter().map(|_| Vec::new()).collect();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
     for entry in entries {
@@ -202,13 +198,8 @@ pub fn class_plans(
         if placed.is_empty() && !settings.cleared.contains(&number) {
             continue;
         }
-        let slots = slots(
-            store,
-            core.rate_insns_per_s,
-            placed,
-            settings.start_ns,
-            &plans[node].plan,
-        );
+        let slots =
+            slots(store, core.rate_insns_per_s, placed, settings.start_ns, &plans[node].plan);
         plans[node].plan.cpus.push(Cpu {
             cpu,
             rate_insns_per_ms: per_ms(core.rate_insns_per_s),
@@ -255,15 +246,10 @@ fn slots(
         let mut idle_insns = insns(gap_ns, rate_insns_per_s).max(catch_up_insns);
         while idle_insns > 0 {
             let length_insns = idle_insns.min(MAX_SLOT_INSNS);
-            slots.push(Slot::Idle {
-                length_insns,
-                real_insns: None,
-            });
+            slots.push(Slot::Idle { length_insns, real_insns: None });
             idle_insns -= length_insns;
         }
-        slots.push(Slot::Process {
-            process: task.process,
-        });
+        slots.push(Slot::Process { process: task.process });
         time_ns = task.end_ns;
         catch_up_insns = if last_of[task.process] == place {
             let process = &plan.processes[task.process];
@@ -287,10 +273,7 @@ fn slots(
 fn capacity_buffer_insns(store: &Store, process: &Process, insns_per_ms: u64) -> u64 {
     let tasks = process.tasks.iter().map(|task| task.planned_insns);
     let planned = tasks.fold(0, u64::saturating_add);
-    let share_permille = store
-        .capacity()
-        .capacity_buffer_permille
-        .saturating_sub(1000);
+    let share_permille = store.capacity().capacity_buffer_permille.saturating_sub(1000);
     let buffer = u128::from(planned) * u128::from(share_permille) / 1000;
     let buffer = match process.rate_insns_per_ms {
         0 => buffer,
@@ -302,11 +285,9 @@ fn capacity_buffer_insns(store: &Store, process: &Process, insns_per_ms: u64) ->
 fn class_task(entry: &Entry<'_>, index: usize) -> Task {
     let task = &entry.job.tasks[index];
     let retired_insns = match entry.progress.get(task.process) {
-        Some(&Progress::Running {
-            position,
-            retired_insns,
-            ..
-        }) if position == task.position => retired_insns,
+        Some(&Progress::Running { position, retired_insns, .. }) if position == task.position => {
+            retired_insns
+        }
         _ => 0,
     };
     Task {

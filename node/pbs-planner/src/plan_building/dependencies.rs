@@ -27,12 +27,7 @@ impl<'a> SlotDependencies<'a> {
         for (task, node) in slots {
             nodes[task] = Some(node);
         }
-        Self {
-            job,
-            nodes,
-            seen: vec![0; job.tasks.len()],
-            searches: 0,
-        }
+        Self { job, nodes, seen: vec![0; job.tasks.len()], searches: 0 }
     }
 
     /// What a task waits for beyond its own process, as the plan of its node says

@@ -98,10 +98,6 @@ fn wait_for(plan: &mut Plan, process: usize, before: usize) {
     };
     match first.after.iter_mut().find(|after| after.process == id) {
         Some(after) => after.task = after.task.max(last),
-        None => first.after.push(After {
-            process: id,
-            task: last,
-            line: None,
-        }),
+        None => first.after.push(After { process: id, task: last, line: None }),
     }
 }

@@ -77,29 +77,15 @@ pub(crate) fn attempt(
     };
     match attempt.run() {
         Ok(()) => {
-            let Attempt {
-                mut processes,
-                mut tasks,
-                mut messages,
-                ..
-            } = attempt;
+            let Attempt { mut processes, mut tasks, mut messages, .. } = attempt;
             processes.sort_unstable_by_key(|process| process.process);
             tasks.sort_unstable_by_key(|task| task.task);
             messages.sort_unstable_by_key(|message| (message.start_ns, message.from));
-            Outcome::Planned(Run {
-                processes,
-                tasks,
-                messages,
-            })
+            Outcome::Planned(Run { processes, tasks, messages })
         }
         Err(Stop { task, lack, longer }) => {
             let process = job.tasks[task].process;
-            let refusal = Refusal {
-                process,
-                task,
-                lack,
-                open_tasks: attempt.open_tasks,
-            };
+            let refusal = Refusal { process, task, lack, open_tasks: attempt.open_tasks };
             match longer {
                 Some(span_ns) => Outcome::Longer { refusal, span_ns },
                 None => Outcome::Refused(refusal),
@@ -148,10 +134,8 @@ impl Attempt<'_, '_> {
     fn run(&mut self) -> Result<(), Stop> {
         self.take_up()?;
         // What has begun is not interrupted.
-        let (begun, others): (Vec<_>, Vec<_>) = self
-            .net
-            .first()
-            .partition(|&task| self.request.is_executed(task));
+        let (begun, others): (Vec<_>, Vec<_>) =
+            self.net.first().partition(|&task| self.request.is_executed(task));
         for task in begun {
             self.plan(task)?;
         }
@@ -194,11 +178,7 @@ impl Attempt<'_, '_> {
                 let store = self.booking.store();
                 let left_ns = store.duration_ns(core, self.net.process_insns[index]);
                 self.claims.add(store, core, left_ns);
-                let place = CoreInterval {
-                    core,
-                    start_ns: now_ns,
-                    end_ns: now_ns,
-                };
+                let place = CoreInterval { core, start_ns: now_ns, end_ns: now_ns };
                 self.hold(task, place)?;
             }
         }
@@ -245,10 +225,8 @@ impl Attempt<'_, '_> {
                 match found {
                     Ok(place) => {
                         let own_ns = store.duration_ns(place.core, self.net.insns[task]);
-                        let place = CoreInterval {
-                            end_ns: place.start_ns.saturating_add(own_ns),
-                            ..place
-                        };
+                        let place =
+                            CoreInterval { end_ns: place.start_ns.saturating_add(own_ns), ..place };
                         let left_ns = store.duration_ns(place.core, want.process_insns);
                         self.claims.add(store, place.core, left_ns);
                         self.hold(task, place)?;
@@ -318,11 +296,7 @@ impl Attempt<'_, '_> {
         if end_ns > self.request.deadline_ns || end_ns == u64::MAX {
             return Err(self.too_late(task, end_ns));
         }
-        Ok(CoreInterval {
-            core,
-            start_ns,
-            end_ns,
-        })
+        Ok(CoreInterval { core, start_ns, end_ns })
     }
 
     /// The process of a first task takes its memory, from its start to wherever
@@ -337,21 +311,13 @@ impl Attempt<'_, '_> {
         let over = start_ns..until_ns;
         let held = self.booking.take_memory(core, over, bytes);
         held.map_err(|_: Error| self.no_memory(task))?;
-        self.held[process] = Some(OpenProcess {
-            core,
-            start_ns,
-            until_ns,
-        });
+        self.held[process] = Some(OpenProcess { core, start_ns, until_ns });
         Ok(())
     }
 
     /// Reserves the time of a task; all that waits for it may follow.
     fn keep(&mut self, task: usize, place: CoreInterval) -> Result<(), Stop> {
-        let CoreInterval {
-            core,
-            start_ns,
-            end_ns,
-        } = place;
+        let CoreInterval { core, start_ns, end_ns } = place;
         let job = self.request.job;
         let process = job.tasks[task].process;
         let taken = self.booking.take_core(core, start_ns..end_ns);
@@ -372,8 +338,7 @@ impl Attempt<'_, '_> {
         self.ends[task] = Some((self.booking.store().sites()[core].node, end_ns));
         self.open_tasks -= 1;
         if job.processes[process].tasks.last() == Some(&task) {
-            self.close(process, end_ns)
-                .map_err(|_: Error| self.no_memory(task))?;
+            self.close(process, end_ns).map_err(|_: Error| self.no_memory(task))?;
         }
         for after in job.successors(task) {
             self.ready_ns[after] = self.ready_ns[after].max(end_ns);

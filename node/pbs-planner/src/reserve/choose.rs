@@ -64,10 +64,7 @@ pub(crate) struct Claims {
 
 impl Claims {
     pub(crate) fn new(store: &Store) -> Self {
-        Self {
-            left_ns: vec![0; store.sites().len()],
-            cores: vec![0; store.group_count()],
-        }
+        Self { left_ns: vec![0; store.sites().len()], cores: vec![0; store.group_count()] }
     }
 
     pub(crate) fn add(&mut self, store: &Store, core: usize, time_ns: u64) {
@@ -164,11 +161,7 @@ pub(crate) fn best(
                 let key = key(start_ns, claims.of(core));
                 if best.is_none_or(|(best, _)| key < best) {
                     let end_ns = start_ns + task_ns;
-                    let place = CoreInterval {
-                        core,
-                        start_ns,
-                        end_ns,
-                    };
+                    let place = CoreInterval { core, start_ns, end_ns };
                     best = Some((key, place));
                 }
             }
@@ -188,9 +181,7 @@ pub(crate) fn best(
     match best {
         Some((_, place)) => Ok(place),
         None if memory_lacks => Err(Nowhere::Memory),
-        None => Err(Nowhere::Time {
-            end_ns: earliest_ns,
-        }),
+        None => Err(Nowhere::Time { end_ns: earliest_ns }),
     }
 }
 
@@ -240,11 +231,7 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<CoreInt
         }
         match first_memory(memory, want, span_ns, &(start_ns..=u64::MAX)) {
             Some(free_ns) if free_ns == start_ns => {
-                return Ok(CoreInterval {
-                    core,
-                    start_ns,
-                    end_ns,
-                })
+                return Ok(CoreInterval { core, start_ns, end_ns })
             }
             Some(free_ns) => from_ns = free_ns,
             None => return Err(Nowhere::Memory),

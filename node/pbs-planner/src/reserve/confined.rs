@@ -32,8 +32,7 @@ impl Confined {
         }
         let named = |names: &[u32]| -> Vec<bool> {
             let cpus = store.machine().cpus();
-            cpus.map(|cpu| names.is_empty() || names.binary_search(&cpu).is_ok())
-                .collect()
+            cpus.map(|cpu| names.is_empty() || names.binary_search(&cpu).is_ok()).collect()
         };
         let allowed = named(&job.cpus);
         let own = job.processes.iter().map(|process| match &process.cpus[..] {
@@ -61,13 +60,7 @@ impl Confined {
             nodes[site.node] = true;
             memories[site.memory] = true;
         }
-        Some(Self {
-            allowed,
-            own,
-            used,
-            nodes,
-            memories,
-        })
+        Some(Self { allowed, own, used, nodes, memories })
     }
 
     /// Whether a process that has no core, and names none, may go there.

@@ -58,11 +58,7 @@ impl Net {
         for (index, process) in job.processes.iter().enumerate() {
             let ended = match request.progress_of(index) {
                 Progress::Waiting | Progress::Attached { .. } => 0,
-                Progress::Running {
-                    position,
-                    retired_insns,
-                    ..
-                } => {
+                Progress::Running { position, retired_insns, .. } => {
                     let task = process.tasks[position];
                     // It has not said that it has ended, so something is left.
                     let left_insns = net.insns[task].saturating_sub(retired_insns);
@@ -143,10 +139,7 @@ impl Net {
     /// How many instructions the fastest of those cores retires in a second.
     pub(crate) fn fastest_rate(&self, store: &Store) -> u64 {
         let fastest = match &self.confined {
-            None => store
-                .groups_by_rate()
-                .map(|group| group.rate_insns_per_s)
-                .next(),
+            None => store.groups_by_rate().map(|group| group.rate_insns_per_s).next(),
             Some(_) => self.sites(store).map(|site| site.rate_insns_per_s).max(),
         };
         fastest.unwrap_or(1)

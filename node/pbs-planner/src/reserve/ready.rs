@@ -41,11 +41,7 @@ pub(crate) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     pub(crate) fn new(order: &'a ReadyOrder) -> Self {
-        Self {
-            order,
-            stack: Vec::new(),
-            heap: BinaryHeap::new(),
-        }
+        Self { order, stack: Vec::new(), heap: BinaryHeap::new() }
     }
 
     pub(crate) fn push(&mut self, task: usize) {

@@ -96,29 +96,17 @@ pub enum Lack {
 impl<'a> Request<'a> {
     /// A run of that job, from the job's start to its deadline.
     pub fn new(run: RunId, job: &'a Job) -> Self {
-        Self {
-            run,
-            job,
-            start_ns: job.start_ns,
-            deadline_ns: job.deadline_ns,
-            progress: &[],
-        }
+        Self { run, job, start_ns: job.start_ns, deadline_ns: job.deadline_ns, progress: &[] }
     }
 
     /// The same, but no earlier than then.
     pub fn not_before(self, time_ns: u64) -> Self {
-        Self {
-            start_ns: self.start_ns.max(time_ns),
-            ..self
-        }
+        Self { start_ns: self.start_ns.max(time_ns), ..self }
     }
 
     /// The same, but with no deadline.
     pub fn without_deadline(self) -> Self {
-        Self {
-            deadline_ns: u64::MAX,
-            ..self
-        }
+        Self { deadline_ns: u64::MAX, ..self }
     }
 
     pub(crate) fn progress_of(&self, process: usize) -> Progress {
@@ -145,11 +133,7 @@ impl<'a> Request<'a> {
     pub(crate) fn is_executed(&self, task: usize) -> bool {
         let of = &self.job.tasks[task];
         match self.progress_of(of.process) {
-            Progress::Running {
-                position,
-                retired_insns: 1..,
-                ..
-            } => position == of.position,
+            Progress::Running { position, retired_insns: 1.., .. } => position == of.position,
             _ => false,
         }
     }

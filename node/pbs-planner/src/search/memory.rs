@@ -23,12 +23,7 @@ impl Holds {
     }
 
     pub(super) fn take(&mut self, process: u32, bytes: u64, start_ns: u64) {
-        self.0.push(Hold {
-            process,
-            start_ns,
-            end_ns: u64::MAX,
-            bytes,
-        });
+        self.0.push(Hold { process, start_ns, end_ns: u64::MAX, bytes });
     }
 
     /// The process ends. Whether it could hold its memory until then: others may
@@ -77,10 +72,7 @@ impl Holds {
                 let ends = ends.map(|hold| (hold.end_ns, model.last_task(hold.process)));
                 let end = ends.filter(|end| end.0 > from.0).min();
                 let step = memory.steps_after(from.0).first();
-                from = end
-                    .into_iter()
-                    .chain(step.map(|step| (step.0, NONE)))
-                    .min()?;
+                from = end.into_iter().chain(step.map(|step| (step.0, NONE))).min()?;
             }
         }
     }
@@ -107,10 +99,7 @@ impl Holds {
         // Less is free from a start or a step on.
         let lacks = |&time_ns: &u64| self.lacks(memory, bytes, time_ns);
         let starts = self.0.iter().map(|hold| hold.start_ns);
-        let start_ns = starts
-            .filter(|&start_ns| from_ns < start_ns)
-            .filter(lacks)
-            .min();
+        let start_ns = starts.filter(|&start_ns| from_ns < start_ns).filter(lacks).min();
         let steps = memory.steps_after(from_ns).iter().map(|step| step.0);
         let mut steps = steps.take_while(|&step_ns| step_ns < until_ns);
         start_ns.into_iter().chain(steps.find(lacks)).min()

@@ -135,17 +135,10 @@ impl<'a> Search<'a> {
         permille: u64,
     ) -> CodedPlan {
         let mut best = first.clone();
-        let CodedPlan {
-            mut end_ns,
-            mut code,
-            ..
-        } = first;
+        let CodedPlan { mut end_ns, mut code, .. } = first;
         let mut changed = code.clone();
         // Of the first code, which was made before others were.
-        if (self.schedule)
-            .make(&self.model, &mut code, u64::MAX)
-            .is_none()
-        {
+        if (self.schedule).make(&self.model, &mut code, u64::MAX).is_none() {
             return best;
         }
         self.moves.look(&self.model, &self.schedule, &mut code);
@@ -223,9 +216,7 @@ impl<'a> Search<'a> {
         list.sort_by_cached_key(|&task| start_ns(task));
         let cores = self.model.processes.iter().map(|process| {
             let index = process.index;
-            let found = run
-                .processes
-                .binary_search_by_key(&index, |process| process.process);
+            let found = run.processes.binary_search_by_key(&index, |process| process.process);
             let core = run.processes[found.ok()?].core;
             let found = self.model.cores.iter().position(|of| of.index == core)?;
             // A thread is there that was put where nothing else may go.
@@ -248,11 +239,7 @@ impl<'a> Search<'a> {
         for (process, &core) in self.model.processes.iter().zip(&found.code.cores) {
             cores[process.index] = Some(self.model.cores[core as usize].index);
         }
-        PlanningWay {
-            order: ReadyOrder::Rank(ranks),
-            goal: Goal::ProcessEnd,
-            cores,
-        }
+        PlanningWay { order: ReadyOrder::Rank(ranks), goal: Goal::ProcessEnd, cores }
     }
 }
 

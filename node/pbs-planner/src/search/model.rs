@@ -255,10 +255,7 @@ impl<'a> Model<'a> {
         let all = self.processes.iter().map(|process| process.memory_bytes);
         let all_bytes = all.fold(0, u64::saturating_add);
         let lengths_ns = net.shortest_ns.iter().copied();
-        let least_ns = lengths_ns
-            .filter(|&length_ns| length_ns > 0)
-            .min()
-            .unwrap_or(0);
+        let least_ns = lengths_ns.filter(|&length_ns| length_ns > 0).min().unwrap_or(0);
         let mut rates: Vec<u64> = Vec::new();
         let mut memories: Vec<usize> = Vec::new();
         for &index in indices {
@@ -411,9 +408,7 @@ fn candidates(
     let allowed = (0..all).filter(|&core| confined.allows(core));
     let mut cores: Vec<usize> = allowed.collect();
     if cores.len() > MOST_CORES {
-        cores = some_cores(request, net, store, runs, horizon_ns, |core| {
-            confined.allows(core)
-        });
+        cores = some_cores(request, net, store, runs, horizon_ns, |core| confined.allows(core));
         cores.retain(|&core| confined.allows(core));
     }
     let open_cores = cores.len();

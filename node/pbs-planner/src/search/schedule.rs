@@ -56,10 +56,7 @@ struct Late;
 
 impl Clone for Code {
     fn clone(&self) -> Self {
-        Self {
-            list: self.list.clone(),
-            cores: self.cores.clone(),
-        }
+        Self { list: self.list.clone(), cores: self.cores.clone() }
     }
 
     // Without allocation: this is done for every try.
@@ -246,10 +243,7 @@ impl Schedule {
         let mut ready_ns = ready_ns;
         for message in model.messages(task) {
             let sender = code.cores[model.tasks[message.from as usize].process as usize];
-            let nodes = (
-                model.cores[sender as usize].node,
-                model.cores[core as usize].node,
-            );
+            let nodes = (model.cores[sender as usize].node, model.cores[core as usize].node);
             let Some(link) = model.machine.link(nodes.0, nodes.1) else {
                 continue;
             };
@@ -343,11 +337,7 @@ impl Schedule {
             let end_ns = gap.start_ns.max(ready_ns).saturating_add(length_ns);
             end_ns <= gap.end_ns
         })?;
-        let blocker = if found.start_ns < ready_ns {
-            NONE
-        } else {
-            found.after
-        };
+        let blocker = if found.start_ns < ready_ns { NONE } else { found.after };
         Some((found.start_ns.max(ready_ns), blocker))
     }
 
@@ -368,11 +358,7 @@ impl Schedule {
         // Where the first task of a process takes no time, its next may find less.
         let gap = gaps.get_mut(place).filter(|gap| gap.start_ns <= start_ns);
         let gap = gap.ok_or(Late)?;
-        let rest = Gap {
-            start_ns: end_ns,
-            end_ns: gap.end_ns,
-            after: task,
-        };
+        let rest = Gap { start_ns: end_ns, end_ns: gap.end_ns, after: task };
         if gap.start_ns < start_ns {
             gap.end_ns = start_ns;
             if rest.start_ns < rest.end_ns {
@@ -404,9 +390,7 @@ impl Schedule {
         let windows = process as usize * model.memories.len() + index;
         let (mut from_ns, mut in_the_way) = (ready_ns, NONE);
         loop {
-            let found = self
-                .gap(model, core, from_ns, first_ns.max(1))
-                .ok_or(Late)?;
+            let found = self.gap(model, core, from_ns, first_ns.max(1)).ok_or(Late)?;
             let (start_ns, blocker) = found;
             if blocker != NONE {
                 in_the_way = blocker;

@@ -16,10 +16,7 @@ fn runs(booking: &mut Booking<'_>, request: &Request<'_>) -> Vec<Run> {
     let rules = rules.filter(|rule| *rule != Strategy::LocalSearch);
     let found = rules.filter_map(|rule| {
         let mark = booking.mark();
-        let options = Options {
-            strategies: vec![rule],
-            ..Options::default()
-        };
+        let options = Options { strategies: vec![rule], ..Options::default() };
         crate::reserve_in(booking, request, &options).ok()?;
         let run = booking.store().run(request.run).cloned();
         booking.rollback(mark);

@@ -22,42 +22,19 @@ pub struct Mark(usize);
 
 #[derive(Debug)]
 enum Change {
-    CoreTaken {
-        core: usize,
-        over: Range<u64>,
-    },
-    CoreGiven {
-        core: usize,
-        over: Range<u64>,
-    },
-    LinkTaken {
-        link: usize,
-        over: Range<u64>,
-    },
-    LinkGiven {
-        link: usize,
-        over: Range<u64>,
-    },
-    MemoryTaken {
-        core: usize,
-        over: Range<u64>,
-        bytes: u64,
-    },
-    MemoryGiven {
-        core: usize,
-        over: Range<u64>,
-        bytes: u64,
-    },
+    CoreTaken { core: usize, over: Range<u64> },
+    CoreGiven { core: usize, over: Range<u64> },
+    LinkTaken { link: usize, over: Range<u64> },
+    LinkGiven { link: usize, over: Range<u64> },
+    MemoryTaken { core: usize, over: Range<u64>, bytes: u64 },
+    MemoryGiven { core: usize, over: Range<u64>, bytes: u64 },
     Recorded(RunId),
     Removed(RunId, Run),
 }
 
 impl<'a> Booking<'a> {
     pub(super) fn new(store: &'a mut Store) -> Self {
-        Self {
-            store,
-            done: Vec::new(),
-        }
+        Self { store, done: Vec::new() }
     }
 
     /// The store as it is with what was done so far.

@@ -21,11 +21,8 @@ pub struct Capacity {
 
 impl Capacity {
     /// All of it, as Glaß's files mean their rates.
-    pub const WHOLE: Self = Self {
-        window_period_ns: 1,
-        execution_ns: 1,
-        capacity_buffer_permille: 1000,
-    };
+    pub const WHOLE: Self =
+        Self { window_period_ns: 1, execution_ns: 1, capacity_buffer_permille: 1000 };
 
     /// What a node with that configuration has for its plans.
     pub fn of(config: &Config) -> Self {

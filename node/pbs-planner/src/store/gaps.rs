@@ -53,12 +53,7 @@ struct Block {
 
 impl Block {
     fn new(gaps: Vec<Gap>) -> Self {
-        let mut block = Self {
-            gaps,
-            first_ns: 0,
-            longest_ns: 0,
-            latest_ns: 0,
-        };
+        let mut block = Self { gaps, first_ns: 0, longest_ns: 0, latest_ns: 0 };
         block.measure();
         block
     }
@@ -80,9 +75,7 @@ impl Gaps {
     pub(crate) fn new(mut gaps: Vec<Gap>) -> Self {
         gaps.sort_unstable_by_key(Gap::key);
         let blocks = gaps.chunks(BLOCK / 2);
-        Self {
-            blocks: blocks.map(|gaps| Block::new(gaps.to_vec())).collect(),
-        }
+        Self { blocks: blocks.map(|gaps| Block::new(gaps.to_vec())).collect() }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Gap> {
@@ -193,21 +186,14 @@ impl Gaps {
 
     fn insert_range(&mut self, core: u32, range: &Range<u64>) {
         if !range.is_empty() {
-            self.insert(Gap {
-                start_ns: range.start,
-                end_ns: range.end,
-                core,
-            });
+            self.insert(Gap { start_ns: range.start, end_ns: range.end, core });
         }
     }
 
     /// Cuts off what was before that time.
     pub(crate) fn forget_before(&mut self, time_ns: u64) {
         let rest = self.iter().filter(|gap| gap.end_ns > time_ns);
-        let rest = rest.map(|gap| Gap {
-            start_ns: gap.start_ns.max(time_ns),
-            ..*gap
-        });
+        let rest = rest.map(|gap| Gap { start_ns: gap.start_ns.max(time_ns), ..*gap });
         *self = Self::new(rest.collect());
     }
 }

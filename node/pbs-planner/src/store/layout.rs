@@ -71,11 +71,7 @@ impl Layout {
                     });
                     free.push(Vec::new());
                 }
-                free[group].push(Gap {
-                    start_ns: 0,
-                    end_ns: u64::MAX,
-                    core: sites.len() as u32,
-                });
+                free[group].push(Gap { start_ns: 0, end_ns: u64::MAX, core: sites.len() as u32 });
                 sites.push(Site {
                     node: index,
                     rate_insns_per_s,
@@ -89,11 +85,6 @@ impl Layout {
         }
         let mut by_rate: Vec<usize> = (0..groups.len()).collect();
         by_rate.sort_by_key(|&group| Reverse(groups[group].rate_insns_per_s));
-        Self {
-            sites,
-            memories,
-            groups,
-            by_rate,
-        }
+        Self { sites, memories, groups, by_rate }
     }
 }

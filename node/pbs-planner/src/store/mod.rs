@@ -43,9 +43,7 @@ pub(crate) fn memory_time<'a>(
     memories: impl Iterator<Item = &'a Profile>,
     over: &Range<u64>,
 ) -> u128 {
-    memories.fold(0, |sum, memory| {
-        sum.saturating_add(memory.integral(over.clone()))
-    })
+    memories.fold(0, |sum, memory| sum.saturating_add(memory.integral(over.clone())))
 }
 
 /// How the memory of a node is divided among its cores (Glaß 2024, 5.1.1).
@@ -112,12 +110,8 @@ impl Store {
     /// A machine of which nothing is reserved, and of whose cores plans may
     /// only use that part.
     pub fn with_capacity(machine: Machine, balancing: Balancing, capacity: Capacity) -> Self {
-        let Layout {
-            sites,
-            memories,
-            groups,
-            by_rate,
-        } = Layout::new(&machine, balancing, capacity);
+        let Layout { sites, memories, groups, by_rate } =
+            Layout::new(&machine, balancing, capacity);
         let rates = machine.cores().map(|(_, core)| core.rate_insns_per_s);
         Self {
             fastest_insns_per_s: rates.max().unwrap_or(1).max(1),
@@ -280,10 +274,7 @@ impl Store {
 
     /// There is a profile of that index.
     fn known(&self, core: usize) -> Result<Site, Error> {
-        let no_core = Error::NoProfile {
-            index: core,
-            profiles: self.sites.len(),
-        };
+        let no_core = Error::NoProfile { index: core, profiles: self.sites.len() };
         self.sites.get(core).copied().ok_or(no_core)
     }
 
@@ -306,9 +297,7 @@ impl Store {
         };
         let free = self.stretch(core, over.start);
         self.cores[core].subtract(over.clone(), 1)?;
-        self.groups[site.group as usize]
-            .gaps
-            .take(core as u32, &free, &over);
+        self.groups[site.group as usize].gaps.take(core as u32, &free, &over);
         Ok(())
     }
 
@@ -320,9 +309,7 @@ impl Store {
         };
         self.cores[core].add(over.clone(), 1)?;
         let free = self.stretch(core, over.start);
-        self.groups[site.group as usize]
-            .gaps
-            .give(core as u32, &free, &over);
+        self.groups[site.group as usize].gaps.give(core as u32, &free, &over);
         Ok(())
     }
 
@@ -341,10 +328,7 @@ impl Store {
     }
 
     fn known_link(&mut self, link: usize) -> Result<&mut Profile, Error> {
-        let no_link = Error::NoProfile {
-            index: link,
-            profiles: self.links.len(),
-        };
+        let no_link = Error::NoProfile { index: link, profiles: self.links.len() };
         self.links.get_mut(link).ok_or(no_link)
     }
 

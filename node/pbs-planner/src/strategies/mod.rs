@@ -162,11 +162,7 @@ pub fn reserve_in(
             Strategy::LocalSearch => {
                 let found = search_plan(booking, request, &net, options, &tried, enough_ns);
                 let Some(found) = found else { continue };
-                Tried {
-                    strategy,
-                    way: None,
-                    found,
-                }
+                Tried { strategy, way: None, found }
             }
             _ => try_rule(booking, request, &net, &tried, strategy),
         };
@@ -177,9 +173,7 @@ pub fn reserve_in(
         }
     }
     let attempts: Vec<_> = tried.iter().map(Tried::attempt).collect();
-    let runs = tried
-        .into_iter()
-        .filter_map(|tried| Some((tried.strategy, tried.found.ok()?)));
+    let runs = tried.into_iter().filter_map(|tried| Some((tried.strategy, tried.found.ok()?)));
     // The first of those that end first.
     if let Some((strategy, run)) = runs.min_by_key(|(_, run)| run.end_ns()) {
         let end_ns = run.end_ns();
@@ -237,11 +231,7 @@ fn try_rule(
             (Some(way), found)
         }
     };
-    Tried {
-        strategy,
-        way,
-        found,
-    }
+    Tried { strategy, way, found }
 }
 
 /// Looks for a plan that is better than all that was `tried`; where rules have found
@@ -256,10 +246,7 @@ fn search_plan(
     enough_ns: u64,
 ) -> Option<Result<Run, Refusal>> {
     let late = request.without_deadline();
-    let mut runs: Vec<&Run> = tried
-        .iter()
-        .filter_map(|it| it.found.as_ref().ok())
-        .collect();
+    let mut runs: Vec<&Run> = tried.iter().filter_map(|it| it.found.as_ref().ok()).collect();
     let mut late_runs = Vec::new();
     if runs.is_empty() {
         let ways = tried.iter().filter_map(|it| it.way.as_ref());
@@ -275,11 +262,7 @@ fn search_plan(
         let way = search::search(request, net, store, &runs, enough_ns, tries, seed);
         let Some(way) = way else { break };
         found.extend(reserve::reserve(booking, &late, net, &way));
-        let kept = found
-            .iter()
-            .chain(runs.iter().copied())
-            .map(Run::end_ns)
-            .min();
+        let kept = found.iter().chain(runs.iter().copied()).map(Run::end_ns).min();
         if kept.is_some_and(|end_ns| end_ns <= request.deadline_ns) {
             break;
         }
@@ -293,10 +276,7 @@ fn search_plan(
     Some(Err(Refusal {
         process: request.job.tasks[last.task].process,
         task: last.task,
-        lack: Lack::Time {
-            end_ns: last.end_ns,
-            deadline_ns: request.deadline_ns,
-        },
+        lack: Lack::Time { end_ns: last.end_ns, deadline_ns: request.deadline_ns },
         open_tasks: 1,
     }))
 }
@@ -307,12 +287,7 @@ fn planned(
     end_ns: u64,
     attempts: Vec<Attempt>,
 ) -> Planned {
-    Planned {
-        strategy,
-        start_ns: request.start_ns,
-        end_ns: end_ns.max(request.start_ns),
-        attempts,
-    }
+    Planned { strategy, start_ns: request.start_ns, end_ns: end_ns.max(request.start_ns), attempts }
 }
 
 impl Planned {
@@ -348,11 +323,7 @@ impl Strategy {
             Self::EarliestFinish => (ReadyOrder::Depth, Goal::TaskEnd),
             _ => (ReadyOrder::Rank(self.ranks(request, net)), Goal::ProcessEnd),
         };
-        PlanningWay {
-            order,
-            goal,
-            cores: Vec::new(),
-        }
+        PlanningWay { order, goal, cores: Vec::new() }
     }
 
     /// Per task: the greatest is planned first of those that can be.

@@ -26,42 +26,27 @@ impl Rejection {
         };
         let missing = self.shortage.missing();
         let what = match self.shortage {
-            Shortage::Cpus {
-                ref missing,
-                ref available,
-            } => format!(
+            Shortage::Cpus { ref missing, ref available } => format!(
                 "{who} is confined to CPUs that the machine does not have: {}; it has {}",
                 cpu_list(missing),
                 cpu_list(available)
             ),
-            Shortage::Time {
-                end_ns: u64::MAX, ..
-            } => {
+            Shortage::Time { end_ns: u64::MAX, .. } => {
                 format!("{who} never finds the time and the memory that it needs")
             }
-            Shortage::Time {
-                end_ns,
-                deadline_ns,
-            } => format!(
+            Shortage::Time { end_ns, deadline_ns } => format!(
                 "{who} would end at {} ns at the earliest, which is {} ns after the deadline, \
                  {} ns",
                 underscored(end_ns.saturating_sub(zero_ns)),
                 underscored(end_ns.saturating_sub(deadline_ns)),
                 underscored(deadline_ns.saturating_sub(zero_ns))
             ),
-            Shortage::Memory {
-                needed_bytes,
-                available_bytes,
-            } => format!(
+            Shortage::Memory { needed_bytes, available_bytes } => format!(
                 "{who} needs {} bytes of memory at once, and there are {}; {missing} are missing",
                 underscored(needed_bytes),
                 underscored(available_bytes)
             ),
-            Shortage::MemoryTime {
-                want,
-                left,
-                min_mem_percentage,
-            } => format!(
+            Shortage::MemoryTime { want, left, min_mem_percentage } => format!(
                 "{who} wants {want} bytes of memory times nanoseconds, of which \
                  {min_mem_percentage} % ({}) must be free until the deadline, and {left} are; \
                  {missing} are missing",
@@ -83,24 +68,15 @@ impl Refusal {
             process.map_or_else(String::new, |process| process.label())
         );
         let what = match self.lack {
-            Lack::Time {
-                end_ns: u64::MAX, ..
-            } => format!("{who} never finds a core"),
-            Lack::Time {
-                end_ns,
-                deadline_ns,
-            } => format!(
+            Lack::Time { end_ns: u64::MAX, .. } => format!("{who} never finds a core"),
+            Lack::Time { end_ns, deadline_ns } => format!(
                 "{who} would end at {} ns at the earliest, which is {} ns after {} ns, when it \
                  must have ended",
                 underscored(end_ns.saturating_sub(zero_ns)),
                 underscored(end_ns.saturating_sub(deadline_ns)),
                 underscored(deadline_ns.saturating_sub(zero_ns))
             ),
-            Lack::Memory {
-                needed_bytes,
-                needed_ns,
-                most_free_bytes,
-            } => format!(
+            Lack::Memory { needed_bytes, needed_ns, most_free_bytes } => format!(
                 "{who} needs {} bytes of memory for {} ns at least, and no more than {} are free \
                  in one place, or not for so long",
                 underscored(needed_bytes),

@@ -31,10 +31,7 @@ pub fn earliest_deadline(
         request: *request,
         validation,
         // Whether there is a plan is all that matters.
-        options: Options {
-            aim: Aim::Deadline,
-            ..options.clone()
-        },
+        options: Options { aim: Aim::Deadline, ..options.clone() },
     };
     search.booking.remove(request.run);
     let mut declined_ns = search.earliest_valid_ns()?;
@@ -110,10 +107,7 @@ impl Search<'_, '_> {
     fn earliest_accepted_ns(&mut self, least_ns: u64) -> Option<u64> {
         let mark = self.booking.mark();
         let unlimited = self.request.without_deadline();
-        let best = Options {
-            aim: Aim::Best,
-            ..self.options.clone()
-        };
+        let best = Options { aim: Aim::Best, ..self.options.clone() };
         let planned = reserve_in(&mut self.booking, &unlimited, &best);
         self.booking.rollback(mark);
         let planned = planned.ok()?;
@@ -130,10 +124,7 @@ impl Search<'_, '_> {
     }
 
     fn accepts(&mut self, deadline_ns: u64) -> bool {
-        let request = Request {
-            deadline_ns,
-            ..self.request
-        };
+        let request = Request { deadline_ns, ..self.request };
         let mark = self.booking.mark();
         let accepted = refuse(&mut self.booking, &request, self.validation).is_ok()
             && reserve_in(&mut self.booking, &request, &self.options).is_ok();

@@ -22,10 +22,7 @@ pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Reject
         return Err(Rejection {
             level: Level::General,
             process: None,
-            shortage: Shortage::Time {
-                end_ns,
-                deadline_ns,
-            },
+            shortage: Shortage::Time { end_ns, deadline_ns },
         });
     }
     Ok(())
@@ -45,10 +42,7 @@ pub fn validate_cpus(job: &Job, machine: &Machine) -> Result<(), Rejection> {
     Err(Rejection {
         level: Level::General,
         process: None,
-        shortage: Shortage::Cpus {
-            missing,
-            available: machine.cpus().collect(),
-        },
+        shortage: Shortage::Cpus { missing, available: machine.cpus().collect() },
     })
 }
 
@@ -58,9 +52,7 @@ pub(super) fn earliest_end_ns(question: &Question<'_>, store: &Store) -> u64 {
     let Question { request, net, .. } = question;
     let runtime_ns = request.job.runtime_ns.unwrap_or(0);
     let bound = bounds::lower(request, net, store);
-    bound
-        .end_ns
-        .max(request.start_ns.saturating_add(runtime_ns))
+    bound.end_ns.max(request.start_ns.saturating_add(runtime_ns))
 }
 
 fn memory(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
@@ -74,25 +66,17 @@ fn memory(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
         Err(Rejection {
             level: Level::General,
             process,
-            shortage: Shortage::Memory {
-                needed_bytes,
-                available_bytes,
-            },
+            shortage: Shortage::Memory { needed_bytes, available_bytes },
         })
     };
     if let Some(needed_bytes) = job.memory_bytes.filter(|&bytes| bytes > available_bytes) {
         return refuse(None, needed_bytes);
     }
     // With the memory of all that it descends from.
-    let mut open: Vec<(usize, u64)> = job
-        .initial_process()
-        .map(|first| (first, 0))
-        .into_iter()
-        .collect();
+    let mut open: Vec<(usize, u64)> =
+        job.initial_process().map(|first| (first, 0)).into_iter().collect();
     while let Some((process, held_bytes)) = open.pop() {
-        let needed_bytes = job.processes[process]
-            .memory_bytes
-            .saturating_add(held_bytes);
+        let needed_bytes = job.processes[process].memory_bytes.saturating_add(held_bytes);
         if needed_bytes > available_bytes {
             return refuse(Some(process), needed_bytes);
         }

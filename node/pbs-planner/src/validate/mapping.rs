@@ -85,16 +85,10 @@ fn map_all(
 ) -> Result<u64, Rejection> {
     let job = question.request.job;
     let validation = question.validation;
-    let reject = |process, shortage| Rejection {
-        level: Level::Process,
-        process: Some(process),
-        shortage,
-    };
+    let reject =
+        |process, shortage| Rejection { level: Level::Process, process: Some(process), shortage };
     let late = |process, end_ns| {
-        let shortage = Shortage::Time {
-            end_ns,
-            deadline_ns,
-        };
+        let shortage = Shortage::Time { end_ns, deadline_ns };
         reject(process, shortage)
     };
     let capacities = capacities(question, booking.store());
@@ -109,10 +103,8 @@ fn map_all(
             memory_bytes: job.processes[process].memory_bytes,
         };
         if want.memory_bytes > capacities {
-            let shortage = Shortage::Memory {
-                needed_bytes: want.memory_bytes,
-                available_bytes: capacities,
-            };
+            let shortage =
+                Shortage::Memory { needed_bytes: want.memory_bytes, available_bytes: capacities };
             return Err(reject(process, shortage));
         }
         let frame = if question.takes_no_time(booking.store(), process) {
@@ -167,9 +159,8 @@ fn find_in_one_piece(
         }
         let memory = &store.memories()[group.memory];
         let mut from_ns = want.from_ns;
-        let latest_ns = best
-            .as_ref()
-            .map_or(u64::MAX, |best| best.end_ns.saturating_sub(runtime_ns));
+        let latest_ns =
+            best.as_ref().map_or(u64::MAX, |best| best.end_ns.saturating_sub(runtime_ns));
         let until_ns = latest_ns.saturating_add(runtime_ns);
         let found = loop {
             let starts_ns = from_ns..=latest_ns;

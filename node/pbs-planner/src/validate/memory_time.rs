@@ -50,19 +50,15 @@ pub(super) fn is_enough(question: &Question<'_>, store: &Store, deadline_ns: u64
 pub(super) fn needed(want: u128, percentage: u32) -> u128 {
     let percentage = u128::from(percentage);
     let hundredths = (want % 100 * percentage).div_ceil(100);
-    (want / 100)
-        .saturating_mul(percentage)
-        .saturating_add(hundredths)
+    (want / 100).saturating_mul(percentage).saturating_add(hundredths)
 }
 
 /// Memory over time that the job wants.
 fn want(question: &Question<'_>, store: &Store) -> u128 {
     let job = question.request.job;
-    if let (WantType::Totals, Some(runtime_ns), Some(memory_bytes)) = (
-        question.validation.cal_want_type,
-        job.runtime_ns,
-        job.memory_bytes,
-    ) {
+    if let (WantType::Totals, Some(runtime_ns), Some(memory_bytes)) =
+        (question.validation.cal_want_type, job.runtime_ns, job.memory_bytes)
+    {
         return u128::from(runtime_ns) * u128::from(memory_bytes);
     }
     let fastest = question.net.fastest_rate(store);

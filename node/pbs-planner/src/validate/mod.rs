@@ -153,11 +153,7 @@ impl<'a> Question<'a> {
     fn new(request: &Request<'a>, store: &Store, validation: &'a Validation) -> Self {
         let request = request.not_before(store.now_ns());
         let net = Net::new(&request, store);
-        Self {
-            request,
-            net,
-            validation,
-        }
+        Self { request, net, validation }
     }
 
     /// The user's runtime of a process, else what its instructions take on a
@@ -285,19 +281,13 @@ impl Shortage {
     pub fn missing(&self) -> u128 {
         match *self {
             Self::Cpus { ref missing, .. } => missing.len() as u128,
-            Self::Time {
-                end_ns,
-                deadline_ns,
-            } => end_ns.saturating_sub(deadline_ns).into(),
-            Self::Memory {
-                needed_bytes,
-                available_bytes,
-            } => needed_bytes.saturating_sub(available_bytes).into(),
-            Self::MemoryTime {
-                want,
-                left,
-                min_mem_percentage,
-            } => memory_time::needed(want, min_mem_percentage).saturating_sub(left),
+            Self::Time { end_ns, deadline_ns } => end_ns.saturating_sub(deadline_ns).into(),
+            Self::Memory { needed_bytes, available_bytes } => {
+                needed_bytes.saturating_sub(available_bytes).into()
+            }
+            Self::MemoryTime { want, left, min_mem_percentage } => {
+                memory_time::needed(want, min_mem_percentage).saturating_sub(left)
+            }
         }
     }
 }

@@ -54,15 +54,11 @@ pub(crate) fn check(question: &Question, answer: &Answer) -> Result<(), String> 
             ticks += 1;
         }
         if end != start + ticks * question.tick {
-            return Err(format!(
-                "task {task} has {start} to {end} and takes {ticks} ticks"
-            ));
+            return Err(format!("task {task} has {start} to {end} and takes {ticks} ticks"));
         }
         let (first, last) = question.jobs[question.processes[*process].0];
         if start < first || end > last {
-            return Err(format!(
-                "task {task} has {start} to {end}, its job {first} to {last}"
-            ));
+            return Err(format!("task {task} has {start} to {end}, its job {first} to {last}"));
         }
         for before in before {
             if placed.get(before).is_some_and(|&(_, _, end)| end > start) {
@@ -71,10 +67,7 @@ pub(crate) fn check(question: &Question, answer: &Answer) -> Result<(), String> 
         }
         let life = lives.entry(*process).or_insert((core, start, end));
         if life.0 != core {
-            return Err(format!(
-                "process {process} is on cores {} and {core}",
-                life.0
-            ));
+            return Err(format!("process {process} is on cores {} and {core}", life.0));
         }
         *life = (core, life.1.min(start), life.2.max(end));
     }

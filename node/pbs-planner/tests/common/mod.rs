@@ -29,10 +29,8 @@ pub(crate) fn random_machine(random: &mut Random) -> Machine {
             (200 + random.below(1800), cores)
         })
         .collect();
-    let nodes: Vec<(u64, &[u64])> = nodes
-        .iter()
-        .map(|(bytes, cores)| (*bytes, &cores[..]))
-        .collect();
+    let nodes: Vec<(u64, &[u64])> =
+        nodes.iter().map(|(bytes, cores)| (*bytes, &cores[..])).collect();
     machine(tick_ns, &nodes)
 }
 
@@ -49,10 +47,7 @@ pub(crate) fn question_of(
     balancing: Balancing,
     jobs: &[(&Job, u64, u64)],
 ) -> Question {
-    let mut question = Question {
-        tick: machine.tick_ns.into(),
-        ..Question::default()
-    };
+    let mut question = Question { tick: machine.tick_ns.into(), ..Question::default() };
     for node in &machine.nodes {
         if balancing == Balancing::Dynamic {
             question.memories.push(node.memory_bytes.into());
@@ -71,9 +66,7 @@ pub(crate) fn question_of(
         let number = question.jobs.len();
         question.jobs.push((start_ns.into(), deadline_ns.into()));
         for process in &job.processes {
-            question
-                .processes
-                .push((number, process.memory_bytes.into()));
+            question.processes.push((number, process.memory_bytes.into()));
         }
         let tasks = job.tasks.iter().enumerate();
         let forks: HashMap<usize, usize> = tasks
@@ -93,16 +86,9 @@ pub(crate) fn question_of(
                 before.extend(fork.map(|fork| first_task + fork));
             }
             if let Action::Join { child: Some(child) } = task.action {
-                before.extend(
-                    job.processes[child]
-                        .tasks
-                        .last()
-                        .map(|last| first_task + last),
-                );
+                before.extend(job.processes[child].tasks.last().map(|last| first_task + last));
             }
-            question
-                .tasks
-                .push((first_process + task.process, task.insns.into(), before));
+            question.tasks.push((first_process + task.process, task.insns.into(), before));
         }
     }
     question
@@ -122,12 +108,7 @@ pub(crate) fn question_and_answer(
     for &(id, job, ..) in runs {
         let run = store.run(id).expect("the run is planned");
         answer.tasks.extend(run.tasks.iter().map(|task| {
-            (
-                first_task + task.task,
-                task.core,
-                task.start_ns.into(),
-                task.end_ns.into(),
-            )
+            (first_task + task.task, task.core, task.start_ns.into(), task.end_ns.into())
         }));
         answer.memory.extend(run.processes.iter().map(|process| {
             (

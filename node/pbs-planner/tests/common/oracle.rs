@@ -114,9 +114,8 @@ impl<'a> Search<'a> {
                 ticks.collect()
             })
             .collect();
-        let shortest: Vec<u64> = (length.iter())
-            .map(|on| on.iter().copied().min().unwrap_or(0))
-            .collect();
+        let shortest: Vec<u64> =
+            (length.iter()).map(|on| on.iter().copied().min().unwrap_or(0)).collect();
         let mut order: Vec<usize> = Vec::new();
         while order.len() < tasks {
             let next = (0..tasks).find(|task| {
@@ -182,10 +181,7 @@ impl<'a> Search<'a> {
 
     /// From when on the memory of the core has so much for good, from then on.
     fn memory_from(&self, process: usize, core: usize, ready: u64) -> Option<u64> {
-        let (node, bytes) = (
-            self.question.cores[core].0,
-            self.question.processes[process].1,
-        );
+        let (node, bytes) = (self.question.cores[core].0, self.question.processes[process].1);
         let mut free = self.question.memories[node].checked_sub(bytes)?;
         let mut ends = Vec::new();
         for (other, at) in self.process_core.iter().enumerate() {
@@ -253,12 +249,7 @@ impl<'a> Search<'a> {
                     }
                     alike.push((node, rate, busy));
                 }
-                choices.push(Choice {
-                    start,
-                    least_end: 0,
-                    task,
-                    core,
-                });
+                choices.push(Choice { start, least_end: 0, task, core });
             }
         }
         choices
@@ -377,9 +368,7 @@ impl<'a> Search<'a> {
             return;
         }
         let choices = self.choices();
-        let kept = choices
-            .iter()
-            .filter(|next| !self.leaves_a_gap(next, &choices));
+        let kept = choices.iter().filter(|next| !self.leaves_a_gap(next, &choices));
         let mut kept: Vec<Choice> = kept.copied().collect();
         for next in &mut kept {
             let undo = self.place(next);

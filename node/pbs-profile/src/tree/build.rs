@@ -23,13 +23,7 @@ impl Builder {
     pub(crate) fn new(start: u64, value: u64) -> Self {
         let mut leaf = Leaf::new();
         leaf.insert(0, start, value);
-        Self {
-            leaves: Slab::new(),
-            leaf,
-            full: Vec::new(),
-            steps: 1,
-            last: value,
-        }
+        Self { leaves: Slab::new(), leaf, full: Vec::new(), steps: 1, last: value }
     }
 
     /// The value is this from `time` on, which is after all before.

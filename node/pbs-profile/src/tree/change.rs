@@ -59,9 +59,7 @@ impl Tree {
         let inner = &self.inners[id];
         let at = inner.find(time);
         let end_of_child = inner.end(at, end);
-        let Child {
-            id: child, pending, ..
-        } = inner.items()[at];
+        let Child { id: child, pending, .. } = inner.items()[at];
         match self.cut_in(child, height - 1, time, end_of_child) {
             Cut::Split(right) => {
                 // Both halves have the values of the whole.
@@ -78,11 +76,7 @@ impl Tree {
 
     /// How a parent names a node.
     pub(super) fn child(&self, id: u32, height: u32, pending: u64) -> Child {
-        Child {
-            extremes: self.extremes_of(id, height).raised(pending),
-            pending,
-            id,
-        }
+        Child { extremes: self.extremes_of(id, height).raised(pending), pending, id }
     }
 
     /// A root above the root and its new neighbour.

@@ -12,32 +12,20 @@ pub(super) struct Extremes {
 
 impl Extremes {
     /// Of no value at all.
-    pub(super) const NONE: Self = Self {
-        least: u64::MAX,
-        greatest: 0,
-    };
+    pub(super) const NONE: Self = Self { least: u64::MAX, greatest: 0 };
 
     pub(super) fn of(value: u64) -> Self {
-        Self {
-            least: value,
-            greatest: value,
-        }
+        Self { least: value, greatest: value }
     }
 
     /// Of these values and those.
     pub(super) fn and(self, other: Self) -> Self {
-        Self {
-            least: self.least.min(other.least),
-            greatest: self.greatest.max(other.greatest),
-        }
+        Self { least: self.least.min(other.least), greatest: self.greatest.max(other.greatest) }
     }
 
     /// After all values were raised.
     pub(super) fn raised(self, by: u64) -> Self {
-        Self {
-            least: self.least.wrapping_add(by),
-            greatest: self.greatest.wrapping_add(by),
-        }
+        Self { least: self.least.wrapping_add(by), greatest: self.greatest.wrapping_add(by) }
     }
 }
 
@@ -74,11 +62,7 @@ pub(super) struct Child {
 
 impl Default for Child {
     fn default() -> Self {
-        Self {
-            extremes: Extremes::NONE,
-            pending: 0,
-            id: u32::MAX,
-        }
+        Self { extremes: Extremes::NONE, pending: 0, id: u32::MAX }
     }
 }
 
@@ -104,11 +88,7 @@ pub(super) struct Node<T, const N: usize> {
 
 impl<T: Item, const N: usize> Node<T, N> {
     pub(super) fn new() -> Self {
-        Self {
-            len: 0,
-            times: [0; N],
-            items: [T::default(); N],
-        }
+        Self { len: 0, times: [0; N], items: [T::default(); N] }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -147,9 +127,7 @@ impl<T: Item, const N: usize> Node<T, N> {
 
     /// The item that `time` is in; the first if `time` is before the node.
     pub(super) fn find(&self, time: u64) -> usize {
-        self.times()
-            .partition_point(|&start| start <= time)
-            .saturating_sub(1)
+        self.times().partition_point(|&start| start <= time).saturating_sub(1)
     }
 
     pub(super) fn extremes(&self) -> Extremes {

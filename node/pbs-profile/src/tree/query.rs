@@ -34,12 +34,7 @@ impl Tree {
             id = child.id;
         }
         let leaf = &self.leaves[id];
-        let view = LeafView {
-            times: leaf.times(),
-            values: leaf.items(),
-            pending,
-            end,
-        };
+        let view = LeafView { times: leaf.times(), values: leaf.items(), pending, end };
         (view, leaf.find(time))
     }
 
@@ -114,11 +109,9 @@ impl Tree {
         }
         let inner = &self.inners[id];
         let children = inner.items().iter().skip(inner.find(from));
-        children
-            .filter(|child| child.extremes.raised(pending).least < need)
-            .find_map(|child| {
-                let pending = pending.wrapping_add(child.pending);
-                self.first_below_in(child.id, height - 1, pending, need, from)
-            })
+        children.filter(|child| child.extremes.raised(pending).least < need).find_map(|child| {
+            let pending = pending.wrapping_add(child.pending);
+            self.first_below_in(child.id, height - 1, pending, need, from)
+        })
     }
 }

@@ -12,10 +12,7 @@ pub(super) struct Slab<N> {
 
 impl<N> Slab<N> {
     pub(super) const fn new() -> Self {
-        Self {
-            nodes: Vec::new(),
-            free: Vec::new(),
-        }
+        Self { nodes: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn put(&mut self, node: N) -> u32 {

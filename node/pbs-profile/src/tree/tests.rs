@@ -43,10 +43,7 @@ fn check(profile: &Profile) {
         assert!(tree.inners[tree.root].len() > 1, "a root with one child");
     }
     let steps: Vec<_> = profile.iter().map(|step| step.value).collect();
-    assert!(
-        steps.windows(2).all(|pair| pair[0] != pair[1]),
-        "neighbours are equal"
-    );
+    assert!(steps.windows(2).all(|pair| pair[0] != pair[1]), "neighbours are equal");
 }
 
 #[derive(Clone, Debug)]

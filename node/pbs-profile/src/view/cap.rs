@@ -33,10 +33,7 @@ impl Cap {
     /// Steps one after the other, of which the first begins at that time.
     pub fn new(from_ns: u64, steps: &[Step]) -> Self {
         let mut end_ns = from_ns;
-        let mut cap = Self {
-            from_ns,
-            steps: Vec::with_capacity(steps.len()),
-        };
+        let mut cap = Self { from_ns, steps: Vec::with_capacity(steps.len()) };
         for step in steps.iter().filter(|step| step.duration_ns > 0) {
             if end_ns == FOREVER {
                 break;
@@ -56,10 +53,7 @@ impl Cap {
     /// Steps one after the other, of which the first begins at that time: each with the time
     /// at which it ends, and its nodes. One that does not end after the one before is nothing.
     pub fn of_ends(from_ns: u64, ends: impl IntoIterator<Item = (u64, u64)>) -> Self {
-        let mut cap = Self {
-            from_ns,
-            steps: Vec::new(),
-        };
+        let mut cap = Self { from_ns, steps: Vec::new() };
         for (end_ns, nodes) in ends {
             if end_ns > cap.end_ns() {
                 cap.push(end_ns, nodes);
@@ -154,10 +148,7 @@ mod tests {
     use super::*;
 
     fn view() -> Cap {
-        Cap::new(
-            10,
-            &[Step::new(20, 4), Step::new(10, 2), Step::new(FOREVER, 8)],
-        )
+        Cap::new(10, &[Step::new(20, 4), Step::new(10, 2), Step::new(FOREVER, 8)])
     }
 
     #[test]

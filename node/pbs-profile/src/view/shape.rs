@@ -98,12 +98,7 @@ mod tests {
     use super::*;
 
     fn part(offset_ns: u64, duration_ns: u64, nodes: u64) -> Part {
-        Part {
-            profile: 0,
-            offset_ns,
-            duration_ns,
-            nodes,
-        }
+        Part { profile: 0, offset_ns, duration_ns, nodes }
     }
 
     fn view(last: u64) -> Profile {

@@ -98,9 +98,7 @@ impl Steps {
             u128::from(end_ns.saturating_sub(stretch.start.max(over.start)))
         };
         let stretches = self.stretches();
-        stretches
-            .map(|(stretch, nodes)| part(stretch) * u128::from(nodes))
-            .sum()
+        stretches.map(|(stretch, nodes)| part(stretch) * u128::from(nodes)).sum()
     }
 
     fn merge(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
@@ -108,11 +106,8 @@ impl Steps {
             return self.clone();
         }
         let times = self.times_of_both(other).into_iter();
-        let mut merged = Self {
-            steps: times
-                .map(|ns| (ns, of(self.at(ns), other.at(ns))))
-                .collect(),
-        };
+        let mut merged =
+            Self { steps: times.map(|ns| (ns, of(self.at(ns), other.at(ns)))).collect() };
         merged.tidy();
         merged
     }
@@ -176,16 +171,10 @@ mod tests {
         let (mut a, mut b) = (Steps::default(), Steps::default());
         a.add(0..10, 4);
         b.add(5..15, 6);
-        assert_eq!(
-            a.maximum(&b).iter().collect::<Vec<_>>(),
-            [(0, 4), (5, 6), (15, 0)]
-        );
+        assert_eq!(a.maximum(&b).iter().collect::<Vec<_>>(), [(0, 4), (5, 6), (15, 0)]);
         let left = a.saturating_difference(&b);
         assert_eq!(left.stretches().collect::<Vec<_>>(), [(0..5, 4)]);
-        assert_eq!(
-            a.differences(&b),
-            [(0..5, 4, 0), (5..10, 4, 6), (10..15, 0, 6)]
-        );
+        assert_eq!(a.differences(&b), [(0..5, 4, 0), (5..10, 4, 6), (10..15, 0, 6)]);
         assert_eq!(a.differences(&a), []);
         assert_eq!(Steps::default().maximum(&b), b);
     }

@@ -17,10 +17,7 @@ pub(crate) struct Naive {
 impl Naive {
     /// With so many times of their own.
     pub(crate) fn new(times: u64, value: u64) -> Self {
-        Self {
-            start: 0,
-            values: vec![value; times as usize + 1],
-        }
+        Self { start: 0, values: vec![value; times as usize + 1] }
     }
 
     /// A time that has the value of `time`.
@@ -89,11 +86,7 @@ impl Naive {
         let start = needs.iter().map(|(of, _)| of.start).max()?;
         let last = needs.iter().map(|(of, _)| of.values.len() as u64).max()?;
         let from = window.start.max(start);
-        let fits = |time| {
-            needs
-                .iter()
-                .all(|(of, need)| of.fits(*need, duration, time))
-        };
+        let fits = |time| needs.iter().all(|(of, need)| of.fits(*need, duration, time));
         (from..=from.max(last))
             .take_while(|time| time.saturating_add(duration) <= window.end)
             .find(|&time| fits(time))
@@ -139,10 +132,7 @@ impl Naive {
                 Some(0)
             }
         });
-        Some(Self {
-            start,
-            values: values.collect::<Option<_>>()?,
-        })
+        Some(Self { start, values: values.collect::<Option<_>>()? })
     }
 
     /// As a profile's steps.

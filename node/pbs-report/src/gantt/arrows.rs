@@ -29,10 +29,9 @@ impl Gantt<'_> {
             let (Some(ended_ns), Some(started_ns)) = (before.ended_ns, own.started_ns) else {
                 continue;
             };
-            let (Some(&from), Some(&to)) = (
-                self.actual.get(&before.process),
-                self.actual.get(&own.process),
-            ) else {
+            let (Some(&from), Some(&to)) =
+                (self.actual.get(&before.process), self.actual.get(&own.process))
+            else {
                 continue;
             };
             let x_of = |cpu: u32, at_ns: u64| {
@@ -50,8 +49,7 @@ impl Gantt<'_> {
             }
             let title = format!("{} waits for {}", own.label(), before.label());
             let style = if has_waited { CRITICAL } else { EDGE };
-            self.picture
-                .arrow((from_x, from_y), (to_x, to_y), bend, style, &title);
+            self.picture.arrow((from_x, from_y), (to_x, to_y), bend, style, &title);
         }
     }
 }

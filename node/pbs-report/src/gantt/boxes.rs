@@ -54,8 +54,7 @@ impl<'a> Gantt<'a> {
         let length = grouped(slot.length_insns);
         let (Some(process), Some(task)) = (slot.process, slot.task) else {
             let title = format!("slot {}: idle, {length} instructions", slot.slot);
-            self.picture
-                .titled_rect((x, y, width, self.lanes.height), IDLE_STYLE, &title);
+            self.picture.titled_rect((x, y, width, self.lanes.height), IDLE_STYLE, &title);
             return;
         };
         let (y, height) = self.lanes.place(process, y);
@@ -66,8 +65,7 @@ impl<'a> Gantt<'a> {
             self.task_name(process, Some(task))
         );
         let (place, look) = ((x, y, width, height), self.look(process));
-        self.picture
-            .process_box(place, &look, outline(width), &title);
+        self.picture.process_box(place, &look, outline(width), &title);
         self.label((x, y, width, height), process, Some(task));
     }
 
@@ -87,9 +85,8 @@ impl<'a> Gantt<'a> {
         let start = segment.start_ns.saturating_sub(origin) as f64;
         let end = segment.end_ns.saturating_sub(origin) as f64;
         let task = self.task_name(segment.process, segment.task);
-        let slot = segment
-            .slot
-            .map_or_else(|| "after the plan".into(), |slot| format!("slot {slot}"));
+        let slot =
+            segment.slot.map_or_else(|| "after the plan".into(), |slot| format!("slot {slot}"));
         let title = format!(
             "{}, {task}, {slot} ({}): {:.3} to {:.3} ms{}",
             self.name(segment.process),
@@ -99,8 +96,7 @@ impl<'a> Gantt<'a> {
             self.counts(segment)
         );
         let (place, look) = ((x, y, width, height), self.look(segment.process));
-        self.picture
-            .process_box(place, &look, outline(width), &title);
+        self.picture.process_box(place, &look, outline(width), &title);
         if segment.reason != "slot" {
             // Not its own slot: a band below says so.
             self.picture.rect(
@@ -117,17 +113,15 @@ impl<'a> Gantt<'a> {
     /// What the task came to, for the text at the pointer.
     fn counts(&self, segment: &ActualSegment) -> String {
         let found = self.task(segment.process, segment.task);
-        found
-            .filter(|task| task.ended)
-            .map_or_else(String::new, |task| {
-                format!(
-                    "; planned {}, retired {} ({}), peak {}",
-                    grouped(task.planned_insns),
-                    grouped(task.retired_insns),
-                    percent(task.deviation_permille, 1),
-                    bytes(task.peak_rss_bytes)
-                )
-            })
+        found.filter(|task| task.ended).map_or_else(String::new, |task| {
+            format!(
+                "; planned {}, retired {} ({}), peak {}",
+                grouped(task.planned_insns),
+                grouped(task.retired_insns),
+                percent(task.deviation_permille, 1),
+                bytes(task.peak_rss_bytes)
+            )
+        })
     }
 
     /// Where a segment begins, and how wide it is.
@@ -151,23 +145,15 @@ impl<'a> Gantt<'a> {
                 continue;
             }
             let segments = self.segments.get(&(part.number, process, slot.task));
-            let segments: Vec<_> = segments
-                .into_iter()
-                .flatten()
-                .map(|segment| self.extent(cpu, segment))
-                .collect();
+            let segments: Vec<_> =
+                segments.into_iter().flatten().map(|segment| self.extent(cpu, segment)).collect();
             let whole: f64 = segments.iter().map(|(_, width)| width).sum();
             let fill = self.look(process).fill;
             for (x, width) in segments {
                 // A task that ran in pieces has its slot divided among them.
                 let share = planned * width / whole;
                 self.picture.polygon(
-                    &[
-                        (left, top),
-                        (left + share, top),
-                        (x + width, bottom),
-                        (x, bottom),
-                    ],
+                    &[(left, top), (left + share, top), (x + width, bottom), (x, bottom)],
                     format!("fill=\"{fill}\" fill-opacity=\"0.22\""),
                 );
                 left += share;

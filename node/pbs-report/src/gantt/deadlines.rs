@@ -81,12 +81,12 @@ impl Gantt<'_> {
             let width = text_width(&text, SMALL) * 1.1;
             let right_of = (x + 8.0, x - HALF, x + 12.0 + width, Anchor::Start);
             let left_of = (x - 8.0, x - 12.0 - width, x + HALF, Anchor::End);
-            let place = (0..ROWS)
-                .flat_map(|row| [(row, left_of), (row, right_of)])
-                .find(|&(row, (_, left, right, _))| {
+            let place = (0..ROWS).flat_map(|row| [(row, left_of), (row, right_of)]).find(
+                |&(row, (_, left, right, _))| {
                     let is_free = |&(l, r): &(f64, f64)| right < l || r < left;
                     left >= 0.0 && right <= WIDTH && taken[row].iter().all(is_free)
-                });
+                },
+            );
             let Some((row, (at, left, right, anchor))) = place else {
                 left_out += 1;
                 continue;
@@ -106,8 +106,7 @@ impl Gantt<'_> {
             used += 1;
             let at = (LEFT, y + 4.0 + used as f64 * ROW);
             let text = format!("{left_out} deadlines more have no room here; the table has them");
-            self.picture
-                .text(at, SMALL, Anchor::Start, GREY_TEXT, &text);
+            self.picture.text(at, SMALL, Anchor::Start, GREY_TEXT, &text);
         }
         used
     }

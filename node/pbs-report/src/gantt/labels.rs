@@ -37,9 +37,8 @@ impl Gantt<'_> {
             let stands = |text: &str| text_width(text, SMALL) <= height - 6.0;
             // Upright letters could not be read on a pattern.
             let stands = |text: &str| look.pattern.is_none() && stands(text);
-            let columns = [vec![name.as_str()], words, vec![number.as_str()]]
-                .into_iter()
-                .find(|texts| {
+            let columns =
+                [vec![name.as_str()], words, vec![number.as_str()]].into_iter().find(|texts| {
                     width >= (SMALL + 1.0) * texts.len() as f64
                         && texts.iter().all(|text| stands(text))
                 });
@@ -96,16 +95,16 @@ impl Gantt<'_> {
             // neither is in the way of what stands there.
             let right_of = (x + 6.0, x - 4.0, x + 12.0 + width, Anchor::Start);
             let left_of = (x - 6.0, x - 12.0 - width, x + 4.0, Anchor::End);
-            let place = (0..ROWS)
-                .flat_map(|row| [(row, right_of), (row, left_of)])
-                .find(|&(row, (_, left, right, _))| {
+            let place = (0..ROWS).flat_map(|row| [(row, right_of), (row, left_of)]).find(
+                |&(row, (_, left, right, _))| {
                     let is_free = |&(l, r): &(f64, f64)| right < l || r < left;
                     let is_clear = |&(l, r): &(f64, f64)| x < l || r < x;
                     left >= 0.0
                         && right <= WIDTH
                         && taken[row].iter().all(is_free)
                         && taken[..row].iter().flatten().all(is_clear)
-                });
+                },
+            );
             let Some((row, (at, left, right, anchor))) = place else {
                 continue;
             };
@@ -117,8 +116,7 @@ impl Gantt<'_> {
                 (x, base + 2.0),
                 "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.8\"",
             );
-            self.picture
-                .text((at, base), NORMAL, anchor, "font-weight=\"bold\"", &text);
+            self.picture.text((at, base), NORMAL, anchor, "font-weight=\"bold\"", &text);
         }
         used
     }

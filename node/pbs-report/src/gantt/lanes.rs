@@ -51,10 +51,7 @@ impl Lanes {
 
 impl Gantt<'_> {
     pub(super) fn lanes_of(&self, cpu: &CpuTimeline) -> Lanes {
-        let mut lanes = Lanes {
-            height: TRACK,
-            processes: Vec::new(),
-        };
+        let mut lanes = Lanes { height: TRACK, processes: Vec::new() };
         let end_ns = cpu.planned.last().map_or(0, |slot| slot.end_ns);
         let width = self.x_of_ns(end_ns as f64);
         let is_narrow = width - LEFT < NARROW * cpu.planned.len() as f64;

@@ -10,11 +10,8 @@ impl Gantt<'_> {
     pub(super) fn marks(&mut self, cpu: &CpuTimeline, y: f64) {
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
         let x_of = |mark: &Mark| self.x_of_ns(mark.time_ns.saturating_sub(origin) as f64);
-        let placed: Vec<_> = cpu
-            .marks
-            .iter()
-            .map(|mark| (mark.kind, x_of(mark), mark.process))
-            .collect();
+        let placed: Vec<_> =
+            cpu.marks.iter().map(|mark| (mark.kind, x_of(mark), mark.process)).collect();
         let (signals, slots): (Vec<_>, Vec<_>) =
             placed.into_iter().partition(|(kind, ..)| is_signal(*kind));
         self.slot_marks(&slots, y);
@@ -36,11 +33,7 @@ impl Gantt<'_> {
             }
             if !matches!(kind, MarkKind::Absent | MarkKind::Waits) {
                 let (top, height) = self.lanes.place(process, y);
-                let from = if self.lanes.has(process) {
-                    top
-                } else {
-                    y - 2.0
-                };
+                let from = if self.lanes.has(process) { top } else { y - 2.0 };
                 self.picture.line(
                     (x, from),
                     (x, top + height),
@@ -110,21 +103,18 @@ impl Gantt<'_> {
 
     pub(super) fn symbol(&mut self, kind: MarkKind, x: f64, y: f64) {
         match kind {
-            MarkKind::Preempted => self.picture.polygon(
-                &[(x - 6.0, y - 5.0), (x + 6.0, y - 5.0), (x, y + 6.0)],
-                MARK_STYLE,
-            ),
-            MarkKind::Pushed => self.picture.polygon(
-                &[(x - 5.0, y - 4.0), (x + 5.0, y - 4.0), (x, y + 5.0)],
-                HOLLOW_STYLE,
-            ),
+            MarkKind::Preempted => self
+                .picture
+                .polygon(&[(x - 6.0, y - 5.0), (x + 6.0, y - 5.0), (x, y + 6.0)], MARK_STYLE),
+            MarkKind::Pushed => self
+                .picture
+                .polygon(&[(x - 5.0, y - 4.0), (x + 5.0, y - 4.0), (x, y + 5.0)], HOLLOW_STYLE),
             MarkKind::Ceiling => {
                 self.picture.rect(x - 5.0, y - 5.0, 10.0, 10.0, MARK_STYLE);
             }
-            MarkKind::Absent => self.picture.polygon(
-                &[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)],
-                HOLLOW_STYLE,
-            ),
+            MarkKind::Absent => self
+                .picture
+                .polygon(&[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], HOLLOW_STYLE),
             MarkKind::Waits => self.picture.signal((x, y), "w", false),
             MarkKind::Late => self.picture.signal((x, y), "!", true),
             MarkKind::Early => self.picture.signal((x, y), "<", false),
@@ -193,14 +183,11 @@ impl Gantt<'_> {
                     self.picture.text(at, SMALL, Anchor::Start, "", "12");
                 }
                 Key::Filling => {
-                    self.picture
-                        .rect(x, y - 11.0, 14.0, 14.0, "fill=\"#0072b2\"");
-                    self.picture
-                        .rect(x, y - 2.0, 14.0, 5.0, "fill=\"url(#idle)\"");
+                    self.picture.rect(x, y - 11.0, 14.0, 14.0, "fill=\"#0072b2\"");
+                    self.picture.rect(x, y - 2.0, 14.0, 5.0, "fill=\"url(#idle)\"");
                 }
             }
-            self.picture
-                .text((x + 22.0, y), NORMAL, Anchor::Start, "", &text);
+            self.picture.text((x + 22.0, y), NORMAL, Anchor::Start, "", &text);
             x += width;
         }
         self.y += 12.0;

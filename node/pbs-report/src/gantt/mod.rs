@@ -113,12 +113,7 @@ fn parts<'a>(cpu: &'a CpuTimeline, origin_ns: u64) -> Vec<Part<'a>> {
     let ends: Vec<_> = ends.chain([f64::INFINITY]).collect();
     let numbered = all.into_iter().zip(ends).enumerate();
     numbered
-        .map(|(number, ((begin_ns, planned), end_ns))| Part {
-            number,
-            planned,
-            begin_ns,
-            end_ns,
-        })
+        .map(|(number, ((begin_ns, planned), end_ns))| Part { number, planned, begin_ns, end_ns })
         .collect()
 }
 
@@ -157,19 +152,13 @@ impl<'a> Gantt<'a> {
         let mut gantt = Self {
             report,
             picture: Picture::new(WIDTH),
-            looks: looks
-                .map(|(index, process)| (process.id, ProcessStyle::of(index)))
-                .collect(),
+            looks: looks.map(|(index, process)| (process.id, ProcessStyle::of(index))).collect(),
             names: report
                 .processes
                 .iter()
                 .map(|process| (process.id, process.name.as_str()))
                 .collect(),
-            tasks: report
-                .tasks
-                .iter()
-                .map(|task| ((task.process, task.task), task))
-                .collect(),
+            tasks: report.tasks.iter().map(|task| ((task.process, task.task), task)).collect(),
             segments: HashMap::new(),
             lanes: Lanes::default(),
             counted: false,
@@ -210,16 +199,11 @@ impl<'a> Gantt<'a> {
 
     fn look(&self, process: u32) -> ProcessStyle {
         // Events may tell of a process that no plan has.
-        self.looks
-            .get(&process)
-            .cloned()
-            .unwrap_or_else(|| ProcessStyle::of(self.looks.len()))
+        self.looks.get(&process).cloned().unwrap_or_else(|| ProcessStyle::of(self.looks.len()))
     }
 
     fn name(&self, process: u32) -> String {
-        self.names
-            .get(&process)
-            .map_or_else(|| process.to_string(), ToString::to_string)
+        self.names.get(&process).map_or_else(|| process.to_string(), ToString::to_string)
     }
 
     fn title(&mut self) {
@@ -234,13 +218,7 @@ impl<'a> Gantt<'a> {
             more => format!(" and {more} plans that took over"),
         };
         let plan = format!("Plan {}{followers}: planned and actual", report.plan_id);
-        self.picture.text(
-            (LEFT, 34.0),
-            20.0,
-            Anchor::Start,
-            "font-weight=\"bold\"",
-            &plan,
-        );
+        self.picture.text((LEFT, 34.0), 20.0, Anchor::Start, "font-weight=\"bold\"", &plan);
         let outcome = match report.outcome {
             Outcome::Ended => "",
             Outcome::Dropped => " · dropped",
@@ -261,50 +239,34 @@ impl<'a> Gantt<'a> {
             "{ended} of {} tasks ended · {preemptions} {}{pushed} · kernel {} · tier {} · \
              {} instructions a ms{outcome}{lost}",
             report.tasks.len(),
-            if preemptions == 1 {
-                "preemption"
-            } else {
-                "preemptions"
-            },
+            if preemptions == 1 { "preemption" } else { "preemptions" },
             report.kernel,
             report.tier,
             grouped(report.rate_insns_per_ms)
         );
-        self.picture
-            .text((LEFT, 56.0), NORMAL, Anchor::Start, GREY_TEXT, &facts);
+        self.picture.text((LEFT, 56.0), NORMAL, Anchor::Start, GREY_TEXT, &facts);
         self.y = 84.0;
     }
 
     fn top_axis(&mut self) {
         let span_insns = self.span_ns * self.report.rate_insns_per_ms as f64 / 1e6;
         let (factor, unit) = scale_of(span_insns, "instr.");
-        self.picture
-            .text((LEFT - 12.0, self.y), SMALL, Anchor::End, GREY_TEXT, &unit);
+        self.picture.text((LEFT - 12.0, self.y), SMALL, Anchor::End, GREY_TEXT, &unit);
         for tick in ticks(span_insns / factor) {
             let x = self.x_of_insns(tick.at * factor);
             let y = self.y;
-            self.picture
-                .text((x, y), SMALL, Anchor::Middle, GREY_TEXT, &tick.label);
-            self.picture
-                .line((x, y + 4.0), (x, y + 9.0), "stroke=\"#999999\"");
+            self.picture.text((x, y), SMALL, Anchor::Middle, GREY_TEXT, &tick.label);
+            self.picture.line((x, y + 4.0), (x, y + 9.0), "stroke=\"#999999\"");
         }
         self.y += 9.0;
         self.axis_top = self.y;
-        self.picture.line(
-            (LEFT, self.y),
-            (WIDTH - RIGHT, self.y),
-            "stroke=\"#999999\"",
-        );
+        self.picture.line((LEFT, self.y), (WIDTH - RIGHT, self.y), "stroke=\"#999999\"");
         self.y += 14.0;
     }
 
     fn bottom_axis(&mut self) {
         let (top, bottom) = (self.axis_top, self.y);
-        self.picture.line(
-            (LEFT, bottom),
-            (WIDTH - RIGHT, bottom),
-            "stroke=\"#999999\"",
-        );
+        self.picture.line((LEFT, bottom), (WIDTH - RIGHT, bottom), "stroke=\"#999999\"");
         let (factor, unit) = time_scale(self.span_ns);
         for tick in ticks(self.span_ns / factor) {
             let x = self.x_of_ns(tick.at * factor);
@@ -313,21 +275,9 @@ impl<'a> Gantt<'a> {
                 (x, bottom + 5.0),
                 "class=\"rule\" stroke=\"#000000\" stroke-opacity=\"0.12\"",
             );
-            self.picture.text(
-                (x, bottom + 18.0),
-                SMALL,
-                Anchor::Middle,
-                GREY_TEXT,
-                &tick.label,
-            );
+            self.picture.text((x, bottom + 18.0), SMALL, Anchor::Middle, GREY_TEXT, &tick.label);
         }
-        self.picture.text(
-            (LEFT - 20.0, bottom + 18.0),
-            SMALL,
-            Anchor::End,
-            GREY_TEXT,
-            unit,
-        );
+        self.picture.text((LEFT - 20.0, bottom + 18.0), SMALL, Anchor::End, GREY_TEXT, unit);
         self.y = bottom + 44.0;
     }
 
@@ -346,8 +296,7 @@ impl<'a> Gantt<'a> {
         for (y, label) in [(planned_y, "planned"), (actual_y, "actual")] {
             let (x, middle) = (LEFT - 12.0, y + track / 2.0);
             if self.lanes.is_split() {
-                self.picture
-                    .upright((13.0, middle), SMALL, GREY_TEXT, label);
+                self.picture.upright((13.0, middle), SMALL, GREY_TEXT, label);
             } else {
                 let at = (x, middle + 4.0);
                 self.picture.text(at, SMALL, Anchor::End, GREY_TEXT, label);

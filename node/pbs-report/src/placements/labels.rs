@@ -72,12 +72,7 @@ fn placed(lines: &[Line], behind: f64) -> (Vec<Label<'_>>, Vec<&Line>) {
         match taken.iter().position(is_free) {
             Some(level) => {
                 taken[level].push((left, right));
-                labels.push(Label {
-                    line,
-                    middle: left + width / 2.0,
-                    level,
-                    more: 0,
-                });
+                labels.push(Label { line, middle: left + width / 2.0, level, more: 0 });
             }
             None => hidden.push(line),
         }

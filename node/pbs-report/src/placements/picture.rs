@@ -51,9 +51,7 @@ fn drawn(placements: &Placements, titled: bool) -> (Picture, f64) {
     let end_ns = ends.max().unwrap_or(0).max(1) as f64;
     let processes = placements.processes.iter();
     let deadlines = processes.filter_map(|process| process.deadline_ns);
-    let near = deadlines
-        .map(|ns| ns as f64)
-        .filter(|ns| *ns <= end_ns * MOST_STRETCH);
+    let near = deadlines.map(|ns| ns as f64).filter(|ns| *ns <= end_ns * MOST_STRETCH);
     let high =
         |of: f64, rows: &[String], least| (of / rows.len().max(1) as f64).clamp(least, MOST_ROW);
     let mut drawing = Drawing {
@@ -167,10 +165,7 @@ impl Drawing<'_> {
         tasks.sort_by_key(|task| (task.start_ns, task.end_ns));
         let mut last_x = vec![f64::NEG_INFINITY; self.row_count()];
         // Lines are above boxes, and texts above lines.
-        let boxes: Vec<_> = tasks
-            .iter()
-            .map(|task| self.task(task, top, &mut last_x))
-            .collect();
+        let boxes: Vec<_> = tasks.iter().map(|task| self.task(task, top, &mut last_x)).collect();
         self.lines(panel, top, bottom);
         for (task, places) in tasks.iter().zip(boxes) {
             for place in places {
@@ -223,8 +218,7 @@ impl Drawing<'_> {
             let ends = ((x, top), (x, bottom + 5.0));
             self.picture.line(ends.0, ends.1, "class=\"grid\"");
             let at = (x, bottom + 18.0);
-            self.picture
-                .text(at, SMALL, Anchor::Middle, MUTED, &tick.label);
+            self.picture.text(at, SMALL, Anchor::Middle, MUTED, &tick.label);
         }
         let at = (LEFT - 20.0, bottom + 18.0);
         self.picture.text(at, SMALL, Anchor::End, MUTED, unit);
@@ -265,11 +259,7 @@ impl Drawing<'_> {
             let (from, _) = self.row(first);
             let (until, last_height) = self.row(last);
             let (y, height) = (top + from, until + last_height - from);
-            let edge = if width > 3.0 && height > 5.0 {
-                "class=\"box\""
-            } else {
-                ""
-            };
+            let edge = if width > 3.0 && height > 5.0 { "class=\"box\"" } else { "" };
             // What is too short to see is still drawn.
             let place = (x, y, width.max(0.4), height);
             self.picture.process_box(place, &look, edge, &title);

@@ -51,9 +51,7 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
     let description = "For each node its cores with the tasks that are planned on them, and below \
                        the memory that is reserved, on one axis of time.";
     let height = drawing.y + 10.0;
-    drawing
-        .picture
-        .file(height, "", &schedule.title, description)
+    drawing.picture.file(height, "", &schedule.title, description)
 }
 
 struct Drawing<'a> {
@@ -83,13 +81,7 @@ impl<'a> Drawing<'a> {
 
     fn node(&mut self, node: &'a ScheduleNode) {
         let at = (16.0, self.y + 10.0);
-        self.picture.text(
-            at,
-            TEXT,
-            Anchor::Start,
-            BOLD,
-            &shortened(&node.name, NAME, TEXT),
-        );
+        self.picture.text(at, TEXT, Anchor::Start, BOLD, &shortened(&node.name, NAME, TEXT));
         self.y += 20.0;
         for core in &node.cores {
             let y = self.y;
@@ -205,13 +197,9 @@ impl<'a> Drawing<'a> {
             points.push((x, bottom - share(amount) * MEMORY));
         }
         points.push((points.last().map_or(LEFT, |point| point.0), bottom));
-        self.picture
-            .polygon(&points, "class=\"bar\" fill-opacity=\"0.55\"");
+        self.picture.polygon(&points, "class=\"bar\" fill-opacity=\"0.55\"");
         let peak = node.peak_bytes();
-        for (y, label) in [
-            (top + 9.0, bytes(node.memory_bytes)),
-            (bottom, "0".to_string()),
-        ] {
+        for (y, label) in [(top + 9.0, bytes(node.memory_bytes)), (bottom, "0".to_string())] {
             let at = (LEFT - 10.0, y);
             self.picture.text(at, SMALL, Anchor::End, MUTED, &label);
         }
@@ -219,8 +207,7 @@ impl<'a> Drawing<'a> {
         self.picture.text(at, SMALL, Anchor::Start, MUTED, "memory");
         let at = (right - 6.0, top + 14.0);
         let peak = format!("{} at most", bytes(peak));
-        self.picture
-            .text(at, SMALL, Anchor::End, "class=\"note\"", &peak);
+        self.picture.text(at, SMALL, Anchor::End, "class=\"note\"", &peak);
         self.y = bottom + 18.0;
     }
 
@@ -231,11 +218,9 @@ impl<'a> Drawing<'a> {
         let (factor, unit) = time_scale(self.span_ns);
         for tick in ticks(self.span_ns / factor) {
             let x = LEFT + tick.at * factor / self.span_ns * (WIDTH - LEFT - RIGHT);
-            self.picture
-                .line((x, top), (x, bottom + 5.0), "class=\"grid\"");
+            self.picture.line((x, top), (x, bottom + 5.0), "class=\"grid\"");
             let at = (x, bottom + 18.0);
-            self.picture
-                .text(at, SMALL, Anchor::Middle, MUTED, &tick.label);
+            self.picture.text(at, SMALL, Anchor::Middle, MUTED, &tick.label);
         }
         let at = (LEFT - 20.0, bottom + 18.0);
         self.picture.text(at, SMALL, Anchor::End, MUTED, unit);

@@ -134,15 +134,9 @@ impl Cells {
             let mut best = (0, IDLE);
             let mut times: Vec<(usize, u64)> = Vec::new();
             while let Some(task) = tasks.peek() {
-                let time_ns = task
-                    .end_ns
-                    .min(until)
-                    .saturating_sub(task.start_ns.max(from));
+                let time_ns = task.end_ns.min(until).saturating_sub(task.start_ns.max(from));
                 if time_ns > 0 {
-                    match times
-                        .iter_mut()
-                        .find(|(process, _)| *process == task.process)
-                    {
+                    match times.iter_mut().find(|(process, _)| *process == task.process) {
                         Some((_, sum)) => *sum += time_ns,
                         None => times.push((task.process, time_ns)),
                     }
@@ -187,9 +181,7 @@ impl Cells {
         let levels: Vec<u64> = levels.collect();
         let rows = (1..=MEMORY_ROWS).rev().map(|row| {
             let cells = levels.iter();
-            cells
-                .map(|&level| if level >= row { '#' } else { ' ' })
-                .collect()
+            cells.map(|&level| if level >= row { '#' } else { ' ' }).collect()
         });
         rows.collect()
     }

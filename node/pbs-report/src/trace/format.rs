@@ -16,10 +16,7 @@ pub struct Event {
     #[serde(serialize_with = "micros")]
     pub ts: u64,
     /// How long a slice lasts, likewise.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "some_micros"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "some_micros")]
     pub dur: Option<u64>,
     /// The number of the CPU, plus one: Perfetto takes 0 for the idle process
     /// of a kernel.

@@ -52,11 +52,7 @@ impl Trace {
     /// Lays out what `opened` recorded.
     pub fn new(opened: &Opened) -> Self {
         let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
-        let selection = Selection {
-            task: None,
-            tasks: 0,
-            points: MOST_POINTS,
-        };
+        let selection = Selection { task: None, tasks: 0, points: MOST_POINTS };
         let series = Series::new(opened, &report, selection);
         let names = names(opened, &report);
         let mut trace_events = Vec::new();
@@ -80,11 +76,7 @@ impl Trace {
         }
         // A slice that begins with another and lasts longer holds that one.
         trace_events.sort_by_key(|event| {
-            (
-                event.phase != Phase::Metadata,
-                event.ts,
-                u64::MAX - event.lasts(),
-            )
+            (event.phase != Phase::Metadata, event.ts, u64::MAX - event.lasts())
         });
         Self {
             trace_events,
@@ -121,8 +113,6 @@ fn names(opened: &Opened, report: &Report) -> Names {
     let tasks = report.tasks.iter();
     Names {
         processes: named.collect(),
-        tasks: tasks
-            .map(|task| ((task.process, task.task), task.label()))
-            .collect(),
+        tasks: tasks.map(|task| ((task.process, task.task), task.label())).collect(),
     }
 }

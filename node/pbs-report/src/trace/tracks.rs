@@ -131,10 +131,7 @@ impl Tracks<'_> {
                 dur: Some(segment.end_ns - segment.start_ns),
                 category: Some(segment.reason),
                 args: args([
-                    (
-                        "plan_id",
-                        json!(plan.map_or(self.first_plan_id, |p| p.plan_id)),
-                    ),
+                    ("plan_id", json!(plan.map_or(self.first_plan_id, |p| p.plan_id))),
                     ("slot", json!(segment.slot)),
                     ("process", json!(segment.process)),
                     ("task", json!(segment.task)),

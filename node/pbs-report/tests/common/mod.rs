@@ -88,20 +88,14 @@ fn simulate_cpu(
 ) -> Vec<Event> {
     let rate = Rate::new(RATE_INSNS_PER_MS);
     let config = plan.config.unwrap_or(Config::DEFAULT);
-    let mut sink = Collector {
-        cpu,
-        plan_id: plan.plan_id,
-        events: Vec::new(),
-    };
+    let mut sink = Collector { cpu, plan_id: plan.plan_id, events: Vec::new() };
     let ids: Vec<u32> = core.processes().iter().map(|process| process.id).collect();
     // What each process's tasks really take, the current one first.
     let mut real: Vec<Vec<u64>> = ids
         .iter()
         .map(|&id| {
             let tasks = plan.process(id).unwrap().tasks.iter();
-            tasks
-                .map(|task| task.real_insns.unwrap_or(task.planned_insns))
-                .collect()
+            tasks.map(|task| task.real_insns.unwrap_or(task.planned_insns)).collect()
         })
         .collect();
     let mut now_ns = START_NS;
@@ -141,9 +135,8 @@ fn simulate_cpu(
             continue;
         };
         let left = real[p as usize][0];
-        let insns = left
-            .min(decision.until_insns.unwrap_or(u64::MAX))
-            .min(rate.to_insns(step_ns).max(1));
+        let insns =
+            left.min(decision.until_insns.unwrap_or(u64::MAX)).min(rate.to_insns(step_ns).max(1));
         now_ns += rate.to_ns(insns).max(1);
         node.charge(p, insns);
         real[p as usize][0] -= insns;

@@ -56,21 +56,14 @@ impl Machine<'_> {
         if shared_ns.is_some() {
             self.waiting.take(comes_ns);
         }
-        self.answer = Some(UnderWay {
-            asked_ns: self.now_ns,
-            comes_ns,
-            plan,
-            failures,
-            gone: self.gone(),
-        });
+        self.answer =
+            Some(UnderWay { asked_ns: self.now_ns, comes_ns, plan, failures, gone: self.gone() });
         Ok(())
     }
 
     fn state(&self) -> NodeState {
         let processes = self.node.plan().processes().iter().zip(0..);
-        let infos: Vec<_> = processes
-            .filter_map(|(_, p)| self.node.process(p))
-            .collect();
+        let infos: Vec<_> = processes.filter_map(|(_, p)| self.node.process(p)).collect();
         let by_id: HashMap<u32, _> = infos.iter().map(|info| (info.id, info)).collect();
         let here = self.plan.processes.iter();
         let here: Vec<_> = here.map(|process| by_id.get(&process.id)).collect();
@@ -134,9 +127,7 @@ impl Machine<'_> {
         let mut node = Self::node(self.truth, &plan, config, self.clock, self.now_ns)?;
         let refused = node.check_over(&self.node, plan.dealt_seq).err();
         if let Some(refusal) = refused.filter(|_| answer.gone == self.gone()) {
-            return Err(Error::Scheduler(format!(
-                "the node refuses its plan: {refusal}"
-            )));
+            return Err(Error::Scheduler(format!("the node refuses its plan: {refusal}")));
         }
         let failed_ns = answer.failures.iter().map(|failure| failure.time_ns).min();
         let failed_ns = failed_ns.unwrap_or(answer.asked_ns);

@@ -21,10 +21,7 @@ impl Machine<'_> {
         });
         let running: Vec<_> = running.collect();
         for (machine, step) in machines.iter().zip(steps) {
-            if let Some(Step::Run {
-                p, pace, bounds, ..
-            }) = *step
-            {
+            if let Some(Step::Run { p, pace, bounds, .. }) = *step {
                 let pace = interference.pace(pace, machine.cpu.cpu, &running);
                 *step = Some(machine.run_at(p, pace, bounds));
             }

@@ -28,13 +28,9 @@ pub(crate) fn awaited(plan: &Plan, cpu: u32) -> HashSet<u32> {
     let here = here.map(|place| &place.1);
     let others = plan.processes.iter();
     let others = others.filter(|process| here.is_some_and(|here| !here.contains(&process.id)));
-    let after = others
-        .flat_map(|process| &process.tasks)
-        .flat_map(|task| &task.after);
+    let after = others.flat_map(|process| &process.tasks).flat_map(|task| &task.after);
     let after = after.map(|after| after.process);
-    after
-        .filter(|id| here.is_some_and(|here| here.contains(id)))
-        .collect()
+    after.filter(|id| here.is_some_and(|here| here.contains(id))).collect()
 }
 
 /// Does a task on one CPU wait for one on another, or do their processes share memory?
@@ -59,11 +55,7 @@ pub(crate) fn with_others(truth: &Plan, here: &Plan) -> Plan {
         }
     }
     let mut coupled = false;
-    for task in whole
-        .processes
-        .iter_mut()
-        .flat_map(|process| &mut process.tasks)
-    {
+    for task in whole.processes.iter_mut().flat_map(|process| &mut process.tasks) {
         task.after
             .retain(|after| ids.contains(&after.process) || elsewhere.contains(&after.process));
         coupled |= task.after.iter().any(|after| !ids.contains(&after.process));
@@ -75,9 +67,7 @@ pub(crate) fn with_others(truth: &Plan, here: &Plan) -> Plan {
         let mut other = crate::remaining::part(truth, cpu);
         let forget = |task: &mut Task| task.after.clear();
         let processes = other.processes.iter_mut();
-        processes
-            .flat_map(|process| &mut process.tasks)
-            .for_each(forget);
+        processes.flat_map(|process| &mut process.tasks).for_each(forget);
         let first = whole.processes.len();
         for cpu in &mut other.cpus {
             for slot in &mut cpu.slots {

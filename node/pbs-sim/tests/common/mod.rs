@@ -24,33 +24,23 @@ pub(crate) fn config() -> Config {
 
 /// `ID: LENGTH[/REAL] ...` for each process, and `slots: ID iLENGTH ...`.
 pub(crate) fn plan(text: &str) -> Plan {
-    let mut plan = Plan {
-        plan_id: 1,
-        config: Some(config()),
-        ..Plan::default()
-    };
+    let mut plan = Plan { plan_id: 1, config: Some(config()), ..Plan::default() };
     for line in text.lines() {
         let (head, words) = line.split_once(": ").unwrap();
         let words = words.split(' ');
         if head == "slots" {
             let slots = words.map(|word| match word.strip_prefix('i') {
-                Some(length) => Slot::Idle {
-                    length_insns: length.parse().unwrap(),
-                    real_insns: None,
-                },
+                Some(length) => {
+                    Slot::Idle { length_insns: length.parse().unwrap(), real_insns: None }
+                }
                 None => {
                     let id: u32 = word.parse().unwrap();
                     let process = plan.processes.iter().position(|known| known.id == id);
-                    Slot::Process {
-                        process: process.unwrap(),
-                    }
+                    Slot::Process { process: process.unwrap() }
                 }
             });
             let slots = slots.collect();
-            plan.cpus.push(Cpu {
-                slots,
-                ..Cpu::default()
-            });
+            plan.cpus.push(Cpu { slots, ..Cpu::default() });
             continue;
         }
         let tasks = words.zip(0..).map(|(word, id)| {
@@ -63,11 +53,7 @@ pub(crate) fn plan(text: &str) -> Plan {
             }
         });
         let tasks = tasks.collect();
-        plan.processes.push(Process {
-            id: head.parse().unwrap(),
-            tasks,
-            ..Process::default()
-        });
+        plan.processes.push(Process { id: head.parse().unwrap(), tasks, ..Process::default() });
     }
     plan
 }
@@ -89,7 +75,5 @@ pub(crate) fn of_kind(simulation: &Simulation, kind: EventKind) -> Vec<Event> {
 pub(crate) fn ended(simulation: &Simulation) -> Vec<(u32, u32, u64)> {
     let ended = of_kind(simulation, EventKind::TaskEnded);
     let ended = ended.iter();
-    ended
-        .map(|event| (event.process, event.task, event.time_ns))
-        .collect()
+    ended.map(|event| (event.process, event.task, event.time_ns)).collect()
 }

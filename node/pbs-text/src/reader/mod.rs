@@ -35,10 +35,7 @@ pub fn read<T>(
     text: &str,
     read: impl FnOnce(&mut Reader, &DeTable<'_>) -> T,
 ) -> Result<T, Vec<Problem>> {
-    let mut reader = Reader {
-        line_starts: line_starts(text),
-        problems: Vec::new(),
-    };
+    let mut reader = Reader { line_starts: line_starts(text), problems: Vec::new() };
     let document = match DeTable::parse(text) {
         Ok(document) => document,
         Err(error) => {
@@ -58,9 +55,7 @@ pub fn read<T>(
 
 fn line_starts(text: &str) -> Vec<usize> {
     let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-    std::iter::once(0)
-        .chain(newlines.map(|(position, _)| position + 1))
-        .collect()
+    std::iter::once(0).chain(newlines.map(|(position, _)| position + 1)).collect()
 }
 
 impl Reader {

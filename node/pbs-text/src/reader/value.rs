@@ -19,10 +19,9 @@ impl Reader {
         match top.entries.remove(key) {
             None => Vec::new(),
             Some((line, value)) => match value.get_ref() {
-                DeValue::Array(items) => items
-                    .iter()
-                    .map(|item| (self.line_of(item), item))
-                    .collect(),
+                DeValue::Array(items) => {
+                    items.iter().map(|item| (self.line_of(item), item)).collect()
+                }
                 _ => {
                     self.problem(
                         line,
@@ -173,10 +172,7 @@ impl Reader {
         match value.get_ref() {
             DeValue::Boolean(flag) => Some(*flag),
             _ => {
-                self.problem(
-                    line,
-                    format!("{what} must be true or false, without quotes"),
-                );
+                self.problem(line, format!("{what} must be true or false, without quotes"));
                 None
             }
         }
@@ -202,11 +198,7 @@ fn whole(what: &str, text: &str) -> String {
     let meant = scaled.round();
     // Up to here a float holds every whole number.
     if (scaled - meant).abs() < 1e-6 && (0.0..9e15).contains(&meant) {
-        let unit = if thousandths {
-            "it is in thousandths: "
-        } else {
-            ""
-        };
+        let unit = if thousandths { "it is in thousandths: " } else { "" };
         return format!("{unit}write {}", underscored(meant as u64));
     }
     "write it without point and exponent: 20_000_000".into()
@@ -227,10 +219,7 @@ pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
             let prefix = candidate.len() > 2
                 && name.len() > 2
                 && (candidate.starts_with(name) || name.starts_with(candidate));
-            (
-                if prefix { 1 } else { distance(name, candidate) },
-                candidate,
-            )
+            (if prefix { 1 } else { distance(name, candidate) }, candidate)
         })
         .filter(|&(distance, candidate)| 2 * distance <= candidate.len())
         .min()

@@ -105,15 +105,10 @@ impl Process {
 
     /// Like [`Process::attach`], with the device at `path`.
     pub fn attach_at(path: &Path, id: u32) -> Result<Self, Error> {
-        let device = Device::open_path(path, false).map_err(|error| Error::Open {
-            path: path.display().to_string(),
-            error,
-        })?;
+        let device = Device::open_path(path, false)
+            .map_err(|error| Error::Open { path: path.display().to_string(), error })?;
         device.attach(0, id, 0)?;
-        Ok(Self {
-            device: Some(device),
-            thread: PhantomData,
-        })
+        Ok(Self { device: Some(device), thread: PhantomData })
     }
 
     /// Attaches to the process that `PBS_PROCESS` names, by the device that
@@ -122,12 +117,7 @@ impl Process {
     pub fn from_env() -> Result<Self, Error> {
         let id = match std::env::var(ENV_PROCESS) {
             Ok(id) => id,
-            Err(VarError::NotPresent) => {
-                return Ok(Self {
-                    device: None,
-                    thread: PhantomData,
-                })
-            }
+            Err(VarError::NotPresent) => return Ok(Self { device: None, thread: PhantomData }),
             Err(VarError::NotUnicode(id)) => {
                 return Err(Error::Environment(id.to_string_lossy().into_owned()))
             }

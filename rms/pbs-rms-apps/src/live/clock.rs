@@ -16,10 +16,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(speed: u64) -> Self {
-        Self {
-            begin_unix_ns: unix_ns(),
-            speed: speed.max(1),
-        }
+        Self { begin_unix_ns: unix_ns(), speed: speed.max(1) }
     }
 
     /// What time it is for the model.
@@ -47,9 +44,7 @@ impl Clock {
     /// A view of the manager, for the model.
     pub(crate) fn view(self, cap: &Cap) -> View {
         let steps = cap.steps.iter().map(|step| Step {
-            duration_ns: step
-                .duration_ns
-                .map_or(FOREVER, |ns| ns.saturating_mul(self.speed)),
+            duration_ns: step.duration_ns.map_or(FOREVER, |ns| ns.saturating_mul(self.speed)),
             nodes: step.nodes,
         });
         let steps: Vec<Step> = steps.collect();
@@ -69,14 +64,8 @@ mod tests {
         let cap = Cap {
             from_unix_ns: clock.begin_unix_ns + 7,
             steps: vec![
-                pbs_rms_api::Step {
-                    duration_ns: Some(3),
-                    nodes: 4,
-                },
-                pbs_rms_api::Step {
-                    duration_ns: None,
-                    nodes: 2,
-                },
+                pbs_rms_api::Step { duration_ns: Some(3), nodes: 4 },
+                pbs_rms_api::Step { duration_ns: None, nodes: 2 },
             ],
         };
         let view = clock.view(&cap);

@@ -267,11 +267,7 @@ impl<A: Application> Driver<A> {
                 }
                 TaskNews::Ended { task, outcome } => {
                     self.running.retain(|_, running| running.number != task);
-                    news(News::TaskEnded {
-                        at_ns,
-                        task,
-                        outcome,
-                    });
+                    news(News::TaskEnded { at_ns, task, outcome });
                     self.model.task_ended(at_ns, task)
                 }
                 TaskNews::Trouble { why } => {
@@ -317,10 +313,7 @@ impl<A: Application> Driver<A> {
             "views" => notice.views.as_ref().map_or_else(Vec::new, |views| {
                 let both = [&views.non_preemptible, &views.preemptible];
                 let [non_preemptible, preemptible] = both.map(|cap| self.clock.view(cap));
-                let views = Views {
-                    non_preemptible: &non_preemptible,
-                    preemptible: &preemptible,
-                };
+                let views = Views { non_preemptible: &non_preemptible, preemptible: &preemptible };
                 self.model.views(now_ns, views)
             }),
             "started" => {
@@ -335,11 +328,7 @@ impl<A: Application> Driver<A> {
                 }
                 let again = self.again.remove(&label);
                 let count = nodes.len() as u64;
-                news(News::Started {
-                    at_ns: now_ns,
-                    request,
-                    nodes,
-                });
+                news(News::Started { at_ns: now_ns, request, nodes });
                 let mut wishes = self.model.started(now_ns, label, count);
                 // It wishes anew what it still wants.
                 if wishes.is_empty() {
@@ -348,10 +337,7 @@ impl<A: Application> Driver<A> {
                 wishes
             }
             "refused" => {
-                news(News::Refused {
-                    at_ns: now_ns,
-                    why: None,
-                });
+                news(News::Refused { at_ns: now_ns, why: None });
                 let label = of(notice.request, &self.labels);
                 label.map_or_else(Vec::new, |(label, _)| self.model.refused(now_ns, label))
             }
@@ -440,23 +426,12 @@ impl<A: Application> Driver<A> {
             match started {
                 Ok(node) => {
                     let since_unix_ns = unix_ns();
-                    let task = Task {
-                        number,
-                        since_unix_ns,
-                    };
+                    let task = Task { number, since_unix_ns };
                     self.running.insert(node, task);
-                    news(News::TaskStarted {
-                        at_ns,
-                        task: number,
-                        node,
-                    });
+                    news(News::TaskStarted { at_ns, task: number, node });
                 }
                 Err(outcome) => {
-                    news(News::TaskEnded {
-                        at_ns,
-                        task: number,
-                        outcome,
-                    });
+                    news(News::TaskEnded { at_ns, task: number, outcome });
                     wishes.extend(self.model.task_ended(at_ns, number));
                 }
             }
@@ -467,9 +442,7 @@ impl<A: Application> Driver<A> {
     /// What killed tasks had done is lost, which the account is to say.
     fn tell_waste(&mut self, killed: &[Task]) -> Result<(), Failure> {
         let now_unix_ns = unix_ns();
-        let ran = killed
-            .iter()
-            .map(|task| now_unix_ns.saturating_sub(task.since_unix_ns));
+        let ran = killed.iter().map(|task| now_unix_ns.saturating_sub(task.since_unix_ns));
         let node_ns = ran.fold(0, u64::saturating_add);
         if node_ns > 0 {
             self.calls.waste(self.session, node_ns)?;
@@ -480,13 +453,7 @@ impl<A: Application> Driver<A> {
     /// An update to fewer nodes at once is refused only if the request has others than it has
     /// heard of.
     fn is_too_early(&self, wish: &Wish) -> bool {
-        let Wish::Update {
-            label,
-            nodes,
-            announce_ns: 0,
-            ..
-        } = wish
-        else {
+        let Wish::Update { label, nodes, announce_ns: 0, .. } = wish else {
             return false;
         };
         let held = self.labels.get(label);
@@ -505,12 +472,7 @@ impl<A: Application> Driver<A> {
                 };
                 self.labels.insert(request.label, held);
             }
-            &Wish::Update {
-                label,
-                nodes,
-                duration_ns,
-                announce_ns,
-            } => {
+            &Wish::Update { label, nodes, duration_ns, announce_ns } => {
                 let Some(of) = self.labels.get(&label).copied() else {
                     return Ok(());
                 };
@@ -531,11 +493,7 @@ impl<A: Application> Driver<A> {
                     None if request == of.request => of.from_unix_ns,
                     None => Some(now_unix_ns),
                 };
-                let held = HeldRequest {
-                    request,
-                    duration_ns: change.duration_ns,
-                    from_unix_ns,
-                };
+                let held = HeldRequest { request, duration_ns: change.duration_ns, from_unix_ns };
                 self.nodes.remove(&of.request);
                 self.nodes.insert(request, kept);
                 self.labels.insert(label, held);

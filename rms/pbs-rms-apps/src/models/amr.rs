@@ -95,9 +95,7 @@ impl Amr {
     /// How long a step takes on so many nodes.
     pub fn step_ns(&self, step: usize, nodes: u64) -> u64 {
         let size_mib = self.steps.sizes_mib.get(step);
-        size_mib.map_or(0, |&size_mib| {
-            ns(self.steps.model.seconds(nodes as f64, size_mib))
-        })
+        size_mib.map_or(0, |&size_mib| ns(self.steps.model.seconds(nodes as f64, size_mib)))
     }
 
     /// The step that runs, counted from 0.
@@ -137,11 +135,7 @@ impl Amr {
             Some(asked) if ends_with(self.held) > asked.from_ns => self.held.min(asked.nodes),
             _ => self.held,
         };
-        self.running = Some(Running {
-            nodes,
-            began_ns: now_ns,
-            ends_ns: ends_with(nodes),
-        });
+        self.running = Some(Running { nodes, began_ns: now_ns, ends_ns: ends_with(nodes) });
     }
 
     /// Asks for the nodes of the present step, if it has others.
@@ -158,32 +152,17 @@ impl Amr {
             return;
         }
         self.asked = Some(PendingUpdate { nodes, from_ns });
-        wishes.push(Wish::Update {
-            label: Self::NODES,
-            nodes,
-            duration_ns: FOREVER,
-            announce_ns,
-        });
+        wishes.push(Wish::Update { label: Self::NODES, nodes, duration_ns: FOREVER, announce_ns });
     }
 }
 
 impl Application for Amr {
     fn connect(&mut self, _: u64) -> Vec<Wish> {
         let of = |label, kind, nodes| {
-            Wish::Request(Request {
-                label,
-                kind,
-                nodes,
-                duration_ns: FOREVER,
-                how: How::Free,
-            })
+            Wish::Request(Request { label, kind, nodes, duration_ns: FOREVER, how: How::Free })
         };
         vec![
-            of(
-                Self::PRE_ALLOCATION,
-                Kind::PreAllocation,
-                self.pre_allocation,
-            ),
+            of(Self::PRE_ALLOCATION, Kind::PreAllocation, self.pre_allocation),
             of(Self::NODES, Kind::NonPreemptible, self.wanted(0).max(1)),
         ]
     }
@@ -216,10 +195,7 @@ impl Application for Amr {
 
     fn wake(&mut self, now_ns: u64) -> Vec<Wish> {
         let mut wishes = Vec::new();
-        if self
-            .running
-            .is_some_and(|running| running.ends_ns <= now_ns)
-        {
+        if self.running.is_some_and(|running| running.ends_ns <= now_ns) {
             self.step += 1;
             self.begin(now_ns, &mut wishes);
         }

@@ -31,12 +31,7 @@ impl Allocation {
     pub fn new(set: &WorkingSet, most_mib: f64, target: f64, model: SpeedUp) -> Self {
         let sizes_mib = set.in_mib(most_mib);
         let nodes = sizes_mib.iter().map(|&size| model.nodes(target, size));
-        Self {
-            nodes: nodes.collect(),
-            sizes_mib,
-            target,
-            model,
-        }
+        Self { nodes: nodes.collect(), sizes_mib, target, model }
     }
 
     /// Each step with its nodes and its size.
@@ -95,10 +90,7 @@ impl Allocation {
     /// The same steps with no more nodes than that: what a pre-allocation leaves of it.
     pub fn at_most(&self, nodes: u64) -> Self {
         let capped = self.nodes.iter().map(|&wanted| wanted.min(nodes.max(1)));
-        Self {
-            nodes: capped.collect(),
-            ..self.clone()
-        }
+        Self { nodes: capped.collect(), ..self.clone() }
     }
 
     /// Which static allocations have memory for the greatest size and consume at most
@@ -136,10 +128,7 @@ mod tests {
             for target in [0.1, 0.3, 0.75, 0.79, 0.8, 0.9, 0.99, 1.0] {
                 let dynamic = of(seed, target);
                 let area = dynamic.static_area(dynamic.equivalent());
-                assert!(
-                    (area / dynamic.area() - 1.0).abs() < 1e-9,
-                    "{seed}, {target}"
-                );
+                assert!((area / dynamic.area() - 1.0).abs() < 1e-9, "{seed}, {target}");
             }
         }
     }
@@ -147,13 +136,8 @@ mod tests {
     #[test]
     fn at_most_1400_nodes_are_equivalent() {
         // Klein and Pérez 2011, 5.2.
-        let found: Vec<_> = (0..1_000)
-            .map(|seed| of(seed, 0.75).equivalent_nodes())
-            .collect();
-        assert!(
-            found.iter().all(|nodes| (700..=1400).contains(nodes)),
-            "{found:?}"
-        );
+        let found: Vec<_> = (0..1_000).map(|seed| of(seed, 0.75).equivalent_nodes()).collect();
+        assert!(found.iter().all(|nodes| (700..=1400).contains(nodes)), "{found:?}");
     }
 
     #[test]

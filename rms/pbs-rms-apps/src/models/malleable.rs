@@ -96,12 +96,7 @@ impl Malleable {
                 },
             }),
             _ if nodes == 0 => Wish::Done { label, released: 0 },
-            _ => Wish::Update {
-                label,
-                nodes,
-                duration_ns: left_ns,
-                announce_ns: 0,
-            },
+            _ => Wish::Update { label, nodes, duration_ns: left_ns, announce_ns: 0 },
         };
         self.extra = nodes;
         self.held_extra = self.held_extra.min(nodes);
@@ -144,8 +139,7 @@ impl Application for Malleable {
         self.has_ended = true;
         let extra = (self.extra > 0).then_some((Self::EXTRA, self.held_extra));
         let both = extra.into_iter().chain([(Self::LEAST, self.least)]);
-        both.map(|(label, released)| Wish::Done { label, released })
-            .collect()
+        both.map(|(label, released)| Wish::Done { label, released }).collect()
     }
 
     fn next_ns(&self) -> Option<u64> {

@@ -30,12 +30,7 @@ impl Moldable {
     /// One of these. Those without nodes are no choices.
     pub fn new(mut choices: Vec<Choice>) -> Self {
         choices.retain(|choice| choice.nodes > 0);
-        Self {
-            has_ended: choices.is_empty(),
-            choices,
-            asked: None,
-            ends_ns: None,
-        }
+        Self { has_ended: choices.is_empty(), choices, asked: None, ends_ns: None }
     }
 
     /// What ends first by a view; `None` if nothing ever starts.
@@ -46,8 +41,7 @@ impl Moldable {
         };
         let possible = self.choices.iter().copied();
         let ends = possible.filter_map(|choice| Some((end(&choice)?, choice.nodes, choice)));
-        ends.min_by_key(|&(end_ns, nodes, _)| (end_ns, nodes))
-            .map(|best| best.2)
+        ends.min_by_key(|&(end_ns, nodes, _)| (end_ns, nodes)).map(|best| best.2)
     }
 
     /// What it has asked for last, and what it calls that.
@@ -75,10 +69,7 @@ impl Application for Moldable {
             if asked == choice {
                 return wishes;
             }
-            wishes.push(Wish::Done {
-                label: before,
-                released: 0,
-            });
+            wishes.push(Wish::Done { label: before, released: 0 });
             label = Label(before.0.wrapping_add(1));
         }
         self.asked = Some((label, choice));
@@ -107,10 +98,7 @@ impl Application for Moldable {
             return Vec::new();
         };
         self.has_ended = true;
-        vec![Wish::Done {
-            label,
-            released: choice.nodes,
-        }]
+        vec![Wish::Done { label, released: choice.nodes }]
     }
 
     fn next_ns(&self) -> Option<u64> {

@@ -113,21 +113,11 @@ impl Nea {
 
     fn submit(&self) -> Vec<Wish> {
         let of = |label, kind, nodes| {
-            Wish::Request(Request {
-                label,
-                kind,
-                nodes,
-                duration_ns: FOREVER,
-                how: How::Free,
-            })
+            Wish::Request(Request { label, kind, nodes, duration_ns: FOREVER, how: How::Free })
         };
         let nodes = self.needed.min(self.pre_allocation);
         vec![
-            of(
-                self.pre_allocation_label(),
-                Kind::PreAllocation,
-                self.pre_allocation,
-            ),
+            of(self.pre_allocation_label(), Kind::PreAllocation, self.pre_allocation),
             of(self.nodes_label(), Kind::NonPreemptible, nodes),
         ]
     }
@@ -136,9 +126,7 @@ impl Nea {
         self.held = 0;
         self.asked = None;
         let labels = [self.nodes_label(), self.pre_allocation_label()];
-        labels
-            .map(|label| Wish::Done { label, released: 0 })
-            .to_vec()
+        labels.map(|label| Wish::Done { label, released: 0 }).to_vec()
     }
 }
 

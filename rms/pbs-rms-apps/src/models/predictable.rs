@@ -17,11 +17,7 @@ impl Predictable {
     /// These phases one after the other; those without nodes or time are none.
     pub fn new(mut phases: Vec<Step>) -> Self {
         phases.retain(|phase| phase.nodes > 0 && phase.duration_ns > 0);
-        Self {
-            has_ended: phases.is_empty(),
-            phases,
-            running: None,
-        }
+        Self { has_ended: phases.is_empty(), phases, running: None }
     }
 
     /// What it calls a phase, counted from 0.
@@ -70,10 +66,7 @@ impl Application for Predictable {
         // The next begins as soon as it has its nodes.
         self.running = None;
         self.has_ended = phase + 1 >= self.phases.len();
-        vec![Wish::Done {
-            label: Self::label(phase),
-            released: self.released(phase),
-        }]
+        vec![Wish::Done { label: Self::label(phase), released: self.released(phase) }]
     }
 
     fn next_ns(&self) -> Option<u64> {

@@ -103,11 +103,7 @@ impl Psa {
 
     /// So many jobs, each thought to take so long.
     pub fn of_jobs(task_ns: u64, count: u64) -> Self {
-        Self {
-            jobs: Some(count),
-            has_ended: count == 0,
-            ..Self::new(task_ns)
-        }
+        Self { jobs: Some(count), has_ended: count == 0, ..Self::new(task_ns) }
     }
 
     /// The same with others to be killed first.
@@ -143,10 +139,7 @@ impl Psa {
         self.has_ended = true;
         self.tasks.clear();
         self.held = 0;
-        let done = self.requested.take().map(|_| Wish::Done {
-            label: Self::NODES,
-            released: 0,
-        });
+        let done = self.requested.take().map(|_| Wish::Done { label: Self::NODES, released: 0 });
         done.into_iter().collect()
     }
 
@@ -269,12 +262,7 @@ impl Psa {
             Some(before) if before == nodes => return None,
             None if nodes == 0 => return None,
             Some(_) if nodes == 0 => Wish::Done { label, released: 0 },
-            Some(_) => Wish::Update {
-                label,
-                nodes,
-                duration_ns: FOREVER,
-                announce_ns: 0,
-            },
+            Some(_) => Wish::Update { label, nodes, duration_ns: FOREVER, announce_ns: 0 },
             None => Wish::Request(Request {
                 label,
                 kind: Kind::Preemptible,

@@ -19,12 +19,7 @@ impl Rigid {
 
     /// So many nodes, one at least, for so long.
     pub fn new(nodes: u64, duration_ns: u64) -> Self {
-        Self {
-            nodes: nodes.max(1),
-            duration_ns,
-            ends_ns: None,
-            has_ended: false,
-        }
+        Self { nodes: nodes.max(1), duration_ns, ends_ns: None, has_ended: false }
     }
 }
 
@@ -51,10 +46,7 @@ impl Application for Rigid {
             return Vec::new();
         }
         self.has_ended = true;
-        vec![Wish::Done {
-            label: Self::NODES,
-            released: self.nodes,
-        }]
+        vec![Wish::Done { label: Self::NODES, released: self.nodes }]
     }
 
     fn next_ns(&self) -> Option<u64> {

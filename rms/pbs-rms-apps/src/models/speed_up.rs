@@ -30,12 +30,7 @@ pub struct SpeedUp {
 impl Default for SpeedUp {
     /// The fit of figure 2.
     fn default() -> Self {
-        Self {
-            parallel: 7.26e-3,
-            per_node: 1.23e-4,
-            per_mib: 1.13e-6,
-            constant: 1.38,
-        }
+        Self { parallel: 7.26e-3, per_node: 1.23e-4, per_mib: 1.13e-6, constant: 1.38 }
     }
 }
 
@@ -73,10 +68,7 @@ impl SpeedUp {
             return MOST_NODES;
         }
         let budget = self.seconds(1.0, size_mib) / target;
-        let sums = Sums {
-            steps: 1.0,
-            mib: size_mib,
-        };
+        let sums = Sums { steps: 1.0, mib: size_mib };
         let root = sums.nodes_of_area(self, budget);
         let is_enough = |nodes: u64| self.efficiency(nodes as f64, size_mib) >= target;
         // The root is as exact as f64 is; on which side of a whole number it lies is decided
@@ -102,10 +94,7 @@ pub(crate) struct Sums {
 
 impl Sums {
     pub(crate) fn of(sizes_mib: &[f64]) -> Self {
-        Self {
-            steps: sizes_mib.len() as f64,
-            mib: sizes_mib.iter().sum(),
-        }
+        Self { steps: sizes_mib.len() as f64, mib: sizes_mib.iter().sum() }
     }
 
     /// Σ t(n, S_i).
@@ -145,10 +134,7 @@ mod tests {
         assert_eq!(MOST_MIB.round(), 3_313_500.0);
         assert_eq!(model.nodes(0.75, MOST_MIB), 1511);
         let efficiency = |nodes: f64| (model.efficiency(nodes, MOST_MIB) * 1e6).round() / 1e6;
-        assert_eq!(
-            (efficiency(1511.0), efficiency(1512.0)),
-            (0.750045, 0.749917)
-        );
+        assert_eq!((efficiency(1511.0), efficiency(1512.0)), (0.750045, 0.749917));
         let seconds = model.seconds(1511.0, MOST_MIB);
         assert!((seconds - 21.2307).abs() < 5e-5, "{seconds}");
     }

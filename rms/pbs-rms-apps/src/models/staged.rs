@@ -120,8 +120,7 @@ impl Staged {
             let task_ns = self.stages[self.stage].duration_ns;
             // In time, until something else is told.
             let end_ns = now_ns.saturating_add(task_ns).min(self.asked.end_ns);
-            self.running
-                .extend(tasks.clone().map(|task| (task, end_ns)));
+            self.running.extend(tasks.clone().map(|task| (task, end_ns)));
             self.next_task += starts;
             self.to_start -= starts;
             wishes.push(Wish::Start { tasks });
@@ -152,11 +151,7 @@ impl Staged {
 
     /// Asks for the nodes for longer, if a task is expected to need them for longer.
     fn keep(&mut self, now_ns: u64) -> Option<Wish> {
-        let LastRequest {
-            begin_ns,
-            end_ns,
-            pending,
-        } = self.asked;
+        let LastRequest { begin_ns, end_ns, pending } = self.asked;
         let late_ns = self.expected_ns()?.saturating_sub(end_ns);
         if late_ns == 0 {
             return None;
@@ -202,8 +197,7 @@ impl Staged {
         let is_said = self.is_unannounced || self.asked.pending == Some(Pending::Next);
         let can = self.announce_ns > 0 && !is_said && self.to_start == 0;
         // What it gives back nobody has to make room for.
-        self.next_stage()
-            .filter(|next| can && next.nodes > self.held)?;
+        self.next_stage().filter(|next| can && next.nodes > self.held)?;
         Some(self.expected_ns()?.saturating_sub(self.announce_ns))
     }
 

@@ -57,11 +57,7 @@ impl WorkingSet {
             let left = STEPS - sizes.len();
             let steps = 1 + phases.below(LONGEST_PHASE);
             for _ in (0..steps).take(left) {
-                velocity = if is_even {
-                    velocity + ACCELERATION
-                } else {
-                    velocity * DECELERATION
-                };
+                velocity = if is_even { velocity + ACCELERATION } else { velocity * DECELERATION };
                 size += velocity;
                 sizes.push((size + SIGMA * noise.normal()).max(0.0));
             }

@@ -70,18 +70,15 @@ impl Jobs {
     }
 
     fn submission(&self, task: u64, node: u32) -> Result<Submission, String> {
-        let cpu = usize::try_from(node)
-            .ok()
-            .and_then(|node| self.cpus.get(node));
+        let cpu = usize::try_from(node).ok().and_then(|node| self.cpus.get(node));
         let cpu = cpu.ok_or_else(|| format!("node {node} is no CPU of this machine"))?;
         let from = self.submissions.iter().rfind(|of| of.0 <= task);
         let (_, submission) = from.ok_or("there is no job for it")?;
         let mut submission = submission.clone();
         submission.request = with_values(&submission.request, &[("cpus", format!("[{cpu}]"))]);
-        submission.environment.push(Environment {
-            name: "PBS_TASK".into(),
-            value: task.to_string(),
-        });
+        submission
+            .environment
+            .push(Environment { name: "PBS_TASK".into(), value: task.to_string() });
         Ok(submission)
     }
 
@@ -132,14 +129,9 @@ impl Tasks for Jobs {
             return;
         };
         let deadline_ns = until_unix_ns.saturating_sub(running.submitted_unix_ns);
-        let alteration = Alteration {
-            deadline_ns: Some(deadline_ns),
-            ..Alteration::default()
-        };
+        let alteration = Alteration { deadline_ns: Some(deadline_ns), ..Alteration::default() };
         // Where it is expected to end later than that, it goes on with the one that it has.
-        let _ = self
-            .service
-            .ask(|client| client.alter(&key(running.number), &alteration));
+        let _ = self.service.ask(|client| client.alter(&key(running.number), &alteration));
     }
 
     fn kill(&mut self, task: u64) {
@@ -150,9 +142,7 @@ impl Tasks for Jobs {
         let mut cancelled = false;
         while began.elapsed() < PATIENCE {
             if !cancelled {
-                let answer = self
-                    .service
-                    .ask(|client| client.cancel(&key(running.number)));
+                let answer = self.service.ask(|client| client.cancel(&key(running.number)));
                 // It may be over already.
                 cancelled = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
             }
@@ -167,9 +157,8 @@ impl Tasks for Jobs {
     }
 
     fn look(&mut self) -> Vec<TaskNews> {
-        let running: Vec<(u64, u64)> = (self.running.iter())
-            .map(|(&task, running)| (task, running.number))
-            .collect();
+        let running: Vec<(u64, u64)> =
+            (self.running.iter()).map(|(&task, running)| (task, running.number)).collect();
         for (task, number) in running {
             match self.show(number) {
                 Ok(shown) => {
@@ -218,8 +207,5 @@ impl Jobs {
 }
 
 fn key(number: u64) -> JobKey {
-    JobKey {
-        number: Some(number),
-        name: None,
-    }
+    JobKey { number: Some(number), name: None }
 }

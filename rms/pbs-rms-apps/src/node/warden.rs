@@ -36,11 +36,7 @@ impl Warden {
     /// For the manager and the node's service that listen there. Of each cluster `cpus` says
     /// which CPU each node is; nothing of those that are elsewhere.
     pub fn new(manager: &Path, node: &Path, cpus: Vec<Vec<u32>>) -> Self {
-        Self {
-            manager: manager.into(),
-            node: node.into(),
-            cpus,
-        }
+        Self { manager: manager.into(), node: node.into(), cpus }
     }
 
     /// Cancels the jobs that are confined to a CPU of a cluster that their user does not have.
@@ -67,16 +63,9 @@ impl Warden {
             let Some((uid, cpu)) = self.trespass(job, &held) else {
                 continue;
             };
-            let key = JobKey {
-                number: Some(job.number),
-                name: None,
-            };
+            let key = JobKey { number: Some(job.number), name: None };
             match node.cancel(&key) {
-                Ok(_) => cancelled.push(Cancelled {
-                    number: job.number,
-                    uid,
-                    cpu,
-                }),
+                Ok(_) => cancelled.push(Cancelled { number: job.number, uid, cpu }),
                 // It may be over already.
                 Err(Failure::Refused(_)) => {}
                 Err(failure) => return Err(of_node(failure)),
@@ -118,20 +107,13 @@ mod tests {
     fn session(uid: u32, held: &[u32]) -> rms::Session {
         rms::Session {
             uid,
-            requests: vec![rms::Held {
-                held: held.to_vec(),
-                ..rms::Held::default()
-            }],
+            requests: vec![rms::Held { held: held.to_vec(), ..rms::Held::default() }],
             ..rms::Session::default()
         }
     }
 
     fn job(uid: u32, cpus: Option<&[u32]>) -> Job {
-        Job {
-            uid: Some(uid),
-            cpus: cpus.map(<[u32]>::to_vec),
-            ..Job::default()
-        }
+        Job { uid: Some(uid), cpus: cpus.map(<[u32]>::to_vec), ..Job::default() }
     }
 
     #[test]

@@ -132,10 +132,9 @@ impl Machine {
     fn view(&self) -> View {
         let now = self.nodes - self.mesh_nodes;
         let steps = match self.change {
-            Some((ns, nodes)) => vec![
-                Step::new(ns - self.now_ns, now),
-                Step::new(FOREVER, self.nodes - nodes),
-            ],
+            Some((ns, nodes)) => {
+                vec![Step::new(ns - self.now_ns, now), Step::new(FOREVER, self.nodes - nodes)]
+            }
             None => vec![Step::new(FOREVER, now)],
         };
         View::new(self.now_ns, &steps)
@@ -143,10 +142,7 @@ impl Machine {
 
     fn show(&mut self) {
         let view = self.view();
-        let views = Views {
-            non_preemptible: &View::default(),
-            preemptible: &view,
-        };
+        let views = Views { non_preemptible: &View::default(), preemptible: &view };
         let wishes = self.sweep.views(self.now_ns, views);
         self.of_sweep(wishes);
     }
@@ -157,9 +153,7 @@ impl Machine {
                 Wish::Request(request) if request.label == Amr::NODES => {
                     self.give(request.nodes);
                 }
-                Wish::Update {
-                    nodes, announce_ns, ..
-                } => {
+                Wish::Update { nodes, announce_ns, .. } => {
                     assert!(self.change.is_none());
                     if announce_ns == 0 {
                         self.give(nodes);

@@ -18,23 +18,12 @@ pub struct Driver {
 
 /// A pass whenever there is something to do, and little grace.
 pub fn policy() -> Policy {
-    Policy {
-        interval_ns: 0,
-        release_grace_ns: GIVE_BACK_LATE,
-        ..Policy::default()
-    }
+    Policy { interval_ns: 0, release_grace_ns: GIVE_BACK_LATE, ..Policy::default() }
 }
 
 /// A request for nodes of the first cluster that hangs on nothing.
 pub fn ask(kind: Kind, nodes: u64, duration_ns: u64) -> Ask {
-    Ask {
-        cluster: 0,
-        nodes,
-        duration_ns,
-        kind,
-        relation: Relation::Free,
-        preferred: Vec::new(),
-    }
+    Ask { cluster: 0, nodes, duration_ns, kind, relation: Relation::Free, preferred: Vec::new() }
 }
 
 pub fn next(parent: RequestId, ask: Ask) -> Ask {
@@ -56,9 +45,7 @@ pub fn starts(notices: &[Notice]) -> Vec<RequestId> {
 }
 
 pub fn viewers(notices: &[Notice]) -> Vec<AppId> {
-    let views = notices
-        .iter()
-        .filter(|n| matches!(n.event, Event::Views { .. }));
+    let views = notices.iter().filter(|n| matches!(n.event, Event::Views { .. }));
     views.map(|notice| notice.app).collect()
 }
 
@@ -68,10 +55,7 @@ impl Driver {
     }
 
     pub fn with(policy: Policy, sizes: &[u32]) -> Self {
-        Self {
-            rms: Rms::new(policy, sizes, 0),
-            now_ns: 0,
-        }
+        Self { rms: Rms::new(policy, sizes, 0), now_ns: 0 }
     }
 
     pub fn connect(&mut self) -> AppId {
@@ -79,9 +63,7 @@ impl Driver {
     }
 
     pub fn request(&mut self, app: AppId, ask: Ask) -> RequestId {
-        self.rms
-            .request(app, ask, self.now_ns)
-            .expect("it is right")
+        self.rms.request(app, ask, self.now_ns).expect("it is right")
     }
 
     pub fn done(&mut self, now_ns: u64, app: AppId, id: RequestId) {
@@ -100,13 +82,8 @@ impl Driver {
         released: &[u32],
     ) -> Result<RequestId, Refusal> {
         self.now_ns = now_ns;
-        let update = Update {
-            of,
-            nodes,
-            duration_ns: FOREVER,
-            announce_ns,
-            released: released.to_vec(),
-        };
+        let update =
+            Update { of, nodes, duration_ns: FOREVER, announce_ns, released: released.to_vec() };
         self.rms.update(app, &update, now_ns)
     }
 

@@ -48,10 +48,7 @@ pub(crate) fn submission(directory: &Path) -> Submission {
     Submission {
         allocation: Some(71),
         directory: directory.display().to_string(),
-        environment: vec![Environment {
-            name: "PATH".into(),
-            value: "/usr/bin:/bin".into(),
-        }],
+        environment: vec![Environment { name: "PATH".into(), value: "/usr/bin:/bin".into() }],
         ..Submission::default()
     }
 }

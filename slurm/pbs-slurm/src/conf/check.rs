@@ -55,10 +55,7 @@ pub struct Finding {
 /// What an operator has to do before jobs of a partition can be planned: errors first, in the
 /// order of the documentation.
 pub fn check(conf: &Conf, partition: &str) -> Vec<Finding> {
-    let mut checks = Checks {
-        conf,
-        findings: Vec::new(),
-    };
+    let mut checks = Checks { conf, findings: Vec::new() };
     checks.user();
     checks.submission(partition);
     checks.completion();
@@ -109,13 +106,7 @@ impl Checks<'_> {
     /// Of a hook's file.
     fn file(&mut self, level: Level, file: &Path, is: &str, should: &str, why: &str, line: usize) {
         let name = file.file_name().unwrap_or(file.as_os_str());
-        let is = Setting {
-            value: is.into(),
-            place: Place {
-                file: file.into(),
-                line,
-            },
-        };
+        let is = Setting { value: is.into(), place: Place { file: file.into(), line } };
         self.say(level, &name.to_string_lossy(), Some(is), should, why);
     }
 
@@ -193,16 +184,8 @@ impl Checks<'_> {
     fn programs(&mut self) {
         let (prolog, epilog) = (self.conf.prolog.clone(), self.conf.epilog.clone());
         for (key, hook, why) in [
-            (
-                "PrologSlurmctld",
-                prolog,
-                "it tells the planner that a job starts",
-            ),
-            (
-                "EpilogSlurmctld",
-                epilog,
-                "it tells the planner that nodes are free",
-            ),
+            ("PrologSlurmctld", prolog, "it tells the planner that a job starts"),
+            ("EpilogSlurmctld", epilog, "it tells the planner that nodes are free"),
         ] {
             let should = "pbs-event of slurm/hooks, by its full path";
             match hook {
@@ -219,10 +202,7 @@ impl Checks<'_> {
             }
         }
         let flags = ["Alloc", "Contain", "X11"];
-        if !flags
-            .iter()
-            .any(|flag| self.conf.has_word("PrologFlags", flag))
-        {
+        if !flags.iter().any(|flag| self.conf.has_word("PrologFlags", flag)) {
             let why = "or nodes are prepared only when the first step comes";
             let with = with_word(self.conf.value("PrologFlags"), "Alloc");
             self.key(Advice, "PrologFlags", with, why);
@@ -280,9 +260,7 @@ impl Checks<'_> {
                 self.key(Error, "SchedulerParameters", parameter, why);
             }
         }
-        let most = conf
-            .value("MaxJobCount")
-            .and_then(|of| of.parse::<u64>().ok());
+        let most = conf.value("MaxJobCount").and_then(|of| of.parse::<u64>().ok());
         if most.unwrap_or(10_000) < MANY_JOBS {
             let why = "what is planned far ahead waits in Slurm";
             self.key(Advice, "MaxJobCount", format!("{MANY_JOBS} or more"), why);
@@ -315,10 +293,8 @@ impl Checks<'_> {
 
     /// Of a partition's line.
     fn of_partition(&mut self, level: Level, of: &Partition, key: &str, should: &str, why: &str) {
-        let is = of.value(key).map(|value| Setting {
-            value: value.into(),
-            place: of.place.clone(),
-        });
+        let is =
+            of.value(key).map(|value| Setting { value: value.into(), place: of.place.clone() });
         self.say(level, key, is, should, why);
         if let Some(last) = self.findings.last_mut() {
             last.place = Some(of.place.clone());
@@ -334,10 +310,7 @@ impl Checks<'_> {
                 _ => names.join(", "),
             };
             let last = conf.partitions.last();
-            let is = last.map(|of| Setting {
-                value: is,
-                place: of.place.clone(),
-            });
+            let is = last.map(|of| Setting { value: is, place: of.place.clone() });
             let why = "its nodes are the planner's";
             self.say(Error, "PartitionName", is, name, why);
             return;
@@ -360,14 +333,9 @@ impl Checks<'_> {
                 self.say(Error, "PartitionName", Some(is), should, why);
             }
         }
-        let is = |key: &str, value: &str| {
-            of.value(key)
-                .is_some_and(|of| of.eq_ignore_ascii_case(value))
-        };
-        if of
-            .value("State")
-            .is_some_and(|of| !of.eq_ignore_ascii_case("up"))
-        {
+        let is =
+            |key: &str, value: &str| of.value(key).is_some_and(|of| of.eq_ignore_ascii_case(value));
+        if of.value("State").is_some_and(|of| !of.eq_ignore_ascii_case("up")) {
             self.of_partition(Error, of, "State", "UP", "or no job starts there");
         }
         for key in ["RootOnly", "Hidden"] {
@@ -376,10 +344,7 @@ impl Checks<'_> {
                 self.of_partition(level, of, key, "NO", "users submit there");
             }
         }
-        let shares = of
-            .value("OverSubscribe")
-            .or(of.value("Shared"))
-            .unwrap_or("no");
+        let shares = of.value("OverSubscribe").or(of.value("Shared")).unwrap_or("no");
         if shares.to_ascii_lowercase().starts_with("force")
             || shares.to_ascii_lowercase().starts_with("yes")
         {
@@ -414,11 +379,7 @@ impl Checks<'_> {
             let why = "or processes of a job can outlive it";
             self.key(Advice, "ProctrackType", "proctrack/cgroup", why);
         }
-        if !conf
-            .plugins
-            .iter()
-            .any(|of| of.value.ends_with("spank_pbsd.so"))
-        {
+        if !conf.plugins.iter().any(|of| of.value.ends_with("spank_pbsd.so")) {
             let why = "or plans inside a job don't know its CPUs";
             let should = "a line: optional spank_pbsd.so";
             self.say(Advice, "plugstack.conf", None, should, why);

@@ -36,11 +36,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn at(place: &Place, message: impl Into<String>) -> Self {
-        Self {
-            file: place.file.clone(),
-            line: Some(place.line),
-            message: message.into(),
-        }
+        Self { file: place.file.clone(), line: Some(place.line), message: message.into() }
     }
 }
 

@@ -66,11 +66,7 @@ pub struct Lua {
 impl Lua {
     pub(crate) fn look(path: &Path) -> Self {
         let hook = Hook::look(path);
-        let mut lua = Self {
-            fault: None,
-            is_compiled: false,
-            hook,
-        };
+        let mut lua = Self { fault: None, is_compiled: false, hook };
         if !lua.hook.is_there {
             return lua;
         }

@@ -167,9 +167,7 @@ pub fn compress(hosts: &[&str]) -> String {
             rest = &rest[1..];
             continue;
         }
-        let same = rest
-            .iter()
-            .take_while(|&&(of, number, _)| of == prefix && number.is_some());
+        let same = rest.iter().take_while(|&&(of, number, _)| of == prefix && number.is_some());
         let (these, others) = rest.split_at(same.count());
         let ranges = ranges(these);
         list.push(match these {
@@ -257,10 +255,7 @@ mod tests {
             "n[1234567890123456789]",
         ] {
             let error = expand(list);
-            assert!(
-                matches!(error, Err(ListError::Syntax(_))),
-                "{list}: {error:?}"
-            );
+            assert!(matches!(error, Err(ListError::Syntax(_))), "{list}: {error:?}");
         }
     }
 

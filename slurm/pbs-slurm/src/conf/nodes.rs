@@ -93,19 +93,14 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
         };
         let kept = of("corespeccount", 0)?.saturating_mul(threads);
         let memory_mib = of("realmemory", 1)?.saturating_sub(of("memspeclimit", 0)?);
-        let features = ["features", "feature"]
-            .into_iter()
-            .find_map(|key| keys.get(key));
+        let features = ["features", "feature"].into_iter().find_map(|key| keys.get(key));
         let features = features.map_or("", String::as_str).split(',');
         let node = Node {
             name: String::new(),
             cpus: cpus.saturating_sub(kept),
             memory_mib,
             weight: of("weight", 1)?,
-            features: features
-                .filter(|of| !of.is_empty())
-                .map(Into::into)
-                .collect(),
+            features: features.filter(|of| !of.is_empty()).map(Into::into).collect(),
             place: place.clone(),
         };
         for name in hosts(&names, place)? {
@@ -134,9 +129,7 @@ pub(crate) fn partitions<'a>(
         let value = |key: &str| set.keys.get(key).map(String::as_str);
         let mut of = hosts(value("nodes").unwrap_or_default(), &set.place)?;
         if let Some(feature) = value("feature") {
-            let with = nodes
-                .iter()
-                .filter(|of| of.features.iter().any(|of| of == feature));
+            let with = nodes.iter().filter(|of| of.features.iter().any(|of| of == feature));
             of.extend(with.map(|of| of.name.clone()));
         }
         by_set.insert(value("nodeset").unwrap_or_default().into(), of);

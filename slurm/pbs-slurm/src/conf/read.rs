@@ -16,14 +16,8 @@ const MOST_DEPTH: usize = 8;
 const MOST_LINES: usize = 200_000;
 
 /// Keys that begin such a line.
-const ENTRIES: [&str; 6] = [
-    "nodename",
-    "partitionname",
-    "nodeset",
-    "downnodes",
-    "frontendname",
-    "switchname",
-];
+const ENTRIES: [&str; 6] =
+    ["nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname"];
 
 /// What Slurm is told.
 #[derive(Clone, Debug)]
@@ -77,9 +71,7 @@ impl Conf {
         let names = self.partition(partition).map(|of| of.nodes.as_slice());
         let by_name: BTreeMap<_, _> = self.nodes.iter().map(|of| (of.name.as_str(), of)).collect();
         let found = names.unwrap_or_default().iter();
-        found
-            .filter_map(|name| by_name.get(name.as_str()).copied().cloned())
-            .collect()
+        found.filter_map(|name| by_name.get(name.as_str()).copied().cloned()).collect()
     }
 }
 
@@ -130,11 +122,7 @@ fn uid(name: &str) -> Option<u32> {
 }
 
 fn text_of(file: &Path) -> Result<String, Error> {
-    let fails = |message: String| Error {
-        file: file.into(),
-        line: None,
-        message,
-    };
+    let fails = |message: String| Error { file: file.into(), line: None, message };
     let mut text = String::new();
     let opened =
         File::open(file).and_then(|file| file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text));
@@ -188,10 +176,7 @@ struct Lines {
 impl Lines {
     fn file(&mut self, file: &Path, directory: &Path, depth: usize) -> Result<(), Error> {
         for (line, text) in joined(&text_of(file)?) {
-            let place = Place {
-                file: file.into(),
-                line,
-            };
+            let place = Place { file: file.into(), line };
             self.count += 1;
             if self.count > MOST_LINES {
                 return Err(Error::at(&place, "all files together have too many lines"));
@@ -205,11 +190,10 @@ impl Lines {
                 let cluster = self.settings.get("clustername");
                 let name = name.replace("%c", cluster.map_or("", |of| of.value.as_str()));
                 let included = directory.join(name);
-                self.file(&included, directory, depth + 1)
-                    .map_err(|error| match error.line {
-                        Some(_) => error,
-                        None => Error::at(&place, error.to_string()),
-                    })?;
+                self.file(&included, directory, depth + 1).map_err(|error| match error.line {
+                    Some(_) => error,
+                    None => Error::at(&place, error.to_string()),
+                })?;
                 continue;
             }
             self.line(&text, place)?;
@@ -249,12 +233,7 @@ fn pairs(line: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     let mut rest = line.trim();
     while !rest.is_empty() {
-        let word = || {
-            rest.split_whitespace()
-                .next()
-                .unwrap_or_default()
-                .to_string()
-        };
+        let word = || rest.split_whitespace().next().unwrap_or_default().to_string();
         let (key, behind) = rest.split_once('=').ok_or_else(word)?;
         // `+=` adds to lists of what stands in one line; nothing that is asked here does.
         let key = key.trim_end().trim_end_matches(['+', '-', '*', '/']);
@@ -288,13 +267,8 @@ fn plugins(file: &Path, depth: usize) -> Vec<Setting> {
                     plugins.extend(self::plugins(&included, depth + 1));
                 }
             }
-            (Some("required" | "optional"), Some(plugin)) => plugins.push(Setting {
-                value: plugin.into(),
-                place: Place {
-                    file: file.into(),
-                    line,
-                },
-            }),
+            (Some("required" | "optional"), Some(plugin)) => plugins
+                .push(Setting { value: plugin.into(), place: Place { file: file.into(), line } }),
             _ => {}
         }
     }

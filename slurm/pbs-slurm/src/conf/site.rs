@@ -38,11 +38,7 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
     while let Some(first) = rest.first() {
         let alike = alike(rest);
         let _ = write!(text, "\n[[nodes]]\n{}", names(&first.name, alike));
-        let _ = writeln!(
-            text,
-            "has = \"ncpus={}:mem={}m\"",
-            first.cpus, first.memory_mib
-        );
+        let _ = writeln!(text, "has = \"ncpus={}:mem={}m\"", first.cpus, first.memory_mib);
         if ranks[&first.weight] > 0 {
             let _ = writeln!(text, "prio = {}", ranks[&first.weight]);
         }
@@ -58,9 +54,7 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
 /// A name as sites have them.
 fn word(name: &str) -> String {
     let is_right = |c: char| c.is_ascii_alphanumeric() || "_-./@".contains(c);
-    name.chars()
-        .map(|c| if is_right(c) { c } else { '-' })
-        .collect()
+    name.chars().map(|c| if is_right(c) { c } else { '-' }).collect()
 }
 
 /// How many of the first nodes have the same description and numbers one after the other.

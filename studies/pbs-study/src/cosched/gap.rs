@@ -44,10 +44,7 @@ pub fn gaps(instances: usize, seed: u64) -> Vec<Gap> {
     };
     let enhanced = Scheduler::EnhancedRandom(EnhancedOptions::default(), seed);
     let schedulers = [
-        (
-            "evolutionary (default)",
-            Some(Scheduler::Evolutionary(seed)),
-        ),
+        ("evolutionary (default)", Some(Scheduler::Evolutionary(seed))),
         ("HEFT", Some(Scheduler::Heft)),
         ("greedy, age", Some(greedy(Priority::Age))),
         ("greedy, runtime", Some(greedy(Priority::Runtime))),
@@ -60,10 +57,8 @@ pub fn gaps(instances: usize, seed: u64) -> Vec<Gap> {
     let mut dice = Random::new(seed);
     while excess[0].len() < instances {
         let accelerators = dice.index(3);
-        let on = platform(
-            1 + dice.index(4) as u32,
-            &[("GPU", 1), ("FPGA", 1)][..accelerators.max(1)],
-        );
+        let on =
+            platform(1 + dice.index(4) as u32, &[("GPU", 1), ("FPGA", 1)][..accelerators.max(1)]);
         let tasks = 2 + dice.index(7);
         let workload = random(&mut dice, tasks, &on);
         let queues = Queues::idle(&on);

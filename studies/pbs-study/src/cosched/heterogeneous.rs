@@ -91,10 +91,7 @@ pub(crate) fn rows() -> Vec<ComparedClaim> {
             "the only number that agrees with how many had started after 10 s",
         )
         .with("splits", splits.len() as f64)
-        .with(
-            "on_gpu",
-            splits.first().map_or(f64::NAN, |&of| f64::from(of)),
-        ),
+        .with("on_gpu", splits.first().map_or(f64::NAN, |&of| f64::from(of))),
         ComparedClaim::figure(
             "mean without co-scheduling",
             "6.3.2",
@@ -186,19 +183,9 @@ fn enhanced() -> ComparedClaim {
     for min_iterations in [2, 5, 7, 10, 42] {
         let mut sum_s = 0.0;
         for seed in 0..SEEDS {
-            let options = EnhancedOptions {
-                min_iterations,
-                ..EnhancedOptions::default()
-            };
+            let options = EnhancedOptions { min_iterations, ..EnhancedOptions::default() };
             let scheduler = Scheduler::EnhancedRandom(options, seed);
-            let run = run(
-                &workload,
-                &on,
-                &Options {
-                    scheduler,
-                    ..thesis
-                },
-            );
+            let run = run(&workload, &on, &Options { scheduler, ..thesis });
             let end_s = seconds(run.timeline.end_ns());
             sum_s += end_s;
             worst_s = worst_s.max(end_s);
@@ -206,19 +193,12 @@ fn enhanced() -> ComparedClaim {
         means.push((min_iterations, sum_s / SEEDS as f64));
     }
     let falls = means.windows(2).all(|pair| pair[1].1 < pair[0].1);
-    let listed: Vec<String> = means
-        .iter()
-        .map(|(most, s)| format!("{most}: {s:.0} s"))
-        .collect();
+    let listed: Vec<String> = means.iter().map(|(most, s)| format!("{most}: {s:.0} s")).collect();
     let mut row = ComparedClaim::statement(
         "the more iterations enhanced random does, the better; few take up to 10 minutes",
         "6.3.2",
         "10 and 42 on the chart, 2, 5, 7 off it",
-        format!(
-            "{}; worst {:.0} s, greedy {greedy_s:.0} s",
-            listed.join(", "),
-            worst_s
-        ),
+        format!("{}; worst {:.0} s, greedy {greedy_s:.0} s", listed.join(", "), worst_s),
         falls && worst_s > 300.0,
         "shape only: our fit with Mandelbrot variants on 1, 2, 4 .. 48 threads, taken to scale \
          linearly; means of 60 seeds",

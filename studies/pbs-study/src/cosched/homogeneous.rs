@@ -20,10 +20,8 @@ fn both(threads: u32, ways: &[(ExecutionTarget, u64)], offset_ns: u64) -> [Measu
 
 pub(crate) fn rows() -> Vec<ComparedClaim> {
     let second = 1_000_000_000;
-    let ways = [
-        (ExecutionTarget::Threads(1), 10 * second),
-        (ExecutionTarget::Threads(2), 5 * second),
-    ];
+    let ways =
+        [(ExecutionTarget::Threads(1), 10 * second), (ExecutionTarget::Threads(2), 5 * second)];
     let [fifo, greedy] = both(2, &ways, 10 * second);
     let s = |ns: u64| ns / second;
     let remark = "two threads, tasks of 10 s on one and 5 s on both, offset 10 s";
@@ -33,11 +31,7 @@ pub(crate) fn rows() -> Vec<ComparedClaim> {
             "sum of execution times is greater",
             "6.4.2",
             "no figure",
-            format!(
-                "{} s instead of {} s",
-                s(turnarounds(&greedy)),
-                s(turnarounds(&fifo))
-            ),
+            format!("{} s instead of {} s", s(turnarounds(&greedy)), s(turnarounds(&fifo))),
             turnarounds(&greedy) > turnarounds(&fifo),
             remark,
         )
@@ -83,9 +77,8 @@ fn always() -> Vec<ComparedClaim> {
         let whole_ns = 1_000_000_000;
         let serial_ns = whole_ns * serial_permille / 1000;
         let on = |threads: u32| serial_ns + (whole_ns - serial_ns) / u64::from(threads);
-        let ways: Vec<(ExecutionTarget, u64)> = (1..=threads)
-            .map(|threads| (ExecutionTarget::Threads(threads), on(threads)))
-            .collect();
+        let ways: Vec<(ExecutionTarget, u64)> =
+            (1..=threads).map(|threads| (ExecutionTarget::Threads(threads), on(threads))).collect();
         // The second process comes while the first is under way.
         let offset_ns = 1 + random.index(4 * on(threads) as usize - 1) as u64;
         let [fifo, greedy] = both(threads, &ways, offset_ns);
@@ -102,10 +95,7 @@ fn always() -> Vec<ComparedClaim> {
             "always",
             of_all(greater),
             greater == CASES,
-            &format!(
-                "{remark}; where tasks scale badly, sharing pays: faster {}",
-                of_all(faster)
-            ),
+            &format!("{remark}; where tasks scale badly, sharing pays: faster {}", of_all(faster)),
         )
         .with("cases", f64::from(CASES))
         .with("greater", f64::from(greater))

@@ -16,9 +16,8 @@ const WORD: Field = (8, 8);
 /// Table 6.3.
 const HEADER: [Field; 5] = [MUTEX, INT, INT, INT, WORD];
 /// Table 6.4.
-const ENTRY: [Field; 16] = [
-    NAME, MUTEX, INT, INT, INT, CHAR, CHAR, WORD, WORD, WORD, INT, CHAR, CHAR, CHAR, CHAR, CHAR,
-];
+const ENTRY: [Field; 16] =
+    [NAME, MUTEX, INT, INT, INT, CHAR, CHAR, WORD, WORD, WORD, INT, CHAR, CHAR, CHAR, CHAR, CHAR];
 /// Table 6.6.
 const PAYLOAD: [Field; 3] = [INT, WORD, WORD];
 
@@ -60,10 +59,7 @@ pub(crate) fn rows() -> Vec<ComparedClaim> {
             "6.6.1, T6.4",
             bytes("139"),
             sum(&ENTRY) as f64,
-            &format!(
-                "the sum of the table's own fields; padded {} B",
-                padded(&ENTRY)
-            ),
+            &format!("the sum of the table's own fields; padded {} B", padded(&ENTRY)),
         ),
         ComparedClaim::figure(
             "entries that fit into 256 KiB",
@@ -98,10 +94,7 @@ pub(crate) fn rows() -> Vec<ComparedClaim> {
             "6.6.2",
             bytes("560"),
             spare(padded(&PAYLOAD)) as f64,
-            &format!(
-                "holds for payloads of {} B, which T6.6 denies",
-                padded(&PAYLOAD)
-            ),
+            &format!("holds for payloads of {} B, which T6.6 denies", padded(&PAYLOAD)),
         ),
         ComparedClaim::figure(
             "least memory overhead",

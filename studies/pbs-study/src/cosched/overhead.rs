@@ -24,22 +24,12 @@ struct Published {
 }
 
 const fn greedy_by(priority: Priority) -> Scheduler {
-    let options = GreedyOptions {
-        contention: priority,
-        leftovers: priority,
-        stickiness: true,
-    };
+    let options = GreedyOptions { contention: priority, leftovers: priority, stickiness: true };
     Scheduler::Greedy(options)
 }
 
 const fn enhanced(min_iterations: u32) -> Scheduler {
-    Scheduler::EnhancedRandom(
-        EnhancedOptions {
-            min_iterations,
-            max_iterations: 2_000,
-        },
-        1,
-    )
+    Scheduler::EnhancedRandom(EnhancedOptions { min_iterations, max_iterations: 2_000 }, 1)
 }
 
 /// Tables 6.1 and 6.2; "248.572" is read as 248,572.
@@ -47,65 +37,37 @@ const PUBLISHED: [Published; 7] = [
     Published {
         name: "greedy, age",
         scheduler: greedy_by(Priority::Age),
-        regression: Cost {
-            a: 398.4,
-            b: 61_230.0,
-            c: 232_973.0,
-        },
+        regression: Cost { a: 398.4, b: 61_230.0, c: 232_973.0 },
     },
     Published {
         name: "greedy, runtime",
         scheduler: greedy_by(Priority::Runtime),
-        regression: Cost {
-            a: 379.5,
-            b: 126_480.0,
-            c: 152_069.0,
-        },
+        regression: Cost { a: 379.5, b: 126_480.0, c: 152_069.0 },
     },
     Published {
         name: "greedy, successors",
         scheduler: greedy_by(Priority::Successors),
-        regression: Cost {
-            a: 398.2,
-            b: 71_221.0,
-            c: 174_260.0,
-        },
+        regression: Cost { a: 398.2, b: 71_221.0, c: 174_260.0 },
     },
     Published {
         name: "enhanced random, at least 2",
         scheduler: enhanced(2),
-        regression: Cost {
-            a: 6_394.0,
-            b: -70_882.0,
-            c: 2_753_900.0,
-        },
+        regression: Cost { a: 6_394.0, b: -70_882.0, c: 2_753_900.0 },
     },
     Published {
         name: "enhanced random, at least 10",
         scheduler: enhanced(10),
-        regression: Cost {
-            a: 8_491.0,
-            b: 248_572.0,
-            c: 2_072_000.0,
-        },
+        regression: Cost { a: 8_491.0, b: 248_572.0, c: 2_072_000.0 },
     },
     Published {
         name: "enhanced random, at least 30",
         scheduler: enhanced(30),
-        regression: Cost {
-            a: 10_911.0,
-            b: 504_508.0,
-            c: 5_254_200.0,
-        },
+        regression: Cost { a: 10_911.0, b: 504_508.0, c: 5_254_200.0 },
     },
     Published {
         name: "plain random",
         scheduler: Scheduler::PlainRandom(1),
-        regression: Cost {
-            a: 330.7,
-            b: 13_240.0,
-            c: -2_814.0,
-        },
+        regression: Cost { a: 330.7, b: 13_240.0, c: -2_814.0 },
     },
 ];
 
@@ -125,20 +87,10 @@ impl Published {
         let objective = Objective::Lexicographic;
         let found = measured(self.name, tasks, target_us, each, || {
             let mut never = || false;
-            black_box(schedule(
-                &workload,
-                &on,
-                &queues,
-                &self.scheduler,
-                objective,
-                &mut never,
-            ));
+            black_box(schedule(&workload, &on, &queues, &self.scheduler, objective, &mut never));
         });
         let published_us = Some(self.regression.ns(tasks) as f64 / 1e3);
-        Overhead {
-            published_us,
-            ..found
-        }
+        Overhead { published_us, ..found }
     }
 }
 
@@ -149,11 +101,7 @@ pub(crate) fn published() -> Vec<ComparedClaim> {
         let mut row = ComparedClaim::ours(
             &format!("runtime overhead of {}", of.name),
             "6.5.2, T6.1, T6.2",
-            format!(
-                "{:.1} ms for 100 tasks, {:.0} ms for 1,000",
-                ms(100),
-                ms(1000)
-            ),
+            format!("{:.1} ms for 100 tasks, {:.0} ms for 1,000", ms(100), ms(1000)),
             "no unit is given; if it is ns",
         )
         .with("ms_of_100_tasks", ms(100))
@@ -220,10 +168,8 @@ pub fn costs() -> Vec<Fitted> {
             let found = of.measured(tasks, None, Duration::from_millis(2));
             (tasks, (found.median_us * 1e3) as u64)
         };
-        let runs: Vec<(usize, u64)> = [10, 20, 50, 100, 200, 400, 600, 800, 1000]
-            .iter()
-            .map(run)
-            .collect();
+        let runs: Vec<(usize, u64)> =
+            [10, 20, 50, 100, 200, 400, 600, 800, 1000].iter().map(run).collect();
         let coefficients = |of: Cost| [of.a, of.b, of.c];
         Fitted {
             scheduler: of.name,
@@ -289,25 +235,12 @@ fn determinations(on: &Platform, each: Duration) -> Vec<Overhead> {
     workload.tasks.iter_mut().for_each(|of| of.process = 0);
     chain(&mut workload, 1, 1, 0, &[(GPU, 1)]);
     let mut queues = Queues::idle(on);
-    let entry = Entry {
-        process: 1,
-        in_execution: true,
-        runtime_ns: 1_000_000,
-        end_ns: 1_000_000,
-    };
-    queues
-        .threads
-        .iter_mut()
-        .take(4)
-        .for_each(|queue| queue.push(entry));
+    let entry = Entry { process: 1, in_execution: true, runtime_ns: 1_000_000, end_ns: 1_000_000 };
+    queues.threads.iter_mut().take(4).for_each(|queue| queue.push(entry));
     queues.devices[1][0].push(entry);
     // Nobody else stands in any queue, so that all tasks have to be looked at.
     let mut own = queues.clone();
-    let entries = own
-        .threads
-        .iter_mut()
-        .chain(own.devices.iter_mut().flatten())
-        .flatten();
+    let entries = own.threads.iter_mut().chain(own.devices.iter_mut().flatten()).flatten();
     entries.for_each(|entry| entry.process = 0);
     let strategies = [
         ("always", Determination::ALWAYS, &queues),
@@ -319,15 +252,9 @@ fn determinations(on: &Platform, each: Duration) -> Vec<Overhead> {
     strategies
         .iter()
         .map(|&(name, determination, queues)| {
-            measured(
-                &format!("determination, {name}"),
-                TASKS,
-                Some(20.0),
-                each,
-                || {
-                    black_box(necessary(&workload, on, queues, 0, &determination, &cost));
-                },
-            )
+            measured(&format!("determination, {name}"), TASKS, Some(20.0), each, || {
+                black_box(necessary(&workload, on, queues, 0, &determination, &cost));
+            })
         })
         .collect()
 }

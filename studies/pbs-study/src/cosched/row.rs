@@ -63,11 +63,7 @@ impl ComparedClaim {
             section,
             published: with_unit(printed),
             recomputed: with_unit(&format!("{value:.decimals$}")),
-            verdict: if as_printed.is_some() {
-                Verdict::Holds
-            } else {
-                Verdict::Off
-            },
+            verdict: if as_printed.is_some() { Verdict::Holds } else { Verdict::Off },
             remark,
             figures: BTreeMap::from([("value", value)]),
         }
@@ -150,7 +146,5 @@ pub(crate) fn as_printed(printed: &str, value: f64) -> Option<Printed> {
 }
 
 fn decimals(printed: &str) -> usize {
-    printed
-        .split_once('.')
-        .map_or(0, |(_, decimals)| decimals.len())
+    printed.split_once('.').map_or(0, |(_, decimals)| decimals.len())
 }

@@ -41,18 +41,10 @@ fn stickiness(others: usize) -> ComparedClaim {
             let (gpu_ns, cpu_ns, transfer_ns) = (draw(20) * MS, draw(20) * MS, draw(10) * MS);
             let ways: Ways = vec![(GPU, gpu_ns), (ExecutionTarget::Threads(4), cpu_ns)];
             let after = before.map(|task| Edge { task, transfer_ns });
-            before = Some(task(
-                &mut workload,
-                others,
-                after.into_iter().collect(),
-                &ways,
-            ));
+            before = Some(task(&mut workload, others, after.into_iter().collect(), &ways));
         }
         let [with_ns, without_ns] = [true, false].map(|stickiness| {
-            let options = GreedyOptions {
-                stickiness,
-                ..GreedyOptions::default()
-            };
+            let options = GreedyOptions { stickiness, ..GreedyOptions::default() };
             let mapping = greedy(&workload, &on, &queues, &options);
             timing(&workload, &on, &queues, &mapping).map_or(0, |of| of.end_ns())
         });
@@ -82,20 +74,12 @@ fn processes_of_table_2_3(count: usize) -> ComparedClaim {
     }
     let on = platform(8, &[("GPU", 1)]);
     let thesis = as_in_the_thesis();
-    let fifo = measure(
-        &workload,
-        &on,
-        &run(&workload, &on, &without(thesis)).timeline,
-    );
+    let fifo = measure(&workload, &on, &run(&workload, &on, &without(thesis)).timeline);
     let tell = |options: &Options| {
         let run = run(&workload, &on, options);
         let of = measure(&workload, &on, &run.timeline);
         let sum = of.score.turnarounds_ns as f64 / fifo.score.turnarounds_ns as f64;
-        let rejected = run
-            .decisions
-            .iter()
-            .filter(|of| of.verdict.is_some() && !of.taken)
-            .count();
+        let rejected = run.decisions.iter().filter(|of| of.verdict.is_some() && !of.taken).count();
         format!(
             "{:.2} times as fast, turnarounds {:+.0} %, {rejected} rejected",
             speed_up(&fifo, &of),
@@ -108,14 +92,8 @@ fn processes_of_table_2_3(count: usize) -> ComparedClaim {
         format!(
             "greedy {}; the same with nothing worse than before {}; evolutionary {}",
             tell(&thesis),
-            tell(&Options {
-                reject_worse: true,
-                ..thesis
-            }),
-            tell(&Options {
-                evaluations: 2_000,
-                ..Options::default()
-            })
+            tell(&Options { reject_worse: true, ..thesis }),
+            tell(&Options { evaluations: 2_000, ..Options::default() })
         ),
         "P1 and P2 in turn, 50 ms apart, chains; against not co-scheduling",
     )

@@ -31,21 +31,9 @@ const EPISODES: [&str; 4] = [
 
 fn scenario() -> (Workload, Platform) {
     let at = |episode: u64, ms: u64| (episode * APART_MS + ms) * MS;
-    let mut workload = processes(&[
-        at(0, 0),
-        at(1, 0),
-        at(1, 1),
-        at(2, 0),
-        at(2, 1),
-        at(3, 0),
-        at(3, 1),
-    ]);
-    let both = |gpu_ms, cpu_ms| {
-        [
-            (GPU, gpu_ms * MS),
-            (ExecutionTarget::Threads(1), cpu_ms * MS),
-        ]
-    };
+    let mut workload =
+        processes(&[at(0, 0), at(1, 0), at(1, 1), at(2, 0), at(2, 1), at(3, 0), at(3, 1)]);
+    let both = |gpu_ms, cpu_ms| [(GPU, gpu_ms * MS), (ExecutionTarget::Threads(1), cpu_ms * MS)];
     heap(&mut workload, 0, 4, &both(20, 30));
     chain(&mut workload, 1, 2, 0, &[(GPU, 4 * MS)]);
     heap(&mut workload, 2, 1, &both(5, 9));
@@ -67,26 +55,15 @@ pub(crate) fn compare() -> Vec<(&'static str, Vec<(bool, u64)>)> {
         .iter()
         .map(|&(name, determination)| {
             let cost = Cost::constant((COST_MS * MS) as f64);
-            let options = Options {
-                determination,
-                cost,
-                charge_cost: true,
-                ..as_in_the_thesis()
-            };
+            let options = Options { determination, cost, charge_cost: true, ..as_in_the_thesis() };
             let run = run(&workload, &on, &options);
             let turnaround_ms = |process: usize| {
                 let end_ns = run.timeline.process_end_ns(&workload, process).unwrap_or(0);
                 (end_ns - workload.processes[process].arrival_ns) / MS
             };
             let episode = |&last: &usize| {
-                let taken = run
-                    .decisions
-                    .iter()
-                    .any(|of| of.process == last && of.taken);
-                (
-                    taken,
-                    (last.saturating_sub(1)..=last).map(turnaround_ms).sum(),
-                )
+                let taken = run.decisions.iter().any(|of| of.process == last && of.taken);
+                (taken, (last.saturating_sub(1)..=last).map(turnaround_ms).sum())
             };
             (name, DECIDES.iter().map(episode).collect())
         })
@@ -101,10 +78,7 @@ pub(crate) fn rows() -> Vec<ComparedClaim> {
             .iter()
             .map(|(name, of)| {
                 let (taken, turnarounds_ms) = of[episode];
-                format!(
-                    "{name} {} {turnarounds_ms}",
-                    if taken { "yes" } else { "no" }
-                )
+                format!("{name} {} {turnarounds_ms}", if taken { "yes" } else { "no" })
             })
             .collect();
         rows.push(ComparedClaim::ours(
@@ -117,10 +91,8 @@ pub(crate) fn rows() -> Vec<ComparedClaim> {
         ));
     }
     let sum = |of: &[(bool, u64)]| of.iter().map(|episode| episode.1).sum::<u64>();
-    let told: Vec<String> = compared
-        .iter()
-        .map(|(name, of)| format!("{name} {}", sum(of)))
-        .collect();
+    let told: Vec<String> =
+        compared.iter().map(|(name, of)| format!("{name} {}", sum(of))).collect();
     rows.push(ComparedClaim::ours(
         "when the strategies differ: all episodes",
         "7.3",

@@ -36,10 +36,7 @@ const P2: [(u64, &str); 8] = [
 const SECTION: &str = "2.5.1";
 
 fn on_threads(printed: &[(u64, &str)]) -> Ways {
-    (1..)
-        .map(ExecutionTarget::Threads)
-        .zip(printed.iter().map(|&(us, _)| us * 1000))
-        .collect()
+    (1..).map(ExecutionTarget::Threads).zip(printed.iter().map(|&(us, _)| us * 1000)).collect()
 }
 
 /// The ways of a task of each process.
@@ -158,11 +155,7 @@ fn speed_ups() -> ComparedClaim {
     let recomputed = if off.is_empty() {
         format!("all {all} as printed")
     } else {
-        format!(
-            "{} of {all} as printed, not {}",
-            all - off.len(),
-            off.join(", ")
-        )
+        format!("{} of {all} as printed, not {}", all - off.len(), off.join(", "))
     };
     let holds = off.is_empty();
     ComparedClaim::statement(
@@ -182,27 +175,10 @@ fn independent() -> Vec<ComparedClaim> {
     let thesis = as_in_the_thesis();
     let fifo_ms = ms(run(&workload, &on, &without(thesis)).timeline.end_ns());
     let greedy_ms = ms(run(&workload, &on, &thesis).timeline.end_ns());
-    let careful = run(
-        &workload,
-        &on,
-        &Options {
-            reject_worse: true,
-            ..thesis
-        },
-    );
-    let reason = careful
-        .decisions
-        .last()
-        .and_then(|of| of.verdict)
-        .map(|of| of.reason.to_string());
-    let best = run(
-        &workload,
-        &on,
-        &Options {
-            objective: Objective::Makespan,
-            ..Options::default()
-        },
-    );
+    let careful = run(&workload, &on, &Options { reject_worse: true, ..thesis });
+    let reason = careful.decisions.last().and_then(|of| of.verdict).map(|of| of.reason.to_string());
+    let best =
+        run(&workload, &on, &Options { objective: Objective::Makespan, ..Options::default() });
     let optimum = when_p2_comes(&workload, &on);
     vec![
         ComparedClaim::ours(
@@ -247,22 +223,10 @@ fn independent() -> Vec<ComparedClaim> {
 fn when_p2_comes(workload: &Workload, on: &Platform) -> Option<u64> {
     let end_ns = P1[7].0 * 1000;
     let mut queues = Queues::idle(on);
-    let entry = pbs_cosched::Entry {
-        process: 0,
-        in_execution: true,
-        runtime_ns: end_ns,
-        end_ns,
-    };
-    queues
-        .threads
-        .iter_mut()
-        .for_each(|queue| queue.push(entry));
+    let entry = pbs_cosched::Entry { process: 0, in_execution: true, runtime_ns: end_ns, end_ns };
+    queues.threads.iter_mut().for_each(|queue| queue.push(entry));
     let place = Where::Threads((0..on.threads).collect());
-    queues.tasks = vec![State::Started(Slot {
-        start_ns: 0,
-        end_ns,
-        place,
-    })];
+    queues.tasks = vec![State::Started(Slot { start_ns: 0, end_ns, place })];
     queues.now_ns = 1;
     let found = brute_force(workload, on, &queues, Objective::Makespan, &mut || true)?;
     let timeline = pbs_cosched::timing(workload, on, &queues, &found.mapping).ok()?;

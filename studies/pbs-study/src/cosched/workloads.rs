@@ -14,14 +14,8 @@ pub(crate) const GPU: ExecutionTarget = ExecutionTarget::Device(0);
 pub(crate) type Ways = Vec<(ExecutionTarget, u64)>;
 
 pub(crate) fn platform(threads: u32, devices: &[(&str, u32)]) -> Platform {
-    let device = |&(name, count): &(&str, u32)| DeviceType {
-        name: name.to_owned(),
-        count,
-    };
-    Platform {
-        threads,
-        devices: devices.iter().map(device).collect(),
-    }
+    let device = |&(name, count): &(&str, u32)| DeviceType { name: name.to_owned(), count };
+    Platform { threads, devices: devices.iter().map(device).collect() }
 }
 
 /// Processes that arrive then, without tasks.
@@ -33,10 +27,7 @@ pub(crate) fn processes(arrivals_ns: &[u64]) -> Workload {
         deadline_ns: None,
     };
     let processes = arrivals_ns.iter().enumerate().map(process).collect();
-    Workload {
-        processes,
-        tasks: Vec::new(),
-    }
+    Workload { processes, tasks: Vec::new() }
 }
 
 /// Adds a task and tells its number.
@@ -52,19 +43,10 @@ pub(crate) fn task(
             ExecutionTarget::Threads(_) => "OMP",
             ExecutionTarget::Device(_) => "OCL",
         };
-        Variant {
-            model: model.to_owned(),
-            place,
-            runtime_ns,
-        }
+        Variant { model: model.to_owned(), place, runtime_ns }
     };
     let variants = ways.iter().map(variant).collect();
-    workload.tasks.push(Task {
-        name: format!("t{number}"),
-        process,
-        after,
-        variants,
-    });
+    workload.tasks.push(Task { name: format!("t{number}"), process, after, variants });
     number
 }
 
@@ -106,10 +88,7 @@ pub(crate) fn as_in_the_thesis() -> Options {
 }
 
 pub(crate) fn without(options: Options) -> Options {
-    Options {
-        determination: Determination::NEVER,
-        ..options
-    }
+    Options { determination: Determination::NEVER, ..options }
 }
 
 /// Runs a workload of this crate, which has no faults.
@@ -133,17 +112,10 @@ pub(crate) fn random(random: &mut Random, tasks: usize, on: &Platform) -> Worklo
     for number in 0..tasks {
         let process = number % processes_;
         let mut after = Vec::new();
-        for before in (0..number)
-            .filter(|before| before % processes_ == process)
-            .rev()
-            .take(3)
-        {
+        for before in (0..number).filter(|before| before % processes_ == process).rev().take(3) {
             if random.index(3) == 0 {
                 let transfer_ns = random.index(3) as u64 * 1_000_000;
-                after.push(Edge {
-                    task: before,
-                    transfer_ns,
-                });
+                after.push(Edge { task: before, transfer_ns });
             }
         }
         let one_ns = (5 + random.index(95)) as u64 * 1_000_000;

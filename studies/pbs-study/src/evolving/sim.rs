@@ -35,12 +35,8 @@ impl<A> Member<A> {
 impl<A: Application> Sim<A> {
     /// Applications that connect at time 0, in this order.
     pub fn new(policy: Policy, nodes: u32, models: impl IntoIterator<Item = A>) -> Self {
-        let mut sim = Self {
-            rms: Rms::new(policy, &[nodes], 0),
-            members: Vec::new(),
-            now_ns: 0,
-            passes: 0,
-        };
+        let mut sim =
+            Self { rms: Rms::new(policy, &[nodes], 0), members: Vec::new(), now_ns: 0, passes: 0 };
         for model in models {
             sim.connect(model);
         }
@@ -51,12 +47,7 @@ impl<A: Application> Sim<A> {
     pub fn connect(&mut self, mut model: A) -> usize {
         let app = self.rms.connect("simulated", self.now_ns);
         let wishes = model.connect(self.now_ns);
-        self.members.push(Member {
-            app,
-            model,
-            labels: BTreeMap::new(),
-            is_killed: false,
-        });
+        self.members.push(Member { app, model, labels: BTreeMap::new(), is_killed: false });
         let place = self.members.len() - 1;
         self.fulfil(place, wishes);
         place
@@ -89,9 +80,7 @@ impl<A: Application> Sim<A> {
 
     /// Has the manager ended its session?
     pub fn is_killed(&self, place: usize) -> bool {
-        self.members
-            .get(place)
-            .is_some_and(|member| member.is_killed)
+        self.members.get(place).is_some_and(|member| member.is_killed)
     }
 
     /// An application is told something from outside, and wishes what follows from that.
@@ -207,25 +196,13 @@ impl<A: Application> Sim<A> {
                 member.labels.insert(request.label, id);
                 None
             }
-            Wish::Update {
-                label,
-                nodes,
-                duration_ns,
-                announce_ns,
-            } => {
+            Wish::Update { label, nodes, duration_ns, announce_ns } => {
                 let of = *member.labels.get(&label)?;
                 let is_now = announce_ns == 0;
                 let released = last_nodes(&self.rms, member.app, of, |held| {
-                    held.saturating_sub(nodes)
-                        .min(if is_now { held } else { 0 })
+                    held.saturating_sub(nodes).min(if is_now { held } else { 0 })
                 });
-                let update = Update {
-                    of,
-                    nodes,
-                    duration_ns,
-                    announce_ns,
-                    released,
-                };
+                let update = Update { of, nodes, duration_ns, announce_ns, released };
                 let Ok(id) = self.rms.update(member.app, &update, now_ns) else {
                     return Some(label);
                 };

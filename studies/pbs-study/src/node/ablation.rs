@@ -40,10 +40,9 @@ impl Setup {
         let all = Config::DEFAULT;
         match self {
             Self::All => all,
-            Self::Without(threshold) => Config {
-                thresholds: all.thresholds & !(threshold as u64),
-                ..all
-            },
+            Self::Without(threshold) => {
+                Config { thresholds: all.thresholds & !(threshold as u64), ..all }
+            }
             Self::None => Config {
                 thresholds: 0,
                 ceiling_factor_permille: 1_000_000,
@@ -115,9 +114,7 @@ fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
         let plan = with_memory(plan(seed, number, deviation)?, seed, number);
         for answers in [false, true] {
             let setups = Setup::all();
-            let simulations = setups
-                .iter()
-                .map(|setup| run(&plan, setup.config(), answers));
+            let simulations = setups.iter().map(|setup| run(&plan, setup.config(), answers));
             let simulations: Vec<_> = simulations.collect::<Result<_, _>>()?;
             for (place, simulation) in simulations.iter().enumerate() {
                 let all = &simulations[0];
@@ -156,14 +153,7 @@ impl Study for Rows<AblationRow> {
         ];
         let mut table = Table::new(&titles, 3);
         for row in &self.rows {
-            let Cell {
-                tally,
-                lost,
-                gained,
-                signals,
-                info,
-                replans,
-            } = row.cell;
+            let Cell { tally, lost, gained, signals, info, replans } = row.cell;
             table.push(vec![
                 row.deviation.name().into(),
                 if row.answers { "stretch" } else { "none" }.into(),

@@ -48,13 +48,7 @@ enum Judge {
 }
 
 impl Judge {
-    const ALL: [Self; 5] = [
-        Self::General,
-        Self::Job,
-        Self::Process,
-        Self::Thesis,
-        Self::Planner,
-    ];
+    const ALL: [Self; 5] = [Self::General, Self::Job, Self::Process, Self::Thesis, Self::Planner];
 
     fn name(self) -> &'static str {
         match self {
@@ -169,20 +163,14 @@ fn of_net(seed: u64) -> Option<Net> {
     let Small { machine, job } = small(seed);
     let store = Store::new(machine, Balancing::Dynamic);
     let anyhow = Request::new(RUN, &job).without_deadline();
-    let long = Search {
-        local_search_tries: TRIES,
-        ..Search::default()
-    };
+    let long = Search { local_search_tries: TRIES, ..Search::default() };
     let best_ns = reserve(&mut store.clone(), &anyhow, &long).ok()?.end_ns;
     let bound_ns = lower_bound(&store, &anyhow).end_ns;
     Some(Net {
         is_proven: best_ns == bound_ns,
         cases: DEADLINES_PERCENT.map(|percent| {
             let deadline_ns = best_ns * percent / 100;
-            let request = Request {
-                deadline_ns,
-                ..anyhow
-            };
+            let request = Request { deadline_ns, ..anyhow };
             Case {
                 is_planned: best_ns <= deadline_ns,
                 is_impossible: deadline_ns < bound_ns,

@@ -65,11 +65,7 @@ impl Layout {
             Self::Far => {
                 let between = tasks - 2 * processes;
                 let first = 0..processes;
-                first
-                    .clone()
-                    .chain(vec![processes; between])
-                    .chain(first)
-                    .collect()
+                first.clone().chain(vec![processes; between]).chain(first).collect()
             }
         }
     }
@@ -145,29 +141,17 @@ pub fn study() -> Result<impl Study, Error> {
 fn plan(layout: Layout, tasks: usize) -> Plan {
     let owners = layout.owners(tasks);
     let count = owners.iter().max().map_or(0, |most| most + 1);
-    let mut processes: Vec<_> = (0u32..)
-        .take(count)
-        .map(|id| Process {
-            id,
-            ..Process::default()
-        })
-        .collect();
+    let mut processes: Vec<_> =
+        (0u32..).take(count).map(|id| Process { id, ..Process::default() }).collect();
     for &owner in &owners {
         let tasks = &mut processes[owner].tasks;
-        tasks.push(Task {
-            id: tasks.len() as u32,
-            planned_insns: LENGTH_INSNS,
-            ..Task::default()
-        });
+        tasks.push(Task { id: tasks.len() as u32, planned_insns: LENGTH_INSNS, ..Task::default() });
     }
     let slots = owners.into_iter().map(|process| Slot::Process { process });
     Plan {
         plan_id: 1,
         processes,
-        cpus: vec![Cpu {
-            slots: slots.collect(),
-            ..Cpu::default()
-        }],
+        cpus: vec![Cpu { slots: slots.collect(), ..Cpu::default() }],
         ..Plan::default()
     }
 }
@@ -237,10 +221,7 @@ fn node(bytes: &[u8]) -> Result<Node<StdMemory>, Error> {
 }
 
 fn array_ns(layout: Layout, tasks: usize) -> f64 {
-    let of = |process| Moved {
-        process,
-        _numbers: [0; 8],
-    };
+    let of = |process| Moved { process, _numbers: [0; 8] };
     let whole: Vec<_> = layout.owners(tasks).into_iter().map(of).collect();
     let distance = match layout {
         Layout::Near => 8,
@@ -250,10 +231,7 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
     let wanted = PREEMPTIONS.min(most).max(1);
     let (mut took_ns, mut preemptions) = (0, 0);
     while preemptions < wanted {
-        let mut array = Array {
-            tasks: whole.clone(),
-            at: 0,
-        };
+        let mut array = Array { tasks: whole.clone(), at: 0 };
         let here = layout.preemptions(tasks).min(wanted - preemptions);
         let began_ns = thread_cpu_ns();
         for _ in 0..here {
@@ -293,14 +271,8 @@ mod tests {
 
     #[test]
     fn a_preempted_task_stands_before_the_next_of_its_process() {
-        let of = |process| Moved {
-            process,
-            _numbers: [0; 8],
-        };
-        let mut array = Array {
-            tasks: [1, 2, 3, 1, 2].map(of).to_vec(),
-            at: 0,
-        };
+        let of = |process| Moved { process, _numbers: [0; 8] };
+        let mut array = Array { tasks: [1, 2, 3, 1, 2].map(of).to_vec(), at: 0 };
         let order = |array: &Array| -> Vec<_> { array.tasks.iter().map(|it| it.process).collect() };
         array.preempt();
         assert_eq!(order(&array), [2, 3, 1, 1, 2]);

@@ -93,14 +93,8 @@ impl Setup {
                 ceiling_extra_ns: 3_600_000_000_000,
                 ..all
             },
-            Setup::T1 => Config {
-                t1_spares_last_slot: 0,
-                ..Setup::T1Spared.config()
-            },
-            Setup::T1Spared => Config {
-                thresholds: bits(&[Threshold::T1]),
-                ..all
-            },
+            Setup::T1 => Config { t1_spares_last_slot: 0, ..Setup::T1Spared.config() },
+            Setup::T1Spared => Config { thresholds: bits(&[Threshold::T1]), ..all },
             Setup::T1T2 => Config {
                 thresholds: bits(&[
                     Threshold::T1,
@@ -112,42 +106,24 @@ impl Setup {
                 ..all
             },
             Setup::All | Setup::NoAnswers => all,
-            Setup::LeastSlack => Config {
-                idle_policy: IdlePolicy::LeastSlack as u64,
-                ..all
-            },
-            Setup::NotSpared => Config {
-                t1_spares_last_slot: 0,
-                ..all
-            },
-            Setup::NoLeeway => Config {
-                no_preemption_ns: 0,
-                ..all
-            },
+            Setup::LeastSlack => Config { idle_policy: IdlePolicy::LeastSlack as u64, ..all },
+            Setup::NotSpared => Config { t1_spares_last_slot: 0, ..all },
+            Setup::NoLeeway => Config { no_preemption_ns: 0, ..all },
             // T2_MIN_PROCESS and RESCHEDULE_TIME hide all of it.
-            Setup::SmallGain => Config {
-                stress_gain_ns: all.nominal_tick_ns / 10,
-                ..all
-            },
+            Setup::SmallGain => Config { stress_gain_ns: all.nominal_tick_ns / 10, ..all },
             // PREEMPTION_LIMIT leaves it so for the longest slots of the studies.
             Setup::T1At20 => Config {
                 sigma_t1_permille: 1200,
                 preemption_limit_ns: LONGEST_TASK_INSNS / 5,
                 ..all
             },
-            Setup::NoT1 => Config {
-                thresholds: all.thresholds & !(Threshold::T1 as u64),
-                ..all
-            },
+            Setup::NoT1 => Config { thresholds: all.thresholds & !(Threshold::T1 as u64), ..all },
         }
     }
 
     /// Whether a job scheduler answers.
     fn answers(self) -> bool {
-        !matches!(
-            self,
-            Setup::Off | Setup::T1 | Setup::T1Spared | Setup::NoAnswers
-        )
+        !matches!(self, Setup::Off | Setup::T1 | Setup::T1Spared | Setup::NoAnswers)
     }
 }
 
@@ -297,20 +273,9 @@ pub fn study(options: &Options<'_>, listed: usize) -> Result<impl Study, Error> 
         cases.extend(of_plan);
     }
     cases.sort_by_key(|case| (case.deviation, case.setup, case.plan, case.process));
-    let rows = cells
-        .into_iter()
-        .map(|((deviation, setup), cell)| DeadlineRow {
-            deviation,
-            setup,
-            cell,
-        });
-    Ok(Deadlines {
-        plans: options.plans,
-        seed: options.seed,
-        rows: rows.collect(),
-        cases,
-        listed,
-    })
+    let rows =
+        cells.into_iter().map(|((deviation, setup), cell)| DeadlineRow { deviation, setup, cell });
+    Ok(Deadlines { plans: options.plans, seed: options.seed, rows: rows.collect(), cases, listed })
 }
 
 fn of_plan(seed: u64, number: u64) -> Result<(Vec<DeadlineRow>, Vec<Case>), Error> {
@@ -394,12 +359,7 @@ impl Deadlines {
             "Answers",
         ];
         let mut table = Table::new(&titles, 2);
-        for DeadlineRow {
-            deviation,
-            setup,
-            cell,
-        } in &self.rows
-        {
+        for DeadlineRow { deviation, setup, cell } in &self.rows {
             table.push(vec![
                 deviation.name().into(),
                 setup.name().into(),

@@ -75,18 +75,12 @@ struct Source {
 impl Source {
     fn all(measured: &[f64]) -> Vec<Self> {
         let shapes = [Shape::Normal, Shape::Skewed, Shape::Common];
-        let drawn = shapes.into_iter().flat_map(|shape| {
-            SIGMAS_PERCENT.map(|sigma_percent| Self {
-                shape,
-                sigma_percent,
-            })
-        });
+        let drawn = shapes
+            .into_iter()
+            .flat_map(|shape| SIGMAS_PERCENT.map(|sigma_percent| Self { shape, sigma_percent }));
         let mut all: Vec<_> = drawn.collect();
         if !measured.is_empty() {
-            all.push(Self {
-                shape: Shape::Measured,
-                sigma_percent: 0,
-            });
+            all.push(Self { shape: Shape::Measured, sigma_percent: 0 });
         }
         all
     }
@@ -107,9 +101,7 @@ impl Source {
                 };
                 (0..count).map(|_| factor(random)).collect()
             }
-            Shape::Measured => (0..count)
-                .map(|_| measured[random.index(measured.len())])
-                .collect(),
+            Shape::Measured => (0..count).map(|_| measured[random.index(measured.len())]).collect(),
         }
     }
 }
@@ -276,12 +268,8 @@ impl Source {
         });
         let lengths: Vec<_> = lengths.collect();
         let growth = lengths.iter();
-        let growth = growth.map(|it| {
-            (
-                libm::log(it.tasks as f64),
-                libm::log(it.lateness_sigma_tasks),
-            )
-        });
+        let growth =
+            growth.map(|it| (libm::log(it.tasks as f64), libm::log(it.lateness_sigma_tasks)));
         let tested = of.iter().flat_map(|process| &process.ratios);
         let tested: Vec<_> = tested.copied().take(TESTED).collect();
         DeviationRow {
@@ -311,20 +299,14 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let x = points.iter().map(|point| point.0).sum::<f64>() / count;
     let y = points.iter().map(|point| point.1).sum::<f64>() / count;
-    let both: f64 = points
-        .iter()
-        .map(|point| (point.0 - x) * (point.1 - y))
-        .sum();
+    let both: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
     both / square
 }
 
 /// A plan whose tasks all have 100 ticks, a thousand of them for each plan of the study.
 fn figure9(options: &Options<'_>) -> Figure {
-    let source = Source {
-        shape: Shape::Normal,
-        sigma_percent: (100.0 * FIGURE_SIGMA) as u64,
-    };
+    let source = Source { shape: Shape::Normal, sigma_percent: (100.0 * FIGURE_SIGMA) as u64 };
     let random = &mut Random::new(options.seed, Stream::Deviation);
     let tasks = options.plans as usize * 1000;
     let reach_ticks = FIGURE_REACH * FIGURE_SIGMA * FIGURE_TICKS;
@@ -370,10 +352,7 @@ impl Figure {
                 / (sigma_ticks * (2.0 * std::f64::consts::PI).sqrt());
             (bin(place), density * self.width_ticks * self.tasks as f64)
         });
-        let curve = |name: &str, points: Vec<_>| Curve {
-            name: name.into(),
-            points,
-        };
+        let curve = |name: &str, points: Vec<_>| Curve { name: name.into(), points };
         let plot = Plot {
             title: format!(
                 "Deviations of {} tasks of {} ticks in {} bins",
@@ -452,11 +431,7 @@ impl Study for Deviations {
                 of.skewness,
                 of.excess_kurtosis,
                 of.jarque_bera,
-                if of.holds {
-                    "it can be normal"
-                } else {
-                    "it is not normal"
-                }
+                if of.holds { "it can be normal" } else { "it is not normal" }
             ));
         }
         text

@@ -30,23 +30,14 @@ impl Setup {
         let policies = || 0..IdlePolicy::ALL.len();
         let ways = || 0..PreemptionWay::ALL.len();
         [false, true].into_iter().flat_map(move |cuts_last_slot| {
-            policies().flat_map(move |policy| {
-                ways().map(move |way| Self {
-                    cuts_last_slot,
-                    policy,
-                    way,
-                })
-            })
+            policies()
+                .flat_map(move |policy| ways().map(move |way| Self { cuts_last_slot, policy, way }))
         })
     }
 
     /// What it is compared with: what the thesis chooses.
     fn chosen(self) -> Self {
-        Self {
-            policy: IdlePolicy::Latest as usize,
-            way: PreemptionWay::Capped as usize,
-            ..self
-        }
+        Self { policy: IdlePolicy::Latest as usize, way: PreemptionWay::Capped as usize, ..self }
     }
 
     fn config(self) -> Config {
@@ -124,14 +115,10 @@ impl Cell {
 fn filled_ns(simulation: &Simulation) -> BTreeMap<u32, u64> {
     let mut filled = BTreeMap::new();
     let grants = simulation.events.iter();
-    let mut grants = grants
-        .filter(|event| event.kind == EventKind::Grant as u16)
-        .peekable();
+    let mut grants = grants.filter(|event| event.kind == EventKind::Grant as u16).peekable();
     while let Some(grant) = grants.next() {
         if grant.reason == Grant::IdleSlot as u16 {
-            let until_ns = grants
-                .peek()
-                .map_or(simulation.ended_ns(), |next| next.time_ns);
+            let until_ns = grants.peek().map_or(simulation.ended_ns(), |next| next.time_ns);
             *filled.entry(grant.process).or_default() += until_ns.saturating_sub(grant.time_ns);
         }
     }
@@ -151,15 +138,13 @@ struct IdlePolicyRow {
 /// Makes the study.
 pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
-    let rows = cells
-        .into_iter()
-        .map(|((deviation, setup), cell)| IdlePolicyRow {
-            deviation,
-            t1_spares_last_slot: !setup.cuts_last_slot,
-            idle_policy: IdlePolicy::ALL[setup.policy].name(),
-            preemption_way: PreemptionWay::ALL[setup.way].name(),
-            cell,
-        });
+    let rows = cells.into_iter().map(|((deviation, setup), cell)| IdlePolicyRow {
+        deviation,
+        t1_spares_last_slot: !setup.cuts_last_slot,
+        idle_policy: IdlePolicy::ALL[setup.policy].name(),
+        preemption_way: PreemptionWay::ALL[setup.way].name(),
+        cell,
+    });
     Ok(Rows::new(options, rows))
 }
 
@@ -261,17 +246,8 @@ impl Rows<IdlePolicyRow> {
 impl IdlePolicyRow {
     /// What both tables begin with.
     fn begin(&self, what: &str) -> Vec<String> {
-        let Cell {
-            tally,
-            kept_here_alone,
-            missed_here_alone,
-            ..
-        } = &self.cell;
-        let last_slots = if self.t1_spares_last_slot {
-            "spared"
-        } else {
-            "cut"
-        };
+        let Cell { tally, kept_here_alone, missed_here_alone, .. } = &self.cell;
+        let last_slots = if self.t1_spares_last_slot { "spared" } else { "cut" };
         vec![
             self.deviation.name().into(),
             last_slots.into(),

@@ -52,13 +52,7 @@ enum Planner {
 }
 
 impl Planner {
-    const ALL: [Self; 5] = [
-        Self::Blind,
-        Self::Aware,
-        Self::InOrder,
-        Self::Reserve,
-        Self::Both,
-    ];
+    const ALL: [Self; 5] = [Self::Blind, Self::Aware, Self::InOrder, Self::Reserve, Self::Both];
 
     fn name(self) -> &'static str {
         match self {
@@ -201,10 +195,7 @@ impl Planned {
         });
         let entries: Vec<_> = entries.collect();
         let mut ids = ProcessIds::default();
-        let settings = Settings {
-            memory_order: planner.is_in_order(),
-            ..Settings::default()
-        };
+        let settings = Settings { memory_order: planner.is_in_order(), ..Settings::default() };
         let plans = class_plans(&store, &entries, &mut ids, &settings);
         let plans = plans.map_err(|problems| {
             let words: Vec<_> = problems.into_iter().map(|it| it.message).collect();
@@ -223,12 +214,7 @@ impl Planned {
                 task.real_insns = real.real_insns;
             }
         }
-        Ok(Self {
-            jobs,
-            plan,
-            ids,
-            admitted,
-        })
+        Ok(Self { jobs, plan, ids, admitted })
     }
 
     fn cell(&self) -> Result<Cell, Error> {
@@ -290,11 +276,7 @@ fn machine(memory_bytes: u64) -> Machine {
         cores: (0..CORES as u32).map(core).collect(),
         line: None,
     };
-    Machine {
-        tick_ns: TICK_NS,
-        nodes: vec![node],
-        ..Machine::default()
-    }
+    Machine { tick_ns: TICK_NS, nodes: vec![node], ..Machine::default() }
 }
 
 /// The jobs as they are asked for. With all cores busy all of them together would take
@@ -319,10 +301,7 @@ fn job_text(number: usize, processes: &[Process], planner: Planner, deadline_ns:
     let mut text = format!("name = \"job-{number}\"\ndeadline_ns = {deadline_ns}\n");
     for (id, process) in processes.iter().enumerate() {
         let bytes = planner.reserved_bytes(process.memory_bytes);
-        let _ = write!(
-            text,
-            "[[process]]\nid = {id}\nmemory_bytes = {bytes}\ntasks = ["
-        );
+        let _ = write!(text, "[[process]]\nid = {id}\nmemory_bytes = {bytes}\ntasks = [");
         let children = 1..if id == 0 { processes.len() } else { 1 };
         for child in children.clone() {
             let _ = write!(text, "{{ action = \"fork\", child = {child} }}, ");

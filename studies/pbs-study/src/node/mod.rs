@@ -58,15 +58,9 @@ impl std::error::Error for Error {}
 /// Simulates a plan under a configuration; failures are answered by stretching
 /// what is left, or not at all.
 fn run(plan: &Plan, config: Config, answers: bool) -> Result<Simulation, Error> {
-    let options = pbs_sim::Options {
-        config,
-        ..pbs_sim::Options::default()
-    };
-    let mut scheduler: Box<dyn JobScheduler> = if answers {
-        Box::new(Stretch::default())
-    } else {
-        Box::new(NoAnswer)
-    };
+    let options = pbs_sim::Options { config, ..pbs_sim::Options::default() };
+    let mut scheduler: Box<dyn JobScheduler> =
+        if answers { Box::new(Stretch::default()) } else { Box::new(NoAnswer) };
     simulate(plan, &options, &mut *scheduler).map_err(|error| Error(error.to_string()))
 }
 
@@ -84,10 +78,8 @@ struct Tally {
 
 impl Tally {
     fn of(simulation: &Simulation) -> Self {
-        let mut tally = Self {
-            preemptions: count(simulation, EventKind::Preempted),
-            ..Self::default()
-        };
+        let mut tally =
+            Self { preemptions: count(simulation, EventKind::Preempted), ..Self::default() };
         for process in &simulation.processes {
             let ended_ns = process.ended_ns.unwrap_or(simulation.ended_ns());
             tally.processes += 1;
@@ -120,11 +112,7 @@ struct Rows<R> {
 
 impl<R> Rows<R> {
     fn new(options: &Options<'_>, rows: impl IntoIterator<Item = R>) -> Self {
-        Self {
-            plans: options.plans,
-            seed: options.seed,
-            rows: rows.into_iter().collect(),
-        }
+        Self { plans: options.plans, seed: options.seed, rows: rows.into_iter().collect() }
     }
 }
 

@@ -22,12 +22,8 @@ pub(crate) enum Deviation {
 }
 
 impl Deviation {
-    pub(crate) const ALL: [Deviation; 4] = [
-        Deviation::Normal5,
-        Deviation::Normal10,
-        Deviation::Normal20,
-        Deviation::Rogue,
-    ];
+    pub(crate) const ALL: [Deviation; 4] =
+        [Deviation::Normal5, Deviation::Normal10, Deviation::Normal20, Deviation::Rogue];
 
     pub(crate) fn name(self) -> &'static str {
         match self {

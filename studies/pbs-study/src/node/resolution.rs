@@ -273,11 +273,8 @@ fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> ResolutionRow {
     let looks_per_s = per_s(sum.looks);
     // A tick at which the class has nothing to look at is one all the same.
     let ticks_per_s = setup.ticks_per_s();
-    let interrupts_per_s = if setup.looks_in_ticks() {
-        ticks_per_s
-    } else {
-        ticks_per_s + looks_per_s
-    };
+    let interrupts_per_s =
+        if setup.looks_in_ticks() { ticks_per_s } else { ticks_per_s + looks_per_s };
     let cost_ns = u128::from(interrupts_per_s * LOOK_NS) * lasted_ns / u128::from(NS_PER_S)
         + u128::from(match setup {
             Setup::Ideal => 0,

@@ -27,10 +27,8 @@ const DEADLINES_PERCENT: [u64; 3] = [100, 110, 150];
 
 const RUN: RunId = RunId(0);
 
-const BALANCINGS: [(Balancing, &str); 2] = [
-    (Balancing::Static, "static"),
-    (Balancing::Dynamic, "dynamic"),
-];
+const BALANCINGS: [(Balancing, &str); 2] =
+    [(Balancing::Static, "static"), (Balancing::Dynamic, "dynamic")];
 
 /// Who plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -171,21 +169,14 @@ struct Strategies {
 ///
 /// None today.
 pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
-    let nets = for_each_plan(options, |number| {
-        Ok(of_net(options.seed.wrapping_add(number)))
-    })?;
+    let nets = for_each_plan(options, |number| Ok(of_net(options.seed.wrapping_add(number))))?;
     let mut rows = Vec::new();
     for (balancing, &(_, name)) in BALANCINGS.iter().enumerate() {
         for (place, planner) in Planner::ALL.into_iter().enumerate() {
             rows.push(row(&nets, (balancing, name), (place, planner)));
         }
     }
-    Ok(Strategies {
-        nets: options.plans,
-        seed: options.seed,
-        rows,
-        balancing: compare(&nets),
-    })
+    Ok(Strategies { nets: options.plans, seed: options.seed, rows, balancing: compare(&nets) })
 }
 
 /// With static and with dynamic balancing.
@@ -225,9 +216,7 @@ fn row(
     let keeps = |net: &&Net, percent: u64| {
         let best_ns = net[dynamic].best_ns();
         let end_ns = net[balancing].ends_ns[place];
-        best_ns
-            .zip(end_ns)
-            .is_some_and(|(best, end)| end <= best * percent / 100)
+        best_ns.zip(end_ns).is_some_and(|(best, end)| end <= best * percent / 100)
     };
     StrategyRow {
         balancing: name,
@@ -235,9 +224,8 @@ fn row(
         planned: ends.len() as u64,
         best: ends.iter().filter(|(end, best)| end == best).count() as u64,
         proven: proven().count() as u64,
-        optimal: (proven())
-            .filter(|ends| ends.ends_ns[place] == Some(ends.bound_ns))
-            .count() as u64,
+        optimal: (proven()).filter(|ends| ends.ends_ns[place] == Some(ends.bound_ns)).count()
+            as u64,
         over_mean_percent: over.iter().sum::<f64>() / over.len().max(1) as f64,
         over_max_percent: over.iter().copied().fold(0.0, f64::max),
         accepted: DEADLINES_PERCENT
@@ -270,18 +258,10 @@ fn compare(nets: &[Net]) -> Comparison {
 
 impl Study for Strategies {
     fn text(&self, format: Format) -> String {
-        let mut titles: Vec<String> = [
-            "Balancing",
-            "Planner",
-            "Planned",
-            "Best",
-            "Optimal",
-            "Of",
-            "Later (%)",
-            "Most (%)",
-        ]
-        .map(String::from)
-        .to_vec();
+        let mut titles: Vec<String> =
+            ["Balancing", "Planner", "Planned", "Best", "Optimal", "Of", "Later (%)", "Most (%)"]
+                .map(String::from)
+                .to_vec();
         titles.extend(DEADLINES_PERCENT.map(|percent| format!("By {percent} %")));
         let titles: Vec<_> = titles.iter().map(String::as_str).collect();
         let mut table = Table::new(&titles, 2);
@@ -301,12 +281,8 @@ impl Study for Strategies {
         }
         let of = &self.balancing;
         let both = of.dynamic_earlier + of.same + of.static_earlier;
-        let mut text = format!(
-            "{} nets, seed {}.\n\n{}",
-            grouped(self.nets),
-            self.seed,
-            table.print(format)
-        );
+        let mut text =
+            format!("{} nets, seed {}.\n\n{}", grouped(self.nets), self.seed, table.print(format));
         // Writing to a string does not fail.
         _ = write!(
             text,

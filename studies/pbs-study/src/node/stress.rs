@@ -46,20 +46,11 @@ impl Stress {
     }
 
     fn config(self, answer_ns: u64) -> Config {
-        let default = Config {
-            reschedule_time_ns: answer_ns,
-            ..Config::DEFAULT
-        };
+        let default = Config { reschedule_time_ns: answer_ns, ..Config::DEFAULT };
         match self {
-            Self::Off => Config {
-                stress_gain_ns: 0,
-                ..default
-            },
+            Self::Off => Config { stress_gain_ns: 0, ..default },
             Self::On => default,
-            Self::Tenfold => Config {
-                stress_reset: 10 * default.stress_reset,
-                ..default
-            },
+            Self::Tenfold => Config { stress_reset: 10 * default.stress_reset, ..default },
         }
     }
 }
@@ -106,11 +97,9 @@ impl Jobs {
         };
         let parameters = match self {
             Self::Changed => long,
-            Self::Scattered => Parameters {
-                scenario: Scenario::Normal,
-                task_sigma_permille: 200,
-                ..long
-            },
+            Self::Scattered => {
+                Parameters { scenario: Scenario::Normal, task_sigma_permille: 200, ..long }
+            }
             Self::Short => Parameters {
                 processes: 5,
                 tasks: Span::new(3, 3),
@@ -126,10 +115,7 @@ impl Jobs {
 
     /// As many nodes, each with a CPU of the plan.
     fn nodes(self, nodes: u32, seed: u64) -> Result<Plan, Error> {
-        let mut whole = Plan {
-            plan_id: 1,
-            ..Plan::default()
-        };
+        let mut whole = Plan { plan_id: 1, ..Plan::default() };
         for node in 0..nodes {
             let mut plan = self.plan(seed.wrapping_add(u64::from(node) << 32))?;
             let first = whole.processes.len();
@@ -256,15 +242,8 @@ type Key = (Jobs, u32, usize, Stress);
 
 /// Makes the study.
 pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
-    let sums = sums(
-        options,
-        |number| of_plan(options.seed.wrapping_add(number)),
-        Sum::add,
-    )?;
-    Ok(Rows::new(
-        options,
-        sums.into_iter().map(|(key, sum)| row(key, sum)),
-    ))
+    let sums = sums(options, |number| of_plan(options.seed.wrapping_add(number)), Sum::add)?;
+    Ok(Rows::new(options, sums.into_iter().map(|(key, sum)| row(key, sum))))
 }
 
 fn of_plan(seed: u64) -> Result<Vec<(Key, Sum)>, Error> {
@@ -357,10 +336,7 @@ impl Study for Rows<StressRow> {
                 grouped(row.because),
                 grouped(row.saved),
                 format!("{:.1}", row.signals_per_s),
-                format!(
-                    "{:.1}",
-                    100.0 * row.of_sums as f64 / row.signals.max(1) as f64
-                ),
+                format!("{:.1}", 100.0 * row.of_sums as f64 / row.signals.max(1) as f64),
                 format!("{:.1}", row.replans_per_s),
                 format!("{:.1}", row.load_percent),
                 ms(row.response_mean_ns),

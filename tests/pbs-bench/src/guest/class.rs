@@ -62,11 +62,7 @@ impl Ready {
             }
             None
         };
-        Ok(Self {
-            gate,
-            children,
-            node,
-        })
+        Ok(Self { gate, children, node })
     }
 
     /// Lets them begin and waits for their ends. Nobody reads events meanwhile.

@@ -11,10 +11,8 @@ use super::named::Named;
 /// What the kernel counted of tasks that are longer than their slots and take
 /// turns with others, against the loops that they are: the greatest error.
 pub fn accounting_percent() -> Result<f64, String> {
-    const BURNS: [[u64; 3]; 2] = [
-        [10_000_000, 25_000_000, 50_000_000],
-        [10_000_000, 8_000_000, 30_000_000],
-    ];
+    const BURNS: [[u64; 3]; 2] =
+        [[10_000_000, 25_000_000, 50_000_000], [10_000_000, 8_000_000, 30_000_000]];
     let mut plan = Plan::new(1).lead_in();
     for task in 0..3 {
         for (process, burns) in (1..).zip(&BURNS) {
@@ -26,11 +24,7 @@ pub fn accounting_percent() -> Result<f64, String> {
         scene.tasks(process, burns)?;
     }
     let node = scene.run(&plan)?;
-    check!(
-        node.of(EventKind::Preempted).len() > 2,
-        "hardly a task met t1:\n{}",
-        node.log()
-    );
+    check!(node.of(EventKind::Preempted).len() > 2, "hardly a task met t1:\n{}", node.log());
     let mut worst = 0f64;
     for (process, burns) in (1..).zip(&BURNS) {
         for (task, &burned) in (0..).zip(burns) {
@@ -72,9 +66,7 @@ pub fn preempted_turns() -> Result<(Node, u64), String> {
     for process in 1..=PROCESSES {
         // One task, which takes all slots, however far each goes beyond t1; the
         // others never begin.
-        scene.process(process, |_| {
-            burn(u64::from(SLOTS) * (t1_insns + SLOT_INSNS / 2))
-        })?;
+        scene.process(process, |_| burn(u64::from(SLOTS) * (t1_insns + SLOT_INSNS / 2)))?;
     }
     let mut scene = scene.start(&plan)?;
     for child in &mut scene.children {
@@ -90,9 +82,7 @@ pub fn overshoot() -> Result<Vec<Named>, String> {
     let mut over_insns = Vec::new();
     for process in 1..=PROCESSES {
         let preempted = node.of(EventKind::Preempted);
-        let retired = preempted
-            .iter()
-            .filter(|event| event.process == process && event.task == 0);
+        let retired = preempted.iter().filter(|event| event.process == process && event.task == 0);
         let retired: Vec<u64> = retired.map(|event| event.retired_insns).collect();
         // Between two preemptions of a process lies one slot of it.
         for pair in retired.windows(2) {

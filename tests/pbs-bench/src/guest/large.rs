@@ -30,11 +30,9 @@ fn plan_of(id: u64, tasks: u32, processes: u32, task_insns: u64) -> Plan {
 /// median, so that interrupts do not matter.
 pub fn decision(probe: &Probe) -> Result<Vec<Named>, String> {
     let mut named = Vec::new();
-    for (name, tasks) in [
-        ("decision-100", 100),
-        ("decision-10000", 10_000),
-        ("decision-1000000", 1_000_000),
-    ] {
+    for (name, tasks) in
+        [("decision-100", 100), ("decision-10000", 10_000), ("decision-1000000", 1_000_000)]
+    {
         named.push(Named::insns(name, switch_in_plan(probe, tasks)?));
     }
     Ok(named)
@@ -91,11 +89,7 @@ pub fn install(probe: &Probe) -> Result<Vec<Named>, String> {
     let children: Result<Vec<Child>, String> = (0..MANY).map(|_| gate.child(|| ())).collect();
     let children = children?;
     let mut named = vec![
-        Named::new(
-            "install-100000",
-            install_twice(probe, &node, 100_000, FEW, &[])?,
-            PER_TASK,
-        ),
+        Named::new("install-100000", install_twice(probe, &node, 100_000, FEW, &[])?, PER_TASK),
         Named::new(
             "install-1000000",
             install_twice(probe, &node, 1_000_000, FEW, &children[..FEW as usize])?,

@@ -109,9 +109,7 @@ fn choose(wanted: &[String]) -> Result<Vec<Entry>, String> {
     let mut chosen = Vec::new();
     for word in wanted {
         let whole = MEASURES.iter().find(|(name, _)| name == word);
-        let begin = MEASURES
-            .iter()
-            .filter(|(name, _)| name.starts_with(word.as_str()));
+        let begin = MEASURES.iter().filter(|(name, _)| name.starts_with(word.as_str()));
         let found: Vec<Entry> = whole.map_or_else(|| begin.collect(), |entry| vec![entry]);
         if found.is_empty() {
             let names: Vec<_> = MEASURES.iter().map(|(name, _)| *name).collect();

@@ -30,21 +30,13 @@ impl Player {
     fn pair() -> Result<[Self; 2], String> {
         let (there, back) = (Pipe::new()?, Pipe::new()?);
         Ok([
-            Self {
-                from: back.read.into(),
-                to: there.write.into(),
-            },
-            Self {
-                from: there.read.into(),
-                to: back.write.into(),
-            },
+            Self { from: back.read.into(), to: there.write.into() },
+            Self { from: there.read.into(), to: back.write.into() },
         ])
     }
 
     fn send(&self) {
-        (&self.to)
-            .write_all(&[0])
-            .expect("a pipe that takes a byte");
+        (&self.to).write_all(&[0]).expect("a pipe that takes a byte");
     }
 
     fn receive(&self) {
@@ -70,11 +62,7 @@ impl Player {
 
 /// Kernel instructions of a round trip.
 fn round_trip(probe: &Probe, class: &Class) -> Result<f64, String> {
-    let trips = if probe.is_profiled() {
-        PROFILED_TRIPS
-    } else {
-        TRIPS
-    };
+    let trips = if probe.is_profiled() { PROFILED_TRIPS } else { TRIPS };
     let [first, second] = Player::pair()?;
     // A plan process is late by this, and a candidate for what is nobody's.
     let late = matches!(class, Class::Pbs(_));
@@ -115,19 +103,13 @@ pub fn deadline(probe: &Probe) -> Result<f64, String> {
 /// Both are late when the last slot is over, so either runs when the other
 /// cannot, the later one first.
 pub fn after_plan(probe: &Probe) -> Result<f64, String> {
-    let plan = Plan::new(1)
-        .lead_in()
-        .slot(1, 0, SHORT_INSNS)
-        .slot(2, 0, SHORT_INSNS);
+    let plan = Plan::new(1).lead_in().slot(1, 0, SHORT_INSNS).slot(2, 0, SHORT_INSNS);
     round_trip(probe, &Class::Pbs(plan.into()))
 }
 
 /// The first process has a slot for all, and the second, whose slot is over,
 /// fills it when the first one waits.
 pub fn in_slot(probe: &Probe) -> Result<f64, String> {
-    let plan = Plan::new(1)
-        .lead_in()
-        .slot(2, 0, SHORT_INSNS)
-        .slot(1, 0, 1 << 32);
+    let plan = Plan::new(1).lead_in().slot(2, 0, SHORT_INSNS).slot(1, 0, 1 << 32);
     round_trip(probe, &Class::Pbs(plan.into()))
 }

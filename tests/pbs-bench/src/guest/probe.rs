@@ -21,11 +21,7 @@ pub struct Probe {
 
 impl Probe {
     pub fn new(wait_for: Option<PathBuf>) -> Result<Self, String> {
-        Ok(Self {
-            counter: Counter::new()?,
-            insns: &shared::of_processes(1)?[0],
-            wait_for,
-        })
+        Ok(Self { counter: Counter::new()?, insns: &shared::of_processes(1)?[0], wait_for })
     }
 
     /// Whether the instructions are looked at one by one, which is slow.

@@ -23,13 +23,8 @@ const SLOT_BEGIN: &str = "events/pbs/pbs_slot_begin";
 const UNIT: &str = "expiries";
 
 /// Slots by how often the timer expired in them; the last ones: that often or more.
-const BINS: [&str; 5] = [
-    "timer-slots-0",
-    "timer-slots-1",
-    "timer-slots-2",
-    "timer-slots-3",
-    "timer-slots-more",
-];
+const BINS: [&str; 5] =
+    ["timer-slots-0", "timer-slots-1", "timer-slots-2", "timer-slots-3", "timer-slots-more"];
 
 fn set(file: &str, text: &str) -> Verdict {
     let path = format!("{TRACEFS}/{file}");
@@ -50,10 +45,7 @@ fn handler_address() -> Result<String, String> {
 
 /// What is recorded while `run` runs.
 fn trace_of(run: impl FnOnce() -> Verdict) -> Result<String, String> {
-    set(
-        &format!("{EXPIRY}/filter"),
-        &format!("function == {}", handler_address()?),
-    )?;
+    set(&format!("{EXPIRY}/filter"), &format!("function == {}", handler_address()?))?;
     set("trace", "")?;
     let switch = |on| {
         set(&format!("{EXPIRY}/enable"), on)?;
@@ -109,11 +101,7 @@ pub fn per_slot() -> Result<Vec<Named>, String> {
         Ok(())
     })?;
     let mut slots = expiries_by_slot(&trace);
-    check!(
-        slots.len() >= SLOTS_MET,
-        "{} slots were traced",
-        slots.len()
-    );
+    check!(slots.len() >= SLOTS_MET, "{} slots were traced", slots.len());
     slots.sort_unstable();
     let at = |percent: usize| slots[(slots.len() - 1) * percent / 100] as f64;
     let mut figures = vec![

@@ -96,11 +96,7 @@ impl<'a> Calls<'a> {
         match before {
             Kind::Call => {
                 let back = before_pc.wrapping_add(4);
-                self.stack.push(Frame {
-                    symbol,
-                    back,
-                    since: self.insns,
-                });
+                self.stack.push(Frame { symbol, back, since: self.insns });
             }
             Kind::Return => self.unwind(pc),
             Kind::Other => {}

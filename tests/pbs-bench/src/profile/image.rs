@@ -91,9 +91,7 @@ impl Image {
 
     /// Whether a function begins there.
     pub fn begins_at(&self, symbol: usize, pc: u64) -> bool {
-        self.symbols
-            .get(symbol)
-            .is_some_and(|(address, _)| *address == pc)
+        self.symbols.get(symbol).is_some_and(|(address, _)| *address == pc)
     }
 
     /// What the instruction is, as the image has it. What the kernel patches at

@@ -43,24 +43,15 @@ pub fn of(rows: &[Measurement]) -> String {
     let mut y = 16.0;
     for (title, bars) in GROUPS {
         let found = |name: &str| rows.iter().find(|row| row.name == name);
-        let bars: Vec<_> = bars
-            .iter()
-            .filter_map(|(name, label)| Some((*label, found(name)?.value)))
-            .collect();
+        let bars: Vec<_> =
+            bars.iter().filter_map(|(name, label)| Some((*label, found(name)?.value))).collect();
         let most = bars.iter().map(|(_, value)| *value).fold(1.0, f64::max);
         y += 16.0;
-        let _ = writeln!(
-            body,
-            "<text x=\"16\" y=\"{y:.0}\" font-weight=\"bold\">{title}</text>"
-        );
+        let _ = writeln!(body, "<text x=\"16\" y=\"{y:.0}\" font-weight=\"bold\">{title}</text>");
         y += 12.0;
         for (label, value) in bars {
             let (length, middle) = (value / most * LONGEST, y + BAR / 2.0 + 5.0);
-            let color = if label.starts_with("SCHED_PBS") {
-                "#1f6fb4"
-            } else {
-                "#9aa5b1"
-            };
+            let color = if label.starts_with("SCHED_PBS") { "#1f6fb4" } else { "#9aa5b1" };
             let end = LEFT + length + 6.0;
             let start = LEFT - 8.0;
             let _ = writeln!(

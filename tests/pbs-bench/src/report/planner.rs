@@ -30,11 +30,7 @@ const TARGETS: &[RowTarget] = &[
         Some(Bound::AtMost(20.0)),
         "three processes on two nodes; the optimum: 20",
     ),
-    known(
-        "family-job/late",
-        Some(Bound::AtMost(0.0)),
-        "its end after its deadline",
-    ),
+    known("family-job/late", Some(Bound::AtMost(0.0)), "its end after its deadline"),
     known(
         "family-job/memory-over",
         Some(Bound::AtMost(0.0)),
@@ -50,11 +46,7 @@ const TARGETS: &[RowTarget] = &[
         Some(Bound::AtMost(200.0)),
         "the peak of a process that does that",
     ),
-    known(
-        "planner/replan",
-        Some(Bound::AtMost(20.0)),
-        "10,000 open tasks planned anew",
-    ),
+    known("planner/replan", Some(Bound::AtMost(20.0)), "10,000 open tasks planned anew"),
     known(
         "planner/admission",
         Some(Bound::AtLeast(2000.0)),
@@ -75,31 +67,15 @@ const TARGETS: &[RowTarget] = &[
         Some(Bound::AtMost(1.04)),
         "the end of plans by that of the best: nine of ten",
     ),
-    known(
-        "quality/worst",
-        Some(Bound::AtMost(1.2)),
-        "the same, the worst",
-    ),
+    known("quality/worst", Some(Bound::AtMost(1.2)), "the same, the worst"),
     known(
         "quality/admitted-100",
         Some(Bound::AtLeast(65.0)),
         "small nets admitted by the end of the best plan",
     ),
-    known(
-        "quality/admitted-105",
-        Some(Bound::AtLeast(90.0)),
-        "the same, in 1.05 times the time",
-    ),
-    known(
-        "quality/admitted-120",
-        Some(Bound::AtLeast(99.0)),
-        "the same, in 1.2 times the time",
-    ),
-    known(
-        "quality/invalid",
-        Some(Bound::AtMost(0.0)),
-        "plans that break a rule, or beat the best",
-    ),
+    known("quality/admitted-105", Some(Bound::AtLeast(90.0)), "the same, in 1.05 times the time"),
+    known("quality/admitted-120", Some(Bound::AtLeast(99.0)), "the same, in 1.2 times the time"),
+    known("quality/invalid", Some(Bound::AtMost(0.0)), "plans that break a rule, or beat the best"),
     known(
         "quality/unplanned",
         Some(Bound::AtMost(0.0)),
@@ -122,11 +98,7 @@ const TARGETS: &[RowTarget] = &[
     ),
     known("quality/nets", None, "small nets whose best plan is proven"),
     known("quality/told-p90", None, "as told-worst, of nine of ten"),
-    known(
-        "quality/refused-100",
-        None,
-        "refused by the validation, although there is a plan",
-    ),
+    known("quality/refused-100", None, "refused by the validation, although there is a plan"),
     known(
         "profile/replay",
         Some(Bound::AtLeast(100_000.0)),
@@ -147,11 +119,7 @@ const TARGETS: &[RowTarget] = &[
         None,
         "the same beside 10,000 planned at once, the worst case",
     ),
-    known(
-        "profile/find-first-hole/1000000",
-        None,
-        "the search alone, in so many steps",
-    ),
+    known("profile/find-first-hole/1000000", None, "the search alone, in so many steps"),
     known(
         "profile/small/find-first-hole-of-two",
         None,
@@ -261,9 +229,7 @@ pub fn planner(mut words: impl Iterator<Item = String>) -> Result<(), String> {
     }
     print!("{}", table(&rows));
     let names = TARGETS.iter().map(|known| known.name);
-    let missing: Vec<_> = names
-        .filter(|name| rows.iter().all(|row| row.name != *name))
-        .collect();
+    let missing: Vec<_> = names.filter(|name| rows.iter().all(|row| row.name != *name)).collect();
     if missing.is_empty() {
         Ok(())
     } else {

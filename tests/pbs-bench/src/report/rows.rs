@@ -20,8 +20,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn row(&mut self, name: &str, value: f64, unit: &str, target: Option<f64>, what: &'static str) {
         let bound = target.map(Bound::AtMost);
-        self.rows
-            .push(Measurement::new(name.into(), value, unit, bound, what));
+        self.rows.push(Measurement::new(name.into(), value, unit, bound, what));
     }
 
     fn value(&mut self, boot: &str, name: &str) -> Option<f64> {
@@ -72,21 +71,9 @@ impl Maker<'_> {
         }
         let spread = spread_percent(&without).max(spread_percent(&with));
         let percent = (mean(&with) / mean(&without) - 1.0) * 100.0;
-        self.row(
-            name,
-            percent,
-            "percent",
-            Some(target.unwrap_or(spread)),
-            what,
-        );
+        self.row(name, percent, "percent", Some(target.unwrap_or(spread)), what);
         let spread_name = format!("{name}-spread");
-        self.row(
-            &spread_name,
-            spread,
-            "percent",
-            None,
-            "greatest less least of repeated boots",
-        );
+        self.row(&spread_name, spread, "percent", None, "greatest less least of repeated boots");
     }
 }
 
@@ -103,101 +90,28 @@ fn spread_percent(values: &[f64]) -> f64 {
 
 /// The rows, and what was not measured that they need.
 pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
-    let mut m = Maker {
-        boots,
-        rows: Vec::new(),
-        missing: Vec::new(),
-    };
-    m.plain(
-        MAIN,
-        "accounting",
-        "accounting-pmu",
-        Some(0.01),
-        "greatest error of a task, PMU",
-    );
-    m.plain(
-        CLOCK,
-        "accounting",
-        "accounting-clock",
-        Some(1.0),
-        "the same without a PMU",
-    );
-    m.plain(
-        MAIN,
-        "overshoot-p99",
-        "overshoot-p99",
-        Some(700.0),
-        "beyond t1, of 1,000 preemptions",
-    );
+    let mut m = Maker { boots, rows: Vec::new(), missing: Vec::new() };
+    m.plain(MAIN, "accounting", "accounting-pmu", Some(0.01), "greatest error of a task, PMU");
+    m.plain(CLOCK, "accounting", "accounting-clock", Some(1.0), "the same without a PMU");
+    m.plain(MAIN, "overshoot-p99", "overshoot-p99", Some(700.0), "beyond t1, of 1,000 preemptions");
     m.plain(MAIN, "overshoot-p50", "overshoot-p50", Some(75.0), "median");
-    m.plain(
-        MAIN,
-        "overshoot-max",
-        "overshoot-max",
-        Some(1300.0),
-        "greatest",
-    );
+    m.plain(MAIN, "overshoot-max", "overshoot-max", Some(1300.0), "greatest");
     let watched = "the same on the kernel of DEBUG=1";
-    m.plain(
-        DEBUG,
-        "overshoot-p99",
-        "overshoot-p99-debug",
-        Some(60_000.0),
-        watched,
-    );
+    m.plain(DEBUG, "overshoot-p99", "overshoot-p99-debug", Some(60_000.0), watched);
     timer(&mut m);
 
     let by_fifo = "round trip of plan processes by that of SCHED_FIFO";
-    m.ratio(
-        "pipe-by-fifo",
-        ("pipe-pbs", "pipe-fifo"),
-        Some(1.05),
-        by_fifo,
-    );
+    m.ratio("pipe-by-fifo", ("pipe-pbs", "pipe-fifo"), Some(1.05), by_fifo);
     let in_slot = "the same, inside the slot of one of them";
-    m.ratio(
-        "pipe-slot-by-fifo",
-        ("pipe-pbs-slot", "pipe-fifo"),
-        Some(1.25),
-        in_slot,
-    );
-    m.plain(
-        MAIN,
-        "pipe-pbs",
-        "pipe-pbs",
-        None,
-        "pipe round trip, plan processes after the plan",
-    );
-    m.plain(
-        MAIN,
-        "pipe-pbs-slot",
-        "pipe-pbs-slot",
-        None,
-        "in the slot of one of them",
-    );
+    m.ratio("pipe-slot-by-fifo", ("pipe-pbs-slot", "pipe-fifo"), Some(1.25), in_slot);
+    m.plain(MAIN, "pipe-pbs", "pipe-pbs", None, "pipe round trip, plan processes after the plan");
+    m.plain(MAIN, "pipe-pbs-slot", "pipe-pbs-slot", None, "in the slot of one of them");
     m.plain(MAIN, "pipe-fifo", "pipe-fifo", None, "SCHED_FIFO");
-    m.plain(
-        MAIN,
-        "pipe-other",
-        "pipe-other",
-        None,
-        "SCHED_OTHER (EEVDF)",
-    );
-    m.plain(
-        MAIN,
-        "pipe-deadline",
-        "pipe-deadline",
-        None,
-        "SCHED_DEADLINE",
-    );
+    m.plain(MAIN, "pipe-other", "pipe-other", None, "SCHED_OTHER (EEVDF)");
+    m.plain(MAIN, "pipe-deadline", "pipe-deadline", None, "SCHED_DEADLINE");
 
     let by_yield = "end of a task and switch by a switch of yielding FIFO threads";
-    m.ratio(
-        "task-end-by-yield",
-        ("task-end", "yield-fifo-threads"),
-        Some(2.2),
-        by_yield,
-    );
+    m.ratio("task-end-by-yield", ("task-end", "yield-fifo-threads"), Some(2.2), by_yield);
     m.plain(
         MAIN,
         "task-end",
@@ -205,13 +119,7 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         None,
         "end of a task, its process parks, the next one runs",
     );
-    m.plain(
-        MAIN,
-        "task-end-near",
-        "task-end-near",
-        None,
-        "the same just before the task is late",
-    );
+    m.plain(MAIN, "task-end-near", "task-end-near", None, "the same just before the task is late");
     m.plain(
         MAIN,
         "task-end-net",
@@ -245,13 +153,7 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         Some(1200.0),
         "the same where the process goes on: no switch",
     );
-    m.plain(
-        MAIN,
-        "preemption",
-        "preemption",
-        Some(4000.0),
-        "t1 instead of the task's end",
-    );
+    m.plain(MAIN, "preemption", "preemption", Some(4000.0), "t1 instead of the task's end");
     m.plain(
         MAIN,
         "yield-fifo-threads",
@@ -260,13 +162,7 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         "sched_yield and switch, threads",
     );
     m.plain(MAIN, "yield-fifo", "yield-fifo", None, "between processes");
-    m.plain(
-        MAIN,
-        "yield-other",
-        "yield-other",
-        None,
-        "between processes of SCHED_OTHER",
-    );
+    m.plain(MAIN, "yield-other", "yield-other", None, "between processes of SCHED_OTHER");
 
     decision(&mut m);
 
@@ -276,27 +172,9 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         Some(1.1),
         "a task of 1,000,000 by one of 100,000",
     );
-    m.plain(
-        MAIN,
-        "install-1000000",
-        "install",
-        Some(300.0),
-        "of 1,000,000 tasks of 8 processes",
-    );
-    m.plain(
-        MAIN,
-        "install-1000000-of-1024",
-        "install-of-1024",
-        Some(300.0),
-        "of 1,024 processes",
-    );
-    m.plain(
-        MAIN,
-        "swap",
-        "swap",
-        Some(50.0),
-        "the CPU is held for a change of such plans at most",
-    );
+    m.plain(MAIN, "install-1000000", "install", Some(300.0), "of 1,000,000 tasks of 8 processes");
+    m.plain(MAIN, "install-1000000-of-1024", "install-of-1024", Some(300.0), "of 1,024 processes");
+    m.plain(MAIN, "swap", "swap", Some(50.0), "the CPU is held for a change of such plans at most");
     m.plain(
         MAIN,
         "swap-of-1024",
@@ -304,20 +182,8 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         Some(50.0),
         "of 1,024 processes with a thread each",
     );
-    m.plain(
-        MAIN,
-        "plan-memory",
-        "plan-memory",
-        Some(40.0),
-        "kernel memory, 8 processes",
-    );
-    m.plain(
-        MAIN,
-        "plan-memory-of-1024",
-        "plan-memory-of-1024",
-        Some(40.0),
-        "1,024 processes",
-    );
+    m.plain(MAIN, "plan-memory", "plan-memory", Some(40.0), "kernel memory, 8 processes");
+    m.plain(MAIN, "plan-memory-of-1024", "plan-memory-of-1024", Some(40.0), "1,024 processes");
 
     m.plain(
         MAIN,
@@ -341,30 +207,16 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         share,
         "FIFO round trip, the class built in against not",
     );
-    m.overhead(
-        "hackbench-fifo",
-        "without-hackbench-fifo",
-        share,
-        "FIFO hackbench",
-    );
+    m.overhead("hackbench-fifo", "without-hackbench-fifo", share, "FIFO hackbench");
     m.overhead("pipe-other", "without-pipe-other", None, "OTHER round trip");
-    m.overhead(
-        "hackbench-other",
-        "without-hackbench-other",
-        None,
-        "OTHER hackbench",
-    );
+    m.overhead("hackbench-other", "without-hackbench-other", None, "OTHER hackbench");
     (m.rows, m.missing)
 }
 
 /// Expiries of the class's timer in a slot.
 fn timer(m: &mut Maker<'_>) {
     let rows = [
-        (
-            "timer-per-slot-p50",
-            Some(1.0),
-            "of the class's timer in a slot that t1 ends, median",
-        ),
+        ("timer-per-slot-p50", Some(1.0), "of the class's timer in a slot that t1 ends, median"),
         ("timer-per-slot-p99", Some(2.0), "of 100 slots in 99"),
         ("timer-slots-0", None, "slots with none"),
         ("timer-slots-1", None, "with one"),
@@ -373,11 +225,7 @@ fn timer(m: &mut Maker<'_>) {
         ("timer-slots-more", None, "with more"),
         ("timer-per-run", None, "in such a run that is not traced"),
         ("timer-per-run-traced", None, "in the run of these rows"),
-        (
-            "timer-per-task-end",
-            Some(0.01),
-            "in a slot whose task ends far from every threshold",
-        ),
+        ("timer-per-task-end", Some(0.01), "in a slot whose task ends far from every threshold"),
     ];
     for (name, target, what) in rows {
         m.plain(MAIN, name, name, target, what);
@@ -386,24 +234,12 @@ fn timer(m: &mut Maker<'_>) {
 
 fn decision(m: &mut Maker<'_>) {
     let sizes = ["decision-100", "decision-10000", "decision-1000000"];
-    let values: Vec<f64> = sizes
-        .iter()
-        .filter_map(|size| m.value(MAIN, size))
-        .collect();
+    let values: Vec<f64> = sizes.iter().filter_map(|size| m.value(MAIN, size)).collect();
     if values.len() == sizes.len() {
         let what = "median task end and switch: plans of 100 to 1,000,000 tasks";
-        m.row(
-            "decision-flat",
-            spread_percent(&values),
-            "percent",
-            Some(2.0),
-            what,
-        );
+        m.row("decision-flat", spread_percent(&values), "percent", Some(2.0), what);
     }
-    for (size, what) in sizes
-        .iter()
-        .zip(["in a plan of 100 tasks", "10,000", "1,000,000"])
-    {
+    for (size, what) in sizes.iter().zip(["in a plan of 100 tasks", "10,000", "1,000,000"]) {
         m.plain(MAIN, size, size, None, what);
     }
     // A row is missing once.

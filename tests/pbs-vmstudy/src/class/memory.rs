@@ -39,9 +39,7 @@ pub fn touch(mut words: impl Iterator<Item = String>) -> Verdict {
 
 fn available_bytes() -> Result<u64, String> {
     let text = fs::read_to_string("/proc/meminfo").context("/proc/meminfo")?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     Ok(1024 * kib.ok_or("no MemAvailable")?)
 }
@@ -50,28 +48,20 @@ fn available_bytes() -> Result<u64, String> {
 fn oom_kills() -> Result<u64, String> {
     let text = fs::read_to_string("/proc/vmstat").context("/proc/vmstat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    line.and_then(|number| number.parse().ok())
-        .ok_or_else(|| "no oom_kill".into())
+    line.and_then(|number| number.parse().ok()).ok_or_else(|| "no oom_kill".into())
 }
 
 fn program() -> Result<String, String> {
     let path = std::env::current_exe().context("the study's program")?;
-    path.into_os_string()
-        .into_string()
-        .map_err(|_| "no name of a program".into())
+    path.into_os_string().into_string().map_err(|_| "no name of a program".into())
 }
 
 /// How long a job takes alone.
 fn alone_ns(bytes: u64) -> Result<u64, String> {
     let begun_ns = now_ns();
     let mut command = Command::new(program()?);
-    let status = command
-        .args(["touch", &bytes.to_string(), &INSNS.to_string()])
-        .status();
-    check!(
-        status.context("touch")?.success(),
-        "touching {bytes} bytes failed"
-    );
+    let status = command.args(["touch", &bytes.to_string(), &INSNS.to_string()]).status();
+    check!(status.context("touch")?.success(), "touching {bytes} bytes failed");
     Ok(now_ns() - begun_ns)
 }
 
@@ -80,38 +70,21 @@ fn pbsctl(words: &[&str]) -> Result<(Option<i32>, Value), String> {
     command.arg("--json").args(words).current_dir(DIR);
     let output = command.output().context("pbsctl")?;
     let json = serde_json::from_slice(&output.stdout).map_err(|error| {
-        format!(
-            "pbsctl {}: {error}: {}",
-            words.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        )
+        format!("pbsctl {}: {error}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr))
     })?;
     Ok((output.status.code(), json))
 }
 
 /// Plans both jobs, runs the plan, and tells what became of it.
 fn planned(blind: bool) -> Result<Value, String> {
-    let mut words = vec![
-        "plan",
-        "show",
-        "large.toml",
-        "small.toml",
-        "--machine",
-        "machine.toml",
-    ];
+    let mut words = vec!["plan", "show", "large.toml", "small.toml", "--machine", "machine.toml"];
     words.extend(["--output", "plan.toml"]);
-    words.push(if blind {
-        "--memory-blind"
-    } else {
-        "--memory-order"
-    });
+    words.push(if blind { "--memory-blind" } else { "--memory-order" });
     let (status, shown) = pbsctl(&words)?;
     check_eq!(status, Some(0), "both are admitted: {shown}");
     let kills = oom_kills()?;
     let (status, run) = pbsctl(&["run", "plan.toml"])?;
-    let tasks = run["tasks"]
-        .as_array()
-        .ok_or_else(|| format!("no tasks: {run}"))?;
+    let tasks = run["tasks"].as_array().ok_or_else(|| format!("no tasks: {run}"))?;
     let span = |task: &Value| Some((task["started_ns"].as_u64()?, task["ended_ns"].as_u64()?));
     let spans: Vec<_> = tasks.iter().filter_map(span).collect();
     let overlap_ns = match spans[..] {

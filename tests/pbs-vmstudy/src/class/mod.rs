@@ -33,10 +33,7 @@ pub fn measure(mut words: impl Iterator<Item = String>) -> Verdict {
     let found = STUDIES.iter().find(|(known, _)| *known == name);
     let Some((name, study)) = found else {
         let names: Vec<_> = STUDIES.iter().map(|(name, _)| *name).collect();
-        return Err(format!(
-            "no study is called {name}; there are {}",
-            names.join(", ")
-        ));
+        return Err(format!("no study is called {name}; there are {}", names.join(", ")));
     };
     let Value::Object(figures) = study()? else {
         return Err(format!("{name} has no figures"));

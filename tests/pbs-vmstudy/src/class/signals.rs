@@ -38,9 +38,8 @@ fn plan(id: u64, first_insns: u64, watched: u64) -> Plan {
 }
 
 fn count(events: &[Event], cause: Cause) -> usize {
-    let of_it = events
-        .iter()
-        .filter(|event| event.process == ROGUE && event.reason == cause as u16);
+    let of_it =
+        events.iter().filter(|event| event.process == ROGUE && event.reason == cause as u16);
     of_it.count()
 }
 
@@ -75,17 +74,11 @@ fn answered() -> Result<Value, String> {
         let late = scene.node.of(EventKind::Late);
         let last = late.last().ok_or("no failure")?;
         // It has gone on since then.
-        let known = scene
-            .node
-            .device
-            .process(ROGUE)
-            .context("ask for the rogue")?;
+        let known = scene.node.device.process(ROGUE).context("ask for the rogue")?;
         let known = known.ok_or("the rogue is not known")?;
         let insns = known.retired_insns * 5 / 4;
         planned_insns.push(insns);
-        scene
-            .node
-            .load(&plan(id, insns, TASK).dealt(last.seq + 1))?;
+        scene.node.load(&plan(id, insns, TASK).dealt(last.seq + 1))?;
     }
     scene.node.read_until(EventKind::Late, PLANS as usize)?;
     let late = scene.node.of(EventKind::Late);

@@ -49,10 +49,7 @@ impl Hog {
         if matches!(self, Self::Plan) {
             let opened = Node::open()?;
             // With the node's own numbers.
-            let plan = Plan::new(1)
-                .without_config()
-                .idle(LEAD_IN_INSNS)
-                .slot(1, 0, FOR_EVER_INSNS);
+            let plan = Plan::new(1).without_config().idle(LEAD_IN_INSNS).slot(1, 0, FOR_EVER_INSNS);
             opened.load(&plan)?;
             node = Some(opened);
         }
@@ -74,16 +71,13 @@ fn kernel_switches() -> Result<u64, String> {
         let path = entry.context("/proc")?.path();
         let read = |file: &str| fs::read_to_string(path.join(file));
         // One without memory of its own is the kernel's; it may have gone meanwhile.
-        let (Ok(status), true) = (
-            read("status"),
-            read("cmdline").is_ok_and(|it| it.is_empty()),
-        ) else {
+        let (Ok(status), true) = (read("status"), read("cmdline").is_ok_and(|it| it.is_empty()))
+        else {
             continue;
         };
         let numbers = status.lines().filter_map(|line| {
             let (name, number) = line.split_once(':')?;
-            name.ends_with("ctxt_switches")
-                .then(|| number.trim().parse::<u64>().ok())?
+            name.ends_with("ctxt_switches").then(|| number.trim().parse::<u64>().ok())?
         });
         sum += numbers.sum::<u64>();
     }

@@ -29,10 +29,7 @@ fn config(no_preemption_ticks: u64) -> Config {
 /// What a task without end has retired when t1 ends its slot.
 fn retired_at_t1_insns(length_ticks: u64) -> Result<u64, String> {
     let length_insns = length_ticks * TICK_INSNS;
-    let plan = Plan::new(1)
-        .config(config(1))
-        .lead_in()
-        .slot(1, 0, length_insns);
+    let plan = Plan::new(1).config(config(1)).lead_in().slot(1, 0, length_insns);
     let mut scene = Scene::new()?;
     scene.process(1, |_| burn(2 * length_insns))?;
     let node = scene.run(&plan)?;
@@ -65,10 +62,7 @@ fn interruptions(tenths: u64, no_preemption_ticks: u64) -> Result<usize, String>
     }
     let mut scene = Scene::new()?;
     let short = TICK_INSNS / 2;
-    scene.tasks(
-        1,
-        &[TICK_INSNS * tenths / 10, short, short, short, short, short],
-    )?;
+    scene.tasks(1, &[TICK_INSNS * tenths / 10, short, short, short, short, short])?;
     scene.tasks(2, &[short; 6])?;
     let node = scene.run(&plan)?;
     Ok(of_first_task(&node))
@@ -76,9 +70,7 @@ fn interruptions(tenths: u64, no_preemption_ticks: u64) -> Result<usize, String>
 
 fn of_first_task(node: &Node) -> usize {
     let preempted = node.of(EventKind::Preempted);
-    let of_it = preempted
-        .iter()
-        .filter(|event| (event.process, event.task) == (1, 0));
+    let of_it = preempted.iter().filter(|event| (event.process, event.task) == (1, 0));
     of_it.count()
 }
 
@@ -97,21 +89,15 @@ fn no_preemption() -> Result<Vec<Value>, String> {
 /// 10^9 planned instructions, and 100 more, with the node's own configuration.
 fn nearly_as_planned() -> Result<Value, String> {
     const PLANNED_INSNS: u64 = 1_000_000_000;
-    let plan = Plan::new(1)
-        .without_config()
-        .lead_in()
-        .slot(1, 0, PLANNED_INSNS)
-        .slot(2, 0, TICK_INSNS);
+    let plan =
+        Plan::new(1).without_config().lead_in().slot(1, 0, PLANNED_INSNS).slot(2, 0, TICK_INSNS);
     let mut scene = Scene::new()?;
     // The process retires some hundred instructions around its loop.
     scene.tasks(1, &[PLANNED_INSNS + 100])?;
     scene.tasks(2, &[TICK_INSNS])?;
     let node = scene.run(&plan)?;
     let retired_insns = node.task_ended(1, 0)?.retired_insns;
-    check!(
-        retired_insns >= PLANNED_INSNS + 100,
-        "{retired_insns} were counted of a longer loop"
-    );
+    check!(retired_insns >= PLANNED_INSNS + 100, "{retired_insns} were counted of a longer loop");
     Ok(json!({
         "planned_insns": PLANNED_INSNS,
         "retired_insns": retired_insns,

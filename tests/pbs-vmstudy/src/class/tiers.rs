@@ -122,10 +122,7 @@ pub fn study() -> Result<Value, String> {
     // All slots are over when each process has met its t1 that often.
     let slots = 2 * SLOTS as usize;
     scene.node.read_until(EventKind::Preempted, slots - 2)?;
-    let kernel_insns = counter
-        .as_ref()
-        .zip(kernel_insns)
-        .map(|(it, then)| it.read() - then);
+    let kernel_insns = counter.as_ref().zip(kernel_insns).map(|(it, then)| it.read() - then);
     let after = (number("cpu0/timer_interrupts")?, number("cpu0/overflows")?);
     let node = &scene.node;
     let mut counted = Vec::new();
@@ -133,11 +130,7 @@ pub fn study() -> Result<Value, String> {
         let preempted = node.of(EventKind::Preempted);
         let retired = preempted.iter().filter(|event| event.process == process);
         let retired: Vec<u64> = retired.map(|event| event.retired_insns).collect();
-        counted.extend(
-            retired
-                .windows(2)
-                .map(|pair| (pair[1] - pair[0]) as i64 - t1_insns as i64),
-        );
+        counted.extend(retired.windows(2).map(|pair| (pair[1] - pair[0]) as i64 - t1_insns as i64));
     }
     let mut real = Vec::new();
     for notes in &notes {
@@ -146,11 +139,7 @@ pub fn study() -> Result<Value, String> {
         check!(notes.len() > 10, "slots were not seen to change");
         // The last one may be the end of the other.
         let whole = &notes[..notes.len() - 1];
-        real.extend(
-            whole
-                .windows(2)
-                .map(|pair| (pair[1] - pair[0]) as i64 - t1_insns as i64),
-        );
+        real.extend(whole.windows(2).map(|pair| (pair[1] - pair[0]) as i64 - t1_insns as i64));
     }
     let per_slot = |count: f64| count / slots as f64;
     Ok(json!({

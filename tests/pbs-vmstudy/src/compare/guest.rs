@@ -44,8 +44,7 @@ fn children_switches() -> Result<u64, String> {
 fn machine_switches() -> Result<u64, String> {
     let text = fs::read_to_string("/proc/stat").context("/proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("ctxt "));
-    line.and_then(|number| number.parse().ok())
-        .ok_or_else(|| "/proc/stat has no ctxt".into())
+    line.and_then(|number| number.parse().ok()).ok_or_else(|| "/proc/stat has no ctxt".into())
 }
 
 /// Runs the jobs.
@@ -75,10 +74,7 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
         children.push((child, launched));
     }
     let cron = Cron::new(base_ns)?;
-    check!(
-        now_ns() + PLAN_BEFORE_NS < base_ns,
-        "the jobs are released before they are planned"
-    );
+    check!(now_ns() + PLAN_BEFORE_NS < base_ns, "the jobs are released before they are planned");
     sleep_until(base_ns - PLAN_BEFORE_NS);
     let (switches, all_switches) = (children_switches()?, machine_switches()?);
     let device = Device::open_path(pbs_uapi::DEVICE_PATH.as_ref(), true).context("device")?;
@@ -97,9 +93,7 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
         Scheduler::Fifo | Scheduler::FifoAdmitted => {
             for ((child, _), priority) in children.iter().zip(priorities(&jobs)) {
                 if let Some(child) = child {
-                    SchedAttr::fifo(priority)
-                        .set(child.pid)
-                        .context("SCHED_FIFO")?;
+                    SchedAttr::fifo(priority).set(child.pid).context("SCHED_FIFO")?;
                 }
             }
             gate.open()?;
@@ -146,11 +140,7 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
         switches,
         all_switches,
         plans,
-        lasted_ns: outcomes
-            .iter()
-            .filter_map(|job| job.ended_ns)
-            .max()
-            .unwrap_or(0),
+        lasted_ns: outcomes.iter().filter_map(|job| job.ended_ns).max().unwrap_or(0),
         beside,
         jobs: outcomes,
     })
@@ -158,11 +148,7 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
 
 /// By job: the earlier its deadline, the greater.
 fn priorities(jobs: &[Job]) -> Vec<u32> {
-    let later = |job: &Job| {
-        jobs.iter()
-            .filter(|other| other.deadline_ns > job.deadline_ns)
-            .count()
-    };
+    let later = |job: &Job| jobs.iter().filter(|other| other.deadline_ns > job.deadline_ns).count();
     jobs.iter().map(|job| 1 + later(job) as u32).collect()
 }
 
@@ -224,10 +210,7 @@ impl Scheduler {
 
     /// The configuration of its plans.
     fn config(self) -> Config {
-        Config {
-            t1_spares_last_slot: u64::from(self != Self::PlanT1Always),
-            ..Config::DEFAULT
-        }
+        Config { t1_spares_last_slot: u64::from(self != Self::PlanT1Always), ..Config::DEFAULT }
     }
 
     fn is_launched(self) -> bool {
@@ -242,19 +225,11 @@ pub fn measure(words: impl Iterator<Item = String>) -> Verdict {
     for &load_percent in &asked.loads {
         for &(error_percent, rogue) in &asked.cases {
             for seed in 1..=asked.seeds {
-                let setting = Setting {
-                    load_percent,
-                    error_percent,
-                    rogue,
-                    seed,
-                };
+                let setting = Setting { load_percent, error_percent, rogue, seed };
                 for &scheduler in &asked.schedulers {
                     let run = run(scheduler, &setting)
                         .map_err(|why| format!("{}, {setting:?}: {why}", scheduler.name()))?;
-                    println!(
-                        "{}",
-                        serde_json::to_string(&run).map_err(|e| e.to_string())?
-                    );
+                    println!("{}", serde_json::to_string(&run).map_err(|e| e.to_string())?);
                 }
             }
         }
@@ -280,9 +255,7 @@ impl StudyOptions {
             seeds: 1,
         };
         while let Some(word) = words.next() {
-            let value = words
-                .next()
-                .ok_or_else(|| format!("{word} wants a value"))?;
+            let value = words.next().ok_or_else(|| format!("{word} wants a value"))?;
             let values = value.split(',');
             match word.as_str() {
                 "--schedulers" => {

@@ -31,11 +31,7 @@ impl Planner {
     /// Asks for all jobs one after the other, whose times count from `base_ns`. Plans have
     /// this configuration.
     pub fn admit(jobs: &[Job], base_ns: u64, config: Config) -> Result<Self, String> {
-        let options = Options {
-            config: Some(config),
-            lead_ns: LEAD_NS,
-            ..Options::default()
-        };
+        let options = Options { config: Some(config), lead_ns: LEAD_NS, ..Options::default() };
         let machine = format!(
             "[[node]]\nname = \"vm\"\nmemory_bytes = 1_000_000_000\nrate_insns_per_s = {}\n\
              cores = [{{ name = \"cpu0\", cpu = 0 }}]\n",
@@ -55,11 +51,7 @@ impl Planner {
             let answer = controller.admit(asked, now_ns());
             runs.push(answer.ok().map(|admitted| admitted.run));
         }
-        Ok(Self {
-            controller,
-            runs,
-            plans: 0,
-        })
+        Ok(Self { controller, runs, plans: 0 })
     }
 
     /// By job: whether it was admitted.

@@ -73,34 +73,16 @@ fn tardiness_ms(job: &Outcome, ended_ns: u64) -> f64 {
 /// The runs of one scheduler in one setting.
 fn row(runs: &[Run]) -> SettingRow {
     let first = &runs[0];
-    let honest: Vec<&Outcome> = runs
-        .iter()
-        .flat_map(|run| &run.jobs)
-        .filter(|job| !job.job.rogue)
-        .collect();
-    let ran: Vec<(&Outcome, u64)> = honest
-        .iter()
-        .filter_map(|job| job.ended_ns.map(|ended_ns| (*job, ended_ns)))
-        .collect();
-    let kept = ran
-        .iter()
-        .filter(|(job, ended_ns)| *ended_ns <= job.job.deadline_ns)
-        .count();
+    let honest: Vec<&Outcome> =
+        runs.iter().flat_map(|run| &run.jobs).filter(|job| !job.job.rogue).collect();
+    let ran: Vec<(&Outcome, u64)> =
+        honest.iter().filter_map(|job| job.ended_ns.map(|ended_ns| (*job, ended_ns))).collect();
+    let kept = ran.iter().filter(|(job, ended_ns)| *ended_ns <= job.job.deadline_ns).count();
     let response_ms = |job: &Outcome, ended_ns: u64| (ended_ns - job.job.release_ns) as f64 / 1e6;
     let planned_ms = |job: &Outcome| super::workload::time_ns(job.job.planned_insns) as f64 / 1e6;
-    let tardiness = || {
-        ran.iter()
-            .map(|(job, ended_ns)| tardiness_ms(job, *ended_ns))
-    };
-    let all_ran = runs
-        .iter()
-        .flat_map(|run| &run.jobs)
-        .filter(|job| job.accepted)
-        .count();
-    let seconds = runs
-        .iter()
-        .map(|run| run.lasted_ns as f64 / 1e9)
-        .sum::<f64>();
+    let tardiness = || ran.iter().map(|(job, ended_ns)| tardiness_ms(job, *ended_ns));
+    let all_ran = runs.iter().flat_map(|run| &run.jobs).filter(|job| job.accepted).count();
+    let seconds = runs.iter().map(|run| run.lasted_ns as f64 / 1e9).sum::<f64>();
     let wakeups: u64 = runs.iter().map(|run| run.beside.wakeups).sum();
     let waited_ns: u64 = runs.iter().map(|run| run.beside.waited_ns).sum();
     let longest_ns = runs.iter().map(|run| run.beside.longest_wait_ns).max();
@@ -124,13 +106,9 @@ fn row(runs: &[Run]) -> SettingRow {
         kept,
         kept_of_accepted_percent: percent(kept, ran.len()),
         kept_of_all_percent: percent(kept, honest.len()),
-        mean_response_ms: mean(
-            ran.iter()
-                .map(|(job, ended_ns)| response_ms(job, *ended_ns)),
-        ),
+        mean_response_ms: mean(ran.iter().map(|(job, ended_ns)| response_ms(job, *ended_ns))),
         mean_slowdown: mean(
-            ran.iter()
-                .map(|(job, ended_ns)| response_ms(job, *ended_ns) / planned_ms(job)),
+            ran.iter().map(|(job, ended_ns)| response_ms(job, *ended_ns) / planned_ms(job)),
         ),
         mean_tardiness_ms: mean(tardiness()),
         greatest_tardiness_ms: tardiness().fold(0.0, f64::max),
@@ -148,12 +126,7 @@ fn rows(runs: Vec<Run>) -> Vec<SettingRow> {
     let mut groups: BTreeMap<_, Vec<Run>> = BTreeMap::new();
     for run in runs {
         let setting = &run.setting;
-        let key = (
-            setting.rogue,
-            setting.load_percent,
-            setting.error_percent,
-            run.scheduler,
-        );
+        let key = (setting.rogue, setting.load_percent, setting.error_percent, run.scheduler);
         groups.entry(key).or_default().push(run);
     }
     groups.values().map(|runs| row(runs)).collect()
@@ -241,22 +214,14 @@ pub fn report(mut words: impl Iterator<Item = String>) -> Verdict {
         Some(word) => return Err(format!("unknown option {word}")),
     };
     let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .context("standard input")?;
+    std::io::stdin().read_to_string(&mut text).context("standard input")?;
     let rows = rows(parse(&text)?);
     if rows.is_empty() {
         return Err("nothing was measured".into());
     }
     if is_json {
-        let document = Document {
-            schema: SCHEMA,
-            rows,
-        };
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&document).map_err(|e| e.to_string())?
-        );
+        let document = Document { schema: SCHEMA, rows };
+        println!("{}", serde_json::to_string_pretty(&document).map_err(|e| e.to_string())?);
     } else {
         print!("{}", tables(&rows));
     }
@@ -286,22 +251,13 @@ mod tests {
     fn run(jobs: Vec<Outcome>) -> Run {
         Run {
             scheduler: Scheduler::Fifo,
-            setting: Setting {
-                load_percent: 100,
-                error_percent: 0,
-                rogue: false,
-                seed: 1,
-            },
+            setting: Setting { load_percent: 100, error_percent: 0, rogue: false, seed: 1 },
             jobs,
             switches: 9,
             all_switches: 50,
             plans: 0,
             lasted_ns: 500_000_000,
-            beside: Beside {
-                wakeups: 4,
-                longest_wait_ns: 3_000_000,
-                waited_ns: 4_000_000,
-            },
+            beside: Beside { wakeups: 4, longest_wait_ns: 3_000_000, waited_ns: 4_000_000 },
         }
     }
 
@@ -321,19 +277,10 @@ mod tests {
         assert_eq!(row.kept_of_accepted_percent, 50.0);
         assert_eq!(row.mean_response_ms, 40.0);
         assert_eq!(row.mean_slowdown, 4.0);
-        assert_eq!(
-            (row.mean_tardiness_ms, row.greatest_tardiness_ms),
-            (10.0, 20.0)
-        );
+        assert_eq!((row.mean_tardiness_ms, row.greatest_tardiness_ms), (10.0, 20.0));
         assert_eq!(row.switches_per_job, 3.0);
-        assert_eq!(
-            (row.all_switches_per_s, row.beside_wakeups_per_s),
-            (100.0, 8.0)
-        );
-        assert_eq!(
-            (row.beside_mean_wait_ms, row.beside_longest_wait_ms),
-            (1.0, 3.0)
-        );
+        assert_eq!((row.all_switches_per_s, row.beside_wakeups_per_s), (100.0, 8.0));
+        assert_eq!((row.beside_mean_wait_ms, row.beside_longest_wait_ms), (1.0, 3.0));
     }
 
     #[test]
@@ -347,10 +294,7 @@ mod tests {
     #[test]
     fn a_table_has_a_row_for_each_scheduler() {
         let text = tables(&rows(vec![run(vec![outcome(50, Some(30), false)])]));
-        assert!(
-            text.contains("Load 100 %, errors up to 0 %, 1 jobs:"),
-            "{text}"
-        );
+        assert!(text.contains("Load 100 %, errors up to 0 %, 1 jobs:"), "{text}");
         assert!(text.lines().any(|line| line.starts_with("fifo ")), "{text}");
     }
 }

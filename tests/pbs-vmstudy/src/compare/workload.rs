@@ -59,12 +59,7 @@ pub fn jobs(setting: &Setting) -> Vec<Job> {
             let slack_permille = random.between(SLACK_PERMILLE.0, SLACK_PERMILLE.1);
             let at_permyriad = random.between(0, 10_000);
             let deviation_permille = random.between(0, 2_000) as i64 - 1_000;
-            (
-                planned_insns,
-                slack_permille,
-                at_permyriad,
-                deviation_permille,
-            )
+            (planned_insns, slack_permille, at_permyriad, deviation_permille)
         })
         .collect();
     // The first comes at once.
@@ -74,26 +69,20 @@ pub fn jobs(setting: &Setting) -> Vec<Job> {
     let released_in_ns = time_ns(sum_insns) * 100 / setting.load_percent;
     let first_permyriad = jobs[0].2;
     let jobs = jobs.into_iter().enumerate();
-    jobs.map(
-        |(index, (planned_insns, slack_permille, at_permyriad, deviation_permille))| {
-            let release_ns = released_in_ns * (at_permyriad - first_permyriad) / 10_000;
-            let is_rogue = setting.rogue && index == rogue;
-            let deviation_insns =
-                planned_insns as i64 * deviation_permille * setting.error_percent as i64 / 100_000;
-            let real_insns = planned_insns.saturating_add_signed(deviation_insns);
-            Job {
-                release_ns,
-                deadline_ns: release_ns + time_ns(planned_insns) * slack_permille / 1_000,
-                planned_insns,
-                real_insns: if is_rogue {
-                    planned_insns * ROGUE_FACTOR
-                } else {
-                    real_insns
-                },
-                rogue: is_rogue,
-            }
-        },
-    )
+    jobs.map(|(index, (planned_insns, slack_permille, at_permyriad, deviation_permille))| {
+        let release_ns = released_in_ns * (at_permyriad - first_permyriad) / 10_000;
+        let is_rogue = setting.rogue && index == rogue;
+        let deviation_insns =
+            planned_insns as i64 * deviation_permille * setting.error_percent as i64 / 100_000;
+        let real_insns = planned_insns.saturating_add_signed(deviation_insns);
+        Job {
+            release_ns,
+            deadline_ns: release_ns + time_ns(planned_insns) * slack_permille / 1_000,
+            planned_insns,
+            real_insns: if is_rogue { planned_insns * ROGUE_FACTOR } else { real_insns },
+            rogue: is_rogue,
+        }
+    })
     .collect()
 }
 
@@ -106,12 +95,8 @@ pub fn time_ns(insns: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const SETTING: Setting = Setting {
-        load_percent: 100,
-        error_percent: 20,
-        rogue: false,
-        seed: 3,
-    };
+    const SETTING: Setting =
+        Setting { load_percent: 100, error_percent: 20, rogue: false, seed: 3 };
 
     #[test]
     fn a_seed_has_its_jobs() {
@@ -122,10 +107,7 @@ mod tests {
     #[test]
     fn the_load_is_what_was_asked_for() {
         for load_percent in [70, 100, 120] {
-            let jobs = jobs(&Setting {
-                load_percent,
-                ..SETTING
-            });
+            let jobs = jobs(&Setting { load_percent, ..SETTING });
             let sum_insns: u64 = jobs.iter().map(|job| job.planned_insns).sum();
             let last_ns = jobs.iter().map(|job| job.release_ns).max().unwrap();
             let released_in_ns = time_ns(sum_insns) * 100 / load_percent;
@@ -136,12 +118,7 @@ mod tests {
 
     #[test]
     fn errors_are_within_their_bound_and_proportional() {
-        let of = |error_percent| {
-            jobs(&Setting {
-                error_percent,
-                ..SETTING
-            })
-        };
+        let of = |error_percent| jobs(&Setting { error_percent, ..SETTING });
         let mut differ = 0;
         for ((none, ten), twenty) in of(0).iter().zip(of(10)).zip(of(20)) {
             assert_eq!(none.real_insns, none.planned_insns);
@@ -156,10 +133,7 @@ mod tests {
 
     #[test]
     fn there_is_one_rogue_and_all_else_stays() {
-        let with = jobs(&Setting {
-            rogue: true,
-            ..SETTING
-        });
+        let with = jobs(&Setting { rogue: true, ..SETTING });
         let without = jobs(&SETTING);
         let changed: Vec<_> = with.iter().zip(&without).filter(|(a, b)| a != b).collect();
         assert_eq!(changed.len(), 1);

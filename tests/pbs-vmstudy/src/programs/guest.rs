@@ -68,10 +68,7 @@ fn run(words: &[&str]) -> Result<u64, String> {
         ceiling_factor_permille: 100_000,
         ..Config::DEFAULT
     };
-    let plan = Plan::new(1)
-        .config(config)
-        .lead_in()
-        .slot(1, 0, PLANNED_INSNS);
+    let plan = Plan::new(1).config(config).lead_in().slot(1, 0, PLANNED_INSNS);
     let mut scene = Scene::new()?;
     scene.process(1, |_| {
         let open = |file: &str| fs::File::open(file);
@@ -89,11 +86,7 @@ fn run(words: &[&str]) -> Result<u64, String> {
     let status = scene.children[0].wait()?;
     // diff(1) exits with 1 where there are differences.
     let expected = if words[0] == "diff" { 1 << 8 } else { 0 };
-    check!(
-        status == expected,
-        "{} ended with status {status}",
-        words[0]
-    );
+    check!(status == expected, "{} ended with status {status}", words[0]);
     scene.node.read_until(pbs_uapi::EventKind::PlanEnded, 1)?;
     Ok(scene.node.task_ended(1, 0)?.retired_insns)
 }
@@ -102,14 +95,10 @@ fn run(words: &[&str]) -> Result<u64, String> {
 /// the one in their middle is run so often on the same input, and on so many parts of the text.
 pub fn measure(mut words: impl Iterator<Item = String>) -> Verdict {
     let sizes = words.next().ok_or("programs wants sizes")?;
-    let sizes: Vec<u64> = sizes
-        .split(',')
-        .map(|kib| kib.parse().context(kib))
-        .collect::<Result<_, _>>()?;
+    let sizes: Vec<u64> =
+        sizes.split(',').map(|kib| kib.parse().context(kib)).collect::<Result<_, _>>()?;
     let mut number = |what: &str| {
-        let word = words
-            .next()
-            .ok_or_else(|| format!("programs wants {what}"))?;
+        let word = words.next().ok_or_else(|| format!("programs wants {what}"))?;
         word.parse::<u32>().context(&word)
     };
     let (repeats, parts) = (number("repeats")?, number("parts")?);
@@ -120,11 +109,7 @@ pub fn measure(mut words: impl Iterator<Item = String>) -> Verdict {
         for part in 0..if kib == often { parts } else { 1 } {
             prepare(&text, kib * 1024, part)?;
             for (program, words) in PROGRAMS {
-                let repeats = if kib == often && part == 0 {
-                    repeats
-                } else {
-                    1
-                };
+                let repeats = if kib == often && part == 0 { repeats } else { 1 };
                 for repeat in 0..repeats {
                     let run = Run {
                         program: program.into(),

@@ -109,10 +109,7 @@ fn errors(mut off_percent: Vec<f64>) -> Errors {
         odd if odd % 2 == 1 => off_percent[middle],
         _ => f64::midpoint(off_percent[middle - 1], off_percent[middle]),
     };
-    Errors {
-        median_percent,
-        greatest_percent: off_percent.last().copied().unwrap_or(0.0),
-    }
+    Errors { median_percent, greatest_percent: off_percent.last().copied().unwrap_or(0.0) }
 }
 
 /// What was predicted by the history and by the line, and what was retired.
@@ -138,17 +135,11 @@ fn growing(runs: &[(u64, u64)]) -> Vec<Prediction> {
 
 fn compare(predictions: &[Prediction]) -> Compared {
     let off = |of: fn(&Prediction) -> f64| {
-        let off = predictions
-            .iter()
-            .map(|it| 100.0 * (of(it) - it.2).abs() / it.2);
+        let off = predictions.iter().map(|it| 100.0 * (of(it) - it.2).abs() / it.2);
         errors(off.collect())
     };
     let (history, linear) = (off(|it| it.0), off(|it| it.1));
-    Compared {
-        history,
-        linear,
-        linear_is_better: linear.median_percent < history.median_percent,
-    }
+    Compared { history, linear, linear_is_better: linear.median_percent < history.median_percent }
 }
 
 fn repeated(program: &str, input_bytes: u64, retired_insns: Vec<u64>) -> Repeated {
@@ -163,9 +154,7 @@ fn repeated(program: &str, input_bytes: u64, retired_insns: Vec<u64>) -> Repeate
 }
 
 fn deviations(runs: &[Repeated]) -> Vec<i64> {
-    runs.iter()
-        .flat_map(|it| it.deviations_ppm.clone())
-        .collect()
+    runs.iter().flat_map(|it| it.deviations_ppm.clone()).collect()
 }
 
 fn document(runs: &[Run]) -> Result<Document, String> {
@@ -180,10 +169,8 @@ fn document(runs: &[Run]) -> Result<Document, String> {
     let (mut programs, mut again, mut varied) = (Vec::new(), Vec::new(), Vec::new());
     let (mut all_left_out, mut all_growing) = (Vec::new(), Vec::new());
     for (program, sizes) in by_program {
-        let first: Vec<(u64, u64)> = sizes
-            .iter()
-            .map(|(&bytes, runs)| (bytes, runs[0].retired_insns))
-            .collect();
+        let first: Vec<(u64, u64)> =
+            sizes.iter().map(|(&bytes, runs)| (bytes, runs[0].retired_insns)).collect();
         let (left_out, growing) = (left_out(&first), growing(&first));
         let (least, most) = (first[0], first[first.len() - 1]);
         programs.push(Program {
@@ -210,14 +197,8 @@ fn document(runs: &[Run]) -> Result<Document, String> {
         schema: SCHEMA,
         left_out: compare(&all_left_out),
         growing: compare(&all_growing),
-        linear_better_left_out: programs
-            .iter()
-            .filter(|it| it.left_out.linear_is_better)
-            .count(),
-        linear_better_growing: programs
-            .iter()
-            .filter(|it| it.growing.linear_is_better)
-            .count(),
+        linear_better_left_out: programs.iter().filter(|it| it.left_out.linear_is_better).count(),
+        linear_better_growing: programs.iter().filter(|it| it.growing.linear_is_better).count(),
         programs,
         same_input_deviations_ppm: deviations(&again),
         same_size_deviations_ppm: deviations(&varied),
@@ -233,18 +214,13 @@ pub fn report(mut words: impl Iterator<Item = String>) -> Verdict {
         return Err(format!("unknown option {word}"));
     }
     let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .context("standard input")?;
+    std::io::stdin().read_to_string(&mut text).context("standard input")?;
     let lines = text.lines().filter(|line| line.starts_with('{'));
     let runs: Vec<Run> = lines
         .map(|line| serde_json::from_str(line).map_err(|error| format!("{line}: {error}")))
         .collect::<Result<_, _>>()?;
     let document = document(&runs)?;
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&document).map_err(|e| e.to_string())?
-    );
+    println!("{}", serde_json::to_string_pretty(&document).map_err(|e| e.to_string())?);
     Ok(())
 }
 
@@ -271,10 +247,7 @@ mod tests {
     fn a_line_predicts_what_grows_in_proportion() {
         let document = document(&runs(|bytes| 5_000 + 300 * bytes)).unwrap();
         let program = &document.programs[0];
-        assert!(
-            program.left_out.linear.greatest_percent < 0.001,
-            "{program:?}"
-        );
+        assert!(program.left_out.linear.greatest_percent < 0.001, "{program:?}");
         assert!(program.growing.history.median_percent > 30.0, "{program:?}");
         assert!(program.growing.linear_is_better);
         assert_eq!(program.insns_per_byte, 300.0);
@@ -300,10 +273,7 @@ mod tests {
         assert_eq!(again.deviations_ppm, [0, 0]);
         // 40 and 42 million.
         assert_eq!(document.same_size_deviations_ppm, [-24_390, 24_390]);
-        assert_eq!(
-            repeated("it", 1, vec![99, 101]).deviations_ppm,
-            [-10_000, 10_000]
-        );
+        assert_eq!(repeated("it", 1, vec![99, 101]).deviations_ppm, [-10_000, 10_000]);
     }
 
     #[test]

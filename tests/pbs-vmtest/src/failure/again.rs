@@ -14,10 +14,7 @@ use crate::{check, check_eq};
 /// that they had before.
 pub fn failure_is_told_again() -> Verdict {
     let plan = |id| {
-        Plan::new(id)
-            .config(config(&[Threshold::T2Task]))
-            .idle(5_000_000)
-            .slot(1, 0, 1_000_000)
+        Plan::new(id).config(config(&[Threshold::T2Task])).idle(5_000_000).slot(1, 0, 1_000_000)
     };
     let mut scene = Scene::new()?;
     scene.tasks(1, &[100_000_000])?;
@@ -29,16 +26,8 @@ pub fn failure_is_told_again() -> Verdict {
     let node = scene.finish()?;
     check_said(&node, &[(EventKind::Late, Cause::Task, 1, 0, 100); 2])?;
     let [first, again] = [0, 1].map(|index| node.signals()[index]);
-    check_eq!(
-        (first.plan_id, again.plan_id),
-        (1, 2),
-        "plans of the signals"
-    );
-    check!(
-        again.retired_insns > first.retired_insns,
-        "the task lost counts\n{}",
-        node.log()
-    );
+    check_eq!((first.plan_id, again.plan_id), (1, 2), "plans of the signals");
+    check!(again.retired_insns > first.retired_insns, "the task lost counts\n{}", node.log());
 
     let node = process_scene(|process_seq, _| process_seq)?;
     let again = BEFORE.map(|(kind, cause, process, _, level)| (kind, cause, process, 2, level));

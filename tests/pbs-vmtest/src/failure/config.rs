@@ -23,79 +23,31 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("preemption_limit_ns", 50_000_000, 0, 1 << 48, 60_000_000),
     ("no_preemption_ns", 4_000_000, 0, 50_000_000, 5_000_000),
     ("ceiling_factor_permille", 2_000, 1_000, 1_000_000, 3_000),
-    (
-        "ceiling_extra_ns",
-        10_000_000,
-        100_000,
-        3_600_000_000_000,
-        20_000_000,
-    ),
-    (
-        "window_period_ns",
-        100_000_000,
-        1_000_000,
-        10_000_000_000,
-        200_000_000,
-    ),
-    (
-        "window_unallocated_ns",
-        5_000_000,
-        1_000_000,
-        90_000_000,
-        6_000_000,
-    ),
+    ("ceiling_extra_ns", 10_000_000, 100_000, 3_600_000_000_000, 20_000_000),
+    ("window_period_ns", 100_000_000, 1_000_000, 10_000_000_000, 200_000_000),
+    ("window_unallocated_ns", 5_000_000, 1_000_000, 90_000_000, 6_000_000),
     ("sigma_t2_permille", 1_500, 1_051, 100_000, 1_700),
     ("t2_spacer_ns", 20_000_000, 4_000_001, 1 << 49, 30_000_000),
-    (
-        "t2_task_signaling_limit_ns",
-        1_000_000_000,
-        50_000_001,
-        1 << 49,
-        2_000_000_000,
-    ),
+    ("t2_task_signaling_limit_ns", 1_000_000_000, 50_000_001, 1 << 49, 2_000_000_000),
     ("max_preemptions", 5, 1, 1_000_000, 9),
     ("capacity_buffer_permille", 1_111, 1_000, 100_000, 1_300),
     ("available_plan_buffer_permille", 500, 0, 1_000, 700),
     ("reschedule_time_ns", 10_000_000, 0, 1 << 48, 11_000_000),
     ("t2_min_process_ns", 20_000_000, 0, 1 << 48, 21_000_000),
-    (
-        "t2_node_lateness_cap_permille",
-        1_100,
-        1_000,
-        100_000,
-        1_200,
-    ),
+    ("t2_node_lateness_cap_permille", 1_100, 1_000, 100_000, 1_200),
     ("tm2_node_earliness_cap_permille", 100, 0, 1_000, 200),
     ("stress_reset", 50, 0, 1_000_000, 60),
     ("stress_gain_ns", 4_000_000, 0, 1 << 40, 5_000_000),
-    (
-        "nominal_tick_ns",
-        4_000_000,
-        100_000,
-        1_000_000_000,
-        1_000_000,
-    ),
+    ("nominal_tick_ns", 4_000_000, 100_000, 1_000_000_000, 1_000_000),
     ("thresholds", 511, 0, 511, 170),
     ("idle_policy", 0, 0, 6, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 1, 0, 1, 0),
     ("kernel_budget_permille", 20, 1, 1000, 30),
-    (
-        "tm2_node_lower_bound_ns",
-        100_000_000,
-        0,
-        1 << 48,
-        21_000_000,
-    ),
+    ("tm2_node_lower_bound_ns", 100_000_000, 0, 1 << 48, 21_000_000),
     ("sigma_memory_permille", 1_100, 0, 100_000, 1_200),
     ("memory_spacer_bytes", 1 << 20, 0, 1 << 48, 2 << 20),
-    (
-        "memory_signaling_limit_bytes",
-        256 << 20,
-        1 << 20,
-        1 << 56,
-        512 << 20,
-    ),
+    ("memory_signaling_limit_bytes", 256 << 20, 1 << 20, 1 << 56, 512 << 20),
     ("preemption_way", 0, 0, 3, 2),
     ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
 ];
@@ -134,11 +86,7 @@ fn plan(config: Config) -> Plan {
 /// t1: the number of t2_task is named.
 const T1_ABOVE_T2: [(&str, u64, &str); 3] = [
     ("sigma_t1_permille", 1_500, "sigma_t2_permille"),
-    (
-        "preemption_limit_ns",
-        1_000_000_000,
-        "t2_task_signaling_limit_ns",
-    ),
+    ("preemption_limit_ns", 1_000_000_000, "t2_task_signaling_limit_ns"),
     ("no_preemption_ns", 20_000_000, "t2_spacer_ns"),
 ];
 
@@ -234,18 +182,11 @@ pub fn numbers_in_sysfs() -> Verdict {
         );
         check_eq!(sysfs_number(&file(name))?, before, "{name} after {text}");
         let said = log.read();
-        check!(
-            said.contains(words),
-            "the log says of {text} in {name}: {said}"
-        );
+        check!(said.contains(words), "the log says of {text} in {name}: {said}");
         Ok::<(), String>(())
     };
     for (name, default, least, most, _) in NUMBERS {
-        check_eq!(
-            sysfs_number(&file(name))? as u64,
-            default,
-            "default of {name}"
-        );
+        check_eq!(sysfs_number(&file(name))? as u64, default, "default of {name}");
         for value in outside(least, most) {
             let words = {
                 let why = Config::why_not_less(name, value, least);

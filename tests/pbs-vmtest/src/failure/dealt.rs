@@ -30,10 +30,7 @@ pub fn dealt_task_is_silent() -> Verdict {
     let config = config(&[Threshold::T2Task]);
     for (length_insns, t2_task_insns) in [(1_000_000, None), (60_000_000, Some(90_000_000))] {
         let plan = |id, length_insns| {
-            Plan::new(id)
-                .config(config)
-                .idle(5_000_000)
-                .slot(1, 0, length_insns)
+            Plan::new(id).config(config).idle(5_000_000).slot(1, 0, length_insns)
         };
         let mut scene = Scene::new()?;
         scene.tasks(1, &[BURN_INSNS])?;
@@ -97,20 +94,13 @@ pub fn process_scene(dealt_seq: impl FnOnce(u64, u64) -> u64) -> Result<Node, St
     scene.node.load(&second.dealt(dealt_seq))?;
     let node = scene.finish()?;
     swapped_before_end(&node, 1, 1)?;
-    check_eq!(
-        node.task_ended(1, 1)?.plan_id,
-        2,
-        "plan of task 1\n{}",
-        node.log()
-    );
+    check_eq!(node.task_ended(1, 1)?.plan_id, 2, "plan of task 1\n{}", node.log());
     Ok(node)
 }
 
 /// The signals of its first plan.
-pub const BEFORE: [super::SignalFields; 2] = [
-    (EventKind::Late, Cause::Process, 1, 0, 100),
-    (EventKind::Late, Cause::Node, 1, 0, 100),
-];
+pub const BEFORE: [super::SignalFields; 2] =
+    [(EventKind::Late, Cause::Process, 1, 0, 100), (EventKind::Late, Cause::Node, 1, 0, 100)];
 
 /// A process, and the node, begin a new account of lateness under a plan that
 /// deals with what was told of them.
@@ -128,9 +118,8 @@ pub fn dealt_process_is_silent() -> Verdict {
 
 /// The preemptions of a task count from 0 again.
 pub fn dealt_preemptions_restart() -> Verdict {
-    let mut plan = Plan::new(1)
-        .config(config(&[Threshold::T1, Threshold::T2Preemptions]))
-        .lead_in();
+    let mut plan =
+        Plan::new(1).config(config(&[Threshold::T1, Threshold::T2Preemptions])).lead_in();
     let mut second = Plan::new(2).config(config(&[Threshold::T1, Threshold::T2Preemptions]));
     for task in 0..60 {
         plan = plan.slot(1, task, 1_000_000).slot(2, task, 1_000_000);
@@ -145,16 +134,9 @@ pub fn dealt_preemptions_restart() -> Verdict {
     scene.node.load(&second.dealt(seq + 1))?;
     let node = scene.finish()?;
     swapped_before_end(&node, 1, 0)?;
-    check_said(
-        &node,
-        &[(EventKind::Late, Cause::Preemptions, 1, 0, 100); 2],
-    )?;
+    check_said(&node, &[(EventKind::Late, Cause::Preemptions, 1, 0, 100); 2])?;
     let again = node.signals()[1];
-    check_eq!(
-        (again.plan_id, again.preemptions),
-        (2, 3),
-        "the second signal"
-    );
+    check_eq!((again.plan_id, again.preemptions), (2, 3), "the second signal");
     let swap_seq = node.of(EventKind::PlanInstalled)[1].seq;
     let preempted = node.of(EventKind::Preempted);
     let since_swap = preempted
@@ -183,11 +165,7 @@ pub fn dealt_with_the_future() -> Verdict {
     for words in [format!("is {}", next + 1), format!("number {next};")] {
         check!(reason.contains(&words), "{words} is not in: {reason}");
     }
-    check_eq!(
-        last_refusal(&node.device)?.offset_bytes,
-        40,
-        "where it is wrong"
-    );
+    check_eq!(last_refusal(&node.device)?.offset_bytes, 40, "where it is wrong");
     check_eq!(next_seq()?, next, "events after a refusal");
     node.load(&plan(3).dealt(next))
 }

@@ -35,9 +35,8 @@ pub fn early_by_tm2_task() -> Verdict {
     scene.tasks(1, &tasks.map(|task| task.1))?;
     let node = scene.run(&plan)?;
     let early = || (0..).zip(&tasks).filter(|(_, task)| task.2.is_some());
-    let expected: Vec<_> = early()
-        .map(|(task, _)| (EventKind::Early, Cause::Task, 1, task, 100))
-        .collect();
+    let expected: Vec<_> =
+        early().map(|(task, _)| (EventKind::Early, Cause::Task, 1, task, 100)).collect();
     check_said(&node, &expected)?;
     for (event, (task, &(planned_insns, burned_insns, tm2_task))) in
         node.signals().iter().zip(early())
@@ -63,15 +62,8 @@ pub fn early_by_tm2_task() -> Verdict {
 /// Tasks that are each a little early make the node early, which is told once;
 /// and not at all while there is stress.
 pub fn early_by_tm2_node() -> Verdict {
-    let calm = Config {
-        tm2_node_lower_bound_ns: ns(1_000_000),
-        ..config(&[Threshold::Tm2Node])
-    };
-    let stressed = Config {
-        stress_reset: 1_000_000,
-        stress_gain_ns: 1,
-        ..calm
-    };
+    let calm = Config { tm2_node_lower_bound_ns: ns(1_000_000), ..config(&[Threshold::Tm2Node]) };
+    let stressed = Config { stress_reset: 1_000_000, stress_gain_ns: 1, ..calm };
     let run = |config| {
         let mut plan = Plan::new(1).config(config).lead_in();
         for task in 0..4 {

@@ -15,35 +15,19 @@ pub fn plan_for_an_ended_process() -> Verdict {
     let mut scene = Scene::new()?;
     scene.tasks(1, &[900_000])?;
     scene.tasks(2, &[400_000_000])?;
-    let first = Plan::new(1)
-        .config(config(&[]))
-        .lead_in()
-        .slot(1, 0, 1_000_000)
-        .slot(2, 0, 400_000_000);
+    let first =
+        Plan::new(1).config(config(&[])).lead_in().slot(1, 0, 1_000_000).slot(2, 0, 400_000_000);
     let mut scene = scene.start(&first)?;
     scene.node.read_until(EventKind::ProcessEnded, 1)?;
     let device = &scene.node.device;
-    let wrong = Plan::new(2)
-        .config(config(&[]))
-        .slot(1, 0, 1_000_000)
-        .slot(2, 0, 400_000_000);
-    let reason = refused(
-        "plan for an ended process",
-        device.write_plan(&wrong.bytes()),
-        libc::ESRCH,
-    )?;
+    let wrong = Plan::new(2).config(config(&[])).slot(1, 0, 1_000_000).slot(2, 0, 400_000_000);
+    let reason =
+        refused("plan for an ended process", device.write_plan(&wrong.bytes()), libc::ESRCH)?;
     println!("{reason}");
     check!(reason.contains("process 1"), "the reason is: {reason}");
-    check_eq!(
-        device.get_plan(0).context("get plan")?,
-        first.read_back(0),
-        "the plan in force"
-    );
+    check_eq!(device.get_plan(0).context("get plan")?, first.read_back(0), "the plan in force");
     // More tasks for it are another matter, and so is a plan without it.
-    let more = Plan::new(3)
-        .config(config(&[]))
-        .slot(2, 0, 400_000_000)
-        .slot(1, 1, 1_000_000);
+    let more = Plan::new(3).config(config(&[])).slot(2, 0, 400_000_000).slot(1, 1, 1_000_000);
     scene.node.load(&more)?;
     let without = Plan::new(4).config(config(&[])).slot(2, 0, 400_000_000);
     scene.node.load(&without)?;
@@ -82,11 +66,8 @@ pub fn ended_process_on_one_of_two_cpus() -> Verdict {
     let mut scene = scene.start(&plan(1))?;
     scene.node.read_until(EventKind::ProcessEnded, 1)?;
     let device = &scene.node.device;
-    let reason = refused(
-        "plan for an ended process",
-        device.write_plan(&plan(2).bytes()),
-        libc::ESRCH,
-    )?;
+    let reason =
+        refused("plan for an ended process", device.write_plan(&plan(2).bytes()), libc::ESRCH)?;
     check!(reason.contains("process 11"), "the reason is: {reason}");
     for cpu in 0..2 {
         check_eq!(
@@ -98,12 +79,7 @@ pub fn ended_process_on_one_of_two_cpus() -> Verdict {
     scene.node.read_until(EventKind::PlanEnded, 2)?;
     let node = scene.finish()?;
     let installed = node.of(EventKind::PlanInstalled);
-    check_eq!(
-        installed.len(),
-        2,
-        "parts of plans in force\n{}",
-        node.log()
-    );
+    check_eq!(installed.len(), 2, "parts of plans in force\n{}", node.log());
     for process in [1, 12] {
         check_eq!(
             node.task_ended(process, 0)?.plan_id,

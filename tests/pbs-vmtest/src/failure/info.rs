@@ -71,10 +71,7 @@ pub fn each_threshold_can_be_off() -> Verdict {
         (Some(Threshold::T1), &[(Late, Preemptions)]),
         (Some(Threshold::T2Task), &[(Late, Task)]),
         // The information comes with the threshold that it is about.
-        (
-            Some(Threshold::T2Process),
-            &[(Late, Process), (Info, Process)],
-        ),
+        (Some(Threshold::T2Process), &[(Late, Process), (Info, Process)]),
         (Some(Threshold::T2Node), &[(Late, Node), (Info, Node)]),
         (Some(Threshold::T2Preemptions), &[(Late, Preemptions)]),
         (Some(Threshold::Tm2Task), &[(Early, Task)]),
@@ -84,10 +81,8 @@ pub fn each_threshold_can_be_off() -> Verdict {
     for (off, missing) in missing {
         let name = off.map_or("nothing", Threshold::name);
         println!("without {name}:");
-        let on: Vec<_> = Threshold::ALL
-            .into_iter()
-            .filter(|&threshold| Some(threshold) != off)
-            .collect();
+        let on: Vec<_> =
+            Threshold::ALL.into_iter().filter(|&threshold| Some(threshold) != off).collect();
         let node = early_then_late(config(&on))?;
         let mut seen = Vec::new();
         for event in node.signals() {
@@ -114,11 +109,8 @@ pub fn each_threshold_can_be_off() -> Verdict {
 
 /// Process 1 is early twice, then process 2 is late by far.
 fn early_then_late(config: Config) -> Result<Node, String> {
-    let mut plan = Plan::new(1)
-        .config(config)
-        .lead_in()
-        .slot(1, 0, 1_000_000)
-        .slot(1, 1, 1_000_000);
+    let mut plan =
+        Plan::new(1).config(config).lead_in().slot(1, 0, 1_000_000).slot(1, 1, 1_000_000);
     for task in 0..5 {
         plan = plan.slot(2, task, 1_000_000);
     }

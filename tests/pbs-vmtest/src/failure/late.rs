@@ -17,17 +17,9 @@ const T2_TASK_INSNS: i64 = 1_500_000;
 /// is not.
 pub fn late_by_t2_task() -> Verdict {
     let own = |plan: Plan| plan.slot(1, 0, TASK_INSNS).slot(2, 0, TASK_INSNS);
-    let (t2, both) = (
-        config(&[Threshold::T2Task]),
-        config(&[Threshold::T1, Threshold::T2Task]),
-    );
+    let (t2, both) = (config(&[Threshold::T2Task]), config(&[Threshold::T1, Threshold::T2Task]));
     let cases = [
-        (
-            "its own slot",
-            own(Plan::new(1).config(t2).lead_in()),
-            1,
-            Grant::Slot,
-        ),
+        ("its own slot", own(Plan::new(1).config(t2).lead_in()), 1, Grant::Slot),
         (
             "the next slot of its process",
             own(Plan::new(1).config(both).lead_in()).slot(1, 1, TASK_INSNS),
@@ -77,17 +69,9 @@ pub fn late_by_t2_task() -> Verdict {
         check_eq!(event.value, T2_TASK_INSNS as u64, "t2_task");
         check_eq!(event.slot, slot, "slot of the signal\n{}", node.log());
         let grants = node.grants(reason);
-        check!(
-            grants.contains(&(1, slot)),
-            "it did not run in {place}\n{}",
-            node.log()
-        );
+        check!(grants.contains(&(1, slot)), "it did not run in {place}\n{}", node.log());
         check_eq!(event.planned_insns, TASK_INSNS, "planned");
-        check_eq!(
-            event.lateness_insns,
-            event.retired_insns as i64 - TASK_INSNS as i64,
-            "lateness"
-        );
+        check_eq!(event.lateness_insns, event.retired_insns as i64 - TASK_INSNS as i64, "lateness");
         check_just_beyond(place, event.retired_insns as i64, T2_TASK_INSNS)?;
     }
     Ok(())
@@ -96,9 +80,7 @@ pub fn late_by_t2_task() -> Verdict {
 /// A process whose tasks are each a little late is told when their sum is
 /// beyond t2_process, once.
 pub fn late_by_t2_process() -> Verdict {
-    let mut plan = Plan::new(1)
-        .config(config(&[Threshold::T2Process]))
-        .lead_in();
+    let mut plan = Plan::new(1).config(config(&[Threshold::T2Process])).lead_in();
     for task in 0..5 {
         plan = plan.slot(1, task, TASK_INSNS).slot(2, task, TASK_INSNS);
     }
@@ -119,10 +101,7 @@ pub fn late_by_plan_buffer() -> Verdict {
     let mut config = config(&[Threshold::T2Process]);
     config.t2_min_process_ns = 0;
     // A tenth of the buffer may be used up, when all is retired.
-    let mut plan = Plan::new(1)
-        .config(config)
-        .buffer(1, 10 * TASK_INSNS)
-        .lead_in();
+    let mut plan = Plan::new(1).config(config).buffer(1, 10 * TASK_INSNS).lead_in();
     for task in 0..5 {
         plan = plan.slot(1, task, TASK_INSNS);
     }
@@ -188,9 +167,8 @@ pub fn late_by_t2_node() -> Verdict {
 /// A task that is preempted MAX_PREEMPTIONS times is told at the last of them,
 /// and not again.
 pub fn late_by_t2_preemptions() -> Verdict {
-    let mut plan = Plan::new(1)
-        .config(config(&[Threshold::T1, Threshold::T2Preemptions]))
-        .lead_in();
+    let mut plan =
+        Plan::new(1).config(config(&[Threshold::T1, Threshold::T2Preemptions])).lead_in();
     for task in 0..8 {
         plan = plan.slot(1, task, TASK_INSNS).slot(2, task, TASK_INSNS);
     }

@@ -23,12 +23,7 @@ const OTHER_INSNS: u64 = 2_000_000;
 pub fn rogue_loop_keeps_to_its_slots() -> Verdict {
     let node = rogue(|_| burn(1 << 40))?;
     let preempted = node.of(EventKind::Preempted);
-    check_eq!(
-        preempted.len(),
-        ROUNDS as usize,
-        "ends at t1\n{}",
-        node.log()
-    );
+    check_eq!(preempted.len(), ROUNDS as usize, "ends at t1\n{}", node.log());
     check_eq!(node.of(EventKind::Ceiling).len(), 0, "ceilings");
     // 12 million instructions beyond the plan, then 5 preemptions.
     check_said(
@@ -52,13 +47,7 @@ pub fn rogue_calls_keep_to_their_slots() -> Verdict {
         Counting::Exact => (EventKind::Ceiling, EventKind::Preempted),
         Counting::Clock => (EventKind::Preempted, EventKind::Ceiling),
     };
-    check_eq!(
-        node.of(end).len(),
-        ROUNDS as usize,
-        "ends by {}\n{}",
-        end.name(),
-        node.log()
-    );
+    check_eq!(node.of(end).len(), ROUNDS as usize, "ends by {}\n{}", end.name(), node.log());
     check_eq!(node.of(other).len(), 0, "ends by {}", other.name());
     Ok(())
 }
@@ -95,15 +84,9 @@ fn rogue(work: impl FnOnce(&Device)) -> Result<Node, String> {
         // As planned, with what the calls take.
         scene.tasks(process, &[OTHER_INSNS - 2_000; ROUNDS as usize])?;
     }
-    let info = scene
-        .node
-        .device
-        .info()
-        .map_err(|error| error.to_string())?;
+    let info = scene.node.device.info().map_err(|error| error.to_string())?;
     let mut scene = scene.start(&plan)?;
-    scene
-        .node
-        .read_until(EventKind::ProcessEnded, others.len())?;
+    scene.node.read_until(EventKind::ProcessEnded, others.len())?;
     // The rogue would go on for ever: the scene ends it.
     let Scene { node, .. } = scene;
     let log = node.log();
@@ -129,11 +112,7 @@ fn rogue(work: impl FnOnce(&Device)) -> Result<Node, String> {
         );
         let tasks = node.of(EventKind::TaskEnded);
         let tasks = tasks.iter().filter(|event| event.process == process);
-        check_eq!(
-            tasks.count(),
-            ROUNDS as usize,
-            "tasks of process {process}\n{log}"
-        );
+        check_eq!(tasks.count(), ROUNDS as usize, "tasks of process {process}\n{log}");
     }
     Ok(node)
 }

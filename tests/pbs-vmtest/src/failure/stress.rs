@@ -27,10 +27,7 @@ fn stressed() -> Config {
 /// A task runs away right after the plan has come: t2_task is told where it
 /// always is; t2_process and t2_node only when stress has fallen to meet them.
 pub fn stress_holds_signals_back() -> Verdict {
-    let plan = Plan::new(1)
-        .config(stressed())
-        .lead_in()
-        .slot(1, 0, 1_000_000);
+    let plan = Plan::new(1).config(stressed()).lead_in().slot(1, 0, 1_000_000);
     let mut scene = Scene::new()?;
     scene.tasks(1, &[20_000_000])?;
     let node = scene.run(&plan)?;
@@ -52,10 +49,7 @@ pub fn stress_holds_signals_back() -> Verdict {
 /// Stress falls with the time: also while a task, too late already, retires
 /// next to nothing.
 pub fn stress_falls_with_time() -> Verdict {
-    let plan = Plan::new(1)
-        .config(stressed())
-        .lead_in()
-        .slot(1, 0, 1_000_000);
+    let plan = Plan::new(1).config(stressed()).lead_in().slot(1, 0, 1_000_000);
     let mut scene = Scene::new()?;
     scene.process(1, |_| {
         burn(2_600_000);
@@ -103,9 +97,7 @@ pub fn stress_falls_with_time() -> Verdict {
 
 fn signals(node: &Node) -> Result<[Event; 3], String> {
     let signals = node.signals();
-    signals
-        .try_into()
-        .map_err(|_| format!("not three signals:\n{}", node.log()))
+    signals.try_into().map_err(|_| format!("not three signals:\n{}", node.log()))
 }
 
 /// The task is told first, then the process and the node, with the stress of
@@ -131,12 +123,7 @@ fn said_under_stress(node: &Node) -> Verdict {
         );
     }
     let stress_insns = |event: &Event| u64::from(event.stress) * GAIN_INSNS;
-    check_eq!(
-        process.value,
-        stress_insns(&process).max(500_000),
-        "t2_process\n{}",
-        node.log()
-    );
+    check_eq!(process.value, stress_insns(&process).max(500_000), "t2_process\n{}", node.log());
     check_eq!(
         late_node.value,
         (100_000 + stress_insns(&late_node)).max(500_000),
@@ -148,10 +135,9 @@ fn said_under_stress(node: &Node) -> Verdict {
         Counting::Clock => overshoot_limit_insns(),
     };
     // A point more of stress would have held each of them back.
-    for (event, lateness_insns) in [
-        (process, process.lateness_insns),
-        (late_node, late_node.node_lateness_insns),
-    ] {
+    for (event, lateness_insns) in
+        [(process, process.lateness_insns), (late_node, late_node.node_lateness_insns)]
+    {
         let over_insns = lateness_insns - event.value as i64;
         check!(
             (1..=(GAIN_INSNS + too_late_insns) as i64).contains(&over_insns),

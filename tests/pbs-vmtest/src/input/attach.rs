@@ -27,20 +27,12 @@ pub fn wrong_attachments_are_refused() -> Verdict {
     refused("drop on no CPU", device.drop_plan(77), ENODEV)?;
     refused("renew without a plan", device.renew(PLAN_CPU), ENOENT)?;
     refused("renew on no CPU", device.renew(77), ENODEV)?;
-    refused(
-        "plan of a CPU without one",
-        device.get_plan(PLAN_CPU),
-        ENOENT,
-    )?;
+    refused("plan of a CPU without one", device.get_plan(PLAN_CPU), ENOENT)?;
     refused("plan of no CPU", device.get_plan(77), ENODEV)?;
 
     let running = Running::new()?;
     refused("unknown process", device.attach(pid, 9, 0), ENOENT)?;
-    refused(
-        "idle as a process",
-        device.attach(pid, pbs_uapi::IDLE, 0),
-        ENOENT,
-    )?;
+    refused("idle as a process", device.attach(pid, pbs_uapi::IDLE, 0), ENOENT)?;
     refused("process that has a thread", device.attach(pid, 2, 0), EBUSY)?;
     refused(
         "process whose thread is not for one task",
@@ -48,28 +40,16 @@ pub fn wrong_attachments_are_refused() -> Verdict {
         EBUSY,
     )?;
     let attached = running.pids()[1];
-    refused(
-        "thread that is attached",
-        device.attach(attached, 1, 0),
-        EBUSY,
-    )?;
+    refused("thread that is attached", device.attach(attached, 1, 0), EBUSY)?;
     refused("kernel thread", device.attach(KTHREADD, 3, 0), EINVAL)?;
     refused("no thread", device.attach(i32::MAX, 3, 0), ESRCH)?;
     refused("negative thread", device.attach(-1, 3, 0), ESRCH)?;
     refused("unknown flag", device.attach(pid, 3, 2), EINVAL)?;
-    let mut attach = Attach {
-        pid,
-        process: 3,
-        ..Attach::default()
-    };
+    let mut attach = Attach { pid, process: 3, ..Attach::default() };
     attach.reserved[4] = 1;
     let result = ioctl(&device, ioc::ATTACH, &raw const attach as usize);
     check_eq!(result, Err(EINVAL), "reserved field");
-    check_eq!(
-        ioctl(&device, ioc::ATTACH, 8),
-        Err(EFAULT),
-        "attach from nowhere"
-    );
+    check_eq!(ioctl(&device, ioc::ATTACH, 8), Err(EFAULT), "attach from nowhere");
 
     refused("task end outside the plan", device.task_end(None), ESRCH)?;
     let mut end = TaskEnd::default();
@@ -132,9 +112,7 @@ fn attacher(number: u32, words: &'static SharedWords) -> Result<Child, String> {
                 _ => device.attach(0, 2, ATTACH_ONE_TASK),
             };
             let _ = set_affinity(0, &[0, 1]);
-            words
-                .progress
-                .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            words.progress.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         }
     })
 }
@@ -177,10 +155,7 @@ pub fn drop_beside_attachers() -> Verdict {
     set_affinity(0, &[0]).map_err(|errno| format!("affinity: {errno}"))?;
     // The measuring one has its CPU for itself: what it waits for is not the CPU.
     check_eq!(set_policy(0, libc::SCHED_FIFO, 50), Ok(()), "SCHED_FIFO");
-    let plan = Plan::new(4)
-        .cpu(PLAN_CPU)
-        .slot(1, 0, ENDLESS_INSNS)
-        .slot(2, 0, ENDLESS_INSNS);
+    let plan = Plan::new(4).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS).slot(2, 0, ENDLESS_INSNS);
     node.load(&plan)?;
     let spinner_words = SharedWords::shared()?;
     let spinner = fork(|| {

@@ -68,11 +68,7 @@ impl Caller {
         };
         let mut record = [0u32; RECORD];
         for word in &mut record {
-            *word = if dice.below(3) == 0 {
-                dice.roll() as u32
-            } else {
-                0
-            };
+            *word = if dice.below(3) == 0 { dice.roll() as u32 } else { 0 };
         }
         let victim = self.victim_pid as u32;
         record[0] = dice.one_of(&[0, u32::MAX, 2, i32::MAX as u32, victim, 1 << 31]);
@@ -192,15 +188,8 @@ pub fn random_calls_do_no_harm() -> Verdict {
     check_eq!(words.note.load(SeqCst), calls, "calls");
     let failed = words.other.load(SeqCst);
     println!("{calls} calls, {failed} of them refused");
-    check!(
-        failed > calls / 2 && failed < calls,
-        "{failed} of {calls} calls failed"
-    );
+    check!(failed > calls / 2 && failed < calls, "{failed} of {calls} calls failed");
     words.release();
-    check_eq!(
-        dies(&mut victim, "the victim")?,
-        0,
-        "wait status of the victim"
-    );
+    check_eq!(dies(&mut victim, "the victim")?, 0, "wait status of the victim");
     running.completes()
 }

@@ -26,48 +26,23 @@ pub fn short_buffers() -> Verdict {
     let running = Running::new()?;
     let path = std::path::Path::new(pbs_uapi::DEVICE_PATH);
     let device = Device::open_path(path, true).context("open")?;
-    let first = running
-        .scene
-        .node
-        .events
-        .first()
-        .map_or(0, |event| event.seq);
+    let first = running.scene.node.events.first().map_or(0, |event| event.seq);
     device.seek(first).context("seek")?;
 
     let mut buffer = [0u8; 4 * EVENT];
     let address = buffer.as_mut_ptr() as usize;
     for bytes in [0, 1, 8, EVENT - 1] {
-        check_eq!(
-            read(&device, address, bytes),
-            Err(EINVAL),
-            "read of {bytes} bytes"
-        );
+        check_eq!(read(&device, address, bytes), Err(EINVAL), "read of {bytes} bytes");
     }
     // What could not be delivered is not lost.
     check_eq!(read(&device, 8, EVENT), Err(EFAULT), "read to nowhere");
-    check_eq!(
-        read(&device, usize::MAX - 7, EVENT),
-        Err(EFAULT),
-        "read to the end of all"
-    );
-    check_eq!(
-        read(&device, address, EVENT),
-        Ok(EVENT),
-        "read of one event"
-    );
+    check_eq!(read(&device, usize::MAX - 7, EVENT), Err(EFAULT), "read to the end of all");
+    check_eq!(read(&device, address, EVENT), Ok(EVENT), "read of one event");
     let event: Option<Event> = from_bytes(&buffer);
     check_eq!(event.map(|event| event.seq), Some(first), "the first event");
-    check_eq!(
-        read(&device, address, 2 * EVENT - 1),
-        Ok(EVENT),
-        "read of nearly two"
-    );
+    check_eq!(read(&device, address, 2 * EVENT - 1), Ok(EVENT), "read of nearly two");
     let event: Option<Event> = from_bytes(&buffer);
-    check_eq!(
-        event.map(|event| event.seq),
-        Some(first + 1),
-        "the second event"
-    );
+    check_eq!(event.map(|event| event.seq), Some(first + 1), "the second event");
     let end = device.info().context("info")?.next_seq;
     refused("seek to what is to come", device.seek(end + 1000), EINVAL)?;
     device.seek(end).context("seek")?;
@@ -93,47 +68,22 @@ pub fn short_buffers() -> Verdict {
         let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
         check_eq!(result, Err(ENOSPC), "plan into {room} bytes");
         check_eq!(get.bytes, whole.len() as u64, "size of the plan");
-        check!(
-            !last_refusal(&device)?.message().is_empty(),
-            "no reason in words"
-        );
-        check!(
-            place.iter().all(|&byte| byte == 0xa5),
-            "something was written all the same"
-        );
+        check!(!last_refusal(&device)?.message().is_empty(), "no reason in words");
+        check!(place.iter().all(|&byte| byte == 0xa5), "something was written all the same");
     }
-    let mut get = GetPlan {
-        cpu: PLAN_CPU,
-        reserved: 0,
-        buffer: 8,
-        bytes: whole.len() as u64,
-    };
+    let mut get = GetPlan { cpu: PLAN_CPU, reserved: 0, buffer: 8, bytes: whole.len() as u64 };
     let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
     check_eq!(result, Err(EFAULT), "plan to nowhere");
     get.reserved = 1;
     let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
     check_eq!(result, Err(EINVAL), "reserved field");
-    for number in [
-        ioc::INFO,
-        ioc::ERROR,
-        ioc::SEEK,
-        ioc::TASK_END,
-        ioc::DETACH,
-        ioc::DROP,
-        ioc::GET_PROCESS,
-    ] {
-        check_eq!(
-            ioctl(&device, number, 8),
-            Err(EFAULT),
-            "call {number:#x} from nowhere"
-        );
+    for number in
+        [ioc::INFO, ioc::ERROR, ioc::SEEK, ioc::TASK_END, ioc::DETACH, ioc::DROP, ioc::GET_PROCESS]
+    {
+        check_eq!(ioctl(&device, number, 8), Err(EFAULT), "call {number:#x} from nowhere");
     }
     check_eq!(ioctl(&device, 0, 0), Err(libc::ENOTTY), "call 0");
     // Nothing of that was in the way of the device itself.
-    check_eq!(
-        device.get_plan(PLAN_CPU).context("get the plan")?,
-        whole,
-        "the plan"
-    );
+    check_eq!(device.get_plan(PLAN_CPU).context("get the plan")?, whole, "the plan");
     running.completes()
 }

@@ -36,44 +36,25 @@ impl Running {
             // Sleeps most of the time: the machine has better things to do.
             let child = scene.spawn(process, || {
                 while words.go.load(std::sync::atomic::Ordering::SeqCst) == 0 {
-                    words
-                        .progress
-                        .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    words.progress.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                     crate::harness::sleep_ms(5);
                 }
             })?;
             children.push((child, words));
         }
-        let plan = scene
-            .node
-            .device
-            .get_plan(PLAN_CPU)
-            .context("get the plan")?;
-        let running = Self {
-            scene,
-            children,
-            plan,
-        };
+        let plan = scene.node.device.get_plan(PLAN_CPU).context("get the plan")?;
+        let running = Self { scene, children, plan };
         running.is_untouched()?;
         Ok(running)
     }
 
     /// The plan is the same, the one process runs and the other waits.
     pub fn is_untouched(&self) -> Verdict {
-        let plan = self
-            .scene
-            .node
-            .device
-            .get_plan(PLAN_CPU)
-            .context("get the plan")?;
+        let plan = self.scene.node.device.get_plan(PLAN_CPU).context("get the plan")?;
         check!(plan == self.plan, "the running plan is another one");
         check_eq!(self.children.len(), 2, "plan processes");
         self.children[0].1.runs("the running process")?;
-        check_eq!(
-            self.children[1].1.progress(),
-            0,
-            "progress of the waiting process"
-        );
+        check_eq!(self.children[1].1.progress(), 0, "progress of the waiting process");
         Ok(())
     }
 
@@ -96,17 +77,9 @@ impl Running {
             ends_well(child, "a plan process")?;
         }
         self.scene.plan_ends()?;
-        check_eq!(
-            self.scene.count(EventKind::PlanInstalled)?,
-            1,
-            "plans installed"
-        );
+        check_eq!(self.scene.count(EventKind::PlanInstalled)?, 1, "plans installed");
         check_eq!(self.scene.count(EventKind::Ejected)?, 0, "threads ejected");
-        check_eq!(
-            self.scene.count(EventKind::Attached)?,
-            2,
-            "threads attached"
-        );
+        check_eq!(self.scene.count(EventKind::Attached)?, 2, "threads attached");
         let ended: Vec<(u32, u32, u64)> = self
             .scene
             .node
@@ -114,11 +87,7 @@ impl Running {
             .iter()
             .map(|event| (event.process, event.task, event.plan_id))
             .collect();
-        check_eq!(
-            ended,
-            [(1, 0, RUNNING_PLAN), (2, 7, RUNNING_PLAN)],
-            "tasks that ended"
-        );
+        check_eq!(ended, [(1, 0, RUNNING_PLAN), (2, 7, RUNNING_PLAN)], "tasks that ended");
         Ok(())
     }
 }

@@ -40,10 +40,7 @@ pub fn plans_are_freed() -> Verdict {
     }
     let lost = before.saturating_sub(available_bytes()?);
     println!("refused plans took {} KiB", lost >> 10);
-    check!(
-        lost < LIMIT_BYTES,
-        "{lost} bytes are gone with refused plans"
-    );
+    check!(lost < LIMIT_BYTES, "{lost} bytes are gone with refused plans");
     running.completes()?;
 
     device.write_plan(&right).context("write a plan")?;
@@ -54,10 +51,7 @@ pub fn plans_are_freed() -> Verdict {
     device.drop_plan(PLAN_CPU).context("drop")?;
     let lost = before.saturating_sub(available_bytes()?);
     println!("replaced plans took {} KiB", lost >> 10);
-    check!(
-        lost < LIMIT_BYTES,
-        "{lost} bytes are gone with replaced plans"
-    );
+    check!(lost < LIMIT_BYTES, "{lost} bytes are gone with replaced plans");
     Ok(())
 }
 
@@ -129,13 +123,8 @@ pub fn writer_is_charged() -> Verdict {
     fs::write(group.path("memory.max"), most_bytes.to_string()).context("memory.max")?;
     // The call fails, or the kernel kills the only one who could give memory back.
     let mut writer = group.writer(&plan, SharedWords::shared()?)?;
-    println!(
-        "the one that may not have as much: status {}",
-        writer.wait()?
-    );
+    println!("the one that may not have as much: status {}", writer.wait()?);
     refused("plan", device.get_plan(PLAN_CPU), libc::ENOENT)?;
-    device
-        .write_plan(&plan)
-        .context("a plan of another group")?;
+    device.write_plan(&plan).context("a plan of another group")?;
     device.drop_plan(PLAN_CPU).context("drop")
 }

@@ -31,11 +31,7 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
     // What sched_setscheduler(2) says before it asks who the caller is.
     refused("attach nobody", device.attach(i32::MAX, 2, 0), ESRCH)?;
     refused("attach in an unknown way", device.attach(0, 2, 2), EINVAL)?;
-    refused(
-        "attach a thread of the kernel",
-        device.attach(2, 2, 0),
-        EPERM,
-    )?;
+    refused("attach a thread of the kernel", device.attach(2, 2, 0), EPERM)?;
     refused("attach another", device.attach(parent, 2, 0), EPERM)?;
     refused("detach another", device.detach(parent), EPERM)?;
     refused("drop", device.drop_plan(PLAN_CPU), EPERM)?;
@@ -61,10 +57,6 @@ pub fn nobody_may_not_plan() -> Verdict {
         Err(why) => println!("{why}"),
     })?;
     ends_well(&mut child, "the unprivileged child")?;
-    check_eq!(
-        words.note.load(SeqCst),
-        1,
-        "all was as it should be (see above)"
-    );
+    check_eq!(words.note.load(SeqCst), 1, "all was as it should be (see above)");
     running.completes()
 }

@@ -20,10 +20,7 @@ fn result(value: isize) -> Result<usize, i32> {
 }
 
 fn piece(address: usize, bytes: usize) -> libc::iovec {
-    libc::iovec {
-        iov_base: address as *mut libc::c_void,
-        iov_len: bytes,
-    }
+    libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes }
 }
 
 fn pieces_of(message: &[u8], lengths: &[usize]) -> Vec<libc::iovec> {
@@ -64,17 +61,9 @@ pub fn messages_come_in_pieces() -> Verdict {
     check!(device.get_plan(0).is_err(), "a plan came of it");
     // There is no plan in what is left of it.
     pieces.truncate(2);
-    check_eq!(
-        writev(&device, &pieces),
-        Err(libc::EINVAL),
-        "less than a header"
-    );
+    check_eq!(writev(&device, &pieces), Err(libc::EINVAL), "less than a header");
 
-    check_eq!(
-        writev(&device, &pieces_of(&plan, &[1, 7, 60])),
-        Ok(plan.len()),
-        "a plan in pieces"
-    );
+    check_eq!(writev(&device, &pieces_of(&plan, &[1, 7, 60])), Ok(plan.len()), "a plan in pieces");
     node.read_until(EventKind::PlanInstalled, 1)?;
 
     // One event, in pieces of odd lengths; and the next one in what two would have room for.
@@ -82,11 +71,7 @@ pub fn messages_come_in_pieces() -> Verdict {
     let mut buffer = [0u8; 2 * EVENT];
     let address = buffer.as_mut_ptr() as usize;
     device.seek(first).context("seek")?;
-    let odd = [
-        piece(address, 3),
-        piece(address + 3, 61),
-        piece(address + 64, EVENT - 64),
-    ];
+    let odd = [piece(address, 3), piece(address + 3, 61), piece(address + 64, EVENT - 64)];
     check_eq!(readv(&device, &odd), Ok(EVENT), "an event in pieces");
     let event: Option<Event> = from_bytes(&buffer);
     check_eq!(event.map(|event| event.seq), Some(first), "its number");
@@ -94,10 +79,7 @@ pub fn messages_come_in_pieces() -> Verdict {
     device.seek(last).context("seek")?;
     let two = [piece(address, EVENT), piece(address + EVENT, EVENT)];
     let read = readv(&device, &two);
-    check!(
-        matches!(read, Ok(bytes) if bytes >= EVENT),
-        "what there is: {read:?}"
-    );
+    check!(matches!(read, Ok(bytes) if bytes >= EVENT), "what there is: {read:?}");
 
     // SAFETY: memory of this process.
     let at_places = unsafe {

@@ -44,74 +44,19 @@ fn header_cases() -> Vec<Case> {
         ("magic", with(0, b"PLAN"), EINVAL, "not a plan"),
         ("version 0", with(4, &0u16.to_ne_bytes()), EINVAL, "version"),
         ("version 3", with(4, &3u16.to_ne_bytes()), EINVAL, "version"),
-        (
-            "size of header",
-            with(6, &72u16.to_ne_bytes()),
-            EINVAL,
-            "header_bytes",
-        ),
-        (
-            "size too small",
-            with(8, &(long - 1).to_ne_bytes()),
-            EINVAL,
-            "total_bytes",
-        ),
-        (
-            "size too large",
-            with(8, &u64::MAX.to_ne_bytes()),
-            EINVAL,
-            "total_bytes",
-        ),
+        ("size of header", with(6, &72u16.to_ne_bytes()), EINVAL, "header_bytes"),
+        ("size too small", with(8, &(long - 1).to_ne_bytes()), EINVAL, "total_bytes"),
+        ("size too large", with(8, &u64::MAX.to_ne_bytes()), EINVAL, "total_bytes"),
         ("no CPU", with(24, &0u32.to_ne_bytes()), EINVAL, "no CPU"),
-        (
-            "more CPUs than there are",
-            with(24, &2u32.to_ne_bytes()),
-            EINVAL,
-            "truncated",
-        ),
-        (
-            "all the CPUs of the world",
-            with(24, &u32::MAX.to_ne_bytes()),
-            EINVAL,
-            "truncated",
-        ),
-        (
-            "size of configuration",
-            with(28, &8u32.to_ne_bytes()),
-            EINVAL,
-            "config_bytes",
-        ),
-        (
-            "configuration that isn't there",
-            with(28, &256u32.to_ne_bytes()),
-            EINVAL,
-            "",
-        ),
+        ("more CPUs than there are", with(24, &2u32.to_ne_bytes()), EINVAL, "truncated"),
+        ("all the CPUs of the world", with(24, &u32::MAX.to_ne_bytes()), EINVAL, "truncated"),
+        ("size of configuration", with(28, &8u32.to_ne_bytes()), EINVAL, "config_bytes"),
+        ("configuration that isn't there", with(28, &256u32.to_ne_bytes()), EINVAL, ""),
         ("flags", with(32, &1u64.to_ne_bytes()), EINVAL, "flags"),
-        (
-            "failures of the future",
-            with(40, &u64::MAX.to_ne_bytes()),
-            EINVAL,
-            "dealt_seq",
-        ),
-        (
-            "lease too short",
-            with(48, &99_999_999u64.to_ne_bytes()),
-            EINVAL,
-            "lease_ns",
-        ),
-        (
-            "lease too long",
-            with(48, &3_600_000_000_001u64.to_ne_bytes()),
-            EINVAL,
-            "lease_ns",
-        ),
-        (
-            "reserved in version 1",
-            of_version_1(with(HEADER_BYTES - 1, &[1])),
-            EINVAL,
-            "reserved",
-        ),
+        ("failures of the future", with(40, &u64::MAX.to_ne_bytes()), EINVAL, "dealt_seq"),
+        ("lease too short", with(48, &99_999_999u64.to_ne_bytes()), EINVAL, "lease_ns"),
+        ("lease too long", with(48, &3_600_000_000_001u64.to_ne_bytes()), EINVAL, "lease_ns"),
+        ("reserved in version 1", of_version_1(with(HEADER_BYTES - 1, &[1])), EINVAL, "reserved"),
     ]
 }
 
@@ -125,125 +70,35 @@ fn cpu_cases() -> Vec<Case> {
     let processes = |count: u32| with(CPU_AT + 4, &count.to_ne_bytes());
     let slots = |count: u64| with(CPU_AT + 8, &count.to_ne_bytes());
     vec![
-        (
-            "CPU that is not there",
-            with(CPU_AT, &2u32.to_ne_bytes()),
-            ENODEV,
-            "not online",
-        ),
-        (
-            "CPU that can't be",
-            with(CPU_AT, &u32::MAX.to_ne_bytes()),
-            ENODEV,
-            "not online",
-        ),
-        (
-            "process of another CPU",
-            with(CPU_AT, &0u32.to_ne_bytes()),
-            EEXIST,
-            "process 1",
-        ),
+        ("CPU that is not there", with(CPU_AT, &2u32.to_ne_bytes()), ENODEV, "not online"),
+        ("CPU that can't be", with(CPU_AT, &u32::MAX.to_ne_bytes()), ENODEV, "not online"),
+        ("process of another CPU", with(CPU_AT, &0u32.to_ne_bytes()), EEXIST, "process 1"),
         ("no processes", processes(0), EINVAL, "no process"),
         ("fewer processes", processes(1), EINVAL, ""),
-        (
-            "too many processes",
-            processes(MAX_PROCESSES + 1),
-            E2BIG,
-            "processes",
-        ),
+        ("too many processes", processes(MAX_PROCESSES + 1), E2BIG, "processes"),
         ("no slots", slots(0), EINVAL, "no slots"),
         ("fewer slots", slots(2), EINVAL, "follow"),
         ("more slots", slots(4), EINVAL, "truncated"),
-        (
-            "too many slots",
-            slots(u64::from(MAX_SLOTS) + 1),
-            E2BIG,
-            "slots",
-        ),
-        (
-            "count of slots that overflows",
-            slots(u64::MAX / 16 + 2),
-            E2BIG,
-            "slots",
-        ),
-        (
-            "reserved in version 1",
-            of_version_1(with(PROCESS_AT - 1, &[1])),
-            EINVAL,
-            "reserved",
-        ),
-        (
-            "rate of the CPU",
-            with(CPU_AT + 24, &(1u64 << 32).to_ne_bytes()),
-            EINVAL,
-            "its rate",
-        ),
-        (
-            "edges that are not there",
-            with(CPU_AT + 16, &1u64.to_ne_bytes()),
-            EINVAL,
-            "truncated",
-        ),
-        (
-            "too many edges",
-            with(CPU_AT + 16, &u64::MAX.to_ne_bytes()),
-            E2BIG,
-            "edges",
-        ),
+        ("too many slots", slots(u64::from(MAX_SLOTS) + 1), E2BIG, "slots"),
+        ("count of slots that overflows", slots(u64::MAX / 16 + 2), E2BIG, "slots"),
+        ("reserved in version 1", of_version_1(with(PROCESS_AT - 1, &[1])), EINVAL, "reserved"),
+        ("rate of the CPU", with(CPU_AT + 24, &(1u64 << 32).to_ne_bytes()), EINVAL, "its rate"),
+        ("edges that are not there", with(CPU_AT + 16, &1u64.to_ne_bytes()), EINVAL, "truncated"),
+        ("too many edges", with(CPU_AT + 16, &u64::MAX.to_ne_bytes()), E2BIG, "edges"),
     ]
 }
 
 fn process_cases() -> Vec<Case> {
     let second = PROCESS_AT + PROCESS_BYTES;
     vec![
-        (
-            "duplicate process",
-            with(second, &1u32.to_ne_bytes()),
-            EINVAL,
-            "twice",
-        ),
-        (
-            "processes in wrong order",
-            with(PROCESS_AT, &3u32.to_ne_bytes()),
-            EINVAL,
-            "ascending",
-        ),
-        (
-            "process that is no number",
-            with(second, &IDLE.to_ne_bytes()),
-            EINVAL,
-            "PBS_IDLE",
-        ),
-        (
-            "process without a slot",
-            with(second, &3u32.to_ne_bytes()),
-            EINVAL,
-            "process 2",
-        ),
-        (
-            "flags",
-            with(PROCESS_AT + 4, &1u32.to_ne_bytes()),
-            EINVAL,
-            "flags",
-        ),
-        (
-            "buffer",
-            with(PROCESS_AT + 8, &u64::MAX.to_ne_bytes()),
-            EINVAL,
-            "buffer",
-        ),
-        (
-            "reserved in version 1",
-            of_version_1(with(second - 1, &[1])),
-            EINVAL,
-            "reserved",
-        ),
-        (
-            "rate of the process",
-            with(second - 8, &(1u64 << 32).to_ne_bytes()),
-            EINVAL,
-            "its rate",
-        ),
+        ("duplicate process", with(second, &1u32.to_ne_bytes()), EINVAL, "twice"),
+        ("processes in wrong order", with(PROCESS_AT, &3u32.to_ne_bytes()), EINVAL, "ascending"),
+        ("process that is no number", with(second, &IDLE.to_ne_bytes()), EINVAL, "PBS_IDLE"),
+        ("process without a slot", with(second, &3u32.to_ne_bytes()), EINVAL, "process 2"),
+        ("flags", with(PROCESS_AT + 4, &1u32.to_ne_bytes()), EINVAL, "flags"),
+        ("buffer", with(PROCESS_AT + 8, &u64::MAX.to_ne_bytes()), EINVAL, "buffer"),
+        ("reserved in version 1", of_version_1(with(second - 1, &[1])), EINVAL, "reserved"),
+        ("rate of the process", with(second - 8, &(1u64 << 32).to_ne_bytes()), EINVAL, "its rate"),
     ]
 }
 
@@ -256,56 +111,20 @@ fn slot_cases() -> Vec<Case> {
     }
     vec![
         ("slot of no length", slot(0, 1, 1), EINVAL, "length"),
-        (
-            "slot too long",
-            slot(MAX_SLOT_INSNS + 1, 1, 1),
-            EINVAL,
-            "length",
-        ),
-        (
-            "length that overflows",
-            slot(u64::MAX, 1, 1),
-            EINVAL,
-            "length",
-        ),
-        (
-            "all slots together too long",
-            long.bytes(),
-            EINVAL,
-            "together",
-        ),
+        ("slot too long", slot(MAX_SLOT_INSNS + 1, 1, 1), EINVAL, "length"),
+        ("length that overflows", slot(u64::MAX, 1, 1), EINVAL, "length"),
+        ("all slots together too long", long.bytes(), EINVAL, "together"),
         ("unknown process", slot(1, 9, 1), EINVAL, "process 9"),
-        (
-            "duplicate task",
-            slot(1, 1, 0),
-            EINVAL,
-            "already has a slot",
-        ),
-        (
-            "slot of a process without a task",
-            slot(1, 1, NO_TASK),
-            EINVAL,
-            "no task",
-        ),
+        ("duplicate task", slot(1, 1, 0), EINVAL, "already has a slot"),
+        ("slot of a process without a task", slot(1, 1, NO_TASK), EINVAL, "no task"),
         ("idle slot with a task", slot(1, IDLE, 1), EINVAL, "idle"),
-        (
-            "tasks in wrong order",
-            with(SLOT_AT, &encode::slot(1, 1, 5)),
-            EINVAL,
-            "ascending",
-        ),
+        ("tasks in wrong order", with(SLOT_AT, &encode::slot(1, 1, 5)), EINVAL, "ascending"),
     ]
 }
 
 fn order_cases() -> Vec<Case> {
-    let two = |first, second| {
-        Plan::new(1)
-            .cpu(first)
-            .slot(11, 0, 1)
-            .cpu(second)
-            .slot(12, 0, 1)
-            .bytes()
-    };
+    let two =
+        |first, second| Plan::new(1).cpu(first).slot(11, 0, 1).cpu(second).slot(12, 0, 1).bytes();
     let shared = Plan::new(1).cpu(0).slot(1, 0, 1).cpu(1).slot(1, 0, 1);
     let mut trailing = good().bytes();
     trailing.extend([0; 16]);
@@ -317,12 +136,7 @@ fn order_cases() -> Vec<Case> {
         ("CPU twice", two(1, 1), EINVAL, "ascending"),
         ("process on two CPUs", shared.bytes(), EINVAL, "on one"),
         ("bytes after the end", trailing, EINVAL, "follow"),
-        (
-            "one CPU there, one not",
-            one_bad.bytes(),
-            ENODEV,
-            "not online",
-        ),
+        ("one CPU there, one not", one_bad.bytes(), ENODEV, "not online"),
         ("nothing at all", Vec::new(), EINVAL, "truncated"),
     ]
 }
@@ -336,42 +150,17 @@ fn config_cases() -> Vec<Case> {
     let mut reserved = good().config(Config::DEFAULT).bytes();
     reserved[HEADER_BYTES + 255] = 1;
     vec![
-        (
-            "sigma of 1",
-            config(|c| c.sigma_t1_permille = 1000),
-            EINVAL,
-            "sigma",
-        ),
-        (
-            "limit",
-            config(|c| c.preemption_limit_ns = 1 << 49),
-            EINVAL,
-            "limit",
-        ),
+        ("sigma of 1", config(|c| c.sigma_t1_permille = 1000), EINVAL, "sigma"),
+        ("limit", config(|c| c.preemption_limit_ns = 1 << 49), EINVAL, "limit"),
         (
             "NO_PREEMPTION over its limit",
             config(|c| c.no_preemption_ns = c.preemption_limit_ns + 1),
             EINVAL,
             "no_preemption",
         ),
-        (
-            "factor",
-            config(|c| c.ceiling_factor_permille = 999),
-            EINVAL,
-            "ceiling_factor",
-        ),
-        (
-            "extra",
-            config(|c| c.ceiling_extra_ns = u64::MAX),
-            EINVAL,
-            "ceiling_extra",
-        ),
-        (
-            "period",
-            config(|c| c.window_period_ns = 0),
-            EINVAL,
-            "window_period",
-        ),
+        ("factor", config(|c| c.ceiling_factor_permille = 999), EINVAL, "ceiling_factor"),
+        ("extra", config(|c| c.ceiling_extra_ns = u64::MAX), EINVAL, "ceiling_extra"),
+        ("period", config(|c| c.window_period_ns = 0), EINVAL, "window_period"),
         (
             "no unallocated time",
             config(|c| c.window_unallocated_ns = 0),
@@ -386,14 +175,8 @@ fn config_cases() -> Vec<Case> {
 pub fn bad_plans_are_refused() -> Verdict {
     let running = Running::new()?;
     let device = Device::open().context("open")?;
-    let groups = [
-        header_cases(),
-        cpu_cases(),
-        process_cases(),
-        slot_cases(),
-        order_cases(),
-        config_cases(),
-    ];
+    let groups =
+        [header_cases(), cpu_cases(), process_cases(), slot_cases(), order_cases(), config_cases()];
     let mut count = 0;
     for (what, plan, errno, part) in groups.into_iter().flatten() {
         let reason = refused(what, device.write_plan(&plan), errno)?;
@@ -452,25 +235,16 @@ pub fn truncated_plans_are_refused() -> Verdict {
             let reason = refused(&what, device.write_plan(&cut), EINVAL)?;
             check!(reason.contains("truncated"), "{what}: {reason}");
             let error = last_refusal(&device)?;
-            check!(
-                error.offset_bytes <= end as u64,
-                "{what}: refused at {}",
-                error.offset_bytes
-            );
+            check!(error.offset_bytes <= end as u64, "{what}: refused at {}", error.offset_bytes);
         } else {
             check!(reason.contains("truncated"), "{what}: {reason}");
         }
     }
     // The whole plan is split over two calls.
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(pbs_uapi::DEVICE_PATH)
-        .context("open")?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).open(pbs_uapi::DEVICE_PATH).context("open")?;
     for half in whole.chunks(whole.len() / 2) {
-        let errno = file
-            .write(half)
-            .err()
-            .and_then(|error| error.raw_os_error());
+        let errno = file.write(half).err().and_then(|error| error.raw_os_error());
         check_eq!(errno, Some(EINVAL), "errno of a half of a plan");
     }
     running.completes()

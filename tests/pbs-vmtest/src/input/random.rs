@@ -44,15 +44,8 @@ fn mutate(plan: &mut Vec<u8>, dice: &mut Random) {
                 }
             }
             _ => {
-                let value = dice.one_of(&[
-                    0,
-                    1,
-                    2,
-                    u64::from(IDLE),
-                    u64::from(NO_TASK),
-                    1 << 48,
-                    u64::MAX,
-                ]);
+                let value =
+                    dice.one_of(&[0, 1, 2, u64::from(IDLE), u64::from(NO_TASK), 1 << 48, u64::MAX]);
                 let field = at & !3;
                 for (place, byte) in plan.iter_mut().skip(field).zip(value.to_ne_bytes()) {
                     *place = byte;
@@ -96,10 +89,7 @@ pub fn mutated_plans_are_refused() -> Verdict {
         let mut plan = seeds_plan();
         mutate(&mut plan, &mut dice);
         let expected = verdict(&plan);
-        if expected
-            .as_ref()
-            .is_ok_and(|cpus| cpus.iter().all(|&cpu| cpu <= PLAN_CPU))
-        {
+        if expected.as_ref().is_ok_and(|cpus| cpus.iter().all(|&cpu| cpu <= PLAN_CPU)) {
             // Nothing that matters was hit: it would replace the one that runs.
             right += 1;
             continue;
@@ -108,10 +98,7 @@ pub fn mutated_plans_are_refused() -> Verdict {
             return Err(format!("plan {wrong} was not refused: {plan:02x?}"));
         };
         let error = last_refusal(&device)?;
-        check!(
-            !error.message().is_empty(),
-            "plan {wrong}: {refused} without a reason"
-        );
+        check!(!error.message().is_empty(), "plan {wrong}: {refused} without a reason");
         match expected {
             Err(expected) => {
                 let reason = CStr::from_bytes_until_nul(&error.text).context("reason")?;
@@ -120,11 +107,7 @@ pub fn mutated_plans_are_refused() -> Verdict {
                     expected.to_string(),
                     "reason for plan {wrong}"
                 );
-                check_eq!(
-                    error.offset_bytes,
-                    expected.offset_bytes,
-                    "place in plan {wrong}"
-                );
+                check_eq!(error.offset_bytes, expected.offset_bytes, "place in plan {wrong}");
             }
             Ok(_) => {
                 check_eq!(error.error, libc::ENODEV, "errno for plan {wrong}");
@@ -140,9 +123,6 @@ pub fn mutated_plans_are_refused() -> Verdict {
     println!("{} kinds of reasons", reasons.len());
     check!(reasons.len() > 20, "only these reasons: {reasons:?}");
     println!("{wrong} refused, {not_there} of them for their CPU; {right} had nothing wrong");
-    check!(
-        not_there > 0 && right < wrong,
-        "the mutations do not mutate"
-    );
+    check!(not_there > 0 && right < wrong, "the mutations do not mutate");
     running.completes()
 }

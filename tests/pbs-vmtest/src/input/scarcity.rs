@@ -117,11 +117,7 @@ pub fn no_memory_changes_nothing() -> Verdict {
     let first = large(1);
     let no_plan = || {
         for cpu in [0, PLAN_CPU] {
-            refused(
-                "plan of a CPU without one",
-                device.get_plan(cpu),
-                libc::ENOENT,
-            )?;
+            refused("plan of a CPU without one", device.get_plan(cpu), libc::ENOENT)?;
         }
         Ok(())
     };
@@ -154,11 +150,8 @@ pub fn no_memory_changes_nothing() -> Verdict {
     let attached = |()| attach().context("attach");
     scarcity.meets("detach", detach, untouched, attached)?;
     // The one that runs goes on, and the one that waits has no slot in it before.
-    let other = Plan::new(2)
-        .cpu(PLAN_CPU)
-        .slot(1, 0, ENDLESS_INSNS)
-        .slot(2, 7, ENDLESS_INSNS)
-        .bytes();
+    let other =
+        Plan::new(2).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS).slot(2, 7, ENDLESS_INSNS).bytes();
     let swap = || device.write_plan(&other);
     let back = |()| device.write_plan(running.plan()).context("the plan again");
     scarcity.meets("swap", swap, untouched, back)?;

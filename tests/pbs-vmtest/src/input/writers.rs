@@ -60,11 +60,7 @@ pub fn one_of_two_writers_wins() -> Verdict {
         while words.progress.load(SeqCst) < 2 * round {
             sleep_ms(1);
         }
-        check_eq!(
-            words.note.load(SeqCst),
-            2 * round,
-            "plans taken by round {round}"
-        );
+        check_eq!(words.note.load(SeqCst), 2 * round, "plans taken by round {round}");
         let mut winners = Vec::new();
         for cpu in 0..=1 {
             let found = node.device.get_plan(cpu).context("get the plan")?;
@@ -83,11 +79,7 @@ pub fn one_of_two_writers_wins() -> Verdict {
     }
     println!("won: {wins:?} of {ROUNDS}");
     let installed = node.of(EventKind::PlanInstalled);
-    check_eq!(
-        installed.len(),
-        4 * ROUNDS as usize,
-        "plans installed on a CPU"
-    );
+    check_eq!(installed.len(), 4 * ROUNDS as usize, "plans installed on a CPU");
     // Nobody's plan comes between the two CPUs of another.
     for pair in installed.chunks(2) {
         check_eq!(pair[0].plan_id, pair[1].plan_id, "plan of the next CPU");
@@ -137,11 +129,7 @@ pub fn killed_writer_changes_nothing() -> Verdict {
         child.kill(libc::SIGKILL)?;
         check_eq!(dies(&mut child, "the writer")?, libc::SIGKILL, "its end");
         slowest_ns = slowest_ns.max(now_ns() - since_ns);
-        check_eq!(
-            words.note.load(SeqCst),
-            0,
-            "the writer came back, part {part}"
-        );
+        check_eq!(words.note.load(SeqCst), 0, "the writer came back, part {part}");
         running
             .is_untouched()
             .map_err(|why| format!("killed at {part}/8 of {whole_ns} ns: {why}"))?;

@@ -83,13 +83,7 @@ fn runnable() -> Result<Runnable, String> {
 /// Only the test itself can run, and nobody is counted as something else. Others, such as
 /// threads of the kernel, come to rest sooner or later.
 pub fn all_at_rest() -> Verdict {
-    let rest = Runnable {
-        running: 1,
-        blocked: 0,
-        of_load: 1,
-        of_cpus: 1,
-        uninterruptible: 0,
-    };
+    let rest = Runnable { running: 1, blocked: 0, of_load: 1, of_cpus: 1, uninterruptible: 0 };
     let mut last = Err("not read".to_owned());
     eventually("only the test can run", || {
         last = runnable();
@@ -164,11 +158,7 @@ fn leave(how: Leaves, waits: Waits, who: usize) -> Verdict {
     match how {
         Leaves::Killed => {
             actors[who].child.kill(libc::SIGKILL)?;
-            check_eq!(
-                dies(&mut actors[who].child, "the killed one")?,
-                libc::SIGKILL,
-                "status"
-            );
+            check_eq!(dies(&mut actors[who].child, "the killed one")?, libc::SIGKILL, "status");
         }
         Leaves::Detached => scene.node.device.detach(pid).context("detach")?,
         Leaves::ToFifo => check_eq!(set_policy(pid, libc::SCHED_FIFO, 1), Ok(()), "to FIFO"),
@@ -194,9 +184,7 @@ fn leave(how: Leaves, waits: Waits, who: usize) -> Verdict {
 fn schedstat(pid: i32) -> Result<[u64; 3], String> {
     let path = format!("/proc/{pid}/schedstat");
     let text = read(&path)?;
-    let mut numbers = text
-        .split_whitespace()
-        .map(|word| word.parse().context(&path));
+    let mut numbers = text.split_whitespace().map(|word| word.parse().context(&path));
     let mut next = || numbers.next().ok_or_else(|| format!("{path}: {text}"))?;
     Ok([next()?, next()?, next()?])
 }
@@ -206,11 +194,7 @@ fn schedstat(pid: i32) -> Result<[u64; 3], String> {
 pub fn waiting_is_sleeping() -> Verdict {
     const WAIT_MS: u64 = 300;
     // What it may be kept from the CPU by others than the plan.
-    let most_ns = if kernel_is_watched() {
-        60_000_000
-    } else {
-        20_000_000
-    };
+    let most_ns = if kernel_is_watched() { 60_000_000 } else { 20_000_000 };
     for waits in [Waits::AtACall, Waits::InUserCode] {
         let mut trio = Trio::waiting(waits)?;
         let pid = trio.waiting.pid();
@@ -224,11 +208,7 @@ pub fn waiting_is_sleeping() -> Verdict {
         trio.running.ends()?;
         trio.waiting.runs()?;
         let [_, delay_ns, _] = schedstat(pid)?;
-        check!(
-            delay_ns - before[1] < most_ns,
-            "it wanted the CPU for {} ns",
-            delay_ns - before[1]
-        );
+        check!(delay_ns - before[1] < most_ns, "it wanted the CPU for {} ns", delay_ns - before[1]);
         trio.waiting.ends()?;
         trio.blocked.ends()?;
         trio.scene.plan_ends()?;
@@ -366,11 +346,9 @@ pub fn switches_and_wake_ups_are_told() -> Verdict {
         words.spin();
         stay(&words.other);
     })?;
-    turns
-        .scene
-        .wait_for("says that the second half has begun", |event| {
-            event.kind == EventKind::Preempted as u16 && event.slot >= 450
-        })?;
+    turns.scene.wait_for("says that the second half has begun", |event| {
+        event.kind == EventKind::Preempted as u16 && event.slot >= 450
+    })?;
     for actor in &turns.actors {
         actor.words.release();
     }
@@ -387,19 +365,10 @@ pub fn switches_and_wake_ups_are_told() -> Verdict {
         let told = switches(actor.pid())?;
         let seen = &threads[&actor.pid()];
         let preempted = turns.scene.node.of(EventKind::Preempted);
-        let preempted = preempted
-            .iter()
-            .filter(|event| event.process == actor.process)
-            .count() as u32;
-        println!(
-            "preempted {preempted} times; switches {told:?}, traced {:?}",
-            seen.switches
-        );
-        check_eq!(
-            told,
-            seen.switches,
-            "voluntary switches and others, told and traced"
-        );
+        let preempted =
+            preempted.iter().filter(|event| event.process == actor.process).count() as u32;
+        println!("preempted {preempted} times; switches {told:?}, traced {:?}", seen.switches);
+        check_eq!(told, seen.switches, "voluntary switches and others, told and traced");
         // A way out of the kernel that is longer than the slot is owed, and then there are slots of
         // which nothing is left: no measure where the kernel watches itself.
         if !kernel_is_watched() {
@@ -423,10 +392,11 @@ fn sleeps_are_switches() -> Verdict {
     const SLEEPS: u32 = 200;
     let watched = kernel_is_watched();
     let mut scene = Scene::new()?;
-    let plan = crate::harness::Plan::new(13)
-        .config(Turns::config())
-        .cpu(PLAN_CPU)
-        .slot(1, 0, ENDLESS_INSNS);
+    let plan = crate::harness::Plan::new(13).config(Turns::config()).cpu(PLAN_CPU).slot(
+        1,
+        0,
+        ENDLESS_INSNS,
+    );
     scene.node.load(&plan)?;
     let words = SharedWords::shared()?;
     let mut child = scene.spawn(1, || {
@@ -435,9 +405,7 @@ fn sleeps_are_switches() -> Verdict {
             // Long enough that none ends before the CPU has found something else to do.
             sleeps::sleep_us(if watched { 5000 } else { 500 });
         }
-        words
-            .note
-            .store(sleeps::own_voluntary_switches() - before, SeqCst);
+        words.note.store(sleeps::own_voluntary_switches() - before, SeqCst);
     })?;
     ends_well(&mut child, "the process that sleeps")?;
     let told = words.note.load(SeqCst);

@@ -90,11 +90,7 @@ pub fn fifo_thread_avoids_a_plan() -> Verdict {
     let fifo = Unbound::fifo(10)?;
     let bound = Unbound::fifo(5)?;
     let mut plan = Plan::new(61).cpu(PLAN_CPU);
-    let disturbances = [
-        "nothing",
-        "a bound FIFO thread wakes up",
-        "the domains are built anew",
-    ];
+    let disturbances = ["nothing", "a bound FIFO thread wakes up", "the domains are built anew"];
     for process in 1..=disturbances.len() as u32 {
         plan = plan.slot(process, 0, ENDLESS_INSNS);
     }
@@ -105,9 +101,7 @@ pub fn fifo_thread_avoids_a_plan() -> Verdict {
             blocked.block();
             spinning.spin();
         })?;
-        eventually("the plan process sleeps in its slot", || {
-            blocked.progress() != 0
-        })?;
+        eventually("the plan process sleeps in its slot", || blocked.progress() != 0)?;
         fifo.goes_to(PLAN_CPU)?;
         check_eq!(fifo.wakes_on()?, 0, "CPU of the FIFO thread beside a slot");
 
@@ -135,11 +129,7 @@ pub fn fifo_thread_avoids_a_plan() -> Verdict {
     }
     scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
     fifo.goes_to(PLAN_CPU)?;
-    check_eq!(
-        fifo.wakes_on()?,
-        PLAN_CPU,
-        "CPU of the FIFO thread without a plan"
-    );
+    check_eq!(fifo.wakes_on()?, PLAN_CPU, "CPU of the FIFO thread without a plan");
     fifo.goes_to(0)?;
     fifo_is_pushed_away_from_another(&fifo)?;
     fifo.ends()?;
@@ -164,16 +154,8 @@ fn fifo_is_pushed_away_from_another(fifo: &Unbound) -> Verdict {
         words.note.store(fifo.words.progress() - before, SeqCst);
     })?;
     ends_well(&mut better, "the better thread")?;
-    check_eq!(
-        words.note.load(SeqCst),
-        1,
-        "turns of the FIFO thread beside a better one"
-    );
-    check_eq!(
-        fifo.words.note.load(SeqCst),
-        PLAN_CPU,
-        "its CPU, which has no plan any more"
-    );
+    check_eq!(words.note.load(SeqCst), 1, "turns of the FIFO thread beside a better one");
+    check_eq!(fifo.words.note.load(SeqCst), PLAN_CPU, "its CPU, which has no plan any more");
     Ok(())
 }
 
@@ -188,9 +170,7 @@ pub fn fair_loop_leaves_a_plan() -> Verdict {
         set_affinity(child.pid, &[0]).map_err(|e| format!("errno {e}"))?;
         children.push(child);
     }
-    scene
-        .node
-        .load(&Plan::new(62).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(62).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let words = SharedWords::shared()?;
     let fair = fork(|| {
         while words.go.load(SeqCst) == 0 {
@@ -202,16 +182,12 @@ pub fn fair_loop_leaves_a_plan() -> Verdict {
     })?;
     let bind = |cpus: &[usize]| set_affinity(fair.pid, cpus).map_err(|e| format!("errno {e}"));
     bind(&[PLAN_CPU as usize])?;
-    eventually("the loop is on the CPU with the plan", || {
-        words.note.load(SeqCst) == PLAN_CPU
-    })?;
+    eventually("the loop is on the CPU with the plan", || words.note.load(SeqCst) == PLAN_CPU)?;
     let planned = SharedWords::shared()?;
     let mut child = scene.spawn(1, || planned.spin())?;
     planned.runs("the plan process")?;
     bind(&[0, PLAN_CPU as usize])?;
-    eventually("the loop leaves the CPU with the plan", || {
-        words.note.load(SeqCst) == 0
-    })?;
+    eventually("the loop leaves the CPU with the plan", || words.note.load(SeqCst) == 0)?;
     for _ in 0..20 {
         words.runs("the loop")?;
         sleep_ms(10);
@@ -223,9 +199,7 @@ pub fn fair_loop_leaves_a_plan() -> Verdict {
     words.release();
     others.release();
     children.push(fair);
-    children
-        .iter_mut()
-        .try_for_each(|child| ends_well(child, "a normal process"))
+    children.iter_mut().try_for_each(|child| ends_well(child, "a normal process"))
 }
 
 /// A value that `/proc` or debugfs shows in a line of its own.
@@ -234,20 +208,18 @@ fn shown(text: &str, name: &str) -> Result<i64, String> {
         let (left, right) = line.split_once(':')?;
         (left.trim() == name).then(|| right.trim())
     });
-    value
-        .and_then(|value| value.parse().ok())
-        .ok_or_else(|| format!("no number {name} in\n{text}"))
+    value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no number {name} in\n{text}"))
 }
 
 /// What there is to see of a thread and of a CPU, and in reports: process, task and slot.
 pub fn plan_is_shown() -> Verdict {
     const DEBUGFS: &str = "/sys/kernel/debug";
     let mut scene = Scene::new()?;
-    let plan = Plan::new(63)
-        .cpu(PLAN_CPU)
-        .slot(7, 0, 1_000_000)
-        .slot(9, 4, 1_000_000)
-        .slot(9, 5, ENDLESS_INSNS);
+    let plan = Plan::new(63).cpu(PLAN_CPU).slot(7, 0, 1_000_000).slot(9, 4, 1_000_000).slot(
+        9,
+        5,
+        ENDLESS_INSNS,
+    );
     scene.node.load(&plan)?;
     let sched = |pid: i32| {
         let path = format!("/proc/{pid}/sched");
@@ -275,10 +247,7 @@ pub fn plan_is_shown() -> Verdict {
     }
     // It has ended its first task early, or late.
     shown(&text, "pbs.lateness_insns")?;
-    check!(
-        shown(&text, "pbs.retired_insns")? > 0,
-        "it has retired nothing:\n{text}"
-    );
+    check!(shown(&text, "pbs.retired_insns")? > 0, "it has retired nothing:\n{text}");
     let text = sched(std::process::id() as i32)?;
     check!(!text.contains("pbs."), "of a normal process:\n{text}");
 
@@ -315,19 +284,13 @@ pub fn plan_is_shown() -> Verdict {
         let shown = shown(&own.replace("  .", "."), name)?;
         check_eq!(shown, value, "{name} in\n{own}");
     }
-    check!(
-        !section(0)?.contains("plan_id"),
-        "a plan of the CPU that has none"
-    );
+    check!(!section(0)?.contains("plan_id"), "a plan of the CPU that has none");
 
     let says = "Plan: 63 CPU: 1 Process: 9 Task: 5 Slot: 2 Lateness:";
     let trigger = |key| fs::write("/proc/sysrq-trigger", key).is_ok();
     let says_it = |count| log().is_ok_and(|log| log.matches(says).count() == count);
     // All tasks; then what each CPU executes, which is shown as an oops shows it.
-    check!(
-        trigger("t") && says_it(1),
-        "SysRq-t does not name the process"
-    );
+    check!(trigger("t") && says_it(1), "SysRq-t does not name the process");
     eventually("SysRq-l names the process", || {
         // Now and then it is unallocated time.
         trigger("l") && says_it(2)

@@ -17,10 +17,7 @@ use crate::{check, check_eq};
 /// sched_yield(2) gives nothing away: there is nobody to yield to in a slot.
 pub fn yield_keeps_the_slot() -> Verdict {
     let mut scene = Scene::new()?;
-    let plan = Plan::new(61)
-        .cpu(PLAN_CPU)
-        .slot(1, 0, ENDLESS_INSNS)
-        .slot(2, 0, 1_000_000);
+    let plan = Plan::new(61).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS).slot(2, 0, 1_000_000);
     scene.node.load(&plan)?;
     let words = SharedWords::shared()?;
     let mut yielder = scene.spawn(1, || {
@@ -34,14 +31,8 @@ pub fn yield_keeps_the_slot() -> Verdict {
     let others = SharedWords::shared()?;
     let mut other = scene.spawn(2, || others.spin())?;
     let before = words.progress();
-    eventually("the process yields 1000 times more", || {
-        words.progress() >= before + 1000
-    })?;
-    check_eq!(
-        others.progress(),
-        0,
-        "turns of the other in the slot of the one that yields"
-    );
+    eventually("the process yields 1000 times more", || words.progress() >= before + 1000)?;
+    check_eq!(others.progress(), 0, "turns of the other in the slot of the one that yields");
     words.release();
     ends_well(&mut yielder, "the process that yields")?;
     others.runs("the other")?;
@@ -54,9 +45,7 @@ pub fn yield_keeps_the_slot() -> Verdict {
 /// there.
 pub fn sleep_in_a_slot() -> Verdict {
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(62).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(62).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let words = SharedWords::shared()?;
     let mut child = scene.spawn(1, || {
         for _ in 0..20 {
@@ -73,20 +62,14 @@ pub fn sleep_in_a_slot() -> Verdict {
     check_eq!(words.note.load(SeqCst), 20, "sleeps of the right length");
     scene.plan_ends()?;
     check_eq!(scene.count(EventKind::TaskEnded)?, 1, "tasks that ended");
-    check_eq!(
-        scene.count(EventKind::Ceiling)?,
-        0,
-        "slots that reached their ceiling"
-    );
+    check_eq!(scene.count(EventKind::Ceiling)?, 0, "slots that reached their ceiling");
     Ok(())
 }
 
 /// Bytes go to and fro between a plan process and a normal one on another CPU.
 pub fn talks_to_a_normal_process() -> Verdict {
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(63).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(63).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let (near, far) = UnixStream::pair().context("socket pair")?;
     let words = SharedWords::shared()?;
     let mut normal = fork(|| {
@@ -101,9 +84,7 @@ pub fn talks_to_a_normal_process() -> Verdict {
         for turn in 0..200 {
             let mut byte = [0];
             let right = (&far).write_all(&[turn]).is_ok() && (&far).read_exact(&mut byte).is_ok();
-            words
-                .note
-                .fetch_add(u32::from(right && byte[0] == turn + 1), SeqCst);
+            words.note.fetch_add(u32::from(right && byte[0] == turn + 1), SeqCst);
         }
         let _ = (&far).write_all(&[200]);
     })?;
@@ -117,10 +98,7 @@ pub fn talks_to_a_normal_process() -> Verdict {
 /// slot until the ceiling gives the other its turn, and both come to their end.
 pub fn plan_processes_wake_each_other() -> Verdict {
     let mut scene = Scene::new()?;
-    let plan = Plan::new(64)
-        .cpu(PLAN_CPU)
-        .slot(1, 0, 1_000_000)
-        .slot(2, 0, 1_000_000);
+    let plan = Plan::new(64).cpu(PLAN_CPU).slot(1, 0, 1_000_000).slot(2, 0, 1_000_000);
     let words = SharedWords::shared()?;
     scene.node.load(&plan)?;
     let talk = move |odd: u32| {
@@ -153,10 +131,7 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
     const LONG_SLOT_INSNS: u64 = 50_000_000;
     const LONG_NS: u64 = 150_000_000;
     let work = |name: &str, turn: u32| -> std::io::Result<()> {
-        let (from, to) = (
-            format!("/tmp/shared/{name}{turn}"),
-            format!("/tmp/shared/to-{name}"),
-        );
+        let (from, to) = (format!("/tmp/shared/{name}{turn}"), format!("/tmp/shared/to-{name}"));
         std::fs::write(&from, "")?;
         std::fs::rename(&from, &to)
     };
@@ -191,11 +166,8 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
             let (before_ns, before) = (now_ns(), own_voluntary_switches());
             work("normal-", calls).context("the normal side")?;
             // In a call without sleep nothing but the emulated machine holds it up.
-            let worst_ns = if own_voluntary_switches() == before {
-                &mut awake_ns
-            } else {
-                &mut worst_ns
-            };
+            let worst_ns =
+                if own_voluntary_switches() == before { &mut awake_ns } else { &mut worst_ns };
             *worst_ns = (*worst_ns).max(now_ns() - before_ns);
             calls += 1;
             // An emulated machine hardly gets on with one CPU while another is busy.
@@ -205,11 +177,7 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
         for child in &mut children {
             ends_well(child, "a plan process")?;
         }
-        check_eq!(
-            words.note.load(SeqCst),
-            180,
-            "calls of the plan's side in run {run}"
-        );
+        check_eq!(words.note.load(SeqCst), 180, "calls of the plan's side in run {run}");
         passed += scene.count(EventKind::Preempted)? + scene.count(EventKind::Ceiling)?;
     }
     println!(
@@ -218,10 +186,7 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
         worst_ns / 1000,
         awake_ns / 1000
     );
-    check!(
-        passed > RUNS as usize,
-        "plan processes hardly ever had to wait: {passed} times"
-    );
+    check!(passed > RUNS as usize, "plan processes hardly ever had to wait: {passed} times");
     check!(worst_ns < LONG_NS, "a call took {worst_ns} ns");
     Ok(())
 }

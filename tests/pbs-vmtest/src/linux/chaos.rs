@@ -37,9 +37,7 @@ fn live(words: &'static SharedWords, seed: u64) {
             }
             2 => {
                 let process = dice.roll() as u32 % PROCESSES;
-                let _ = node
-                    .device
-                    .attach(0, process, dice.roll() as u32 & ATTACH_ONE_TASK);
+                let _ = node.device.attach(0, process, dice.roll() as u32 & ATTACH_ONE_TASK);
             }
             3 => {
                 let _ = fork(|| burn(10_000)).map(|mut child| child.wait());
@@ -151,18 +149,11 @@ impl Chaos {
     /// running.
     fn make_real_time(&mut self, pid: i32, cpu: u32) {
         let policy = |policy: i32, priority| {
-            let attr = SchedAttr {
-                policy: policy as u32,
-                priority,
-                ..SchedAttr::default()
-            };
+            let attr = SchedAttr { policy: policy as u32, priority, ..SchedAttr::default() };
             let _ = set_attr(pid, attr);
         };
         // In a plan it is not on the test's CPU either.
-        if matches!(
-            set_affinity(pid, &[cpu as usize]),
-            Ok(()) | Err(libc::EBUSY)
-        ) {
+        if matches!(set_affinity(pid, &[cpu as usize]), Ok(()) | Err(libc::EBUSY)) {
             policy(libc::SCHED_FIFO, 1 + self.dice.below(99) as u32);
             sleep_ms(self.dice.roll() % 3);
             policy(libc::SCHED_OTHER, 0);
@@ -224,10 +215,7 @@ impl Chaos {
             }
             13 => {
                 let policy = self.dice.one_of(&[libc::SCHED_OTHER, libc::SCHED_BATCH]);
-                let attr = SchedAttr {
-                    policy: policy as u32,
-                    ..SchedAttr::default()
-                };
+                let attr = SchedAttr { policy: policy as u32, ..SchedAttr::default() };
                 let _ = set_attr(pid, attr);
             }
             14 => {
@@ -317,9 +305,7 @@ pub fn chaos() -> Verdict {
     check!(turns > steps, "the children hardly ran: {turns} turns");
 
     let words = SharedWords::shared()?;
-    scene
-        .node
-        .load(&Plan::new(1).cpu(1).slot(1, 0, 10_000_000))?;
+    scene.node.load(&Plan::new(1).cpu(1).slot(1, 0, 10_000_000))?;
     let mut child = scene.spawn(1, || words.spin())?;
     words.runs("the process of the last plan")?;
     words.release();

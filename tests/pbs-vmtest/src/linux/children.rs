@@ -57,11 +57,7 @@ pub fn fork_bomb_stays_outside() -> Verdict {
     });
     words.release();
     counted?;
-    check_eq!(
-        words.other.load(SeqCst),
-        CHILDREN,
-        "children outside the class"
-    );
+    check_eq!(words.other.load(SeqCst), CHILDREN, "children outside the class");
     check_eq!(scene.count(EventKind::Attached)?, 2, "threads attached");
     Ok(())
 }
@@ -77,9 +73,7 @@ pub fn vfork_in_a_slot() -> Verdict {
         for _ in 0..10 {
             // The library uses vfork for this.
             let status = Command::new("/bin/true").status();
-            words
-                .note
-                .fetch_add(u32::from(status.is_ok_and(|s| s.success())), SeqCst);
+            words.note.fetch_add(u32::from(status.is_ok_and(|s| s.success())), SeqCst);
         }
     })?;
     ends_well(&mut child, "the process that forks")?;
@@ -104,11 +98,7 @@ pub fn sibling_thread_is_outside() -> Verdict {
     })?;
     words.runs("the process")?;
     check_eq!(words.note.load(SeqCst), 5, "threads outside the class");
-    check_eq!(
-        scene.count(EventKind::TaskEnded)?,
-        0,
-        "tasks ended by siblings"
-    );
+    check_eq!(scene.count(EventKind::TaskEnded)?, 0, "tasks ended by siblings");
     words.release();
     ends_well(&mut child, "the process")?;
     scene.plan_ends()
@@ -164,11 +154,7 @@ pub fn thread_exits_beside_another() -> Verdict {
         .iter()
         .map(|event| (event.process, event.task))
         .collect();
-    check_eq!(
-        ended,
-        [(1, 4), (1, 5), (2, 0)],
-        "tasks in the order of their ends"
-    );
+    check_eq!(ended, [(1, 4), (1, 5), (2, 0)], "tasks in the order of their ends");
     for event in scene.node.of(EventKind::TaskEnded).iter().take(2) {
         check!(
             event.retired_insns >= 500_000,

@@ -35,9 +35,7 @@ fn exec_shell(name: &str) {
 /// The process id that the new program has told, once it has.
 fn told_pid(name: &str) -> Result<i32, String> {
     let path = format!("/tmp/{name}");
-    eventually("the new program begins", || {
-        std::fs::metadata(&path).is_ok()
-    })?;
+    eventually("the new program begins", || std::fs::metadata(&path).is_ok())?;
     let text = std::fs::read_to_string(&path).context(&path)?;
     text.trim().parse().context(&path)
 }
@@ -50,24 +48,14 @@ fn end(name: &str) -> Verdict {
 /// its instructions count.
 pub fn exec_running() -> Verdict {
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(21).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(21).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let mut child = scene.spawn(1, || exec_shell("exec"))?;
-    check_eq!(
-        told_pid("exec")?,
-        child.pid,
-        "process id of the new program"
-    );
+    check_eq!(told_pid("exec")?, child.pid, "process id of the new program");
     check_eq!(policy_of(child.pid)?, SCHED_PBS, "policy after exec");
     end("exec")?;
     ends_well(&mut child, "the new program")?;
     let ended = scene.wait_kind(EventKind::TaskEnded, 1)?;
-    check!(
-        ended.retired_insns > 30_000,
-        "a shell in {} instructions",
-        ended.retired_insns
-    );
+    check!(ended.retired_insns > 30_000, "a shell in {} instructions", ended.retired_insns);
     check_eq!(scene.count(EventKind::TaskEnded)?, 1, "tasks ended");
     check_eq!(scene.count(EventKind::Ejected)?, 0, "threads ejected");
     scene.plan_ends()
@@ -77,10 +65,7 @@ pub fn exec_running() -> Verdict {
 /// waiting thread dies, and with it its process of the plan.
 fn sibling_execs(waiter_is_leader: bool, name: &'static str) -> Verdict {
     let mut scene = Scene::new()?;
-    let plan = Plan::new(22)
-        .cpu(PLAN_CPU)
-        .slot(1, 0, ENDLESS_INSNS)
-        .slot(2, 0, 1_000_000);
+    let plan = Plan::new(22).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS).slot(2, 0, 1_000_000);
     scene.node.load(&plan)?;
     let holder_words = SharedWords::shared()?;
     let mut holder = scene.spawn(1, || holder_words.spin())?;
@@ -116,26 +101,14 @@ fn sibling_execs(waiter_is_leader: bool, name: &'static str) -> Verdict {
         });
     })?;
     let attached = scene.wait_kind(EventKind::Attached, 2)?;
-    check_eq!(
-        attached.pid as u32,
-        words.note.load(SeqCst),
-        "the waiting thread"
-    );
-    check_eq!(
-        attached.pid == child.pid,
-        waiter_is_leader,
-        "it is the leader"
-    );
+    check_eq!(attached.pid as u32, words.note.load(SeqCst), "the waiting thread");
+    check_eq!(attached.pid == child.pid, waiter_is_leader, "it is the leader");
     reaches_state(attached.pid, 'S')?;
 
     words.other.store(1, SeqCst);
     check_eq!(told_pid(name)?, child.pid, "process id of the new program");
     check_eq!(words.progress(), 0, "user code of the waiting thread");
-    check_eq!(
-        policy_of(child.pid)?,
-        libc::SCHED_OTHER,
-        "policy of the new program"
-    );
+    check_eq!(policy_of(child.pid)?, libc::SCHED_OTHER, "policy of the new program");
     let ended = scene.wait_kind(EventKind::ProcessEnded, 2)?;
     check_eq!(
         ended.value,
@@ -192,10 +165,8 @@ fn program_ends(ends: Ends, waits: Waits) -> Verdict {
     let words = SharedWords::shared()?;
     let device = &scene.node.device;
     let mut program = crate::harness::fork(|| {
-        let unlimited = libc::rlimit {
-            rlim_cur: libc::RLIM_INFINITY,
-            rlim_max: libc::RLIM_INFINITY,
-        };
+        let unlimited =
+            libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: a valid limit.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &unlimited) };
         std::thread::scope(|scope| {

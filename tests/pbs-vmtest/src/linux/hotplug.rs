@@ -17,9 +17,8 @@ fn set_online(online: u8) -> Verdict {
 /// Its processes, in whatever state, go on as normal ones elsewhere; a plan for
 /// it is refused until it is back.
 pub fn cpu_goes_and_comes() -> Verdict {
-    for (round, waits) in [Waits::AtACall, Waits::InUserCode, Waits::AtACall]
-        .into_iter()
-        .enumerate()
+    for (round, waits) in
+        [Waits::AtACall, Waits::InUserCode, Waits::AtACall].into_iter().enumerate()
     {
         let mut trio = Trio::waiting(waits)?;
         set_online(0).map_err(|why| format!("round {round}: {why}"))?;
@@ -29,19 +28,9 @@ pub fn cpu_goes_and_comes() -> Verdict {
         check_eq!(gone.cpu, PLAN_CPU, "the CPU that is gone");
         for actor in [&trio.blocked, &trio.running, &trio.waiting] {
             let event = trio.scene.wait_kind(EventKind::Ejected, actor.process)?;
-            check_eq!(
-                event.reason,
-                Eject::CpuGone as u16,
-                "reason of {}",
-                actor.name
-            );
+            check_eq!(event.reason, Eject::CpuGone as u16, "reason of {}", actor.name);
             check_eq!(event.pid, actor.pid(), "thread of {}", actor.name);
-            check_eq!(
-                policy_of(actor.pid())?,
-                libc::SCHED_OTHER,
-                "policy of {}",
-                actor.name
-            );
+            check_eq!(policy_of(actor.pid())?, libc::SCHED_OTHER, "policy of {}", actor.name);
         }
         trio.running.runs()?;
         trio.waiting.runs()?;
@@ -68,10 +57,7 @@ pub fn cpu_goes_and_comes() -> Verdict {
         words.release();
         ends_well(&mut child, "the process of the new plan")?;
         let ended = scene.wait_kind(EventKind::TaskEnded, 1)?;
-        check!(
-            ended.retired_insns > 0,
-            "nothing was counted on the CPU that came back"
-        );
+        check!(ended.retired_insns > 0, "nothing was counted on the CPU that came back");
         scene.plan_ends()?;
     }
     Ok(())
@@ -114,11 +100,7 @@ pub fn cpu_goes_with_armed_timer() -> Verdict {
         }
         set_online(1).map_err(|why| format!("round {round}: {why}"))?;
         // QEMU's overflow interrupt is in time or not by chance, so not the very tier.
-        check_eq!(
-            Counting::here(),
-            counting,
-            "how the CPU that came back counts"
-        );
+        check_eq!(Counting::here(), counting, "how the CPU that came back counts");
 
         let mut scene = Scene::new()?;
         let plan = Plan::new(43).cpu(PLAN_CPU).slot(1, 0, BURN_INSNS);

@@ -61,9 +61,7 @@ fn deadline_waiter(words: &'static SharedWords) -> Result<Child, String> {
 /// A normal task waits for a lock that a running plan process holds, and gets it.
 pub fn normal_task_waits_for_plan_process() -> Verdict {
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(51).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(51).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let words = SharedWords::shared()?;
     let mut holder = scene.spawn(1, || {
         if !lock(&words.other) {
@@ -81,11 +79,7 @@ pub fn normal_task_waits_for_plan_process() -> Verdict {
     })?;
     reaches_state(waiter.pid, 'S')?;
     words.runs("the holder")?;
-    check_eq!(
-        words.note.load(SeqCst),
-        0,
-        "the waiter got the lock too early"
-    );
+    check_eq!(words.note.load(SeqCst), 0, "the waiter got the lock too early");
     words.release();
     ends_well(&mut holder, "the holder")?;
     ends_well(&mut waiter, "the waiter")?;
@@ -97,9 +91,7 @@ pub fn normal_task_waits_for_plan_process() -> Verdict {
 /// slot meanwhile, and goes on in it.
 pub fn plan_process_waits_for_normal_task() -> Verdict {
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(52).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(52).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let words = SharedWords::shared()?;
     let mut holder = fork(|| {
         let right = lock(&words.other);
@@ -116,11 +108,7 @@ pub fn plan_process_waits_for_normal_task() -> Verdict {
         unlock(&words.other);
     })?;
     reaches_state(waiter.pid, 'S')?;
-    check_eq!(
-        words.note.load(SeqCst),
-        1,
-        "the waiter got the lock too early"
-    );
+    check_eq!(words.note.load(SeqCst), 1, "the waiter got the lock too early");
     words.release();
     ends_well(&mut holder, "the holder")?;
     ends_well(&mut waiter, "the waiter")?;
@@ -132,15 +120,9 @@ pub fn plan_process_waits_for_normal_task() -> Verdict {
 /// A deadline task that wants the lock of `holder`, which runs boosted by it.
 fn boosting_waiter(words: &'static SharedWords, holder: &Child) -> Result<Child, String> {
     let waiter = deadline_waiter(words)?;
-    eventually("the holder is boosted", || {
-        priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
-    })?;
+    eventually("the holder is boosted", || priority_of(holder.pid) == Ok(DEADLINE_PRIORITY))?;
     words.runs("the boosted holder")?;
-    check_eq!(
-        words.note.load(SeqCst),
-        0,
-        "the waiter got the lock too early"
-    );
+    check_eq!(words.note.load(SeqCst), 0, "the waiter got the lock too early");
     Ok(waiter)
 }
 
@@ -148,9 +130,7 @@ fn boosting_waiter(words: &'static SharedWords, holder: &Child) -> Result<Child,
 /// comes back into its slot, and what it retired meanwhile is accounted.
 pub fn deadline_task_boosts_plan_process() -> Verdict {
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(53).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(53).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let (words, after) = (SharedWords::shared()?, SharedWords::shared()?);
     let mut holder = scene.spawn(1, || {
         let right = lock(&words.other);
@@ -160,22 +140,14 @@ pub fn deadline_task_boosts_plan_process() -> Verdict {
         }
     })?;
     words.runs("the holder")?;
-    check_eq!(
-        priority_of(holder.pid)?,
-        PBS_PRIORITY,
-        "priority of the holder"
-    );
+    check_eq!(priority_of(holder.pid)?, PBS_PRIORITY, "priority of the holder");
     let mut waiter = boosting_waiter(words, &holder)?;
     let boosted_turns = words.progress();
     words.release();
     ends_well(&mut waiter, "the deadline task")?;
     after.runs("the holder, no longer boosted,")?;
     check_eq!(policy_of(holder.pid)?, SCHED_PBS, "policy of the holder");
-    check_eq!(
-        priority_of(holder.pid)?,
-        PBS_PRIORITY,
-        "priority of the holder"
-    );
+    check_eq!(priority_of(holder.pid)?, PBS_PRIORITY, "priority of the holder");
     after.release();
     ends_well(&mut holder, "the holder")?;
     let ended = scene.wait_kind(EventKind::TaskEnded, 1)?;
@@ -192,10 +164,7 @@ pub fn deadline_task_boosts_plan_process() -> Verdict {
 /// the lock back, and then waits.
 pub fn boosted_beyond_its_slot() -> Verdict {
     let mut scene = Scene::new()?;
-    let plan = Plan::new(54)
-        .cpu(PLAN_CPU)
-        .slot(1, 0, 200_000_000)
-        .slot(2, 0, ENDLESS_INSNS);
+    let plan = Plan::new(54).cpu(PLAN_CPU).slot(1, 0, 200_000_000).slot(2, 0, ENDLESS_INSNS);
     scene.node.load(&plan)?;
     let words = SharedWords::shared()?;
     let others = SharedWords::shared()?;
@@ -216,9 +185,7 @@ pub fn boosted_beyond_its_slot() -> Verdict {
     words.runs("the holder")?;
     let mut owner = scene.spawn(2, || others.spin())?;
     let mut waiter = deadline_waiter(words)?;
-    eventually("the holder is boosted", || {
-        priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
-    })?;
+    eventually("the holder is boosted", || priority_of(holder.pid) == Ok(DEADLINE_PRIORITY))?;
     // Its slot passes, and it is boosted: it goes on beside the plan.
     scene.wait_for("grants the second slot", |event| {
         event.kind == EventKind::Grant as u16 && event.process == 2
@@ -230,19 +197,11 @@ pub fn boosted_beyond_its_slot() -> Verdict {
     reaches_state(holder.pid, 'S')?;
     let at_rest = others.note.load(SeqCst);
     others.runs("the owner of the second slot")?;
-    check_eq!(
-        others.note.load(SeqCst),
-        at_rest,
-        "turns of the holder out of its slot"
-    );
+    check_eq!(others.note.load(SeqCst), at_rest, "turns of the holder out of its slot");
     others.release();
     ends_well(&mut owner, "the owner of the second slot")?;
     others.other.store(1, SeqCst);
-    check_eq!(
-        dies(&mut holder, "the holder")?,
-        0,
-        "wait status of the holder"
-    );
+    check_eq!(dies(&mut holder, "the holder")?, 0, "wait status of the holder");
     scene.plan_ends()
 }
 
@@ -263,15 +222,10 @@ fn boosts_waiting(waits: Waits) -> Verdict {
         plan = plan.slot(1, 0, 1_000_000);
         last_task = 1;
     }
-    let plan = plan
-        .slot(2, 0, ENDLESS_INSNS)
-        .slot(1, last_task, 50_000_000);
+    let plan = plan.slot(2, 0, ENDLESS_INSNS).slot(1, last_task, 50_000_000);
     scene.node.load(&plan)?;
-    let (words, after, owners) = (
-        SharedWords::shared()?,
-        SharedWords::shared()?,
-        SharedWords::shared()?,
-    );
+    let (words, after, owners) =
+        (SharedWords::shared()?, SharedWords::shared()?, SharedWords::shared()?);
     let device = &scene.node.device;
     let mut holder = fork(|| {
         let right = lock(&words.other);
@@ -289,22 +243,14 @@ fn boosts_waiting(waits: Waits) -> Verdict {
     owners.runs("the owner of the slot")?;
     reaches_state(holder.pid, 'S')?;
     words.rests("the holder")?;
-    check_eq!(
-        words.progress() != 0,
-        waits == Waits::InUserCode,
-        "the holder has run"
-    );
+    check_eq!(words.progress() != 0, waits == Waits::InUserCode, "the holder has run");
 
     let mut waiter = boosting_waiter(words, &holder)?;
     words.release();
     ends_well(&mut waiter, "the deadline task")?;
     reaches_state(holder.pid, 'S')?;
     check_eq!(policy_of(holder.pid)?, SCHED_PBS, "policy of the holder");
-    check_eq!(
-        priority_of(holder.pid)?,
-        PBS_PRIORITY,
-        "priority of the holder"
-    );
+    check_eq!(priority_of(holder.pid)?, PBS_PRIORITY, "priority of the holder");
     after.rests("the holder, no longer boosted,")?;
     owners.runs("the owner of the slot")?;
     owners.release();

@@ -18,19 +18,10 @@ fn kill(scene: &mut Scene, actor: &mut Actor, unended: u64) -> Verdict {
     let status = actor.child.wait()?;
     let took_ns = now_ns() - before_ns;
     println!("{} died in {} us", actor.name, took_ns / 1000);
-    check!(
-        took_ns < PROMPT_NS,
-        "{} took {took_ns} ns to die",
-        actor.name
-    );
+    check!(took_ns < PROMPT_NS, "{} took {took_ns} ns to die", actor.name);
     check_eq!(status, libc::SIGKILL, "wait status of {}", actor.name);
     let event = scene.wait_kind(EventKind::ProcessEnded, actor.process)?;
-    check_eq!(
-        event.value,
-        unended,
-        "tasks that {} did not end",
-        actor.name
-    );
+    check_eq!(event.value, unended, "tasks that {} did not end", actor.name);
     check_eq!(event.pid, actor.pid(), "thread of {}", actor.name);
     Ok(())
 }
@@ -50,11 +41,7 @@ pub fn kill_waiting() -> Verdict {
     let mut trio = Trio::new()?;
     let unended = Counting::here().unended_by_death();
     kill(&mut trio.scene, &mut trio.waiting, unended)?;
-    check_eq!(
-        trio.waiting.words.progress(),
-        0,
-        "user code of the killed one"
-    );
+    check_eq!(trio.waiting.words.progress(), 0, "user code of the killed one");
     trio.running.runs()?;
     trio.running.ends()?;
     trio.blocked.ends()?;
@@ -67,11 +54,7 @@ pub fn kill_preempted() -> Verdict {
     let mut trio = Trio::waiting(Waits::InUserCode)?;
     let before = trio.waiting.words.progress();
     kill(&mut trio.scene, &mut trio.waiting, 1)?;
-    check_eq!(
-        trio.waiting.words.progress(),
-        before,
-        "user code of the killed one"
-    );
+    check_eq!(trio.waiting.words.progress(), before, "user code of the killed one");
     trio.running.runs()?;
     trio.running.ends()?;
     trio.blocked.ends()?;

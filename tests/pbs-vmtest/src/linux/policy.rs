@@ -35,29 +35,16 @@ pub fn set_attr(pid: i32, mut attr: SchedAttr) -> Result<(), i32> {
     attr.size = size_of::<SchedAttr>() as u32;
     // SAFETY: a structure of the size that it names.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0) };
-    cvt(result as i32)
-        .map(|_| ())
-        .map_err(|error| error.raw_os_error().unwrap_or(0))
+    cvt(result as i32).map(|_| ()).map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
 pub fn set_policy(pid: i32, policy: i32, priority: u32) -> Result<(), i32> {
-    set_attr(
-        pid,
-        SchedAttr {
-            policy: policy as u32,
-            priority,
-            ..SchedAttr::default()
-        },
-    )
+    set_attr(pid, SchedAttr { policy: policy as u32, priority, ..SchedAttr::default() })
 }
 
 /// No way but attaching leads into the class.
 pub fn class_is_not_for_all() -> Verdict {
-    check_eq!(
-        set_policy(0, SCHED_PBS, 0),
-        Err(libc::EPERM),
-        "sched_setattr"
-    );
+    check_eq!(set_policy(0, SCHED_PBS, 0), Err(libc::EPERM), "sched_setattr");
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: `param` is valid.
     let result = unsafe { libc::sched_setscheduler(0, SCHED_PBS, &param) };
@@ -66,11 +53,7 @@ pub fn class_is_not_for_all() -> Verdict {
     check_eq!(policy_of(0)?, libc::SCHED_OTHER, "policy after that");
     // Also not for one in another class.
     check_eq!(set_policy(0, libc::SCHED_FIFO, 5), Ok(()), "to SCHED_FIFO");
-    check_eq!(
-        set_policy(0, SCHED_PBS, 0),
-        Err(libc::EPERM),
-        "from SCHED_FIFO"
-    );
+    check_eq!(set_policy(0, SCHED_PBS, 0), Err(libc::EPERM), "from SCHED_FIFO");
     check_eq!(policy_of(0)?, libc::SCHED_FIFO, "policy after that");
     Ok(())
 }
@@ -79,10 +62,7 @@ pub fn class_is_not_for_all() -> Verdict {
 pub fn policy_has_no_priorities() -> Verdict {
     // SAFETY: no memory is involved.
     let range = |policy| unsafe {
-        (
-            libc::sched_get_priority_min(policy),
-            libc::sched_get_priority_max(policy),
-        )
+        (libc::sched_get_priority_min(policy), libc::sched_get_priority_max(policy))
     };
     check_eq!(range(SCHED_PBS), (0, 0), "priorities of SCHED_PBS");
     check_eq!(range(libc::SCHED_OTHER), (0, 0), "of SCHED_OTHER");
@@ -146,9 +126,7 @@ pub fn isolated_cpu_takes_a_plan() -> Verdict {
     check_eq!(affinity_of(0)?, [0], "where normal threads may run");
 
     let mut scene = Scene::new()?;
-    scene
-        .node
-        .load(&Plan::new(1).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    scene.node.load(&Plan::new(1).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
     let words = SharedWords::shared()?;
     let mut child = fork(|| {
         let moved = fs::write(format!("{group}/cgroup.procs"), "0");
@@ -180,34 +158,22 @@ pub fn cpuset_shrinks() -> Verdict {
         check_eq!(event.reason, Eject::Cpuset as u16, "reason");
         check_eq!(event.pid, actor.pid(), "thread that left");
         let pid = actor.pid();
-        eventually("it goes on as a normal thread", || {
-            policy_of(pid) == Ok(libc::SCHED_OTHER)
-        })?;
-        eventually("it may use what the cpuset has", || {
-            affinity_of(pid).as_deref() == Ok(&[0])
-        })?;
+        eventually("it goes on as a normal thread", || policy_of(pid) == Ok(libc::SCHED_OTHER))?;
+        eventually("it may use what the cpuset has", || affinity_of(pid).as_deref() == Ok(&[0]))?;
     }
     trio.running.runs()?;
     trio.waiting.runs()?;
     // It can't come back before the cpuset has the CPU again.
     let device = &trio.scene.node.device;
     let pid = trio.waiting.pid();
-    refused(
-        "attach outside of the cpuset",
-        device.attach(pid, 3, 0),
-        libc::EINVAL,
-    )?;
+    refused("attach outside of the cpuset", device.attach(pid, 3, 0), libc::EINVAL)?;
     fs::write(&cpus, "0-1").context("to both CPUs")?;
     device.attach(pid, 3, 0).context("attach again")?;
     check_eq!(policy_of(pid)?, SCHED_PBS, "policy after attaching again");
     for actor in [&mut trio.running, &mut trio.blocked] {
         actor.ends()?;
     }
-    check_eq!(
-        trio.scene.count(EventKind::Ejected)?,
-        3,
-        "threads that left"
-    );
+    check_eq!(trio.scene.count(EventKind::Ejected)?, 3, "threads that left");
     trio.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
     trio.waiting.ends()
 }
@@ -232,12 +198,7 @@ pub fn is_logged(line: &str) -> Verdict {
 pub fn log_says_who_had_to_leave() -> Verdict {
     let mut trio = Trio::new()?;
     let id = trio.scene.node.of(EventKind::PlanInstalled)[0].plan_id;
-    let plan = trio
-        .scene
-        .node
-        .device
-        .get_plan(PLAN_CPU)
-        .context("get the plan")?;
+    let plan = trio.scene.node.device.get_plan(PLAN_CPU).context("get the plan")?;
     // A second planner writes the same and ends.
     let planner = pbs_uapi::Device::open().context("open")?;
     planner.write_plan(&plan).context("write it again")?;
@@ -248,10 +209,7 @@ pub fn log_says_who_had_to_leave() -> Verdict {
     is_logged(&format!("CPU {PLAN_CPU}: thread {me} has dropped the plan"))?;
     for actor in [&mut trio.running, &mut trio.waiting, &mut trio.blocked] {
         actor.ends()?;
-        let line = format!(
-            "thread {} has left the plan: the plan was dropped",
-            actor.pid()
-        );
+        let line = format!("thread {} has left the plan: the plan was dropped", actor.pid());
         is_logged(&line)?;
     }
     Ok(())
@@ -266,11 +224,7 @@ pub fn policy_leads_away() -> Verdict {
         (&trio.running, libc::SCHED_OTHER, 0),
     ];
     for (actor, policy, priority) in ways {
-        check_eq!(
-            set_policy(actor.pid(), policy, priority),
-            Ok(()),
-            "leave by policy"
-        );
+        check_eq!(set_policy(actor.pid(), policy, priority), Ok(()), "leave by policy");
         check_eq!(policy_of(actor.pid())?, policy, "policy of {}", actor.name);
         let event = trio.scene.wait_kind(EventKind::Ejected, actor.process)?;
         check_eq!(event.reason, Eject::Policy as u16, "reason");
@@ -282,28 +236,15 @@ pub fn policy_leads_away() -> Verdict {
     trio.running.runs()?;
     trio.running.ends()?;
     // It can be moved again.
-    check_eq!(
-        set_affinity(trio.blocked.pid(), &[0, 1]),
-        Ok(()),
-        "affinity outside the class"
-    );
+    check_eq!(set_affinity(trio.blocked.pid(), &[0, 1]), Ok(()), "affinity outside the class");
     trio.blocked.ends()?;
-    check_eq!(
-        trio.scene.count(EventKind::Ejected)?,
-        3,
-        "threads that left"
-    );
-    check_eq!(
-        trio.scene.count(EventKind::TaskEnded)?,
-        0,
-        "tasks that ended"
-    );
+    check_eq!(trio.scene.count(EventKind::Ejected)?, 3, "threads that left");
+    check_eq!(trio.scene.count(EventKind::TaskEnded)?, 0, "tasks that ended");
     // The plan still has them, but is of no use any more.
     trio.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
-    trio.scene
-        .wait_for("says that the plan was dropped", |event| {
-            event.kind == EventKind::PlanDropped as u16
-        })?;
+    trio.scene.wait_for("says that the plan was dropped", |event| {
+        event.kind == EventKind::PlanDropped as u16
+    })?;
     Ok(())
 }
 
@@ -312,11 +253,7 @@ pub fn policy_leads_away() -> Verdict {
 pub fn policy_leads_to_the_top() -> Verdict {
     let mut trio = Trio::new()?;
     let running = &mut trio.running;
-    check_eq!(
-        set_policy(running.pid(), libc::SCHED_FIFO, 99),
-        Ok(()),
-        "leave by policy"
-    );
+    check_eq!(set_policy(running.pid(), libc::SCHED_FIFO, 99), Ok(()), "leave by policy");
     let event = trio.scene.wait_kind(EventKind::Ejected, running.process)?;
     check_eq!(event.pid, running.pid(), "thread that left");
     running.runs()?;
@@ -330,11 +267,7 @@ pub fn policy_leads_to_the_top() -> Verdict {
 pub fn attach_again() -> Verdict {
     let mut trio = Trio::new()?;
     let pid = trio.waiting.pid();
-    check_eq!(
-        set_policy(pid, libc::SCHED_OTHER, 0),
-        Ok(()),
-        "leave by policy"
-    );
+    check_eq!(set_policy(pid, libc::SCHED_OTHER, 0), Ok(()), "leave by policy");
     // Its CPU is the running one's; it gets the unallocated time.
     trio.waiting.runs()?;
     trio.scene.node.device.attach(pid, 3, 0).context("attach")?;
@@ -349,22 +282,10 @@ pub fn attach_again() -> Verdict {
     trio.waiting.words.release();
     ends_well(&mut trio.waiting.child, trio.waiting.name)?;
     trio.scene.wait_kind(EventKind::TaskEnded, 3)?;
-    let reasons: Vec<u16> = trio
-        .scene
-        .node
-        .of(EventKind::Ejected)
-        .iter()
-        .map(|e| e.reason)
-        .collect();
-    check_eq!(
-        reasons,
-        [Eject::Policy as u16, Eject::Detached as u16],
-        "reasons of leaving"
-    );
+    let reasons: Vec<u16> =
+        trio.scene.node.of(EventKind::Ejected).iter().map(|e| e.reason).collect();
+    check_eq!(reasons, [Eject::Policy as u16, Eject::Detached as u16], "reasons of leaving");
     trio.blocked.ends()?;
-    check!(
-        trio.scene.count(EventKind::Attached)? == 5,
-        "threads attached"
-    );
+    check!(trio.scene.count(EventKind::Attached)? == 5, "threads attached");
     trio.scene.plan_ends()
 }

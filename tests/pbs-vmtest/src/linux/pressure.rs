@@ -17,11 +17,7 @@ fn pressed_us() -> Result<u64, String> {
     let text = fs::read_to_string(&path).context(&path)?;
     let some = text.lines().find_map(|line| line.strip_prefix("some "));
     let total = some.and_then(|some| some.split_once("total="));
-    total
-        .ok_or_else(|| format!("{path}: {text}"))?
-        .1
-        .parse()
-        .context(&path)
+    total.ok_or_else(|| format!("{path}: {text}"))?.1.parse().context(&path)
 }
 
 fn press(pid: i32) -> Verdict {
@@ -56,10 +52,7 @@ pub fn waiting_is_no_pressure() -> Verdict {
     }
     let pressed = two_press_each_other()?;
     println!("two that share a CPU press for {pressed} us");
-    check!(
-        pressed > WAIT_MS * 1000 / 2,
-        "only {pressed} us of pressure"
-    );
+    check!(pressed > WAIT_MS * 1000 / 2, "only {pressed} us of pressure");
     for waits in [Waits::AtACall, Waits::InUserCode] {
         let mut trio = Trio::waiting(waits)?;
         press(trio.waiting.pid())?;
@@ -69,10 +62,7 @@ pub fn waiting_is_no_pressure() -> Verdict {
         sleep_ms(WAIT_MS);
         let pressed = pressed_us()? - before_us;
         println!("one that waits presses for {pressed} us");
-        check!(
-            pressed < WAIT_MS * 1000 / 20,
-            "it presses for {pressed} us, {waits:?}"
-        );
+        check!(pressed < WAIT_MS * 1000 / 20, "it presses for {pressed} us, {waits:?}");
         trio.running.ends()?;
         trio.waiting.ends()?;
         trio.blocked.ends()?;

@@ -85,20 +85,14 @@ impl SharedWords {
     /// The child goes on running user code.
     pub fn runs(&self, who: &str) -> Verdict {
         let before = self.progress();
-        eventually(&format!("{who} goes on running"), || {
-            self.progress() != before
-        })
+        eventually(&format!("{who} goes on running"), || self.progress() != before)
     }
 
     /// The child runs no user code for a while.
     pub fn rests(&self, who: &str) -> Verdict {
         let before = self.progress();
         sleep_ms(120);
-        check_eq!(
-            self.progress(),
-            before,
-            "progress of {who}, which must not run"
-        );
+        check_eq!(self.progress(), before, "progress of {who}, which must not run");
         Ok(())
     }
 }
@@ -132,9 +126,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) -> Verdict {
 pub fn state_of(pid: i32) -> Result<char, String> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).context(&path)?;
-    let state = text
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
+    let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.ok_or_else(|| format!("{path}: no state in {text}"))
 }
 
@@ -164,9 +156,7 @@ pub fn set_affinity(pid: i32, cpus: &[usize]) -> Result<(), i32> {
         }
         libc::sched_setaffinity(pid, size_of::<libc::cpu_set_t>(), &set)
     };
-    cvt(result)
-        .map(|_| ())
-        .map_err(|error| error.raw_os_error().unwrap_or(0))
+    cvt(result).map(|_| ()).map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
 /// The CPUs that a thread may run on.
@@ -179,9 +169,7 @@ pub fn affinity_of(pid: i32) -> Result<Vec<usize>, String> {
         set
     };
     // SAFETY: it looks at the set.
-    Ok((0..8)
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-        .collect())
+    Ok((0..8).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
 /// The device and its events, seen from CPU 0.
@@ -192,9 +180,7 @@ pub struct Scene {
 impl Scene {
     pub fn new() -> Result<Self, String> {
         set_affinity(0, &[0]).map_err(|errno| format!("sched_setaffinity: errno {errno}"))?;
-        Ok(Self {
-            node: Node::open()?,
-        })
+        Ok(Self { node: Node::open()? })
     }
 
     /// Forks a child that attaches itself, does `work` and exits with 0. It is
@@ -228,11 +214,7 @@ impl Scene {
             if let Some(event) = self.node.events.iter().find(|event| wanted(event)) {
                 return Ok(*event);
             }
-            check!(
-                now_ns() < deadline_ns,
-                "no event that {what}:\n{}",
-                self.node.log()
-            );
+            check!(now_ns() < deadline_ns, "no event that {what}:\n{}", self.node.log());
             self.node.device.poll(20).context("poll")?;
         }
     }
@@ -240,9 +222,7 @@ impl Scene {
     /// Waits for an event of that kind about that process.
     pub fn wait_kind(&mut self, kind: EventKind, process: u32) -> Result<Event, String> {
         let what = format!("says {} of process {process}", kind.name());
-        self.wait_for(&what, |event| {
-            event.kind == kind as u16 && event.process == process
-        })
+        self.wait_for(&what, |event| event.kind == kind as u16 && event.process == process)
     }
 
     /// How many events of that kind there were.
@@ -265,13 +245,11 @@ impl Scene {
 /// Waits for the end of a child; fails where `Child::wait` would hang.
 pub fn dies(child: &mut Child, who: &str) -> Result<i32, String> {
     let pid = child.pid;
-    eventually(&format!("{who} dies"), || {
-        matches!(state_of(pid), Ok('Z' | 'X') | Err(_))
-    })
-    .map_err(|why| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        format!("{why}; policy {:?}, {stat:?}", policy_of(pid))
-    })?;
+    eventually(&format!("{who} dies"), || matches!(state_of(pid), Ok('Z' | 'X') | Err(_)))
+        .map_err(|why| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            format!("{why}; policy {:?}, {stat:?}", policy_of(pid))
+        })?;
     child.wait()
 }
 
@@ -310,10 +288,7 @@ impl Turns {
     ) -> Result<Self, String> {
         let mut scene = Scene::new()?;
         // Nobody runs before all are there.
-        let mut plan = Plan::new(12)
-            .config(Self::config())
-            .cpu(PLAN_CPU)
-            .idle(LEAD_IN_INSNS);
+        let mut plan = Plan::new(12).config(Self::config()).cpu(PLAN_CPU).idle(LEAD_IN_INSNS);
         for task in 0..slots {
             for process in 1..=processes {
                 plan = plan.slot(process, task, slot_insns);
@@ -345,8 +320,7 @@ impl Turns {
             actor.ends()?;
         }
         for actor in &self.actors {
-            self.scene
-                .wait_kind(EventKind::ProcessEnded, actor.process)?;
+            self.scene.wait_kind(EventKind::ProcessEnded, actor.process)?;
         }
         self.scene.plan_ends()
     }
@@ -421,9 +395,7 @@ impl Trio {
             // It has to be there when its first slot comes.
             (order, last_task) = ([1, 3, 2], 1);
         }
-        plan = plan
-            .slot(2, 0, ENDLESS_INSNS)
-            .slot(3, last_task, 50_000_000);
+        plan = plan.slot(2, 0, ENDLESS_INSNS).slot(3, last_task, 50_000_000);
         scene.node.load(&plan)?;
         let mut prepare = Some(prepare);
         let mut children = Vec::new();
@@ -448,9 +420,7 @@ impl Trio {
             scene.wait_kind(EventKind::Attached, process)?;
             children.push((child, words, process));
             if process == 1 {
-                eventually("the first process runs in its slot", || {
-                    words.progress() != 0
-                })?;
+                eventually("the first process runs in its slot", || words.progress() != 0)?;
             }
         }
         if waits == Waits::InUserCode {
@@ -459,36 +429,18 @@ impl Trio {
         children.sort_by_key(|&(_, _, process)| process);
         let mut actors = children
             .into_iter()
-            .zip([
-                "the blocked process",
-                "the running process",
-                "the waiting process",
-            ])
-            .map(|((child, words, process), name)| Actor {
-                child,
-                words,
-                process,
-                name,
-            });
+            .zip(["the blocked process", "the running process", "the waiting process"])
+            .map(|((child, words, process), name)| Actor { child, words, process, name });
         let (Some(blocked), Some(running), Some(waiting)) =
             (actors.next(), actors.next(), actors.next())
         else {
             return Err("three actors".into());
         };
-        let trio = Self {
-            scene,
-            blocked,
-            running,
-            waiting,
-        };
+        let trio = Self { scene, blocked, running, waiting };
         trio.running.runs()?;
         reaches_state(trio.blocked.pid(), 'S')?;
         reaches_state(trio.waiting.pid(), 'S')?;
-        check_eq!(
-            trio.blocked.words.progress(),
-            1,
-            "the blocked process got to its sleep"
-        );
+        check_eq!(trio.blocked.words.progress(), 1, "the blocked process got to its sleep");
         check_eq!(
             trio.waiting.words.progress() != 0,
             waits == Waits::InUserCode,
@@ -501,12 +453,7 @@ impl Trio {
     /// All three are run by the class.
     pub fn is_in_class(&self) -> Verdict {
         for actor in [&self.blocked, &self.running, &self.waiting] {
-            check_eq!(
-                policy_of(actor.pid())?,
-                SCHED_PBS,
-                "policy of {}",
-                actor.name
-            );
+            check_eq!(policy_of(actor.pid())?, SCHED_PBS, "policy of {}", actor.name);
         }
         Ok(())
     }
@@ -516,11 +463,7 @@ impl Trio {
     pub fn goes_on_to_the_end(mut self) -> Verdict {
         let before = self.waiting.words.progress();
         self.running.runs()?;
-        check_eq!(
-            self.waiting.words.progress(),
-            before,
-            "the waiting process ran before its slot"
-        );
+        check_eq!(self.waiting.words.progress(), before, "the waiting process ran before its slot");
         self.running.ends()?;
         self.waiting.runs()?;
         self.waiting.ends()?;

@@ -49,10 +49,7 @@ struct Ends {
 impl Ends {
     fn new() -> Result<Self, String> {
         let pipe = Pipe::new()?;
-        Ok(Self {
-            read: pipe.read.into(),
-            write: pipe.write.into(),
-        })
+        Ok(Self { read: pipe.read.into(), write: pipe.write.into() })
     }
 
     fn put(&self) -> bool {
@@ -65,11 +62,7 @@ impl Ends {
 
     /// Sleeps in poll(2), for a byte or a millisecond.
     fn poll(&self) {
-        let mut poll = libc::pollfd {
-            fd: self.read.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut poll = libc::pollfd { fd: self.read.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid record.
         unsafe { libc::poll(&mut poll, 1, 1) };
     }
@@ -139,10 +132,7 @@ pub struct Crew {
 impl Crew {
     pub fn new(members: u32, rounds: u32) -> Result<Self, String> {
         let mut scene = Scene::new()?;
-        let mut plan = Plan::new(14)
-            .config(Turns::config())
-            .cpu(PLAN_CPU)
-            .idle(LEAD_IN_INSNS);
+        let mut plan = Plan::new(14).config(Turns::config()).cpu(PLAN_CPU).idle(LEAD_IN_INSNS);
         for task in 0..3000 {
             for process in 1..=members {
                 plan = plan.slot(process, task, 10_000);
@@ -168,12 +158,7 @@ impl Crew {
             let child = scene.spawn(process, || member.work(rounds, words))?;
             crew.push((child, words));
         }
-        Ok(Self {
-            scene,
-            members: crew,
-            _normal: normal,
-            rounds,
-        })
+        Ok(Self { scene, members: crew, _normal: normal, rounds })
     }
 
     /// All come to the end of their rounds, in which all was right.
@@ -181,11 +166,7 @@ impl Crew {
         for (child, words) in &mut self.members {
             ends_well(child, "a process that sleeps")
                 .map_err(|why| format!("{why}, after {} rounds", words.note.load(SeqCst)))?;
-            check_eq!(
-                words.note.load(SeqCst),
-                self.rounds,
-                "rounds that went right"
-            );
+            check_eq!(words.note.load(SeqCst), self.rounds, "rounds that went right");
         }
         self.scene.plan_ends()
     }
@@ -219,10 +200,8 @@ pub fn wake_ups_meet_sleeps() -> Verdict {
     })?;
     let mut spinner = scene.spawn(2, || others.spin())?;
     for round in 0..ROUNDS {
-        eventually("the process comes to its sleep", || {
-            words.note.load(SeqCst) > round
-        })
-        .map_err(|why| format!("{why}, the {round}th"))?;
+        eventually("the process comes to its sleep", || words.note.load(SeqCst) > round)
+            .map_err(|why| format!("{why}, the {round}th"))?;
         burn(1 + u64::from(round) * 37 % SWEEP_INSNS);
         words.other.store(round + 1, SeqCst);
         futex(&words.other, libc::FUTEX_WAKE, 1);

@@ -19,11 +19,7 @@ fn hold_running(how: &impl Hold) -> Verdict {
     for _ in 0..3 {
         how.hold(&trio.running)?;
         trio.running.rests()?;
-        check_eq!(
-            trio.waiting.words.progress(),
-            0,
-            "the slot of the held one was given away"
-        );
+        check_eq!(trio.waiting.words.progress(), 0, "the slot of the held one was given away");
         how.let_go(&trio.running)?;
         trio.running.runs()?;
     }
@@ -46,10 +42,7 @@ fn hold_waiting(how: &impl Hold, waits: Waits) -> Verdict {
         trio.waiting.rests()?;
         let turns = trio.waiting.words.progress() - before;
         // A turn is an instruction at least.
-        check!(
-            turns < LET_THROUGH_INSNS,
-            "it ran before its slot: {turns} turns"
-        );
+        check!(turns < LET_THROUGH_INSNS, "it ran before its slot: {turns} turns");
     }
     trio.goes_on_to_the_end()
 }
@@ -61,11 +54,7 @@ fn hold_beyond_the_slot(how: &impl Hold) -> Verdict {
     how.hold(&trio.waiting)?;
     trio.running.ends()?;
     trio.waiting.rests()?;
-    check_eq!(
-        trio.waiting.words.progress(),
-        0,
-        "it ran although it was held"
-    );
+    check_eq!(trio.waiting.words.progress(), 0, "it ran although it was held");
     how.let_go(&trio.waiting)?;
     trio.waiting.runs()?;
     trio.waiting.ends()?;
@@ -114,21 +103,11 @@ pub fn ptrace(request: libc::c_uint, actor: &Actor, address: usize, data: usize)
 /// The registers of a traced process can be read: it really stands still.
 pub fn registers_can_be_read(actor: &Actor) -> Verdict {
     let mut registers = [0u64; 64];
-    let mut place = libc::iovec {
-        iov_base: registers.as_mut_ptr().cast(),
-        iov_len: size_of_val(&registers),
-    };
+    let mut place =
+        libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
     const NT_PRSTATUS: usize = 1;
-    ptrace(
-        libc::PTRACE_GETREGSET,
-        actor,
-        NT_PRSTATUS,
-        &raw mut place as usize,
-    )?;
-    check!(
-        registers.iter().any(|&register| register != 0),
-        "no registers"
-    );
+    ptrace(libc::PTRACE_GETREGSET, actor, NT_PRSTATUS, &raw mut place as usize)?;
+    check!(registers.iter().any(|&register| register != 0), "no registers");
     Ok(())
 }
 
@@ -140,10 +119,7 @@ impl Hold for Ptrace {
             // SAFETY: `status` is a valid place.
             unsafe { libc::waitpid(actor.pid(), &mut status, libc::WNOHANG | libc::__WALL) > 0 }
         })?;
-        check!(
-            libc::WIFSTOPPED(status),
-            "wait status {status:#x} is no stop"
-        );
+        check!(libc::WIFSTOPPED(status), "wait status {status:#x} is no stop");
         registers_can_be_read(actor)?;
         reaches_state(actor.pid(), 't')
     }

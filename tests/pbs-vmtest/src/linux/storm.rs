@@ -202,11 +202,7 @@ pub fn policy_storm() -> Verdict {
             2 => set_policy(pid, libc::SCHED_BATCH, 0),
             3 => {
                 // It wants all CPUs, and a plan process has one.
-                check_eq!(
-                    set_attr(pid, deadline),
-                    Err(libc::EPERM),
-                    "to the deadline class"
-                );
+                check_eq!(set_attr(pid, deadline), Err(libc::EPERM), "to the deadline class");
                 check_eq!(policy_of(pid)?, SCHED_PBS, "policy after that");
                 device.detach(pid).context("detach")?;
                 set_affinity(pid, &[0, 1]).and_then(|()| set_attr(pid, deadline))
@@ -226,16 +222,8 @@ pub fn policy_storm() -> Verdict {
         turns.scene.node.read()?;
     }
     let count = |kind| turns.scene.node.of(kind).len();
-    check_eq!(
-        count(EventKind::Ejected),
-        STEPS as usize,
-        "threads that left"
-    );
-    check_eq!(
-        count(EventKind::Attached),
-        STEPS as usize + 3,
-        "threads that came"
-    );
+    check_eq!(count(EventKind::Ejected), STEPS as usize, "threads that left");
+    check_eq!(count(EventKind::Attached), STEPS as usize + 3, "threads that came");
     turns.go_on_to_the_end()?;
     all_at_rest()
 }
@@ -272,18 +260,9 @@ pub fn plans_come_and_go() -> Verdict {
         turns.scene.node.read()?;
         turns.scene.node.events.clear();
     }
-    turns
-        .scene
-        .node
-        .device
-        .drop_plan(PLAN_CPU)
-        .context("drop")?;
+    turns.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
     for actor in &turns.actors {
-        check_eq!(
-            policy_of(actor.pid())?,
-            libc::SCHED_OTHER,
-            "policy without a plan"
-        );
+        check_eq!(policy_of(actor.pid())?, libc::SCHED_OTHER, "policy without a plan");
         actor.runs()?;
     }
     for actor in &mut turns.actors {
@@ -315,14 +294,8 @@ pub fn timer_signals_keep_the_count() -> Verdict {
     for (process, words) in (1..).zip(words) {
         stage.process(process, |device| {
             count_signals(words, libc::SIGALRM);
-            let period = libc::timeval {
-                tv_sec: 0,
-                tv_usec: period_us,
-            };
-            let timer = libc::itimerval {
-                it_interval: period,
-                it_value: period,
-            };
+            let period = libc::timeval { tv_sec: 0, tv_usec: period_us };
+            let timer = libc::itimerval { it_interval: period, it_value: period };
             // SAFETY: `timer` is valid, and the old one is not asked for.
             unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()) };
             for _ in 1..TASKS {

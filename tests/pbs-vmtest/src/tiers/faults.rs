@@ -29,10 +29,8 @@ const UNNOTICED_INSNS: u64 = 10_000_000;
 const TICK_INSNS: u64 = 1_250_000;
 
 /// What the events of the tier say of a counter that is taken, and comes back.
-const FALLS_AND_RETURNS: [(u64, u16); 2] = [
-    (Tier::Clock as u64, TierCause::Taken as u16),
-    (Tier::Pmu as u64, TierCause::Returned as u16),
-];
+const FALLS_AND_RETURNS: [(u64, u16); 2] =
+    [(Tier::Clock as u64, TierCause::Taken as u16), (Tier::Pmu as u64, TierCause::Returned as u16)];
 
 /// A word that names no fault is refused, and nothing happens.
 pub fn unknown_fault_is_refused() -> Verdict {
@@ -51,11 +49,7 @@ pub fn stopped_counter_falls_and_returns() -> Verdict {
     let fallen = falls_to_the_clock("stop", TierCause::Stopped)?;
     let lost_insns = fallen.burned_insns.saturating_sub(fallen.counted_insns);
     println!("{lost_insns} instructions went uncounted");
-    check!(
-        lost_insns < UNNOTICED_INSNS,
-        "{lost_insns} went uncounted\n{}",
-        fallen.log
-    );
+    check!(lost_insns < UNNOTICED_INSNS, "{lost_insns} went uncounted\n{}", fallen.log);
     Ok(())
 }
 
@@ -123,15 +117,8 @@ fn falls_to_the_clock(fault: &str, cause: TierCause) -> Result<Fallen, String> {
     );
     let preempted = node.first(EventKind::Preempted, 1)?;
     check_eq!(preempted.slot, 1, "preempted slot\n{log}");
-    check!(
-        told.seq < preempted.seq,
-        "told after the slot was over\n{log}"
-    );
-    check_eq!(
-        node.first(EventKind::Preempted, 2)?.slot,
-        2,
-        "preempted slot of process 2\n{log}"
-    );
+    check!(told.seq < preempted.seq, "told after the slot was over\n{log}");
+    check_eq!(node.first(EventKind::Preempted, 2)?.slot, 2, "preempted slot of process 2\n{log}");
     for (process, burns) in (2..).zip(&BURNS[1..]) {
         for (task, &burned_insns) in (0..).zip(*burns) {
             is_about(&node.task_ended(process, task)?, burned_insns)?;
@@ -140,11 +127,7 @@ fn falls_to_the_clock(fault: &str, cause: TierCause) -> Result<Fallen, String> {
     let counted_insns = node.task_ended(1, 0)?.retired_insns;
     returns(&mut node, Tier::Pmu)?;
     executes_exactly(overshoot_limit_insns())?;
-    Ok(Fallen {
-        burned_insns: BEFORE_INSNS + AFTER_INSNS,
-        counted_insns,
-        log,
-    })
+    Ok(Fallen { burned_insns: BEFORE_INSNS + AFTER_INSNS, counted_insns, log })
 }
 
 /// For a child: makes the counter fail between two loops.
@@ -157,12 +140,7 @@ fn fail_between(fault: &str, before_insns: u64, after_insns: u64) {
 /// The first event of the tier says this; at most the return follows it, as the plan is over.
 fn tells(node: &Node, tier: Tier, cause: TierCause) -> Result<Event, String> {
     let told = node.of(EventKind::Tier);
-    check!(
-        (1..=2).contains(&told.len()),
-        "{} events of the tier\n{}",
-        told.len(),
-        node.log()
-    );
+    check!((1..=2).contains(&told.len()), "{} events of the tier\n{}", told.len(), node.log());
     check_eq!(
         (told[0].value, told[0].reason),
         (tier as u64, cause as u16),
@@ -203,11 +181,7 @@ pub fn silent_counter_falls_and_returns() -> Verdict {
     let told = tells(&node, Tier::Pmu, TierCause::Silent)?;
     let preempted = node.of(EventKind::Preempted);
     check!(
-        preempted
-            .iter()
-            .filter(|event| event.seq > told.seq)
-            .count()
-            > 5,
+        preempted.iter().filter(|event| event.seq > told.seq).count() > 5,
         "t1 no longer ends slots\n{log}"
     );
     for process in 1..=2 {
@@ -227,10 +201,7 @@ pub fn silent_counter_falls_and_returns() -> Verdict {
     is_exact(&node.task_ended(2, 0)?, TASK_INSNS)?;
     // The system call that made the fault is around it.
     let beside_insns = node.task_ended(1, 0)?.retired_insns - 100_000 - TASK_INSNS;
-    check!(
-        beside_insns < 10 * OVERHEAD_INSNS,
-        "{beside_insns} too many\n{log}"
-    );
+    check!(beside_insns < 10 * OVERHEAD_INSNS, "{beside_insns} too many\n{log}");
     returns(&mut node, Tier::PmuOverflow)?;
     tier_pmu_overflow()
 }
@@ -321,10 +292,7 @@ pub fn counters_belong_to_plans() -> Verdict {
     let with_plan = (all, all - 1, 0, 1);
     let plan = Plan::new(3).cpu(1).idle(1_000_000).slot(1, 0, 1_000_000);
     // Its last slot may be one of a process, or an idle one.
-    for plan in [
-        plan,
-        Plan::new(3).cpu(1).slot(1, 0, 1_000_000).idle(5_000_000),
-    ] {
+    for plan in [plan, Plan::new(3).cpu(1).slot(1, 0, 1_000_000).idle(5_000_000)] {
         let mut scene = Scene::new()?;
         scene.process(1, |_| burn(500_000))?;
         let mut node = Node::open()?;
@@ -377,16 +345,10 @@ pub fn counter_returns_in_a_slot() -> Verdict {
     let log = node.log();
 
     let told = node.of(EventKind::Tier);
-    let said: Vec<_> = told
-        .iter()
-        .map(|event| (event.value, event.reason))
-        .collect();
+    let said: Vec<_> = told.iter().map(|event| (event.value, event.reason)).collect();
     check_eq!(said, FALLS_AND_RETURNS, "tiers and causes\n{log}");
     let ended = node.task_ended(1, 0)?;
-    check!(
-        told[1].seq < ended.seq,
-        "the counter returned after the task\n{log}"
-    );
+    check!(told[1].seq < ended.seq, "the counter returned after the task\n{log}");
     check_eq!(
         node.grants(Grant::Slot),
         [(1, 1), (2, 2), (1, 3), (2, 4), (1, 5)],
@@ -403,11 +365,7 @@ pub fn counter_returns_in_a_slot() -> Verdict {
         ended.retired_insns
     );
     // A watched kernel has measured the rate of the CPU with its own long interrupts.
-    let (less, more) = if kernel_is_watched() {
-        (10, 4)
-    } else {
-        (100, 20)
-    };
+    let (less, more) = if kernel_is_watched() { (10, 4) } else { (100, 20) };
     let least_insns = BEFORE_INSNS + AFTER_INSNS - TICK_INSNS - by_clock_insns / less;
     let most_insns = BEFORE_INSNS + AFTER_INSNS + by_clock_insns / more;
     check!(
@@ -449,15 +407,9 @@ pub fn counters_of_two_cpus_return() -> Verdict {
     let node = scene.finish()?;
     let log = node.log();
     for cpu in 0..2 {
-        let told: Vec<_> = node
-            .of(EventKind::Tier)
-            .into_iter()
-            .filter(|event| event.cpu == cpu)
-            .collect();
-        let said: Vec<_> = told
-            .iter()
-            .map(|event| (event.value, event.reason))
-            .collect();
+        let told: Vec<_> =
+            node.of(EventKind::Tier).into_iter().filter(|event| event.cpu == cpu).collect();
+        let said: Vec<_> = told.iter().map(|event| (event.value, event.reason)).collect();
         // The emulator may keep a CPU standing for so long that its counter seems to
         // have stopped once more.
         check!(
@@ -465,10 +417,7 @@ pub fn counters_of_two_cpus_return() -> Verdict {
             "tiers and causes of CPU {cpu}: {said:?}\n{log}"
         );
         let ended = node.task_ended(cpu, 0)?;
-        check!(
-            told[1].seq < ended.seq,
-            "the counter of CPU {cpu} returned after the task\n{log}"
-        );
+        check!(told[1].seq < ended.seq, "the counter of CPU {cpu} returned after the task\n{log}");
         // The emulated counters, and the clock, go on while the other CPU is emulated.
         let least_insns = BURN_INSNS - BURN_INSNS / 100 - TICK_INSNS;
         check!(

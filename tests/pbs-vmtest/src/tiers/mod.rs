@@ -27,11 +27,8 @@ fn needs_pmu() {
 }
 
 /// Process 1 is cut by its t1, 2 too, 3 stays in its slots.
-const BURNS: [&[u64]; 3] = [
-    &[5_000_000, 2_000_000],
-    &[4_500_000, 2_000_000],
-    &[3_500_000, 3_500_000],
-];
+const BURNS: [&[u64]; 3] =
+    [&[5_000_000, 2_000_000], &[4_500_000, 2_000_000], &[3_500_000, 3_500_000]];
 
 /// Slots of 4,000,000 for both tasks of the three.
 fn plan() -> Plan {
@@ -59,11 +56,7 @@ pub fn tier_pmu() -> Verdict {
     needs_pmu();
     agrees(Tier::Pmu)?;
     executes_exactly(overshoot_limit_insns())?;
-    check_eq!(
-        sysfs_number("cpu0/overflows")?,
-        0,
-        "interrupts of a counter that was not set to"
-    );
+    check_eq!(sysfs_number("cpu0/overflows")?, 0, "interrupts of a counter that was not set to");
     agrees(Tier::Pmu)
 }
 
@@ -116,12 +109,7 @@ fn executes() -> Result<Node, String> {
     );
     for process in 1..=2u32 {
         let event = node.first(EventKind::Preempted, process)?;
-        check_eq!(
-            event.slot,
-            u64::from(process),
-            "preempted slot\n{}",
-            node.log()
-        );
+        check_eq!(event.slot, u64::from(process), "preempted slot\n{}", node.log());
     }
     Ok(node)
 }

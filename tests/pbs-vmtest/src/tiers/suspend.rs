@@ -87,21 +87,9 @@ fn is_as_if_never_suspended(node: &Node, tier: Tier) -> Verdict {
     // A frozen process is granted its slot once more when it is let go.
     let mut granted = node.grants(Grant::Slot);
     granted.dedup();
-    check_eq!(
-        granted,
-        [(1, 1), (2, 2), (1, 3), (2, 4), (1, 5), (2, 6)],
-        "granted slots\n{log}"
-    );
-    check_eq!(
-        node.of(EventKind::Ceiling).len(),
-        0,
-        "slots that reached their ceiling\n{log}"
-    );
-    check_eq!(
-        node.of(EventKind::Tier).len(),
-        0,
-        "changes of the tier\n{log}"
-    );
+    check_eq!(granted, [(1, 1), (2, 2), (1, 3), (2, 4), (1, 5), (2, 6)], "granted slots\n{log}");
+    check_eq!(node.of(EventKind::Ceiling).len(), 0, "slots that reached their ceiling\n{log}");
+    check_eq!(node.of(EventKind::Tier).len(), 0, "changes of the tier\n{log}");
     let limit_insns = match tier {
         Tier::PmuOverflow => BACKSTOP_INSNS + overshoot_limit_insns(),
         Tier::Pmu | Tier::Clock => overshoot_limit_insns(),
@@ -156,11 +144,7 @@ fn holds_nobody(waits: Waits) -> Verdict {
         );
         check_eq!(trio.blocked.words.progress(), 1, "the blocked process ran");
     }
-    check_eq!(
-        sysfs(&format!("cpu{PLAN_CPU}/tier"))?,
-        tier,
-        "tier of CPU {PLAN_CPU}"
-    );
+    check_eq!(sysfs(&format!("cpu{PLAN_CPU}/tier"))?, tier, "tier of CPU {PLAN_CPU}");
     trio.goes_on_to_the_end()
 }
 
@@ -190,10 +174,7 @@ fn suspend() -> Verdict {
     fs::write(state, "freeze").context(state)?;
     let took_ms = (boottime_ns() - before_ns) / 1_000_000;
     println!("awake after {took_ms} ms");
-    check!(
-        took_ms >= (ASLEEP_S - AWAKE_S) * 1000,
-        "awake after {took_ms} ms only"
-    );
+    check!(took_ms >= (ASLEEP_S - AWAKE_S) * 1000, "awake after {took_ms} ms only");
     check_eq!(number()?, before + 1, "{successes}");
     Ok(())
 }

@@ -18,9 +18,7 @@ pub fn counts_of_random_swaps_add_up() -> Verdict {
     let mut scene = Scene::new()?;
     let mut burns = Vec::new();
     for process in 1..=PROCESSES {
-        let of_process: Vec<u64> = (0..TASKS)
-            .map(|_| random.between(600_000, 4_500_000))
-            .collect();
+        let of_process: Vec<u64> = (0..TASKS).map(|_| random.between(600_000, 4_500_000)).collect();
         scene.tasks(process, &of_process)?;
         burns.push(of_process);
     }
@@ -36,11 +34,7 @@ pub fn counts_of_random_swaps_add_up() -> Verdict {
     let installed = node.of(EventKind::PlanInstalled).len() as u64;
     check_eq!(installed, 1 + SWAPS, "plans in force\n{log}");
     let ended = node.of(EventKind::TaskEnded);
-    check_eq!(
-        ended.len() as u32,
-        PROCESSES * TASKS,
-        "tasks that ended\n{log}"
-    );
+    check_eq!(ended.len() as u32, PROCESSES * TASKS, "tasks that ended\n{log}");
     let mut counted_insns = 0;
     for event in &ended {
         let burned_insns = burns[event.process as usize - 1][event.task as usize];
@@ -64,10 +58,7 @@ pub fn counts_of_random_swaps_add_up() -> Verdict {
         .filter(|plan| ended.iter().any(|end| end.seq > plan.seq))
         .count();
     println!("{met_running} plans came while tasks ran");
-    check!(
-        met_running as u64 > SWAPS / 2,
-        "too few swaps met a running plan\n{log}"
-    );
+    check!(met_running as u64 > SWAPS / 2, "too few swaps met a running plan\n{log}");
     Ok(())
 }
 
@@ -76,9 +67,8 @@ pub fn counts_of_random_swaps_add_up() -> Verdict {
 fn random_plan(mut plan: Plan, random: &mut Random, burns: &[Vec<u64>]) -> Plan {
     let mut next = vec![0; burns.len()];
     loop {
-        let open: Vec<usize> = (0..burns.len())
-            .filter(|&process| next[process] < burns[process].len())
-            .collect();
+        let open: Vec<usize> =
+            (0..burns.len()).filter(|&process| next[process] < burns[process].len()).collect();
         if open.is_empty() {
             return plan;
         }

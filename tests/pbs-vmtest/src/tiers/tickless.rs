@@ -111,18 +111,11 @@ fn second_without_tick(tier: Tier, backstop_insns: u64) -> Result<bool, String> 
         "preemptions in that second\n{}",
         scene.node.log()
     );
-    check!(
-        interrupts < INTERRUPTS_A_SECOND,
-        "{interrupts} interrupts of the timer in a second"
-    );
+    check!(interrupts < INTERRUPTS_A_SECOND, "{interrupts} interrupts of the timer in a second");
 
     let node = scene.finish()?;
     let log = node.log();
-    check_eq!(
-        node.grants(Grant::Slot),
-        [(1, 1), (2, 2), (1, 3)],
-        "granted slots\n{log}"
-    );
+    check_eq!(node.grants(Grant::Slot), [(1, 1), (2, 2), (1, 3)], "granted slots\n{log}");
     let preempted = node.first(EventKind::Preempted, 1)?;
     check_eq!(preempted.slot, 1, "preempted slot\n{log}");
     let overshoot_insns = node.overshoot_insns(&preempted);
@@ -167,11 +160,7 @@ pub fn no_tick_samples_memory() -> Verdict {
     const SECOND_INSNS: u64 = 250_000_000;
     const AROUND_INSNS: u64 = 25_000_000;
     alone_on_cpu_0()?;
-    let plan = Plan::new(1)
-        .config(config())
-        .cpu(CPU)
-        .lead_in()
-        .slot(1, 0, 4 * SECOND_INSNS);
+    let plan = Plan::new(1).config(config()).cpu(CPU).lead_in().slot(1, 0, 4 * SECOND_INSNS);
     let mut scene = Scene::new()?;
     scene.process(1, |_| {
         burn(AROUND_INSNS);

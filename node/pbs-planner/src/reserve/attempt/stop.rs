@@ -16,10 +16,7 @@ impl Attempt<'_, '_> {
     pub(super) fn too_late(&self, task: usize, end_ns: u64) -> Stop {
         Stop {
             task,
-            lack: Lack::Time {
-                end_ns,
-                deadline_ns: self.request.deadline_ns,
-            },
+            lack: Lack::Time { end_ns, deadline_ns: self.request.deadline_ns },
             longer: None,
         }
     }
@@ -33,9 +30,7 @@ impl Attempt<'_, '_> {
             task,
             lack: Lack::Memory {
                 needed_bytes: want.memory_bytes,
-                needed_ns: want
-                    .span_ns
-                    .min(want.deadline_ns.saturating_sub(want.ready_ns)),
+                needed_ns: want.span_ns.min(want.deadline_ns.saturating_sub(want.ready_ns)),
                 most_free_bytes: most.max().unwrap_or(0),
             },
             longer: None,
@@ -47,9 +42,8 @@ impl Attempt<'_, '_> {
         let process = self.request.job.tasks[task].process;
         let first = self.net.rank_ns[task].saturating_sub(self.net.shortest_ns[task]);
         let last = self.request.job.processes[process].tasks.last();
-        let after_ns = last.map_or(0, |&last| {
-            self.net.rank_ns[last].saturating_sub(self.net.shortest_ns[last])
-        });
+        let after_ns = last
+            .map_or(0, |&last| self.net.rank_ns[last].saturating_sub(self.net.shortest_ns[last]));
         let rest_ns = first.saturating_sub(after_ns);
         let span_ns = (end_ns - held.start_ns).saturating_add(rest_ns);
         let memory = self.booking.store().memory(held.core);
@@ -70,10 +64,6 @@ impl Attempt<'_, '_> {
 
     pub(super) fn stuck(&self) -> Stop {
         let left = (0..self.waits_for.len()).find(|&task| self.waits_for[task] > 0);
-        Stop {
-            task: left.unwrap_or(0),
-            lack: Lack::Order,
-            longer: None,
-        }
+        Stop { task: left.unwrap_or(0), lack: Lack::Order, longer: None }
     }
 }

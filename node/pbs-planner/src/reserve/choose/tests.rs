@@ -8,9 +8,7 @@ use crate::Balancing;
 
 /// A small generator of its own, so that a failure can be repeated.
 fn next(state: &mut u64, end: u64) -> u64 {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1);
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     (*state >> 33) % end
 }
 
@@ -27,12 +25,7 @@ fn store(state: &mut u64) -> Store {
             .collect(),
         line: None,
     });
-    let machine = Machine {
-        name: None,
-        tick_ns: 1,
-        nodes: nodes.collect(),
-        ..Machine::default()
-    };
+    let machine = Machine { name: None, tick_ns: 1, nodes: nodes.collect(), ..Machine::default() };
     let balancing = match next(state, 2) {
         0 => Balancing::Static,
         _ => Balancing::Dynamic,

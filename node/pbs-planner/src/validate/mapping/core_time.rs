@@ -33,13 +33,7 @@ pub(super) struct CoreTime {
 impl Frame {
     pub(super) fn in_one_piece(core: usize, start_ns: u64, end_ns: u64) -> Self {
         let free = start_ns..end_ns;
-        Self {
-            core,
-            start_ns,
-            end_ns,
-            free: vec![free],
-            idle: Vec::new(),
-        }
+        Self { core, start_ns, end_ns, free: vec![free], idle: Vec::new() }
     }
 }
 
@@ -64,9 +58,7 @@ impl CoreTime {
         let mut walk = Walk::new(core, from_ns, runtime_ns);
         let steps = store.core(core).steps_from(from_ns);
         let steps = steps.filter(|step| step.value > 0);
-        let mut free = steps
-            .map(|step| step.from.max(from_ns)..step.until)
-            .peekable();
+        let mut free = steps.map(|step| step.from.max(from_ns)..step.until).peekable();
         let used = self.used.get(&core).into_iter().flatten();
         let mut used = used.filter(|(over, _)| over.end > from_ns).peekable();
         while walk.need_ns > 0 {
@@ -138,11 +130,7 @@ impl Walk {
 
     /// `idle_ns`: the idle time of that process before this walk.
     fn idle(&mut self, over: &Range<u64>, process: usize, idle_ns: u64) {
-        let gone = self
-            .frame
-            .idle
-            .iter()
-            .filter(|(other, _)| *other == process);
+        let gone = self.frame.idle.iter().filter(|(other, _)| *other == process);
         let gone_ns: u64 = gone.map(|(_, gone_ns)| gone_ns).sum();
         let at_ns = over.start.max(self.from_ns);
         let got_ns = self.get(at_ns, (idle_ns - gone_ns).min(over.end - at_ns));

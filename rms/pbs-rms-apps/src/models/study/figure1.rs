@@ -23,10 +23,7 @@ pub struct Figure1 {
 
 /// Makes the data of the figure.
 pub fn figure1(sample: Sample) -> Figure1 {
-    Figure1 {
-        sample,
-        sets: sample.working_sets(),
-    }
+    Figure1 { sample, sets: sample.working_sets() }
 }
 
 fn mean(sizes: &[f64]) -> f64 {
@@ -82,10 +79,7 @@ impl Figure1 {
         let drawn = seeds.zip(&self.sets).take(DRAWN);
         let curve = |(seed, set): (u64, &WorkingSet)| Curve {
             name: format!("seed {seed}"),
-            points: (1..)
-                .map(f64::from)
-                .zip(set.normalised().iter().copied())
-                .collect(),
+            points: (1..).map(f64::from).zip(set.normalised().iter().copied()).collect(),
         };
         let plot = Plot {
             title: "Examples of working sets of an adaptive mesh".into(),
@@ -97,10 +91,6 @@ impl Figure1 {
         };
         let description = "Sizes of the data over the steps of some meshes: mostly rising, with \
                            sudden and flat regions, and with noise. The greatest of each is 1,000.";
-        curves(
-            "Klein and Pérez 2011, figure 1: working sets",
-            description,
-            &[plot],
-        )
+        curves("Klein and Pérez 2011, figure 1: working sets", description, &[plot])
     }
 }

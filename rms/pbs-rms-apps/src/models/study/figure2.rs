@@ -40,9 +40,7 @@ pub fn figure2() -> Figure2 {
         nodes,
         seconds: FACTORS.map(|factor| model.seconds(nodes as f64, factor * MOST_MIB)),
     };
-    Figure2 {
-        rows: NODES.map(row).to_vec(),
-    }
+    Figure2 { rows: NODES.map(row).to_vec() }
 }
 
 impl Figure2 {

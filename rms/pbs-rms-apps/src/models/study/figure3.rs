@@ -9,9 +9,7 @@ use crate::MOST_MIB;
 
 /// Of the target efficiencies below 0.8, at which the report has found equivalent static
 /// allocations; which ones it has drawn can't be read.
-const TARGETS: [f64; 12] = [
-    0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, TARGET, 0.775, 0.79,
-];
+const TARGETS: [f64; 12] = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, TARGET, 0.775, 0.79];
 /// From here on the claim holds; below, fewer and fewer meshes keep it.
 const CLAIMED_FROM: f64 = 0.6;
 /// What the report claims, in percent.
@@ -50,10 +48,7 @@ pub fn figure3(sample: Sample) -> Figure3 {
             increase_percent: Quantiles::of(increases),
         }
     };
-    Figure3 {
-        sample,
-        rows: TARGETS.map(row).to_vec(),
-    }
+    Figure3 { sample, rows: TARGETS.map(row).to_vec() }
 }
 
 impl Figure3 {
@@ -84,9 +79,7 @@ impl Figure3 {
         };
         let band = |name: &str, of: fn(&Quantiles) -> (f64, f64)| Band {
             name: name.into(),
-            points: (self.rows.iter())
-                .map(|row| (row.target, of(&row.increase_percent)))
-                .collect(),
+            points: (self.rows.iter()).map(|row| (row.target, of(&row.increase_percent))).collect(),
         };
         let plot = Plot {
             title: "End-time increase with an equivalent static allocation".into(),
@@ -108,10 +101,6 @@ impl Figure3 {
              allocation: the more, the lower the target efficiency.",
             self.sample.meshes
         );
-        curves(
-            "Klein and Pérez 2011, figure 3: static against dynamic",
-            &description,
-            &[plot],
-        )
+        curves("Klein and Pérez 2011, figure 3: static against dynamic", &description, &[plot])
     }
 }

@@ -12,12 +12,8 @@ use crate::MOST_MIB;
 /// each. How far the report goes can't be read.
 const LEAST_FACTOR: f64 = 0.125;
 const DOUBLINGS: u32 = 6;
-const QUARTERS: [f64; 4] = [
-    1.0,
-    1.189_207_115_002_721,
-    std::f64::consts::SQRT_2,
-    1.681_792_830_507_429,
-];
+const QUARTERS: [f64; 4] =
+    [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
 /// 10 % more resources than A(75 %).
 const BUDGET: f64 = 1.1;
 /// The upper bounds that another implementation of the same readings has found, as medians.
@@ -58,9 +54,7 @@ pub fn figure4(sample: Sample, node_mib: f64) -> Figure4 {
     let row = |factor| {
         let most_mib = factor * MOST_MIB;
         let steps = allocations(&sets, most_mib, TARGET);
-        let bounds = steps
-            .iter()
-            .map(|steps| steps.most_for_budget(BUDGET) as f64);
+        let bounds = steps.iter().map(|steps| steps.most_for_budget(BUDGET) as f64);
         let least_nodes = steps.iter().map(|steps| steps.least_for_memory(node_mib));
         StaticChoiceRow {
             factor,
@@ -68,18 +62,12 @@ pub fn figure4(sample: Sample, node_mib: f64) -> Figure4 {
             // The greatest size is the same for all meshes.
             least_nodes: least_nodes.max().unwrap_or(1),
             most_nodes: Quantiles::of(bounds),
-            possible: share(&steps, |steps| {
-                !steps.static_range(node_mib, BUDGET).is_empty()
-            }),
+            possible: share(&steps, |steps| !steps.static_range(node_mib, BUDGET).is_empty()),
         }
     };
     let doubled = |times: u32| LEAST_FACTOR * f64::from(1u32 << times);
     let factors = (0..DOUBLINGS).flat_map(|times| QUARTERS.map(|part| part * doubled(times)));
-    Figure4 {
-        sample,
-        node_mib,
-        rows: factors.chain([doubled(DOUBLINGS)]).map(row).collect(),
-    }
+    Figure4 { sample, node_mib, rows: factors.chain([doubled(DOUBLINGS)]).map(row).collect() }
 }
 
 impl Figure4 {
@@ -132,14 +120,8 @@ impl Figure4 {
                 },
             ],
             bands: vec![
-                Band {
-                    name: "most, nine tenths of the meshes".into(),
-                    points: spread.collect(),
-                },
-                Band {
-                    name: "what one may choose, median".into(),
-                    points: choices.collect(),
-                },
+                Band { name: "most, nine tenths of the meshes".into(), points: spread.collect() },
+                Band { name: "what one may choose, median".into(), points: choices.collect() },
             ],
         };
         let description = format!(
@@ -147,10 +129,6 @@ impl Figure4 {
              fit into the memory and they are to consume at most 10 % more than A(75 %).",
             self.sample.meshes
         );
-        curves(
-            "Klein and Pérez 2011, figure 4: static allocation choices",
-            &description,
-            &[plot],
-        )
+        curves("Klein and Pérez 2011, figure 4: static allocation choices", &description, &[plot])
     }
 }

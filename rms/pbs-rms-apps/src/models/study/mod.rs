@@ -41,10 +41,7 @@ pub struct Sample {
 
 impl Default for Sample {
     fn default() -> Self {
-        Self {
-            seed: 0,
-            meshes: 50,
-        }
+        Self { seed: 0, meshes: 50 }
     }
 }
 

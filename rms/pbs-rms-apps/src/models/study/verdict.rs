@@ -46,12 +46,7 @@ pub struct Verdict {
 impl Verdict {
     /// Whether what was found is within the tolerance.
     pub fn new(claim: impl Into<String>, found: f64, tolerance: Tolerance) -> Self {
-        Self {
-            claim: claim.into(),
-            found,
-            tolerance,
-            holds: tolerance.takes(found),
-        }
+        Self { claim: claim.into(), found, tolerance, holds: tolerance.takes(found) }
     }
 }
 

@@ -122,24 +122,13 @@ impl Evaluation {
     /// Runs it with a mesh of these steps. None: the mesh has not come to its end.
     pub fn run(&self, steps: &Allocation) -> Option<Outcome> {
         let nodes = (NODES * self.factor).round() as u32;
-        let policy = Policy {
-            is_strict: self.is_strict,
-            ..Policy::default()
-        };
-        let mesh = Amr::new(
-            steps.clone(),
-            steps.overcommitted(self.factor),
-            self.updates,
-        );
+        let policy = Policy { is_strict: self.is_strict, ..Policy::default() };
+        let mesh = Amr::new(steps.clone(), steps.overcommitted(self.factor), self.updates);
         let sweeps = self.tasks_s.iter().map(|&seconds| {
             let sweep = Psa::new(seconds * SECOND_NS);
             Model::Sweep(sweep.with_kill_order(self.kill_order))
         });
-        let mut sim = Sim::new(
-            policy,
-            nodes,
-            std::iter::once(Model::Mesh(mesh)).chain(sweeps),
-        );
+        let mut sim = Sim::new(policy, nodes, std::iter::once(Model::Mesh(mesh)).chain(sweeps));
         if !sim.run_until_ended(0) {
             return None;
         }
@@ -157,10 +146,7 @@ impl Evaluation {
             ..Outcome::default()
         };
         for place in 0..=self.tasks_s.len() {
-            let account = sim
-                .app(place)
-                .and_then(|app| sim.rms().session(app))
-                .map(|s| s.account);
+            let account = sim.app(place).and_then(|app| sim.rms().session(app)).map(|s| s.account);
             let account = account?;
             let firm = seconds(account.non_preemptible_node_ns);
             outcome.allocated_node_s += firm + seconds(account.preemptible_node_ns);
@@ -188,9 +174,6 @@ mod tests {
             total_node_s: 1000.0,
             ..Outcome::default()
         };
-        assert_eq!(
-            (outcome.used_percent(), outcome.wasted_percent()),
-            (85.0, 5.0)
-        );
+        assert_eq!((outcome.used_percent(), outcome.wasted_percent()), (85.0, 5.0));
     }
 }

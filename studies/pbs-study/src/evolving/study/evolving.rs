@@ -76,16 +76,12 @@ pub fn evolving(options: &Options, done: impl Fn(u8)) -> Evolving {
         verdicts: Vec::new(),
     };
     let verdicts = [
-        all.figure1
-            .as_ref()
-            .map(|both| [both.0.verdicts(), both.1.verdicts()].concat()),
+        all.figure1.as_ref().map(|both| [both.0.verdicts(), both.1.verdicts()].concat()),
         all.figure2.as_ref().map(Figure2::verdicts),
         all.figure3.as_ref().map(Figure3::verdicts),
         all.figure4.as_ref().map(Figure4::verdicts),
         all.figure9.as_ref().map(Figure9::verdicts),
-        all.figure10
-            .as_ref()
-            .map(|both| [both[0].verdicts(), both[1].verdicts()].concat()),
+        all.figure10.as_ref().map(|both| [both[0].verdicts(), both[1].verdicts()].concat()),
         all.figure11.as_ref().map(Figure11::verdicts),
     ];
     all.verdicts = verdicts.into_iter().flatten().flatten().collect();
@@ -109,25 +105,14 @@ fn tolerance(tolerance: Tolerance) -> String {
 impl Study for Evolving {
     fn pictures(&self) -> Vec<(&'static str, String)> {
         let all = [
-            (
-                "figure1.svg",
-                self.figure1.as_ref().map(|both| both.0.picture()),
-            ),
+            ("figure1.svg", self.figure1.as_ref().map(|both| both.0.picture())),
             ("figure3.svg", self.figure3.as_ref().map(Figure3::picture)),
             ("figure4.svg", self.figure4.as_ref().map(Figure4::picture)),
             ("figure9.svg", self.figure9.as_ref().map(Figure9::picture)),
-            (
-                "figure10.svg",
-                self.figure10.as_ref().map(|both| both[0].picture()),
-            ),
-            (
-                "figure11.svg",
-                self.figure11.as_ref().map(Figure11::picture),
-            ),
+            ("figure10.svg", self.figure10.as_ref().map(|both| both[0].picture())),
+            ("figure11.svg", self.figure11.as_ref().map(Figure11::picture)),
         ];
-        let made = all
-            .into_iter()
-            .filter_map(|(name, picture)| Some((name, picture?)));
+        let made = all.into_iter().filter_map(|(name, picture)| Some((name, picture?)));
         made.collect()
     }
 
@@ -149,30 +134,21 @@ impl Study for Evolving {
             );
         }
         if let Some(figure) = &self.figure3 {
-            let mut table = Table::new(
-                &["target", "later, %", "95 % of meshes", "at most 2.5 %"],
-                0,
-            );
+            let mut table =
+                Table::new(&["target", "later, %", "95 % of meshes", "at most 2.5 %"], 0);
             for row in &figure.rows {
                 let of = &row.increase_percent;
                 let cells = [row.target, of.median, of.p95, row.within];
                 table.push(cells.map(cell).to_vec());
             }
-            part(
-                "Figure 3: ends later with the equivalent static allocation",
-                &table,
-            );
+            part("Figure 3: ends later with the equivalent static allocation", &table);
         }
         if let Some(figure) = &self.figure4 {
             let mut table =
                 Table::new(&["S_max times", "least nodes", "most nodes", "possible"], 0);
             for row in &figure.rows {
-                let cells = [
-                    row.factor,
-                    row.least_nodes as f64,
-                    row.most_nodes.median,
-                    row.possible,
-                ];
+                let cells =
+                    [row.factor, row.least_nodes as f64, row.most_nodes.median, row.possible];
                 table.push(cells.map(cell).to_vec());
             }
             part("Figure 4: nodes for 1.1 A(75 %)", &table);
@@ -184,10 +160,7 @@ impl Study for Evolving {
                 let cells = [row.factor, medians[0], medians[1], medians[2], row.pays];
                 table.push(cells.map(cell).to_vec());
             }
-            part(
-                "Figure 9: node time over A(75 %), spontaneous updates",
-                &table,
-            );
+            part("Figure 9: node time over A(75 %), spontaneous updates", &table);
         }
         for figure in self.figure10.iter().flatten() {
             let mut table = Table::new(&["announced, s", "end", "wasted, %", "used, %"], 0);
@@ -220,10 +193,7 @@ impl Study for Evolving {
             ]);
         }
         let meshes = self.sample.meshes;
-        part(
-            &format!("What is claimed, and what {meshes} meshes show"),
-            &table,
-        );
+        part(&format!("What is claimed, and what {meshes} meshes show"), &table);
         parts.join("\n")
     }
 }

@@ -49,11 +49,8 @@ struct Found {
 /// Runs each mesh with each interval.
 pub fn figure10(sample: Sample, kill_order: KillOrder) -> Figure10 {
     let found = |steps: &Allocation, interval_s| {
-        let evaluation = Evaluation {
-            updates: updates_before(interval_s),
-            kill_order,
-            ..Evaluation::default()
-        };
+        let evaluation =
+            Evaluation { updates: updates_before(interval_s), kill_order, ..Evaluation::default() };
         let outcome = evaluation.run(steps)?;
         Some(Found {
             end_s: outcome.end_s,
@@ -77,12 +74,7 @@ pub fn figure10(sample: Sample, kill_order: KillOrder) -> Figure10 {
             used_percent: of(|it, _| it.used),
         }
     });
-    Figure10 {
-        sample,
-        kill_order,
-        rows: rows.collect(),
-        unfinished: all.len() - ended.len(),
-    }
+    Figure10 { sample, kill_order, rows: rows.collect(), unfinished: all.len() - ended.len() }
 }
 
 impl Figure10 {
@@ -105,9 +97,7 @@ impl Figure10 {
             row.map_or(0.0, |row| row.wasted_percent.median)
         };
         let falls = wasted(0) > wasted(300) && wasted(300) > wasted(550);
-        let end = rows()
-            .find(|row| row.interval_s == 600)
-            .map_or(0.0, |row| row.end.median);
+        let end = rows().find(|row| row.interval_s == 600).map_or(0.0, |row| row.end.median);
         let ends = |pairs: &[IntervalRow]| match pairs {
             [before, after] => before.end.median - after.end.median,
             _ => 0.0,
@@ -121,19 +111,13 @@ impl Figure10 {
         });
         let peak =
             |at| (self.used(at) - self.used(at - 50)).min(self.used(at) - self.used(at + 50));
-        let least = rows()
-            .map(|row| row.used_percent.median)
-            .fold(100.0, f64::min);
+        let least = rows().map(|row| row.used_percent.median).fold(100.0, f64::min);
         let least_s = rows().find(|row| row.used_percent.median == least);
         let verdict = |claim: &str, found, tolerance| {
             Verdict::new(format!("Figure 10, {order}: {claim}"), found, tolerance)
         };
         vec![
-            verdict(
-                "meshes that did not end",
-                self.unfinished as f64,
-                Tolerance::AtMost(0.0),
-            ),
+            verdict("meshes that did not end", self.unfinished as f64, Tolerance::AtMost(0.0)),
             verdict(
                 "waste from 600 s on, in percent, of the worst mesh",
                 long.map(|row| row.wasted_percent.most).fold(0.0, f64::max),
@@ -149,11 +133,7 @@ impl Figure10 {
                 bump.fold(0.0, f64::max),
                 Tolerance::AtMost(BUMP_PERCENT),
             ),
-            verdict(
-                "the end with 600 s over that without, median",
-                end,
-                Tolerance::AtLeast(1.0),
-            ),
+            verdict("the end with 600 s over that without, median", end, Tolerance::AtLeast(1.0)),
             verdict(
                 "by how much earlier the end is with 50 s more from 50 s on, over that without",
                 falls_by,
@@ -215,29 +195,17 @@ impl Figure10 {
                 ..Plot::default()
             }
         };
-        let (all, end) = (
-            "percent of all",
-            "End of the mesh, over that without announcing",
-        );
+        let (all, end) = ("percent of all", "End of the mesh, over that without announcing");
         let plots = [
             plot(end, "times", |row| row.end, false),
             plot("Wasted by the sweep", all, |row| row.wasted_percent, false),
-            plot(
-                "Idle or wasted: what is not used",
-                all,
-                |row| row.used_percent,
-                true,
-            ),
+            plot("Idle or wasted: what is not used", all, |row| row.used_percent, true),
         ];
         let description = format!(
             "Of {} meshes: the longer before they announce what they need, the later they end \
              and the less is wasted; nothing is from 600 seconds on, as long as a task takes.",
             self.sample.meshes
         );
-        curves(
-            "Klein and Pérez 2011, figure 10: announced updates",
-            &description,
-            &plots,
-        )
+        curves("Klein and Pérez 2011, figure 10: announced updates", &description, &plots)
     }
 }

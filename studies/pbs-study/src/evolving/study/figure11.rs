@@ -44,27 +44,17 @@ pub fn figure11(sample: Sample) -> Figure11 {
     };
     let all = for_all(&meshes(sample), |steps| {
         let both = INTERVALS_S.map(|interval_s| {
-            Some((
-                used(steps, interval_s, false)?,
-                used(steps, interval_s, true)?,
-            ))
+            Some((used(steps, interval_s, false)?, used(steps, interval_s, true)?))
         });
         both.into_iter().collect::<Option<Vec<(f64, f64)>>>()
     });
     let ended: Vec<&Vec<(f64, f64)>> = all.iter().flatten().collect();
-    let rows = INTERVALS_S
-        .iter()
-        .enumerate()
-        .map(|(place, &interval_s)| FillingRow {
-            interval_s,
-            filling: Quantiles::of(ended.iter().map(|mesh| mesh[place].0)),
-            strict: Quantiles::of(ended.iter().map(|mesh| mesh[place].1)),
-        });
-    Figure11 {
-        sample,
-        rows: rows.collect(),
-        unfinished: all.len() - ended.len(),
-    }
+    let rows = INTERVALS_S.iter().enumerate().map(|(place, &interval_s)| FillingRow {
+        interval_s,
+        filling: Quantiles::of(ended.iter().map(|mesh| mesh[place].0)),
+        strict: Quantiles::of(ended.iter().map(|mesh| mesh[place].1)),
+    });
+    Figure11 { sample, rows: rows.collect(), unfinished: all.len() - ended.len() }
 }
 
 impl Figure11 {
@@ -95,9 +85,7 @@ impl Figure11 {
     pub fn picture(&self) -> String {
         let curve = |name: &str, of: fn(&FillingRow) -> f64| Curve {
             name: name.into(),
-            points: (self.rows.iter())
-                .map(|row| (row.interval_s as f64, of(row)))
-                .collect(),
+            points: (self.rows.iter()).map(|row| (row.interval_s as f64, of(row))).collect(),
         };
         let plot = Plot {
             title: "Idle or wasted beside two sweeps: what is not used".into(),

@@ -56,22 +56,12 @@ struct Costs {
 
 /// Runs each mesh with each factor, twice.
 pub fn figure9(sample: Sample) -> Figure9 {
-    let all = for_all(&meshes(sample), |steps| {
-        FACTORS.map(|factor| costs(steps, factor))
-    });
-    let unfinished = all
-        .iter()
-        .filter(|mesh| mesh.iter().any(|costs| costs.is_none()));
+    let all = for_all(&meshes(sample), |steps| FACTORS.map(|factor| costs(steps, factor)));
+    let unfinished = all.iter().filter(|mesh| mesh.iter().any(|costs| costs.is_none()));
     let unfinished = unfinished.count();
     let row = |(place, &factor): (usize, &f64)| {
-        let costs: Vec<Costs> = all
-            .iter()
-            .filter_map(|mesh| mesh[place].map(|it| it.0))
-            .collect();
-        let pays = costs
-            .iter()
-            .filter(|it| it.waste < it.fixed - it.dynamic)
-            .count();
+        let costs: Vec<Costs> = all.iter().filter_map(|mesh| mesh[place].map(|it| it.0)).collect();
+        let pays = costs.iter().filter(|it| it.waste < it.fixed - it.dynamic).count();
         FactorRow {
             factor,
             fixed: Quantiles::of(costs.iter().map(|it| it.fixed)),
@@ -111,11 +101,7 @@ fn differ_percent(values: impl Iterator<Item = f64>) -> f64 {
 /// What a mesh costs with a factor, over its area, and whether that is enough for all that it
 /// ever wants.
 fn costs(steps: &Allocation, factor: f64) -> Option<(Costs, bool)> {
-    let with = |updates| Evaluation {
-        factor,
-        updates,
-        ..Evaluation::default()
-    };
+    let with = |updates| Evaluation { factor, updates, ..Evaluation::default() };
     let fixed = with(Updates::Never).run(steps)?;
     let dynamic = with(Updates::Spontaneous).run(steps)?;
     let costs = Costs {
@@ -158,9 +144,7 @@ impl Figure9 {
             Verdict::new(
                 "Figure 9, top: by how much that grows from a factor of 1.5 on, where all has room",
                 dynamic
-                    - rows()
-                        .find(|row| row.factor == 1.5)
-                        .map_or(0.0, |row| row.dynamic.median),
+                    - rows().find(|row| row.factor == 1.5).map_or(0.0, |row| row.dynamic.median),
                 Tolerance::AtMost(0.01),
             ),
             Verdict::new(
@@ -226,11 +210,7 @@ impl Figure9 {
              stays the same from some factor on.",
             self.sample.meshes
         );
-        curves(
-            "Klein and Pérez 2011, figure 9: spontaneous updates",
-            &description,
-            &plots,
-        )
+        curves("Klein and Pérez 2011, figure 9: spontaneous updates", &description, &plots)
     }
 }
 

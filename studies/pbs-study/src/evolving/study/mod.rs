@@ -24,17 +24,14 @@ use pbs_rms_apps::study::{Sample, TARGET};
 use pbs_rms_apps::{Allocation, SpeedUp, Updates, MOST_MIB, SECOND_NS};
 
 /// How long before updates are announced, in seconds; the report's own can't be read.
-const INTERVALS_S: [u64; 15] = [
-    0, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700,
-];
+const INTERVALS_S: [u64; 15] =
+    [0, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700];
 
 /// Updates that long before; at once for 0.
 fn updates_before(interval_s: u64) -> Updates {
     match interval_s {
         0 => Updates::Spontaneous,
-        _ => Updates::Announced {
-            interval_ns: interval_s * SECOND_NS,
-        },
+        _ => Updates::Announced { interval_ns: interval_s * SECOND_NS },
     }
 }
 
@@ -62,9 +59,7 @@ fn for_all<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         threads.into_iter().flat_map(join).collect()
     });

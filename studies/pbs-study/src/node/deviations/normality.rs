@@ -38,10 +38,7 @@ pub(super) fn jarque_bera(values: &[f64]) -> Normality {
     let variance = moment(2);
     // All alike: there is nothing to be normal.
     let (skewness, excess_kurtosis) = if variance > 0.0 {
-        (
-            moment(3) / (variance * variance.sqrt()),
-            moment(4) / (variance * variance) - 3.0,
-        )
+        (moment(3) / (variance * variance.sqrt()), moment(4) / (variance * variance) - 3.0)
     } else {
         (0.0, 0.0)
     };
