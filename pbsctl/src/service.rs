@@ -45,7 +45,7 @@ pub(crate) struct Terms {
     #[arg(long, value_name = "JOB", value_delimiter = ',')]
     afterok: Vec<u64>,
 
-    /// Submit it once for each index, which is in PBS_ARRAY_INDEX: 1-10, or 0-8:2
+    /// Submit it once for each index, which is in SCHED_PBS_ARRAY_INDEX: 1-10, or 0-8:2
     #[arg(long, value_name = "FIRST-LAST[:STEP]", value_parser = array)]
     array: Option<Array>,
 

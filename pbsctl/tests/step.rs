@@ -40,7 +40,7 @@ fn step(directory: &Path, arguments: &[&str]) -> Command {
 /// status is the program's.
 #[test]
 fn programs_run_without_a_plan() {
-    let text = job("sort-%n", "echo $PBS_JOB_NAME $SLURM_NODEID; exit 3");
+    let text = job("sort-%n", "echo $SCHED_PBS_JOB_NAME $SLURM_NODEID; exit 3");
     let directory = directory("step-plain", &text);
     let ran = step(&directory, &[]).output().unwrap();
     assert_eq!(ran.status.code(), Some(3));

@@ -597,7 +597,7 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
         if let Some(index) = index {
             let before = name.as_ref().unwrap_or(&job.job.name);
             name = Some(format!("{before}[{index}]"));
-            let variable = ("PBS_ARRAY_INDEX".to_string(), index.to_string());
+            let variable = ("SCHED_PBS_ARRAY_INDEX".to_string(), index.to_string());
             owner.environment.push(variable);
         }
         let terms = Terms {

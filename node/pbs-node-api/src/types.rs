@@ -21,7 +21,7 @@ pub struct Submission {
     pub after: Option<Vec<u64>>,
     /// Numbers of jobs that have to have succeeded before it is planned
     pub afterok: Option<Vec<u64>>,
-    /// It is submitted once for each index, which is in PBS_ARRAY_INDEX and in its name
+    /// It is submitted once for each index, which is in SCHED_PBS_ARRAY_INDEX and in its name
     pub array: Option<Array>,
     /// The working directory of its programs
     pub directory: String,

@@ -80,8 +80,8 @@ impl ActiveJob {
     pub(crate) fn owner(&self) -> Option<Owner> {
         let mut owner = self.terms.as_ref()?.owner.clone();
         let (id, name) = (self.id?, &self.job.name);
-        owner.environment.push(("PBS_JOB_ID".into(), id.to_string()));
-        owner.environment.push(("PBS_JOB_NAME".into(), name.clone()));
+        owner.environment.push(("SCHED_PBS_JOB_ID".into(), id.to_string()));
+        owner.environment.push(("SCHED_PBS_JOB_NAME".into(), name.clone()));
         let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
         owner.output = Some(owner.output.unwrap_or_else(own_file));
         Some(owner)

@@ -137,7 +137,7 @@ impl<'a> Running<'a> {
             .args(arguments)
             .env_clear()
             .envs(variables)
-            .env("PBS_JOB_NAME", name)
+            .env("SCHED_PBS_JOB_NAME", name)
             .current_dir(directory)
             .stdin(match &command.stdin {
                 // Opened only now: another program of the job may have made it.

@@ -49,7 +49,7 @@ fn without_the_class_programs_run_in_their_order() {
 fn without_a_service_programs_run_all_the_same() {
     let directory = directory("nobody");
     let mut told = Notes::default();
-    let job = job(&process(1, "echo $PBS_JOB_NAME > name", ""));
+    let job = job(&process(1, "echo $SCHED_PBS_JOB_NAME > name", ""));
     assert_eq!(run(&directory, DEVICE, &job, &mut told).unwrap(), End::Well);
     assert!(told.told[0].contains("pbs.sock"), "{:?}", told.told);
     let name = fs::read_to_string(directory.join("name")).unwrap();

@@ -183,7 +183,7 @@ fn takes_jobs_inner() -> Verdict {
     held.hold = Some(true);
     let mut after = job("after", "cat short > after", 20_000_000, 30_000);
     after.afterok = Some(vec![short]);
-    let mut array = job("array", "echo $PBS_ARRAY_INDEX >> array", 20_000_000, 30_000);
+    let mut array = job("array", "echo $SCHED_PBS_ARRAY_INDEX >> array", 20_000_000, 30_000);
     array.array = Some(Array { first: 1, last: 5, step: Some(2) });
     let unwanted = job("unwanted", "echo unwanted > unwanted", 20_000_000, 30_000);
     let jobs = client.submit(&[held, after, array, unwanted]).context("submit more")?;
@@ -494,7 +494,7 @@ fn is_killed_inner() -> Verdict {
         });
         for index in 0..50 {
             let name = format!("job-{round}-{index}");
-            let shell = "echo $PBS_JOB_ID >> ran";
+            let shell = "echo $SCHED_PBS_JOB_ID >> ran";
             match client.submit(&[job(&name, shell, 20_000_000, 600_000)]) {
                 Ok(jobs) => {
                     taken.insert(jobs[0].number, name);
@@ -560,7 +560,7 @@ fn answers_many_inner() -> Verdict {
                 let mut took_ns = Vec::new();
                 for index in 0..each {
                     let name = format!("job-{who}-{index}");
-                    let shell = "echo $PBS_JOB_ID >> ran";
+                    let shell = "echo $SCHED_PBS_JOB_ID >> ran";
                     let mut one = job(&name, shell, 20_000_000, 3_600_000);
                     let later = "start_ns = 4_000_000_000\ndeadline_ns";
                     one.request = one.request.replace("deadline_ns", later);
