@@ -14,7 +14,8 @@
 //! | `system` | sRS, usdRS, uRS (4.1, 5.1) |
 //! | `search`, `map` | planning and mapping (5.1, 5.2) |
 //! | [`Rules`] | limits and FreePools (3) |
-//! | [`Planner`] | booking, backfilling, replanning (5.3, 5.4) |
+//! | `backfill`, `sweep` | which requests move up, and when (5.4) |
+//! | [`Planner`] | booking, replanning (5.3, 5.4) |
 
 mod account;
 mod backfill;

@@ -3,7 +3,8 @@
  * Sums of squares in four parts, each on the CPU or on a simulated GPU, and their total.
  * With a directory as its argument it is co-scheduled with others that have the same.
  *
- *	cc -I include samples/sum.c -lpbsruntime && ./a.out /dev/shm
+ *	cc -I cosched/pbs-runtime-c/include cosched/pbs-runtime-c/samples/sum.c -lpbsruntime
+ *	./a.out /dev/shm
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -290,7 +290,7 @@ slots = [9]
 "#;
 
 /// The whole file of a small run. If it is to change: `UPDATE=1 cargo test -p
-/// pbs-trace`, and look at the difference.
+/// pbs-report --test trace`, and look at the difference.
 #[test]
 fn small_run_is_the_golden_file() {
     let plan = from_toml(TWO_CPUS).unwrap();

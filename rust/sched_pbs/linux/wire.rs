@@ -34,7 +34,7 @@ unsafe impl Record for bindings::pbs_process {}
 unsafe impl Record for bindings::pbs_inputs_info {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_kept_plan {}
-// SAFETY: It is of the same fields as `pbs_input`, in the same places: see inputs.rs.
+// SAFETY: It is of the same fields as `pbs_input`, in the same places: see rings/inputs.rs.
 unsafe impl Record for crate::pbs_core::Input {}
 // SAFETY: An integer.
 unsafe impl Record for u32 {}

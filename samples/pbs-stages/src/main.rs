@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A program that marks the ends of its own tasks with the `pbs-task` crate.
+//! A program that marks the ends of its own tasks with `pbs_uapi::task`.
 //!
 //! `pbs-stages STAGE:SIZE...` works on SIZE pseudo-random numbers in each
 //! stage: it sorts them, counts them into a histogram, or searches each of

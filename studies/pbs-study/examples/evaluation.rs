@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Prints a figure, to look at when the drawing changes:
-//! `cargo run --release -p pbs-evolving-study --example evaluation 9 > figure.svg`.
+//! `cargo run --release -p pbs-study --example evaluation 9 > figure.svg`.
 
 use pbs_rms_apps::study::Sample;
 use pbs_rms_apps::KillOrder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Prints what co-scheduling takes and how far schedulers are from the optimum:
-//! `cargo run --release -p pbs-cosched-study --example overhead`.
+//! `cargo run --release -p pbs-study --example overhead`.
 
 use std::time::Duration;
 

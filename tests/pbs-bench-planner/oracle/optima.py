@@ -3,10 +3,9 @@
 """Proves the best plans of the small nets, with the solver CP-SAT of OR-tools.
 
   python3 -m venv /tmp/venv && /tmp/venv/bin/pip install ortools
-  cd planner
   cargo bench -p pbs-bench-planner --bench quality -- nets 600 |
-      /tmp/venv/bin/python crates/pbs-bench/oracle/optima.py \
-      > crates/pbs-planner/tests/common/optima.txt
+      /tmp/venv/bin/python tests/pbs-bench-planner/oracle/optima.py \
+      > node/pbs-planner/tests/common/optima.txt
 
 The rules are those that node/pbs-planner/tests/common/oracle.rs has in
 words.  Nets that can't be planned, and those without a proof in the time, are left

@@ -3,7 +3,7 @@
 //!
 //! In the virtual machine `pbs-bench measure NAME...` measures; outside, the same
 //! program makes tables and pictures of that. `scripts/bench` is for people, and
-//! `scripts/bench-planner`, whose benchmarks are in `planner/`. `scripts/soak` asks where a machine
+//! `scripts/bench-planner`, whose benchmarks are in `tests/pbs-bench-planner`. `scripts/soak` asks where a machine
 //! stands still.
 
 mod figure;
