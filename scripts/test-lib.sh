@@ -6,6 +6,8 @@
 
 VERDICTS=$LOGS/verdicts	# ok|FAIL|skip and a number of tests
 TIMES=$LOGS/times	# seconds, CPU seconds, name
+: >"$VERDICTS"
+: >"$TIMES"
 
 # report LINE...: lines of one check, which those of another don't interrupt
 report()
@@ -138,7 +140,8 @@ beside()
 one_ended()
 {
 	local ended pid left=()
-	wait -n -p ended "${BESIDE[@]}" || true
+	# All that runs beside others returns 0 once it has reported.
+	wait -n -p ended "${BESIDE[@]}" || fail 'a check' 'it ended without a verdict'
 	for pid in "${BESIDE[@]}"; do
 		[ "$pid" = "$ended" ] || left+=("$pid")
 	done
