@@ -5,7 +5,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel::bindings;
 
-/// DropReason a plan is dropped: `enum pbs_drop`.
+/// Why a plan is dropped: `enum pbs_drop`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum DropReason {
@@ -77,7 +77,7 @@ impl DropReason {
         )
     }
 
-    /// DropReason the threads leave.
+    /// Why the threads leave, as the reason of an ejection.
     pub(crate) fn of_threads(self) -> u32 {
         if self.is_fault() {
             bindings::pbs_eject_PBS_EJECT_FAULT

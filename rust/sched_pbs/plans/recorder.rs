@@ -24,7 +24,7 @@ impl Recorder {
         let hotplug = kernel::cpu::hotplug_read_lock();
         let mut control = control::get()?.lock_killable()?;
         control.kept.add_recorder();
-        set_recorded(true);
+        set_recorded(&hotplug, true);
         // From here on it takes itself back.
         let recorder = Self;
         for cpu in cpus::all() {
@@ -47,9 +47,9 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         let Ok(control) = control::get() else { return };
-        let _hotplug = kernel::cpu::hotplug_read_lock();
+        let hotplug = kernel::cpu::hotplug_read_lock();
         let mut control = control.lock();
-        set_recorded(false);
+        set_recorded(&hotplug, false);
         control.kept.remove_recorder();
     }
 }

@@ -14,6 +14,7 @@ use crate::{
 use core::mem::{offset_of, size_of};
 use kernel::{
     bindings,
+    cpu::HotplugReadGuard,
     prelude::*,
     record_ring::{RecordRing, RingName, RingTable, RingWriter},
 };
@@ -38,9 +39,9 @@ fn is_recorded() -> bool {
     }
 }
 
-/// One more records, or one less. The lock of CPU hotplug is held.
-pub(crate) fn set_recorded(on: bool) {
-    // SAFETY: It has no other requirement than that lock.
+/// One more records, or one less.
+pub(crate) fn set_recorded(_hotplug: &HotplugReadGuard, on: bool) {
+    // SAFETY: It requires the lock of CPU hotplug alone, which the guard holds.
     unsafe { bindings::sched_pbs_record(on) };
 }
 
