@@ -8,9 +8,9 @@
 //! # fn read_input() {}
 //! # fn sort() {}
 //! # fn write_output() {}
-//! use crate::task::Process;
+//! use pbs_uapi::task::Process;
 //!
-//! # fn main() -> Result<(), crate::task::Error> {
+//! # fn main() -> Result<(), pbs_uapi::task::Error> {
 //! // `pbsctl run` names the process in the environment.
 //! let process = Process::from_env()?;
 //! for stage in [read_input, sort, write_output] {

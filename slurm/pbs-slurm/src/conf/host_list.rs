@@ -43,7 +43,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, ListError> {
 /// The hosts of a list, in its order, as often as they are named.
 ///
 /// ```
-/// use crate::conf::expand;
+/// use pbs_slurm::conf::expand;
 ///
 /// assert_eq!(expand("n[01-03,7]").unwrap(), ["n01", "n02", "n03", "n7"]);
 /// assert_eq!(expand("r[1-2]n[8-9]").unwrap(), ["r1n8", "r1n9", "r2n8", "r2n9"]);
@@ -148,7 +148,7 @@ fn number(text: &str) -> Option<u64> {
 /// The shortest list of these hosts: in order, each once.
 ///
 /// ```
-/// use crate::conf::compress;
+/// use pbs_slurm::conf::compress;
 ///
 /// assert_eq!(compress(&["n02", "n01", "n03", "login"]), "login,n[01-03]");
 /// assert_eq!(compress(&["n9", "n10", "n12"]), "n[9-10,12]");
