@@ -92,7 +92,7 @@ vm_test_wanted()
 # of it is asked for
 machine()
 {
-	local arch=$1 line name asked='' purpose=test
+	local arch=$1 line name asked=''
 	shift
 	! vm_test_wanted "$arch" vm-runner || asked=yes
 	if [ "$arch$DEBUG" = arm640 ]; then
@@ -106,8 +106,7 @@ machine()
 		! vm_test_wanted "$arch" "${line%% *}" vm || asked=yes
 	done
 	[ "$asked" = yes ] || return 0
-	[ "$arch" = "$ARCH" ] || purpose=smoke
-	build kernel "$arch" && build user "$arch" "$purpose" || return 0
+	build kernel "$arch" && build user "$arch" test || return 0
 	if vm_test_wanted "$arch" vm-runner; then
 		name=$(label "$arch" vm-runner)
 		T='' beside check "$name" env ARCH="$arch" "$TOP/tests/vm-runner"
