@@ -274,7 +274,7 @@ fn it_describes_itself_as_the_file_does() {
         r#"{"method":"org.varlink.service.GetInterfaceDescription","parameters":{"interface":"org.sched-pbs.Rms"}}"#,
     );
     let said = answer["parameters"]["description"].as_str().expect("text").trim_end();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../org.sched-pbs.Rms.varlink");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../pbs-rms-api/org.sched-pbs.Rms.varlink");
     if std::env::var_os("PBS_WRITE_INTERFACE").is_some() {
         std::fs::write(file, format!("{said}\n")).expect("it can be");
     }
