@@ -54,7 +54,9 @@ fn find(
         for line in fs::read_to_string(&path)?.lines() {
             let function = line.strip_prefix("pub fn ");
             if let Some(name) = function.and_then(|rest| rest.strip_suffix("() -> Verdict {")) {
-                modules.insert(name.into(), module.clone());
+                if let Some(other) = modules.insert(name.into(), module.clone()) {
+                    return Err(format!("{name} is a test in {other} and in {module}").into());
+                }
             }
         }
     }
