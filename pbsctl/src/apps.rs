@@ -19,9 +19,9 @@ use pbs_rms_apps::{
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::manager::{numbers, ManagerSocket};
 use crate::output::{counted, Output};
 use crate::quantities;
-use crate::rms::{numbers, ManagerSocket};
 use crate::service::{submission, Terms};
 
 const APPS_HELP: &str = "\

@@ -23,6 +23,7 @@ mod import;
 mod interference;
 mod jobs;
 mod listing;
+mod manager;
 mod output;
 mod plan_show;
 mod planning;
@@ -54,8 +55,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
-use cli::{Cli, Command};
+use cli::{Cli, FileOptions, Verb};
 use output::{write_out, Output};
+use plans::OfCpu;
+use stat::StatOptions;
 
 fn main() -> ExitCode {
     // Where a shell asks what may come next, that is all that is done.
@@ -69,55 +72,53 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(told) => return tell(&told),
     };
-    let out = Output {
-        json: cli.json,
-        // As long as the process lives.
-        command: matches.subcommand_name().unwrap_or_default().to_string().leak(),
-    };
-    let device = cli.device.as_path();
-    let result = match cli.command {
-        Command::Check { file } => check::check(out, &file),
-        Command::Load { file } => plans::load(out, device, &file),
-        Command::Run(options) => run::run(out, device, &options),
-        Command::Profile(options) => run::run(out, device, &options.into()),
-        Command::Submit(options) => queue::submit(out, device, &options),
-        Command::Step(options) => step::step(out, device, &options),
-        Command::Withdraw(options) => queue::withdraw(out, &options),
-        Command::Job(which) => service::job(out, &which),
-        Command::Cancel(which) => service::cancel(out, &which),
-        Command::Hold(which) => service::hold(out, &which),
-        Command::Release(which) => service::release(out, &which),
-        Command::Alter(options) => service::alter(out, &options),
-        Command::Watch(options) => service::watch(out, &options),
-        Command::Drain(socket) => service::drain(out, &socket, true),
-        Command::Resume(socket) => service::drain(out, &socket, false),
-        Command::Status(socket) => service::status(out, &socket),
-        Command::Jobs(options) => queue::jobs(out, &options),
-        Command::Sim(options) => sim::sim(out, &options),
-        Command::Record(options) => record::record(out, &options),
-        Command::Replay(options) => replay::replay(out, &options),
-        Command::Study(options) => study::study(out, &options),
-        Command::Cluster(options) => cluster::cluster(out, &options),
-        Command::Apps(options) => apps::apps(out, &options),
-        Command::Cosched(options) => cosched::cosched(out, device, &options),
-        Command::Rms(options) => rms::rms(out, &options),
-        Command::Csi(options) => csi::csi(out, &options),
-        Command::Events(options) => events::events(out, device, &options),
-        Command::Report(options) => report::report(out, &options),
-        Command::Trace(options) => trace::trace(out, device, &options),
-        Command::Top(options) => top::top(out, device, &options),
-        Command::Explain(options) => explain::explain(out, device, &options),
-        Command::Plan(command) => plan_show::plan(out, device, &command),
-        Command::History(options) => history::history(out, &options),
-        Command::Stat { process: None } => stat::stat(out, device),
-        Command::Stat { process: Some(id) } => stat::process(out, device, id),
-        Command::Show { cpu } => plans::show(out, device, cpu),
-        Command::Interference(options) => interference::interference(out, &options),
-        Command::Import(options) => import::import(out, &options),
-        Command::Gen(options) => gen::gen(out, &options),
-        Command::Completions { shell } => shell::completions(out, shell),
-        Command::Man { directory } => shell::man(out, &directory),
-        Command::Drop { cpu } => plans::drop_plan(out, device, cpu),
+    let (json, device) = (cli.json, cli.device.clone());
+    let device = device.as_path();
+    let verb = cli.verb();
+    let out = Output { json, command: verb.name() };
+    let result = match verb {
+        Verb::Check(FileOptions { file }) => check::check(out, &file),
+        Verb::Load(FileOptions { file }) => plans::load(out, device, &file),
+        Verb::Run(options) => run::run(out, device, &options),
+        Verb::Profile(options) => run::run(out, device, &options.into()),
+        Verb::Submit(options) => queue::submit(out, device, &options),
+        Verb::Step(options) => step::step(out, device, &options),
+        Verb::Withdraw(options) => queue::withdraw(out, &options),
+        Verb::Job(which) => service::job(out, &which),
+        Verb::Cancel(which) => service::cancel(out, &which),
+        Verb::Hold(which) => service::hold(out, &which),
+        Verb::Release(which) => service::release(out, &which),
+        Verb::Alter(options) => service::alter(out, &options),
+        Verb::Watch(options) => service::watch(out, &options),
+        Verb::Drain(socket) => service::drain(out, &socket, true),
+        Verb::Resume(socket) => service::drain(out, &socket, false),
+        Verb::Status(socket) => service::status(out, &socket),
+        Verb::Jobs(options) => queue::jobs(out, &options),
+        Verb::Sim(options) => sim::sim(out, &options),
+        Verb::Record(options) => record::record(out, &options),
+        Verb::Replay(options) => replay::replay(out, &options),
+        Verb::Study(options) => study::study(out, &options),
+        Verb::Cluster(options) => cluster::cluster(out, &options),
+        Verb::Apps(options) => apps::apps(out, &options),
+        Verb::Cosched(options) => cosched::cosched(out, device, &options),
+        Verb::Rms(options) => rms::rms(out, &options),
+        Verb::Csi(options) => csi::csi(out, &options),
+        Verb::Events(options) => events::events(out, device, &options),
+        Verb::Report(options) => report::report(out, &options),
+        Verb::Trace(options) => trace::trace(out, device, &options),
+        Verb::Top(options) => top::top(out, device, &options),
+        Verb::Explain(options) => explain::explain(out, device, &options),
+        Verb::Plan(options) => plan_show::show(out, device, &options),
+        Verb::History(options) => history::history(out, &options),
+        Verb::Stat(StatOptions { process: None }) => stat::stat(out, device),
+        Verb::Stat(StatOptions { process: Some(id) }) => stat::process(out, device, id),
+        Verb::Show(OfCpu { cpu }) => plans::show(out, device, cpu),
+        Verb::Drop(OfCpu { cpu }) => plans::drop_plan(out, device, cpu),
+        Verb::Interference(options) => interference::interference(out, &options),
+        Verb::Import(options) => import::import(out, &options),
+        Verb::Gen(options) => gen::gen(out, &options),
+        Verb::Completions { shell } => shell::completions(out, shell),
+        Verb::Man { directory } => shell::man(out, &directory),
     };
     match result {
         Ok(code) => code,

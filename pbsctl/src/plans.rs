@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::Args;
 use pbs_node::device::{open, write};
 use pbs_plan::{to_toml, wire, Plan};
 use serde_json::json;
@@ -12,6 +13,14 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 use crate::summary::PlanSummary;
+
+/// A CPU whose plan is meant.
+#[derive(Args, Debug)]
+pub(crate) struct OfCpu {
+    /// The CPU
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: u32,
+}
 
 pub(crate) fn load(out: Output, device: &Path, file: &Path) -> Result<ExitCode, Failure> {
     let plan = files::read_plan(file)?;

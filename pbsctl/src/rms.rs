@@ -16,7 +16,9 @@ use pbs_rms_server::{serve, Hub, Managed, Settings};
 use pbs_text::columns;
 use serde::Serialize;
 
+use crate::apps::{self, AppsOptions};
 use crate::failure::Failure;
+use crate::manager::{numbers, ManagerSocket};
 use crate::output::{counted, write_err, Output};
 use crate::quantities;
 
@@ -25,14 +27,14 @@ Examples:
   pbsctl rms serve --cluster lab=16 --keep /var/lib/pbs/rms.kept
   pbsctl rms serve --cluster here=cpus:1-3   The nodes are CPUs of this machine
   pbsctl rms requests                        Who has what, and who waits
-  pbsctl rms views 3                         RmsCommand session 3 could get
+  pbsctl rms views 3                         What session 3 could get
   pbsctl rms update 3 7 --nodes 6            Request 7 of session 3 gets other nodes
   pbsctl rms update 3 7 --nodes 6 --announce 5min
   pbsctl rms done 3 7                        It ends
-  pbsctl rms accounts                        RmsCommand sessions have had
-  pbsctl rms accounts --by-user              RmsCommand users have had
+  pbsctl rms accounts                        What sessions have had
+  pbsctl rms accounts --by-user              What users have had
   pbsctl rms nodes                           Which nodes nobody wants
-  varlinkctl introspect /run/pbs/rms.sock    RmsCommand applications can ask
+  varlinkctl introspect /run/pbs/rms.sock    The interface of applications
 
 Applications begin sessions themselves: samples/rms has one in Python.";
 
@@ -44,20 +46,6 @@ pub(crate) struct RmsOptions {
 
     #[command(flatten)]
     manager: ManagerSocket,
-}
-
-/// Where the manager is.
-#[derive(Args, Debug)]
-pub(crate) struct ManagerSocket {
-    /// Where the manager listens
-    #[arg(
-        long,
-        global = true,
-        env = "PBS_RMS_SOCKET",
-        value_name = "PATH",
-        default_value = pbs_rms_api::SOCKET
-    )]
-    pub(crate) socket: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
@@ -111,8 +99,11 @@ enum RmsCommand {
         by_user: bool,
     },
 
-    /// Show which nodes nobody has or waits for: they may be switched off
+    /// List nodes that no session has or waits for: they may be switched off
     Nodes,
+
+    /// Run models of evolving applications
+    Apps(AppsOptions),
 }
 
 #[derive(Args, Debug)]
@@ -305,6 +296,7 @@ fn connect(socket: &Path) -> Result<Client, Failure> {
 pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure> {
     let socket = &options.manager.socket;
     match &options.what {
+        RmsCommand::Apps(options) => return apps::apps(out.named("apps"), options),
         RmsCommand::Serve(serving) => serve_at(socket, serving)?,
         RmsCommand::Requests { session } => {
             let mut sessions = connect(socket)?.sessions().map_err(failed)?;
@@ -450,27 +442,6 @@ fn watch_over(socket: &Path, options: &ServeOptions) {
             told = trouble;
         }
     });
-}
-
-/// The first numbers, and how many more.
-pub(crate) fn numbers(nodes: &[u32]) -> String {
-    const SHOWN: usize = 12;
-    let mut runs: Vec<String> = Vec::new();
-    let mut sorted = nodes.to_vec();
-    sorted.sort_unstable();
-    for run in sorted.chunk_by(|a, b| a + 1 == *b) {
-        match run {
-            [one] => runs.push(one.to_string()),
-            [first, .., last] => runs.push(format!("{first}-{last}")),
-            [] => {}
-        }
-    }
-    let more = runs.len().saturating_sub(SHOWN);
-    runs.truncate(SHOWN);
-    match more {
-        0 => runs.join(","),
-        more => format!("{} and {more} more", runs.join(",")),
-    }
 }
 
 fn seconds(ns: u64) -> String {

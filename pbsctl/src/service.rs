@@ -82,10 +82,10 @@ impl Terms {
 pub(crate) struct Which {
     /// The job: its number, or its name
     #[arg(add = complete::jobs())]
-    job: String,
+    pub(crate) job: String,
 
     #[command(flatten)]
-    socket: Socket,
+    pub(crate) socket: Socket,
 }
 
 /// The job that is meant: a number is one.

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::Args;
 use pbs_node::device::{self, open};
 use pbs_report::tier_name;
 use pbs_text::columns;
@@ -12,6 +13,14 @@ use serde_json::{json, Value};
 
 use crate::failure::Failure;
 use crate::output::Output;
+
+/// Options of `pbsctl node stat`.
+#[derive(Args, Debug)]
+pub(crate) struct StatOptions {
+    /// Show this process only, by its number in the plan that has it
+    #[arg(long, value_name = "ID")]
+    pub(crate) process: Option<u32>,
+}
 
 /// What the kernel knows of one process.
 pub(crate) fn process(out: Output, path: &Path, id: u32) -> Result<ExitCode, Failure> {

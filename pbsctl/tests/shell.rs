@@ -51,10 +51,15 @@ fn bash_completes_commands_and_what_this_node_knows() {
     let commands = commands();
     assert!(commands.len() > 10, "{commands:?}");
     let all = offered(&directory, "pbsctl ''");
+    let job = offered(&directory, "pbsctl job ''");
     for command in &commands {
-        assert!(all.contains(command), "{command}: {all:?}");
+        match command.split_once(' ') {
+            None => assert!(all.contains(command), "{command}: {all:?}"),
+            Some(("job", below)) => assert!(job.iter().any(|it| it == below), "{below}: {job:?}"),
+            Some((group, _)) => assert!(all.iter().any(|it| it == group), "{group}: {all:?}"),
+        }
     }
-    assert_eq!(offered(&directory, "pbsctl eve"), ["events"]);
+    assert_eq!(offered(&directory, "pbsctl node eve"), ["events"]);
     assert_eq!(offered(&directory, "pbsctl sim plan.toml --config t1_"), ["t1_spares_last_slot="]);
     assert_eq!(offered(&directory, "pbsctl jobs --columns run,dea"), ["run,deadline"]);
     // Without a history nobody knows a job.
@@ -93,7 +98,7 @@ fn every_command_has_a_page() {
     let json = pbsctl(&["--json", "man", name], "").json();
     let pages = json["pages"].as_array().unwrap();
     for command in commands().iter().filter(|command| *command != "help") {
-        let page = format!("pbsctl-{command}.1");
+        let page = format!("pbsctl-{}.1", command.replace(' ', "-"));
         assert!(pages.iter().any(|name| *name == *page), "{page}");
         let text = fs::read_to_string(directory.join(page)).unwrap();
         assert!(text.contains(".SH SYNOPSIS"), "{text}");
@@ -134,9 +139,9 @@ fn every_page_says_what_is_around_its_command() {
     }
     let status = |page: &str| section(&read(page), "\"EXIT STATUS\"").to_string();
     assert!(status("pbsctl-run.1").contains("\\fB130\\fR\ninterrupted"));
-    assert!(!status("pbsctl-jobs.1").contains("130"));
+    assert!(!status("pbsctl-job-list.1").contains("130"));
     assert!(status("pbsctl.1").contains("run, profile, step: interrupted"));
-    let jobs = read("pbsctl-jobs.1");
+    let jobs = read("pbsctl-job-list.1");
     for variable in ["PBS_HISTORY", "PBS_SOCKET", "TZ"] {
         assert!(section(&jobs, "ENVIRONMENT").contains(variable), "{variable}");
     }

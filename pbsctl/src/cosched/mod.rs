@@ -22,9 +22,11 @@ use pbs_report::placements_picture;
 use pbs_text::grouped;
 use serde::Serialize;
 
+use crate::csi::{self, CsiOptions};
 use crate::failure::Failure;
 use crate::files;
 use crate::history_file::HistoryFile;
+use crate::interference::{self, InterferenceOptions};
 use crate::jobs::{graphs_of, question, slowdowns_of, MachineFile};
 use crate::output::{counted, Output};
 use options::{At, DecisionOptions};
@@ -94,6 +96,10 @@ enum CoschedCommand {
     Sim(SimOptions),
     /// Compare all schedulers and determinations
     Compare(CompareOptions),
+    /// Measure, show and predict how tasks slow each other
+    Interference(InterferenceOptions),
+    /// Show the data that co-scheduled processes share, and remove leftovers
+    Csi(CsiOptions),
 }
 
 /// Where no task is said in instructions.
@@ -251,6 +257,10 @@ pub(crate) fn cosched(
     options: &CoschedOptions,
 ) -> Result<ExitCode, Failure> {
     match &options.command {
+        CoschedCommand::Interference(options) => {
+            return interference::interference(out.named("interference"), options);
+        }
+        CoschedCommand::Csi(options) => return csi::csi(out.named("csi"), options),
         CoschedCommand::Plan(options) => {
             let read = options.given.workloads.read(device)?;
             let (case, settings) = options.given.case(&read, options.at.ns, Case::waiting)?;

@@ -21,7 +21,7 @@ Examples:
   pbsctl interference measure                 How hogs slow each other on this machine
   pbsctl interference measure --rounds 30 --output slowdowns.toml
   pbsctl sim plan.toml --slowdowns slowdowns.toml
-  pbsctl interference show                    InterferenceCommand runs of jobs tell
+  pbsctl interference show                    What runs of jobs have shown
   pbsctl interference predict render --beside backup
 
 A slow-down is the time of a task beside others over its time alone. It is not the

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands about plans of jobs: so far the one that shows them before they
-//! are run.
+//! `pbsctl plan show`: the plan of jobs before they run.
 
 mod schedule;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use pbs_node::{Answered, Declined, Planning};
 use pbs_plan::{to_toml, Plan};
 use pbs_planner::plan_building::{class_plans, csv, Entry, NodePlan, ProcessIds, Settings};
@@ -43,12 +42,6 @@ says more. What a CPU runs at the moment is shown by pbsctl show.";
 const WIDTH: usize = 80;
 /// Wider charts are no clearer.
 const MOST_WIDTH: usize = 160;
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PlanCommand {
-    /// Plan jobs, and show the plan
-    Show(PlanShowOptions),
-}
 
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_HELP)]
@@ -87,13 +80,11 @@ pub(crate) struct PlanShowOptions {
     csv: Option<PathBuf>,
 }
 
-pub(crate) fn plan(out: Output, device: &Path, command: &PlanCommand) -> Result<ExitCode, Failure> {
-    match command {
-        PlanCommand::Show(options) => show(out, device, options),
-    }
-}
-
-fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn show(
+    out: Output,
+    device: &Path,
+    options: &PlanShowOptions,
+) -> Result<ExitCode, Failure> {
     if options.jobs.is_empty() {
         return Err(Failure::Usage(
             "name the jobs to plan, as pbsctl plan show job.toml --machine lab.toml; what a CPU \

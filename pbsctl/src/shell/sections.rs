@@ -10,25 +10,73 @@ use super::format::FORMATS;
 use crate::cli::STATUSES;
 use crate::complete::VARIABLE;
 
-/// Commands that who reads of one may want, too.
+/// Groups of commands that refer to each other.
 const RELATED: [&[&str]; 6] = [
-    &["submit", "jobs", "job", "cancel", "hold", "release", "alter", "watch", "withdraw"],
-    &["submit", "jobs", "drain", "resume", "status"],
-    &["check", "load", "run", "show", "drop", "sim"],
-    &["run", "profile", "submit", "explain", "plan", "history"],
-    &["events", "top", "stat", "trace", "report"],
-    &["import", "gen", "study", "sim", "report"],
+    &[
+        "job submit",
+        "job list",
+        "job show",
+        "job cancel",
+        "job hold",
+        "job release",
+        "job alter",
+        "job watch",
+        "job withdraw",
+    ],
+    &["job submit", "job list", "service drain", "service resume", "service status"],
+    &["plan check", "plan load", "plan run", "plan dump", "plan drop", "sim"],
+    &["run", "job profile", "job submit", "job explain", "plan show", "job history"],
+    &["node events", "node top", "node stat", "node trace", "report"],
+    &["plan import", "plan generate", "study", "sim", "report"],
 ];
 
-/// Which commands read or write files of a format.
+/// Commands that read or write files of a format.
 const READS: [(&str, &[&str]); 3] = [
-    ("pbs-job", &["check", "run", "profile", "submit", "alter", "explain", "plan", "import"]),
-    ("pbs-machine", &["check", "run", "profile", "submit", "explain", "plan", "import"]),
-    ("pbs-plan", &["check", "load", "run", "sim", "show", "plan", "import", "gen", "trace"]),
+    (
+        "pbs-job",
+        &[
+            "job check",
+            "job run",
+            "run",
+            "job profile",
+            "job submit",
+            "job alter",
+            "job explain",
+            "plan show",
+            "plan import",
+        ],
+    ),
+    (
+        "pbs-machine",
+        &[
+            "job check",
+            "run",
+            "job profile",
+            "job submit",
+            "job explain",
+            "plan show",
+            "plan import",
+        ],
+    ),
+    (
+        "pbs-plan",
+        &[
+            "plan check",
+            "plan load",
+            "plan run",
+            "run",
+            "sim",
+            "plan dump",
+            "plan show",
+            "plan import",
+            "plan generate",
+            "node trace",
+        ],
+    ),
 ];
 
-/// Commands that print times, or take them for those of the local zone.
-const TIMES: [&str; 5] = ["jobs", "job", "history", "watch", "status"];
+/// Commands that print times, or read times in the local zone.
+const TIMES: [&str; 5] = ["job list", "job show", "job history", "job watch", "service status"];
 
 /// The sections.
 pub(super) fn sections(command: &Command) -> String {
@@ -41,11 +89,10 @@ pub(super) fn sections(command: &Command) -> String {
     page
 }
 
-/// The command below pbsctl, as it is called there: "plan" of "pbsctl plan show"; of
-/// pbsctl itself nothing.
+/// Name of the command without `pbsctl`, such as `plan show`; empty for `pbsctl` itself.
 fn own_name(command: &Command) -> String {
-    let name = whole_name(command).split_whitespace().nth(1);
-    name.unwrap_or_default().into()
+    let words: Vec<&str> = whole_name(command).split_whitespace().skip(1).collect();
+    words.join(" ")
 }
 
 fn whole_name(command: &Command) -> &str {
@@ -54,8 +101,9 @@ fn whole_name(command: &Command) -> &str {
 
 fn exit_status(name: &str, page: &mut String) {
     page.push_str(".SH \"EXIT STATUS\"\n");
+    let verb = name.rsplit(' ').next().unwrap_or_default();
     for (status, commands, meaning) in STATUSES {
-        if commands.is_empty() || commands.contains(&name) {
+        if commands.is_empty() || commands.contains(&verb) {
             entry(&status.to_string(), meaning, page);
         } else if name.is_empty() {
             let of = commands.join(", ");
@@ -112,7 +160,7 @@ fn see_also(command: &Command, name: &str, page: &mut String) {
     }
     let groups = RELATED.iter().filter(|group| group.contains(&name));
     for other in groups.copied().flatten().filter(|other| **other != name) {
-        add(format!("pbsctl-{other}"), 1);
+        add(format!("pbsctl-{}", other.replace(' ', "-")), 1);
     }
     for format in &FORMATS {
         let reads = READS.iter().find(|(reads, _)| *reads == format.name);

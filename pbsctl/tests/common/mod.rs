@@ -76,9 +76,71 @@ pub(crate) fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
     directory
 }
 
-/// The names of the commands, as `--help` has them.
+/// Every verb: each names an answer in JSON, and is a command of its own for scripts that were
+/// written before there were groups.
+pub(crate) const VERBS: [&str; 41] = [
+    "check",
+    "load",
+    "run",
+    "profile",
+    "submit",
+    "step",
+    "withdraw",
+    "jobs",
+    "job",
+    "cancel",
+    "hold",
+    "release",
+    "alter",
+    "watch",
+    "drain",
+    "resume",
+    "status",
+    "sim",
+    "record",
+    "replay",
+    "report",
+    "trace",
+    "study",
+    "cluster",
+    "rms",
+    "interference",
+    "apps",
+    "cosched",
+    "csi",
+    "events",
+    "top",
+    "explain",
+    "plan",
+    "history",
+    "stat",
+    "show",
+    "import",
+    "gen",
+    "drop",
+    "completions",
+    "man",
+];
+
+/// Names of the commands that `--help` lists, and of those in its groups (`job submit`).
 pub(crate) fn commands() -> Vec<String> {
-    let help = pbsctl(&["--help"], "").stdout;
+    let mut all = Vec::new();
+    for name in listed(&[]) {
+        match name.as_str() {
+            "job" | "plan" | "node" | "service" => {
+                let below = listed(&[&name]).into_iter().filter(|below| below != "help");
+                all.extend(below.map(|below| format!("{name} {below}")));
+            }
+            _ => all.push(name),
+        }
+    }
+    all
+}
+
+/// Commands that `--help` lists below a command.
+fn listed(command: &[&str]) -> Vec<String> {
+    let words: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
+    let help = pbsctl(&words, "").stdout;
     let (_, after) = help.split_once("Commands:\n").unwrap();
     let (list, _) = after.split_once("\n\n").unwrap();
     let first_words =

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Everything that `pbsctl` can do, each under one verb.
+//!
+//! A verb names its answer in JSON (`pbs.VERB/1`) and is a command of its own, which `--help`
+//! leaves out where a group has the command too: scripts keep working.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use clap_complete::Shell;
+
+use crate::apps::AppsOptions;
+use crate::cluster::ClusterOptions;
+use crate::cosched::CoschedOptions;
+use crate::csi::CsiOptions;
+use crate::events::EventsOptions;
+use crate::explain::ExplainOptions;
+use crate::gen::GenOptions;
+use crate::history::HistoryOptions;
+use crate::import::ImportOptions;
+use crate::interference::InterferenceOptions;
+use crate::plan_show::PlanShowOptions;
+use crate::plans::OfCpu;
+use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
+use crate::record::RecordOptions;
+use crate::replay::ReplayOptions;
+use crate::report::ReportOptions;
+use crate::rms::RmsOptions;
+use crate::run::{ProfileOptions, RunOptions};
+use crate::service::{AlterOptions, WatchOptions, Which};
+use crate::sim::SimOptions;
+use crate::socket::Socket;
+use crate::stat::StatOptions;
+use crate::step::StepOptions;
+use crate::study::StudyOptions;
+use crate::top::TopOptions;
+use crate::trace::TraceOptions;
+
+/// What `pbsctl` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a plan, or plan jobs and run them
+    #[command(display_order = 10)]
+    Run(RunOptions),
+
+    /// Simulate a plan in virtual time, with the code that the kernel runs
+    #[command(display_order = 11)]
+    Sim(SimOptions),
+
+    /// Simulate many generated plans to study the policy
+    #[command(display_order = 12)]
+    Study(StudyOptions),
+
+    /// Draw a page of pictures of a run or a simulation
+    #[command(display_order = 13)]
+    Report(ReportOptions),
+
+    /// Plan a cluster: describe it, queue requests, replay traces
+    #[command(display_order = 14)]
+    Cluster(ClusterOptions),
+
+    /// Manage nodes for evolving applications
+    #[command(display_order = 15)]
+    Rms(RmsOptions),
+
+    /// Co-schedule tasks that have several implementations
+    #[command(display_order = 16)]
+    Cosched(CoschedOptions),
+
+    /// Print the completion script of a shell
+    #[command(display_order = 17, after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
+    /// Write the manual pages
+    #[command(display_order = 18, after_help = MAN_HELP)]
+    Man {
+        /// Directory for the pages; created if it does not exist
+        directory: PathBuf,
+    },
+
+    #[command(hide = true)]
+    Check(FileOptions),
+    #[command(hide = true)]
+    Load(FileOptions),
+    #[command(hide = true)]
+    Profile(ProfileOptions),
+    #[command(hide = true)]
+    Submit(SubmitOptions),
+    #[command(hide = true)]
+    Step(StepOptions),
+    #[command(hide = true)]
+    Withdraw(WithdrawOptions),
+    #[command(hide = true)]
+    Jobs(JobsOptions),
+    /// The command line of this verb is that of the group of the same name.
+    #[command(skip)]
+    Job(Which),
+    #[command(hide = true)]
+    Cancel(Which),
+    #[command(hide = true)]
+    Hold(Which),
+    #[command(hide = true)]
+    Release(Which),
+    #[command(hide = true)]
+    Alter(AlterOptions),
+    #[command(hide = true)]
+    Watch(WatchOptions),
+    #[command(hide = true)]
+    Drain(Socket),
+    #[command(hide = true)]
+    Resume(Socket),
+    #[command(hide = true)]
+    Status(Socket),
+    #[command(hide = true)]
+    Record(RecordOptions),
+    #[command(hide = true)]
+    Replay(ReplayOptions),
+    #[command(hide = true)]
+    Trace(TraceOptions),
+    #[command(hide = true)]
+    Interference(InterferenceOptions),
+    #[command(hide = true)]
+    Apps(AppsOptions),
+    #[command(hide = true)]
+    Csi(CsiOptions),
+    #[command(hide = true)]
+    Events(EventsOptions),
+    #[command(hide = true)]
+    Top(TopOptions),
+    #[command(hide = true)]
+    Explain(ExplainOptions),
+    /// The command line of this verb is `plan show`.
+    #[command(skip)]
+    Plan(PlanShowOptions),
+    #[command(hide = true)]
+    History(HistoryOptions),
+    #[command(hide = true)]
+    Stat(StatOptions),
+    #[command(hide = true)]
+    Show(OfCpu),
+    #[command(hide = true)]
+    Drop(OfCpu),
+    #[command(hide = true)]
+    Import(ImportOptions),
+    #[command(hide = true)]
+    Gen(GenOptions),
+}
+
+impl Verb {
+    /// Name of the verb, which is also the name of its answer in JSON.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Sim(_) => "sim",
+            Self::Study(_) => "study",
+            Self::Report(_) => "report",
+            Self::Cluster(_) => "cluster",
+            Self::Rms(_) => "rms",
+            Self::Cosched(_) => "cosched",
+            Self::Completions { .. } => "completions",
+            Self::Man { .. } => "man",
+            Self::Check(_) => "check",
+            Self::Load(_) => "load",
+            Self::Profile(_) => "profile",
+            Self::Submit(_) => "submit",
+            Self::Step(_) => "step",
+            Self::Withdraw(_) => "withdraw",
+            Self::Jobs(_) => "jobs",
+            Self::Job(_) => "job",
+            Self::Cancel(_) => "cancel",
+            Self::Hold(_) => "hold",
+            Self::Release(_) => "release",
+            Self::Alter(_) => "alter",
+            Self::Watch(_) => "watch",
+            Self::Drain(_) => "drain",
+            Self::Resume(_) => "resume",
+            Self::Status(_) => "status",
+            Self::Record(_) => "record",
+            Self::Replay(_) => "replay",
+            Self::Trace(_) => "trace",
+            Self::Interference(_) => "interference",
+            Self::Apps(_) => "apps",
+            Self::Csi(_) => "csi",
+            Self::Events(_) => "events",
+            Self::Top(_) => "top",
+            Self::Explain(_) => "explain",
+            Self::Plan(_) => "plan",
+            Self::History(_) => "history",
+            Self::Stat(_) => "stat",
+            Self::Show(_) => "show",
+            Self::Drop(_) => "drop",
+            Self::Import(_) => "import",
+            Self::Gen(_) => "gen",
+        }
+    }
+}
+
+/// One file to read.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FileOptions {
+    /// The file, in TOML; - reads standard input
+    pub(crate) file: PathBuf,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  pbsctl completions bash > /etc/bash_completion.d/pbsctl
+  pbsctl completions zsh > ~/.zfunc/_pbsctl
+  pbsctl completions fish > ~/.config/fish/completions/pbsctl.fish
+
+The script calls pbsctl for each completion. Commands, options, jobs, columns and keys of
+--config are therefore always up to date, and a new release needs no new script.";
+
+const MAN_HELP: &str = "\
+Examples:
+  pbsctl man . && man -l pbsctl-job-submit.1 Read about a command
+  pbsctl man . && man -l pbs-job.5           Read about a file format
+  pbsctl man . && install -Dm644 -t /usr/local/share/man/man5 *.5";
