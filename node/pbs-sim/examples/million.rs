@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How fast a plan of a million tasks is simulated:
-//! `cargo run --release -p pbs-sim --example million`.
+//! Measures how fast a plan of a million tasks is simulated: `cargo run --release -p pbs-sim
+//! --example million`.
 
 use std::time::Instant;
 

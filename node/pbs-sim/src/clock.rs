@@ -21,7 +21,7 @@ impl Clock {
         Self { insns_per_ms: insns_per_ms.max(1) }
     }
 
-    /// That of a CPU; `otherwise` where the plan does not say it.
+    /// Returns the clock of a CPU; `otherwise_insns_per_ms` is the rate if the plan declares none.
     pub(crate) fn of_cpu(cpu: &Cpu, otherwise_insns_per_ms: u64) -> Self {
         match cpu.rate_insns_per_ms {
             0 => Self::new(otherwise_insns_per_ms),
@@ -29,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// That of a process on the CPU whose clock this is.
+    /// Returns the clock of a process that runs on the CPU whose clock this is.
     pub(crate) fn of_process(self, process: &Process) -> Self {
         match process.rate_insns_per_ms {
             0 => self,
@@ -41,13 +41,13 @@ impl Clock {
         self.insns_per_ms
     }
 
-    /// The same for the policy core.
+    /// Returns this rate in the form of the policy core.
     pub(crate) fn rate(self) -> Rate {
         Rate::new(self.insns_per_ms)
     }
 
-    /// What is retired here in the time in which `insns` are retired at another
-    /// rate, rounded up.
+    /// Returns the number of instructions retired at this rate in the time in which `insns` are
+    /// retired at the rate of `other`, rounded up.
     pub(crate) fn insns_for(self, insns: u64, other: Self) -> u64 {
         if self.insns_per_ms == other.insns_per_ms {
             return insns;

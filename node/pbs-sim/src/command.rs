@@ -20,7 +20,7 @@ pub struct Command {
     line: String,
 }
 
-/// What the command reads.
+/// Input of the command.
 #[derive(Serialize)]
 struct Question<'a> {
     failures: &'a [Failure],

@@ -8,21 +8,21 @@ use pbs_plan::Plan;
 
 use crate::clock::Clock;
 
-/// Who slows whom in a simulation.
+/// Slow-downs between tasks of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Interference {
-    /// By how much.
+    /// Factors by which tasks slow each other.
     pub slowdowns: Slowdowns,
-    /// What the CPUs share.
+    /// Resources that the CPUs share.
     pub sharing: Sharing,
-    /// Who the tasks are, by the numbers of process and task. Who is not here neither
-    /// slows others nor is slowed.
+    /// Keys of the tasks, by the numbers of process and task. A task without a key neither slows
+    /// others nor is slowed.
     pub keys: HashMap<(u32, u32), Key>,
 }
 
 impl Interference {
-    /// Of a plan whose processes and tasks have the names in `entries`
-    /// ([`pbs_interference::names`]). What is said of others is left out.
+    /// Builds the interference of a plan whose processes and tasks have the names in `entries`
+    /// ([`pbs_interference::names`]). Entries about other names are ignored.
     pub fn of_plan(plan: &Plan, entries: &[Entry<String>], sharing: Sharing) -> Self {
         let mut known = Names::default();
         let mut keys = HashMap::new();
@@ -38,8 +38,8 @@ impl Interference {
         Self { slowdowns: Slowdowns::new(known.resolve(entries)), sharing, keys }
     }
 
-    /// How fast a task runs on a CPU; `clock`: alone. `running` are all CPUs that have
-    /// a task.
+    /// Returns the rate of the task that runs on CPU `cpu`; `clock` is its rate if it runs alone.
+    /// `running` lists all CPUs that have a task.
     pub(crate) fn pace(&self, clock: Clock, cpu: u32, running: &[(u32, (u32, u32))]) -> Clock {
         let here = running.iter().find(|&&(other, _)| other == cpu);
         let Some(victim) = here.and_then(|(_, task)| self.keys.get(task)) else {

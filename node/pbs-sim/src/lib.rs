@@ -67,7 +67,7 @@ pub use outcome::{
 };
 pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState, Stretch};
 
-/// Why a plan could not be simulated.
+/// Reason for which a plan could not be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The plan is not valid.
@@ -80,7 +80,7 @@ pub enum Error {
     Stuck {
         /// The CPU.
         cpu: u32,
-        /// When.
+        /// Simulated time at which this was noticed.
         now_ns: u64,
     },
 }
@@ -111,20 +111,20 @@ pub fn simulate(
     simulate_watched(plan, options, scheduler, &mut |_| {})
 }
 
-/// How far the simulation of a CPU is.
+/// Progress of a CPU's simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The CPU.
     pub cpu: u32,
     /// The simulated time.
     pub now_ns: u64,
-    /// When the first plan was to end, as its planner reckons.
+    /// Planned end of the first plan, as its planner computes it.
     pub planned_ns: u64,
-    /// When the simulation stops at the latest.
+    /// Latest time at which the simulation stops.
     pub limit_ns: u64,
 }
 
-/// As [`simulate`]; tells `watch` from time to time how far it is: once in some
+/// Like [`simulate`], but calls `watch` with the progress from time to time: once in several
 /// thousand decisions.
 pub fn simulate_watched(
     plan: &Plan,

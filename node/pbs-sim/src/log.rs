@@ -16,7 +16,7 @@ pub(crate) struct Log {
     pub(crate) events: Vec<record::Event>,
     /// Prediction failures that nobody has been asked about yet.
     pub(crate) failures: Vec<Failure>,
-    /// What is known of all CPUs.
+    /// Progress of the processes, shared between all CPUs.
     board: Board,
     /// The numbers of the processes by their index in the plan, and of those that
     /// are waited for.

@@ -29,8 +29,8 @@ use answer::UnderWay;
 use elsewhere::Board;
 use queue::Waiting;
 
-/// So often in a row neither time passes nor anything is retired nor a task
-/// ends: the policy core goes round in circles.
+/// Number of successive decisions without progress after which the simulation fails: no time
+/// passes, nothing is retired and no task ends. The policy core is then in an endless loop.
 const STUCK: u32 = 10_000;
 
 /// Whoever watches is told after so many decisions.
@@ -48,17 +48,17 @@ pub(crate) struct Machine<'a> {
     /// The plan with the real lengths.
     truth: &'a Plan,
     log: Log,
-    /// By index in the node.
+    /// Programs by their index in the node.
     programs: Vec<Program>,
-    /// Those that a later plan did not have any more, by id.
+    /// Programs that a later plan no longer contains, by id.
     left: HashMap<u32, Program>,
-    /// Who waits, by the time of waking up.
+    /// Waiting processes, by the time at which they wake up.
     sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     now_ns: u64,
-    /// What the plan takes as planned.
+    /// Planned length of the plan.
     plan_ns: u64,
     limit_ns: u64,
-    /// Who ran last.
+    /// Process that ran last.
     ran: Option<u32>,
     /// Execution time that is still to pass unused: of a switch, of looks.
     lost_ns: u64,
@@ -67,37 +67,37 @@ pub(crate) struct Machine<'a> {
     answer: Option<UnderWay>,
     cpu: CpuOutcome,
     replans: Vec<Replan>,
-    /// Those that have come into force, if that is recorded.
+    /// Plans that have come into force, if they are recorded.
     begun: Vec<BegunPlan>,
     tasks: Vec<TaskOutcome>,
-    /// When the processes ended that have.
+    /// End of each process that has ended, by its id.
     ended: HashMap<u32, u64>,
-    /// When those were ended for which there was no memory.
+    /// Time at which each process was killed for lack of memory, by its id.
     killed: HashMap<u32, u64>,
-    /// That of the node.
+    /// Memory of the node.
     memory: SharedMemory,
-    /// Who waits for the job scheduler, if all have one.
+    /// CPUs that wait for the job scheduler, if all CPUs have one in common.
     waiting: Waiting,
     decisions: u64,
-    /// What there was at the last decision, and how many decisions ago that was
-    /// something else.
+    /// State of progress at the last decision; `since_progress` counts the decisions since
+    /// it last changed.
     before: (u64, u64, usize),
     since_progress: u32,
 }
 
-/// What all CPUs of a plan have in common.
+/// State that all CPUs of a plan share.
 pub(crate) struct Shared {
     pub(crate) board: Board,
     pub(crate) memory: SharedMemory,
     pub(crate) waiting: Waiting,
 }
 
-/// What a CPU does next.
+/// Next step of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Nothing, unless something comes from another CPU.
+    /// No step, unless an event arrives from another CPU.
     Never,
-    /// Nobody runs.
+    /// No process runs.
     Idle { end_ns: u64, unallocated: bool },
     /// The node takes time for itself.
     Lose { end_ns: u64 },
@@ -109,7 +109,7 @@ enum Step {
     Run { p: u32, end_ns: u64, most_insns: u64, pace: Clock, bounds: Bounds },
 }
 
-/// What a step is bounded by, whatever the pace.
+/// Bounds of a step at any pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     until_insns: Option<u64>,
@@ -311,7 +311,7 @@ impl<'a> Machine<'a> {
         Ok(Some(self.step(&decision)))
     }
 
-    /// What shows that something goes on.
+    /// Returns values of which at least one changes whenever the simulation makes progress.
     fn progress(&self) -> (u64, u64, usize) {
         (self.now_ns, self.cpu.retired_insns, self.log.events.len())
     }
@@ -369,7 +369,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What happens next, if nothing comes from outside.
+    /// Determines the next step if no event arrives from outside.
     fn step(&mut self, decision: &Decision) -> Step {
         let outside_ns = [
             self.sleepers.peek().map(|&Reverse((at_ns, _))| at_ns),
@@ -416,7 +416,7 @@ impl<'a> Machine<'a> {
         self.run_at(p, pace, Bounds { until_insns, to_ns })
     }
 
-    /// When the step is over; `None`: never.
+    /// Returns the end of the step; `None`: never.
     fn end_ns(&self, step: &Step) -> Option<u64> {
         match *step {
             Step::Never => None,
@@ -433,7 +433,7 @@ impl<'a> Machine<'a> {
         (self.now_ns / tick_ns).saturating_add(1).saturating_mul(tick_ns)
     }
 
-    /// When the node looks at what was to happen at `at_ns`.
+    /// Returns the time at which the node handles what is due at `at_ns`.
     fn looked_at_ns(&self, at_ns: u64) -> u64 {
         match self.options.resolution {
             Resolution::Event => at_ns,
@@ -497,8 +497,8 @@ impl<'a> Machine<'a> {
         self.programs[p as usize].has_memory = true;
     }
 
-    /// As the kernel when it kills a process that has memory: whoever waits for its
-    /// current task waits in vain.
+    /// Ends a process for which there is no memory, as the kernel does when it kills a process.
+    /// Tasks that wait for the current task of the process wait in vain.
     fn kill(&mut self, p: u32) {
         self.list_progress(p, None);
         let id = self.programs[p as usize].id;
@@ -519,7 +519,7 @@ impl<'a> Machine<'a> {
         self.tell_memory();
     }
 
-    /// As the kernel does at its ticks, and when process `p` has run.
+    /// Samples the memory of process `p`, as the kernel does at its ticks and after `p` has run.
     fn sample_memory(&mut self, p: u32) {
         let program = &mut self.programs[p as usize];
         program.sampled = true;
@@ -537,7 +537,7 @@ impl<'a> Machine<'a> {
         self.memory.borrow_mut().tell(self.cpu.cpu, bytes)
     }
 
-    /// How many processes have come to their end, one way or the other.
+    /// Returns the number of processes that have ended or were killed.
     fn gone(&self) -> usize {
         self.ended.len() + self.killed.len()
     }

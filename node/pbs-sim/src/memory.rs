@@ -10,11 +10,11 @@ use pbs_plan::Plan;
 use crate::clock::Clock;
 use crate::options::MemoryOver;
 
-/// As all CPUs of a node have it.
+/// Memory of the node, as all of its CPUs share it.
 pub(crate) type SharedMemory = Rc<RefCell<NodeMemory>>;
 
-/// What there is, and what is really in use: not as the node knows it, which hears of
-/// a process's memory when that has been sampled.
+/// Memory of the node and its real use. The node itself is only aware of the use that it has
+/// sampled.
 #[derive(Debug, Default)]
 pub(crate) struct NodeMemory {
     /// 0: the plan does not say; then there is always enough.
@@ -24,7 +24,8 @@ pub(crate) struct NodeMemory {
     pub(crate) peak_bytes: u64,
     /// Processes that were ended since there was no memory for them.
     pub(crate) killed: u64,
-    /// What CPUs have told each other of the processes that they sampled.
+    /// Memory used by the sampled processes of each CPU, as the CPUs have reported it to each
+    /// other.
     told_bytes: HashMap<u32, u64>,
 }
 
@@ -47,7 +48,8 @@ impl NodeMemory {
         self.used_bytes = self.used_bytes.saturating_sub(bytes);
     }
 
-    /// How fast a process runs with what is in use on the node; `clock`: with enough of it.
+    /// Returns the rate of a process under the present use of memory; `clock` is its rate if there
+    /// is enough memory.
     pub(crate) fn pace(&self, clock: Clock, over: MemoryOver) -> Clock {
         let MemoryOver::Swap { slowdown } = over else {
             return clock;

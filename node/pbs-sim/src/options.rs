@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How a plan is simulated.
+//! Options of a simulation.
 
 use pbs_core::Config;
 
@@ -13,10 +13,10 @@ pub const DEFAULT_RATE_INSNS_PER_MS: u64 = 1_000_000;
 /// tasks, half of which fail, takes fewer.
 pub const DEFAULT_MAX_ANSWERS: u64 = 1000;
 
-/// What an instruction on memory that is swapped out takes, where nothing else is said.
+/// Slow-down of instructions on memory that is swapped out, if none is given.
 pub const DEFAULT_SWAP_SLOWDOWN: u64 = 10;
 
-/// How a plan is simulated; [`Options::default`] is an ideal node.
+/// Options of a simulation; [`Options::default`] is an ideal node.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Instructions that a CPU retires in a millisecond where the plan does not
@@ -24,21 +24,21 @@ pub struct Options {
     pub rate_insns_per_ms: u64,
     /// The configuration of the node, for plans that do not have their own.
     pub config: Config,
-    /// When the node looks at the count.
+    /// Times at which the node checks the count of the running process.
     pub resolution: Resolution,
-    /// What the machinery of the node takes.
+    /// Costs of the node's own machinery.
     pub timing: Timing,
-    /// What becomes of it if more memory is in use than the plan may use.
+    /// Behaviour of the node if more memory is in use than the plan may use.
     pub memory_over: MemoryOver,
-    /// How tasks on different CPUs slow each other; `None`: not at all, and CPUs that
-    /// have nothing else to do with each other are simulated one by one.
+    /// Slow-downs between tasks on different CPUs. `None`: there are none, and CPUs that do not
+    /// depend on each other in another way are simulated one by one.
     pub interference: Option<Interference>,
     /// The simulation of a CPU stops at this time even if there is more to do,
     /// for tasks may be endless loops. `None`: a hundred times the time that
     /// the plan would take as planned.
     pub limit_ns: Option<u64>,
-    /// So many questions to the job scheduler are answered for each CPU, then
-    /// no more: its answers may lead to new failures without end.
+    /// Maximum number of questions to the job scheduler that are answered for each CPU. The limit
+    /// is needed because answers may lead to new failures without end.
     pub max_answers: u64,
     /// All CPUs are nodes of one job scheduler, which answers one question after the
     /// other, each in this time, and looks at what a node has told by then when it comes
@@ -53,7 +53,7 @@ pub struct Options {
     pub record_inputs: bool,
 }
 
-/// When the node looks at the count of the process that runs.
+/// Times at which the node checks the count of the running process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolution {
     /// In the moment in which something is to happen: a node with a timer or a
@@ -67,11 +67,10 @@ pub enum Resolution {
     Tick,
 }
 
-/// What the machinery of a node takes; nothing by default.
+/// Costs of a node's own machinery; nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// What a process still retires after the count at which it was to be
-    /// looked at.
+    /// Instructions that a process still retires after the count at which the node was to check it.
     pub timer_delay_insns: u64,
     /// Execution time that passes unused when a count or a time is looked at:
     /// that of an interrupt.
@@ -80,20 +79,21 @@ pub struct Timing {
     pub switch_ns: u64,
 }
 
-/// What becomes of a node on which more memory is in use than the plan may use.
+/// Behaviour of a node on which more memory is in use than the plan may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryOver {
-    /// Nothing but signals: it has more than the plan may use.
+    /// The node only signals the excess: it has more memory than the plan may use.
     #[default]
     Tell,
-    /// It has no more, and no swap: a process that begins when there is not as much
-    /// left as it takes is ended there and then, and frees nothing, since it had
-    /// nothing yet. Glaß 2024 (1) has the whole job terminated, which comes to the
-    /// same for all that wait for the process: they never go on.
+    /// The node has no more memory, and no swap. If a process begins and there is less memory left
+    /// than it needs, it is ended at once. It frees no memory, since it had none yet. Glaß 2024 (1)
+    /// terminates the whole job, which is equivalent for all tasks that wait for the process: they
+    /// never continue.
     Kill,
-    /// It has no more, and swaps: all processes have an equal share of what they use
-    /// in memory. So each instruction on what is not there takes as long as `slowdown`
-    /// on what is, and all retire slower while too much is in use.
+    /// The node has no more memory, and swaps. The same share of each process's memory is swapped
+    /// out. An instruction on memory that is swapped out takes as long as `slowdown` instructions
+    /// on memory that is present. Therefore all processes retire more slowly while too much memory
+    /// is in use.
     Swap {
         /// At least 1. What it really is depends on the disk and on how programs use
         /// their memory.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What became of a simulated plan.
+//! Outcome of a simulated plan.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use pbs_plan::Plan;
 use pbs_uapi::{Cause, Event, EventKind};
 use serde::Serialize;
 
-/// What became of a simulated plan.
+/// Outcome of a simulated plan.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
     /// All events, by time and then by CPU, numbered through from 0; without
@@ -22,9 +22,9 @@ pub struct Simulation {
     pub cpus: Vec<CpuOutcome>,
     /// The answers of the job scheduler, in the order of their coming.
     pub replans: Vec<Replan>,
-    /// Of the node.
+    /// Outcome for the memory of the node.
     pub memory: MemoryOutcome,
-    /// By CPU, if that was asked for.
+    /// Recorded inputs by CPU, if recording was requested.
     pub recorded: Vec<RecordedInputs>,
 }
 
@@ -43,62 +43,62 @@ pub struct RecordedInputs {
 /// A plan as it came into force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BegunPlan {
-    /// What it decides by.
+    /// Configuration under which the policy decides.
     pub config: Config,
-    /// That of the CPU.
+    /// Rate of the CPU.
     pub rate_insns_per_ms: u64,
     /// In the wire format, with all that it is joined with.
     pub message: Vec<u8>,
 }
 
-/// What became of the memory of the node.
+/// Outcome for the memory of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryOutcome {
-    /// What the plan may use; 0: it does not say.
+    /// Memory that the plan may use; 0: the plan does not declare it.
     pub limit_bytes: u64,
-    /// What was really in use at most.
+    /// Greatest amount of memory that was really in use.
     pub peak_bytes: u64,
-    /// How many processes were ended since there was not enough left for them.
+    /// Number of processes that were killed for lack of memory.
     pub killed: u64,
 }
 
-/// What became of a task.
+/// Outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskOutcome {
-    /// Its CPU.
+    /// CPU of the task.
     pub cpu: u32,
     /// The number of its process.
     pub process: u32,
-    /// Its number.
+    /// Number of the task.
     pub task: u32,
-    /// As the first plan that has it planned it.
+    /// Planned length, from the first plan that contains the task.
     pub planned_insns: u64,
-    /// What it really takes.
+    /// Real length.
     pub real_insns: u64,
-    /// What of it was retired.
+    /// Instructions that the task retired.
     pub retired_insns: u64,
-    /// How often it was preempted.
+    /// Number of preemptions.
     pub preemptions: u32,
-    /// When it ended.
+    /// End of the task.
     pub ended_ns: Option<u64>,
 }
 
-/// What became of a process.
+/// Outcome of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessOutcome {
-    /// Its number.
+    /// Number of the process.
     pub id: u32,
-    /// What it is called.
+    /// Name of the process.
     pub name: Option<String>,
-    /// Its CPU.
+    /// CPU of the process.
     pub cpu: u32,
-    /// When its last task ended.
+    /// End of the last task.
     pub ended_ns: Option<u64>,
-    /// When it was ended since there was not enough memory for it.
+    /// Time at which the process was killed for lack of memory.
     pub killed_ns: Option<u64>,
-    /// Its planned peak of memory.
+    /// Planned peak of memory.
     pub planned_memory_bytes: u64,
-    /// What it really has.
+    /// Real peak of memory.
     pub real_memory_bytes: u64,
     /// See [`deadlines`](crate::deadlines).
     pub deadline_ns: u64,
@@ -106,16 +106,15 @@ pub struct ProcessOutcome {
     pub kept: bool,
 }
 
-/// What became of a CPU. Every nanosecond up to `ended_ns` is in one of the
-/// sums.
+/// Outcome of a CPU. Every nanosecond up to `ended_ns` is part of one of the sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CpuOutcome {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Whether all processes ended; if not, the limit was reached, or what is
     /// left can never run.
     pub ended: bool,
-    /// When the simulation of it ended.
+    /// End of the CPU's simulation.
     pub ended_ns: u64,
     /// Execution time in which a process ran.
     pub running_ns: u64,
@@ -127,7 +126,7 @@ pub struct CpuOutcome {
     pub unallocated_ns: u64,
     /// Retired by all processes.
     pub retired_insns: u64,
-    /// How often another process than before got the CPU.
+    /// Number of times that the CPU switched to another process.
     pub switches: u64,
     /// Answers of the job scheduler.
     pub answers: u64,
@@ -141,19 +140,19 @@ pub struct CpuOutcome {
 pub struct Replan {
     /// The CPU.
     pub cpu: u32,
-    /// When the first of the failures was signalled that the question was about.
+    /// Time at which the first failure of the question was signalled.
     pub failed_ns: u64,
-    /// When the job scheduler was asked.
+    /// Time at which the job scheduler was asked.
     pub asked_ns: u64,
-    /// When the answer came.
+    /// Time at which the answer arrived.
     pub came_ns: u64,
     /// The plan.
     pub plan: Plan,
-    /// Why the node did not take the plan, if it did not.
+    /// Reason for which the node refused the plan; `None`: it accepted the plan.
     pub refused: Option<String>,
 }
 
-/// How often things happened.
+/// Numbers of occurrences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Events of each kind, by its name.
@@ -168,13 +167,13 @@ impl Simulation {
         self.cpus.iter().all(|cpu| cpu.ended)
     }
 
-    /// When the last CPU ended.
+    /// Returns the time at which the last CPU ended.
     pub fn ended_ns(&self) -> u64 {
         let ends = self.cpus.iter().map(|cpu| cpu.ended_ns);
         ends.max().unwrap_or(0)
     }
 
-    /// How often things happened, of what was recorded.
+    /// Counts the recorded occurrences.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for event in &self.events {

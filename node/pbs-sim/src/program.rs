@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a process really does.
+//! Real behaviour of a process.
 
 use pbs_plan::Process;
 
@@ -9,12 +9,12 @@ use crate::clock::Clock;
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) id: u32,
-    /// Its rate, where it runs.
+    /// Rate of the process on its CPU.
     pub(crate) clock: Clock,
-    /// What it has of memory from its first instruction to its end; `None`: no plan
-    /// has said that yet.
+    /// Memory that the process uses from its first instruction to its end; `None`: no plan has
+    /// declared it yet.
     memory_bytes: Option<u64>,
-    /// It has it.
+    /// Whether the process has its memory.
     pub(crate) has_memory: bool,
     /// The node has looked at its memory under the plan in force.
     pub(crate) sampled: bool,
@@ -24,10 +24,10 @@ pub(crate) struct Program {
     position: usize,
     /// Retired by the current task.
     pub(crate) retired_insns: u64,
-    /// When what its current task waits for comes, if it does and has not been
-    /// looked for yet.
+    /// Arrival of what the current task waits for, if it waits and the arrival has not been checked
+    /// yet.
     pub(crate) comes_ns: Option<u64>,
-    /// It waits, until then.
+    /// Time at which the process wakes up, if it waits.
     pub(crate) wakes_ns: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct RealTask {
     pub(crate) id: u32,
     pub(crate) insns: u64,
     wait_insns: u64,
-    /// Its place among the outcomes.
+    /// Index of the task among the outcomes.
     pub(crate) outcome: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ impl Program {
         }
     }
 
-    /// What it has of memory.
+    /// Returns the memory that the process uses.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes.unwrap_or(0)
     }

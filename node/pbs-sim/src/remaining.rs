@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is left of a plan.
+//! Remaining part of a plan.
 
 use pbs_plan::{Cpu, Plan, Process, Slot};
 
 use crate::clock::Clock;
 
-/// How far a plan of one CPU has come.
+/// Progress of a plan of one CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     /// Number of the present slot.
     pub(crate) cursor: usize,
-    /// How much of the present slot has passed, if it is idle.
+    /// Instructions of the present slot that have passed, if it is idle.
     pub(crate) idle_passed_insns: u64,
-    /// By index of the process: how many tasks have ended; all, if it is gone.
+    /// Number of ended tasks by index of the process; all tasks, if the process is gone.
     pub(crate) ended_tasks: Vec<usize>,
-    /// By index of the process: retired by the current task.
+    /// Instructions retired by the current task, by index of the process.
     pub(crate) retired_insns: Vec<u64>,
-    /// When an answer comes into force, counted from now, in what the CPU retires
-    /// at its own rate.
+    /// Time until an answer comes into force, in instructions that the CPU retires at its own rate.
     pub(crate) ahead_insns: u64,
-    /// That rate.
+    /// Rate of the CPU.
     pub(crate) clock: Clock,
 }
 
-/// What [`NodeState::remaining`](crate::NodeState::remaining) says of a plan of
-/// one CPU. It has no processes where nothing is left.
+/// Builds the plan that [`NodeState::remaining`](crate::NodeState::remaining) contains, from the
+/// plan of one CPU. It has no processes if nothing is left.
 pub(crate) fn remaining(plan: &Plan, cpu: &Cpu, progress: &Progress) -> Plan {
     let mut rest = Rest {
         plan,
@@ -57,7 +56,7 @@ pub(crate) fn remaining(plan: &Plan, cpu: &Cpu, progress: &Progress) -> Plan {
 struct Rest<'a> {
     plan: &'a Plan,
     progress: &'a Progress,
-    /// By process: its first task without a slot.
+    /// Index of the first task without a slot, by index of the process.
     next: Vec<usize>,
     ahead_insns: u64,
     slots: Vec<Slot>,

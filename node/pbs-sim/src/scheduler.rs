@@ -27,17 +27,17 @@ pub trait JobScheduler {
 pub struct Failure {
     /// The number of the event.
     pub seq: u64,
-    /// When it was signalled.
+    /// Time of the signal.
     pub time_ns: u64,
     /// Late, or early.
     #[serde(serialize_with = "kind_name")]
     pub kind: EventKind,
-    /// Which threshold it is about.
+    /// Threshold that was passed.
     #[serde(serialize_with = "cause_name")]
     pub cause: Cause,
     /// The process that ran.
     pub process: u32,
-    /// Its task.
+    /// Number of its task.
     pub task: u32,
     /// Planned length of the task.
     pub planned_insns: u64,
@@ -49,7 +49,7 @@ pub struct Failure {
     pub lateness_insns: i64,
     /// Lateness of the node.
     pub node_lateness_insns: i64,
-    /// Of a failure of memory what is used, by the process or on the node.
+    /// Memory in use by the process or on the node, for a failure of memory.
     pub memory_bytes: u64,
     /// The threshold, in preemptions, instructions or bytes; that of an early node
     /// is negative.
@@ -69,7 +69,7 @@ fn cause_name<S: Serializer>(cause: &Cause, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(cause.map_or("unknown", pbs_uapi::Cause::name))
 }
 
-/// What a job scheduler can know of a node.
+/// State of a node, as far as a job scheduler can be aware of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeState {
     /// The CPU.
@@ -82,25 +82,24 @@ pub struct NodeState {
     /// The configuration in force.
     #[serde(serialize_with = "config_map")]
     pub config: Config,
-    /// Those of the plan in force, ascending.
+    /// Processes of the plan in force, ascending.
     pub processes: Vec<ProcessState>,
-    /// What is left of the plan: each task that has not ended, in a slot of its
-    /// own, in the order in which the node would run them. The task that runs
-    /// has its whole length. A task whose slot has passed stands before the
-    /// next slot of its process, or at the end if there is none. Idle time that
-    /// will have passed when an answer comes into force is taken off.
+    /// Remaining part of the plan. Each task that has not ended has a slot of its own, in the order
+    /// in which the node would run them. The running task has its whole length. A task whose slot
+    /// has passed precedes the next slot of its process, or is at the end if there is none. Idle
+    /// time that will have passed when an answer comes into force is subtracted.
     #[serde(rename = "remaining_toml", serialize_with = "toml")]
     pub remaining: Plan,
 }
 
-/// What a job scheduler can know of a process.
+/// State of a process, as far as a job scheduler can be aware of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessState {
-    /// Its number.
+    /// Number of the process.
     pub id: u32,
-    /// It has no task left.
+    /// Whether the process has no task left.
     pub ended: bool,
-    /// Its current task.
+    /// Number of the current task.
     pub task: Option<u32>,
     /// Planned length of the current task.
     pub planned_insns: u64,
@@ -108,11 +107,12 @@ pub struct ProcessState {
     pub retired_insns: u64,
     /// Preemptions of the current task.
     pub preemptions: u32,
-    /// Its lateness.
+    /// Lateness of the process.
     pub lateness_insns: i64,
 }
 
-/// As [config] of a plan: names and booleans where those stand there.
+/// Serializes a configuration like the table [config] of a plan: names and booleans are used where
+/// the plan uses them.
 fn config_map<S: Serializer>(config: &Config, to: S) -> Result<S::Ok, S::Error> {
     let value = |(name, number): (&'static str, u64)| {
         let value = match name {
@@ -136,7 +136,7 @@ fn toml<S: Serializer>(plan: &Plan, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&pbs_plan::to_toml(plan))
 }
 
-/// Nobody answers: the plan stays.
+/// Job scheduler that never answers: the plan stays in force.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAnswer;
 

@@ -11,7 +11,7 @@ use pbs_plan::{from_toml, Config, Plan};
 use pbs_random::Random;
 use pbs_sim::{Interference, Options, Resolution, Simulation, Timing};
 
-/// Of process by process, by their numbers.
+/// Options with slow-downs between processes, given as victim, aggressor and factor.
 fn slowed(plan: &Plan, pairs: &[(u32, u32, f64)]) -> Options {
     let entries = pairs.iter().map(|&(victim, aggressor, slowdown)| Entry {
         victim: victim.to_string(),
@@ -83,7 +83,7 @@ fn the_order_on_one_cpu_decides_for_the_other() {
     }
 }
 
-/// Who is slowed retires what it retires alone, later than its slot allows.
+/// A slowed process retires its planned instructions, but later than its slot allows.
 #[test]
 fn slowed_tasks_need_a_raised_ceiling() {
     let text = "1: 1000000000\n2: 1000\n3: 5000000000\nslots: 1 2\nslots: 3";
@@ -138,7 +138,7 @@ fn an_idle_slot_does_not_isolate() {
     assert!(ended_ns > 170_000_000, "{ended_ns}");
 }
 
-/// What plans are timed with is what the policy makes of them, where nobody is late.
+/// Fluid timing of plans equals the result of the policy if no process is late.
 #[test]
 fn fluid_timing_and_the_simulator_agree() {
     let mut random = Random::new(33);

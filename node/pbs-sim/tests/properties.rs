@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What holds of the simulation of any plan.
+//! Properties that hold for the simulation of any plan.
 
 mod common;
 
@@ -82,7 +82,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// The same with the rates of its CPU and of its processes, 0 for some.
+    /// Plans in which the CPU and the processes declare rates, some of them 0.
     fn rated()(
         mut plan in plan(),
         cpu in prop::sample::select(RATES),
@@ -99,7 +99,7 @@ prop_compose! {
 const RATES: &[u64] = &[0, 125_000, 333_333, 900_000, 2_000_000];
 
 prop_compose! {
-    /// The same on several CPUs, with tasks that wait for others.
+    /// Plans on several CPUs, with tasks that wait for others.
     fn net()(
         plan in plan(),
         cpus in 1..4usize,
@@ -300,8 +300,7 @@ proptest! {
         prop_assert_eq!(retired, part.cpus[0].retired_insns);
     }
 
-    /// Where no slot ends by t1 or the clock, nothing depends on when the node
-    /// looks.
+    /// If no slot is ended by t1 or the clock, the result does not depend on when the node checks.
     #[test]
     fn ticks_matter_only_to_what_is_late(mut plan in plan()) {
         plan.config = Some(common::config());

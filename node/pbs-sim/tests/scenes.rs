@@ -114,7 +114,7 @@ fn a_plan_says_the_rate_of_a_cpu_and_of_a_process() {
     assert_eq!(cpu.retired_insns, 1_300_000);
 }
 
-/// So t1 and the end of a task are met in the time that the process takes.
+/// The process is slow, therefore it takes longer to reach t1 and the end of a task.
 #[test]
 fn a_slow_process_is_preempted_at_the_same_count() {
     let plan = with_rates("1: 1000000\n2: 1000000/1100000 500000\nslots: 2 1 2");
@@ -161,8 +161,8 @@ fn a_late_timer_and_switches_cost_what_is_said() {
     assert_eq!(ended(&simulation), [(2, 0, 1_352_025), (1, 0, 1_403_000), (1, 1, 1_903_000)]);
 }
 
-/// There is one at t1 in the first slot, and one in the last, which the first
-/// task has used a part of.
+/// Two checks take time: one at t1 in the first slot, and one in the last slot, of which the first
+/// task has used a part.
 #[test]
 fn a_look_takes_time() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
@@ -319,7 +319,7 @@ fn with_memory(text: &str, peaks: &[(u64, u64)], limit_bytes: u64) -> pbs_plan::
     plan
 }
 
-/// Its last slot goes to another CPU.
+/// Moves the last slot to another CPU.
 fn on_two_cpus(mut plan: pbs_plan::Plan) -> pbs_plan::Plan {
     let slots = vec![plan.cpus[0].slots.pop().unwrap()];
     plan.cpus.push(Cpu { cpu: 1, slots, ..Cpu::default() });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What job schedulers are asked, and what becomes of their answers.
+//! Questions to job schedulers, and the effect of their answers.
 
 mod common;
 

@@ -18,7 +18,7 @@ pub(super) struct UnderWay {
     pub(super) comes_ns: u64,
     plan: Plan,
     failures: Vec<Failure>,
-    /// How many processes had come to their end when it was asked for.
+    /// Number of processes that had ended or were killed when the answer was requested.
     gone: usize,
 }
 
@@ -159,7 +159,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What the kernel would refuse, and what only makes sense here.
+    /// Checks for faults that the kernel would refuse, and for those that only a simulation can
+    /// have.
     fn check_answer(&self, plan: &Plan) -> Result<(), Error> {
         let dealt_seq = plan.dealt_seq;
         let next_seq = self.log.events.len() as u64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What tasks on one CPU have to do with tasks on others.
+//! Dependencies between tasks on one CPU and tasks on others.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use pbs_core::Ended;
 use pbs_plan::{Plan, Task};
 
-/// How far the processes have come that other CPUs wait for, by their numbers.
+/// Progress of the processes that other CPUs wait for, by their numbers.
 pub(crate) type Board = Rc<RefCell<HashMap<u32, Ended>>>;
 
 /// The numbers of the processes of each CPU.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Who waits for the job scheduler, in the order in which they came.
+/// CPUs that wait for the job scheduler, in the order of their arrival.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting(Rc<RefCell<Queue>>);
 
@@ -37,7 +37,7 @@ impl Waiting {
         self.0.borrow_mut().cpus.retain(|&waits| waits != cpu);
     }
 
-    /// When a CPU that waits is to look again whether it is its turn.
+    /// Returns the time at which a waiting CPU must check again whether it is its turn.
     pub(super) fn turn_ns(&self, cpu: u32, now_ns: u64) -> Option<u64> {
         let queue = self.0.borrow();
         let waits = queue.cpus.contains(&cpu) && queue.busy_until_ns > now_ns;
