@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The same places in another order: runs that are planned are planned anew together, by
-//! who has looked at all of them at once.
+//! Rearrangement of planned runs: several runs are planned again together, in an order of tasks
+//! chosen by a caller that considers all of them at once.
 //!
-//! Admission plans one job after the other, each beside those before it. Who knows which
-//! tasks slow each other, or which tasks of several jobs belong side by side, says in which
-//! order tasks have their turns and how long they take there. Where each process is stays
-//! as it is.
+//! Admission plans one job after the other, each beside the earlier ones. A caller that knows which
+//! tasks slow each other, or which tasks of several jobs belong side by side, declares the order in
+//! which tasks have their turns and the time that they take there. Each process stays on its core.
 
 use std::collections::BTreeMap;
 
@@ -15,34 +14,35 @@ use crate::{ProcessReservation, Request, Run, RunId, TaskReservation};
 /// A task that has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its run, one of those that are asked for.
+    /// Run of the task, one of those that the caller wants to rearrange.
     pub run: RunId,
     /// Index of the task in its job. Tasks without instructions have no turn.
     pub task: usize,
-    /// How long it takes there, of what it takes alone; at least 1000.
+    /// Time that the task takes in this turn, in permille of the time that it takes alone; at least
+    /// 1000.
     pub stretch_permille: u64,
 }
 
-/// Why runs stay as they were planned.
+/// Reason for which runs stay as they were planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotArranged {
     /// A run is not planned, has begun, or sends messages over links, which are not moved.
     NotWaiting(RunId),
     /// A task has no turn, several, or one before a task that it waits for.
     Turns {
-        /// Its run.
+        /// Run of the task.
         run: RunId,
-        /// Its index in the job.
+        /// Index of the task in the job.
         task: usize,
     },
-    /// That run would miss its deadline.
+    /// A run would miss its deadline.
     Late {
-        /// It.
+        /// The run.
         run: RunId,
-        /// When it would end.
+        /// End of the run.
         end_ns: u64,
     },
-    /// There is no time left on a core, or no memory.
+    /// A core has no time left, or there is no memory.
     NoPlace(RunId),
 }
 
@@ -112,13 +112,12 @@ pub fn arrange(
 /// A run that is being arranged.
 struct ArrangedRun<'a> {
     request: &'a Request<'a>,
-    /// Of each process.
+    /// Core of each process.
     cores: Vec<usize>,
     nodes: Vec<usize>,
-    /// Of each task how many that it waits for have no place yet; `None`: it has one
-    /// itself.
+    /// Number of predecessors without a place, by task; `None`: the task has a place itself.
     waits_for: Vec<Option<usize>>,
-    /// When all of those that have a place have ended.
+    /// Latest end of the predecessors that have a place, by task.
     ready_ns: Vec<u64>,
     times_ns: Vec<(u64, u64)>,
 }
@@ -143,8 +142,8 @@ impl<'a> ArrangedRun<'a> {
         }
     }
 
-    /// Of those tasks, and what waits for them, all that take no time have their place
-    /// when they are ready.
+    /// Gives places to those of the tasks `open`, and of their successors, that take no time. Their
+    /// place is the time at which they are ready.
     fn settle(&mut self, mut open: Vec<usize>) {
         let job = self.request.job;
         while let Some(task) = open.pop() {
@@ -167,7 +166,7 @@ impl<'a> ArrangedRun<'a> {
         after
     }
 
-    /// What it comes to, if all have their place and the deadline is kept.
+    /// Returns the new run, if all tasks have their place and the deadline is kept.
     fn finish(self) -> Result<Run, NotArranged> {
         let Request { run, job, deadline_ns, .. } = *self.request;
         if let Some(task) = self.waits_for.iter().position(Option::is_some) {

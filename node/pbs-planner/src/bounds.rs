@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What no plan of a job can be better than.
+//! Lower bounds for the end of any plan of a job.
 //!
-//! Each bound leaves out all rules but one, and takes the machine to be empty. A
-//! plan that ends at the greatest of them is proven to be the best there is; how
-//! far another one can be from the best at most is told by it, too.
+//! Each bound ignores all rules except one, and assumes an empty machine. A plan that ends at the
+//! greatest bound is proven to be optimal. The greatest bound also limits how far any other plan
+//! can be from the optimum.
 
 use crate::reserve::net::Net;
 use crate::reserve::Request;
 use crate::store::{Balancing, Store};
 
-/// What sets a bound.
+/// Resource or rule that sets a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// The critical path: the tasks wait for each other, each on the fastest core.
@@ -27,7 +27,7 @@ pub enum Limit {
 pub struct Bound {
     /// The time.
     pub end_ns: u64,
-    /// What sets it.
+    /// Resource or rule that sets the bound.
     pub limit: Limit,
 }
 

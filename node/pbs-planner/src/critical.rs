@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What sets the end of a plan: the chain of tasks that ends last, each of which
-//! starts when the one before it has ended, in the net, on its core, or in its memory.
+//! Critical path of a plan: the chain of tasks that ends last. Each task of the chain starts when
+//! the one before it has ended, in the net, on its core, or in its memory.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,25 @@ use crate::{Run, TaskReservation};
 pub struct Critical {
     /// Index of the task in the job.
     pub task: usize,
-    /// Why it does not start earlier.
+    /// Reason for which the task does not start earlier.
     pub because: Because,
 }
 
-/// Why a task does not start earlier.
+/// Reason for which a task of the critical path does not start earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Because {
-    /// It waits for the task before it in the path: the one before it in its
-    /// process, a fork, the end of a child, or a message within the node.
+    /// The task waits for its predecessor in the path: the task before it in its process, a fork,
+    /// the end of a child, or a message within the node.
     Order,
     /// The message of that one has to come over a link.
     Message,
-    /// That one has the core.
+    /// The predecessor in the path occupies the core.
     Core,
-    /// It is the first of its process, which needs memory that the process of that
-    /// one, its last, has given back.
+    /// The task is the first of its process, which needs memory. The predecessor in the path is the
+    /// last task of another process, which has returned that memory.
     Memory,
-    /// Nothing of the job is in its way: it is the beginning, or others have what
-    /// it needs.
+    /// No task of the job delays this one: it is at the beginning, or other jobs have what it
+    /// needs.
     Others,
 }
 

@@ -12,18 +12,18 @@ use crate::store::{Booking, Store};
 use crate::strategies::{reserve_in, Aim, Options, Planned, Refused, Strategy};
 use crate::{Progress, Request, RunId};
 
-/// How a plan is made anew.
+/// Parameters of a new plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replan {
-    /// When the new plan comes into force. Nothing is planned earlier.
+    /// Time at which the new plan comes into force. Nothing is planned earlier.
     pub now_ns: u64,
-    /// How each job is planned.
+    /// Options for planning each job.
     pub options: Options,
     /// At most so many jobs that have not begun are moved.
     pub max_moved_runs: usize,
 }
 
-/// What a new plan has changed.
+/// Changes that a new plan has made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replanned {
     /// The running jobs.
@@ -32,12 +32,12 @@ pub struct Replanned {
     pub moved: Vec<(RunId, Planned)>,
 }
 
-/// Why there is no new plan that keeps all deadlines. The old one still holds.
+/// Refusal of a new plan: none keeps all deadlines. The old one remains valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotReplanned {
     /// The running job that could not be planned while all others stay.
     pub run: RunId,
-    /// Why not.
+    /// Reason of the refusal.
     pub refused: Refused,
 }
 
@@ -89,7 +89,7 @@ impl Replan {
         })
     }
 
-    /// The same, planning the running jobs in that order.
+    /// Plans the running jobs in the given order; otherwise like [`run`](Self::run).
     fn in_order(
         &self,
         store: &mut Store,
@@ -184,9 +184,9 @@ impl Replan {
             .map_err(|refused| Box::new(NotReplanned { run: request.run, refused: *refused }))
     }
 
-    /// What has begun keeps its memory and, if it has a deadline, ends its present
-    /// task, also while the jobs before it are planned: the memory to its deadline,
-    /// or as long as nobody else has it.
+    /// Holds the memory of processes that have begun, and the time of their present task if the job
+    /// has a deadline, while the jobs before it are planned. The memory is held to the deadline, or
+    /// as long as no other run has reserved it.
     fn hold(&self, booking: &mut Booking<'_>, request: &Request<'_>) -> Vec<Hold> {
         let mut held = Vec::new();
         for (index, process) in request.job.processes.iter().enumerate() {
@@ -222,7 +222,7 @@ impl Replan {
     }
 }
 
-/// What is taken for a while.
+/// Memory and time that are held for a while.
 #[derive(Clone, Debug)]
 struct Hold {
     core: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What no plan can be better than, and how close the search comes.
+//! Lower bounds of plans, and the distance of the search from them.
 
 mod common;
 

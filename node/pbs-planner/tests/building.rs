@@ -17,8 +17,8 @@ fn entry(run: RunId, job: &Job) -> Entry<'_> {
     Entry { run, job, progress: &[], deadline_ns: u64::MAX }
 }
 
-/// When each task of a process starts and ends if the class runs the plan as it
-/// says: (process id, task id, start, end) in instructions of its CPU.
+/// Returns the start and end of each task of a process if the class executes the plan: (process id,
+/// task id, start, end) in instructions of its CPU.
 fn executed(plan: &Plan) -> Vec<(u32, u32, u64, u64)> {
     let mut all = Vec::new();
     for cpu in &plan.cpus {
@@ -271,8 +271,8 @@ fn the_file_is_that_of_the_thesis() {
     assert_eq!(csv(&store, RunId(6), &job), None);
 }
 
-/// What the plan of a node holds back is what the job's net orders, no more and
-/// no less; tasks without instructions, which have no slot, are passed through.
+/// The dependencies in a node's plan are those of the job's net, no more and no fewer. Tasks
+/// without instructions have no slot; dependencies pass through them.
 #[test]
 fn plans_have_the_order_of_the_job() {
     let (mut pairs, mut edges) = (0, 0);
@@ -330,7 +330,7 @@ fn plans_have_the_order_of_the_job() {
     assert!(pairs > 5_000 && edges > 300, "{pairs} {edges}");
 }
 
-/// What has ended is waited for no more.
+/// Tasks do not wait for processes that have ended.
 #[test]
 fn who_has_ended_is_not_waited_for() {
     let job = pbs_job::job_from_toml(

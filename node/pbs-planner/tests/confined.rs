@@ -222,7 +222,7 @@ fn many_cores_are_those_of_the_job_too() {
     assert_eq!(searched, [true, false, true, false]);
 }
 
-/// How far each process is at that time if all goes as planned.
+/// Returns the progress of each process at `time_ns` if everything runs as planned.
 fn progress_at(run: &Run, job: &Job, time_ns: u64) -> Vec<Progress> {
     let processes = job.processes.iter().map(|process| {
         let mut tasks = process.tasks.iter().map(|&task| run.tasks[task]);
@@ -313,8 +313,7 @@ fn they_stay_there_when_they_are_planned_anew() {
     assert!(replanned > 60 && moved > 0, "{replanned} replanned, {moved} moved");
 }
 
-/// What runs elsewhere stays there, and what has a thread; no other process of the job
-/// follows.
+/// A process that runs or has a thread elsewhere stays there; no other process of the job follows.
 #[test]
 fn what_is_elsewhere_stays_alone() {
     let mut elsewhere = 0;
@@ -401,7 +400,7 @@ fn cpus_that_the_machine_does_not_have_are_named() {
     );
 }
 
-/// Of what a job can't have there is none for it, however much others have.
+/// The free resources of other CPUs do not help a job that is confined to its own.
 #[test]
 fn a_declined_job_is_told_what_its_cpus_have() {
     let mut store =

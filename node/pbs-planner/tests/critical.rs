@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What sets the end of a plan.
+//! Critical paths of plans.
 
 mod common;
 

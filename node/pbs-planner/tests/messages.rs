@@ -74,8 +74,8 @@ fn nobody_waits_for_a_message_without_a_size() {
     assert_eq!(run.messages, []);
 }
 
-/// Of three nodes with a core each the processes have one each: `left` and `right`
-/// have a link, and `right` and `third` have another.
+/// Three nodes with a core each run one process each. `left` and `right` have a link, and `right`
+/// and `third` have another.
 #[test]
 fn who_receives_begins_after_the_arrival() {
     let job = job(", bytes = 100", ", bytes = 8");

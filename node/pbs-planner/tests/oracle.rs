@@ -14,7 +14,7 @@ use pbs_planner::{
 
 /// The nets that are looked at here, of those whose best plan is known.
 const NETS: usize = 60;
-/// Of the nets as many percent get a best plan, at least.
+/// Minimum percentage of the nets that get an optimal plan.
 const OPTIMAL_PERCENT: usize = 65;
 /// Nine of ten plans take at most so many percent of the best one's time.
 const P90_PERCENT: u64 = 105;
@@ -43,7 +43,7 @@ fn question(
     }
 }
 
-/// When the best plan ends, which the checker has seen.
+/// Returns the end of the best plan, which the checker has verified.
 fn best_end(question: &Question) -> Option<u64> {
     let found = best(question, u64::MAX, 100_000);
     assert!(found.is_proven);
@@ -103,7 +103,7 @@ fn memory_that_a_parent_holds_can_stop_its_children() {
     assert_eq!(of(6), None);
 }
 
-/// What another solver has proven is what the oracle does.
+/// The oracle's results equal the optima that another solver has proven.
 #[test]
 fn the_oracle_agrees_with_the_optima_that_are_known() {
     let mut proven = 0;

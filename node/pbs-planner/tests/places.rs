@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which core a process gets.
+//! Choice of the core for a process.
 
 mod common;
 

@@ -95,7 +95,7 @@ fn the_same_request_gets_the_same_plan() {
     }
 }
 
-/// Nothing is recursive, so a net may be deeper than a stack.
+/// The planner is not recursive. Therefore a net may be deeper than a stack.
 #[test]
 fn deep_nets_are_planned() {
     let random = &mut Random::new(1);

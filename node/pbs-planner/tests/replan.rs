@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is left of running jobs is planned anew.
+//! New plans for the remaining parts of running jobs.
 
 mod common;
 
@@ -13,7 +13,7 @@ use pbs_planner::{
 
 const S: u64 = 1_000_000_000;
 
-/// How far each process is at that time if all goes as planned.
+/// Returns the progress of each process at `time_ns` if everything runs as planned.
 fn progress_at(run: &Run, job: &Job, time_ns: u64, rates: &[u64]) -> Vec<Progress> {
     let processes = job.processes.iter();
     let progress = processes.map(|process| {

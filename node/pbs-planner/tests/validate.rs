@@ -72,8 +72,8 @@ fn store(
     store
 }
 
-/// What the store says to the job between these times, in seconds. Nothing
-/// remains of it.
+/// Returns the store's decision on the job between these times, in seconds. The store stays
+/// unchanged.
 fn ask(
     store: &Store,
     job: &Job,

@@ -25,7 +25,7 @@ pub struct ProcessIds {
     next: u32,
 }
 
-/// What all plans have in common.
+/// Settings that all plans have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The planner's name for them, repeated in events.
@@ -35,7 +35,7 @@ pub struct Settings {
     pub dealt_seq: u64,
     /// `None`: each node's defaults.
     pub config: Option<Config>,
-    /// When they begin. What is reserved earlier has to have ended.
+    /// Start of the plans. Earlier reservations must have ended.
     pub start_ns: u64,
     /// Cores that have a plan even if nothing is reserved there: one without slots,
     /// by which what an earlier plan has there leaves the class.
@@ -51,7 +51,7 @@ pub struct Settings {
 pub struct NodePlan {
     /// Index of the node on the machine.
     pub node: usize,
-    /// Its plan.
+    /// Plan of the node.
     pub plan: Plan,
 }
 
@@ -86,7 +86,7 @@ impl ProcessIds {
         })
     }
 
-    /// Whose number that is.
+    /// Returns the run and the index of the process that has this number.
     pub fn process(&self, id: u32) -> Option<(RunId, usize)> {
         self.processes.get(&id).copied()
     }
@@ -299,8 +299,8 @@ fn class_task(entry: &Entry<'_>, index: usize) -> Task {
     }
 }
 
-/// How the process is started. One that has begun has its programs, more of them
-/// perhaps than tasks that are left.
+/// Returns the way in which the process is started. A process that has begun has its programs
+/// already, perhaps more of them than remaining tasks.
 fn start(entry: &Entry<'_>, process: usize) -> Start {
     match entry.progress.get(process) {
         Some(Progress::Attached { .. } | Progress::Running { .. } | Progress::Ended) => {
@@ -310,7 +310,7 @@ fn start(entry: &Entry<'_>, process: usize) -> Start {
     }
 }
 
-/// What people call the process, unlike any other of the plan.
+/// Returns the readable name of the process, which no other process of the plan has.
 fn name(entry: &Entry<'_>, entries: usize, process: usize) -> String {
     let label = entry.job.processes[process].label();
     let label = if label.starts_with(char::is_alphabetic) && !label.starts_with("idle") {
@@ -325,7 +325,7 @@ fn name(entry: &Entry<'_>, entries: usize, process: usize) -> String {
     }
 }
 
-/// As plans have it.
+/// Converts a rate to instructions per millisecond, the unit of plans.
 fn per_ms(rate_insns_per_s: u64) -> u64 {
     (rate_insns_per_s / 1000).clamp(1, u32::MAX.into())
 }

@@ -30,8 +30,8 @@ impl<'a> SlotDependencies<'a> {
         Self { job, nodes, seen: vec![0; job.tasks.len()], searches: 0 }
     }
 
-    /// What a task waits for beyond its own process, as the plan of its node says
-    /// it. What is on another node has its time alone. `id`: the number of a
+    /// Returns the dependencies of a task beyond its own process, as the plan of its node declares
+    /// them. Dependencies on other nodes are only observed by time. `id` returns the number of a
     /// process of the job.
     pub(super) fn after(&mut self, task: usize, mut id: impl FnMut(usize) -> u32) -> Vec<After> {
         let node = self.nodes[task];

@@ -22,11 +22,11 @@ pub(super) struct HeldMemory {
     pub(super) core: usize,
     /// Index of the process in the plan of its node.
     pub(super) process: usize,
-    /// It has begun, and has the memory already.
+    /// Whether the process has begun, and therefore has the memory already.
     pub(super) has_begun: bool,
 }
 
-/// What the process holds by its reservation; `None` if it has none.
+/// Returns the memory that the process holds by its reservation; `None` if it has none.
 pub(super) fn held(
     entry: &Entry<'_>,
     store: &Store,

@@ -23,10 +23,10 @@ use crate::{Progress, RunId};
 pub struct Entry<'a> {
     /// The run.
     pub run: RunId,
-    /// Its job.
+    /// Job of the run.
     pub job: &'a Job,
-    /// How far its processes are; empty: none has begun.
+    /// Progress of the processes; empty: none has begun.
     pub progress: &'a [Progress],
-    /// When all of it must have ended; `u64::MAX`: there is no deadline.
+    /// Time by which the whole job must have ended; `u64::MAX`: there is no deadline.
     pub deadline_ns: u64,
 }

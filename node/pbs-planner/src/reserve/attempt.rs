@@ -35,7 +35,7 @@ impl PlanningWay {
     }
 }
 
-/// What became of a try.
+/// Outcome of a try.
 pub(crate) enum Outcome {
     Planned(Run),
     Refused(Refusal),
@@ -99,7 +99,7 @@ pub(crate) fn attempt(
 struct OpenProcess {
     core: usize,
     start_ns: u64,
-    /// Its memory, until then.
+    /// End of the time for which the process has its memory.
     until_ns: u64,
 }
 
@@ -119,8 +119,8 @@ struct Attempt<'a, 's> {
     ready: Ready<'a>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
-    /// Of so much memory there was not enough on any core that the job may use, since a
-    /// process last gave some back.
+    /// Smallest amount of memory that was not available on any core that the job may use, since a
+    /// process last returned some.
     too_much_bytes: u64,
     open_tasks: usize,
     processes: Vec<ProcessReservation>,

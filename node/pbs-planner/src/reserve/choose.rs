@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which core a process goes to (Glaß 2024, 5.1.4.4).
+//! Choice of the core for a process (Glaß 2024, 5.1.4.4).
 
 use std::ops::RangeInclusive;
 
@@ -7,26 +7,27 @@ use pbs_profile::Profile;
 
 use crate::store::Store;
 
-/// What the best core for a process is.
+/// Criterion for the best core of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Where its first task ends first, as in the thesis, or the first that has
-    /// instructions; of several that where the process does.
+    /// The core on which the first task ends first, as in the thesis, or the first task that has
+    /// instructions. Of several such cores, the one on which the process ends first.
     TaskEnd,
-    /// Where the whole process would end first if it could go on at once.
+    /// The core on which the whole process would end first if it could continue without
+    /// interruption.
     ProcessEnd,
 }
 
-/// What a process wants of its core.
+/// Requirements of a process for its core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Want {
-    /// When its first task can start.
+    /// Earliest start of its first task.
     pub(crate) ready_ns: u64,
-    /// When all must have ended.
+    /// Time by which all its tasks must have ended.
     pub(crate) deadline_ns: u64,
     /// The first task's, or where that has none those of the first that has.
     pub(crate) task_insns: u64,
-    /// Those of all its tasks.
+    /// Instructions of all its tasks.
     pub(crate) process_insns: u64,
     pub(crate) memory_bytes: u64,
     /// For how long it needs the memory at least.
@@ -42,10 +43,10 @@ pub(crate) struct CoreInterval {
     pub(crate) end_ns: u64,
 }
 
-/// Why there is no place.
+/// Reason for which no core has a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
-    /// When the task could end at the earliest.
+    /// Earliest time at which the task could end.
     Time {
         end_ns: u64,
     },

@@ -6,7 +6,7 @@
 use super::{Progress, Request};
 use crate::store::Store;
 
-/// Which cores are those of a job.
+/// Cores on which a job may run.
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     /// Per core: a process that has none, and names none, may go there.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What all tries to plan a job have in common: what is left of its net, and
-//! how long it takes at best.
+//! Remaining net of a job and its shortest times, shared by all tries to plan the job.
 
 use pbs_job::{Action, Job, Node};
 use pbs_profile::Profile;
@@ -35,7 +34,7 @@ pub(crate) struct Net {
     /// `rank_ns`.
     pub(crate) span_ns: Vec<u64>,
     pub(crate) open_tasks: usize,
-    /// Which cores may be used, if not all.
+    /// Cores that may be used, if not all.
     pub(crate) confined: Option<Confined>,
 }
 
@@ -128,7 +127,7 @@ impl Net {
         nodes.map(|(_, node)| node)
     }
 
-    /// How much of the memory of those cores is free.
+    /// Returns the profiles of free memory of the cores that processes of the job may be on.
     pub(crate) fn memories<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = &'a Profile> {
         let memories = store.memories().iter().enumerate();
         let memories =
@@ -136,7 +135,7 @@ impl Net {
         memories.map(|(_, memory)| memory)
     }
 
-    /// How many instructions the fastest of those cores retires in a second.
+    /// Returns the number of instructions that the fastest of those cores retires in a second.
     pub(crate) fn fastest_rate(&self, store: &Store) -> u64 {
         let fastest = match &self.confined {
             None => store.groups_by_rate().map(|group| group.rate_insns_per_s).next(),

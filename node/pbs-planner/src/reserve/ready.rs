@@ -7,8 +7,8 @@ use std::collections::BinaryHeap;
 /// Order of the tasks that can be planned.
 #[derive(Clone, Debug)]
 pub(crate) enum ReadyOrder {
-    /// What a fork task starts, with all that it forks, before the process that
-    /// it belongs to goes on (Glaß 2024, listing 5).
+    /// Tasks of a forked process, with all that it forks, precede the rest of its parent (Glaß
+    /// 2024, listing 5).
     Depth,
     /// The greatest number first, of equal ones the first task.
     Rank(Vec<(u64, u64)>),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is to be planned, and why it could not be.
+//! Requests to plan a run, and reasons for their refusal.
 
 use pbs_job::Job;
 
@@ -10,67 +10,67 @@ use crate::RunId;
 pub struct Request<'a> {
     /// The run, which is planned once at a time.
     pub run: RunId,
-    /// Its job. That its net is in order has been checked.
+    /// Job of the run. The caller has checked that its net is valid.
     pub job: &'a Job,
-    /// Nothing is planned earlier.
+    /// Earliest time at which anything is planned.
     pub start_ns: u64,
-    /// Nothing is planned later; `u64::MAX`: there is no deadline.
+    /// Latest time at which anything is planned; `u64::MAX`: there is no deadline.
     pub deadline_ns: u64,
-    /// How far each process is; empty: none has begun.
+    /// Progress of each process; empty: none has begun.
     pub progress: &'a [Progress],
 }
 
-/// How far a process of a run is.
+/// Progress of a process of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// It has not begun: it may run on any core.
+    /// The process has not begun: it may run on any core.
     #[default]
     Waiting,
-    /// It has a thread that is on that core, and nothing of it was executed yet.
+    /// The process has a thread on that core, and has not executed any instruction yet.
     Attached {
         /// The core's number on the machine.
         core: usize,
     },
-    /// It has begun, and remains on its core.
+    /// The process has begun, and remains on its core.
     Running {
         /// The core's number on the machine.
         core: usize,
         /// Place of the task that it is at in
         /// [`Process::tasks`](pbs_job::Process::tasks).
         position: usize,
-        /// What that task has retired so far.
+        /// Instructions that this task has retired.
         retired_insns: u64,
     },
-    /// It has ended.
+    /// The process has ended.
     Ended,
 }
 
-/// Why a job could not be planned.
+/// Reason for which a job could not be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Index of the process that could not be planned.
     pub process: usize,
     /// Index of the task at which it failed.
     pub task: usize,
-    /// What there was too little of.
+    /// Resource that was lacking.
     pub lack: Lack,
-    /// How many tasks of the job had no reservation yet.
+    /// Number of tasks of the job without a reservation.
     pub open_tasks: usize,
 }
 
-/// What there was too little of.
+/// Resource that was lacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// No core is free early enough.
     Time {
-        /// When the task would end at the earliest.
+        /// Earliest time at which the task would end.
         end_ns: u64,
-        /// When it, and what comes after it in its process, must have ended.
+        /// Time by which the task, and the tasks after it in its process, must have ended.
         deadline_ns: u64,
     },
     /// No memory is free for long enough.
     Memory {
-        /// What the process needs.
+        /// Memory that the process needs.
         needed_bytes: u64,
         /// For how long it needs that at least.
         needed_ns: u64,
@@ -82,7 +82,7 @@ pub enum Lack {
     /// The machine has no such CPU, and the job is confined to it
     /// ([`Job::cpus`]).
     Cpu {
-        /// Its number in Linux.
+        /// Number of the CPU in Linux.
         cpu: u32,
     },
     /// The net has tasks that wait for each other; the check of the job
@@ -99,12 +99,12 @@ impl<'a> Request<'a> {
         Self { run, job, start_ns: job.start_ns, deadline_ns: job.deadline_ns, progress: &[] }
     }
 
-    /// The same, but no earlier than then.
+    /// Returns the request with a start that is no earlier than `time_ns`.
     pub fn not_before(self, time_ns: u64) -> Self {
         Self { start_ns: self.start_ns.max(time_ns), ..self }
     }
 
-    /// The same, but with no deadline.
+    /// Returns the request without its deadline.
     pub fn without_deadline(self) -> Self {
         Self { deadline_ns: u64::MAX, ..self }
     }

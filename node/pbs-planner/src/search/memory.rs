@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who holds how much of a memory, and when there is enough for another process.
+//! Memory held by processes of the job, and the times at which there is enough for another process.
 
 use std::ops::Range;
 
 use super::model::{Memory, Model, NONE};
 
-/// What processes of the job hold of a memory.
+/// Parts of a memory that processes of the job hold.
 #[derive(Default)]
 pub(super) struct Holds(Vec<Hold>);
 

@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Where to begin: the best first.
+    /// Returns the plans at which the search begins, the best first.
     fn starts(&mut self, runs: &[&Run]) -> Vec<CodedPlan> {
         let mut codes: Vec<Code> = runs.iter().filter_map(|run| self.code_of(run)).collect();
         let mut list: Vec<u32> = (0..self.model.tasks.len() as u32).collect();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the search looks at: a job's open tasks, and the part of the machine that
-//! its plans may use, copied once and in numbers that lie side by side. That makes
-//! a plan in microseconds where the store, which has to be right for all jobs and
-//! at any time, takes ten times as long. Nothing here is a reservation: what the
-//! search finds is reserved as any other plan is.
+//! Data of the search: a job's open tasks, and the part of the machine that its plans may use,
+//! copied once into arrays that lie side by side. With these data, making a plan takes
+//! microseconds. In the store, which must be right for all jobs and at any time, it takes ten times
+//! as long. The model contains no reservations: a plan that the search finds is reserved like any
+//! other plan.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -33,11 +33,11 @@ pub(super) struct Model<'a> {
     after: Vec<u32>,
     messages: Vec<Message>,
     pub(super) processes: Vec<Process>,
-    /// Those that any process may go to, and then those that only have some already.
+    /// Cores that any process may go to, followed by those that only have some process already.
     pub(super) cores: Vec<Core>,
-    /// How many of them any process may go to.
+    /// Number of the cores that any process may go to.
     pub(super) open_cores: usize,
-    /// How many kinds of cores there are.
+    /// Number of kinds of cores.
     kinds: usize,
     /// Per task and kind of core.
     length_ns: Vec<u64>,
@@ -58,7 +58,7 @@ pub(super) struct Task {
     messages: Range<u32>,
     /// From its end to the end of the job at least.
     pub(super) after_ns: u64,
-    /// Of its process.
+    /// Whether the task is the first of its process.
     pub(super) is_first: bool,
     pub(super) is_last: bool,
 }
@@ -77,7 +77,7 @@ pub(super) struct Process {
     pub(super) span_ns: u64,
     /// The core that has it.
     pub(super) has_core: Option<u32>,
-    /// Those that are open, in order.
+    /// Open tasks of the process, in order.
     pub(super) tasks: Vec<u32>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Core {
     pub(super) node: usize,
     /// In the model.
     pub(super) memory: u32,
-    /// Nothing of its time is reserved.
+    /// Whether no time of the core is reserved.
     pub(super) is_free: bool,
     pub(super) gaps: Vec<Gap>,
 }
@@ -106,18 +106,18 @@ pub(super) struct Gap {
 pub(super) struct Memory {
     /// From when on how many bytes are free, where it is not plenty.
     free: Vec<(u64, u64)>,
-    /// That is enough for all processes at any time.
+    /// Whether the memory is enough for all processes at any time.
     pub(super) is_plenty: bool,
 }
 
 impl Memory {
-    /// What other jobs leave.
+    /// Returns the bytes that other jobs leave free at `time_ns`.
     pub(super) fn free_bytes(&self, time_ns: u64) -> u64 {
         let begun = self.free.partition_point(|step| step.0 <= time_ns);
         begun.checked_sub(1).map_or(0, |step| self.free[step].1)
     }
 
-    /// When so much is free for at least so long.
+    /// Returns the stretches of time in which `bytes` are free for at least `span_ns`.
     pub(super) fn windows(&self, bytes: u64, span_ns: u64) -> Vec<Range<u64>> {
         let mut windows: Vec<Range<u64>> = Vec::new();
         let ends = self.free.iter().skip(1).map(|step| step.0);
@@ -341,7 +341,8 @@ impl<'a> Model<'a> {
         self.length_ns[task as usize * self.kinds + self.cores[core as usize].kind as usize]
     }
 
-    /// Of the task that it needs a core for first, and of all.
+    /// Returns the time of the first task for which the process needs a core, and the time of all
+    /// its tasks.
     pub(super) fn process_ns(&self, process: u32, core: u32) -> (u64, u64) {
         self.process_ns[process as usize * self.kinds + self.cores[core as usize].kind as usize]
     }
@@ -417,8 +418,8 @@ fn candidates(
     (cores, open_cores)
 }
 
-/// Of many cores those that the rules have used, and some of those that are allowed and
-/// free first, in order.
+/// Selects some of many cores: those that the rules have used, and some of those that are allowed
+/// and free first, in order.
 fn some_cores(
     request: &Request<'_>,
     net: &Net,

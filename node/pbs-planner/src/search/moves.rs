@@ -6,7 +6,7 @@ use pbs_random::Random;
 use super::model::{Model, NONE};
 use super::schedule::{Code, Schedule};
 
-/// What can be changed.
+/// Changes to a code.
 #[derive(Clone, Copy)]
 enum Move {
     /// On the critical path, who was in the way of another, on a core or with its
@@ -14,18 +14,18 @@ enum Move {
     Delay,
     /// A process of the critical path goes to any core.
     Assign,
-    /// It changes cores with any other process.
+    /// A process of the critical path swaps cores with any other process.
     Swap,
-    /// It comes earlier, by up to a half of the plan.
+    /// A process of the critical path comes earlier, by up to half of the plan.
     Hasten,
     /// Any task goes to another place of the list.
     Shift,
-    /// It goes to any core, and some of the others, or all, look for one anew: ruin
-    /// and recreate.
+    /// A process of the critical path goes to any core, and some or all of the others look for a
+    /// new core: ruin and recreate.
     Ruin,
 }
 
-/// How often which, by experiment.
+/// Frequency of each change, found by experiment.
 const WEIGHTS: [(Move, usize); 6] = [
     (Move::Delay, 3),
     (Move::Assign, 1),
@@ -38,12 +38,12 @@ const WEIGHTS: [(Move, usize); 6] = [
 /// Places of the list that [`Move::Shift`] goes over.
 const SHIFT: usize = 16;
 
-/// What changes aim at: the critical path of the plan that was made last.
+/// Target of the changes: the critical path of the plan that was made last.
 #[derive(Default)]
 pub(super) struct Moves {
-    /// Its processes.
+    /// Processes of the critical path.
     path: Vec<u32>,
-    /// Who was in the way of whom.
+    /// Pairs of tasks of which the first was in the way of the second.
     arcs: Vec<(u32, u32)>,
     start_ns: Vec<u64>,
     length_ns: u64,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::memory::Holds;
 use super::model::{Gap, Model, NONE};
 
-/// What a plan is made from.
+/// Code from which a plan is made.
 #[derive(Debug)]
 pub(super) struct Code {
     /// All tasks: what comes first is placed first, once it can be.
@@ -51,7 +51,7 @@ pub(super) struct Schedule {
     links_free_ns: Vec<u64>,
 }
 
-/// There is no plan that ends in time.
+/// Error: no plan ends in time.
 struct Late;
 
 impl Clone for Code {
@@ -151,7 +151,7 @@ impl Schedule {
         }
     }
 
-    /// What the task gives way to.
+    /// Notes that `task` has its place, and finds the successors that can be placed now.
     fn follow(&mut self, model: &Model<'_>, task: u32, next: usize) {
         // Nobody asks for it again.
         self.waits_for[task as usize] = NONE;
@@ -230,8 +230,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// When the messages are there that the task waits for. What other jobs send is
-    /// not looked at.
+    /// Returns the time at which the messages that the task waits for have arrived. Messages of
+    /// other jobs are ignored.
     fn receive(
         &mut self,
         model: &Model<'_>,
@@ -372,8 +372,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Where a process has time for its first task and memory, and who was in the
-    /// way until then. `None`: there is too little memory now.
+    /// Returns the first time at which a process has time for its first task and has its memory,
+    /// and the task that was in the way until then. `None`: there is too little memory now.
     fn first_place(
         &mut self,
         model: &Model<'_>,

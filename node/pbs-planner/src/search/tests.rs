@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the search finds in its model is a plan in the store.
+//! Tests: a plan that the search finds in its model is a plan in the store.
 
 use pbs_gen::nets::{machine, random_job, Random as Cases};
 

@@ -16,7 +16,7 @@ pub struct Booking<'a> {
     done: Vec<Change>,
 }
 
-/// How far a [`Booking`] was at some time; see [`Booking::mark`].
+/// Progress of a [`Booking`] at some time; see [`Booking::mark`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(usize);
 
@@ -152,7 +152,7 @@ impl<'a> Booking<'a> {
         true
     }
 
-    /// Where [`rollback`](Self::rollback) can come back to.
+    /// Returns the point to which [`rollback`](Self::rollback) can return.
     pub fn mark(&self) -> Mark {
         Mark(self.done.len())
     }
@@ -197,8 +197,8 @@ impl Drop for Booking<'_> {
     }
 }
 
-/// When which cores work for the run: tasks that follow each other at once make
-/// one stretch.
+/// Returns the stretches of time in which cores work for the run. Tasks that follow each other
+/// without a gap make one stretch.
 fn busy(run: &Run) -> Vec<(usize, Range<u64>)> {
     let mut stretches: Vec<(usize, Range<u64>)> = Vec::with_capacity(run.tasks.len());
     let some = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);

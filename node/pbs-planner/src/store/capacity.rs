@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How much of a core is planned with.
+//! Part of a core that plans may use.
 
 use pbs_plan::Config;
 
@@ -24,7 +24,7 @@ impl Capacity {
     pub const WHOLE: Self =
         Self { window_period_ns: 1, execution_ns: 1, capacity_buffer_permille: 1000 };
 
-    /// What a node with that configuration has for its plans.
+    /// Returns the capacity that a node with this configuration has for its plans.
     pub fn of(config: &Config) -> Self {
         let window_period_ns = config.window_period_ns.max(1);
         let execution_ns = window_period_ns.saturating_sub(config.window_unallocated_ns);
@@ -43,7 +43,7 @@ impl Capacity {
         u64::try_from(planned).unwrap_or(u64::MAX).max(1)
     }
 
-    /// How much execution time there is in that much time.
+    /// Returns the execution time contained in `time_ns`.
     pub fn execution_ns(&self, time_ns: u64) -> u64 {
         u64::try_from(self.executed(time_ns)).unwrap_or(u64::MAX)
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where several cores are free, in one order.
+//! Gaps of several cores in one order.
 //!
-//! The core of a group on which a task of some length can start first is found
-//! without asking core after core: the gaps of all its cores are kept in the
-//! order in which they begin, in blocks that know their longest gap and their
-//! latest end.
+//! The store finds the core of a group on which a task of some length can start first without
+//! asking core after core. The gaps of all its cores are stored in the order in which they begin,
+//! in blocks that store their longest gap and their latest end.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -42,12 +41,11 @@ pub(crate) struct Gaps {
 struct Block {
     /// Ascending by their keys.
     gaps: Vec<Gap>,
-    /// When the first of them begins: a search passes most blocks without a look
-    /// at their gaps.
+    /// Start of the first gap. With it, a search skips most blocks without checking their gaps.
     first_ns: u64,
     /// The longest gap's length.
     longest_ns: u64,
-    /// When the last of them ends.
+    /// Latest end of a gap.
     latest_ns: u64,
 }
 
@@ -71,7 +69,7 @@ impl Block {
 }
 
 impl Gaps {
-    /// Of gaps in any order.
+    /// Builds the structure from gaps in any order.
     pub(crate) fn new(mut gaps: Vec<Gap>) -> Self {
         gaps.sort_unstable_by_key(Gap::key);
         let blocks = gaps.chunks(BLOCK / 2);
@@ -168,7 +166,7 @@ impl Gaps {
         first.map(|gap| (gap.start_ns, gap.core))
     }
 
-    /// What was free and is taken now: a part of the gap `free` of the core.
+    /// Removes `taken`, a part of the gap `free` of the core.
     pub(crate) fn take(&mut self, core: u32, free: &Range<u64>, taken: &Range<u64>) {
         self.remove(free.start, core);
         for rest in [free.start..taken.start, taken.end..free.end] {
@@ -176,8 +174,8 @@ impl Gaps {
         }
     }
 
-    /// What was taken and is free again now, which makes the gap `free` with
-    /// what was free around it.
+    /// Releases the interval `given`, which was taken. Together with the gaps
+    /// around it, it makes the gap `free`.
     pub(crate) fn give(&mut self, core: u32, free: &Range<u64>, given: &Range<u64>) {
         self.remove(free.start, core);
         self.remove(given.end, core);

@@ -14,8 +14,8 @@ use super::{Balancing, Capacity};
 pub struct Site {
     /// Index of its node.
     pub node: usize,
-    /// How many instructions of plans it retires in a second: what its
-    /// [`Capacity`] leaves of its rate.
+    /// Instructions of plans that the core retires in a second: the part of its rate that its
+    /// [`Capacity`] leaves.
     pub rate_insns_per_s: u64,
     /// Number of the memory of which its processes have theirs.
     pub memory: usize,
@@ -25,14 +25,14 @@ pub struct Site {
 /// Cores of the same rate that share a memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    /// Its place among the groups.
+    /// Index of the group.
     pub(crate) index: usize,
     pub(crate) rate_insns_per_s: u64,
     pub(crate) memory: usize,
     pub(crate) gaps: Gaps,
 }
 
-/// What a store has of a machine of which nothing is reserved.
+/// Parts of a store for a machine of which nothing is reserved.
 pub(super) struct Layout {
     pub(super) sites: Vec<Site>,
     pub(super) memories: Vec<Profile>,

@@ -37,8 +37,7 @@ fn scaled(insns: u64, rate: u64, other_rate: u64, divide: fn(u128, u128) -> u128
     u64::try_from(divide(product, other_rate.max(1).into())).unwrap_or(u64::MAX)
 }
 
-/// What is free of those memories, times the time for which it is free, in
-/// byte-nanoseconds.
+/// Returns the free memory multiplied by the time for which it is free, in byte-nanoseconds.
 pub(crate) fn memory_time<'a>(
     memories: impl Iterator<Item = &'a Profile>,
     over: &Range<u64>,
@@ -46,7 +45,7 @@ pub(crate) fn memory_time<'a>(
     memories.fold(0, |sum, memory| sum.saturating_add(memory.integral(over.clone())))
 }
 
-/// How the memory of a node is divided among its cores (Glaß 2024, 5.1.1).
+/// Division of a node's memory among its cores (Glaß 2024, 5.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balancing {
     /// Each core has the same part of it, which is what the thesis's prototype
@@ -55,8 +54,8 @@ pub enum Balancing {
     /// They share it.
     #[default]
     Dynamic,
-    /// Nobody looks at it: there is always enough, as planners before Glaß 2024 take
-    /// it. To see what looking at it is worth.
+    /// Memory is ignored: there is always enough, as planners before Glaß 2024 assume. This mode
+    /// shows the benefit of planning memory.
     Blind,
 }
 
@@ -69,12 +68,12 @@ pub struct Store {
     sites: Vec<Site>,
     cores: Vec<Profile>,
     memories: Vec<Profile>,
-    /// Of each link: 1 while it is free, else 0.
+    /// Profile of each link: 1 while it is free, else 0.
     links: Vec<Profile>,
     groups: Vec<Group>,
     /// Indices of the groups, the fastest first.
     by_rate: Vec<usize>,
-    /// Of the machine, whatever of it is planned with.
+    /// Rate of the machine's fastest core, including the part that plans may not use.
     fastest_insns_per_s: u64,
     runs: BTreeMap<RunId, Run>,
     now_ns: u64,
@@ -90,7 +89,7 @@ impl Balancing {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             Self::Static => "static",
@@ -129,17 +128,17 @@ impl Store {
         }
     }
 
-    /// What is planned for.
+    /// Returns the machine that is planned for.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// How memory is divided.
+    /// Returns the mode in which memory is divided.
     pub fn balancing(&self) -> Balancing {
         self.balancing
     }
 
-    /// How much of a core plans may use.
+    /// Returns the part of a core that plans may use.
     pub fn capacity(&self) -> Capacity {
         self.capacity
     }
@@ -149,25 +148,25 @@ impl Store {
         &self.sites
     }
 
-    /// When the core is free: 1 then, else 0. `core` is a number below the
-    /// length of [`sites`](Self::sites), here as everywhere; others panic.
+    /// Returns the profile of the core: 1 while it is free, else 0. In all methods, `core` is a
+    /// number below the length of [`sites`](Self::sites); others panic.
     pub fn core(&self, core: usize) -> &Profile {
         &self.cores[core]
     }
 
-    /// How many bytes are free, for each memory: of each node, or of each core
+    /// Returns the profile of free bytes for each memory: one for each node, or one for each core
     /// under static balancing.
     pub fn memories(&self) -> &[Profile] {
         &self.memories
     }
 
-    /// How many bytes are free of what the core's processes share.
+    /// Returns the profile of free bytes of the memory that the core's processes share.
     pub fn memory(&self, core: usize) -> &Profile {
         &self.memories[self.sites[core].memory]
     }
 
-    /// When the link is free: 1 then, else 0. `link` is an index into the links of
-    /// the machine; others panic.
+    /// Returns the profile of the link: 1 while it is free, else 0. `link` is an index into the
+    /// links of the machine; others panic.
     pub fn link(&self, link: usize) -> &Profile {
         &self.links[link]
     }
@@ -185,15 +184,15 @@ impl Store {
         self.sites[core].group as usize
     }
 
-    /// How long a core takes for so many instructions.
+    /// Returns the time that a core takes for `insns` instructions.
     pub fn duration_ns(&self, core: usize, insns: u64) -> u64 {
         let rate = self.sites[core].rate_insns_per_s;
         self.machine.duration_ns(insns, rate)
     }
 
-    /// What any core retires at its own rate in the time in which it retires so
-    /// many instructions of the process, rounded up: by that the process takes
-    /// time, of whichever core.
+    /// Returns the number of instructions that any core retires at its own rate in the time in
+    /// which it retires `insns` instructions of the process, rounded up. On every core, the time of
+    /// the process follows from this number.
     pub(crate) fn core_insns(&self, process: &Process, insns: u64) -> u64 {
         match process.rate_insns_per_s {
             None => insns,
@@ -201,8 +200,8 @@ impl Store {
         }
     }
 
-    /// What a core retires of the process in the time in which it retires so many at
-    /// its own rate.
+    /// Returns the number of the process's instructions that a core retires in the time in which it
+    /// retires `core_insns` at its own rate.
     pub(crate) fn process_insns(&self, process: &Process, core_insns: u64) -> u64 {
         match process.rate_insns_per_s {
             None => core_insns,
@@ -233,7 +232,7 @@ impl Store {
         self.runs.iter().map(|(&id, run)| (id, run))
     }
 
-    /// What is reserved for a run.
+    /// Returns the reservations of a run.
     pub fn run(&self, id: RunId) -> Option<&Run> {
         self.runs.get(&id)
     }
@@ -251,7 +250,7 @@ impl Store {
         removed
     }
 
-    /// What was before that time: nothing can be reserved there any more.
+    /// Returns the time before which nothing can be reserved any more.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
@@ -272,7 +271,7 @@ impl Store {
         self.runs.retain(|_, run| run.end_ns() > time_ns);
     }
 
-    /// There is a profile of that index.
+    /// Returns the site of the core, or an error if there is none of that index.
     fn known(&self, core: usize) -> Result<Site, Error> {
         let no_core = Error::NoProfile { index: core, profiles: self.sites.len() };
         self.sites.get(core).copied().ok_or(no_core)
@@ -343,7 +342,7 @@ impl Store {
     }
 }
 
-/// The same is reserved of the same machine, and for the same runs.
+/// Two stores are equal if they have the same reservations of the same machine, for the same runs.
 impl PartialEq for Store {
     fn eq(&self, other: &Self) -> bool {
         let mut groups = self.groups.iter().zip(&other.groups);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is reserved, and for whom (Glaß 2024, table 2).
+//! Reservations of runs (Glaß 2024, table 2).
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct ProcessReservation {
     pub start_ns: u64,
     /// Until then.
     pub end_ns: u64,
-    /// So much of what the core's processes share.
+    /// Reserved part of the memory that the core's processes share.
     pub memory_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct MessageReservation {
     pub start_ns: u64,
     /// Until then.
     pub end_ns: u64,
-    /// When it is there: the latency of the link later.
+    /// Arrival of the message: the end of its transfer plus the latency of the link.
     pub arrival_ns: u64,
 }
 
@@ -72,14 +72,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// When its last reservation ends; 0 if it has none.
+    /// Returns the end of the last reservation; 0 if there is none.
     pub fn end_ns(&self) -> u64 {
         let tasks = self.tasks.iter().map(|task| task.end_ns);
         let processes = self.processes.iter().map(|process| process.end_ns);
         tasks.chain(processes).max().unwrap_or(0)
     }
 
-    /// When its first reservation starts; `None` if it has none.
+    /// Returns the start of the first reservation; `None` if there is none.
     pub fn start_ns(&self) -> Option<u64> {
         let tasks = self.tasks.iter().map(|task| task.start_ns);
         let processes = self.processes.iter().map(|process| process.start_ns);

@@ -23,19 +23,19 @@ pub enum Strategy {
     /// The thesis's first try: a child with all of its tasks before its parent
     /// goes on, on the core where its first task ends first.
     EarliestFinish,
-    /// What must start first if the job shall not be delayed: the time from a
-    /// task's end to the job's end, the longest first.
+    /// The task that must start first if the job shall not be delayed: the time from the task's end
+    /// to the job's end, the longest first.
     LatestFinish,
-    /// What needs the most memory, while there is most to choose from.
+    /// The task that needs the most memory, while there is most to choose from.
     MemoryFirst,
-    /// What has the longest chain of tasks behind it.
+    /// The task that has the longest chain of tasks behind it.
     CriticalPath,
     /// The best plans of the others with changes, of which those are kept that make
     /// them end earlier, or not much later: threshold accepting.
     LocalSearch,
 }
 
-/// When to stop.
+/// Condition under which the planner stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aim {
     /// The plan that ends first of those of all strategies.
@@ -45,41 +45,41 @@ pub enum Aim {
     Deadline,
 }
 
-/// How plans are looked for.
+/// Options of the search for a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What is tried, in that order. [`Strategy::LocalSearch`] changes the plans
-    /// of those before it.
+    /// Strategies to try, in that order. [`Strategy::LocalSearch`] changes the plans of the
+    /// strategies before it.
     pub strategies: Vec<Strategy>,
     /// No more than so many of them: `MAX_SCHEDULE_TRIES` of the thesis.
     pub max_schedule_tries: usize,
-    /// When to stop.
+    /// Condition under which the planner stops.
     pub aim: Aim,
-    /// How many changes [`Strategy::LocalSearch`] tries in a net of 75 tasks and 9
-    /// processes; in one of more tasks fewer, so that it takes as long, in one of
-    /// fewer tasks more, but of fewer processes fewer.
+    /// Number of changes that [`Strategy::LocalSearch`] tries in a net of 75 tasks and 9 processes.
+    /// A net of more tasks gets fewer, to take the same time. A net of fewer tasks gets more, but
+    /// one of fewer processes gets fewer.
     pub local_search_tries: usize,
-    /// Where its pseudo-random numbers begin.
+    /// Seed of the pseudo-random numbers.
     pub seed: u64,
 }
 
-/// What a strategy reached.
+/// Result of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The strategy.
     pub strategy: Strategy,
-    /// When its plan ends, or why there is none.
+    /// End of the strategy's plan, or the reason for which there is none.
     pub end_ns: Result<u64, Refusal>,
 }
 
 /// A job that was planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Whose plan it is.
+    /// Strategy that found the plan.
     pub strategy: Strategy,
-    /// When its last task starts at the earliest, as asked for.
+    /// Requested start of the run; no task starts earlier.
     pub start_ns: u64,
-    /// When its last task ends.
+    /// End of its last task.
     pub end_ns: u64,
     /// All that was tried.
     pub attempts: Vec<Attempt>,
@@ -123,12 +123,12 @@ pub fn reserve(
     Ok(planned)
 }
 
-/// As [`reserve`], as a part of more that is changed. What is reserved for the
-/// same run is given back first, also if the job is refused then.
+/// Like [`reserve`], as a part of a larger change. First, existing reservations of the run are
+/// released, also if the job is refused afterwards.
 ///
 /// # Errors
 ///
-/// As [`reserve`].
+/// The same as those of [`reserve`].
 pub fn reserve_in(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
@@ -213,7 +213,7 @@ impl Tried {
     }
 }
 
-/// What a rule leads to. In small nets several rules say the same, which is planned
+/// Tries a rule. In small nets several rules may lead to the same plan, which is then made only
 /// once.
 fn try_rule(
     booking: &mut Booking<'_>,
@@ -307,7 +307,7 @@ impl Strategy {
         Self::LocalSearch,
     ];
 
-    /// What it is called.
+    /// Returns the name of the strategy.
     pub fn name(self) -> &'static str {
         match self {
             Self::EarliestFinish => "earliest finish",

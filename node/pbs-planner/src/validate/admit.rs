@@ -6,10 +6,10 @@ use crate::reserve::Request;
 use crate::store::Store;
 use crate::strategies::{reserve_in, Options, Planned, Refused};
 
-/// Why a job was declined.
+/// Reason for which a job was declined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Declined {
-    /// It was not worth while to plan it.
+    /// Planning the job was not worthwhile.
     Validation(Rejection),
     /// No plan was found.
     Reservation(Box<Refused>),

@@ -8,7 +8,7 @@ use super::{memory_time, Declined, Rejection, Shortage};
 use crate::reserve::{Lack, Refusal};
 
 impl Declined {
-    /// Where it failed, at what, and by how much. Times are told from `zero_ns` on.
+    /// Describes the level, the shortage and its amount. Times are relative to `zero_ns`.
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         match self {
             Self::Validation(rejection) => rejection.describe(job, zero_ns),
@@ -18,7 +18,7 @@ impl Declined {
 }
 
 impl Rejection {
-    /// Where it failed, at what, and by how much. Times are told from `zero_ns` on.
+    /// Describes the level, the shortage and its amount. Times are relative to `zero_ns`.
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         let who = match self.process {
             Some(process) => format!("process {}", job.processes[process].label()),
@@ -58,7 +58,7 @@ impl Rejection {
 }
 
 impl Refusal {
-    /// What could not be reserved, and why.
+    /// Describes the task that could not be reserved, and the reason.
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         let process = job.processes.get(self.process);
         let task = job.tasks.get(self.task);

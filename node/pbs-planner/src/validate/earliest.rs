@@ -6,7 +6,7 @@ use crate::reserve::Request;
 use crate::store::{Booking, Store};
 use crate::strategies::{reserve_in, Aim, Options};
 
-/// How many deadlines are tried at most.
+/// Maximum number of deadlines that are tried.
 pub const MOST_TRIES: usize = 24;
 
 /// The earliest deadline with which [`admit`](super::admit) would accept the

@@ -46,8 +46,8 @@ pub fn validate_cpus(job: &Job, machine: &Machine) -> Result<(), Rejection> {
     })
 }
 
-/// When the job would end if it found the machine empty: the thesis's
-/// `total_runtime`, or its lower bound if that is later.
+/// Returns the end of the job on an empty machine: the thesis's `total_runtime`, or the job's lower
+/// bound if that is later.
 pub(super) fn earliest_end_ns(question: &Question<'_>, store: &Store) -> u64 {
     let Question { request, net, .. } = question;
     let runtime_ns = request.job.runtime_ns.unwrap_or(0);

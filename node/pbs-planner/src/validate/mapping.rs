@@ -60,7 +60,7 @@ struct Want {
     memory_bytes: u64,
 }
 
-/// How a time frame is looked for: the one that ends first.
+/// Function that finds the time frame that ends first.
 type Find = fn(&Question<'_>, &Booking<'_>, &CoreTime, &Want) -> Option<Frame>;
 
 /// Maps all processes, parents before their children, and takes it back.

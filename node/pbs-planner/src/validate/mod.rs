@@ -36,7 +36,7 @@ use crate::store::{Booking, Store};
 /// Constants of the validation, which the owner of the planner sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validation {
-    /// How the memory that a job wants over time is reckoned.
+    /// Method of computing the memory that a job wants over time.
     pub cal_want_type: WantType,
     /// MIN_MEM_PERCENTAGE: how much of that must be free, in percent.
     pub min_mem_percentage: u32,
@@ -81,48 +81,46 @@ pub enum Level {
     Process,
 }
 
-/// Why a job was not found worth planning.
+/// Reason for which planning a job was not found worthwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Where it failed.
+    /// Level at which the job failed.
     pub level: Level,
     /// Index of the process that it is about; `None`: the job as a whole.
     pub process: Option<usize>,
-    /// What there was too little of.
+    /// Resource that was lacking.
     pub shortage: Shortage,
 }
 
-/// What there was too little of.
+/// Resource that was lacking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Of CPUs that the job is confined to ([`Job::cpus`](pbs_job::Job::cpus)).
+    /// CPUs that the job is confined to ([`Job::cpus`](pbs_job::Job::cpus)).
     Cpus {
-        /// Those that the machine does not have, ascending.
+        /// CPUs that the machine does not have, ascending.
         missing: Vec<u32>,
-        /// Those that it has, in the order of
-        /// [`Machine::cpus`](pbs_job::Machine::cpus).
+        /// CPUs of the machine, in the order of [`Machine::cpus`](pbs_job::Machine::cpus).
         available: Vec<u32>,
     },
-    /// Of time before the deadline.
+    /// Time before the deadline.
     Time {
-        /// When the job or process would end at the earliest.
+        /// Earliest time at which the job or process would end.
         end_ns: u64,
-        /// When it must have ended.
+        /// Time by which it must have ended.
         deadline_ns: u64,
     },
-    /// Of memory, whatever the deadline.
+    /// Memory, whatever the deadline.
     Memory {
-        /// What is needed at once.
+        /// Memory that is needed at once.
         needed_bytes: u64,
         /// All that there is.
         available_bytes: u64,
     },
-    /// Of free memory over time, in byte-nanoseconds.
+    /// Free memory over time, in byte-nanoseconds.
     MemoryTime {
-        /// What the job wants, of which [`Validation::min_mem_percentage`] must
-        /// be free.
+        /// Memory that the job wants, of which [`Validation::min_mem_percentage`] must be free.
         want: u128,
-        /// What is free from the start to the deadline.
+        /// Memory that is free from the start to the deadline.
         left: u128,
         /// The percentage that must be free.
         min_mem_percentage: u32,
@@ -142,7 +140,7 @@ impl Default for Validation {
     }
 }
 
-/// What all levels look at.
+/// Input of all levels.
 pub(crate) struct Question<'a> {
     request: Request<'a>,
     net: Net,
@@ -172,7 +170,7 @@ impl<'a> Question<'a> {
         confined.is_none_or(|confined| confined.allows_process(process, core))
     }
 
-    /// As the process that stands for `pbsctl` itself.
+    /// Whether the process takes no time, like the process that stands for `pbsctl` itself.
     fn takes_no_time(&self, store: &Store, process: usize) -> bool {
         self.runtime_ns(store, process, self.net.fastest_rate(store)) == 0
     }
@@ -205,12 +203,11 @@ fn refuse(
     general::check(&question, booking.store())
 }
 
-/// As [`validate`], amid other changes. What is reserved for the same run
-/// counts as free.
+/// Like [`validate`], as a part of a larger change. Existing reservations of the run count as free.
 ///
 /// # Errors
 ///
-/// As [`validate`].
+/// The same as those of [`validate`].
 pub fn validate_in(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
@@ -219,11 +216,11 @@ pub fn validate_in(
     check(booking, request, validation, &Level::ALL)
 }
 
-/// What one level says, whatever the others do. The store is afterwards as it was.
+/// Checks one level, whatever the others decide. The store is unchanged afterwards.
 ///
 /// # Errors
 ///
-/// What the job fails at.
+/// The shortage for which this level rejects the job.
 pub fn validate_level(
     store: &mut Store,
     request: &Request<'_>,
@@ -255,7 +252,7 @@ impl Level {
     /// All of them, the cheapest first.
     pub const ALL: [Self; 3] = [Self::General, Self::Job, Self::Process];
 
-    /// Its number in the thesis.
+    /// Returns the number of the level in the thesis.
     pub fn number(self) -> u8 {
         match self {
             Self::General => 1,
@@ -277,7 +274,7 @@ impl fmt::Display for Level {
 }
 
 impl Shortage {
-    /// By how much it was too little: CPUs, nanoseconds, bytes or byte-nanoseconds.
+    /// Returns the amount that was lacking: CPUs, nanoseconds, bytes or byte-nanoseconds.
     pub fn missing(&self) -> u128 {
         match *self {
             Self::Cpus { ref missing, .. } => missing.len() as u128,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// What a plan has to keep to.
+/// Constraints of a plan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Question {
     /// Length of the step of time, in nanoseconds.

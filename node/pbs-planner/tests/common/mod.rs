@@ -40,8 +40,7 @@ pub(crate) fn whole_ns(job: &Job) -> u64 {
     job.tasks.iter().map(|task| task.insns).sum::<u64>() * 1_000_000_000
 }
 
-/// What plans of those jobs have to keep to: each job with its first and its last
-/// moment.
+/// Returns the constraints of plans of these jobs: each job with its first and its last moment.
 pub(crate) fn question_of(
     machine: &Machine,
     balancing: Balancing,

@@ -22,11 +22,11 @@
 
 use super::checker::{Answer, Question};
 
-/// What was found.
+/// Result of a search.
 pub(crate) struct Best {
-    /// When it ends, in ticks; `None`: there is no plan that ends before the limit.
+    /// End of the plan, in ticks; `None`: no plan ends before the limit.
     pub(crate) end_ticks: Option<u64>,
-    /// Nothing ends earlier; false: there were too many cases to look at.
+    /// Whether no plan ends earlier; false: there were too many cases to check.
     pub(crate) is_proven: bool,
     pub(crate) answer: Answer,
 }
@@ -66,7 +66,7 @@ struct Choice {
     core: usize,
 }
 
-/// What each task of a plan has: core, start and end.
+/// Place of each task of a plan: core, start and end.
 type Places = Vec<(usize, u64, u64)>;
 
 struct Search<'a> {
@@ -84,9 +84,9 @@ struct Search<'a> {
     first: Vec<usize>,
     last: Vec<usize>,
     span: Vec<u64>,
-    /// Of all nodes.
+    /// Memory of all nodes.
     all_memory: u128,
-    /// What is placed.
+    /// Places of the tasks that have one.
     places: Vec<Option<(usize, u64, u64)>>,
     process_core: Vec<Option<usize>>,
     core_free: Vec<u64>,
@@ -171,7 +171,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// When all that the task waits for has ended; `None`: some is not placed.
+    /// Returns the time at which all predecessors of the task have ended; `None`: some have no
+    /// place.
     fn ready(&self, task: usize) -> Option<u64> {
         let before = self.question.tasks[task].2.iter();
         before
@@ -220,7 +221,7 @@ impl<'a> Search<'a> {
         Some(start)
     }
 
-    /// What can be next.
+    /// Returns the tasks and cores that can be next.
     fn choices(&self) -> Vec<Choice> {
         let mut choices = Vec::new();
         for task in 0..self.places.len() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a try ends before its job is planned.
+//! Reasons for which a try ends before its job is planned.
 
 use super::{Attempt, OpenProcess};
 use crate::reserve::{Lack, Progress};
 
-/// Where a try ends.
+/// Point at which a try ends.
 pub(super) struct Stop {
     pub(super) task: usize,
     pub(super) lack: Lack,
@@ -37,7 +37,8 @@ impl Attempt<'_, '_> {
         }
     }
 
-    /// What comes after the task needs its time as well.
+    /// Returns the stop of a process whose memory was not held long enough: the tasks after `task`
+    /// need their time as well.
     pub(super) fn held_too_briefly(&self, task: usize, held: OpenProcess, end_ns: u64) -> Stop {
         let process = self.request.job.tasks[task].process;
         let first = self.net.rank_ns[task].saturating_sub(self.net.shortest_ns[task]);

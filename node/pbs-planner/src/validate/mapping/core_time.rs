@@ -9,14 +9,14 @@ use pbs_profile::Error;
 
 use crate::store::{Booking, Store};
 
-/// Where and when a process could run.
+/// Core and time at which a process could run.
 pub(super) struct Frame {
     pub(super) core: usize,
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
-    /// What it uses of the core's free time.
+    /// Parts of the core's free time that the process uses.
     free: Vec<Range<u64>>,
-    /// What it uses of the idle time of mapped processes, by their numbers.
+    /// Idle time of mapped processes that the process uses, by their numbers.
     idle: Vec<(usize, u64)>,
 }
 
@@ -46,8 +46,8 @@ impl CoreTime {
         }
     }
 
-    /// When a process that needs the core for so long begins and ends, if it
-    /// takes all that it can get from then on. `None`: there is no end.
+    /// Returns the frame of a process that needs the core for `runtime_ns` and takes all time that
+    /// it can get from `from_ns` on. `None`: there is no end.
     pub(super) fn frame(
         &self,
         store: &Store,
@@ -101,7 +101,7 @@ impl CoreTime {
     }
 }
 
-/// What a process gets of a core, in the order of time.
+/// Time of a core that a process gets, collected in the order of time.
 struct Walk {
     from_ns: u64,
     need_ns: u64,
