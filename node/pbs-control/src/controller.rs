@@ -20,24 +20,23 @@ use crate::{End, Measured, Outlook, Pace};
 
 pub use beside::{Beside, Companions};
 
-/// How runs are planned and replanned.
+/// Options of planning and replanning.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is asked of a job before it is planned.
+    /// Checks of a job before it is planned.
     pub validation: Validation,
-    /// How plans are looked for at admission.
+    /// Options of the search for a plan at admission.
     pub planning: pbs_planner::Options,
-    /// How plans are looked for when a prediction has failed; the node waits for
-    /// it.
+    /// Options of the search for a plan after a prediction failure, for which the node waits.
     pub replanning: pbs_planner::Options,
     /// The configuration of the plans; `None`: the node's own, which is taken to
     /// be the default.
     pub config: Option<Config>,
-    /// How memory is balanced between the cores.
+    /// Division of a node's memory among its cores.
     pub balancing: Balancing,
-    /// What is expected of late processes.
+    /// Expectations about late processes.
     pub outlook: Outlook,
-    /// How often plans are made.
+    /// Minimum time between plans.
     pub pace: Pace,
     /// From the call that makes a plan until it is in force: the RESCHEDULE_TIME
     /// (Leppert 2021, 3.3.6) of plans with a configuration. 0: theirs remains.
@@ -90,35 +89,35 @@ pub struct Controller {
 #[derive(Clone, Debug)]
 struct ActiveRun {
     job: Job,
-    /// As it was admitted.
+    /// Expected lengths of the tasks at admission.
     expected_insns: Vec<u64>,
-    /// By process: the memory that it was admitted with, or has been seen using.
-    /// [`Job`]'s has what it is expected to grow by.
+    /// Memory by process: the amount at admission, or the amount that was seen in use. The job's
+    /// own amount includes the expected growth.
     used_bytes: Vec<u64>,
     tracks: Vec<Track>,
-    /// It is not planned any more, and goes on outside of the plan.
+    /// Whether the run is not planned any more, and continues outside of the plan.
     has_no_place: bool,
 }
 
 /// A run that was admitted.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    /// Its number.
+    /// Number of the run.
     pub run: RunId,
-    /// How it was planned.
+    /// Result of planning the run.
     pub planned: Planned,
 }
 
-/// What a prediction failure is answered with.
+/// Answer to a prediction failure.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Nothing: there was no failure, or nothing is left to plan.
+    /// No plan: there was no failure, or nothing is left to plan.
     Nothing,
     /// A plan came a moment ago; ask again at this time.
     NotBefore(u64),
     /// A new plan.
     Plan {
-        /// It.
+        /// The new plan.
         plan: Box<Plan>,
         /// The runs that will not keep their deadline, or that have no place.
         missed: Vec<Missed>,
@@ -130,8 +129,8 @@ pub enum Answer {
 pub struct Missed {
     /// The run.
     pub run: RunId,
-    /// By how much it will miss its deadline; `None`: there is no place for it
-    /// at all, and it is not planned any more.
+    /// Time by which the run will miss its deadline; `None`: there is no place for the run at all,
+    /// and it is not planned any more.
     pub by_ns: Option<u64>,
 }
 
@@ -153,37 +152,37 @@ pub struct Grown {
     pub run: RunId,
     /// The process, by its index in the job.
     pub process: usize,
-    /// What was reserved for it.
+    /// Memory that was reserved for the process.
     pub reserved_bytes: u64,
-    /// What it has used.
+    /// Memory that the process has used.
     pub used_bytes: u64,
 }
 
-/// How far a process had come when another planner took over.
+/// Progress of a process at the time when another planner took over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SoFar {
     /// The CPU of Linux that it was planned for, once it has a thread.
     pub cpu: Option<u32>,
-    /// Its tasks that have ended, in order.
+    /// Tasks that have ended, in order.
     pub measured: Vec<Measured>,
-    /// What the task after those has retired.
+    /// Instructions that the task after those has retired.
     pub retired_insns: u64,
-    /// How it ended, if it has.
+    /// End of the process, if it has ended.
     pub end: Option<End>,
 }
 
-/// How a run is.
+/// State of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunState {
-    /// How each process ended that has, in the order of the job.
+    /// End of each process that has ended, in the order of the job.
     pub ends: Vec<Option<End>>,
     /// The tasks that have ended, by process.
     pub measured: Vec<Vec<Measured>>,
-    /// Something of it has been executed.
+    /// Whether any instruction of the run has been executed.
     pub has_executed: bool,
-    /// When the first of its tasks that are left begins; `None`: it has no place.
+    /// Planned start of the first remaining task; `None`: the run has no place.
     pub planned_start_ns: Option<u64>,
-    /// When the last reservation of it ends; `None`: it has none.
+    /// End of the run's last reservation; `None`: it has none.
     pub planned_end_ns: Option<u64>,
 }
 
@@ -211,7 +210,7 @@ impl Controller {
         }
     }
 
-    /// What is reserved.
+    /// Returns the reservations.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -378,8 +377,8 @@ impl Controller {
         Ok(plan)
     }
 
-    /// Where processes are that have no place any more. The plan that they are in must
-    /// not stay in force only because nothing else is planned there.
+    /// Returns the cores of processes that have no place any more. The plan that contains these
+    /// processes must be replaced even if nothing else is planned on those cores.
     fn cores_of_the_unplanned(&self) -> impl Iterator<Item = usize> + '_ {
         let runs = self.runs.iter();
         let unplanned = runs.filter(|(&run, _)| self.store.run(run).is_none());
@@ -443,7 +442,7 @@ impl Controller {
         }
     }
 
-    /// How important a run is from now on.
+    /// Sets the priority of a run for later plans.
     pub fn set_priority(&mut self, run: RunId, priority: u32) {
         if let Some(active) = self.runs.get_mut(&run) {
             active.job.priority = priority;
@@ -611,8 +610,9 @@ impl Controller {
         }
     }
 
-    /// The same for all that was cut, also before a take-over, or by leaving the
-    /// class: the plan to come will not have it, nor so the edges to it.
+    /// Cancels the dependents of all processes that were cut, also before a take-over, or by
+    /// leaving the class. The next plan will contain neither these processes nor the dependencies
+    /// on them.
     fn cancel_cut(&mut self) {
         let mut cut = Vec::new();
         for (&run, active) in self.runs.iter().filter(|(_, active)| !active.has_no_place) {
@@ -691,12 +691,12 @@ impl Controller {
         self.runs.get(&run).is_none_or(ActiveRun::has_ended)
     }
 
-    /// When a run is planned to begin; `None`: it has no place.
+    /// Returns the planned start of a run; `None`: it has no place.
     pub fn planned_start_ns(&self, run: RunId) -> Option<u64> {
         self.store.run(run).and_then(first_task_ns)
     }
 
-    /// How a run is; `None`: there is no such run.
+    /// Returns the state of a run; `None`: there is no such run.
     pub fn run(&self, run: RunId) -> Option<RunState> {
         let active = self.runs.get(&run)?;
         Some(RunState {
@@ -859,7 +859,7 @@ impl Controller {
         missed.collect()
     }
 
-    /// How far all processes are, for a plan from then on.
+    /// Returns the progress of all processes, for a plan that begins at `start_ns`.
     fn progress(&self, start_ns: u64) -> BTreeMap<RunId, Vec<Progress>> {
         let of = |(&run, active): (&RunId, &ActiveRun)| {
             // Another planner may have reserved what is nowhere here.
@@ -891,8 +891,8 @@ impl ActiveRun {
         tasks.any(|&task| self.expected_insns[task] > 0)
     }
 
-    /// How each process ended that has; one that the node does not know of with the
-    /// last of the others.
+    /// Returns the end of each process that has ended. A process that the node is not aware of ends
+    /// with the last of the others.
     fn ends(&self) -> Vec<Option<End>> {
         let over = self.is_over().then_some(End::Complete);
         let tracks = self.tracks.iter().enumerate();
@@ -935,7 +935,7 @@ impl ActiveRun {
         }
     }
 
-    /// As [`ActiveRun::ends`] has them, all of them.
+    /// Whether all processes have ended, in the sense of [`ActiveRun::ends`].
     fn has_ended(&self) -> bool {
         let mut tracks = self.tracks.iter().enumerate();
         let has_planned = tracks.clone().any(|(index, _)| self.is_planned(index));
@@ -951,7 +951,7 @@ impl ActiveRun {
         self.tracks.iter().any(Track::has_executed)
     }
 
-    /// What is left of it, to be planned.
+    /// Returns a request to plan the rest of the run.
     fn request<'a>(
         &'a self,
         run: RunId,
@@ -961,7 +961,7 @@ impl ActiveRun {
     }
 }
 
-/// When the first of its tasks that have one has its slot: memory may be held before.
+/// Returns the start of the first slot of a task: memory may be held before.
 fn first_task_ns(run: &pbs_planner::Run) -> Option<u64> {
     let tasks = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
     tasks.map(|task| task.start_ns).min()

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is expected of a task or process that did not keep to its plan.
+//! Expectations about a task or process that deviated from its plan.
 
-/// How the rest of a late process is estimated.
+/// Estimate for the rest of a late process.
 ///
-/// Leppert's sketch stretches all that is left of a process by a constant
-/// (listing 6). Here the task that is late is expected to go on for a share of
-/// what it has retired, so that a task without end is looked at ever less often;
-/// and what is left of its process is stretched by as much as the process has
-/// been late with the tasks before, but for a bound.
+/// Leppert's sketch stretches all remaining tasks of a process by a constant (listing 6). Here, a
+/// late task is expected to continue for a share of what it has retired; this way an endless task
+/// is checked less and less often. The remaining tasks of its process are stretched in proportion
+/// to the lateness of the tasks before them, up to a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlook {
     /// A late task goes on for this share of what it has retired.

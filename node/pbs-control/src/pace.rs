@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How often a plan may be answered with another one.
+//! Minimum time between a plan and the next one.
 
 /// The time that must lie between plans.
 ///
@@ -22,7 +22,7 @@ impl Pace {
         Self { least_ns, most_ns: most_ns.max(least_ns), distance_ns: least_ns, last_ns: None }
     }
 
-    /// When the next plan may be made.
+    /// Returns the earliest time at which the next plan may be made.
     pub fn next_ns(&self) -> u64 {
         let next = self.last_ns.map(|last_ns| last_ns.saturating_add(self.distance_ns));
         next.unwrap_or(0)

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far a process is, as events tell.
+//! Progress of a process, as events report it.
 
 use pbs_job::Job;
 use pbs_planner::Progress;
 
-/// Why a process has no tasks left.
+/// Reason for which a process has no tasks left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It has ended all of them.
+    /// The process has ended all its tasks.
     Complete,
-    /// It went before: it exited, was killed, or left the class.
+    /// The process left early: it exited, was killed, or left the class.
     Cut,
     /// A process that it waits for was cut, so it is not to go on.
     Cancelled,
 }
 
-/// What a task that has ended was seen to need.
+/// Measured length of a task that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Its place in its process.
+    /// Index of the task in its process.
     pub position: usize,
-    /// What was expected of it when its run was admitted.
+    /// Expected length when the run was admitted.
     pub expected_insns: u64,
-    /// What it retired.
+    /// Instructions that the task retired.
     pub retired_insns: u64,
 }
 
 /// A process of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Track {
-    /// Its core's number on the machine, once it has a thread there.
+    /// Number of the process's core on the machine, once it has a thread there.
     core: Option<usize>,
     /// The task that it is at.
     position: usize,
-    /// What that one has retired.
+    /// Instructions that the current task has retired.
     retired_insns: u64,
     end: Option<End>,
     measured: Vec<Measured>,
 }
 
 impl Track {
-    /// It has a thread on that core, and stays there.
+    /// Notes that the process has a thread on this core, and stays there.
     pub(crate) fn attached(&mut self, core: usize) {
         self.core = Some(core);
         // Another thread may take the place of one that was detached.
@@ -49,7 +49,8 @@ impl Track {
         }
     }
 
-    /// It is at a task that has retired so much; an older report is no news.
+    /// Notes that the process is at a task that has retired `retired_insns`; older reports are
+    /// ignored.
     pub(crate) fn at(&mut self, position: usize, retired_insns: u64) {
         if position > self.position {
             self.position = position;
@@ -75,7 +76,7 @@ impl Track {
         }
     }
 
-    /// It has no tasks left.
+    /// Notes that the process has no tasks left.
     pub(crate) fn ended(&mut self, end: End) {
         self.end.get_or_insert(end);
     }
@@ -111,7 +112,8 @@ impl Track {
         &self.measured
     }
 
-    /// What was expected of the tasks that have ended, and what they retired.
+    /// Returns the sums of the expected lengths of the ended tasks and of the instructions that
+    /// they retired.
     pub(crate) fn sums_insns(&self) -> (u64, u64) {
         self.measured.iter().fold((0, 0), |(expected, retired), task| {
             (
@@ -121,8 +123,8 @@ impl Track {
         })
     }
 
-    /// As the planner wants it, for a process with so many tasks; `to_come`: its slots are
-    /// still to come.
+    /// Returns the progress in the form of the planner, for a process with `tasks` tasks;
+    /// `to_come`: its slots are still to come.
     pub(crate) fn progress(&self, tasks: usize, to_come: bool) -> Progress {
         match (self.end, self.core) {
             (Some(_), _) => Progress::Ended,

@@ -46,7 +46,7 @@ fn job(name: &str, cpu: u32, deadline: &str) -> Job {
     job_from_toml(&text).unwrap()
 }
 
-/// By the first letter: M is bound by memory, C computes.
+/// Returns the key given by the first letter: M is bound by memory, C computes.
 fn key(job: &Job, _: usize) -> Key {
     Key { fingerprint: job.name.as_bytes()[0].into(), ..Key::default() }
 }

@@ -231,8 +231,9 @@ fn another_controller_takes_over() {
     assert_eq!((process.id, tasks), (77, vec![(1, 200_000_000), (2, 140_000_000)]));
 }
 
-/// Who waits for a process that dies is cancelled with all that is left of it, and
-/// who waits for that one; the others go on, under a new plan.
+/// A process that waits for a process that dies is cancelled with all its remaining tasks. The
+/// processes that wait for the cancelled one are cancelled as well. The others continue, under a
+/// new plan.
 #[test]
 fn who_waits_for_a_process_that_dies_is_cancelled() {
     let job = pbs_job::job_from_toml(
@@ -298,7 +299,7 @@ fn who_waits_for_a_process_that_dies_is_cancelled() {
     assert_eq!(controller.run(run).unwrap().ends, ends);
 }
 
-/// Who left the class will not end under the next plan: who waits for it is
+/// A process that left the class will not end under the next plan. Processes that wait for it are
 /// cancelled then, unless it is back.
 #[test]
 fn who_waits_for_a_process_that_left_is_cancelled_with_the_next_plan() {
@@ -345,8 +346,8 @@ fn who_waits_for_a_process_that_left_is_cancelled_with_the_next_plan() {
     }
 }
 
-/// Of three processes one has ended, one is in its second task and one lost its
-/// thread, and all that told so was lost.
+/// Of three processes, one has ended, one is in its second task, and one has lost its thread. All
+/// events about these changes were lost.
 #[test]
 fn lost_events_are_made_up_for_by_what_the_kernel_says() {
     let mut controller = Controller::new(machine(), options(), 1, 1);

@@ -51,8 +51,8 @@ fn answer(controller: &mut Controller, now_ns: u64) -> Plan {
     }
 }
 
-/// What was given up has its CPU in the plan to come, which leaves it out; also when
-/// nothing else is left, and until the node has taken one.
+/// The next plan leaves out a run that was given up, and still contains its CPU. This holds also if
+/// nothing else is left, and until the node has taken a plan.
 #[test]
 fn what_is_given_up_leaves_the_plan() {
     let (mut controller, [first, second]) = two_runs();
@@ -240,8 +240,8 @@ fn who_has_time_does_not_go_first() {
     assert_eq!(missed, []);
 }
 
-/// Who has a thread and nothing else yet holds no memory: it gets that in its turn, on the
-/// core where it waits.
+/// A process that has a thread and no slot yet holds no memory: it gets its memory in its turn, on
+/// the core where it waits.
 #[test]
 fn who_waits_holds_no_memory() {
     let mut controller = controller();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who runs beside whom: runs that have not begun are planned in an order in which they
-//! slow each other least.
+//! Order of runs that run beside each other: runs that have not begun are planned in an order in
+//! which they slow each other least.
 //!
-//! Admission knows nothing of slow-downs: it takes each task to be as long as alone.
-//! Here the tasks of all runs that wait are timed as they slow each other
-//! ([`pbs_interference::Fluid`]), and their turns change where that ends earlier. Slots
-//! keep their length, since it is in instructions; what is reserved gets longer.
+//! Admission ignores slow-downs: it assumes that each task takes as long as alone. This module
+//! times the tasks of all waiting runs with the slow-downs between them
+//! ([`pbs_interference::Fluid`]). It changes the order of their turns if the tasks then end
+//! earlier. Slots keep their length, since it is in instructions; the reservations get longer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,27 +18,27 @@ use pbs_planner::{NotArranged, RunId, Turn};
 
 use super::Controller;
 
-/// What is left between the greatest slow-down and the ceiling of slots.
+/// Margin between the greatest slow-down and the ceiling of slots.
 const CEILING_MARGIN_PERMILLE: u64 = 200;
 
-/// What is known of programs that run beside others.
+/// Knowledge about programs that run beside others.
 #[derive(Clone, Copy)]
 pub struct Companions<'a> {
-    /// Who slows whom.
+    /// Slow-downs between programs.
     pub slowdowns: &'a Slowdowns,
-    /// What the CPUs share, by their numbers in Linux.
+    /// Resources that the CPUs share, by their numbers in Linux.
     pub sharing: &'a Sharing,
-    /// Who a task of a job is there.
+    /// Returns the key of a job's task in the slow-downs.
     pub key: &'a dyn Fn(&Job, usize) -> Key,
 }
 
-/// What came of looking at who runs beside whom. Times count from when the first of the
-/// tasks may begin.
+/// Result of the search for an order in which runs slow each other least. Times count from the
+/// earliest start of the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// When all of them would end as they were admitted, slowing each other as they do.
+    /// End of all tasks in the order of their admission, with their slow-downs.
     pub unaware_ns: u64,
-    /// When they end in the order that was found.
+    /// End of all tasks in the order that was found.
     pub aware_ns: u64,
     /// The greatest slow-down of a task there, in thousandths.
     pub worst_permille: u64,

@@ -64,7 +64,7 @@ pub(crate) fn job(name: &str, insns: &[u64], deadline_ns: u64) -> Job {
     }
 }
 
-/// What answers the simulated node.
+/// Job scheduler that answers the simulated node.
 pub(crate) struct Loop<'a> {
     controller: &'a mut Controller,
     pub(crate) answers: usize,
@@ -139,7 +139,7 @@ pub(crate) fn run(plan: &Plan, real: &[Vec<u64>], scheduler: &mut dyn JobSchedul
     pbs_sim::simulate(&plan, &options, scheduler).unwrap()
 }
 
-/// The same for the first plan of a controller that hears of nothing.
+/// Simulates the first plan of a controller that receives no events.
 pub(crate) fn simulate(
     controller: &mut Controller,
     real: &[Vec<u64>],
@@ -149,7 +149,7 @@ pub(crate) fn simulate(
     run(&plan, real, scheduler)
 }
 
-/// When each process ended.
+/// Returns the end of each process.
 pub(crate) fn ends_ns(simulation: &Simulation) -> Vec<Option<u64>> {
     let processes = simulation.processes.iter();
     processes.map(|process| process.ended_ns).collect()
