@@ -346,7 +346,7 @@ fn who_waits_for_a_process_that_left_is_cancelled_with_the_next_plan() {
     }
 }
 
-/// Of three processes, one has ended, one is in its second task, and one has lost its thread. All
+/// One of three processes has ended, one is in its second task, and one has lost its thread. All
 /// events about these changes were lost.
 #[test]
 fn lost_events_are_made_up_for_by_what_the_kernel_says() {

@@ -31,17 +31,17 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
 /// A number of a configuration that is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigFault {
-    /// Its place in [`Config::NAMES`].
+    /// Index of the number in [`Config::NAMES`].
     pub index: usize,
-    /// Its name.
+    /// Name of the number.
     pub name: &'static str,
-    /// Its value.
+    /// Value of the number.
     pub value: u64,
     /// The least that it may be, given the other numbers.
     pub least: u64,
     /// The greatest.
     pub most: u64,
-    /// Why it may not be less, as the end of a sentence; may be empty.
+    /// Reason for which it may not be less, as the end of a sentence; may be empty.
     pub why: &'static str,
 }
 
@@ -61,7 +61,7 @@ pub fn config_faults(config: &Config) -> Vec<ConfigFault> {
     .collect()
 }
 
-/// Why a process can't have that name, if it can't.
+/// Returns the reason for which a process can't have that name, if there is one.
 pub fn name_fault(name: &str) -> Option<String> {
     let mut characters = name.chars();
     let starts_well = characters.next().is_some_and(char::is_alphabetic);
@@ -189,7 +189,7 @@ impl Check<'_> {
         }
     }
 
-    /// What only simulations read is as long as the kernel could have it.
+    /// Checks that a length that only simulations read is within the kernel's limit.
     fn simulated(&mut self, line: Line, what: &str, length_insns: Option<u64>) {
         if let Some(length_insns) = length_insns.filter(|&length| length > MAX_SLOT_INSNS) {
             self.problem(
@@ -317,7 +317,7 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Who waits for whom.
+    /// Checks the dependencies between tasks.
     fn order(&mut self) {
         let plan = self.plan;
         if order::edges(plan).next().is_none() {

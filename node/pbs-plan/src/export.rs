@@ -140,7 +140,7 @@ fn task_table(task: &Task, consecutive: bool, names: &Names<'_>) -> String {
     table + " }"
 }
 
-/// How a process is started, as the keys of [`Start::KEYS`].
+/// Writes the start of a process, as the keys of [`Start::KEYS`].
 pub fn write_start(out: &mut String, start: &Start) {
     match start {
         Start::Unsaid => {}

@@ -195,10 +195,10 @@ fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {
     })
 }
 
-/// What follows the plan is a table of its tasks for people, as the simulation
-/// prints it: headings, which have no digits, and a row of four numbers for each
-/// task and idle slot. The plan is what the line says; but a table that says
-/// something else is not that plan's, and one of the two is damaged.
+/// Checks the table of tasks that follows the plan. The simulation prints it for people: headings,
+/// which have no digits, and a row of four numbers for each task and idle slot. The line alone
+/// defines the plan. If the table differs, it does not belong to that plan, or one of the two is
+/// damaged.
 fn check_table<'a>(
     tasks: &str,
     lines: impl Iterator<Item = (&'a str, Line)>,

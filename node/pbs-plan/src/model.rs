@@ -21,7 +21,7 @@ pub struct Plan {
     pub lease_ns: u64,
     /// The line of `lease_ns`.
     pub lease_ns_line: Line,
-    /// What all its processes may use on the node together; 0: it is not said.
+    /// Memory that all processes together may use on the node; 0: not declared.
     pub memory_bytes: u64,
     /// `None`: the node's defaults.
     pub config: Option<Config>,
@@ -37,31 +37,31 @@ pub struct Plan {
 /// A thread bound to one CPU that runs its tasks one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Its number in the wire format.
+    /// Number of the process in the wire format.
     pub id: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
     /// The CPU that the file names, if it does; the slots decide.
     pub cpu: Option<u32>,
-    /// Its plan buffer (Leppert 2021, 3.3.3).
+    /// Plan buffer of the process (Leppert 2021, 3.3.3).
     pub buffer_insns: u64,
-    /// Its planned peak of resident memory; 0: none.
+    /// Planned peak of resident memory; 0: none.
     pub memory_bytes: u64,
-    /// How many instructions it retires in a millisecond in which it runs; 0: as
-    /// many as its CPU.
+    /// Instructions that the process retires in a millisecond in which it runs; 0: as many as its
+    /// CPU.
     pub rate_insns_per_ms: u64,
     /// The resident memory that it really has from its first instruction to its
     /// end, where that is known beforehand: simulations, as `real_insns` is.
     pub real_memory_bytes: Option<u64>,
-    /// How `pbsctl run` starts it.
+    /// Way in which `pbsctl run` starts the process.
     pub start: Start,
     /// In the order of execution.
     pub tasks: Vec<Task>,
-    /// Where it was read.
+    /// Line of the file that declares the process.
     pub line: Line,
 }
 
-/// How a process comes to be.
+/// Way in which a process is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// The plan does not say.
@@ -87,21 +87,20 @@ pub struct Command {
     pub stdout: Option<PathBuf>,
     /// File to write standard error to.
     pub stderr: Option<PathBuf>,
-    /// Where it was read.
+    /// Line of the file that declares the command.
     pub line: Line,
 }
 
 /// A stretch of a process with a planned instruction count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// Its number in the wire format; ascends within the process.
+    /// Number of the task in the wire format; ascends within the process.
     pub id: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// What the planner expects, and the length of the task's slot.
+    /// Length that the planner expects, which is the length of the task's slot.
     pub planned_insns: u64,
-    /// What it really takes, where that is known beforehand: simulations and
-    /// generated plans.
+    /// Real length, if it is known beforehand: for simulations and generated plans.
     pub real_insns: Option<u64>,
     /// Before this task the process waits, blocked, for others, for as much
     /// time as this many instructions take (Leppert 2021, 3.3.8, figure 7).
@@ -109,7 +108,7 @@ pub struct Task {
     pub wait_insns: Option<u64>,
     /// The tasks of other processes that must have ended before it begins.
     pub after: Vec<After>,
-    /// Where it was read.
+    /// Line of the file that declares the task.
     pub line: Line,
 }
 
@@ -121,25 +120,24 @@ pub struct Task {
 pub struct After {
     /// The number of its process.
     pub process: u32,
-    /// Its number.
+    /// Number of the task.
     pub task: u32,
-    /// Where it was read.
+    /// Line of the file that declares the dependency.
     pub line: Line,
 }
 
 /// The plan of one CPU.
 #[derive(Clone, Debug, Default)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// How many instructions it retires in a millisecond; 0: as many as the node
-    /// says.
+    /// Instructions that the CPU retires in a millisecond; 0: the node's rate.
     pub rate_insns_per_ms: u64,
     /// In the order of execution.
     pub slots: Vec<Slot>,
     /// The line of each slot.
     pub slot_lines: Vec<Line>,
-    /// Where it was read.
+    /// Line of the file that declares the CPU.
     pub line: Line,
 }
 
@@ -153,9 +151,9 @@ pub enum Slot {
     },
     /// Nobody's; late processes may use it.
     Idle {
-        /// How long it is.
+        /// Length of the slot.
         length_insns: u64,
-        /// How long it is in a simulation.
+        /// Real length, for simulations.
         real_insns: Option<u64>,
     },
 }
@@ -165,9 +163,9 @@ pub enum Slot {
 pub struct PlacedSlot {
     /// Index of the process and of its task; `None`: idle.
     pub task: Option<(usize, usize)>,
-    /// Its length.
+    /// Length of the slot.
     pub length_insns: u64,
-    /// What its task, or the idle slot, really takes, where that is known.
+    /// Real length of the task or of the idle slot, if it is known.
     pub real_insns: Option<u64>,
 }
 
@@ -263,7 +261,7 @@ impl Plan {
 }
 
 impl Process {
-    /// Its name, or its number where it has none.
+    /// Returns the name of the process, or its number if it has none.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
     }
@@ -281,7 +279,7 @@ impl Process {
 }
 
 impl Task {
-    /// Its name, or its number where it has none.
+    /// Returns the name of the task, or its number if it has none.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How tasks of other processes are written: `process`, which is its last task,
-//! or `process/task`; both by name or by number.
+//! Notation for tasks of other processes: `process` for its last task, or `process/task`; both by
+//! name or by number.
 
 use std::collections::HashMap;
 

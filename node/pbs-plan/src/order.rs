@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which tasks wait for which others.
+//! Dependencies between tasks.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub(crate) fn edges(plan: &Plan) -> impl Iterator<Item = Edge<'_>> {
     })
 }
 
-/// What people call a task.
+/// Returns the readable name of a task.
 pub(crate) fn label(plan: &Plan, process: u32, task: u32) -> String {
     let after = After { process, task, line: None };
     Names::new(&plan.processes).text(&after)

@@ -16,9 +16,9 @@ use crate::{After, Cpu, Plan, Process, Slot, Task};
 /// A plan in the wire format, with the way back to the lines it came from.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// What is written to the device.
+    /// Bytes to write to the device.
     pub bytes: Vec<u8>,
-    /// Where a record begins, and the line it came from; ascending.
+    /// Offsets of the records and the lines that they came from; ascending.
     places: Vec<(usize, Line)>,
 }
 
@@ -160,7 +160,7 @@ fn edge(process: &Process, task: &Task, after: &After) -> PlanEdge {
     }
 }
 
-/// What the kernel would say to the plan: this is its code.
+/// Validates the plan as the kernel would, with the kernel's code.
 pub fn validate(encoded: &Encoded) -> Result<(), Problem> {
     match validate_bytes(&encoded.bytes) {
         Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the documentation says of plans is true.
+//! Examples in the documentation of plans are valid.
 
 use pbs_plan::{from_toml, Config};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What people are told: each broken plan stands beside its messages.
+//! Messages about broken plans: each plan stands beside its messages.
 
 use pbs_plan::from_toml;
 
-/// What `pbsctl check` prints about the text.
+/// Returns what `pbsctl check` prints about the text.
 fn complaints(text: &str) -> String {
     let Err(problems) = from_toml(text) else {
         return "valid".into();
@@ -502,7 +502,7 @@ slots = [1, 1, 2]
 " => "plan.toml:4: tasks wait in a circle: sort for pack, pack for sort; leave one of these edges out";
 }
 
-/// What only the kernel's validator finds still leads to the line.
+/// A fault that only the kernel's validator finds is still reported with its line.
 #[test]
 fn the_kernels_words_come_with_the_line() {
     let most = 1u64 << 48;
@@ -536,7 +536,7 @@ fn circles_are_told_whole() {
     );
 }
 
-/// What is checked here is what the kernel refuses, no more and no less.
+/// The check refuses the dependencies that the kernel refuses, no more and no fewer.
 #[test]
 fn order_is_refused_as_by_the_kernel() {
     use pbs_plan::{wire, After, Cpu, Plan, Process, Slot, Task};

@@ -42,7 +42,7 @@ cpu = 3
 slots = [9, { idle_insns = 100, real_insns = 90 }, 9]
 "#;
 
-/// What is planned of memory comes through TOML and the wire.
+/// Planned memory is preserved by TOML and by the wire format.
 #[test]
 fn memory_is_read_and_written() {
     let text = format!("memory_bytes = 2_000_000_000\n{SMALL}").replace(
@@ -64,7 +64,7 @@ fn memory_is_read_and_written() {
     assert!(from_toml(&wrong).is_err());
 }
 
-/// So do rates, of a CPU and of a process; what is said of none stays so.
+/// Rates of a CPU and of a process are preserved as well; undeclared rates stay undeclared.
 #[test]
 fn rates_are_read_and_written() {
     let text = SMALL

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use crate::{config_words, Config, Plan, Threshold};
 
-/// How the thresholds are written.
+/// Hint at the notation of thresholds.
 const WRITE_THRESHOLDS: &str = "write the names of those that are on: \
                                 thresholds = [\"t1\", \"t2_task\"]";
 

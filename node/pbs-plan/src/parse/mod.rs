@@ -93,7 +93,7 @@ fn plan(reader: &mut Reader, document: &DeTable<'_>) -> Plan {
     plan
 }
 
-/// Who waits for whom, now that all processes are known.
+/// Resolves the dependencies between tasks, once all processes are known.
 fn order(reader: &mut Reader, processes: &mut [Process], waits: Vec<Written>) {
     let names = Names::new(processes);
     let found = waits.into_iter().map(|written| {

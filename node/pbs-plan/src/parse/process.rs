@@ -157,7 +157,7 @@ fn task_table(
     Some(task)
 }
 
-/// What the task at `place` waits for.
+/// Reads the dependencies of the task at `place`.
 fn after(
     reader: &mut Reader,
     line: Line,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How processes are started: their commands and redirections.
+//! Start of processes: their commands and redirections.
 
 use pbs_text::reader::{Reader, Table, Value};
 use pbs_text::Line;
@@ -9,8 +9,7 @@ use crate::{Command, Start};
 
 const COMMAND_KEYS: &[&str] = &["command", "stdin", "stdout", "stderr"];
 
-/// How a process is started: takes the keys of [`Start::KEYS`] out of its
-/// table.
+/// Reads the start of a process: takes the keys of [`Start::KEYS`] out of its table.
 pub fn read_start(reader: &mut Reader, table: &mut Table<'_, '_>, label: &str) -> Start {
     let line = table.line;
     let command = table.entries.remove("command");
