@@ -10,19 +10,19 @@ use crate::Action;
 /// A job request that nobody has checked.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// As [`Job::name`](crate::Job::name).
+    /// Name of the job; see [`Job::name`](crate::Job::name).
     pub name: String,
-    /// As [`Job::start_ns`](crate::Job::start_ns).
+    /// Earliest start; see [`Job::start_ns`](crate::Job::start_ns).
     pub start_ns: u64,
-    /// As [`Job::deadline_ns`](crate::Job::deadline_ns).
+    /// Deadline; see [`Job::deadline_ns`](crate::Job::deadline_ns).
     pub deadline_ns: u64,
-    /// As [`Job::priority`](crate::Job::priority).
+    /// Priority; see [`Job::priority`](crate::Job::priority).
     pub priority: u32,
-    /// As [`Job::runtime_ns`](crate::Job::runtime_ns).
+    /// Estimated time; see [`Job::runtime_ns`](crate::Job::runtime_ns).
     pub runtime_ns: Option<u64>,
-    /// As [`Job::memory_bytes`](crate::Job::memory_bytes).
+    /// Estimated memory; see [`Job::memory_bytes`](crate::Job::memory_bytes).
     pub memory_bytes: Option<u64>,
-    /// As [`Job::cpus`](crate::Job::cpus), in any order.
+    /// CPUs of the job, in any order; see [`Job::cpus`](crate::Job::cpus).
     pub cpus: Vec<u32>,
     /// In the order of the file.
     pub processes: Vec<DraftProcess>,
@@ -33,42 +33,42 @@ pub struct Draft {
 /// A process of a [`Draft`].
 #[derive(Clone, Debug, Default)]
 pub struct DraftProcess {
-    /// Its number.
+    /// Number of the process.
     pub id: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// As [`Process::memory_bytes`](crate::Process::memory_bytes).
+    /// Memory of the process; see [`Process::memory_bytes`](crate::Process::memory_bytes).
     pub memory_bytes: u64,
-    /// As [`Process::runtime_ns`](crate::Process::runtime_ns).
+    /// Estimated time; see [`Process::runtime_ns`](crate::Process::runtime_ns).
     pub runtime_ns: Option<u64>,
-    /// As [`Process::rate_insns_per_s`](crate::Process::rate_insns_per_s).
+    /// Rate of the process; see [`Process::rate_insns_per_s`](crate::Process::rate_insns_per_s).
     pub rate_insns_per_s: Option<u64>,
-    /// As [`Process::cpus`](crate::Process::cpus), in any order.
+    /// CPUs of the process, in any order; see [`Process::cpus`](crate::Process::cpus).
     pub cpus: Vec<u32>,
-    /// How it is started.
+    /// Way in which the process is started.
     pub start: Start,
-    /// Where it was read.
+    /// Line of the file that declares the process.
     pub line: Line,
 }
 
 /// A task of a [`Draft`].
 #[derive(Clone, Debug, Default)]
 pub struct DraftTask {
-    /// Its number.
+    /// Number of the task.
     pub id: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
     /// The number of its process.
     pub process: u32,
-    /// What it does.
+    /// Kind of the task.
     pub kind: Kind,
-    /// How many instructions it takes.
+    /// Length of the task in instructions.
     pub insns: u64,
     /// The greatest memory that it uses; `None`: all of its process's.
     pub memory_bytes: Option<u64>,
     /// The number of the task that it sends a message to.
     pub partner: Option<u32>,
-    /// As [`Task::message_bytes`](crate::Task::message_bytes).
+    /// Size of the message; see [`Task::message_bytes`](crate::Task::message_bytes).
     pub message_bytes: Option<u64>,
     /// The numbers of the tasks of other processes that it waits for besides.
     pub after: Vec<u32>,
@@ -76,7 +76,7 @@ pub struct DraftTask {
     /// its process, the first task of the process that it forks, the join task
     /// that waits for it.
     pub next: Vec<u32>,
-    /// Where it was read.
+    /// Line of the file that declares the task.
     pub line: Line,
 }
 
@@ -112,7 +112,7 @@ impl Kind {
         Self::Communication,
     ];
 
-    /// Its name, as it is written in files.
+    /// Returns the name of the kind, as files contain it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -132,14 +132,14 @@ impl Kind {
 }
 
 impl DraftProcess {
-    /// Its name, or its number where it has none.
+    /// Returns the name of the process, or its number if it has none.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
     }
 }
 
 impl DraftTask {
-    /// What it is called in messages: its number and its name.
+    /// Returns the task's label in messages: its number and its name.
     pub fn label(&self) -> String {
         match &self.name {
             Some(name) => format!("task {} ({name})", self.id),

@@ -33,8 +33,8 @@ pub fn with_values(text: &str, values: &[(&str, String)]) -> String {
     out + &text[from..]
 }
 
-/// Where the value of the key stands. `None`: there is none, or it is a table that has
-/// the key for its name, which no job has.
+/// Returns the place of the key's value. `None`: there is none, or it is a table whose header is
+/// the key, which no job has.
 fn place(text: &str, document: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
     let (name, value) = document.get_key_value(key)?;
     let place = value.span();

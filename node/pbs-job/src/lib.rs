@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is asked of the planner: a [`Machine`], and [`Job`]s to run on it
-//! (Glaß 2024, 4.1, 4.2 and 5.1.2).
+//! Input of the planner: a [`Machine`], and [`Job`]s to run on it (Glaß 2024, 4.1, 4.2 and 5.1.2).
 //!
-//! Both are read from TOML ([`machine_from_toml`], [`job_from_toml`]) or from
-//! the four files of Glaß's prototype ([`glass`]), and written as TOML. Every
-//! job is a [`Draft`] first, whose task net and figures are checked completely
-//! before anything else is done with it ([`Draft::check`]). Who hands the file of another
-//! on gives it other values with [`with_values`].
+//! Both are read from TOML ([`machine_from_toml`], [`job_from_toml`]) or from the four files of
+//! Glaß's prototype ([`glass`]), and written as TOML. Every job is a [`Draft`] first. Its task net
+//! and figures are checked completely before anything else is done with it ([`Draft::check`]).
+//! [`with_values`] replaces values in a file, for callers that forward the file of another user.
 //!
-//! A job whose tasks have several implementations is a [`graph`]: which of them runs,
-//! and where, is not said, and is decided before it is planned.
+//! A job whose tasks have several implementations is a [`graph`]: it leaves open which
+//! implementation runs, and where. This is decided before the job is planned.
 
 mod check;
 mod draft;

@@ -31,20 +31,20 @@ pub const MAX_RATE_INSNS_PER_S: u64 = 1 << 40;
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// What plans are made for (Glaß 2024, 5.1.1).
+/// Machine for which plans are made (Glaß 2024, 5.1.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
     /// Reservations last whole multiples of this; [`TICK_NS`], or a second
     /// where the machine comes from Glaß's files. At least 1.
     pub tick_ns: u64,
     /// In the order of the file; never empty.
     pub nodes: Vec<Node>,
-    /// What messages between nodes go over, in the order of the file. Where two
-    /// nodes have none, messages between them take no time.
+    /// Links for messages between nodes, in the order of the file. Messages between two nodes
+    /// without a link take no time.
     pub links: Vec<Link>,
-    /// What tasks can run on beside the cores, by kind, in the order of the file.
+    /// Accelerators on which tasks can run, by kind, in the order of the file.
     pub devices: Vec<Device>,
     /// CPUs that share a part of the machine, as the file says it.
     pub sharing: Vec<Sharing>,
@@ -53,28 +53,29 @@ pub struct Machine {
 /// Accelerators of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Its kind, unlike that of any other.
+    /// Kind of the accelerators, unique in the machine.
     pub kind: String,
     /// The programming models that it understands; never empty.
     pub models: Vec<String>,
-    /// How many of them there are; at least 1.
+    /// Number of accelerators of this kind; at least 1.
     pub count: u32,
     /// The CPU, by its number in Linux, whose process waits for it.
     pub host_cpu: Option<u32>,
-    /// How many bytes go to it or come from it in a second; `None`: in no time.
+    /// Bytes that are transferred to or from the accelerator in a second; `None`: transfers take no
+    /// time.
     pub link_bytes_per_s: Option<u64>,
-    /// Where it was read.
+    /// Line of the file that declares the accelerators.
     pub line: Line,
 }
 
 /// CPUs that share a part of the machine: programs on them slow each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sharing {
-    /// What they share, one of [`Sharing::LEVELS`].
+    /// Shared part of the machine, one of [`Sharing::LEVELS`].
     pub level: String,
     /// Their numbers in Linux, ascending; at least two.
     pub cpus: Vec<u32>,
-    /// Where it was read.
+    /// Line of the file that declares the group.
     pub line: Line,
 }
 
@@ -86,33 +87,33 @@ pub struct Link {
     pub nodes: [usize; 2],
     /// From when the last byte is sent until it has arrived.
     pub latency_ns: u64,
-    /// How many bytes it takes in a second; at least 1.
+    /// Bytes that the link carries in a second; at least 1.
     pub bandwidth_bytes_per_s: u64,
-    /// Where it was read.
+    /// Line of the file that declares the link.
     pub line: Line,
 }
 
 /// Cores with a memory that they share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, unlike that of any other node.
+    /// Name of the node, unique in the machine.
     pub name: String,
     /// The memory that the processes on its cores share.
     pub memory_bytes: u64,
     /// In the order of the file; never empty.
     pub cores: Vec<Core>,
-    /// Where it was read.
+    /// Line of the file that declares the node.
     pub line: Line,
 }
 
-/// What executes one task at a time.
+/// Core, which executes one task at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Core {
-    /// Its name, unlike that of any other core of the node.
+    /// Name of the core, unique in the node.
     pub name: String,
-    /// Its number in Linux, where plans for it are to be run.
+    /// Number in Linux of the core, if plans for it are to be run.
     pub cpu: Option<u32>,
-    /// How many instructions it retires in a second; at least 1.
+    /// Instructions that the core retires in a second; at least 1.
     pub rate_insns_per_s: u64,
 }
 
@@ -122,15 +123,15 @@ pub struct Core {
 /// relations of tasks and processes holds for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// What people call it; runs of the same job share it.
+    /// Readable name, which runs of the same job share.
     pub name: String,
-    /// Nothing of the job runs earlier. In a file this counts from the
-    /// submission ([`Job::submitted_at`]).
+    /// Time before which no part of the job runs. In a file it counts from the submission
+    /// ([`Job::submitted_at`]).
     pub start_ns: u64,
-    /// When its last task has ended at the latest. In a file this counts from
-    /// the submission, too.
+    /// Time by which the last task must have ended. In a file it counts from the submission as
+    /// well.
     pub deadline_ns: u64,
-    /// Of two jobs the one with the greater number is the more important.
+    /// Priority: a job with a greater number is more important.
     pub priority: u32,
     /// The user's estimate of how long the whole job takes (the thesis's
     /// `total_runtime`).
@@ -150,24 +151,24 @@ pub struct Job {
 /// A process of a job: tasks that are run one after the other on one core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number, unlike that of any other process of the job.
+    /// Number of the process, unique in the job.
     pub id: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// What it allocates at the start of its first task and frees at the end
-    /// of its last (Glaß 2024, 4.3).
+    /// Memory that the process allocates at the start of its first task and frees at the end of its
+    /// last (Glaß 2024, 4.3).
     pub memory_bytes: u64,
     /// The user's estimate of the time from its first task's start to its last
     /// task's end (the thesis's `approx_runtime`).
     pub runtime_ns: Option<u64>,
-    /// How many instructions it retires in a second in which it runs on the
-    /// fastest core of the machine; on slower ones fewer, as they are slower.
-    /// `None`: as many as the core.
+    /// Instructions that the process retires in a second in which it runs on the machine's fastest
+    /// core. On slower cores it retires fewer, in proportion to their rate. `None`: as many as the
+    /// core.
     pub rate_insns_per_s: Option<u64>,
     /// The CPUs that it may run on, of those of the job, by their numbers in Linux,
     /// ascending; empty: all of those.
     pub cpus: Vec<u32>,
-    /// How `pbsctl run` starts it.
+    /// Way in which `pbsctl run` starts the process.
     pub start: Start,
     /// Indices into [`Job::tasks`] in the order of execution; never empty.
     pub tasks: Vec<usize>,
@@ -175,25 +176,25 @@ pub struct Process {
     pub forked_by: Option<usize>,
     /// The join task that waits for it; `None`: it is the initial process.
     pub joined_by: Option<usize>,
-    /// Where it was read.
+    /// Line of the file that declares the process.
     pub line: Line,
 }
 
 /// A stretch of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its number, unlike that of any other task of the job.
+    /// Number of the task, unique in the job.
     pub id: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
     /// Index into [`Job::processes`].
     pub process: usize,
-    /// Its place in [`Process::tasks`].
+    /// Index of the task in [`Process::tasks`].
     pub position: usize,
-    /// What it does.
+    /// Action of the task.
     pub action: Action,
-    /// How many instructions it takes. A task of none takes no time and no
-    /// core; calculations and communications always take some.
+    /// Length of the task in instructions. A task of 0 instructions takes no time and no core;
+    /// calculations and communications always have some.
     pub insns: u64,
     /// The greatest memory that it uses, a part of its process's.
     pub memory_bytes: u64,
@@ -206,7 +207,7 @@ pub struct Task {
     pub after: Vec<usize>,
     /// Indices of the tasks that say so of it.
     pub before: Vec<usize>,
-    /// Where it was read.
+    /// Line of the file that declares the task.
     pub line: Line,
 }
 
@@ -217,10 +218,10 @@ pub enum Action {
     Start,
     /// The last task of the job.
     End,
-    /// It calculates.
+    /// The task calculates.
     Calculation,
-    /// It sends a message. It waits for nobody: the thesis takes all
-    /// communication to be asynchronous. Who receives it waits, if it has a size
+    /// The task sends a message. It does not wait for the receiver: the thesis assumes that all
+    /// communication is asynchronous. The receiver waits for the message if it has a size
     /// ([`Task::message_bytes`]).
     Communication {
         /// Index of the task that it is for, where one is named.
@@ -231,9 +232,9 @@ pub enum Action {
         /// Index of the child process.
         child: usize,
     },
-    /// What is left to do of a fork, in the child and perhaps in the parent.
+    /// The task does the remaining work of a fork, in the child and perhaps in the parent.
     ForkEnd,
-    /// It waits until a child process has ended.
+    /// The task waits until a child process has ended.
     Join {
         /// Index of the child process. The thesis's own job has a join task
         /// for nobody, which only takes its time.
@@ -259,14 +260,14 @@ pub fn cpu_list(cpus: &[u32]) -> String {
 }
 
 impl Sharing {
-    /// What CPUs may share, the closest first: the threads of a core, its second cache,
-    /// the last one, and the memory of the node.
+    /// Parts of the machine that CPUs may share, the closest first: the threads of a core, its
+    /// second cache, the last one, and the memory of the node.
     pub const LEVELS: [&'static str; 4] = ["smt", "l2", "llc", "node"];
 }
 
 impl Device {
-    /// How long data of that size are on the way to it, or from it. What is too long for
-    /// 64 bits is `u64::MAX`.
+    /// Returns the time that data of this size take to or from the accelerator. A time that is too
+    /// long for 64 bits is `u64::MAX`.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         let Some(rate) = self.link_bytes_per_s else {
             return 0;
@@ -310,10 +311,10 @@ impl Machine {
         cores.map(|(core, place)| core.cpu.unwrap_or(place))
     }
 
-    /// How long a core of that rate takes for so many instructions, in whole
-    /// ticks. What is too long for 64 bits is `u64::MAX`.
+    /// Returns the time that a core of this rate takes for `insns` instructions, in whole ticks. A
+    /// time that is too long for 64 bits is `u64::MAX`.
     ///
-    /// Glaß 2024, 5.1.4.4, which prints a product (Documentation/theses.rst).
+    /// See Glaß 2024, 5.1.4.4, which prints a product (Documentation/theses.rst).
     pub fn duration_ns(&self, insns: u64, rate_insns_per_s: u64) -> u64 {
         let rate = u128::from(rate_insns_per_s.max(1));
         self.whole_ticks((u128::from(insns) * NS_PER_S).div_ceil(rate))
@@ -325,8 +326,8 @@ impl Machine {
         self.links.iter().position(|link| link.nodes == nodes)
     }
 
-    /// How long a link is taken by a message, in whole ticks. What is too long for
-    /// 64 bits is `u64::MAX`.
+    /// Returns the time for which a message occupies a link, in whole ticks. A time that is too
+    /// long for 64 bits is `u64::MAX`.
     pub fn transfer_ns(&self, link: usize, bytes: u64) -> u64 {
         let bandwidth = u128::from(self.links[link].bandwidth_bytes_per_s.max(1));
         self.whole_ticks((u128::from(bytes) * NS_PER_S).div_ceil(bandwidth))
@@ -351,8 +352,8 @@ impl Machine {
 }
 
 impl Node {
-    /// What a core of it has under static memory balancing: each the same
-    /// (Glaß 2024, 5.1.1).
+    /// Returns the memory of each core of the node under static memory balancing: equal parts (Glaß
+    /// 2024, 5.1.1).
     pub fn core_memory_bytes(&self) -> u64 {
         self.memory_bytes / (self.cores.len() as u64).max(1)
     }
@@ -438,14 +439,14 @@ impl Job {
 }
 
 impl Process {
-    /// Its name, or its number where it has none.
+    /// Returns the name of the process, or its number if it has none.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
     }
 }
 
 impl Task {
-    /// Its number, with its name where it has one.
+    /// Returns the number of the task, with its name if it has one.
     pub fn label(&self) -> String {
         match &self.name {
             Some(name) => format!("{} ({name})", self.id),

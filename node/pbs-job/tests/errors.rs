@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What people are told of a task net: each fault beside its messages.
+//! Messages about a task net: each fault beside its messages.
 
 mod told;
 

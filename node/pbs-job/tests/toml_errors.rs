@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What people are told of the TOML of a job or machine.
+//! Messages about the TOML of a job or machine.
 
 mod told;
 
@@ -25,7 +25,7 @@ memory_bytes = 5
 tasks = [4]
 "#;
 
-/// What is told of the TOML after a change.
+/// Returns the messages about the TOML after a replacement.
 fn replaced(from: &str, to: &str) -> Vec<String> {
     assert!(TOML.contains(from), "{from}");
     told(job_from_toml(&TOML.replacen(from, to, 1)))

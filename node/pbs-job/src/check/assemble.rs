@@ -5,7 +5,7 @@ use super::Net;
 use crate::draft::{Draft, Kind};
 use crate::{Action, Job, Process, Task};
 
-/// What a valid net is made of.
+/// Parts of a valid net.
 pub(super) struct Links {
     /// The tasks of each process, in order.
     chains: Vec<Vec<usize>>,
@@ -13,7 +13,7 @@ pub(super) struct Links {
     forked_by: Vec<Option<usize>>,
     /// The join task of each process.
     joined_by: Vec<Option<usize>>,
-    /// What each task does.
+    /// Action of each task.
     actions: Vec<Action>,
     /// The communications whose messages each task waits for.
     received: Vec<Vec<usize>>,

@@ -5,7 +5,7 @@ use pbs_text::Problem;
 
 use super::{listed, Net};
 
-/// So many circles are told at once; each costs a look at all tasks.
+/// Maximum number of circles that are reported at once; each costs a pass over all tasks.
 const MOST: usize = 16;
 
 /// One message for each circle.

@@ -44,7 +44,7 @@ pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What is said of a job that must have ended before it may begin.
+/// Returns the message about a job that must have ended before it may begin.
 pub(crate) fn late_start(draft: &Draft) -> String {
     format!(
         "the job's deadline, {}, is not after its start, {}; put it later",
@@ -53,12 +53,12 @@ pub(crate) fn late_start(draft: &Draft) -> String {
     )
 }
 
-/// What is said of a CPU that a job names more than once.
+/// Returns the message about a CPU that a job names more than once.
 pub(crate) fn cpu_twice(cpu: u32) -> String {
     format!("cpus names CPU {cpu} twice; write each once")
 }
 
-/// What is said of a CPU of a process that its job may not run on.
+/// Returns the message about a CPU of a process on which its job may not run.
 fn foreign_cpu(process: &str, cpu: u32) -> String {
     format!(
         "process {process} is confined to CPU {cpu}, which is none of those of the job; name it \

@@ -45,7 +45,7 @@ impl CheckedNet<'_, '_> {
         }
     }
 
-    /// Who forks a process joins it.
+    /// Checks that the process that forks a child also joins it.
     pub(super) fn relations(&mut self, process: usize) {
         let net = self.net;
         let ([first], [last]) = (&net.first[process][..], &net.last[process][..]) else {

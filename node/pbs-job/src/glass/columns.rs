@@ -12,9 +12,9 @@ use crate::MAX_NS;
 /// The rows of a file with `N` columns that are wanted.
 pub(super) struct Columns<'t, const N: usize> {
     rows: Box<dyn Iterator<Item = (Line, &'t str)> + 't>,
-    /// Where each of the wanted columns is.
+    /// Index of each wanted column.
     places: [usize; N],
-    /// How many columns the header has.
+    /// Number of columns of the header.
     width: usize,
     problems: Vec<Problem>,
 }

@@ -41,12 +41,12 @@ pub enum File {
     Tasks,
 }
 
-/// Something that is wrong with a job request.
+/// Fault of a job request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it is; `None`: the files don't fit together.
+    /// File of the fault; `None`: the files don't match each other.
     pub file: Option<File>,
-    /// What it is.
+    /// Description of the fault.
     pub problem: Problem,
 }
 

@@ -155,8 +155,8 @@ fn kind(action: u64) -> Option<Kind> {
     })
 }
 
-/// What is said of tasks where they are named must be what they are. Names of
-/// tasks that are not there are for the check of the net.
+/// Checks that each description of a task at a place that names it matches the task. Names of
+/// missing tasks are left to the check of the net.
 fn agree(draft: &Draft, named: Vec<Named>, problems: &mut Vec<Problem>) {
     let tasks: HashMap<u32, &DraftTask> =
         draft.tasks.iter().rev().map(|task| (task.id, task)).collect();

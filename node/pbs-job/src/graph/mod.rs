@@ -21,13 +21,13 @@ pub const MAX_THREADS: u32 = 8192;
 /// A job whose tasks have variants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// What people call it; the history of measured figures is kept under it.
+    /// Readable name; the history of measured figures is stored under it.
     pub name: String,
-    /// When it arrives, counted from the submission of all.
+    /// Arrival of the job, counted from the submission of all jobs.
     pub start_ns: u64,
-    /// When its last task has to have ended; `None`: whenever.
+    /// Time by which the last task must have ended; `None`: there is no deadline.
     pub deadline_ns: Option<u64>,
-    /// Of two jobs the one with the greater number is the more important.
+    /// Priority: a job with a greater number is more important.
     pub priority: u32,
     /// In the order of the file, behind all that they wait for or not; never empty.
     pub tasks: Vec<GraphTask>,
@@ -36,51 +36,51 @@ pub struct Graph {
 /// A task of a [`Graph`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphTask {
-    /// Its name, unlike that of any other task of the graph.
+    /// Name of the task, unique in the graph.
     pub name: String,
-    /// What it waits for.
+    /// Dependencies on other tasks.
     pub after: Vec<GraphEdge>,
-    /// What each of its threads allocates at most.
+    /// Maximum memory that each thread of the task allocates.
     pub memory_bytes: u64,
-    /// As what it can run; never empty.
+    /// Implementations of the task; never empty.
     pub variants: Vec<Variant>,
-    /// Where it was read.
+    /// Line of the file that declares the task.
     pub line: Line,
 }
 
-/// That a task waits for another.
+/// Dependency of a task on another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphEdge {
     /// Index into [`Graph::tasks`].
     pub task: usize,
     /// The data that come from there.
     pub bytes: u64,
-    /// How long they are on the way between two memories, where that is said; else it
-    /// follows from `bytes` ([`Device::transfer_ns`](crate::Device::transfer_ns)).
+    /// Time of the data's transfer between two memories, if declared. Otherwise it follows from
+    /// `bytes` ([`Device::transfer_ns`](crate::Device::transfer_ns)).
     pub transfer_ns: Option<u64>,
 }
 
 /// An implementation of a task (Rados 2019, 2.6.2: a proxy).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// Its programming model, such as `cpu`, `omp`, `ocl` or `cuda`.
+    /// Programming model, such as `cpu`, `omp`, `ocl` or `cuda`.
     pub model: String,
-    /// What it runs on.
+    /// Resource on which the variant runs.
     pub target: Target,
-    /// How long it takes, where that is said.
+    /// Time that the variant takes, if declared.
     pub runtime_ns: Option<u64>,
-    /// How many instructions each of its threads retires, where that is said.
+    /// Instructions that each thread of the variant retires, if declared.
     pub insns: Option<u64>,
     /// The program, as each of its threads is started where plans execute it.
     pub command: Vec<String>,
-    /// Where it was read.
+    /// Line of the file that declares the variant.
     pub line: Line,
 }
 
-/// What a variant runs on.
+/// Resource on which a variant runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// So many threads of the CPU.
+    /// A number of threads of the CPU.
     Threads(u32),
     /// An accelerator of that kind.
     Device(String),
@@ -93,8 +93,8 @@ impl Default for Target {
 }
 
 impl Variant {
-    /// How long it takes on a core of that rate, as far as is said. What is too long for
-    /// 64 bits is `u64::MAX`.
+    /// Returns the time of the variant on a core of this rate, if it is declared or follows from
+    /// its instructions. A time that is too long for 64 bits is `u64::MAX`.
     pub fn runtime_ns(&self, rate_insns_per_s: u64) -> Option<u64> {
         let of_insns = |insns: u64| {
             let rate = u128::from(rate_insns_per_s.max(1));
@@ -104,7 +104,8 @@ impl Variant {
         self.runtime_ns.or_else(|| self.insns.map(of_insns))
     }
 
-    /// What tells it from the other variants of its task: `omp 4`, `ocl gpu`.
+    /// Returns the label that distinguishes the variant from the others of its task: `omp 4`, `ocl
+    /// gpu`.
     pub fn label(&self) -> String {
         match &self.target {
             Target::Threads(1) => self.model.clone(),
@@ -154,7 +155,7 @@ impl Graph {
         None
     }
 
-    /// What is wrong with its figures and its order.
+    /// Checks the figures and the order of the graph.
     pub(crate) fn check(&self) -> Result<(), Vec<Problem>> {
         let mut problems = Vec::new();
         if self.tasks.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a machine has beside cores: accelerators, and what its CPUs share.
+//! Resources of a machine beside its cores: accelerators, and the parts that its CPUs share.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -90,7 +90,7 @@ fn list<T>(
     items.iter().map(|value| item(reader, line, value)).collect()
 }
 
-/// What is wrong with them.
+/// Checks the accelerators and the shared parts.
 pub(super) fn check(machine: &Machine) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut problem = |line, message: String| problems.push(Problem::at(line, message));

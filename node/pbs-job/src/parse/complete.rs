@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a file may leave out, since every net has it in the same place.
+//! Completion of a job's net: the parts that a file may leave out, since every net has them in the
+//! same place.
 //!
 //! - The start task, before the first task of the process that nobody forks,
 //!   and the end task after its last.
-//! - Where there are several that nobody forks: the process that forks and
-//!   joins them all. That is `pbsctl` itself, which starts their programs.
+//! - If several processes are not forked: the process that forks and joins
+//!   them all. That is `pbsctl` itself, which starts their programs.
 //! - The fork end with which a forked process begins.
 //!
 //! Tasks and processes that are added take no instructions and no memory.

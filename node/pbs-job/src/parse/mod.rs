@@ -51,16 +51,15 @@ struct Process {
 struct Task {
     /// `None`: it gets the next number.
     id: Option<u32>,
-    /// Its number is in `id`, and nothing is said of edges yet.
+    /// The task itself, without its number, which is in `id`, and without edges.
     task: DraftTask,
     /// The child process of a fork or join.
     child: Option<Child>,
-    /// What it waits for besides: the number or the name of a task, as text, and its
-    /// line.
+    /// Additional dependencies: the number or the name of a task, as text, and its line.
     after: Vec<(Line, String)>,
 }
 
-/// What a fork or join task names.
+/// Child that a fork or join task names.
 enum Child {
     /// The number or the name of a process, as text.
     Named(String),

@@ -4,7 +4,7 @@
 use pbs_job::{Draft, DraftProcess, DraftTask, Kind};
 use proptest::prelude::*;
 
-/// What a process does, as a tree: each child is forked and joined.
+/// Actions of a process, as a tree: each child is forked and joined.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     /// Instructions of the tasks before, between and after its children; odd
