@@ -15,9 +15,9 @@ use crate::predict::Forecast;
 /// A run of a job.
 #[derive(Debug)]
 pub(crate) struct ActiveJob {
-    /// Its number in the history, once it is noted there.
+    /// Number of the run in the history, once it is recorded there.
     pub(crate) id: Option<RunId>,
-    /// Its number for the controller.
+    /// Number of the run in the controller.
     pub(crate) run: pbs_planner::RunId,
     /// With what was predicted, and times of the monotonic clock.
     pub(crate) job: Job,
@@ -26,24 +26,24 @@ pub(crate) struct ActiveJob {
     pub(crate) kind: Kind,
     /// Under which terms it was ordered, if it was.
     pub(crate) terms: Option<Terms>,
-    /// How it was planned first; `None`: by another planner.
+    /// Result of the first planning; `None`: another planner made the plan.
     pub(crate) planned: Option<Planned>,
-    /// Where the figures of its tasks came from.
+    /// Sources of the figures of its tasks.
     pub(crate) forecasts: Vec<Forecast>,
     pub(crate) replans: u64,
     /// Prediction failures that the node has signalled: tasks, processes and the
     /// node itself.
     pub(crate) signals: u64,
-    /// When its programs were let go.
+    /// Time at which its programs were released.
     pub(crate) started_ns: Option<u64>,
-    /// When the last of its processes ended.
+    /// End of its last process.
     pub(crate) ended_ns: Option<u64>,
-    /// What the kernel has said of it when it was asked, the events before this number
-    /// tell, with the figures that the answers have not.
+    /// Number of an event: earlier events report what the kernel has already answered about the
+    /// run, and figures that the answers lack.
     pub(crate) asked_seq: u64,
     /// Somebody has it end before its time, and who.
     pub(crate) cancelled: Option<String>,
-    /// It was said that it will miss its deadline.
+    /// Whether it was reported that the run will miss its deadline.
     pub(crate) told_late: bool,
     pub(crate) request: String,
 }
@@ -76,7 +76,8 @@ impl ActiveJob {
         }
     }
 
-    /// As whom and where its programs run; `None`: as who runs the node.
+    /// Returns the user and the environment of its programs; `None`: they run like the node's own
+    /// process.
     pub(crate) fn owner(&self) -> Option<Owner> {
         let mut owner = self.terms.as_ref()?.owner.clone();
         let (id, name) = (self.id?, &self.job.name);
@@ -87,7 +88,7 @@ impl ActiveJob {
         Some(owner)
     }
 
-    /// Who has ordered it.
+    /// Returns the user who ordered the run.
     pub(crate) fn uid(&self) -> Option<u32> {
         self.terms.as_ref().map(|terms| terms.owner.uid)
     }
@@ -97,7 +98,7 @@ impl ActiveJob {
         self.terms.as_ref().and_then(|terms| terms.allocation)
     }
 
-    /// Of the monotonic clock; `None`: it was to be measured, and has none.
+    /// Returns the deadline on the monotonic clock; `None`: the run is a measurement and has none.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         Some(self.job.deadline_ns).filter(|_| self.kind == Kind::Plan)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which jobs are taken into the plan.
+//! Admission of jobs to the plan.
 
 use pbs_control::{Admitted, Companions, Controller, Missed};
 use pbs_history::{Kind, Outcome};
@@ -18,8 +18,8 @@ use crate::{companions, Declined, Error, Listener, News, SlowdownSource, Step, S
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
 
-/// What admission would change. Where one is declined, or there is no plan, all stays
-/// as it is.
+/// Changes that admission would make. If a job is declined, or if there is no plan, nothing
+/// changes.
 pub(crate) struct Trial {
     controller: Controller,
     now_ns: u64,
@@ -36,7 +36,7 @@ struct Taken {
 }
 
 impl Trial {
-    /// When the job that was taken last is planned to begin and to end.
+    /// Returns the planned start and end of the job that was admitted last.
     pub(crate) fn last_ns(&self) -> Option<(Option<u64>, u64)> {
         let taken = self.admitted.last()?;
         let state = self.controller.run(taken.admitted.run)?;
@@ -156,7 +156,7 @@ impl Jobs {
         Ok(candidates)
     }
 
-    /// What is planned now, to which jobs can be added.
+    /// Returns a copy of the present plan, to which jobs can be added.
     pub(crate) fn trial(&self, now_ns: u64) -> Trial {
         let mut controller = self.controller.clone();
         let missed = if self.runs.is_empty() { Vec::new() } else { controller.renew(now_ns) };

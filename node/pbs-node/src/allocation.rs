@@ -11,12 +11,12 @@ use pbs_job::{Job, Machine};
 
 use crate::clock::unix_ns;
 
-/// What a resource manager has given to a job of its own.
+/// Resources that a resource manager has allocated to one of its own jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// The CPUs, by their numbers in Linux.
     pub cpus: BTreeSet<u32>,
-    /// When it ends; `None`: it is not known.
+    /// End of the allocation; `None`: it is not known.
     pub until_unix_ns: Option<u64>,
 }
 
@@ -70,8 +70,8 @@ impl Allocations {
         })
     }
 
-    /// Of a job in no allocation. Where all of its CPUs are free it is not confined to
-    /// them, so that it need not stay there when it is planned anew.
+    /// Keeps a job without an allocation off the allocated CPUs. If all CPUs of the job are free,
+    /// the job is not confined to them; this way it may move when it is planned again.
     fn keep_out(&self, job: &mut Job, machine: &Machine) -> Result<(), String> {
         let is_taken = |cpu: u32| self.0.values().any(|it| it.cpus.contains(&cpu));
         let its = its_cpus(job, machine, |_| true);

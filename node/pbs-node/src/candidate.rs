@@ -10,7 +10,7 @@ use crate::Submission;
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) submission: Submission,
-    /// Its number in the history, if it was submitted before.
+    /// Number of the run in the history, if it was submitted before.
     pub(crate) id: Option<RunId>,
     pub(crate) submitted_ns: u64,
     pub(crate) terms: Option<Terms>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is known of who slows whom, for the jobs that are planned.
+//! Slow-downs between the jobs that are planned.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use pbs_job::{Job, Machine};
 
 use crate::predict::fingerprint;
 
-/// Where slow-downs are taken from.
+/// Source of slow-downs.
 #[derive(Clone, Debug)]
 pub enum SlowdownSource {
-    /// What earlier runs tell, in the history.
+    /// Measurements of earlier runs, in the history.
     History,
     /// A file, as [`pbs_interference::slowdowns_from_toml`] reads it.
     File(Vec<Entry<String>>),
 }
 
-/// Who a task of a job is where slow-downs are kept.
+/// Returns the key under which slow-downs of a job's task are stored.
 pub(crate) fn key(job: &Job, task: usize) -> Key {
     let task = &job.tasks[task];
     Key { fingerprint: fingerprint(&job.processes[task.process]).0, task: task.id, variant: 0 }
 }
 
-/// What the CPUs of the machine share, as it says.
+/// Returns the resources that the machine declares as shared by its CPUs.
 pub fn sharing(machine: &Machine) -> Sharing {
     let groups = machine.sharing.iter().filter_map(|shared| {
         let level = Level::from_name(&shared.level)?;
@@ -47,8 +47,9 @@ pub(crate) fn of_file(entries: &[Entry<String>], jobs: &[&Job]) -> Slowdowns {
     Slowdowns::new(known.resolve(entries))
 }
 
-/// What those runs tell. Where instructions were counted by the clock, a count is no
-/// work: so the two kinds are learnt from apart, and counted runs go before.
+/// Learns slow-downs from these runs. A count by the clock does not measure work. Therefore runs
+/// with counted instructions and runs with clock counts are evaluated separately, and counted runs
+/// take precedence.
 pub fn of_runs(coruns: &[Corun]) -> Slowdowns {
     let of = |by_clock: bool, work: Work| {
         let samples = coruns.iter().filter(|corun| corun.by_clock == by_clock);

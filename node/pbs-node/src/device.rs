@@ -14,7 +14,7 @@ use crate::Error;
 /// Events read at once.
 pub(crate) const BATCH: usize = 4096;
 
-/// Where the kernel tells of the class.
+/// Directory in which the kernel describes the class.
 const SYSFS: &str = "/sys/kernel/pbs";
 
 /// Opens the device at `path`, whose reading does not wait.
@@ -80,7 +80,7 @@ pub fn rate_insns_per_ms(path: &Path) -> Result<u64, Error> {
     Ok(info.rate_insns_per_ms)
 }
 
-/// As `uname -r` says.
+/// Returns the kernel's release, as `uname -r` prints it.
 pub fn kernel_release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "unknown".into(), |text| text.trim().into())

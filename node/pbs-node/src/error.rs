@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can go wrong with a node, and what to do about it.
+//! Errors of a node, and their remedies.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use pbs_history::{RunFigures, RunId};
 use pbs_text::{underscored, Problem};
 use pbs_uapi::Refused;
 
-/// Why a node did not do what was asked.
+/// Reason for which a node did not fulfil a request.
 #[derive(Debug)]
 pub enum Error {
     /// A file could not be read or written, or is not what it should be.
@@ -18,9 +18,9 @@ pub enum Error {
     Device(PathBuf, io::Error),
     /// The kernel said no; to what.
     Refused(String, Refused),
-    /// What the file holds is not valid.
+    /// The content of the file is not valid.
     Invalid {
-        /// What it is called in messages.
+        /// Name of the file in messages.
         file: String,
         /// All that is wrong with it.
         problems: Vec<Problem>,
@@ -45,7 +45,7 @@ pub enum Error {
     NothingSeen,
     /// A run goes on that no planner follows.
     GoesOn(RunId, String),
-    /// What was kept of a run to take it over is of no use.
+    /// The saved data of a run are useless for taking it over.
     Unreadable(RunId, String),
     /// Two runs that are under way have the same processes.
     SameProcesses,
@@ -60,11 +60,11 @@ pub enum Error {
 /// A job that was declined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declined {
-    /// What its file is called in messages.
+    /// Name of the job's file in messages.
     pub file: String,
-    /// Its name.
+    /// Name of the job.
     pub job: String,
-    /// What there is too little of.
+    /// Description of the resource that was lacking.
     pub why: String,
     /// With which it would be admitted; counted from its submission.
     pub earliest_deadline_ns: Option<u64>,

@@ -24,7 +24,7 @@ use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
 use crate::{resume, Error, Listener, News, Submission};
 
-/// What to do next.
+/// Next action.
 pub(crate) enum ToDo {
     /// Wait for events, for so many milliseconds; negative: for ever.
     Wait(i32),
@@ -46,9 +46,9 @@ pub(crate) struct Jobs {
     pub(crate) machine: Machine,
     replans: u64,
     max_replans: u64,
-    /// Where it is known from who slows whom, if that is planned with.
+    /// Source of the slow-downs, if the node plans with them.
     pub(crate) slowdowns: Option<SlowdownSource>,
-    /// Whose CPUs are those of certain runs.
+    /// Allocations: CPUs that belong to certain runs.
     pub(crate) allocations: Allocations,
 }
 
@@ -153,7 +153,7 @@ impl Jobs {
         self.runs.iter().find(|active| active.run == run)
     }
 
-    /// What the job of a run is called in messages.
+    /// Returns the name of a run's job in messages.
     pub(crate) fn name_of(&self, run: pbs_planner::RunId) -> String {
         let name = self.active(run).map(|active| active.job.name.as_str());
         format!("job {}", name.unwrap_or("?"))
@@ -172,7 +172,7 @@ impl Jobs {
         runs.map(|run| run.run).collect()
     }
 
-    /// Whose a process of a plan is.
+    /// Returns the run of a process of a plan.
     pub(crate) fn run_of(&self, number: u32) -> Option<pbs_planner::RunId> {
         self.controller.process(number).map(|(run, _)| run)
     }
@@ -481,7 +481,7 @@ impl Jobs {
         }
     }
 
-    /// What to do about what was heard.
+    /// Determines the next action after the events that were read.
     pub(crate) fn answer(&mut self, listener: &mut dyn Listener) -> ToDo {
         self.ledger.keep_in_time(listener);
         // What was given up has to leave the plan in any case.
@@ -654,7 +654,7 @@ mod tests {
 
     impl Listener for Nobody {}
 
-    /// Of the whole CPU of the machine, one takes a quarter of a second.
+    /// Returns a job that takes a quarter of a second of the machine's only CPU.
     fn job(name: &str, deadline_ns: u64) -> Vec<Submission> {
         let text = format!(
             "name = \"{name}\"\ndeadline_ns = {deadline_ns}\n[[process]]\nid = 1\n\
@@ -683,8 +683,8 @@ mod tests {
         Order::new(submission, terms)
     }
 
-    /// What jobs are confined to is told of those that wait, of those that are planned
-    /// and of those that are over; and whether the machine has it, before they wait.
+    /// The CPUs to which a job is confined are reported while it waits, while it is planned and
+    /// after it is over. A job for CPUs that the machine does not have is refused before it waits.
     #[test]
     fn the_cpus_of_jobs_are_told() {
         let directory = std::env::temp_dir().join(format!("pbs-cpus-{}", std::process::id()));
@@ -758,8 +758,8 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
-    /// Who comes after knows in which allocation a run is that waits, and one that is over
-    /// says so as well.
+    /// A later service is aware of the allocation of a waiting run, and reports it also for a run
+    /// that is over.
     #[test]
     fn the_allocation_of_a_run_outlives_the_service() {
         let directory = std::env::temp_dir().join(format!("pbs-outlives-{}", std::process::id()));
@@ -781,8 +781,8 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
-    /// How the one process of a run ends: the kernel is asked before its events are
-    /// heard, as it is when another job comes. `lost`: they are overrun meanwhile.
+    /// Returns the end of a run with one process. The kernel is asked before its events are read,
+    /// as it is when another job arrives. `lost`: the events are overrun meanwhile.
     fn asked_first(directory: &str, lost: bool) -> (Outcome, bool) {
         let directory = format!("{directory}-{}", std::process::id());
         let directory = std::env::temp_dir().join(directory);

@@ -13,17 +13,17 @@ use crate::Error;
 pub struct Launch {
     pub(crate) plan: Plan,
     pub(crate) programs: Vec<Prepared>,
-    /// What the plan is called in messages.
+    /// Name of the plan in messages.
     pub(crate) file: String,
 }
 
 impl Launch {
-    /// Of all processes of a plan. `device` is for those who attach themselves;
-    /// `output_to_error` keeps what they print out of the own standard output.
+    /// Prepares the programs of all processes of a plan. `device` is for programs that attach
+    /// themselves; `output_to_error` keeps their output out of the caller's standard output.
     ///
     /// # Errors
     ///
-    /// Everything that can be wrong with the programs, before any is started.
+    /// All faults of the programs, before any is started.
     pub fn of_plan(
         plan: Plan,
         device: &Path,

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use pbs_uapi::Device;
 
-/// How often a lease is renewed in its length. On the CPU of a plan the planner may have to wait
-/// long for its turn.
+/// Number of renewals during a lease. On the CPU of a plan, the planner may have to wait long for
+/// its turn.
 const RENEWALS: u32 = 4;
 
 /// A lease, or none.
 #[derive(Debug, Default)]
 pub(crate) struct Lease {
     length_ns: u64,
-    /// When it was renewed last.
+    /// Time of the last renewal.
     renewed: Option<Instant>,
 }
 
@@ -24,7 +24,7 @@ impl Lease {
         Self { length_ns, renewed: None }
     }
 
-    /// What the plans are to say of it.
+    /// Returns the length of the lease that plans declare.
     pub(crate) fn length_ns(&self) -> u64 {
         self.length_ns
     }

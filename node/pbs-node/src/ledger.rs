@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is kept of the runs while they run: in the history, so that what they
-//! used is known to the next one, and so that another planner can take over.
+//! Records of runs while they run. They are stored in the history: the next run can be predicted
+//! from what this one used, and another planner can take over.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use crate::queue::{self, open_runs};
 use crate::saved::Saved;
 use crate::{Error, Listener, News};
 
-/// What was heard of the node is kept this often. Who takes over reads what the
-/// kernel still holds of what came after.
+/// Interval at which the node's events are stored. A planner that takes over reads later events
+/// from the kernel, which still holds them.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Of how many runs that are over and cannot be recorded it is kept what is to be.
+/// Maximum number of runs that are over and wait to be recorded.
 const MOST_OWED: usize = 1000;
 
-/// So many runs of tasks with who ran beside them are kept of one run, the longest.
+/// Maximum number of task runs that are stored of one run with the tasks beside them: the longest.
 const MOST_CORUNS: usize = 4096;
 
 /// The history of the planner, and its runs that are not over.
@@ -36,7 +36,7 @@ pub(crate) struct Ledger {
     path: PathBuf,
     store: Store,
     runs: BTreeMap<RunId, OpenRun>,
-    /// Whose each process is, by its number in plans.
+    /// Run of each process, by its number in plans.
     owners: BTreeMap<u32, RunId>,
     in_force: InForce,
     /// `None`: nobody wants to know who runs beside whom.
@@ -70,7 +70,7 @@ struct OpenRun {
     collector: Collector,
     takeover: Takeover,
     saved: Saved,
-    /// It is not in the file as it is here.
+    /// Whether the run differs from its record in the file.
     is_new: bool,
 }
 
@@ -102,7 +102,8 @@ impl Ledger {
         self.overlaps = Some(overlaps);
     }
 
-    /// What the runs of a job predict that this user has asked for, or nobody.
+    /// Returns the history of the job's runs that this user has ordered; `None`: of its runs
+    /// without a user.
     pub(crate) fn history(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
         Ok(self.store.history_of(job, uid)?)
     }
@@ -112,7 +113,7 @@ impl Ledger {
         Ok(self.store.coruns()?)
     }
 
-    /// What the last planner has told the node.
+    /// Returns the plans that the last planner has given to the node.
     pub(crate) fn in_force(&self) -> &InForce {
         &self.in_force
     }
@@ -156,7 +157,7 @@ impl Ledger {
         Ok(self.store.last_runs(count)?)
     }
 
-    /// What is known of the processes of a run, over or not.
+    /// Returns the figures of a run's processes, whether it is over or not.
     pub(crate) fn figures(&self, id: RunId) -> Result<RunFigures, Error> {
         let mut figures = self.store.figures_of(id)?;
         if let Some(open) = self.runs.get(&id) {
@@ -252,7 +253,7 @@ impl Ledger {
         self.note()
     }
 
-    /// That file says of runs that they were let go.
+    /// Notes that this file reports whether runs were released.
     pub(crate) fn committed(&mut self, commit: PathBuf) {
         self.commits.push(commit);
     }
@@ -432,7 +433,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Who ran beside the tasks of a run that came to their end.
+    /// Returns the tasks that ran beside the completed tasks of a run.
     fn overlapped(&mut self, saved: &Saved, figures: &[ProcessRun]) -> Vec<Corun> {
         let Some(overlaps) = &mut self.overlaps else {
             return Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a node has to say while it works.
+//! Messages of a node while it works.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{Error, JobOutcome};
 
 /// Hears of what happens. Who only wants the result does with none of it.
 pub trait Listener {
-    /// Something that people should know.
+    /// Receives a message for people.
     fn news(&mut self, _news: News) {}
 
     /// An event of one of the node's own plans.
@@ -27,7 +27,7 @@ pub trait Listener {
     fn waits(&mut self) {}
 }
 
-/// Something that people should know.
+/// Message for people.
 #[derive(Debug)]
 pub enum News {
     /// A job that was submitted is not run, and why. Others are.
@@ -37,18 +37,18 @@ pub enum News {
     /// The jobs that wait come in an order in which they slow each other least: when all
     /// would end as they were admitted, and when they end so, from now on.
     Beside {
-        /// As they were admitted.
+        /// End in the order of their admission.
         unaware_ns: u64,
         /// In the order that was found.
         aware_ns: u64,
     },
     /// A process waits for another that has ended before its tasks did.
     Cancelled {
-        /// Its label.
+        /// Label of the process.
         process: String,
-        /// That of the other.
+        /// Label of the process that it waits for.
         cut: String,
-        /// Its programs are children of the node, and were told to end.
+        /// Whether its programs are children of the node, and were told to end.
         is_told: bool,
     },
     /// Events were lost, as they were read too late.
@@ -59,13 +59,13 @@ pub enum News {
     MemoryShort,
     /// A process uses more memory than was reserved for it, and is planned anew.
     Grown {
-        /// Its job.
+        /// Job of the process.
         job: String,
-        /// Its label.
+        /// Label of the process.
         process: String,
-        /// What it uses.
+        /// Memory that the process uses.
         used_bytes: u64,
-        /// What was reserved.
+        /// Memory that was reserved.
         reserved_bytes: u64,
     },
     /// A job will miss its deadline by so much; `None`: there is no place left for it.
@@ -74,7 +74,7 @@ pub enum News {
     NoNewPlan(String),
     /// The kernel refused a new plan, and why. The old one goes on.
     PlanRefused(String),
-    /// What happens can't be recorded any more, and why. What runs goes on.
+    /// Events can't be recorded any more, with the reason. Running jobs continue.
     NotRecorded(pbs_history::Error),
 }
 

@@ -28,44 +28,43 @@ use crate::programs::{sooner, Ends, Programs, GRACE};
 use crate::progress::Progress;
 use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
-/// How often a plan is written because the kernel knew better: a process has ended while
-/// the plan was made. With hundreds of short jobs under way one nearly always has.
+/// Maximum number of attempts to write a plan. The kernel refuses a plan if a process has ended
+/// while the plan was made. With hundreds of short jobs under way, one nearly always has.
 const WRITE_TRIES: u32 = 20;
 
-/// How long it is waited between looks at a run whose programs have ended, while what the
-/// kernel has to say of them has not come yet; and how often.
+/// Interval and maximum number of checks of a run whose programs have ended, while the kernel's
+/// last events about it have not arrived yet.
 const LOOK_MS: i32 = 10;
 const LOOKS: u32 = 100;
 
-/// What comes next.
+/// Next step of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Wait for events, for so many milliseconds; negative: for ever.
     Wait(i32),
-    /// Nothing is under way, and how the plans ended. What is started then goes on
-    /// from here.
+    /// All work is done; the value is the outcome of the plans. Later programs continue from here.
     Over(Outcome),
 }
 
-/// How a node is run.
+/// Options of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The lease of all plans, instead of their own; 0: none.
     pub lease_ns: Option<u64>,
-    /// What programs print is kept out of the own standard output.
+    /// Whether the output of programs is kept out of the caller's standard output.
     pub output_to_error: bool,
     /// Below which each job that was ordered has a control group of its own
     /// ([`cgroup::prepare`](pbs_launch::cgroup::prepare)); `None`: it has none.
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for.
     pub limits_memory: bool,
-    /// It is recorded who runs beside whom, from which slow-downs are learnt
-    /// (`pbsctl interference`), where there are 2 to 16 CPUs.
+    /// Whether the node records which tasks run beside each other, if there are 2 to 16 CPUs.
+    /// Slow-downs are learnt from these records (`pbsctl interference`).
     pub learns_slowdowns: bool,
 }
 
 impl Options {
-    /// What all processes of a job may have.
+    /// Returns the memory that all processes of a job together may have.
     fn limit_of(&self, active: &ActiveJob) -> Option<u64> {
         let memory_bytes = active.job.processes.iter().map(|it| it.memory_bytes);
         let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
@@ -76,11 +75,11 @@ impl Options {
 /// One node with what runs on it.
 #[derive(Debug)]
 pub struct Node<L> {
-    /// Who hears of what happens.
+    /// Receiver of messages.
     pub listener: L,
     options: Options,
     pub(crate) kernel: Kernel,
-    /// What the plans are made of, if it is jobs.
+    /// Jobs from which plans are made, if there are jobs.
     pub(crate) jobs: Option<Jobs>,
     progress: Progress,
     /// For how long the CPUs have the plan without a word of ours.
@@ -98,12 +97,12 @@ pub struct Node<L> {
 #[derive(Debug)]
 struct Starting {
     plan: Plan,
-    /// What says whether they were.
+    /// File that reports whether the runs were released.
     commit: PathBuf,
     gate: Gate,
     /// Their programs, by their process ids.
     children: Vec<(pbs_planner::RunId, i32)>,
-    /// What could not be started, and why.
+    /// Runs and plans that could not be started, with the reason.
     failed: Vec<(Option<RunId>, Error)>,
     /// The node has a plan with them.
     written: bool,
@@ -133,7 +132,7 @@ impl<L: Listener> Node<L> {
         })
     }
 
-    /// What the device says of itself.
+    /// Returns the device's description of itself.
     pub fn info(&self) -> &Info {
         &self.kernel.info
     }
@@ -326,7 +325,7 @@ impl<L: Listener> Node<L> {
         }
     }
 
-    /// What was not let go is over.
+    /// Gives up all runs that were not released.
     fn give_up_all(&mut self, why: Error, written: bool) -> Error {
         for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
             self.give_up(run, &why, written);
@@ -456,8 +455,8 @@ impl<L: Listener> Node<L> {
         }
     }
 
-    /// Something begins. Where nothing is under way what happened before is of no
-    /// interest, but for how those ended of which that was not heard.
+    /// Prepares the start of something new. If nothing is under way, earlier events are ignored,
+    /// except those about the end of runs whose end was not received.
     fn begin(&mut self) -> Result<(), Error> {
         let is_unheard = |jobs: &Jobs| jobs.over().iter().any(|(_, is_heard)| !is_heard);
         while self.jobs.as_ref().is_some_and(is_unheard) && self.hear()? > 0 {}
@@ -683,8 +682,8 @@ impl<L: Listener> Node<L> {
         }
     }
 
-    /// How it ended, which is what [`Node::follow`] has answered. What did not come to
-    /// its end is stopped; where something failed, the jobs are recorded all the same.
+    /// Ends the node's work, given the answer of [`Node::follow`]. Plans and programs that have not
+    /// ended are stopped. After an error, the jobs are recorded nevertheless.
     pub fn end(
         &mut self,
         followed: Result<Outcome, Error>,
@@ -720,7 +719,8 @@ impl<L: Listener> Node<L> {
         while self.hear().is_ok_and(|count| count > 0) {}
     }
 
-    /// How each program of a plan ended. Those of jobs are told with what became of them.
+    /// Returns the exit of each program of a plan. Exits of jobs' programs are part of the job's
+    /// outcome.
     pub fn exits(&mut self) -> Vec<Exit> {
         self.programs.exits()
     }

@@ -24,7 +24,7 @@ pub enum Until {
     Stopped,
 }
 
-/// What was seen.
+/// Result of an observation.
 #[derive(Debug)]
 pub struct Observed {
     /// The plans with their events, as a recording has them.
@@ -33,12 +33,12 @@ pub struct Observed {
     pub missing: Vec<u64>,
 }
 
-/// What the node holds and, if asked for, what comes. `files` are plans with names, as
-/// their authors wrote them; others are read back from the kernel.
+/// Collects the events that the node holds and, on request, those that follow. `files` are plans
+/// with names, as their authors wrote them; others are read back from the kernel.
 ///
 /// # Errors
 ///
-/// Of no event the plan is known.
+/// The plan of none of the events is known.
 pub fn observe(path: &Path, files: Vec<Plan>, until: Until) -> Result<Observed, Error> {
     let device = device::open(path)?;
     let info = device.info().map_err(Error::refused("events"))?;
@@ -99,7 +99,7 @@ struct Plans {
     known: Vec<Plan>,
     /// CPU and plan that were looked for.
     asked: HashSet<(u32, u64)>,
-    /// Those that nobody has any more.
+    /// Plans that are no longer available.
     missing: Vec<u64>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What became of the jobs, and what was learnt from them.
+//! Outcomes of jobs, and the predictions that follow from them.
 
 use pbs_history::{JobHistory, Kind, Outcome, RunFigures, Source};
 use pbs_report::Exit;
@@ -8,18 +8,18 @@ use serde::Serialize;
 use crate::active::ActiveJob;
 use crate::predict::{predict, Forecast};
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Serialize)]
 pub struct JobOutcome {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its number in the history, if it is there.
+    /// Number of the run in the history, if it is recorded.
     pub run: Option<u64>,
-    /// What it was run for.
+    /// Purpose of the run.
     pub kind: Kind,
-    /// How it was planned first; `None`: by another planner.
+    /// Strategy of the first plan; `None`: another planner made it.
     pub strategy: Option<String>,
-    /// When it was submitted, on the clock of the events.
+    /// Time of submission, on the clock of the events.
     pub submitted_ns: u64,
     /// From when it was submitted.
     pub planned_end_ns: Option<u64>,
@@ -27,19 +27,19 @@ pub struct JobOutcome {
     pub deadline_ns: Option<u64>,
     /// `None`: not all of it has ended.
     pub ended_ns: Option<u64>,
-    /// It has ended, and before its deadline if it had one.
+    /// Whether the job has ended, before its deadline if it had one.
     pub kept: bool,
     /// Prediction failures that the node has signalled.
     pub signals: u64,
     /// Plans that were made anew for it.
     pub replans: u64,
-    /// How it ended; `None`: it could not be recorded.
+    /// Kind of its end; `None`: it could not be recorded.
     pub outcome: Option<Outcome>,
-    /// By how much its tasks were off what was planned, of that.
+    /// Deviation of its tasks' real lengths, relative to the planned lengths.
     pub plan_error_permille: Option<u64>,
     /// All of its tasks that were planned.
     pub tasks: Vec<TaskOutcome>,
-    /// How its programs ended, those that this node has started.
+    /// Exits of the programs that this node has started.
     #[serde(skip)]
     pub exits: Vec<Exit>,
 }
@@ -47,11 +47,11 @@ pub struct JobOutcome {
 /// A task: what was predicted, what it retired, and what is predicted now.
 #[derive(Debug, Serialize)]
 pub struct TaskOutcome {
-    /// Its process: the name, or the number.
+    /// Process of the task: the name, or the number.
     pub process: String,
-    /// Its number, and its name if it has one.
+    /// Number of the task, and its name if it has one.
     pub task: String,
-    /// What was planned.
+    /// Planned length.
     pub planned_insns: u64,
     /// From how many runs that came; 0: it is the user's figure.
     pub planned_from_runs: Option<usize>,
@@ -59,15 +59,15 @@ pub struct TaskOutcome {
     pub low_insns: Option<u64>,
     /// And at or below.
     pub high_insns: Option<u64>,
-    /// What was planned comes from that.
+    /// Source of the planned length.
     pub source: Option<Source>,
-    /// What it retired.
+    /// Instructions that the task retired.
     pub retired_insns: u64,
     /// The most memory that it had.
     pub peak_memory_bytes: u64,
-    /// How it ended.
+    /// Kind of its end.
     pub outcome: Outcome,
-    /// What is planned for it the next time.
+    /// Planned length for the next run.
     pub next_insns: Option<u64>,
 }
 

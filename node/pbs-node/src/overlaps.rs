@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who ran beside whom, from the events of all CPUs: what slow-downs are learnt from.
+//! Tasks that ran beside each other, from the events of all CPUs. Slow-downs are learnt from them.
 //!
-//! Who has a CPU is told by `GRANT`; a task that ends hands it to the next one of its
-//! process. In unallocated time, of which no event tells, nobody of the plan runs; it is
-//! reckoned from the first `PLAN_INSTALLED` of a CPU on, as the kernel does (pbs.rst).
+//! `GRANT` events report which process has a CPU. A task that ends hands the CPU to the next task
+//! of its process. In unallocated time, which no event reports, no process of the plan runs. It is
+//! computed from the first `PLAN_INSTALLED` of a CPU on, as the kernel does (pbs.rst).
 //!
-//! A run may have a million grants, so what was heard is folded as it comes, into the
-//! durations of each task beside each set of others. A grant may be told late, by one
-//! period of the windows at most, so what is younger than that waits.
+//! A run may have a million grants. Therefore the events are folded as they arrive, into the
+//! durations of each task beside each set of others. A grant may be reported late, by at most one
+//! period of the windows; younger data wait for that time.
 //!
-//! What was lost makes all unknown that it may have been about.
+//! If events are lost, all data that they may have been about become unknown.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,10 +28,11 @@ const MOST_CPUS: usize = 16;
 /// A task beside more sets of others than this tells nothing of each.
 const MOST_SETS: usize = 64;
 
-/// So many stretches are heard before they are folded.
+/// Number of stretches that are collected before they are folded.
 const FOLD_STRETCHES: usize = 1024;
 
-/// So many periods are folded at once: each cuts every stretch that lasts.
+/// Maximum number of periods that are folded at once: each period cuts every stretch that covers
+/// its end.
 const FOLD_PERIODS: u64 = 64;
 
 /// Follows who has which CPU.
@@ -49,11 +50,11 @@ pub(crate) struct Overlaps {
     names: HashMap<u64, (u32, u32)>,
     next_life: u64,
     cpus: BTreeMap<u32, Cpu>,
-    /// Those that somebody may have had before the first event.
+    /// Tasks that may have had a CPU before the first event.
     begun: Vec<u32>,
-    /// What was heard and is over, and is not folded yet.
+    /// Stretches that are over and not folded yet.
     stretches: Vec<Stretch>,
-    /// So many are too many.
+    /// Number of stretches at which they are folded.
     fold_at: usize,
     /// All before that is folded.
     folded_ns: u64,
@@ -65,9 +66,9 @@ pub(crate) struct Overlaps {
 struct Life {
     /// Unlike that of any other.
     number: u64,
-    /// What it retired; `None`: it has not ended.
+    /// Instructions that the task retired; `None`: it has not ended.
     insns: Option<u64>,
-    /// That was counted by the clock.
+    /// Whether the instructions were counted by the clock.
     by_clock: bool,
     /// Not all of it was seen, or it ran beside somebody unknown.
     torn: bool,
@@ -76,19 +77,19 @@ struct Life {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
-    /// When its windows began.
+    /// Beginning of its windows.
     phase_ns: Option<u64>,
     /// A plan is in force.
     has_plan: bool,
     /// Since it has said how it counts.
     by_clock: Option<bool>,
-    /// Who has it, and since when.
+    /// Present owner of the CPU, and the time since which it has the CPU.
     has: Option<(Who, u64)>,
-    /// What was told of it last.
+    /// Time of the last event about the CPU.
     latest_ns: u64,
 }
 
-/// Who has a CPU.
+/// Owner of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     /// A task that is followed.
@@ -247,8 +248,8 @@ impl Overlaps {
         found
     }
 
-    /// Who that is. Its life begins now, unless it has; `seen_insns`: what it has retired
-    /// before.
+    /// Returns the owner for a task. The life of the task begins now, unless it has begun;
+    /// `seen_insns`: instructions that it has retired before.
     fn task(&mut self, task: (u32, u32), seen_insns: u64) -> Who {
         if !self.keys.contains_key(&task) {
             return Who::Unknown;
@@ -292,8 +293,8 @@ impl Overlaps {
         cpu.has = who.map(|who| (who, at_ns));
     }
 
-    /// Nobody knows who has a CPU until that is told again; where there was nobody, and no
-    /// plan, there is nobody.
+    /// Marks the owners of all CPUs as unknown until the next event about them. CPUs without an
+    /// owner and without a plan remain idle.
     fn lose(&mut self) {
         self.tear();
         let known = |cpu: &Cpu| cpu.has_plan || cpu.has.is_some();
@@ -305,7 +306,7 @@ impl Overlaps {
         }
     }
 
-    /// What has not ended tells nothing.
+    /// Discards the data of all tasks that have not ended.
     fn tear(&mut self) {
         let open = self.lives.values_mut().filter(|life| life.insns.is_none());
         open.for_each(Life::tear);
@@ -403,7 +404,7 @@ impl Life {
         }
     }
 
-    /// It tells nothing, and so need not be kept.
+    /// Discards the data of the task: they are incomplete.
     fn tear(&mut self) {
         self.torn = true;
         self.beside.clear();

@@ -15,7 +15,7 @@ use crate::{Error, Forecast, Submission};
 
 /// Plans jobs one after the other.
 pub struct Planning {
-    /// What is reserved.
+    /// Reservations.
     pub store: Store,
     validation: Validation,
     options: Options,
@@ -24,24 +24,24 @@ pub struct Planning {
     history: Known,
 }
 
-/// What is known of runs before.
+/// Knowledge about earlier runs.
 enum Known {
-    /// There is no such file yet.
+    /// The file does not exist yet.
     Nothing(String),
     Runs(String, Box<pbs_history::Store>),
 }
 
 /// A job with what became of it.
 pub struct Answered {
-    /// As it was asked for.
+    /// Job as it was requested.
     pub submission: Submission,
     /// The job as it was planned, with what its runs predict.
     pub job: Job,
-    /// Where the figures of its tasks came from.
+    /// Sources of the figures of its tasks.
     pub forecasts: Vec<Forecast>,
-    /// Its number in the store.
+    /// Number of the run in the store.
     pub run: RunId,
-    /// How it was planned, or why it was declined.
+    /// Result of planning the job, or the reason for which it was declined.
     pub answer: Result<Planned, Declined>,
 }
 
@@ -84,7 +84,8 @@ impl Planning {
         earliest_deadline(&mut self.store, &request, &self.validation, &self.options)
     }
 
-    /// What a level of the validation finds no room for, whatever became of the job.
+    /// Returns the rejection by a level of the validation, if there is one, whether the job was
+    /// admitted or not.
     pub fn estimate(&mut self, answered: &Answered) -> Option<Rejection> {
         let request = self.request(answered);
         validate(&mut self.store, &request, &self.validation).err()
@@ -99,7 +100,7 @@ impl Planning {
         Request::new(answered.run, &answered.job).not_before(self.lead_ns)
     }
 
-    /// What is reserved for a job that was admitted.
+    /// Returns the reservations of a job that was admitted.
     pub fn run(&self, answered: &Answered) -> Option<&Run> {
         self.store.run(answered.run)
     }

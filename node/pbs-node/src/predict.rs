@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the runs of a job predict of the next one (Leppert 2021, 6.2.3;
-//! Glaß 2024, 4.1 and 4.4).
+//! Predictions for the next run of a job from its earlier runs (Leppert 2021, 6.2.3; Glaß 2024, 4.1
+//! and 4.4).
 
 use pbs_history::{Expected, ExpectedTask, Fingerprint, JobHistory, Prediction, TaskKey, User};
 use pbs_job::{Job, Process};
 
-/// What is planned for a task, and where it comes from.
+/// Planned length of a task, and its source.
 #[derive(Clone, Copy, Debug)]
 pub struct Forecast {
     /// Index of the task in the job.
     pub task: usize,
-    /// It.
+    /// Predicted length with its source.
     pub prediction: Prediction,
 }
 
@@ -65,8 +65,8 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
     (predicted, forecasts)
 }
 
-/// What is expected of a run, for what collects its figures. `number` gives each
-/// process, by its index in the job, its number in the plan.
+/// Returns the expected lengths of a run's tasks, for the collector of its figures. `number`
+/// returns the number in the plan of each process, by its index in the job.
 pub(crate) fn expected(job: &Job, mut number: impl FnMut(usize) -> u32) -> Vec<Expected> {
     let processes = job.processes.iter().enumerate();
     let expected = processes.map(|(index, process)| {
@@ -91,8 +91,8 @@ pub(crate) fn expected(job: &Job, mut number: impl FnMut(usize) -> u32) -> Vec<E
     expected.collect()
 }
 
-/// What a process executes: the words of its commands, or its name where somebody
-/// else starts it.
+/// Returns the fingerprint of the programs of a process: the words of its commands, or its name if
+/// another program starts it.
 pub(crate) fn fingerprint(process: &Process) -> Fingerprint {
     let commands = process.start.commands();
     if commands.is_empty() {

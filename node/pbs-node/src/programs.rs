@@ -13,13 +13,13 @@ use pbs_report::Exit;
 
 use crate::Error;
 
-/// How long programs have to end after an interruption.
+/// Time that programs have to end after an interruption.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// All programs that this node has started and that were not given up.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    /// Of all plans and runs, by their process ids.
+    /// Programs of all plans and runs, by their process ids.
     children: BTreeMap<i32, Started>,
     /// Control groups of runs that have one.
     cgroups: BTreeMap<pbs_planner::RunId, Cgroup>,
@@ -162,7 +162,7 @@ impl Programs {
         }
     }
 
-    /// What is left in the control group of a run ends with it.
+    /// Kills the processes that are left in the control group of a run.
     fn leave(&mut self, run: pbs_planner::RunId) {
         if let Some(cgroup) = self.cgroups.remove(&run) {
             // If that does not work, it is not empty, and tried again.

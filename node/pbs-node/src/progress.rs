@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far the plan has come, as the events tell.
+//! Progress of the plan, as events report it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use pbs_uapi::{Event, EventKind};
 /// Watches plans until they have ended on all their CPUs.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Those of the plans, the first one first.
+    /// Numbers of the plans, the first one first.
     plan_ids: Vec<u64>,
     /// All of them were installed before, though it may be told only now.
     resumed: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its installation was not seen yet.
+    /// The plan was written; its installation has not been reported yet.
     Written,
     InForce,
     Over(Outcome),
@@ -104,8 +104,8 @@ impl Progress {
                 && state.is_some_and(|(_, state)| *state != State::Written)
     }
 
-    /// How it ended, once it is over on all CPUs: on the first of them where
-    /// it did not come to its end.
+    /// Returns the outcome once the plan is over on all CPUs: the outcome on the first CPU on which
+    /// it did not complete.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         let mut outcome = Outcome::Ended;
         for (_, state) in &self.cpus {

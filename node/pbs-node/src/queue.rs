@@ -20,7 +20,7 @@ use crate::{Declined, Error, Submission};
 /// A job that was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Submitted {
-    /// Its number.
+    /// Number of the run.
     pub run: u64,
     /// The job's name.
     pub job: String,
@@ -33,48 +33,48 @@ pub struct Submitted {
 /// A run, as far as it has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunSummary {
-    /// Its number.
+    /// Number of the run.
     pub run: RunId,
     /// The job's name.
     pub job: String,
-    /// What it is run for.
+    /// Purpose of the run.
     pub kind: Kind,
     /// "held", "waiting", "planned", "running" or "over".
     pub state: &'static str,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted_unix_ns: u64,
-    /// When it was over.
+    /// End of the run.
     pub ended_unix_ns: Option<u64>,
-    /// How it ended.
+    /// Kind of its end.
     pub outcome: Option<Outcome>,
-    /// Of how many tasks something is known.
+    /// Number of tasks about which figures exist.
     pub tasks: usize,
     /// And how many of them have ended.
     pub tasks_ended: usize,
     /// The user who wants it, if one was asked.
     pub uid: Option<u32>,
-    /// How important it is.
+    /// Priority of the run.
     pub priority: Option<u32>,
     /// The CPUs that it is confined to, ascending; `None`: it is not.
     pub cpus: Option<Vec<u32>>,
     /// The allocation that it is in.
     pub allocation: Option<u32>,
-    /// Why it waits, or why it did not come to its end.
+    /// Reason for which the run waits, or did not complete.
     pub reason: Option<String>,
-    /// When it is to have ended.
+    /// Deadline of the run.
     pub deadline_unix_ns: Option<u64>,
-    /// When it is planned to begin.
+    /// Planned start.
     pub expected_start_unix_ns: Option<u64>,
-    /// When it is planned to have ended.
+    /// Planned end.
     pub expected_end_unix_ns: Option<u64>,
-    /// When its programs were let go.
+    /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
-    /// It is over, and was so before its deadline.
+    /// Whether it ended before its deadline, once it is over.
     pub kept: Option<bool>,
 }
 
 impl RunSummary {
-    /// Of a run of which nothing else is known yet.
+    /// Returns the summary of a run about which nothing else is known yet.
     pub(crate) fn begun(run: RunId, job: &str, submitted_unix_ns: u64) -> Self {
         Self {
             run,
@@ -99,7 +99,7 @@ impl RunSummary {
         }
     }
 
-    /// Of a run as it stands in the history, where it does not wait.
+    /// Returns the summary of a run as the history records it, if it does not wait.
     pub(crate) fn new(figures: RunFigures, order: Option<&Order>) -> Self {
         let RunFigures { run, processes } = figures;
         let tasks = processes.iter().flat_map(|process| &process.tasks);

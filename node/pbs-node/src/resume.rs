@@ -16,7 +16,7 @@ use crate::queue::is_submitted;
 use crate::saved::Saved;
 use crate::Error;
 
-/// What is left.
+/// State that an earlier planner has left.
 pub(crate) struct Left {
     pub(crate) machine: Machine,
     pub(crate) runs: Vec<LeftRun>,
@@ -31,7 +31,7 @@ pub(crate) struct LeftRun {
     pub(crate) so_far: Vec<SoFar>,
 }
 
-/// Where to go on.
+/// Point at which a planner continues.
 pub(crate) struct Resumed {
     /// The plan that was written last, and then the one in force if that is
     /// another.
@@ -154,7 +154,7 @@ fn goes_on(device: &Device, saved: &Saved) -> bool {
     plans.any(|plan| plan.processes.iter().any(|p| saved.numbers.contains(&p.id)))
 }
 
-/// How far each process had come when that was kept.
+/// Returns the progress of each process when the run was saved.
 fn so_far(saved: &Saved, figures: &RunFigures, plan: &Plan) -> Vec<SoFar> {
     let job = &saved.job;
     let processes = job.processes.iter().zip(&saved.numbers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is kept of a run that is under way, for who takes over.
+//! Saved data of a run that is under way, for a planner that takes over.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::predict::expected;
 pub(crate) struct Saved {
     /// With the figures that were predicted; its times count from its submission.
     pub(crate) job: Job,
-    /// When that was, of the monotonic clock of this boot.
+    /// Time of its submission, on the monotonic clock of this boot.
     pub(crate) submitted_ns: u64,
     /// The number of each of its processes in plans.
     pub(crate) numbers: Vec<u32>,
@@ -22,13 +22,13 @@ pub(crate) struct Saved {
     pub(crate) machine: Machine,
     /// The file that says whether its programs were let go.
     pub(crate) commit: PathBuf,
-    /// When that was to be, of the same clock.
+    /// Planned time of that release, on the same clock.
     pub(crate) started_ns: u64,
-    /// When all of it had ended, of the same clock.
+    /// End of its last process, on the same clock.
     pub(crate) ended_ns: Option<u64>,
 }
 
-/// As it stands in the history.
+/// Record of the run in the history.
 #[derive(Debug, Deserialize, Serialize)]
 struct Text {
     submitted_ns: u64,
@@ -70,7 +70,7 @@ impl Saved {
         })
     }
 
-    /// What its tasks are expected to need, for what collects their figures.
+    /// Returns the expected lengths of its tasks, for the collector of their figures.
     pub(crate) fn expected(&self) -> Vec<Expected> {
         expected(&self.job, |process| self.numbers[process])
     }

@@ -17,13 +17,13 @@ use crate::{Alteration, Error, Listener, News, Node, Settings};
 /// All that is known of a run.
 #[derive(Clone, Debug)]
 pub struct RunDetails {
-    /// How it stands.
+    /// Summary of the run.
     pub summary: RunSummary,
-    /// Its processes and tasks, as far as they have come.
+    /// Figures of its processes and tasks, as far as they have run.
     pub figures: RunFigures,
     /// Under which terms it was ordered.
     pub terms: Terms,
-    /// How it ended, if it has.
+    /// End of the run, if it has ended.
     pub ending: Ending,
     /// The job as it was requested, while it is not over.
     pub request: Option<String>,
@@ -77,11 +77,11 @@ impl<L: Listener> Node<L> {
         jobs.order(orders, listener)
     }
 
-    /// When the job of an order would begin and end, since 1970; nothing changes.
+    /// Returns the start and end that the job of an order would have, since 1970; nothing changes.
     ///
     /// # Errors
     ///
-    /// Why it would be declined.
+    /// The reason for which it would be declined.
     pub fn would_order(&mut self, order: &Order) -> Result<(Option<u64>, u64), Error> {
         self.look()?;
         self.jobs()?.would_order(order)
@@ -162,7 +162,7 @@ impl<L: Listener> Node<L> {
         self.jobs()?.standing(last)
     }
 
-    /// How one run stands.
+    /// Returns the summary of a run.
     pub fn standing_of(&self, id: RunId) -> Result<RunSummary, Error> {
         self.jobs()?.standing_of(id)
     }

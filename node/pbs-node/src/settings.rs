@@ -9,7 +9,7 @@ use pbs_planner::Aim;
 /// plan the planner itself has the CPU for a few milliseconds in a hundred.
 pub const LEAD_NS: u64 = 100_000_000;
 
-/// How jobs are run.
+/// Settings for running jobs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The file of what jobs have used.
@@ -17,6 +17,6 @@ pub struct Settings {
     /// At most so many new plans are made after the first; prediction failures beyond
     /// are left to the node.
     pub max_replans: u64,
-    /// When to stop to look for a plan of a job that comes.
+    /// Condition under which the search for a job's plan stops.
     pub aim: Aim,
 }

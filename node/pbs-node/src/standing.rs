@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the runs of a node stand.
+//! Summaries of the runs of a node.
 
 use pbs_history::{RunFigures, RunId, State};
 
@@ -25,11 +25,11 @@ impl Jobs {
         Ok(runs)
     }
 
-    /// How one run stands.
+    /// Returns the summary of a run.
     ///
     /// # Errors
     ///
-    /// It is not known.
+    /// The run is not known.
     pub(crate) fn standing_of(&self, id: RunId) -> Result<RunSummary, Error> {
         if let Some(waiting) = self.backlog.find(id) {
             return Ok(self.of_waiting(waiting));
@@ -42,13 +42,12 @@ impl Jobs {
         Ok(RunSummary::new(self.ledger.figures(id)?, noted.as_ref()))
     }
 
-    /// What is known of the processes of a run.
+    /// Returns the figures of a run's processes.
     pub(crate) fn figures_of(&self, id: RunId) -> Result<RunFigures, Error> {
         self.ledger.figures(id)
     }
 
-    /// What was said of a run beside its job, and the job as it was requested, while it
-    /// is not over.
+    /// Returns the record of a run's order, and, while it is not over, the job as it was requested.
     pub(crate) fn noted(&self, id: RunId) -> Result<(Option<Noted>, Option<String>), Error> {
         let noted = self.ledger.order(id)?.map(|order| Noted::of(&order));
         Ok((noted, self.ledger.request(id)?))

@@ -13,9 +13,9 @@ use crate::Error;
 /// A job that somebody wants to have run.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// What its file is called in messages.
+    /// Name of its file in messages.
     pub file: String,
-    /// As it was requested: the file itself.
+    /// Text of the request: the file itself.
     pub request: String,
     /// The job with the user's figures. Its times count from its submission.
     pub job: Job,

@@ -9,7 +9,7 @@ use crate::orders::Waiting;
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     waiting: Vec<Waiting>,
-    /// Nothing is admitted until the node is told to admit again.
+    /// Whether admission is stopped until the node is told to admit again.
     drained: bool,
     /// An order may not have to wait any more.
     is_due: bool,

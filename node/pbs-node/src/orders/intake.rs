@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users ask of the jobs of a node: to take them in, to hold them, to end them.
+//! Requests of users about the jobs of a node: to accept, hold and end them.
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
 use pbs_planner::validate_cpus;
@@ -11,12 +11,12 @@ use crate::orders::{Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
 use crate::{Declined, Error, Listener, News, Submission};
 
-/// What is to be another way about a run.
+/// Changes to a run.
 #[derive(Clone, Debug, Default)]
 pub struct Alteration {
-    /// Its deadline, from its submission on.
+    /// Deadline of the run, counted from its submission.
     pub deadline_ns: Option<u64>,
-    /// Its priority.
+    /// Priority of the run.
     pub priority: Option<u32>,
     /// The job itself.
     pub submission: Option<Submission>,
@@ -132,11 +132,11 @@ impl Jobs {
         })
     }
 
-    /// What would be said of an order: when it would begin and end; nothing changes.
+    /// Returns the start and end that an order would have; nothing changes.
     ///
     /// # Errors
     ///
-    /// Why it would be declined.
+    /// The reason for which it would be declined.
     pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
         let now_ns = monotonic_ns();
         let mut trial = self.trial(now_ns);
@@ -237,8 +237,8 @@ impl Jobs {
         self.backlog.check_again();
     }
 
-    /// How a run ended; `None`: it has not. One that is not known any more ended, and
-    /// nobody can say how.
+    /// Returns the end of a run; `None`: it has not ended. A run that is no longer known has ended
+    /// in an unknown way.
     pub(crate) fn ended(&self, id: RunId) -> Option<Ended> {
         let is_open =
             self.backlog.find(id).is_some() || self.runs.iter().any(|run| run.id == Some(id));

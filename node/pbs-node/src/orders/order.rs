@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What somebody asks for: a job, as whom it runs, and what is to be before it.
+//! Orders: a job, the user as whom it runs, and the runs that must be over before it.
 
 use pbs_history::{Outcome, RunId};
 use pbs_launch::Owner;
@@ -21,15 +21,15 @@ pub struct Order {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// As whom and where its programs run.
+    /// User and environment of its programs.
     pub owner: Owner,
     /// The name of the job, instead of that in its file.
     pub name: Option<String>,
-    /// Its priority, instead of that in its file.
+    /// Priority, instead of the one in its file.
     pub priority: Option<u32>,
-    /// Its deadline from the submission on, instead of that in its file.
+    /// Deadline counted from the submission, instead of the one in its file.
     pub deadline_ns: Option<u64>,
-    /// It is not planned before somebody releases it.
+    /// Whether the run is held: it is not planned before somebody releases it.
     pub hold: bool,
     /// Runs that have to be over before it is planned.
     pub after: Vec<u64>,
@@ -39,39 +39,38 @@ pub struct Terms {
     pub allocation: Option<u32>,
 }
 
-/// What is to be said of a run that is over, beside its figures.
+/// Data about a run that is over, beside its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ending {
-    /// Why it did not come to its end, if that is to be said in words.
+    /// Reason for which the run did not complete, if it needs words.
     pub why: Option<String>,
-    /// When it was to have ended.
+    /// Deadline of the run.
     pub deadline_unix_ns: Option<u64>,
     /// The CPUs that it was confined to; empty: it was not.
     pub cpus: Vec<u32>,
-    /// When its programs were let go.
+    /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
-    /// It ended, and before its deadline; `None`: it had none.
+    /// Whether it completed before its deadline; `None`: it had none.
     pub kept: Option<bool>,
     /// All programs succeeded, as far as that is known.
     pub succeeded: bool,
-    /// How each program ended; of those that another service has started nothing is
-    /// known.
+    /// End of each program; nothing is known of programs that another service has started.
     pub programs: Vec<ProgramEnd>,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramEnd {
-    /// Its process's number in the job.
+    /// Number of its process in the job.
     pub process: u32,
     /// The program.
     pub program: String,
-    /// Its exit status, if it exited.
+    /// Exit status, if the program exited.
     pub code: Option<i32>,
     /// The signal, if that killed it.
     pub signal: Option<i32>,
-    /// Why it could not be executed.
+    /// Reason for which the program could not be executed.
     pub error: Option<String>,
 }
 
@@ -88,7 +87,7 @@ impl ProgramEnd {
     }
 }
 
-/// As it stands in the history.
+/// Record of an order in the history.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Noted {
@@ -97,7 +96,8 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
-    /// What cannot be read was written by a later version: nothing is known then.
+    /// Reads the record of an order. A record that cannot be read was written by a later version,
+    /// and counts as empty.
     pub(crate) fn of(order: &pbs_history::Order) -> Self {
         serde_json::from_str(&order.text).unwrap_or_default()
     }
@@ -109,7 +109,7 @@ impl Noted {
         }
     }
 
-    /// What is kept of it when it is over.
+    /// Returns the record of a run that is over.
     pub(crate) fn over(mut self, ending: Ending) -> Self {
         self.terms.owner.environment.clear();
         Self { ending, ..self }
@@ -128,7 +128,8 @@ impl Order {
         Self { submission, terms }
     }
 
-    /// Why it is not to be planned yet, if so; `of` says how a run ended that is over.
+    /// Returns whether the order must wait, and the reason. `of` returns the end of a run that is
+    /// over.
     pub(crate) fn waits(&self, of: impl Fn(RunId) -> Option<Ended>) -> Waits {
         if self.terms.hold {
             return Waits::For("held".into());
@@ -156,7 +157,7 @@ impl Order {
     }
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
@@ -170,6 +171,6 @@ pub(crate) enum Waits {
     No,
     /// For what.
     For(String),
-    /// What it waits for will not come.
+    /// The condition that it waits for can't be fulfilled any more.
     Never(String),
 }

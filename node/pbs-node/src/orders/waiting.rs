@@ -14,7 +14,7 @@ pub(crate) struct Waiting {
     pub(crate) order: Order,
     pub(crate) submitted_ns: u64,
     pub(crate) submitted_unix_ns: u64,
-    /// Why it could not be started when it was tried last.
+    /// Reason for which the last attempt to start it failed.
     pub(crate) not_started: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Waiting {
         Noted { terms: self.order.terms.clone(), ending: Ending::default() }
     }
 
-    /// When it is to have ended, since 1970.
+    /// Returns the deadline, since 1970.
     pub(crate) fn deadline_unix_ns(&self) -> u64 {
         let deadline_ns = self.order.submission.job.deadline_ns;
         self.submitted_unix_ns.saturating_add(deadline_ns)

@@ -176,7 +176,8 @@ fn samples_with_lost_events_are_discarded() {
     assert_eq!(samples, expected);
 }
 
-/// Who takes over does not know who has the CPUs; of those without a plan it does.
+/// A planner that takes over does not know the owners of CPUs, except that CPUs without a plan have
+/// none.
 #[test]
 fn earlier_owners_of_a_cpu_are_unknown() {
     let mut told = Told::new(0);
@@ -188,7 +189,7 @@ fn earlier_owners_of_a_cpu_are_unknown() {
     assert_eq!(told.samples(), [(7, 102, 5, vec![(vec![], 10)])]);
 }
 
-/// Where no plan is nobody runs, whatever was lost.
+/// A CPU without a plan is idle, whatever events were lost.
 #[test]
 fn cpus_without_a_plan_are_known_to_be_idle() {
     let mut told = Told::new(0);
@@ -264,7 +265,7 @@ fn many_grants_need_no_more_memory() {
     assert_eq!(told.samples(), expected);
 }
 
-/// What was counted in two ways is no count.
+/// A task whose instructions were counted in two ways has no valid count.
 #[test]
 fn counts_of_the_clock_are_kept_apart() {
     let mut told = Told::new(0);
