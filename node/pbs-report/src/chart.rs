@@ -6,7 +6,7 @@ use crate::point::Point;
 use crate::svg::{text_width, Anchor, Picture};
 use crate::MarkKind;
 
-/// As wide as the picture of the plan, so that times stand below each other.
+/// Width of a chart; it equals that of the plan's picture, which keeps times below each other.
 pub(crate) const WIDTH: f64 = 1400.0;
 pub(crate) const LEFT: f64 = 120.0;
 pub(crate) const RIGHT: f64 = 36.0;
@@ -21,15 +21,15 @@ const FAR: f64 = 2.5;
 /// A line of a chart.
 pub(crate) struct Line<'a> {
     pub(crate) points: &'a [Point],
-    /// How it is drawn: a class of the style sheet.
+    /// Class of the style sheet with which the line is drawn.
     pub(crate) class: &'static str,
-    /// Its place in the key; without one it has none.
+    /// Text in the key; `None`: the line is not in the key.
     pub(crate) label: Option<String>,
     /// The axis need not reach it.
     pub(crate) is_threshold: bool,
 }
 
-/// Something at a moment.
+/// Mark at a moment.
 pub(crate) struct ChartMark {
     pub(crate) at: Point,
     pub(crate) symbol: Symbol,
@@ -55,7 +55,7 @@ pub(crate) struct Chart<'a> {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     pub(crate) height: f64,
-    /// What the values are: "instr." or "points".
+    /// Unit of the values: "instr." or "points".
     pub(crate) unit: &'static str,
     /// Unique in the page.
     pub(crate) id: String,
@@ -178,7 +178,7 @@ impl Chart<'_> {
         bottom + 28.0
     }
 
-    /// What each line is. Those that the axis does not reach say so.
+    /// Draws the key of the lines. Lines that the axis does not reach are marked.
     fn key(&self, picture: &mut Picture, mut y: f64) -> f64 {
         let (least, most) = self.range();
         let mut entries = Vec::new();
@@ -293,7 +293,7 @@ impl<'a> Together<'a> {
 }
 
 impl Symbol {
-    /// How telling it is.
+    /// Returns the importance of the symbol.
     fn rank(self) -> u32 {
         match self {
             Self::Signal(MarkKind::Late | MarkKind::Early) => 3,
@@ -304,7 +304,7 @@ impl Symbol {
     }
 }
 
-/// Where there is something already: left, right, top and bottom.
+/// Occupied rectangles: left, right, top and bottom.
 struct Room(Vec<(f64, f64, f64, f64)>);
 
 impl Room {

@@ -14,16 +14,16 @@ const DASHES: [&str; 4] = ["none", "9 4", "2 3", "9 4 2 4"];
 /// A line of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Who is compared; the same name has the same place in each plot.
+    /// Name of the compared item; the same name has the same place in each plot.
     pub name: String,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What lies between two lines: how far values are spread.
+/// Area between two lines: the spread of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// What it is.
+    /// Name of the band.
     pub name: String,
     /// From left to right, each with its lower and its upper end.
     pub points: Vec<(f64, (f64, f64))>,
@@ -34,19 +34,19 @@ pub struct Band {
 pub struct Plot {
     /// Stands above it.
     pub title: String,
-    /// What is to the right, with its unit.
+    /// Quantity of the horizontal axis, with its unit.
     pub across: String,
-    /// What is up, with its unit.
+    /// Quantity of the vertical axis, with its unit.
     pub up: String,
     /// To the right is ten times as much, again and again; what is not more than 0 is left
     /// out.
     pub is_logarithmic: bool,
     /// The axis goes from 0 to this; 0: as far as the lines do.
     pub up_to: f64,
-    /// What is drawn.
+    /// Lines of the plot.
     pub curves: Vec<Curve>,
-    /// What is drawn below them. Each has the colour of the curve in its place, so the
-    /// first is best about the first.
+    /// Areas below the lines. Each has the colour of the curve at its index; therefore the first
+    /// band should be about the first curve.
     pub bands: Vec<Band>,
 }
 
@@ -166,7 +166,7 @@ impl Plot {
         }
     }
 
-    /// Who has which line, and what bands are.
+    /// Draws the key of curves and bands.
     fn key(&self, picture: &mut Picture, mut y: f64) -> f64 {
         let mut x = LEFT;
         let curves = self.curves.iter().enumerate();
@@ -191,7 +191,7 @@ impl Plot {
     }
 }
 
-/// How a band looks: what lies below it is seen, and so is another band.
+/// Returns the style of a band: transparent, to keep lines and other bands visible below it.
 fn shade(place: usize) -> String {
     format!("fill=\"{}\" fill-opacity=\"0.25\"", ProcessStyle::of(place).fill)
 }

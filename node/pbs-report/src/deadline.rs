@@ -12,11 +12,11 @@ use crate::Report;
 pub struct Deadline {
     /// The number of the process; `None`: it is that of a job.
     pub process: Option<u32>,
-    /// What the process or the job is called.
+    /// Name of the process or of the job.
     pub name: String,
     /// The deadline.
     pub deadline_ns: u64,
-    /// When the last task ended; `None`: not all did.
+    /// End of the last task; `None`: not all tasks ended.
     pub ended_ns: Option<u64>,
     /// Whether that was before the deadline.
     pub kept: bool,
@@ -67,7 +67,7 @@ impl Report {
     }
 }
 
-/// How many were kept, and which were not, for people.
+/// Lists the number of kept deadlines and those that were missed, for people.
 pub(crate) fn deadline_lines(deadlines: &[Deadline]) -> String {
     let kept = deadlines.iter().filter(|deadline| deadline.kept).count();
     let mut out = match deadlines.len() {

@@ -154,8 +154,8 @@ pub fn is_push(event: &Event) -> bool {
     event.kind == EventKind::Preempted as u16 && event.retired_insns <= event.planned_insns
 }
 
-/// What events are counted as: the name of their kind, but pushes apart from
-/// preemptions.
+/// Returns the name under which the event is counted: the name of its kind, but pushes are
+/// distinguished from preemptions.
 pub(crate) fn counted_as(event: &Event) -> String {
     if is_push(event) {
         return "pushed".into();
@@ -176,9 +176,9 @@ pub fn tier_name(tier: u32) -> String {
     Tier::from_raw(tier).map_or_else(|| format!("tier_{tier}"), |tier| tier.name().into())
 }
 
-/// What a late, early or info event compared: the count, the comparison and
-/// the threshold by its name in Leppert 2021. An event tells only the greater
-/// of the two stages of a process: `stages` are both, where they are known.
+/// Describes the comparison of a late, early or info event: the count, the sign and the threshold
+/// by its name in Leppert 2021. An event contains only the greater of the two stages of a process;
+/// `stages` are both, if they are known.
 pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
     let kind = EventKind::from_raw(event.kind);
     let early = kind == Some(EventKind::Early);
@@ -209,7 +209,7 @@ pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
     format!("{actual} {sign} {limit}")
 }
 
-/// What the threshold of a process is the greater of.
+/// Describes the two stages of which the threshold of a process is the greater one.
 fn greater(event: &Event, stages: Option<Stages>) -> String {
     let stages = stages.filter(|stages| {
         let greater = stages.capacity_buffer_insns.max(stages.t2_process_insns);

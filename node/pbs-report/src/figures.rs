@@ -30,13 +30,13 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// As a part of a page.
+    /// Returns the figure as a part of a page.
     pub(crate) fn inline(self) -> String {
         let Self { id, title, description, picture, height } = self;
         picture.inline(height, "", &id, &title, &description)
     }
 
-    /// As a file of its own.
+    /// Returns the figure as a separate file.
     pub(crate) fn file(self) -> String {
         self.picture.file(self.height, "", &self.title, &self.description)
     }
@@ -241,7 +241,7 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
     Figure { title: format!("Task {}", task.name), id, description, picture, height }
 }
 
-/// How often each task was preempted; `None` if none was.
+/// Draws the number of preemptions of each task; `None` if no task was preempted.
 pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Option<Figure> {
     let mut tasks: Vec<_> = report.tasks.iter().filter(|task| task.preemptions > 0).collect();
     let all = tasks.len();

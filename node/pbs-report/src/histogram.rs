@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far tasks deviate from their plan (Leppert 2021, figure 9).
+//! Deviations of tasks from their plan (Leppert 2021, figure 9).
 
 use serde::Serialize;
 
@@ -13,17 +13,17 @@ const REACH: f64 = 4.0;
 /// The relative deviations of all tasks that ended, sorted into columns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Histogram {
-    /// How many tasks ended.
+    /// Number of tasks that ended.
     pub tasks: usize,
-    /// Of `(retired − planned) / planned`, in percent.
+    /// Mean of `(retired − planned) / planned`, in percent.
     pub mean_percent: f64,
-    /// Its standard deviation, that of a normal distribution fitted to it.
+    /// Standard deviation, which is that of a normal distribution fitted to the values.
     pub sigma_percent: f64,
     /// Half of the tasks deviate by less.
     pub median_percent: f64,
-    /// Where the first column begins.
+    /// Left edge of the first column.
     pub least_percent: f64,
-    /// How wide a column is.
+    /// Width of a column.
     pub width_percent: f64,
     /// Tasks in each column.
     pub counts: Vec<usize>,
@@ -95,12 +95,12 @@ impl Histogram {
         Some(histogram)
     }
 
-    /// Where the last column ends.
+    /// Returns the right edge of the last column.
     pub fn most_percent(&self) -> f64 {
         self.least_percent + self.width_percent * self.counts.len() as f64
     }
 
-    /// How many tasks the fitted normal distribution has in a column at
+    /// Returns the number of tasks that the fitted normal distribution has in a column at
     /// `percent`; 0 if all deviations are the same.
     pub fn fitted(&self, percent: f64) -> f64 {
         if self.sigma_percent <= 0.0 {
@@ -113,7 +113,7 @@ impl Histogram {
     }
 }
 
-/// Of sorted values.
+/// Returns the median of sorted values.
 fn middle(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     if sorted.len() % 2 == 1 {

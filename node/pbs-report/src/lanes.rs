@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who has how much of what, from when to when: a row for each thing, with boxes as high
-//! as what they take of it.
+//! Use of resources over time: a row for each resource, with boxes whose height is the amount in
+//! use.
 
 use crate::chart::{LEFT, RIGHT, TEXT, WIDTH};
 use crate::process_style::ProcessStyle;
@@ -13,29 +13,29 @@ const MOST_ROW: f64 = 64.0;
 /// Between rows.
 const SPACE: f64 = 2.0;
 
-/// Something that is taken in parts.
+/// Resource that is used in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// What it is called.
+    /// Name of the resource.
     pub name: String,
     /// Stands in the row, before all else; mostly empty.
     pub note: String,
-    /// How much of it there is.
+    /// Total amount of the resource.
     pub has: u64,
-    /// Who has some of it.
+    /// Uses of the resource.
     pub stays: Vec<Stay>,
 }
 
-/// Who has so much of it, from when to when.
+/// Use of an amount of the resource during an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stay {
     /// From then on.
     pub from: u64,
     /// Until then.
     pub until: u64,
-    /// So much.
+    /// Amount in use.
     pub takes: u64,
-    /// The same number has the same colour.
+    /// Number of the user; the same number has the same colour.
     pub of: usize,
     /// Stands in the box where there is room.
     pub name: String,

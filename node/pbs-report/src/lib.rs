@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What became of a plan.
+//! Reports on the run of a plan.
 //!
-//! [`Report::new`] puts the plan and the events of its run side by side. The
-//! report goes out as JSON (it serialises), as a [`table`], and as a picture
-//! ([`gantt`]). A [`Schedule`] is a plan that nobody has run yet;
-//! [`Placements`] are several of tasks that have implementations for several devices.
+//! [`Report::new`] combines the plan and the events of its run. The report is available as JSON (it
+//! serialises), as a [`table`], and as a picture ([`gantt`]). A [`Schedule`] is a plan that has not
+//! been run yet. [`Placements`] are several schedules of tasks that have implementations for
+//! several devices.
 
 mod axis;
 mod chart;

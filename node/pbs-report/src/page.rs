@@ -18,13 +18,14 @@ use crate::svg::STYLE;
 use crate::{table, Deadline, MarkKind, Outcome, ProcessReport, Report, Source};
 
 pub(crate) const PAGE_STYLE: &str = include_str!("page.css");
-/// What is wider than a narrow window is moved sideways, with the keyboard, too.
+/// Container for content that is wider than a narrow window; it scrolls sideways, also with the
+/// keyboard.
 pub(crate) const SCROLL: &str = "<div class=\"scroll\" tabindex=\"0\">";
 /// Rows of the table of deadlines.
 const DEADLINES: usize = 40;
 /// Rows of the table of signals.
 const SIGNALS: usize = 300;
-/// Those of them that are not folded away.
+/// Rows of the table of signals that are not folded away.
 const FIRST_SIGNALS: usize = 10;
 /// Processes with a picture of their own, on each CPU.
 const PROCESSES: usize = 24;
@@ -39,7 +40,7 @@ pub struct Page {
     opened: Opened,
     #[serde(skip)]
     report: Report,
-    /// Where the recording comes from.
+    /// Origin of the recording.
     source: Source,
     /// The number of the first plan.
     plan_id: u64,
@@ -110,13 +111,13 @@ impl Page {
         figures::preemptions(&self.report, limit)
     }
 
-    /// What the first plan ran with.
+    /// Returns the configuration of the first plan.
     fn config(&self) -> Config {
         let own = self.opened.plans.first().and_then(|plan| plan.config);
         own.unwrap_or(self.opened.config)
     }
 
-    /// When the plan came, in the time of the events.
+    /// Returns the time at which the first plan came into force, in the time of the events.
     fn begun_ns(&self) -> u64 {
         let began = self.report.cpus.iter().filter_map(|cpu| cpu.installed_ns);
         began.min().unwrap_or(0)
@@ -309,7 +310,7 @@ impl Page {
         out.push_str("</table></div></details>\n");
     }
 
-    /// How often each cause was signalled.
+    /// Counts the signals by cause.
     fn counts(&self, kind: MarkKind) -> Vec<(&str, usize)> {
         let mut counts: Vec<(&str, usize)> = Vec::new();
         for signal in self.series.signals.iter().filter(|signal| signal.kind == kind) {
@@ -480,7 +481,7 @@ impl Page {
         }
     }
 
-    /// How telling a process is: its signals, then its greatest lateness.
+    /// Returns the importance of a process: its number of signals, then its greatest lateness.
     fn weight(&self, cpu: &CpuSeries, process: &ProcessSeries) -> (usize, u64) {
         let signals = self.series.signals.iter().filter(|signal| {
             signal.cause == "process" && (signal.cpu, signal.process) == (cpu.cpu, process.process)

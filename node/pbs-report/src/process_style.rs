@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! By what processes are told apart in pictures: a colour, a letter, and a pattern
-//! where there are more of them than colours. In print, and for those who see no
-//! colours, the letters remain.
+//! Styles that distinguish processes in pictures: a colour, a letter, and a pattern if there are
+//! more processes than colours. In print, and for people who don't see colours, the letters remain.
 
 /// Okabe and Ito's colours, which the colour-blind can tell apart, with the
 /// colour of letters on them.
@@ -41,14 +40,14 @@ pub(crate) struct ProcessStyle {
     pub(crate) fill: &'static str,
     /// The colour of letters on them.
     pub(crate) ink: &'static str,
-    /// What lies over them.
+    /// Pattern over its boxes.
     pub(crate) pattern: Option<&'static str>,
-    /// What it is called in them.
+    /// Name of the process in its boxes.
     pub(crate) letter: String,
 }
 
 impl ProcessStyle {
-    /// That of the process with this place in the list of all.
+    /// Returns the style of the process at this index of the list of all processes.
     pub(crate) fn of(index: usize) -> Self {
         let (fill, ink) = COLOURS[index % COLOURS.len()];
         let pattern = NAMES[index / COLOURS.len() % NAMES.len()];
@@ -70,7 +69,7 @@ pub(crate) fn letter(index: usize) -> Option<char> {
     LETTERS.get(index).copied().map(char::from)
 }
 
-/// How many processes have a letter of their own.
+/// Number of processes that have a letter of their own.
 pub(crate) const ALONE: usize = LETTERS.len();
 
 #[cfg(test)]

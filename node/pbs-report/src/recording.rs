@@ -16,16 +16,17 @@ use crate::{Deadline, EventView, Facts, Outcome};
 pub struct Recording {
     /// [`Recording::VERSION`].
     pub version: u32,
-    /// Where it comes from.
+    /// Origin of the recording.
     pub source: Source,
-    /// As `uname -r` says; in a simulation the version of the simulator.
+    /// Release of the kernel, as `uname -r` prints it; in a simulation the version of the
+    /// simulator.
     pub kernel: String,
-    /// How instructions were counted: the name of a `pbs_uapi::Tier`, or the
-    /// resolution of a simulation.
+    /// Way of counting instructions: the name of a `pbs_uapi::Tier`, or the resolution of a
+    /// simulation.
     pub tier: String,
     /// Instructions that a CPU retires in a millisecond.
     pub rate_insns_per_ms: u64,
-    /// How it ended.
+    /// Outcome of the run.
     #[serde(default)]
     pub outcome: Outcome,
     /// The numbers of the policy that were in force, by their names in
@@ -39,7 +40,7 @@ pub struct Recording {
     pub events: Vec<EventView>,
 }
 
-/// Where a recording comes from.
+/// Origin of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -52,7 +53,7 @@ pub enum Source {
 /// A plan of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedPlan {
-    /// Its number, which its events bear.
+    /// Number of the plan, which its events contain.
     pub plan_id: u64,
     /// The plan as `pbs_plan::from_toml` reads it.
     pub toml: String,
@@ -73,7 +74,7 @@ pub fn config_by_name(config: &Config) -> BTreeMap<String, u64> {
 /// A recording that was read and understood.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Of processes or of jobs, where they are known.
+    /// Deadlines of processes or of jobs, if they are known.
     pub deadlines: Vec<Deadline>,
     /// In the order of coming into force; at least one.
     pub plans: Vec<Plan>,
@@ -81,9 +82,9 @@ pub struct Opened {
     pub config: Config,
     /// All events, in order.
     pub events: Vec<Event>,
-    /// What else is known.
+    /// Other facts.
     pub facts: Facts,
-    /// Where it comes from.
+    /// Origin of the recording.
     pub source: Source,
 }
 
@@ -175,11 +176,11 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// What a simulation adds to a recording.
+/// Data that a simulation adds to a recording.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Extra {
-    /// Those of a run.
+    /// Deadlines, as in a run.
     deadlines: Vec<Deadline>,
     processes: Vec<ExtraProcess>,
 }

@@ -14,7 +14,7 @@ use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 
 use crate::timeline::rate_of;
 
-/// What is known of a process at a moment.
+/// State of a process at a moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
     pub(crate) begun: bool,
@@ -27,10 +27,10 @@ pub(crate) struct Run {
     /// Planned lengths of the current task and those after it.
     rest_insns: u64,
     buffer_insns: u64,
-    /// When it got the CPU that it has, or had last; later, when its count was
-    /// last known.
+    /// Time at which the process got its present or last CPU; later, the time of its last known
+    /// count.
     since_ns: u64,
-    /// When it lost it.
+    /// Time at which the process lost the CPU.
     until_ns: Option<u64>,
     /// The slot that it has the CPU in as its owner.
     slot: Option<u64>,
@@ -48,7 +48,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// What a process adds to them.
+    /// Returns the part of a process in the sums.
     fn of(run: &Run) -> Self {
         if !run.is_active() {
             return Self::default();
@@ -76,7 +76,7 @@ impl Sums {
     }
 }
 
-/// What the ended tasks of a process add up to.
+/// Sums over the ended tasks of a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     lateness_insns: i64,
@@ -88,7 +88,7 @@ struct Account {
 struct Planned {
     id: u32,
     planned_insns: u64,
-    /// Its length and those of the tasks after it.
+    /// Length of the task and of all tasks after it.
     rest_insns: u64,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Growth {
     pub(crate) to_ns: u64,
     pub(crate) from_insns: u64,
     pub(crate) to_insns: u64,
-    /// As planned in the plan in force.
+    /// Planned length in the plan in force.
     pub(crate) planned_insns: u64,
     /// In its own slot: the number of the slot, and the count of the task at
     /// which the slot reaches t1.
@@ -129,18 +129,18 @@ pub(crate) struct NodeState {
 /// A CPU as its events tell of it.
 pub(crate) struct Replay {
     default_config: Config,
-    /// Of the CPU.
+    /// Rate of the CPU.
     rate: Rate,
     policy: Policy,
     installed_ns: u64,
     plan_ended: bool,
     /// The greatest that a plan had.
     dealt_seq: u64,
-    /// By process: its tasks with their lengths, ascending.
+    /// Tasks with their lengths, ascending, by process.
     tasks: HashMap<u32, Rc<[Planned]>>,
     /// t1 of each slot, where it holds.
     slots_t1_insns: Vec<Option<u64>>,
-    /// By process. They are changed with [`Replay::change`].
+    /// State by process. It is changed with [`Replay::change`].
     runs: BTreeMap<u32, Run>,
     /// Over the active ones.
     sums: Sums,
@@ -148,7 +148,7 @@ pub(crate) struct Replay {
     /// early: the numbers of their events.
     told_late_seq: Option<u64>,
     told_early_seq: Option<u64>,
-    /// Who has the CPU.
+    /// Process that has the CPU.
     granted: Option<u32>,
     /// The slot that lasts, and what its owner has retired in it.
     slot: (u64, u64),
@@ -235,7 +235,7 @@ impl Replay {
         self.policy.config.stress(now_ns.saturating_sub(self.installed_ns))
     }
 
-    /// How many processes have begun and have tasks left.
+    /// Returns the number of processes that have begun and have tasks left.
     pub(crate) fn active(&self) -> u32 {
         self.sums.active
     }
@@ -282,8 +282,8 @@ impl Replay {
         }
     }
 
-    /// How the count that `event` tells came about, if it went up. The count
-    /// itself goes up with [`Replay::grow`].
+    /// Returns the growth that led to the count in `event`, if the count went up. [`Replay::grow`]
+    /// updates the count itself.
     pub(crate) fn growth(&self, event: &Event) -> Option<Growth> {
         if !tells_count(event) {
             return None;

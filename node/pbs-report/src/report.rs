@@ -13,22 +13,22 @@ use crate::number::deviation_permille;
 use crate::timeline::CpuTimeline;
 use crate::waits::{edges, waited, Edge, Waited};
 
-/// What is known beside the plan and the events.
+/// Facts beside the plan and the events.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// As `uname -r` says.
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// How instructions were counted: see [`tier_name`](crate::tier_name).
+    /// Way of counting instructions: see [`tier_name`](crate::tier_name).
     pub tier: String,
     /// Instructions that a CPU retires in a millisecond.
     pub rate_insns_per_ms: u64,
-    /// How the commands of the plan ended.
+    /// Exits of the plan's commands.
     pub exits: Vec<Exit>,
-    /// How the run ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -45,20 +45,20 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exit {
     /// The process that it ran for.
     pub process: u32,
     /// The program.
     pub program: String,
-    /// Its process id.
+    /// Process id of the command.
     pub pid: i32,
     /// Exit status, if it exited.
     pub code: Option<i32>,
     /// The signal, if that killed it.
     pub signal: Option<i32>,
-    /// Why it could not be executed, if it could not.
+    /// Reason for which it could not be executed, if it could not.
     pub error: Option<String>,
 }
 
@@ -69,26 +69,26 @@ impl Exit {
     }
 }
 
-/// What became of a plan. What a [`Recording`](crate::Recording) has too is not
+/// Report on the run of a plan. Data that a [`Recording`](crate::Recording) also has are not
 /// serialised: both go into one JSON object.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The plan's number.
     pub plan_id: u64,
-    /// How the run ended.
+    /// Outcome of the run.
     #[serde(skip)]
     pub outcome: Outcome,
-    /// As `uname -r` says.
+    /// Release of the kernel, as `uname -r` prints it.
     #[serde(skip)]
     pub kernel: String,
-    /// How instructions were counted.
+    /// Way of counting instructions.
     #[serde(skip)]
     pub tier: String,
     /// Instructions that a CPU retires in a millisecond.
     #[serde(skip)]
     pub rate_insns_per_ms: u64,
-    /// How often each kind of event happened; slots that reached t1 are counted
-    /// apart: `preempted` with a task beyond its plan, `pushed` with another.
+    /// Number of events of each kind. Slots that reached t1 are counted separately: `preempted`
+    /// with a task beyond its plan, `pushed` with another.
     pub event_counts: BTreeMap<String, u64>,
     /// Events that happened but were not read in time.
     pub events_lost: u64,
@@ -96,10 +96,9 @@ pub struct Report {
     /// order. They are among the events of a [`Recording`](crate::Recording).
     #[serde(skip)]
     pub signals: Vec<Event>,
-    /// Who waits for whom, as the plans say.
+    /// Dependencies between tasks, from the plans.
     pub edges: Vec<Edge>,
-    /// Who waited. That is among the events of a
-    /// [`Recording`](crate::Recording).
+    /// Tasks that waited. They are also among the events of a [`Recording`](crate::Recording).
     #[serde(skip)]
     pub waited: Vec<Waited>,
     /// In the order of the slots, CPU by CPU.
@@ -108,37 +107,37 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// Ascending.
     pub cpus: Vec<CpuTimeline>,
-    /// Of processes or of jobs, where they are known: events do not tell them.
+    /// Deadlines of processes or of jobs, if they are known: events do not contain them.
     pub deadlines: Vec<Deadline>,
 }
 
-/// What became of a task.
+/// Report on a task.
 #[derive(Clone, Debug, Serialize)]
 pub struct TaskReport {
     /// The number of its process.
     pub process: u32,
-    /// What its process is called.
+    /// Name of its process.
     pub process_name: String,
-    /// Its number.
+    /// Number of the task.
     pub task: u32,
-    /// What it is called.
+    /// Name of the task.
     pub name: Option<String>,
-    /// Its CPU.
+    /// CPU of the task.
     pub cpu: u32,
     /// The slot that was planned for it.
     pub slot: usize,
     /// Whether it ended.
     pub ended: bool,
-    /// As planned.
+    /// Planned length.
     pub planned_insns: u64,
-    /// As counted, as far as the events tell.
+    /// Counted instructions, as far as the events report them.
     pub retired_insns: u64,
     /// `(retired − planned) / planned`.
     pub deviation_permille: i64,
-    /// How often it was preempted: how often a slot reached t1 with it when it
-    /// was beyond its plan.
+    /// Number of preemptions: how often a slot reached t1 with the task when it was beyond its
+    /// plan.
     pub preemptions: u32,
-    /// How often a slot reached t1 with it when it was not beyond its plan.
+    /// Number of times that a slot reached t1 with the task when it was not beyond its plan.
     pub pushes: u32,
     /// Lateness of its process when it ended; negative: early.
     pub lateness_insns: i64,
@@ -146,24 +145,24 @@ pub struct TaskReport {
     pub peak_vm_bytes: u64,
     /// Largest resident size seen.
     pub peak_rss_bytes: u64,
-    /// When it first had the CPU, on the monotonic clock.
+    /// Time at which the task first had the CPU, on the monotonic clock.
     pub started_ns: Option<u64>,
-    /// When it ended, on the monotonic clock.
+    /// End of the task, on the monotonic clock.
     pub ended_ns: Option<u64>,
 }
 
-/// What became of a process.
+/// Report on a process.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessReport {
-    /// Its number.
+    /// Number of the process.
     pub id: u32,
-    /// What it is called.
+    /// Name of the process.
     pub name: String,
-    /// Its CPU.
+    /// CPU of the process.
     pub cpu: Option<u32>,
-    /// Its tasks.
+    /// Number of its tasks.
     pub tasks: usize,
-    /// Those that ended.
+    /// Number of its tasks that ended.
     pub tasks_ended: usize,
     /// Over all tasks.
     pub planned_insns: u64,
@@ -179,7 +178,7 @@ pub struct ProcessReport {
     pub peak_vm_bytes: u64,
     /// Largest resident size seen.
     pub peak_rss_bytes: u64,
-    /// How its commands ended.
+    /// Exits of its commands.
     pub exits: Vec<Exit>,
 }
 
@@ -190,13 +189,13 @@ impl Report {
         Self::of_plans(std::slice::from_ref(plan), events, facts)
     }
 
-    /// The same for several plans that came into force one after the other. A
-    /// task has the length that the first of them gives it: what was expected
-    /// before anything was known.
+    /// Builds the report on several plans that came into force one after the other. The planned
+    /// length of a task is the one in the first plan that contains it: the expectation before
+    /// anything was measured.
     ///
     /// # Panics
     ///
-    /// Without a plan.
+    /// Panics if there is no plan.
     pub fn of_plans(plans: &[Plan], events: &[Event], facts: &Facts) -> Self {
         let mut event_counts = BTreeMap::new();
         let mut events_lost = 0;
@@ -236,7 +235,7 @@ impl Report {
         }
     }
 
-    /// What a task is called: its number, with its name where it has one.
+    /// Returns the name of a task: its number, with its name if it has one.
     pub(crate) fn task_words(&self, process: u32, task: u32) -> String {
         match self.task_name(process, task) {
             Some(name) => format!("{task} {name}"),
@@ -262,7 +261,7 @@ impl Report {
 }
 
 impl TaskReport {
-    /// What it is called, with its process.
+    /// Returns the label of the task, with its process.
     pub fn label(&self) -> String {
         let (process, task) = (&self.process_name, self.task);
         // A process without a name.

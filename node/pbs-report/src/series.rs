@@ -26,10 +26,10 @@ use crate::{MarkKind, Report, TaskReport};
 const STRESS_STEPS: u64 = 64;
 /// Moments at most that are looked at between two events of a task.
 const STEPS: u64 = 32;
-/// As many moments can be told apart in a picture.
+/// Number of moments that a picture can distinguish.
 const FINENESS: u64 = 500;
 
-/// What is drawn of a recording.
+/// Lines that are drawn of a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
     /// Ascending.
@@ -43,12 +43,11 @@ pub struct Series {
 /// The processes of a CPU together.
 #[derive(Clone, Debug, Serialize)]
 pub struct CpuSeries {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// When its first plan came into force, on the monotonic clock.
+    /// Time at which its first plan came into force, on the monotonic clock.
     pub begin_ns: u64,
-    /// What the axis of time shows: the longest of the plans and what became of
-    /// them.
+    /// Length of the axis of time: the longest of the plans and of their runs.
     pub span_ns: u64,
     /// The plans that took over: when, and their numbers.
     pub later_plans: Vec<(u64, u64)>,
@@ -67,9 +66,9 @@ pub struct CpuSeries {
 /// A process.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessSeries {
-    /// Its number.
+    /// Number of the process.
     pub process: u32,
-    /// What it is called.
+    /// Name of the process.
     pub name: String,
     /// In instructions (3.3.6).
     pub lateness_insns: Vec<Point>,
@@ -84,15 +83,15 @@ pub struct ProcessSeries {
 pub struct TaskSeries {
     /// The number of its process.
     pub process: u32,
-    /// Its number.
+    /// Number of the task.
     pub task: u32,
-    /// What it is called, with its process.
+    /// Name of the task, with its process.
     pub name: String,
-    /// Its CPU.
+    /// CPU of the task.
     pub cpu: u32,
-    /// Its count.
+    /// Count of the task.
     pub retired_insns: Vec<Point>,
-    /// As planned; a plan that takes over may change it.
+    /// Planned length; a plan that takes over may change it.
     pub planned_insns: Vec<Point>,
     /// Empty if it is switched off.
     pub t2_task_insns: Vec<Point>,
@@ -100,9 +99,9 @@ pub struct TaskSeries {
     pub tm2_task_insns: Vec<Point>,
     /// The slots of its own that it sat in, with their t1.
     pub slots: Vec<SlotStay>,
-    /// When it was preempted, and its count then.
+    /// Time and count at each preemption.
     pub preemptions: Vec<Point>,
-    /// When it ended, and its count then.
+    /// Time and count at its end.
     pub ended: Option<Point>,
 }
 
@@ -123,27 +122,27 @@ pub struct SlotStay {
 /// A late, early or info event.
 #[derive(Clone, Debug, Serialize)]
 pub struct Signal {
-    /// Its number among the signals, from 1.
+    /// Number among the signals, from 1.
     pub number: usize,
     /// The number of its event.
     pub seq: u64,
     /// Since the CPU's first plan came into force.
     pub time_ns: u64,
-    /// Its CPU.
+    /// CPU of the event.
     pub cpu: u32,
     /// Late, early or info.
     pub kind: MarkKind,
     /// The name of a `pbs_uapi::Cause`.
     pub cause: String,
-    /// Who brought it about.
+    /// Process that caused the event.
     pub process: u32,
-    /// Which task of it.
+    /// Task that caused the event.
     pub task: u32,
     /// 100, or 25, 50 or 75 of an info.
     pub level_percent: u32,
     /// In points.
     pub stress: u32,
-    /// What was compared with the threshold.
+    /// Value that was compared with the threshold.
     pub compared: i64,
     /// Instructions, or preemptions.
     pub threshold: i64,
@@ -151,14 +150,14 @@ pub struct Signal {
     pub words: String,
 }
 
-/// What to make a series of.
+/// Selection of the tasks and points in a series.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     /// Process and number of a task to have in front.
     pub task: Option<(u32, u32)>,
-    /// As many tasks at most.
+    /// Maximum number of tasks.
     pub tasks: usize,
-    /// As many points in each line at most.
+    /// Maximum number of points in each line.
     pub points: usize,
 }
 
@@ -220,7 +219,7 @@ fn choose<'a>(report: &'a Report, signals: &[Signal], selection: Selection) -> V
 struct TaskData {
     begin_ns: u64,
     growths: Vec<Growth>,
-    /// By growth: t2_task and tm2_task then.
+    /// Values of t2_task and tm2_task, by growth.
     thresholds: Vec<(Option<u64>, Option<u64>)>,
     preemptions: Vec<Point>,
     ended: Option<Point>,

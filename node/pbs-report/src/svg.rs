@@ -14,13 +14,13 @@ const LETTER_SHARE: f64 = 0.6;
 /// Colours of pictures by class, light and dark.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// How wide `text` is at most.
+/// Returns the greatest width that `text` may have.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * LETTER_SHARE
 }
 
-/// As much of a name as has room: its beginning, and its end, by which names of
-/// several differ.
+/// Returns as much of a name as there is room for: its beginning and its end, since several names
+/// often differ at the end.
 pub(crate) fn shortened(name: &str, room: f64, size: f64) -> String {
     let room = (room / text_width("m", size)) as usize;
     let letters: Vec<_> = name.chars().collect();
@@ -33,14 +33,14 @@ pub(crate) fn shortened(name: &str, room: f64, size: f64) -> String {
     format!("{}…{}", String::from_iter(begin), String::from_iter(end))
 }
 
-/// How an arrow looks that leads to who waits.
+/// Style of an arrow that leads to a waiting task.
 pub(crate) const EDGE: &str =
     "class=\"edge\" stroke=\"#16181d\" stroke-width=\"1\" stroke-opacity=\"0.55\"";
 /// And one of those that set the end.
 pub(crate) const CRITICAL: &str =
     "class=\"critical\" stroke=\"#b03a00\" stroke-width=\"2\" stroke-opacity=\"1\"";
 
-/// Where a text stands from its point.
+/// Position of a text relative to its point.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -215,7 +215,7 @@ impl Picture {
         self.text((x, y), size, Anchor::Middle, style, text);
     }
 
-    /// What a process looks like, for the key at `(x, y)`.
+    /// Draws the style of a process, for the key at `(x, y)`.
     pub(crate) fn swatch(&mut self, (x, y): (f64, f64), look: &ProcessStyle) {
         self.rect(x, y, 14.0, 14.0, format!("fill=\"{}\"", look.fill));
         if let Some(pattern) = look.pattern {

@@ -15,7 +15,7 @@ use crate::{Outcome, Report};
 /// Signals that are listed.
 const SIGNALS: usize = 20;
 
-/// What happened to each task, and how often each kind of event happened.
+/// Lists the report on each task, and the number of events of each kind.
 pub fn table(report: &Report) -> String {
     let mut rows = vec![[
         "PROCESS",

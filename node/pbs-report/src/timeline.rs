@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was to run when on a CPU, and what did.
+//! Planned and actual use of a CPU over time.
 
 use std::collections::HashMap;
 
@@ -15,35 +15,35 @@ use crate::event::is_push;
 pub struct CpuTimeline {
     /// The CPU.
     pub cpu: u32,
-    /// When its plan came into force, on the monotonic clock.
+    /// Time at which its plan came into force, on the monotonic clock.
     pub installed_ns: Option<u64>,
-    /// When its plan ended, dropped or went with its CPU.
+    /// Time at which its plan ended, was dropped or went with its CPU.
     pub ended_ns: Option<u64>,
     /// The slots of the first plan, end to end.
     pub planned: Vec<PlannedSlot>,
     /// The plans that took over from it, in order.
     pub later: Vec<LaterPlan>,
-    /// Who ran when, in order.
+    /// Intervals in which tasks ran, in order.
     pub actual: Vec<ActualSegment>,
-    /// What happened to slots.
+    /// Marks of slots.
     pub marks: Vec<Mark>,
 }
 
 /// A plan that took over from another one.
 #[derive(Clone, Debug, Serialize)]
 pub struct LaterPlan {
-    /// Its number.
+    /// Number of the plan.
     pub plan_id: u64,
-    /// When it came into force, on the monotonic clock.
+    /// Time at which the plan came into force, on the monotonic clock.
     pub installed_ns: u64,
-    /// Its slots, end to end from that time.
+    /// Slots of the plan, end to end from that time.
     pub planned: Vec<PlannedSlot>,
 }
 
 /// A slot at its place in the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlannedSlot {
-    /// Its number, from 0.
+    /// Number of the slot, from 0.
     pub slot: usize,
     /// `None`: idle.
     pub process: Option<u32>,
@@ -51,13 +51,12 @@ pub struct PlannedSlot {
     pub task: Option<u32>,
     /// The lengths of all slots before it.
     pub start_insns: u64,
-    /// Its length.
+    /// Length of the slot.
     pub length_insns: u64,
-    /// When it begins as planned, counted from its plan's coming into force: each
-    /// slot takes its length at the rate that the plan says for its process or its
-    /// CPU.
+    /// Planned beginning, counted from the time at which its plan came into force. Each slot takes
+    /// its length at the rate that the plan declares for its process or its CPU.
     pub start_ns: u64,
-    /// When it ends as planned.
+    /// Planned end.
     pub end_ns: u64,
 }
 
@@ -68,52 +67,52 @@ pub struct ActualSegment {
     pub start_ns: u64,
     /// On the monotonic clock.
     pub end_ns: u64,
-    /// Its process.
+    /// Process of the task.
     pub process: u32,
     /// `None` once a process has no task left.
     pub task: Option<u32>,
     /// The slot it had it in; `None` after the last.
     pub slot: Option<u64>,
-    /// Which of the CPU's plans was in force: 0 is the first.
+    /// Index of the plan in force among the CPU's plans: 0 is the first.
     pub plan: usize,
-    /// Why it had it, as the events name it.
+    /// Reason for which the task had the CPU, as the events name it.
     pub reason: &'static str,
 }
 
-/// Something that happened to a slot at a moment.
+/// Mark of a slot at a moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
     /// On the monotonic clock.
     pub time_ns: u64,
-    /// What.
+    /// Kind of the mark.
     pub kind: MarkKind,
     /// The slot's process.
     pub process: u32,
-    /// Its task then.
+    /// Task of the process at that moment.
     pub task: Option<u32>,
     /// The slot.
     pub slot: Option<u64>,
-    /// What the task had retired then.
+    /// Instructions that the task had retired.
     pub retired_insns: u64,
     /// t1 in instructions, the ceiling in nanoseconds, or the threshold of a
     /// signal.
     pub value: u64,
 }
 
-/// What can happen to a slot.
+/// Kinds of marks of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkKind {
-    /// It reached t1 with a task beyond its own plan.
+    /// The slot reached t1 with a task beyond its own plan.
     Preempted,
-    /// It reached t1 with a task that was not: what came before it had used
-    /// up the slot.
+    /// The slot reached t1 with a task that was not beyond its plan: an earlier task had used up
+    /// the slot.
     Pushed,
-    /// It reached its ceiling on the clock.
+    /// The slot reached its ceiling on the clock.
     Ceiling,
-    /// Its process had no thread all the while.
+    /// The process of the slot had no thread during the whole slot.
     Absent,
-    /// It came before a task had ended that its own waits for.
+    /// The slot came before the end of a task that its own task waits for.
     Waits,
     /// Prediction failure: late.
     Late,
@@ -161,7 +160,7 @@ impl CpuTimeline {
     }
 }
 
-/// Which of several plans is in force on a CPU, as the events go by.
+/// Tracker of the plan in force on a CPU, fed with the events in order.
 pub(crate) struct Succession<'a> {
     plans: Vec<&'a Plan>,
     cpu: u32,
@@ -213,7 +212,7 @@ impl<'a> Succession<'a> {
     }
 }
 
-/// By process and task the process's next task with the slot of that.
+/// Returns the process's next task and its slot, by process and task.
 fn following(planned: &[PlannedSlot]) -> HashMap<(u32, u32), (u32, u64)> {
     let mut last = HashMap::new();
     let mut following = HashMap::new();
@@ -283,7 +282,7 @@ struct Builder {
     slot: Option<u64>,
     /// See [`following`]; of the plan in force.
     next: HashMap<(u32, u32), (u32, u64)>,
-    /// Of a CPU where a plan says none.
+    /// Rate of a CPU if the plan declares none.
     rate: Rate,
     timeline: CpuTimeline,
 }

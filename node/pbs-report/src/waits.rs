@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who waited for whom.
+//! Tasks that waited for others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -19,11 +19,11 @@ const WAITS: usize = 20;
 pub struct Edge {
     /// The process that waits.
     pub process: u32,
-    /// Its task.
+    /// Task that waits.
     pub task: u32,
     /// The process that is waited for.
     pub after_process: u32,
-    /// Its task.
+    /// Task that is waited for.
     pub after_task: u32,
 }
 
@@ -32,13 +32,13 @@ pub struct Edge {
 pub struct Waited {
     /// For whom.
     pub edge: Edge,
-    /// Its CPU.
+    /// CPU of the task.
     pub cpu: u32,
-    /// When its slot came.
+    /// Time of its slot.
     pub from_ns: u64,
-    /// When that had ended; `None`: it had not, as far as is known.
+    /// End of the task that it waited for; `None`: it had not ended, as far as is known.
     pub until_ns: Option<u64>,
-    /// It never will.
+    /// Whether that task can never end.
     pub is_gone: bool,
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn edges(plans: &[Plan]) -> Vec<Edge> {
     edges
 }
 
-/// Who waited, in the order of time: each task once, and for what ended last of all
-/// that it waits for. The events only tell of the first.
+/// Returns the tasks that waited, in the order of time. Each task is listed once, with the
+/// dependency that ended last. Events report only the first dependency.
 pub fn waited(plans: &[Plan], events: &[Event]) -> Vec<Waited> {
     let of_kind = |kind: EventKind| events.iter().filter(move |event| event.kind == kind as u16);
     let mut waits: Vec<Waited> = Vec::new();

@@ -229,7 +229,7 @@ fn the_file_has_its_dark_colours() {
     }
 }
 
-/// What the plan implies is what the simulator says, and stands in the picture.
+/// The deadlines that the plan implies equal those of the simulator, and are in the picture.
 #[test]
 fn deadlines_that_the_plan_implies_are_marked() {
     let plan = job();

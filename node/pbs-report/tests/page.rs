@@ -161,7 +161,7 @@ fn close_marks_share_a_label() {
     assert!(short.iter().any(|label| label.contains(" more, signal ")), "{short:?}");
 }
 
-/// What is compared lies inside of the frame; so does every mark.
+/// Compared values and all marks lie inside the frame.
 #[test]
 fn the_axes_cover_the_data() {
     let page = page();

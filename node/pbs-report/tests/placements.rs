@@ -83,8 +83,8 @@ fn both_schedules_are_on_one_axis() {
     assert!(text.contains("0.001 ms"), "{text}");
 }
 
-/// Of very many threads there are no names but of the first and the last, and the picture
-/// stays on a screen.
+/// If there are very many threads, only the first and the last are named, and the picture fits on a
+/// screen.
 #[test]
 fn many_threads_stay_readable() {
     let svg = placements_picture(&placements(96));
@@ -104,7 +104,7 @@ fn texts(svg: &str) -> Vec<String> {
     texts.filter_map(|node| node.text().map(str::to_string)).collect()
 }
 
-/// Of a panel whose rows end at 1,000, with processes that come and should end then.
+/// Draws a panel whose rows end at 1,000, with processes of these arrivals and deadlines.
 fn with_processes(of: &[(u64, Option<u64>)]) -> String {
     let processes = of.iter().enumerate();
     let processes = processes.map(|(index, &(arrival_ns, deadline_ns))| PlacedProcess {

@@ -116,7 +116,8 @@ fn the_picture_is_xml_with_all_tasks_and_the_deadline_that_is_near() {
     assert!(!texts.iter().any(|text| text == "deadline of far"));
 }
 
-/// Who waits is in the table, and arrows lead to it; what sets the end is marked.
+/// Waiting tasks are in the table, and arrows lead to them; tasks that determine the end are
+/// marked.
 #[test]
 fn who_waits_is_shown() {
     let mut tasks = vec![task(0, 0, 10), task(1, 10, 20), task(2, 20, 30)];

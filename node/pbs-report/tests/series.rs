@@ -92,8 +92,8 @@ fn the_lines_are_those_of_the_rate_of_the_plan() {
     assert!(checked[0] >= 4 && checked[1] >= 1, "{checked:?}");
 }
 
-/// The same for plans that take over and deal with failures, and for a node
-/// that is early.
+/// The lines also match the policy core for plans that take over and deal with failures, and for a
+/// node that is early.
 #[test]
 fn the_lines_go_through_what_the_core_told_under_later_plans() {
     let simulated = |text: &str, scheduler: &mut dyn JobScheduler| {

@@ -54,7 +54,7 @@ fn of_track<'a>(events: &'a [Value], track: &str) -> Vec<&'a Value> {
     slices.filter(|event| tids.contains(&event["tid"].as_u64())).collect()
 }
 
-/// What the description of the format asks for, and Perfetto's importer.
+/// Checks the rules of the format's description and of Perfetto's importer.
 fn keeps_the_rules(events: &[Value]) {
     let mut processes = BTreeSet::new();
     let mut threads = BTreeSet::new();
@@ -111,8 +111,8 @@ fn keeps_the_rules(events: &[Value]) {
     }
 }
 
-/// How long each process had the CPU: from each grant to whatever comes first
-/// of the next one, its end, another plan, and the end of all.
+/// Returns the time for which each process had the CPU: from each grant to the next one, the end of
+/// the process, another plan, or the end of the recording, whichever comes first.
 fn granted_ns(opened: &Opened) -> BTreeMap<u32, u64> {
     let mut sums = BTreeMap::new();
     let mut open: HashMap<u32, (u32, u64)> = HashMap::new();
@@ -310,8 +310,7 @@ fn small_run_is_the_golden_file() {
     assert_eq!(lines, std::fs::read_to_string(file).unwrap());
 }
 
-/// What the kernel tells of a plan that came before the recording has no
-/// beginning, and so no planned slots.
+/// A plan from before the recording has no beginning, and therefore no planned slots.
 #[test]
 fn without_its_beginning_a_plan_is_not_laid_out() {
     let plan = from_toml(TWO_CPUS).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who waited for whom: as a table, as arrows, and in the page.
+//! Waiting tasks: as a table, as arrows, and in the page.
 
 use pbs_plan::from_toml;
 use pbs_report::gantt::gantt;

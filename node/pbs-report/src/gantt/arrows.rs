@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::svg::{CRITICAL, EDGE};
 
-/// Of more edges only those are drawn at which somebody waited.
+/// Number of edges above which only edges with a wait are drawn.
 const MOST_EDGES: usize = 100;
 
 impl Gantt<'_> {

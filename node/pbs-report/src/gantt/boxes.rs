@@ -25,8 +25,8 @@ impl Thinning {
 }
 
 impl<'a> Gantt<'a> {
-    /// Where a planned slot begins, and how wide it is; `None` if another plan
-    /// took over before it.
+    /// Returns the left edge and the width of a planned slot; `None` if another plan took over
+    /// before it.
     fn slot_extent(&self, part: &Part<'_>, slot: &PlannedSlot) -> Option<(f64, f64)> {
         let begin = part.begin_ns + slot.start_ns as f64;
         if begin >= part.end_ns {
@@ -110,7 +110,7 @@ impl<'a> Gantt<'a> {
         self.label((x, y, width, height), segment.process, segment.task);
     }
 
-    /// What the task came to, for the text at the pointer.
+    /// Returns the figures of the segment's task, for the text at the pointer.
     fn counts(&self, segment: &ActualSegment) -> String {
         let found = self.task(segment.process, segment.task);
         found.filter(|task| task.ended).map_or_else(String::new, |task| {
@@ -124,7 +124,7 @@ impl<'a> Gantt<'a> {
         })
     }
 
-    /// Where a segment begins, and how wide it is.
+    /// Returns the left edge and the width of a segment.
     fn extent(&self, cpu: &CpuTimeline, segment: &ActualSegment) -> (f64, f64) {
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
         let x = self.x_of_ns(segment.start_ns.saturating_sub(origin) as f64);
@@ -190,7 +190,7 @@ impl<'a> Gantt<'a> {
     }
 }
 
-/// What separates boxes that are wide enough.
+/// Returns the outline that separates boxes, if they are wide enough.
 fn outline(width: f64) -> &'static str {
     if width > 3.0 {
         "class=\"box\" stroke=\"#ffffff\""

@@ -14,7 +14,8 @@ const HALF: f64 = 5.0;
 const MOST_STRETCH: f64 = 1.25;
 
 impl Gantt<'_> {
-    /// When a deadline is, from when the plan of its CPU began, or the first plan.
+    /// Returns the time of a deadline, counted from the beginning of the plan of its CPU, or of the
+    /// first plan.
     fn due_ns(&self, deadline: &Deadline) -> f64 {
         let cpu = deadline.process.and_then(|id| {
             let mut processes = self.report.processes.iter();

@@ -16,10 +16,10 @@ const NAME: f64 = 92.0;
 /// Names closer to each other than this could not be read.
 const NAME_ROW: f64 = 11.0;
 
-/// Where in a track each process is drawn.
+/// Place of each process in a track.
 #[derive(Default)]
 pub(super) struct Lanes {
-    /// Of the whole track.
+    /// Height of the whole track.
     pub(super) height: f64,
     /// From top to bottom; empty if all are drawn in one row.
     processes: Vec<u32>,

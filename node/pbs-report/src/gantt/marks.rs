@@ -18,7 +18,7 @@ impl Gantt<'_> {
         self.signal_marks(&signals, y);
     }
 
-    /// What happened to slots.
+    /// Draws the marks of slots.
     fn slot_marks(&mut self, placed: &[(MarkKind, f64, u32)], y: f64) {
         if is_crowded(placed) {
             self.count(placed, y - 7.0);

@@ -50,7 +50,7 @@ patternTransform=\"rotate(45)\">\
 <line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#888888\" stroke-width=\"2\"/></pattern>\n";
 
 const IDLE_STYLE: &str = "fill=\"url(#idle)\" stroke=\"#888888\" stroke-width=\"0.5\"";
-/// Where nobody of the plan runs.
+/// Style of time in which no process of the plan runs.
 const TRACK_STYLE: &str = "class=\"track\" fill=\"#f2f2f2\" stroke=\"#cccccc\"";
 const GREY_TEXT: &str = "class=\"muted\" fill=\"#555555\"";
 const MARK_STYLE: &str = "class=\"mark\" fill=\"#000000\" stroke=\"#ffffff\" stroke-width=\"1\"";
@@ -71,7 +71,7 @@ pub fn gantt(report: &Report) -> String {
     picture.file(height, DEFINITIONS, TITLE, DESCRIPTION)
 }
 
-/// The same as a part of a page.
+/// Draws the report as a part of a page.
 pub(crate) fn gantt_in_page(report: &Report) -> String {
     let (picture, height) = draw(report);
     picture.inline(height, DEFINITIONS, "gantt", TITLE, DESCRIPTION)
@@ -117,7 +117,7 @@ fn parts<'a>(cpu: &'a CpuTimeline, origin_ns: u64) -> Vec<Part<'a>> {
         .collect()
 }
 
-/// What the axis shows: the longest of the plans and what became of them.
+/// Returns the length of the axis: the longest of the plans and of their runs.
 pub(crate) fn span_ns(report: &Report) -> u64 {
     Gantt::new(report).span_ns as u64
 }
@@ -125,23 +125,23 @@ pub(crate) fn span_ns(report: &Report) -> u64 {
 struct Gantt<'a> {
     report: &'a Report,
     picture: Picture,
-    /// How each process looks.
+    /// Style of each process.
     looks: HashMap<u32, ProcessStyle>,
     names: HashMap<u32, &'a str>,
     tasks: HashMap<(u32, u32), &'a TaskReport>,
-    /// Of the CPU that is drawn: by plan, process and task.
+    /// Segments of the CPU that is drawn, by plan, process and task.
     segments: HashMap<(usize, u32, Option<u32>), Vec<&'a ActualSegment>>,
-    /// Of the CPU that is drawn.
+    /// Lanes of the CPU that is drawn.
     lanes: Lanes,
     /// Whether marks were counted instead of being drawn one by one.
     counted: bool,
-    /// When each CPU's plan began.
+    /// Beginning of each CPU's plan.
     origin_ns: HashMap<u32, u64>,
-    /// What the axis shows.
+    /// Length of the axis.
     span_ns: f64,
     /// Top and height of what became of each process.
     actual: HashMap<u32, (f64, f64)>,
-    /// Where the next thing goes.
+    /// Vertical position of the next element.
     y: f64,
     axis_top: f64,
 }
@@ -366,7 +366,7 @@ impl<'a> Gantt<'a> {
         self.tasks.get(&(process, task?)).copied()
     }
 
-    /// What a task is called in texts.
+    /// Returns the name of a task in texts.
     fn task_name(&self, process: u32, task: Option<u32>) -> String {
         let Some(number) = task else {
             return "no task".into();

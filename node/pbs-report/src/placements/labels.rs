@@ -15,9 +15,9 @@ const GAP: f64 = 8.0;
 /// A line from top to bottom, and what it is.
 pub(super) struct Line {
     pub(super) x: f64,
-    /// How it is drawn.
+    /// Style of the line.
     pub(super) line: &'static str,
-    /// How its text is.
+    /// Style of its text.
     pub(super) style: &'static str,
     pub(super) text: String,
 }
@@ -28,7 +28,7 @@ pub(super) struct Label<'a> {
     pub(super) middle: f64,
     /// Counted from below.
     pub(super) level: usize,
-    /// How many lines that look the same are told by it, too.
+    /// Number of further lines of the same style that the text stands for.
     pub(super) more: usize,
 }
 

@@ -12,9 +12,9 @@ pub use picture::placements_picture;
 /// Schedules that are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Placements {
-    /// What is shown, in a few words.
+    /// Title of the picture, in a few words.
     pub title: String,
-    /// Whose tasks they are.
+    /// Processes of the tasks.
     pub processes: Vec<PlacedProcess>,
     /// The threads of the CPU, and below them the accelerators; together they are rows,
     /// from 0 on.
@@ -28,22 +28,22 @@ pub struct Placements {
 /// A process.
 #[derive(Clone, Debug, Default)]
 pub struct PlacedProcess {
-    /// What it is called.
+    /// Name of the process.
     pub name: String,
-    /// When it comes.
+    /// Arrival of the process.
     pub arrival_ns: u64,
-    /// When it should have ended.
+    /// Deadline of the process.
     pub deadline_ns: Option<u64>,
 }
 
 /// A schedule.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What it is.
+    /// Title of the schedule.
     pub title: String,
-    /// Its tasks.
+    /// Tasks of the schedule.
     pub tasks: Vec<PlacedTask>,
-    /// When something was decided, and what; the first are named where not all have room.
+    /// Times and names of decisions. If there is not room for all names, the first ones are shown.
     pub marks: Vec<(u64, String)>,
 }
 
@@ -52,9 +52,9 @@ pub struct Panel {
 pub struct PlacedTask {
     /// Index into [`Placements::processes`].
     pub process: usize,
-    /// What it is called.
+    /// Name of the task.
     pub task: String,
-    /// What else is known of it, in a few words: its variant, its round.
+    /// Additional information in a few words: the variant, the round.
     pub label: String,
     /// Rows: first threads, then accelerators.
     pub rows: Vec<usize>,
@@ -65,7 +65,7 @@ pub struct PlacedTask {
 }
 
 impl Panel {
-    /// When its last task ends.
+    /// Returns the end of the last task.
     fn end_ns(&self) -> u64 {
         self.tasks.iter().map(|task| task.end_ns).max().unwrap_or(0)
     }

@@ -15,17 +15,18 @@ use crate::svg::{shortened, text_width, Anchor, Picture};
 const THREADS: f64 = 230.0;
 const LEAST_ROW: f64 = 2.0;
 const MOST_ROW: f64 = 30.0;
-/// Of threads that are less high than this only the first and the last are named, and no lines
-/// are between them.
+/// Height of a thread below which only the first and the last thread are named, without lines
+/// between them.
 const NAMED_ROW: f64 = 10.0;
-/// The same of accelerators.
+/// Approximate height of all accelerators of a panel together, if each can be at least
+/// [`LEAST_ACCELERATOR`] high.
 const ACCELERATORS: f64 = 130.0;
 const LEAST_ACCELERATOR: f64 = 14.0;
 /// Between threads and accelerators.
 const BETWEEN: f64 = 7.0;
 /// Above the rows of a panel: its title, and marks.
 const HEAD: f64 = 56.0;
-/// When everything has ended.
+/// Style of the line at the end of all tasks.
 const END: &str = "class=\"rule\" stroke=\"#16181d\" stroke-width=\"1.5\"";
 const DEADLINE: &str =
     "class=\"rule\" stroke=\"#16181d\" stroke-width=\"1.5\" stroke-dasharray=\"9 4\"";
@@ -37,7 +38,7 @@ pub fn placements_picture(placements: &Placements) -> String {
     picture.file(height, "", &placements.title, DESCRIPTION)
 }
 
-/// The same as a part of a page.
+/// Draws the schedules as a part of a page.
 pub(super) fn inline(placements: &Placements) -> String {
     let (picture, height) = drawn(placements, false);
     picture.inline(height, "", "placements", &placements.title, DESCRIPTION)
@@ -79,13 +80,13 @@ fn drawn(placements: &Placements, titled: bool) -> (Picture, f64) {
 struct Drawing<'a> {
     placements: &'a Placements,
     picture: Picture,
-    /// What the axis shows.
+    /// Length of the axis.
     span_ns: f64,
-    /// How high a thread is.
+    /// Height of a thread.
     thread: f64,
-    /// How high an accelerator is.
+    /// Height of an accelerator.
     accelerator: f64,
-    /// Where the next thing goes.
+    /// Vertical position of the next element.
     y: f64,
 }
 
@@ -94,7 +95,7 @@ impl Drawing<'_> {
         LEFT + ns as f64 / self.span_ns * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Where a row begins, below the first one, and how high it is.
+    /// Returns the top of a row, relative to the first one, and its height.
     fn row(&self, row: usize) -> (f64, f64) {
         let threads = self.placements.threads.len();
         match row.checked_sub(threads) {
@@ -110,7 +111,7 @@ impl Drawing<'_> {
         self.placements.threads.len() + self.placements.accelerators.len()
     }
 
-    /// How the processes look.
+    /// Draws the key of the processes.
     fn key(&mut self) {
         let mut x = LEFT;
         for (index, process) in self.placements.processes.iter().enumerate() {
@@ -129,7 +130,7 @@ impl Drawing<'_> {
         self.y += KEY_ROW;
     }
 
-    /// How lines look.
+    /// Draws the key of the lines.
     fn foot(&mut self) {
         let mut x = LEFT;
         self.y += 6.0;
@@ -268,8 +269,8 @@ impl Drawing<'_> {
         places
     }
 
-    /// As much as has room: the task above what it runs as, beside it, alone, or the letter
-    /// of the process.
+    /// Writes as much text as there is room for: the task above its label, both beside each other,
+    /// the task alone, or the letter of the process.
     fn in_box(&mut self, task: &PlacedTask, (x, y, width, height): Rectangle) {
         let look = &ProcessStyle::of(task.process);
         let fits = |text: &str| text_width(text, SMALL) <= width - 6.0;

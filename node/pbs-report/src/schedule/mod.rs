@@ -15,33 +15,33 @@ pub use text::{schedule_chart, schedule_tables};
 /// The plan of all nodes. Times count from when it begins.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Schedule {
-    /// What is planned, in a few words.
+    /// Title of the schedule, in a few words.
     pub title: String,
     /// The names of the processes, which tasks refer to.
     pub processes: Vec<String>,
-    /// When something has to have ended, and what.
+    /// Deadlines, with the name of what must have ended.
     pub deadlines: Vec<(u64, String)>,
-    /// Those on which something runs.
+    /// Nodes that have tasks.
     pub nodes: Vec<ScheduleNode>,
 }
 
 /// A node with its cores.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ScheduleNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// All of its memory.
     pub memory_bytes: u64,
-    /// How much of that is reserved from which time on, in the order of time.
+    /// Reserved memory as steps: time and bytes from then on, in the order of time.
     pub reserved_bytes: Vec<(u64, u64)>,
-    /// Those on which something runs.
+    /// Cores that have tasks.
     pub cores: Vec<ScheduleCore>,
 }
 
 /// A core with its tasks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ScheduleCore {
-    /// Its name.
+    /// Name of the core.
     pub name: String,
     /// In the order of time. None takes no time, and no two overlap.
     pub tasks: Vec<ScheduleTask>,
@@ -52,7 +52,7 @@ pub struct ScheduleCore {
 pub struct ScheduleTask {
     /// Index into [`Schedule::processes`].
     pub process: usize,
-    /// Its number in its job, with its name where it has one.
+    /// Number of the task in its job, with its name if it has one.
     pub task: String,
     /// From then on.
     pub start_ns: u64,
@@ -60,9 +60,9 @@ pub struct ScheduleTask {
     pub end_ns: u64,
     /// The tasks of other processes that it waits for.
     pub after: Vec<ScheduleAfter>,
-    /// It is one of those that set the end.
+    /// Whether the task is one of those that determine the end.
     pub is_critical: bool,
-    /// Its instructions.
+    /// Length of the task in instructions.
     pub insns: u64,
     /// The greatest memory that it uses.
     pub memory_bytes: u64,
@@ -73,12 +73,12 @@ pub struct ScheduleTask {
 pub struct ScheduleAfter {
     /// Index into [`Schedule::processes`].
     pub process: usize,
-    /// As it is called in [`ScheduleTask::task`].
+    /// Name of the task, as in [`ScheduleTask::task`].
     pub task: String,
 }
 
 impl Schedule {
-    /// When the last task ends.
+    /// Returns the end of the last task.
     pub fn end_ns(&self) -> u64 {
         self.tasks().map(|task| task.end_ns).max().unwrap_or(0)
     }
@@ -98,8 +98,8 @@ impl ScheduleNode {
     }
 }
 
-/// How much is held from which time on, of what is held from a time to another:
-/// start, end and amount of each. What ends makes room at once.
+/// Returns the amount that is held over time, as steps, for intervals that hold an amount: start,
+/// end and amount of each. The amount of an interval is free at its end.
 pub fn held(intervals: impl IntoIterator<Item = (u64, u64, u64)>) -> Vec<(u64, u64)> {
     let mut changes = BTreeMap::<u64, (u64, u64)>::new();
     for (start_ns, end_ns, amount) in intervals {

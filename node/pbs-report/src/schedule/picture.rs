@@ -15,13 +15,13 @@ use crate::svg::{shortened, text_width, Anchor, Picture, CRITICAL, EDGE};
 /// Height of a core.
 const TRACK: f64 = 40.0;
 const GAP: f64 = 8.0;
-/// The same where arrows lead from one to the other.
+/// Gap between cores if arrows lead from one to another.
 const EDGE_GAP: f64 = 34.0;
 /// Height of the memory of a node.
 const MEMORY: f64 = 70.0;
-/// So many of those that are not are named.
+/// Maximum number of deadlines beyond the axis that are named.
 const MOST_FAR: usize = 2;
-/// Of more edges only those of the critical path are drawn.
+/// Number of edges above which only those of the critical path are drawn.
 const MOST_EDGES: usize = 400;
 
 /// Draws the plan as an SVG file: the cores of each node, and its memory below
@@ -57,13 +57,13 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
 struct Drawing<'a> {
     schedule: &'a Schedule,
     picture: Picture,
-    /// What the axis shows.
+    /// Length of the axis.
     span_ns: f64,
-    /// Where the next thing goes.
+    /// Vertical position of the next element.
     y: f64,
     has_edges: bool,
-    /// Where the tasks are that were drawn, by process and name: the left, the
-    /// right, and the top.
+    /// Positions of the tasks that were drawn, by process and name: the left, the right, and the
+    /// top.
     places: HashMap<(usize, &'a str), (f64, f64, f64)>,
 }
 

@@ -15,7 +15,7 @@ const IDLE: char = '.';
 /// Lines that show how much memory is reserved.
 const MEMORY_ROWS: u64 = 4;
 
-/// So many tasks are named that another one waits for.
+/// Maximum number of tasks that are named as the dependencies of one task.
 const MOST_AFTER: usize = 3;
 
 /// A chart is never narrower than this.
@@ -61,7 +61,7 @@ pub fn schedule_tables(schedule: &Schedule) -> String {
     out
 }
 
-/// What a task waits for.
+/// Names the dependencies of a task.
 fn after(schedule: &Schedule, task: &ScheduleTask) -> String {
     let after = task.after.iter();
     let names = after.map(|after| format!("{} {}", schedule.processes[after.process], after.task));
@@ -191,7 +191,7 @@ fn letter(process: usize) -> char {
     process_style::letter(process).unwrap_or(MORE)
 }
 
-/// Which letter is which process.
+/// Lists the letters of the processes.
 fn legend(schedule: &Schedule, width: usize) -> String {
     let mut out = String::new();
     let mut line = String::new();

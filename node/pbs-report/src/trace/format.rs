@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 /// An event of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// What it is called; of metadata, what is named.
+    /// Name of the event; for metadata, the kind of the named item.
     pub name: String,
-    /// What kind of event it is.
+    /// Kind of the event.
     #[serde(rename = "ph")]
     pub phase: Phase,
-    /// When, in nanoseconds; the file has microseconds.
+    /// Time in nanoseconds; the file has microseconds.
     #[serde(serialize_with = "micros")]
     pub ts: u64,
-    /// How long a slice lasts, likewise.
+    /// Duration of a slice, in nanoseconds; the file has microseconds.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "some_micros")]
     pub dur: Option<u64>,
     /// The number of the CPU, plus one: Perfetto takes 0 for the idle process
@@ -23,13 +23,13 @@ pub struct Event {
     pub pid: u64,
     /// The track.
     pub tid: u64,
-    /// Of instants: how far they reach.
+    /// Scope of an instant.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// What kind of thing it shows, to search for.
+    /// Category of the event, for searches.
     #[serde(rename = "cat", skip_serializing_if = "Option::is_none")]
     pub category: Option<&'static str>,
-    /// What is shown when it is clicked on; of counters, their values.
+    /// Data that are shown when the event is clicked on; for counters, their values.
     pub args: Map<String, Value>,
 }
 
@@ -42,7 +42,7 @@ pub enum Phase {
     /// A slice.
     #[serde(rename = "X")]
     Complete,
-    /// Something without duration.
+    /// An event without duration.
     #[serde(rename = "i")]
     Instant,
     /// A value from here on.
@@ -50,16 +50,16 @@ pub enum Phase {
     Counter,
 }
 
-/// What an instant belongs to.
+/// Scope of an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Scope {
-    /// Its track.
+    /// The track of the instant.
     #[serde(rename = "t")]
     Thread,
 }
 
 impl Event {
-    /// How long it lasts, in nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub(crate) fn lasts(&self) -> u64 {
         self.dur.unwrap_or(0)
     }

@@ -32,8 +32,7 @@ pub struct Trace {
     other_data: OtherData,
 }
 
-/// What else is known of the run. Times of the monotonic clock, rates as
-/// `pbsctl stat` shows them.
+/// Other data about the run. Times are of the monotonic clock, rates as `pbsctl stat` shows them.
 #[derive(Clone, Debug, Serialize)]
 struct OtherData {
     source: Source,
@@ -92,7 +91,7 @@ impl Trace {
     }
 }
 
-/// What processes and tasks are called.
+/// Names of processes and tasks.
 struct Names {
     processes: HashMap<u32, String>,
     tasks: HashMap<(u32, u32), String>,

@@ -26,7 +26,7 @@ fn tid(cpu: u32, track: Track) -> u64 {
     pid(cpu) * TRACKS_A_CPU + track as u64
 }
 
-/// What the tracks of a CPU are made of.
+/// Input for the tracks of a CPU.
 pub(crate) struct Tracks<'a> {
     pub(crate) timeline: &'a CpuTimeline,
     pub(crate) first_plan_id: u64,
@@ -166,7 +166,7 @@ impl Tracks<'_> {
     }
 }
 
-/// What a mark is called that is no signal.
+/// Returns the name of a mark that is no signal.
 fn mark_name(kind: MarkKind) -> Option<&'static str> {
     match kind {
         MarkKind::Preempted => Some("preempted"),
