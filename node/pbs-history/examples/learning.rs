@@ -7,8 +7,7 @@ mod worth;
 
 use worth::worth;
 
-/// By how much runs of one job scatter, and by how much each is longer than the
-/// one before it.
+/// Scatter of the runs of one job, and growth of each run relative to the one before it.
 const JOBS: [(f64, f64); 4] = [(0.02, 0.0), (0.1, 0.0), (0.3, 0.0), (0.05, 0.02)];
 
 fn main() {

@@ -10,14 +10,14 @@ use crate::{Fingerprint, Outcome, ProcessRun, TaskRun};
 /// A process of the run, as it stands in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Its number in the plan. No other process may have it as long as the run
+    /// Number of the process in the plan. No other process may have this number as long as the run
     /// lasts.
     pub number: u32,
-    /// Its number in the job.
+    /// Number of the process in the job.
     pub process: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// What it executes.
+    /// Fingerprint of the program that it executes.
     pub fingerprint: Fingerprint,
     /// In the order of execution.
     pub tasks: Vec<ExpectedTask>,
@@ -26,14 +26,14 @@ pub struct Expected {
 /// A task of the run, as it stands in the first plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedTask {
-    /// Its number in the plan.
+    /// Number of the task in the plan.
     pub number: u32,
-    /// Its number in the job.
+    /// Number of the task in the job.
     pub task: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// Its length in the first plan: a plan that takes over does not make the
-    /// prediction better than it was.
+    /// Planned length in the first plan: a later plan does not improve the prediction in
+    /// retrospect.
     pub planned_insns: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct ExpectedTask {
 #[derive(Clone, Debug)]
 pub struct Collector {
     processes: Vec<Watched>,
-    /// By number in the plan.
+    /// Indices of the processes by their number in the plan.
     positions: HashMap<u32, usize>,
     next_seq: u64,
     events_lost: u64,
@@ -63,7 +63,7 @@ struct Watched {
     last_ended: Option<usize>,
 }
 
-/// How its threads left it.
+/// Way in which its threads left the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     NotYet,
@@ -73,7 +73,7 @@ enum End {
 }
 
 impl Collector {
-    /// Of a run whose first event has the number `first_seq` or a later one.
+    /// Starts to follow a run whose first event has the number `first_seq` or a later one.
     pub fn new(first_seq: u64, expected: Vec<Expected>) -> Self {
         let processes: Vec<_> = expected.iter().map(Watched::new).collect();
         let numbers = expected.iter().map(|process| process.number);
@@ -160,8 +160,8 @@ impl Collector {
         self.events_lost
     }
 
-    /// What there is of the processes so far, ascending by their number in the
-    /// job. What did not end yet is [`Outcome::Unknown`].
+    /// Returns the figures of the processes so far, ascending by their number in the job. Parts
+    /// that have not ended yet are [`Outcome::Unknown`].
     pub fn figures(&self) -> Vec<ProcessRun> {
         let lost = self.events_lost > 0;
         let mut figures: Vec<_> = self.processes.iter().map(|w| w.figures(lost)).collect();
@@ -172,8 +172,8 @@ impl Collector {
         figures
     }
 
-    /// How a run with those figures ended: as the process that ended worst.
-    /// Ejected is worse than killed, then come absent, unknown and complete.
+    /// Returns the outcome of a run with these figures: the worst of its processes. Ejected is the
+    /// worst, followed by killed, absent, unknown and complete.
     pub fn outcome(figures: &[ProcessRun]) -> Outcome {
         of_all(figures.iter().map(|process| process.outcome))
     }

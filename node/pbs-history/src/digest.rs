@@ -41,17 +41,17 @@ impl Digest {
     }
 }
 
-/// What a process executes, as a number.
+/// Fingerprint of the program that a process executes, as a number.
 ///
-/// A prediction only uses runs of a process with the same one: a process whose
-/// command was changed begins anew, from the user's figures. Whoever records a
-/// run decides what belongs to it: the words of the command, as a rule, and not
-/// what changes from run to run, as the name of a file to write to.
+/// A prediction only uses runs of a process with the same fingerprint. A process whose command was
+/// changed starts again from the user's figures. The recorder of a run decides what belongs to the
+/// fingerprint: usually the words of the command, but not words that change from run to run, such
+/// as the name of an output file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub u64);
 
 impl Fingerprint {
-    /// Of words, in this order.
+    /// Returns the fingerprint of words, in this order.
     pub fn of<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Self {
         let mut digest = Digest::new();
         for word in words {
@@ -67,7 +67,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// As text: many readers of JSON have no integers of 64 bits.
+/// Serializes as text, since many readers of JSON have no integers of 64 bits.
 impl Serialize for Fingerprint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

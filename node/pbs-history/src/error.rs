@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can be wrong with the file, and what to do about it.
+//! Errors of the file, and their remedies.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use rusqlite::ErrorCode;
 
 use crate::{RunId, State};
 
-/// Why the history did not do what was asked. The file is as it was before.
+/// Reason for which the history did not fulfil a request. The file is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such file, and it was only to be looked at.
+    /// The file does not exist, and was to be opened for reading only.
     Missing(PathBuf),
     /// The file could not be opened or made; why.
     CannotOpen(PathBuf, String),
@@ -31,7 +31,7 @@ pub enum Error {
     Planner(PathBuf, u32),
     /// Anything else that the disk or the database says.
     Failed(PathBuf, String),
-    /// There is no run of that number.
+    /// No run has that number.
     NoRun(RunId),
     /// The run is not in a state in which that can be done.
     WrongState(RunId, State),
@@ -44,7 +44,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What SQLite says, in our words.
+    /// Translates an error of SQLite.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         let text = error.to_string();

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a task will retire, from what it has retired.
+//! Estimate of a task's length, from the lengths of its runs.
 //!
-//! The plan needs one number for each task, around which the real lengths
-//! scatter: the node absorbs deviations that average out (Leppert 2021, 3.2 and
-//! 3.3). Lengths scatter in proportion, so all is reckoned on logarithms.
+//! The plan needs one number for each task, around which the real lengths scatter: the node absorbs
+//! deviations that average out (Leppert 2021, 3.2 and 3.3). Lengths scatter in proportion.
+//! Therefore all computations use logarithms.
 //!
-//! - The centre is the mean, in which each run counts for less than the one
-//!   after it ([`Config::forget_permille`]): a drift is followed.
-//! - The user's figure counts for a small part of a run, as it is that much less
-//!   certain ([`Config::user_weight_permille`]), and is forgotten like a run
+//! - The centre is the mean, in which each run has less weight than the one
+//!   after it ([`Config::forget_permille`]): this way the estimate follows a drift.
+//! - The user's figure has the weight of a small part of a run, since it is much less
+//!   certain ([`Config::user_weight_permille`]). It is forgotten like a run
 //!   older than all others.
-//! - The spread is that of the runs about their centre. What it was thought to
-//!   be beforehand ([`Config::spread_permille`]) counts for some runs, and is
-//!   forgotten too.
+//! - The spread is that of the runs about their centre. The assumed spread
+//!   ([`Config::spread_permille`]) has the weight of some runs, and is
+//!   forgotten as well.
 //! - A run that is far off (a *stray* one) counts for no more than
 //!   [`Config::stray_permille`] of the spread. If the next one is far off on the
-//!   same side, the task has changed, and the estimate begins anew with the two.
-//! - The interval is that of Student's t distribution for one further run, so it
-//!   is wide while there are few.
+//!   same side, the task has changed, and the estimate starts again with these two.
+//! - The interval is that of Student's t distribution for one further run. Therefore
+//!   it is wide while there are few runs.
 //!
-//! All is computed from the runs that are kept, in their order: nothing is
-//! remembered besides. The functions are those of `libm`, so that a plan made
-//! from a history is the same on every machine.
+//! The estimate is computed from the stored runs alone, in their order. The functions are those of
+//! `libm`; this way a plan made from a history is the same on every machine.
 
 use pbs_interference::student;
 
@@ -30,28 +29,27 @@ use crate::Error;
 /// Numbers of the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// By how much each run counts for less than the one after it, in
-    /// thousandths, 0 to 900. At 200 nine runs count.
+    /// Reduction of weight from each run to the one before it, in thousandths, 0 to 900. At 200,
+    /// the effective number of runs is nine.
     pub forget_permille: u64,
     /// For how much of a run the user's figure counts, in thousandths, 1 to
     /// 1000. The square of how the spread of runs relates to that of users'
     /// figures: at 40 those are out by half as a rule.
     pub user_weight_permille: u64,
-    /// How far runs are thought to scatter before there are any, in thousandths
-    /// of the length, 1 to 1000. TASK_SIGMA in Leppert 2021, 4.3.1.
+    /// Assumed spread before there are any runs, in thousandths of the length, 1 to 1000.
+    /// TASK_SIGMA in Leppert 2021, 4.3.1.
     pub spread_permille: u64,
     /// For how many runs that counts, 2 to 100.
     pub spread_runs: u64,
     /// The least spread that is believed, in thousandths of the length, 1 to
     /// 1000, however alike the runs were.
     pub least_spread_permille: u64,
-    /// How far a run may be off before it is a stray one, in thousandths of the
-    /// spread, 1000 to 100000.
+    /// Deviation above which a run is a stray one, in thousandths of the spread, 1000 to 100000.
     pub stray_permille: u64,
 }
 
 impl Config {
-    /// What there is to begin with.
+    /// Default configuration.
     pub const DEFAULT: Self = Self {
         forget_permille: 200,
         user_weight_permille: 40,
@@ -85,7 +83,7 @@ impl Default for Config {
     }
 }
 
-/// What the next run will retire.
+/// Estimate of the instructions that the next run will retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// To plan with: about as many runs are above as below.
@@ -125,7 +123,7 @@ pub fn estimate(config: &Config, user_insns: Option<u64>, retired: &[u64]) -> Op
     })
 }
 
-/// What the runs say, from the last change on.
+/// Evaluates the runs since the last change.
 fn recent(config: &Config, keep: f64, retired: &[u64]) -> Runs {
     let mut runs = Runs::default();
     // The run before, if it was a stray one, and whether it was above.
@@ -181,7 +179,8 @@ impl Runs {
         self.deviations = keep * self.deviations + off * off * before / self.weight;
     }
 
-    /// As many runs of the same weight would tell the mean as well.
+    /// Returns the effective number of runs: as many runs of equal weight would give an equally
+    /// certain mean.
     fn effective(&self) -> f64 {
         if self.count == 0 {
             0.0
@@ -206,8 +205,8 @@ impl Runs {
         (sigma.max(least), freedom)
     }
 
-    /// How far a run may be off before it is a stray one. Of two runs nobody
-    /// can say which is.
+    /// Returns the deviation above which a run is a stray one. With only two runs, neither can be
+    /// recognized as stray.
     fn reach(&self, config: &Config, keep: f64) -> f64 {
         if self.count < 3 {
             return f64::INFINITY;

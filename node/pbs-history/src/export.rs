@@ -12,7 +12,7 @@ use crate::{ProcessRun, Run};
 pub struct RunFigures {
     /// The run.
     pub run: Run,
-    /// Its processes, ascending.
+    /// Processes of the run, ascending.
     pub processes: Vec<ProcessRun>,
 }
 

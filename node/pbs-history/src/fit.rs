@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What something costs by its size.
+//! Fit of costs as a function of size.
 
 /// Coefficients of y = Σ c_k·x^k, that of x⁰ first, none of which is negative: what
 /// costs nothing less for being more. Each point counts by how far it is off in

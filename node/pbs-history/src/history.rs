@@ -13,22 +13,22 @@ use crate::{Fingerprint, Kind, Outcome, ProcessRun, RunId};
 pub struct TaskKey {
     /// The number of its process in the job.
     pub process: u32,
-    /// What that process executes.
+    /// Fingerprint of the program that the process executes.
     pub fingerprint: Fingerprint,
-    /// Its number in the process.
+    /// Number of the task in the process.
     pub task: u32,
 }
 
-/// What the user says of a task (Glaß 2024, 4.1).
+/// Figures that the user gives for a task (Glaß 2024, 4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// What it retires.
+    /// Instructions that the task retires.
     pub insns: Option<u64>,
-    /// Its largest resident size.
+    /// Largest resident size.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// What a prediction comes from.
+/// Source of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -51,30 +51,30 @@ impl Source {
     }
 }
 
-/// What the next run of a task will need.
+/// Predicted needs of the next run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Prediction {
-    /// What it will retire; to plan with.
+    /// Instructions that it will retire; the value to plan with.
     pub insns: u64,
     /// One run of twenty retires less.
     pub low_insns: u64,
     /// One run of twenty retires more.
     pub high_insns: u64,
-    /// Its largest resident size: the maximum that was observed (Glaß 2024,
-    /// 4.4), before there is one the user's figure. `None`: nobody has said.
+    /// Largest resident size: the observed maximum (Glaß 2024, 4.4), or the user's figure if none
+    /// was observed. `None`: neither is known.
     pub peak_memory_bytes: Option<u64>,
-    /// How probable it is that the next run needs more memory than any before,
-    /// in thousandths, if no run is like another: one of the runs and the next
-    /// is the largest. 1000: none has measured it.
+    /// Probability that the next run needs more memory than any before, in thousandths, if no run
+    /// is like another: one of the runs including the next is the largest. 1000: no run has
+    /// measured it.
     pub more_memory_permille: u64,
     /// Runs in which it ended, from which the instructions are.
     pub runs: usize,
-    /// What the instructions come from.
+    /// Source of the predicted instructions.
     pub source: Source,
 }
 
-/// How many instructions a process will retire in a millisecond in which it runs,
-/// on the machine of its runs.
+/// Predicted rate of a process, in instructions per millisecond in which it runs, on the machine of
+/// its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RatePrediction {
     /// To plan with.
@@ -87,7 +87,7 @@ pub struct RatePrediction {
     pub runs: usize,
 }
 
-/// What a task did in a run. A planner holds a million of them.
+/// Figures of a task in a run. A planner holds a million of them.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     retired_insns: u64,
@@ -103,21 +103,21 @@ struct TaskRecord {
     name: Option<String>,
     /// The oldest first.
     samples: Vec<Sample>,
-    /// What was planned and what was retired when it ended last.
+    /// Planned length and retired instructions of the last run in which it ended.
     last: Option<(u64, u64)>,
 }
 
-/// How far a run was off its plan.
+/// Deviation of a run from its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlanError {
-    /// What was planned for the tasks that ended.
+    /// Planned instructions of the tasks that ended.
     pub planned_insns: u64,
-    /// By how much they were off, up or down, together.
+    /// Sum of their deviations, up or down.
     pub off_insns: u64,
 }
 
 impl PlanError {
-    /// As thousandths of the plan; `None`: nothing ended that was planned.
+    /// Returns the deviation in thousandths of the plan; `None`: no planned task has ended.
     pub fn permille(self) -> Option<u64> {
         let off = u128::from(self.off_insns) * 1000 + u128::from(self.planned_insns) / 2;
         let permille = off.checked_div(self.planned_insns.into())?;
@@ -132,13 +132,13 @@ pub struct JobHistory {
     tasks: BTreeMap<TaskKey, TaskRecord>,
     /// The runs in which a process executed something.
     executed: BTreeMap<(u32, Fingerprint), usize>,
-    /// Its rates in those of them that say it, the oldest first.
+    /// Rates of a process in the runs that have measured it, the oldest first.
     rates: BTreeMap<(u32, Fingerprint), Vec<u64>>,
     errors: BTreeMap<RunId, PlanError>,
 }
 
 impl JobHistory {
-    /// Of no run yet.
+    /// Creates a history without runs.
     pub fn new(config: Config) -> Self {
         Self { config, ..Self::default() }
     }
@@ -175,11 +175,11 @@ impl JobHistory {
         }
     }
 
-    /// What the next run of a task will need; `None` if neither a run nor the
-    /// user has said anything of its instructions.
+    /// Predicts the needs of the next run of a task; `None` if neither a run nor the user has given
+    /// its instructions.
     ///
-    /// Instructions come from the runs in which the task ended, memory from all:
-    /// what was resident before the end was needed, too.
+    /// Instructions are predicted from the runs in which the task ended, memory from all runs:
+    /// memory that was resident before the end was needed as well.
     pub fn predict(&self, key: TaskKey, user: User) -> Option<Prediction> {
         let known = self.tasks.get(&key);
         let samples = known.map_or(&[][..], |known| known.samples.as_slice());
@@ -251,7 +251,7 @@ impl JobHistory {
         self.tasks.keys().copied()
     }
 
-    /// What people call the process and the task, as the last run did.
+    /// Returns the readable names of the process and the task, as in the last run.
     pub fn names(&self, key: TaskKey) -> (Option<&str>, Option<&str>) {
         match self.tasks.get(&key) {
             Some(known) => (known.process_name.as_deref(), known.name.as_deref()),
@@ -259,23 +259,23 @@ impl JobHistory {
         }
     }
 
-    /// What the last run in which the task ended had planned for it, and what it
-    /// retired.
+    /// Returns the planned length and the retired instructions of the last run in which the task
+    /// ended.
     pub fn last(&self, key: TaskKey) -> Option<(u64, u64)> {
         self.tasks.get(&key)?.last
     }
 
-    /// How far a run was off its plan; `None`: it is not known, or nothing ended.
+    /// Returns the deviation of a run from its plan; `None`: it is not known, or no task ended.
     pub fn error_permille(&self, run: RunId) -> Option<u64> {
         self.errors.get(&run)?.permille()
     }
 
-    /// How far each run was off its plan, the oldest first.
+    /// Returns the deviation of each run from its plan, the oldest first.
     pub fn errors(&self) -> impl Iterator<Item = (RunId, PlanError)> + '_ {
         self.errors.iter().map(|(&run, &error)| (run, error))
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.errors.len()
     }

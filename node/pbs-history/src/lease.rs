@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who plans: one process at a time, known by its number, by when it started
-//! and by the boot that it started in. A process that is gone needs not to give
-//! anything back.
+//! Lease of the planner: one process at a time plans. It is identified by its number, its start
+//! time and its boot. The lease of a process that has ended need not be released.
 
 use std::fs;
 use std::process;
@@ -29,15 +28,15 @@ impl Lease {
     }
 }
 
-/// What this boot is called, as [`crate::Takeover::boot_id`] has it; empty if
-/// the kernel does not say.
+/// Returns the id of this boot, as in [`crate::Takeover::boot_id`]; empty if the kernel does not
+/// report it.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().into()
 }
 
-/// When the process started, in clock ticks since boot: with its number that is a name that no
-/// other has. `None`: it has ended, or can't be seen.
+/// Returns the start time of the process, in clock ticks since boot. Together with the process id
+/// it is unique. `None`: the process has ended, or can't be seen.
 pub fn started_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the name in brackets, and may have brackets and blanks

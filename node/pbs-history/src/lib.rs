@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What jobs have used, and what that predicts.
+//! History of the resources that jobs have used, and predictions from it.
 //!
-//! The job scheduler plans from a prediction model that uses data of previous
-//! runs (Leppert 2021, 6.2.3); its memory consumption model holds for each process
-//! the maximum that was observed (Glaß 2024, 4.4), and figures that a user sent
-//! with the first request are replaced after the first run (4.1). That model is
-//! here: a [`Store`] is one file with the figures of each task of each run, a
-//! [`JobHistory`] predicts from them, with the uncertainty of what it says.
-//! [`estimate`] has the statistics. A [`Collector`] makes the figures of a run from
-//! the kernel's events.
+//! The job scheduler plans from a prediction model that uses data of previous runs (Leppert 2021,
+//! 6.2.3). Its memory consumption model holds for each process the maximum that was observed (Glaß
+//! 2024, 4.4). Figures that a user sent with the first request are replaced after the first run
+//! (4.1). This crate implements that model: a [`Store`] is one file with the figures of each task
+//! of each run. A [`JobHistory`] predicts from them, with the uncertainty of each prediction.
+//! [`estimate`] has the statistics. A [`Collector`] makes the figures of a run from the kernel's
+//! events.
 //!
-//! Beside the runs it has what was measured of variants of tasks, of transfers, of
-//! deciding, and of who ran beside whom ([`VariantRun`], [`Transfer`], [`Decision`],
-//! [`Corun`]).
+//! Beside the runs, the file has measurements of variants of tasks, of transfers, of decisions, and
+//! of tasks that ran beside each other ([`VariantRun`], [`Transfer`], [`Decision`], [`Corun`]).
 //!
-//! The same file says which runs are planned or under way, so that a planner can
-//! take over from one that died.
+//! The same file lists the runs that are planned or under way. This way a planner can take over
+//! from one that died.
 
 mod collect;
 mod digest;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was measured beside the runs of jobs: how long variants of tasks, transfers and
-//! decisions took, and who ran beside whom.
+//! Measurements beside the runs of jobs: the times of variants of tasks, of transfers and of
+//! decisions, and the tasks that ran beside each other.
 //!
-//! The first three are the history of Rados 2019 (5.6.4: profiled runtimes and
-//! transfers; 4.1: the cost of deciding); the last is ours. They belong to no run, as
-//! tasks that are co-scheduled without a plan are none, and to no user: how long a
-//! program takes and how it disturbs others is the same whoever runs it.
+//! The first three are the history of Rados 2019 (5.6.4: profiled runtimes and transfers; 4.1: the
+//! cost of deciding); the last is ours. They belong to no run, since tasks that are co-scheduled
+//! without a plan have none. They belong to no user either: the time of a program and its effect on
+//! others don't depend on the user.
 
 use pbs_interference::Sample;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct VariantKey {
     pub job: String,
     /// The name of the task, or its number if it has none.
     pub task: String,
-    /// What is executed: a variant that was changed begins anew.
+    /// Fingerprint of the program: a variant that was changed starts again.
     pub fingerprint: Fingerprint,
     /// The programming model, as the job says it.
     pub model: String,
@@ -36,15 +36,15 @@ pub struct VariantKey {
 /// A variant has run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VariantRun {
-    /// Which one.
+    /// Variant that ran.
     pub variant: VariantKey,
-    /// How long that took.
+    /// Time that it took.
     pub ran_ns: u64,
-    /// What it retired; 0: nobody has counted.
+    /// Instructions that it retired; 0: they were not counted.
     pub insns: u64,
 }
 
-/// How long the next run of a variant will take.
+/// Predicted time of the next run of a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TimePrediction {
     /// To plan with.
@@ -53,7 +53,7 @@ pub struct TimePrediction {
     pub low_ns: u64,
     /// One run of twenty is longer.
     pub high_ns: u64,
-    /// What it will retire; `None`: no run has counted.
+    /// Instructions that it will retire; `None`: no run has counted them.
     pub insns: Option<u64>,
     /// Runs from which that is.
     pub runs: usize,
@@ -85,16 +85,16 @@ pub struct Transfer {
     pub from: String,
     /// The name of the memory that got it.
     pub to: String,
-    /// How much it was.
+    /// Number of bytes.
     pub bytes: u64,
-    /// How long that took.
+    /// Time that the transfer took.
     pub took_ns: u64,
 }
 
-/// What transfers from one memory to another take: so much, and so much for each byte.
+/// Cost of transfers from one memory to another: a constant, and a part for each byte.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TransferCost {
-    /// Of one that transfers nothing.
+    /// Time of an empty transfer.
     pub latency_ns: f64,
     /// For each byte more.
     pub ns_per_byte: f64,
@@ -110,7 +110,7 @@ impl TransferCost {
         Some(Self { latency_ns, ns_per_byte, samples: transfers.len() })
     }
 
-    /// Of so many bytes.
+    /// Returns the time for `bytes` bytes.
     pub fn ns(&self, bytes: u64) -> u64 {
         (self.latency_ns + self.ns_per_byte * bytes as f64) as u64
     }
@@ -119,11 +119,11 @@ impl TransferCost {
 /// A scheduler has decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// Its name.
+    /// Name of the scheduler.
     pub scheduler: String,
     /// For how many tasks: n.
     pub tasks: u64,
-    /// How long that took.
+    /// Time that the decision took.
     pub took_ns: u64,
 }
 
@@ -161,7 +161,7 @@ impl DecisionCost {
 pub struct Corun {
     /// The run.
     pub sample: Sample,
-    /// Its instructions were counted by the clock, so they are its time over again.
+    /// Whether its instructions were counted by the clock; then they only repeat its time.
     pub by_clock: bool,
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn magnitude(size: u64) -> u32 {
 }
 
 impl VariantRun {
-    /// Of the row with that number.
+    /// Returns the digest of the row with that number.
     pub(crate) fn digest(&self, number: u64) -> u64 {
         let mut digest = Digest::new();
         let key = &self.variant;
@@ -188,7 +188,7 @@ impl VariantRun {
 }
 
 impl Transfer {
-    /// As [`VariantRun::digest`].
+    /// Returns the digest of the row with that number.
     pub(crate) fn digest(&self, number: u64) -> u64 {
         let mut digest = Digest::new();
         digest.text(self.from.as_bytes());
@@ -201,7 +201,7 @@ impl Transfer {
 }
 
 impl Decision {
-    /// As [`VariantRun::digest`].
+    /// Returns the digest of the row with that number.
     pub(crate) fn digest(&self, number: u64) -> u64 {
         let mut digest = Digest::new();
         digest.text(self.scheduler.as_bytes());
@@ -213,7 +213,7 @@ impl Decision {
 }
 
 impl Corun {
-    /// As [`VariantRun::digest`]; `beside` as it is packed.
+    /// Returns the digest of the row with that number; `beside` is in its packed form.
     pub(crate) fn digest(&self, number: u64, beside: &[u8]) -> u64 {
         let mut digest = Digest::new();
         let Sample { victim, insns, ran_ns, .. } = &self.sample;

@@ -86,7 +86,7 @@ pub(crate) fn insert_variant_run(
     Ok(())
 }
 
-/// Those of one variant together, the oldest first.
+/// Reads the runs of variants, grouped by variant, the oldest first.
 pub(crate) fn variant_runs(connection: &Connection) -> Result<Vec<VariantRun>> {
     let order = "job, task, fingerprint, model, threads, device";
     VARIANT_RUN.rows(connection, order, |row| {
@@ -123,7 +123,7 @@ pub(crate) fn insert_transfer(connection: &Connection, it: &Transfer, keep: u32)
     Ok(())
 }
 
-/// Those between the same two together.
+/// Reads the transfers, grouped by their two memories.
 pub(crate) fn transfers(connection: &Connection) -> Result<Vec<Transfer>> {
     TRANSFER.rows(connection, "source, target, magnitude", |row| {
         let transfer = Transfer {
@@ -152,7 +152,7 @@ pub(crate) fn insert_decision(connection: &Connection, it: &Decision, keep: u32)
     Ok(())
 }
 
-/// Those of one scheduler together.
+/// Reads the decisions, grouped by scheduler.
 pub(crate) fn decisions(connection: &Connection) -> Result<Vec<Decision>> {
     COST.rows(connection, "scheduler, magnitude", |row| {
         let decision =
@@ -184,7 +184,7 @@ pub(crate) fn insert_corun(connection: &Connection, it: &Corun, keep: u32) -> Re
     Ok(())
 }
 
-/// Those of one task together, the oldest first.
+/// Reads the runs beside other tasks, grouped by task, the oldest first.
 pub(crate) fn coruns(connection: &Connection) -> Result<Vec<Corun>> {
     CORUN.rows(connection, "fingerprint, task, variant, by_clock", |row| {
         let packed = row.get_ref(7)?;

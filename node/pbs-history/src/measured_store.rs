@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was measured beside the runs of jobs: adding to it, and asking.
+//! Measurements beside the runs of jobs: additions and queries.
 //!
-//! Of each variant, of each task with its neighbours, and of transfers between two
-//! memories and decisions of a scheduler for each power of two of their size, the last
-//! [`Options::keep_samples`](crate::Options::keep_samples) are kept.
+//! The file stores the last [`Options::keep_samples`](crate::Options::keep_samples) measurements of
+//! each variant, and of each task with its neighbours. For transfers between two memories and for
+//! decisions of a scheduler, it stores as many for each power of two of their size.
 
 use rusqlite::Connection;
 
@@ -27,8 +27,8 @@ impl Store {
         self.read(measured_rows::variant_runs)
     }
 
-    /// How long the next run of each variant will take, ascending; `job`: of its variants
-    /// alone.
+    /// Predicts the time of the next run of each variant, ascending; `job` restricts the variants
+    /// to those of one job.
     pub fn variants(&self, job: Option<&str>) -> Result<Vec<(VariantKey, TimePrediction)>, Error> {
         let runs = self.variant_runs()?;
         let config = &self.options().estimate;
@@ -55,7 +55,7 @@ impl Store {
         self.read(measured_rows::transfers)
     }
 
-    /// What transfers from one memory to another take; `None`: none was seen.
+    /// Returns the cost of transfers from one memory to another; `None`: none was measured.
     pub fn transfer_cost(&self, from: &str, to: &str) -> Result<Option<TransferCost>, Error> {
         let mut transfers = self.transfers()?;
         transfers.retain(|transfer| transfer.from == from && transfer.to == to);
@@ -76,7 +76,7 @@ impl Store {
         self.read(measured_rows::decisions)
     }
 
-    /// What deciding costs with a scheduler; `None`: it has not decided yet.
+    /// Returns the cost of decisions of a scheduler; `None`: it has not decided yet.
     pub fn decision_cost(&self, scheduler: &str) -> Result<Option<DecisionCost>, Error> {
         let mut decisions = self.decisions()?;
         decisions.retain(|decision| decision.scheduler == scheduler);

@@ -13,7 +13,7 @@ use crate::Error;
 /// Whether the file is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It is made if it is not there.
+    /// For writing; the file is created if it does not exist.
     Write,
     Read,
 }

@@ -6,24 +6,25 @@ use std::time::Duration;
 use crate::estimate::Config;
 use crate::Error;
 
-/// How a file is used.
+/// Options of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Runs of each job that are kept, 1 to 10000; the oldest go first, in the
     /// transaction that brings a new one. Those that are not over are kept
     /// besides.
     pub keep_runs: u32,
-    /// Of each variant, of each task with its neighbours, and of transfers and decisions
-    /// of one size so many are kept, 1 to 10000; the oldest go first, likewise.
+    /// Measurements that are stored of each variant, of each task with its neighbours, and of
+    /// transfers and decisions of one size, 1 to 10000. The oldest are deleted first, in the
+    /// transaction that brings a new one.
     pub keep_samples: u32,
-    /// How long to wait for another process that is writing.
+    /// Time to wait for another process that is writing.
     pub wait: Duration,
     /// Numbers of the estimate.
     pub estimate: Config,
 }
 
 impl Options {
-    /// What there is to begin with.
+    /// Default options.
     pub const DEFAULT: Self = Self {
         keep_runs: 32,
         keep_samples: 32,

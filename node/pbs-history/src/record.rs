@@ -39,41 +39,41 @@ macro_rules! names {
 }
 
 names! {
-    /// How a task, a process or a run ended.
+    /// End of a task, a process or a run.
     Outcome {
-        /// It came to its end.
+        /// The item completed.
         Complete = "complete",
-        /// Its thread left the class, or its plan went away before its end.
+        /// The thread left the class, or the plan was dropped, before the end.
         Ejected = "ejected",
-        /// It never had a thread.
+        /// The process never had a thread.
         Absent = "absent",
-        /// Its thread ended before it.
+        /// The thread ended before the item was complete.
         Killed = "killed",
         /// The events that would tell were lost, or did not come yet.
         Unknown = "unknown",
-        /// Of a run: it was submitted, and could not be planned any more.
+        /// For a run: it was submitted, and could not be planned any more.
         Declined = "declined",
-        /// Of a run: somebody has withdrawn it, or ended it before its end.
+        /// For a run: somebody has withdrawn it, or ended it before its end.
         Cancelled = "cancelled",
-        /// Of a run: its programs could not be started.
+        /// For a run: its programs could not be started.
         Failed = "failed",
     }
 
-    /// How far a run has come.
+    /// State of a run.
     State {
         /// Admitted; its plan is not in force yet.
         Planned = "planned",
-        /// Its plan is in force.
+        /// The plan of the run is in force.
         Running = "running",
         /// Ended, and its figures are there.
         Over = "over",
     }
 
-    /// What a run was for.
+    /// Purpose of a run.
     Kind {
-        /// It was to be done.
+        /// The job was to be done.
         Plan = "plan",
-        /// It was to be measured.
+        /// The job was to be measured.
         Profile = "profile",
     }
 }
@@ -93,19 +93,19 @@ impl fmt::Display for RunId {
 pub struct NewRun<'a> {
     /// The name of the job.
     pub job: &'a str,
-    /// What it is for.
+    /// Purpose of the run.
     pub kind: Kind,
-    /// When it was submitted, since 1970.
+    /// Time of submission, since 1970.
     pub submitted_unix_ns: u64,
     /// The job as it was requested, for who takes over.
     pub request: &'a str,
-    /// What is reserved for it, in the planner's own words; empty: it waits.
+    /// Reservation of the run, in the planner's own format; empty: it waits.
     pub reservation: &'a str,
-    /// Who wants it, and how; `None`: who records it.
+    /// Order of the run; `None`: it belongs to the user who records it.
     pub order: Option<&'a Order>,
 }
 
-/// Who wants a run, and all that was said about it beside the request.
+/// User of a run, and all data of the order beside the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
     /// The user.
@@ -115,7 +115,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// As [`Run::digest`], of that run.
+    /// Returns a number that reveals damage to the stored order; see [`Run::digest`].
     pub(crate) fn digest(&self, run: RunId) -> u64 {
         let mut digest = Digest::new();
         digest.number(run.0);
@@ -125,13 +125,13 @@ impl Order {
     }
 }
 
-/// What somebody needs to take over a run from a planner that died. It is kept
-/// until the run is over.
+/// Data that a planner needs to take over a run from a planner that died. They are stored until the
+/// run is over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Takeover {
     /// The job as it was requested.
     pub request: String,
-    /// What is reserved for it, in the planner's own words.
+    /// Reservation of the run, in the planner's own format.
     pub reservation: String,
     /// The boot in which that is so: [`boot_id`](crate::boot_id). Plans and numbers
     /// of events do not survive a boot.
@@ -141,8 +141,9 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// As [`Run::digest`], of that run; `plan`, `plan_id` and `dealt_seq` as they stand
-    /// in its row. Earlier versions had there what [`InForce`] has.
+    /// Returns a number that reveals damage to the stored data; see [`Run::digest`]. `plan`,
+    /// `plan_id` and `dealt_seq` are values of its row, in which earlier versions stored what
+    /// [`InForce`] now has.
     pub(crate) fn digest(&self, run: RunId, plan: &str, plan_id: u64, dealt_seq: u64) -> u64 {
         let mut digest = Digest::new();
         digest.number(run.0);
@@ -156,12 +157,13 @@ impl Takeover {
     }
 }
 
-/// What the planner has told the node, and heard of it: of all runs that are under way.
+/// Last plan that the planner has given to the node, and the last events that it has read. They
+/// cover all runs that are under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InForce {
     /// The plan that was written last, as text.
     pub plan: String,
-    /// Its number.
+    /// Number of the plan.
     pub plan_id: u64,
     /// The boot in which that is so.
     pub boot_id: String,
@@ -170,7 +172,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// As [`Run::digest`].
+    /// Returns a number that reveals damage to the stored data; see [`Run::digest`].
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
         for text in [&self.plan, &self.boot_id] {
@@ -186,19 +188,19 @@ impl InForce {
 /// A run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// Its number.
+    /// Number of the run.
     pub id: RunId,
     /// The name of its job.
     pub job: String,
-    /// What it is for.
+    /// Purpose of the run.
     pub kind: Kind,
-    /// How far it has come.
+    /// State of the run.
     pub state: State,
-    /// When it was submitted, since 1970.
+    /// Time of submission, since 1970.
     pub submitted_unix_ns: u64,
-    /// When it ended, since 1970; `None`: it has not.
+    /// End of the run, since 1970; `None`: it has not ended.
     pub ended_unix_ns: Option<u64>,
-    /// How it ended; `None`: it has not.
+    /// Kind of its end; `None`: it has not ended.
     pub outcome: Option<Outcome>,
     /// Processes of which there are figures.
     pub processes: u32,
@@ -223,44 +225,44 @@ impl Run {
 /// A process in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessRun {
-    /// Its number in the job.
+    /// Number of the process in the job.
     pub process: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// What it executed.
+    /// Fingerprint of the program that it executed.
     pub fingerprint: Fingerprint,
-    /// How it ended.
+    /// Kind of its end.
     pub outcome: Outcome,
     /// For how long it had a CPU, its system calls included; 0: nobody has
     /// measured it.
     pub ran_ns: u64,
-    /// Its tasks, ascending.
+    /// Tasks of the process, ascending.
     pub tasks: Vec<TaskRun>,
 }
 
 /// A task in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskRun {
-    /// Its number in the process.
+    /// Number of the task in the process.
     pub task: u32,
-    /// What people call it.
+    /// Readable name.
     pub name: Option<String>,
-    /// What the plan granted it.
+    /// Planned length.
     pub planned_insns: u64,
-    /// What it retired, to its end or as far as it came.
+    /// Instructions that the task retired, up to its end or as far as it ran.
     pub retired_insns: u64,
     /// The largest resident size of its process that was seen while it ran; 0:
     /// none was.
     pub peak_memory_bytes: u64,
-    /// How often it was preempted.
+    /// Number of preemptions.
     pub preemptions: u32,
-    /// How it ended.
+    /// Kind of its end.
     pub outcome: Outcome,
 }
 
 impl ProcessRun {
-    /// How many instructions it retired in a millisecond in which it ran; `None`:
-    /// it did not come to its end, or nobody has measured it.
+    /// Returns the number of instructions that the process retired in a millisecond in which it
+    /// ran; `None`: it did not complete, or its time was not measured.
     pub fn rate_insns_per_ms(&self) -> Option<u64> {
         let tasks = self.tasks.iter().map(|task| task.retired_insns);
         let retired_insns = tasks.fold(0, u64::saturating_add);
@@ -279,7 +281,7 @@ impl ProcessRun {
         peaks.max().unwrap_or(0)
     }
 
-    /// As [`Run::digest`], in that run.
+    /// Returns a number that reveals damage to the stored process of the run; see [`Run::digest`].
     pub(crate) fn digest(&self, run: RunId) -> u64 {
         let mut digest = Digest::new();
         digest.number(run.0);

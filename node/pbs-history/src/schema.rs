@@ -78,7 +78,7 @@ const RAN: &str = "CREATE TABLE ran (
 	PRIMARY KEY (run, process)
 ) STRICT";
 
-/// Who wants a run, where somebody was asked for it.
+/// Orders: the users of runs, if somebody has ordered them.
 const ORDERS: &str = "CREATE TABLE orders (
 	run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,
 	uid INTEGER NOT NULL,
@@ -86,7 +86,7 @@ const ORDERS: &str = "CREATE TABLE orders (
 	digest INTEGER NOT NULL
 ) STRICT";
 
-/// What the planner has written to the node last.
+/// Last plan that the planner has written to the node.
 const IN_FORCE: &str = "CREATE TABLE in_force (
 	one INTEGER PRIMARY KEY CHECK (one = 1),
 	plan TEXT NOT NULL,
@@ -96,8 +96,8 @@ const IN_FORCE: &str = "CREATE TABLE in_force (
 	digest INTEGER NOT NULL
 ) STRICT";
 
-/// How long variants of tasks took (Rados 2019, 5.6.4). In this table and in those that
-/// follow, rows of one key are numbered, and the key leads to them.
+/// Times of variants of tasks (Rados 2019, 5.6.4). In this table and in those that follow, rows of
+/// one key are numbered, and the key leads to them.
 const VARIANT_RUN: &str = "CREATE TABLE variant_run (
 	job TEXT NOT NULL,
 	task TEXT NOT NULL,
@@ -112,7 +112,7 @@ const VARIANT_RUN: &str = "CREATE TABLE variant_run (
 	PRIMARY KEY (job, task, fingerprint, model, threads, device, number)
 ) STRICT";
 
-/// How long transfers took. The magnitude is that of their size.
+/// Times of transfers. The magnitude is that of their size.
 const TRANSFER: &str = "CREATE TABLE transfer (
 	source TEXT NOT NULL,
 	target TEXT NOT NULL,
@@ -138,7 +138,7 @@ const CORUN: &str = "CREATE TABLE corun (
 	PRIMARY KEY (fingerprint, task, variant, by_clock, number)
 ) STRICT";
 
-/// How long schedulers took to decide. The magnitude is that of the number of tasks.
+/// Times of schedulers' decisions. The magnitude is that of the number of tasks.
 const COST: &str = "CREATE TABLE cost (
 	scheduler TEXT NOT NULL,
 	magnitude INTEGER NOT NULL,
@@ -152,7 +152,7 @@ const COST: &str = "CREATE TABLE cost (
 /// Content of a file by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileContent {
-    /// Nothing yet.
+    /// The file is empty.
     Empty,
     /// A history of that version.
     History(i64),
@@ -169,7 +169,7 @@ impl FileContent {
         }
     }
 
-    /// How many of [`TABLES`] it has.
+    /// Returns the number of [`TABLES`] that the file has.
     fn tables(self) -> usize {
         let mut known = TABLES_OF.iter();
         let of = known.find(|(version, _)| Self::History(*version) == self);
@@ -207,7 +207,7 @@ pub(crate) fn pretend(path: &Path, connection: &Connection, is: FileContent) -> 
     Ok(())
 }
 
-/// What the file is; fails if it is not ours, or of another version.
+/// Identifies the content of the file; fails if it is not a history, or of an unknown version.
 pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<FileContent, Error> {
     let number = |name: &str| -> Result<i64, Error> {
         connection
@@ -248,7 +248,7 @@ pub(crate) fn verify(path: &Path, connection: &Connection, is: FileContent) -> R
     Ok(())
 }
 
-/// Those of ours, in the order in which they were made.
+/// Returns the statements of the history's own tables, in the order in which they were made.
 fn tables(path: &Path, connection: &Connection) -> Result<Vec<String>, Error> {
     let read = || -> rusqlite::Result<Vec<String>> {
         let sql = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \

@@ -20,15 +20,15 @@ use crate::{
 /// A job of which runs are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobSummary {
-    /// Its name.
+    /// Name of the job.
     pub job: String,
     /// Runs that are over and kept.
     pub runs: u64,
-    /// Of those, the ones that were complete.
+    /// Number of these runs that completed.
     pub complete: u64,
     /// Runs that are planned or under way.
     pub open: u64,
-    /// When the last one was submitted, since 1970.
+    /// Time of the last submission, since 1970.
     pub last_submitted_unix_ns: u64,
 }
 
@@ -104,7 +104,7 @@ impl Store {
         Ok(self.begin_runs(std::slice::from_ref(run))?[0])
     }
 
-    /// The same for several runs, for all or for none.
+    /// Notes several runs that begin, all or none; see [`Self::begin_run`].
     pub fn begin_runs(&mut self, runs: &[NewRun<'_>]) -> Result<Vec<RunId>, Error> {
         for run in runs {
             kept("the time of submission", run.submitted_unix_ns)?;
@@ -128,12 +128,12 @@ impl Store {
         })
     }
 
-    /// What the last planner has told the node; `None`: there was none.
+    /// Returns the plan that the last planner has given to the node; `None`: there was none.
     pub fn in_force(&self) -> Result<Option<InForce>, Error> {
         self.read(tables::in_force)
     }
 
-    /// Who wants a run; `None`: nobody was asked for it.
+    /// Returns the order of a run; `None`: nobody has ordered it.
     pub fn order(&self, id: RunId) -> Result<Option<Order>, Error> {
         self.read(|connection| tables::order(connection, id))
     }
@@ -158,8 +158,7 @@ impl Store {
         self.update_runs(&[(id, state, takeover, figures)], None)
     }
 
-    /// The same for several runs, and with it what is known of the node: for all or for
-    /// none.
+    /// Updates several runs and the state of the node, all or none; see [`Self::update_run`].
     pub fn update_runs(
         &mut self,
         runs: &[(RunId, State, &Takeover, &[ProcessRun])],
@@ -198,7 +197,8 @@ impl Store {
         self.finish_run_beside(id, ended_unix_ns, outcome, figures, &[])
     }
 
-    /// The same of a run of which is known who ran beside its tasks.
+    /// Records a run that is over, with the tasks that ran beside its tasks; see
+    /// [`Self::finish_run`].
     pub fn finish_run_beside(
         &mut self,
         id: RunId,
@@ -267,7 +267,7 @@ impl Store {
         self.read(|connection| tables::run_of(connection, id))?.ok_or(Error::NoRun(id))
     }
 
-    /// What is needed to take over a run; `None`: it is over.
+    /// Returns the data that are needed to take over a run; `None`: it is over.
     pub fn takeover(&self, id: RunId) -> Result<Option<Takeover>, Error> {
         self.run(id)?;
         self.read(|connection| tables::takeover(connection, id))
@@ -295,14 +295,14 @@ impl Store {
             .collect()
     }
 
-    /// What the runs of a job predict that nobody was asked for. A job that is not known
-    /// has none.
+    /// Returns the history of a job's runs without a user. A job that is not known has an empty
+    /// history.
     pub fn history(&self, job: &str) -> Result<JobHistory, Error> {
         self.history_of(job, None)
     }
 
-    /// The same for the runs that this user has asked for. Nobody's figures depend on
-    /// what others run under the same name.
+    /// Returns the history of the job's runs that this user has ordered. No user's figures depend
+    /// on runs of other users under the same name.
     pub fn history_of(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
         let _snapshot = self.read(Connection::unchecked_transaction)?;
         let mut history = JobHistory::new(self.options.estimate);
@@ -371,7 +371,7 @@ impl Store {
     }
 }
 
-/// Why a transaction was given up.
+/// Reason for which a transaction was rolled back.
 pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     Ours(Error),

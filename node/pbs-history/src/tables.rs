@@ -16,11 +16,11 @@ type Result<T> = rusqlite::Result<T>;
 /// All, or those of the job that is bound.
 pub(crate) const RUNS: &str = "SELECT * FROM run WHERE ?1 IS NULL OR job = ?1 ORDER BY id";
 
-/// Those of a job that are over, of that user, or of nobody.
+/// Query for the runs of a job that are over, of that user, or without a user.
 pub(crate) const RUNS_OF: &str = "SELECT run.* FROM run LEFT JOIN orders ON orders.run = run.id \
      WHERE job = ?1 AND state = 'over' AND uid IS ?2 ORDER BY id";
 
-/// Those that are not over: all that have something to take over.
+/// Query for the runs that are not over: all that have data for a take-over.
 pub(crate) const OPEN_RUNS: &str =
     "SELECT run.* FROM run JOIN takeover ON takeover.run = run.id ORDER BY run.id";
 
@@ -297,7 +297,7 @@ pub(crate) fn same(row: &Row<'_>, column: usize, digest: u64) -> Result<()> {
     Err(damaged(column, "values that were changed"))
 }
 
-/// What [`Error::sqlite`] takes for damage.
+/// Returns an error that [`Error::sqlite`] recognizes as damage.
 pub(crate) fn damaged(column: usize, what: &str) -> rusqlite::Error {
     let cause = format!("there are {what}");
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, cause.into())

@@ -52,7 +52,7 @@ fn outcomes(process: &ProcessRun) -> Vec<Outcome> {
     process.tasks.iter().rev().map(|task| task.outcome).collect()
 }
 
-/// Where the event of that kind of that process is, and of that task.
+/// Returns the index of the event of this kind, process and task.
 fn position(events: &[Event], kind: EventKind, process: u32, task: u32) -> usize {
     let here = |event: &Event| {
         (event.kind, event.process) == (kind as u16, process)
@@ -254,8 +254,8 @@ fn any_events_are_taken() {
     assert_eq!(collector.figures().len(), 2);
 }
 
-/// What the programs of a process had of the CPU is told beside the events, and
-/// stays when another collector goes on.
+/// The CPU time of a process's programs is reported beside the events, and is preserved when
+/// another collector continues.
 #[test]
 fn the_time_of_programs_adds_up() {
     let events = recorded();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the tests share.
+//! Helpers that the tests share.
 
 #![allow(dead_code)]
 

@@ -26,12 +26,12 @@ impl Lengths {
     }
 }
 
-/// What predictions of many jobs were worth.
+/// Quality of the predictions of many jobs.
 #[derive(Debug)]
 pub(crate) struct Worth {
-    /// How often the next run was in the interval.
+    /// Frequency with which the next run was in the interval.
     pub(crate) covered_permille: usize,
-    /// By how much the next run was off, half of them by less.
+    /// Median deviation of the next run.
     pub(crate) error: f64,
 }
 

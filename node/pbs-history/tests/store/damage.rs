@@ -85,8 +85,7 @@ fn a_newer_history_is_refused() {
     assert!(refused(&path).to_string().contains("use that pbsctl"));
 }
 
-/// What an earlier pbsctl has written stays, and what it had not comes to it; who only
-/// looks changes nothing.
+/// Data of an earlier pbsctl are preserved, and missing tables are added. A reader changes nothing.
 #[test]
 fn a_history_of_an_earlier_version_is_completed() {
     for (version, sql, has_them) in [

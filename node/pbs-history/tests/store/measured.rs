@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is measured beside the runs of jobs.
+//! Measurements beside the runs of jobs.
 
 use std::fs;
 use std::path::Path;
@@ -181,7 +181,7 @@ fn figures_that_are_too_large_are_refused() {
     assert_eq!(read(&store).unwrap(), read(&empty.unwrap()).unwrap());
 }
 
-/// Who looks while another writes sees what was there before.
+/// A reader sees the earlier state while another process writes.
 #[test]
 fn others_look_while_one_writes() {
     let path = scratch("measured-busy").join("history.db");

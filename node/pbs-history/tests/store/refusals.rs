@@ -18,7 +18,7 @@ use crate::common::{begin, process, record, scratch, task};
 const FILE: &str = "PBS_HISTORY_TEST";
 const NOBODY: u32 = 65534;
 
-/// What the other process does: fills the file until something stops it.
+/// Fills the file until something stops it; runs in the other process.
 #[test]
 #[ignore = "a part of other tests"]
 fn fill() {
