@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How long pairs of least cost take to find, and how much the search gains.
+//! Measures the time of finding pairs of least cost, and the gain of the search.
 //!
 //! `cargo run --release -p pbs-interference --example pairing`
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far learnt slow-downs are off after some runs whose times scatter.
+//! Measures the error of learnt slow-downs after some runs whose times scatter.
 //!
 //! `cargo run --release -p pbs-interference --example slowdowns [RUNS [NOISE_PERMILLE]]`
 
@@ -10,7 +10,7 @@ mod made;
 
 use made::{Design, GeneratedRuns};
 
-/// So many histories of each kind.
+/// Number of histories of each kind.
 const SEEDS: u64 = 10_000;
 
 fn main() {

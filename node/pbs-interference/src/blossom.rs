@@ -40,11 +40,11 @@ pub(crate) struct Blossoms {
     /// The vertex that the edge of a node to its parent in the tree leads to.
     parent: Vec<usize>,
     side: Vec<Side>,
-    /// Of a blossom: its nodes round the circle, from its base on.
+    /// Nodes of a blossom round its circle, from its base on.
     circle: Vec<Vec<usize>>,
-    /// Of a blossom and a vertex: the node on its circle that has the vertex.
+    /// Node on the circle of a blossom that has the vertex, by blossom and vertex.
     part: Vec<Vec<usize>>,
-    /// When a node was seen on the way to a root.
+    /// Number of the walk to a root on which the node was last seen.
     seen: Vec<usize>,
     now: usize,
     /// Outer vertices whose edges are to be looked at.
@@ -52,7 +52,8 @@ pub(crate) struct Blossoms {
 }
 
 impl Blossoms {
-    /// Of a complete graph with an even number of vertices. Weights are positive.
+    /// Starts the search for a complete graph with an even number of vertices. Weights are
+    /// positive.
     pub(crate) fn new(count: usize, weight: impl Fn(usize, usize) -> i64) -> Self {
         let room = count + count / 2 + 1;
         let mut blossoms = Self {
@@ -105,7 +106,7 @@ impl Blossoms {
         self.edges[other * self.room + one] = back;
     }
 
-    /// That of the best edge between two nodes.
+    /// Returns the slack of the best edge between two nodes.
     fn slack(&self, one: usize, other: usize) -> i64 {
         match self.edge(one, other) {
             Some((from, to)) => {

@@ -219,7 +219,7 @@ pub fn names(
     names
 }
 
-/// Who has which names.
+/// Keys by their names.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     keys: HashMap<String, Vec<Key>>,

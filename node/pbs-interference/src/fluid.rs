@@ -5,38 +5,38 @@ use std::collections::HashMap;
 
 use crate::{Key, Neighbour, Sharing, Slowdowns};
 
-/// Something to be done.
+/// Task that is timed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// Who.
+    /// Key of the task in the table of slow-downs.
     pub key: Key,
-    /// How long it takes alone; of a task that runs, what is left of it.
+    /// Time of the task alone; for a running task, the rest of it.
     pub alone_ns: u64,
-    /// It does not begin before.
+    /// Earliest beginning.
     pub release_ns: u64,
-    /// It does not begin before those have ended, by their places.
+    /// Tasks that must have ended before it begins, by their indices.
     pub after: Vec<usize>,
-    /// It does not leave the CPU that it is given; only its turn may change.
+    /// Whether the task stays on its CPU; then only its turn may change.
     pub stays: bool,
 }
 
-/// What a CPU does, one after the other; the first runs already if it is fixed.
+/// Tasks of a CPU, one after the other; the first one runs already if it is fixed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lane {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Places of its tasks.
     pub order: Vec<usize>,
-    /// So many at the beginning stay where they are.
+    /// Number of tasks at the beginning that stay where they are.
     pub fixed: usize,
 }
 
-/// When tasks begin and end.
+/// Beginnings and ends of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Of each task; `None`: no lane has it.
+    /// Beginning and end of each task; `None`: no lane has it.
     pub times: Vec<Option<(u64, u64)>>,
-    /// When the last ends.
+    /// End of the last task.
     pub makespan_ns: u64,
     /// The sum of all ends.
     pub sum_ns: u128,
@@ -48,12 +48,12 @@ pub struct Fluid<'a> {
     tasks: &'a [Task],
     slowdowns: &'a Slowdowns,
     sharing: &'a Sharing,
-    /// By the CPU and the task, and those beside, by CPU.
+    /// Slow-downs by the CPU and the task, and the tasks beside it, by CPU.
     known: HashMap<Vec<(u32, usize)>, f64>,
 }
 
 impl<'a> Fluid<'a> {
-    /// Of those tasks.
+    /// Creates a timing of these tasks.
     pub fn new(tasks: &'a [Task], slowdowns: &'a Slowdowns, sharing: &'a Sharing) -> Self {
         Self { tasks, slowdowns, sharing, known: HashMap::new() }
     }
@@ -99,7 +99,7 @@ impl<'a> Fluid<'a> {
         })
     }
 
-    /// How long the two take, begun at once, whatever else there is.
+    /// Returns the time that the two tasks take if they begin at once, regardless of other tasks.
     pub(crate) fn pair_ns(&mut self, cpus: [u32; 2], one: usize, other: usize) -> u64 {
         let [a, b] = cpus;
         let both = [(a, one), (b, other)];
@@ -115,7 +115,7 @@ impl<'a> Fluid<'a> {
         libm::round(sooner + (longest - sooner / slowdown)) as u64
     }
 
-    /// How fast each lane is.
+    /// Returns the speed of each lane.
     fn rates(&mut self, lanes: &[Lane], state: &State) -> Vec<f64> {
         let running = lanes.iter().zip(&state.running);
         let running: Vec<_> =
@@ -155,16 +155,16 @@ fn whole(ns: f64) -> u64 {
 }
 
 struct State {
-    /// By lane: how many of its tasks have ended.
+    /// Number of ended tasks, by lane.
     next: Vec<usize>,
-    /// By lane: the task, and what is left of its time alone.
+    /// Running task, and the rest of its time alone, by lane.
     running: Vec<Option<(usize, f64)>>,
-    /// Of those that have begun: from when, and until when as far as is known.
+    /// Beginning and end of the tasks that have begun, as far as they are known.
     times: Vec<Option<(f64, f64)>>,
     now_ns: f64,
 }
 
-/// What is less than this is nothing: a part of a nanosecond.
+/// Time below which a rest counts as nothing: a part of a nanosecond.
 const NOTHING_NS: f64 = 1e-6;
 
 impl State {

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::student::student;
 use crate::{Key, Level, Prediction, Source};
 
-/// So often sensitivities follow from pressures and these from those.
+/// Number of rounds in which sensitivities are computed from pressures and vice versa.
 const TURNS: usize = 40;
-/// What is thought beforehand counts for so much of a measurement.
+/// Weight of the prior assumption, as a part of a measurement.
 const PRIOR: f64 = 1e-6;
 /// A guess is out by this part of what it says, at least.
 const LEAST_SPREAD: f64 = 0.5;
@@ -18,7 +18,7 @@ const LEAST_SPREAD: f64 = 0.5;
 /// Sensitivities and pressures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guesses {
-    /// By level and task: sensitivity, and the number of the group.
+    /// Sensitivity and number of the group, by level and task.
     victims: HashMap<(Level, Key), (f64, usize)>,
     /// Pressure, and the number of the group.
     aggressors: HashMap<(Level, Key), (f64, usize)>,
@@ -29,7 +29,7 @@ pub(crate) struct Guesses {
 /// one group for another.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    /// By how much what was measured differs from what follows.
+    /// Difference between the measurements and the values that follow from the factors.
     spread: f64,
     /// The least of its pairs.
     samples: u64,
@@ -87,7 +87,7 @@ impl Guesses {
         guesses
     }
 
-    /// What follows for a pair; `None`: nothing.
+    /// Returns the guess for a pair; `None`: nothing follows for it.
     pub(crate) fn of(&self, level: Level, victim: Key, aggressor: Key) -> Option<Prediction> {
         let &(sensitivity, group) = self.victims.get(&(level, victim))?;
         let &(pressure, same) = self.aggressors.get(&(level, aggressor))?;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who slows whom, and by what they share.
+//! Keys of tasks in the table of slow-downs, and the resources that they share.
 
 use std::fmt;
 
 use crate::Entry;
 
-/// What is executed: one variant of a task.
+/// Key of an executed program: one variant of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// What the process executes, as the history knows it.
+    /// Fingerprint of the process's program, as in the history.
     pub fingerprint: u64,
     /// The task's number in its process.
     pub task: u32,
@@ -35,7 +35,7 @@ impl Level {
     /// Their names in the same order.
     pub const NAMES: [&'static str; 4] = ["smt", "l2", "llc", "node"];
 
-    /// As files have it.
+    /// Returns the name of the level, as files contain it.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -53,16 +53,16 @@ impl fmt::Display for Level {
     }
 }
 
-/// Who runs beside a task: an aggressor, and what it shares with its victim.
+/// Neighbour of a task: an aggressor, and the resource that it shares with its victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Neighbour {
-    /// By what.
+    /// Shared resource.
     pub level: Level,
-    /// Who.
+    /// Key of the aggressor.
     pub key: Key,
 }
 
-/// What the CPUs of a node share.
+/// Resources that the CPUs of a node share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sharing {
     groups: Vec<(Level, Vec<u32>)>,
@@ -75,8 +75,8 @@ impl Sharing {
         Self { groups }
     }
 
-    /// The same; where nothing is said of any CPU, those CPUs share what the entries are
-    /// about, if that is one thing.
+    /// Returns this sharing, with a default: if it declares no groups, and all entries are about
+    /// one level, the CPUs share that level.
     pub fn or_as_in<W>(self, entries: &[Entry<W>], cpus: &[u32]) -> Self {
         let mut levels = entries.iter().flat_map(|entry| &entry.beside);
         let first = levels.next().map(|&(level, _)| level);

@@ -28,25 +28,23 @@ use crate::{Entry, Key, Neighbour, Sample, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 /// Numbers of learning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// By how much each run counts for less than the one after it, in thousandths,
-    /// 0 to 900. Less than for lengths: those change with every input.
+    /// Reduction of weight from each run to the one before it, in thousandths, 0 to 900. It is less
+    /// than for lengths, since those change with every input.
     pub forget_permille: u64,
-    /// How far runs are thought to scatter before there are any, in thousandths, 1
-    /// to 1000.
+    /// Assumed spread of runs before there are any, in thousandths, 1 to 1000.
     pub spread_permille: u64,
     /// For how many runs that counts, 2 to 100.
     pub spread_runs: u64,
     /// The least spread that is believed, in thousandths, 1 to 1000.
     pub least_spread_permille: u64,
-    /// How far a run may be off before it is a stray one, in thousandths of the
-    /// spread, 1000 to 100000.
+    /// Deviation above which a run is a stray one, in thousandths of the spread, 1000 to 100000.
     pub stray_permille: u64,
-    /// How far slow-downs are thought to be from 1, in thousandths, 1 to 10000.
+    /// Assumed deviation of slow-downs from 1, in thousandths, 1 to 10000.
     pub slowdown_spread_permille: u64,
 }
 
 impl Config {
-    /// What there is to begin with.
+    /// Default configuration.
     pub const DEFAULT: Self = Self {
         forget_permille: 50,
         spread_permille: 50,
@@ -68,34 +66,34 @@ impl Default for Config {
     }
 }
 
-/// What is known of the work of a run.
+/// Measure of the work of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// The instructions that it retired.
     Retired,
-    /// That it is the same in all runs: they are counted by the clock.
+    /// The work is the same in all runs: they are counted by the clock.
     Constant,
 }
 
-/// What the runs of one task tell.
+/// Results from the runs of one task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learnt {
     /// The task.
     pub victim: Key,
-    /// Its rate alone, by its own runs; `None` where work is constant.
+    /// Rate alone, from its own runs; `None` if work is constant.
     pub alone_insns_per_s: Option<f64>,
-    /// What it takes alone; `None` where work is not constant.
+    /// Time alone; `None` if work is not constant.
     pub alone_ns: Option<f64>,
-    /// How far runs are from what was learnt, as a part.
+    /// Relative deviation of runs from the result.
     pub spread: f64,
     /// Runs that were looked at.
     pub samples: u64,
-    /// By whom it is slowed, ascending; without those of whom too little is known.
+    /// Slow-downs of the task, ascending; without neighbours about whom too little is known.
     pub entries: Vec<Entry<Key>>,
 }
 
-/// What runs tell, by task, ascending. The runs of a task stand in their order,
-/// the oldest first.
+/// Learns slow-downs from runs; the results are ascending by task. The runs of a task must be in
+/// their order, the oldest first.
 pub fn learn(config: &Config, work: Work, samples: &[Sample]) -> Vec<Learnt> {
     let mut by_victim: BTreeMap<Key, Vec<&Sample>> = BTreeMap::new();
     for sample in samples {
@@ -166,7 +164,7 @@ fn sets(samples: &[&Sample]) -> Vec<Vec<Neighbour>> {
 struct RunEquation {
     log: f64,
     durations: Vec<f64>,
-    /// By its age.
+    /// Weight by the age of the run.
     weight: f64,
 }
 
@@ -175,14 +173,14 @@ struct Fit {
     rows: Vec<RunEquation>,
     config: Config,
     logs: Vec<f64>,
-    /// Of `logs`.
+    /// Variances of `logs`.
     variances: Vec<f64>,
     /// The standard deviation of a run.
     sigma: f64,
     freedom: f64,
 }
 
-/// So often at most it is made better; some five times suffice.
+/// Maximum number of iterations; some five suffice.
 const STEPS: usize = 50;
 /// Less is no change.
 const STILL: f64 = 1e-10;
@@ -224,7 +222,7 @@ impl Fit {
         fit
     }
 
-    /// By how much a run is off, as logarithm.
+    /// Returns the deviation of a run, as logarithm.
     fn off(&self, row: &RunEquation) -> f64 {
         row.log - libm::log(self.insns(row))
     }
@@ -266,7 +264,7 @@ impl Fit {
         self.set_variances();
     }
 
-    /// What a change of each log changes the logarithm of the work by.
+    /// Returns the derivatives of the work's logarithm by each log.
     fn slopes(&self, row: &RunEquation) -> Vec<f64> {
         let whole = self.insns(row);
         let alone = libm::exp(self.logs[0]);

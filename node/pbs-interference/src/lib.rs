@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who slows whom.
+//! Slow-downs between tasks that run beside each other.
 //!
-//! Tasks on different CPUs of a node share caches and memory, so each may take
-//! longer beside others than alone. How much is learnt from runs, predicted for
-//! sets that have not been seen, and used to time and to place tasks. All of it
-//! is ours: Rados 2019 defines a penalty of co-running (2.5) and measures none.
+//! Tasks on different CPUs of a node share caches and memory. Therefore each may take longer beside
+//! others than alone. The slow-downs are learnt from runs, predicted for sets that have not been
+//! seen, and used to time and to place tasks. The whole method is ours: Rados 2019 defines a
+//! penalty of co-running (2.5) and measures none.
 //!
-//! It has neither clock nor files.
+//! This crate uses neither clock nor files.
 
 mod blossom;
 mod file;

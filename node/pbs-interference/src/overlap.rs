@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who ran beside whom, and for how long.
+//! Tasks that ran beside each other, and the durations.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,9 +8,9 @@ use crate::{Key, Neighbour, Sample, Sharing};
 /// A task had a CPU from one time to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Which run of which task: the same number for all spans of one.
+    /// Number of the task's run; all spans of one run have the same number.
     pub run: u64,
-    /// Who; `None`: somebody of whom nothing is known.
+    /// Key of the task; `None`: nothing is known of it.
     pub key: Option<Key>,
     /// The CPU.
     pub cpu: u32,
@@ -18,7 +18,7 @@ pub struct Span {
     pub start_ns: u64,
     /// Until then.
     pub end_ns: u64,
-    /// What it retired in it, in any unit that is the same for all of the run.
+    /// Instructions retired during the span, in any unit that is the same for the whole run.
     pub insns: u64,
 }
 

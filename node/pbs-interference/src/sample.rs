@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is known of one run of one task.
+//! Measurements of one run of one task.
 
 use std::collections::BTreeMap;
 
 use crate::{Key, Neighbour};
 
-/// How long a task ran beside the same others.
+/// Duration for which a task ran beside the same others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// Who ran on the other CPUs, ascending; nobody: it ran alone.
+    /// Neighbours on the other CPUs, ascending; empty: it ran alone.
     pub neighbours: Vec<Neighbour>,
-    /// How long, in execution time of the task.
+    /// Duration in execution time of the task.
     pub duration_ns: u64,
 }
 
 /// One run of one task, from its first instruction to its last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Who ran.
+    /// Key of the task that ran.
     pub victim: Key,
-    /// What it retired. On the clock tier that is its time over again.
+    /// Instructions that it retired. On the clock tier they only repeat its time.
     pub insns: u64,
-    /// How long it had a CPU: the sum of `beside`.
+    /// Time for which it had a CPU: the sum of `beside`.
     pub ran_ns: u64,
     /// Beside whom, each set of others once, ascending.
     pub beside: Vec<Beside>,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where and in which order tasks run, so that they slow each other least.
+//! Search for CPUs and an order of tasks in which they slow each other least.
 //!
-//! The search begins with the order that is given, which does not know of
-//! slow-downs, and for two CPUs also with pairs of least cost. Then tasks change
-//! places and go elsewhere as long as that makes it better, all timed with
-//! [`Fluid`]. What comes out is never worse than what was given.
+//! The search begins with the given order, which ignores slow-downs, and for two CPUs also with
+//! pairs of least cost. Then it exchanges and moves tasks as long as the result improves, all timed
+//! with [`Fluid`]. The result is never worse than the given order.
 
 use pbs_random::Random;
 
@@ -12,10 +11,10 @@ use crate::fluid::{Fluid, Lane, Task, Timing};
 use crate::matching::pairs;
 use crate::{Sharing, Slowdowns};
 
-/// How long to look, and in which order.
+/// Length of the search, and its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// So many orders are timed.
+    /// Number of orders that are timed.
     pub orders: u32,
     /// Another seed, other orders first.
     pub seed: u64,
@@ -32,11 +31,11 @@ impl Default for Effort {
 pub struct Arrangement {
     /// The order.
     pub lanes: Vec<Lane>,
-    /// Its timing.
+    /// Timing of the order.
     pub timing: Timing,
-    /// That of the order that was given.
+    /// Timing of the given order.
     pub given: Timing,
-    /// How many orders were timed.
+    /// Number of orders that were timed.
     pub timed: u32,
 }
 
@@ -153,12 +152,12 @@ fn matched(tasks: &[Task], given: [&Lane; 2], fluid: &mut Fluid<'_>) -> Vec<Lane
 
 struct Search<'a> {
     fluid: Fluid<'a>,
-    /// So many more are timed.
+    /// Number of orders that may still be timed.
     left: u32,
     random: Random,
 }
 
-/// How an order changes: the task at one place, by lane and place there.
+/// Change of an order. Tasks are given by lane and index in the lane.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Swap((usize, usize), (usize, usize)),

@@ -12,10 +12,10 @@ pub const LEAST_SLOWDOWN: f64 = 0.1;
 /// Nor more.
 pub const MOST_SLOWDOWN: f64 = 1000.0;
 
-/// Where a slow-down comes from, the surest first.
+/// Source of a slow-down, the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// There is nobody to be slowed by.
+    /// The task runs alone.
     Alone,
     /// Just these were measured beside the task.
     Measured,
@@ -42,10 +42,10 @@ impl Source {
     }
 }
 
-/// By how much a task is slowed.
+/// Predicted slow-down of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Its time over its time alone.
+    /// Time of the task divided by its time alone.
     pub slowdown: f64,
     /// One of twenty is below. Where it is a guess or unknown it says no more than
     /// how little is known.
@@ -54,25 +54,26 @@ pub struct Prediction {
     pub high: f64,
     /// Runs that it rests on; of a sum that of the least known pair.
     pub samples: u64,
-    /// Where it comes from.
+    /// Source of the prediction.
     pub source: Source,
 }
 
 impl Prediction {
-    /// Of who runs alone.
+    /// Prediction for a task that runs alone.
     pub const ALONE: Self =
         Self { slowdown: 1.0, low: 1.0, high: 1.0, samples: 0, source: Source::Alone };
 }
 
-/// What was measured of one task beside some others. `W` says who they are:
-/// a [`Key`], or a name in a file.
+/// Measurement of one task beside some others. `W` identifies the tasks: a [`Key`], or a name in a
+/// file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry<W> {
-    /// Who is slowed.
+    /// Task that is slowed.
     pub victim: W,
-    /// By whom: one, or several at once, each with what it shares with the victim.
+    /// Tasks that slow it: one, or several at once, each with the resource that it shares with the
+    /// victim.
     pub beside: Vec<(Level, W)>,
-    /// Its time over its time alone.
+    /// Time of the victim divided by its time alone.
     pub slowdown: f64,
     /// One of twenty is below.
     pub low: f64,
@@ -105,9 +106,9 @@ impl<W> Entry<W> {
 #[derive(Clone, Debug, Default)]
 pub struct Slowdowns {
     entries: Vec<Entry<Key>>,
-    /// By the victim and its one neighbour.
+    /// Predictions by the victim and its one neighbour.
     pairs: HashMap<(Key, Neighbour), Prediction>,
-    /// By the victim: several neighbours, ascending.
+    /// Predictions by the victim, for several neighbours, ascending.
     sets: HashMap<Key, Vec<(Vec<Neighbour>, Prediction)>>,
     guesses: Guesses,
     /// The greatest that was measured.
@@ -147,16 +148,16 @@ impl Slowdowns {
         table
     }
 
-    /// What was measured.
+    /// Returns the measurements.
     pub fn entries(&self) -> &[Entry<Key>] {
         &self.entries
     }
 
-    /// By how much `victim` is slowed beside those, in whatever order.
+    /// Returns the slow-down of `victim` beside these neighbours, in any order.
     ///
-    /// What was measured counts; for several that were not measured at once,
-    /// 1 + Σ(s − 1) of each. For a pair that was not measured it is a guess from
-    /// what else is known of both, or 1.
+    /// A measurement takes precedence. For several neighbours that were not measured at once, the
+    /// result is 1 + Σ(s − 1) of each. For a pair that was not measured, the result is a guess from
+    /// other measurements of both, or 1.
     pub fn of(&self, victim: Key, beside: &[Neighbour]) -> Prediction {
         match *beside {
             [] => Prediction::ALONE,
@@ -245,8 +246,8 @@ mod tests {
         }
     }
 
-    /// What is known of CPUs that share less holds where they share more, and not the other
-    /// way round.
+    /// A measurement on CPUs that share less also applies to CPUs that share more, but not vice
+    /// versa.
     #[test]
     fn closer_sharing_slows_at_least_as_much() {
         let table = Slowdowns::new(vec![entry(1, &[2], 1.5)]);

@@ -2,11 +2,11 @@
 //! Student's t: the intervals of slow-downs and those of lengths (pbs-history) are both
 //! of a mean of logarithms.
 
-/// What it is below 19 times of 20, for 1, 2, ... 12 degrees of freedom.
+/// Quantile that Student's t is below 19 times of 20, for 1, 2, ... 12 degrees of freedom.
 const STUDENT: [f64; 12] = [
     6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331, 1.8125, 1.7959, 1.7823,
 ];
-/// The same of the normal distribution.
+/// Quantile that the normal distribution is below 19 times of 20.
 const NORMAL: f64 = 1.6449;
 
 /// The quantile that Student's t is below 19 times of 20, for degrees of freedom that need

@@ -10,13 +10,13 @@
 
 use crate::{Sample, Slowdowns, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 
-/// What the clock will count of a task that is so long alone and is slowed so much.
+/// Returns the clock's count of a task with this length alone and this slow-down.
 pub fn planned_on_clock_insns(alone_insns: u64, slowdown: f64) -> u64 {
     libm::round(alone_insns as f64 * bounded(slowdown)) as u64
 }
 
-/// What the clock would have counted of a run alone: Σ d_c/s_c of the time, for
-/// the part of the count that belongs to it.
+/// Returns the clock's count that the run would have had alone: Σ d_c/s_c of the time, for the part
+/// of the count that belongs to it.
 pub fn alone_on_clock_insns(sample: &Sample, slowdowns: &Slowdowns) -> u64 {
     let (mut ran, mut alone) = (0.0, 0.0);
     for beside in &sample.beside {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is learnt from runs.
+//! Slow-downs that are learnt from runs.
 
 mod made;
 
@@ -44,7 +44,7 @@ fn only_the_time_beside_another_counts_as_slowed() {
     assert!((1.5..1.667).contains(&found[0].slowdown), "{found:?}");
 }
 
-/// What the clock counts is the time; the work is what stays.
+/// On the clock tier the count is the time; the work is constant.
 #[test]
 fn slowed_time_grows_on_the_clock_tier() {
     let samples =

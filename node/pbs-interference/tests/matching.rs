@@ -70,7 +70,7 @@ fn no_matching_is_cheaper() {
     }
 }
 
-/// Of many: no two pairs can be exchanged for less, and great costs are bounded.
+/// For many tasks, no two pairs can be exchanged at less cost, and great costs are bounded.
 #[test]
 fn many_tasks_and_great_costs_are_matched() {
     let mut random = seeded(3);

@@ -23,7 +23,7 @@ fn table(pairs: &[(u64, u64, f64)]) -> Slowdowns {
 
 const MS: u64 = 1_000_000;
 
-/// Of who, and how many milliseconds alone.
+/// Returns tasks with these keys and times alone, in milliseconds.
 fn tasks(of: &[(u64, u64)]) -> Vec<Task> {
     let tasks =
         of.iter().map(|&(who, ms)| Task { key: key(who), alone_ns: ms * MS, ..Task::default() });

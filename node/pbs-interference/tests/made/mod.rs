@@ -24,7 +24,7 @@ pub(crate) fn by(fingerprint: u64) -> Neighbour {
     Neighbour { level: Level::Llc, key: key(fingerprint) }
 }
 
-/// Which runs there are.
+/// Kinds of runs that are generated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Design {
     /// Alone and beside another by turns.
@@ -33,7 +33,7 @@ pub(crate) enum Design {
     Parts,
     /// Beside two others, each for a part, and beside both at once.
     Two,
-    /// As `Parts`, counted by the clock: the work is the same each time.
+    /// Like `Parts`, but counted by the clock: the work is the same each time.
     Clock,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct GeneratedRuns {
 
 /// Error of one learnt slowdown.
 pub(crate) struct LearntError {
-    /// As a part of the truth.
+    /// Error relative to the true value.
     pub(crate) error: f64,
     /// Whether one further run is in the interval.
     pub(crate) inside: bool,
@@ -103,7 +103,7 @@ impl GeneratedRuns {
         }
     }
 
-    /// By how much what is learnt is off; `None` where nothing was.
+    /// Returns the errors of the learnt slow-downs; `None` where none was learnt.
     pub(crate) fn errors(&self) -> Vec<Option<LearntError>> {
         let learnt = learn(&Config::DEFAULT, self.work, &self.samples);
         let entries = learnt.into_iter().flat_map(|learnt| learnt.entries);
