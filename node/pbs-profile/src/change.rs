@@ -60,7 +60,7 @@ impl Profile {
         Ok(())
     }
 
-    /// What a change of an interval changes, if anything.
+    /// Returns the part of an interval that a change affects, if any.
     fn changed(&self, over: Range<u64>, amount: u64) -> Result<Option<Range<u64>>, Error> {
         if over.start > over.end {
             return Err(Error::Backwards { from: over.start, until: over.end });

@@ -10,7 +10,7 @@ use crate::tree::Builder;
 use crate::{Error, Profile, Step, Steps, FOREVER};
 
 impl Profile {
-    /// What both have together: Keller's +, and + of Klein and Pérez 2011, A.3.
+    /// Returns the sum of both profiles: Keller's +, and + of Klein and Pérez 2011, A.3.
     ///
     /// # Errors
     ///
@@ -21,8 +21,7 @@ impl Profile {
         })
     }
 
-    /// What is left of `a` without `b`: Keller's −, and − of Klein and Pérez 2011,
-    /// A.3.
+    /// Returns the difference of `a` and `b`: Keller's −, and − of Klein and Pérez 2011, A.3.
     ///
     /// # Errors
     ///

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a profile could not be changed.
+//! Errors of changes to a profile.
 
 use std::fmt;
 
-/// Why something was refused. Nothing was changed then.
+/// Reason for which a request was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Less is there than was to be subtracted.
     TooLittle {
         /// The first such time.
         time: u64,
-        /// What is there.
+        /// Available value.
         value: u64,
-        /// What was to be subtracted.
+        /// Amount to be subtracted.
         amount: u64,
     },
     /// A value would exceed 64 bits.
     TooMuch {
         /// The first such time.
         time: u64,
-        /// What is there.
+        /// Available value.
         value: u64,
-        /// What was to be added.
+        /// Amount to be added.
         amount: u64,
     },
     /// An interval ends before it begins.
     Backwards {
-        /// Where it begins.
+        /// Beginning of the interval.
         from: u64,
-        /// Where it ends.
+        /// End of the interval.
         until: u64,
     },
-    /// There are no steps to make a profile of.
+    /// A profile can't be made of no steps.
     NoStep,
     /// A step does not begin after the one before, or begins at
     /// [`FOREVER`](crate::FOREVER).
     StepOutOfOrder {
-        /// Where it begins.
+        /// Beginning of the step.
         time: u64,
     },
     /// A [`Transaction`](crate::Transaction) has no such profile.
     NoProfile {
         /// The index that was asked for.
         index: usize,
-        /// How many there are.
+        /// Number of its profiles.
         profiles: usize,
     },
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where something is free.
+//! Stretches of time in which resources are free.
 
 use std::iter::{FusedIterator, Peekable};
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub struct FreeSlots<'a> {
 }
 
 impl<'a> FreeSlots<'a> {
-    /// Those no shorter than `duration`, and never empty.
+    /// Iterates over the slots that are no shorter than `duration`, and never empty.
     pub fn new(needs: impl Into<Vec<Need<'a>>>, duration: u64, window: Range<u64>) -> Self {
         Self { needs: needs.into(), duration: duration.max(1), window }
     }

@@ -37,12 +37,13 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The same value from 0 on.
+    /// Creates a profile with one value from 0 on.
     pub fn new(value: u64) -> Self {
         Self::starting_at(0, value)
     }
 
-    /// The same value from `start` on. A start at [`FOREVER`] is one just before.
+    /// Creates a profile with one value from `start` on. A start at [`FOREVER`] is replaced by one
+    /// just before.
     pub fn starting_at(start: u64, value: u64) -> Self {
         Self::built(Builder::new(start.min(FOREVER - 1), value))
     }
@@ -91,17 +92,17 @@ impl Profile {
         Self { tree: builder.finish() }
     }
 
-    /// Where the profile begins.
+    /// Returns the beginning of the profile.
     pub fn start(&self) -> u64 {
         self.tree.start()
     }
 
-    /// How many steps there are: 1 if the value is the same for ever.
+    /// Returns the number of steps: 1 if the value is the same for ever.
     pub fn step_count(&self) -> usize {
         self.tree.steps()
     }
 
-    /// What it takes of memory besides itself, in bytes.
+    /// Returns the memory that the profile uses besides itself, in bytes.
     ///
     /// ```
     /// use pbs_profile::Profile;

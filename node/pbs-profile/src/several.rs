@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use crate::Profile;
 
-/// How much is needed of what a profile has.
+/// Required amount of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Need<'a> {
-    /// What there is.
+    /// Profile of the resource.
     pub profile: &'a Profile,
     /// The least that there must be, in the unit of the profile.
     pub amount: u64,

@@ -9,11 +9,11 @@ use crate::{Profile, FOREVER};
 /// A stretch of time in which a profile has one value: Keller's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Where it begins.
+    /// Beginning of the step.
     pub from: u64,
-    /// Where it ends, which is not part of it; [`FOREVER`] for the last step.
+    /// End of the step, exclusive; [`FOREVER`] for the last step.
     pub until: u64,
-    /// What is there in between.
+    /// Value of the profile in the step.
     pub value: u64,
 }
 

@@ -44,7 +44,7 @@ struct Change {
 }
 
 impl<'a> Transaction<'a> {
-    /// Nothing is changed yet.
+    /// Begins a transaction; nothing is changed yet.
     pub fn new(profiles: &'a mut [Profile]) -> Self {
         Self { profiles, done: Vec::new() }
     }

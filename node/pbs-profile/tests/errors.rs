@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is refused, what that leaves, and the ends of time and of numbers.
+//! Refusals, the state after them, and the limits of time and of numbers.
 
 use pbs_profile::{find_first_hole, Error, Profile, Transaction, FOREVER};
 

@@ -4,7 +4,7 @@
 use super::slab::Slab;
 use super::{Inner, Leaf, Tree, FAN, LEAF};
 
-/// What is taken of a node, so that not every change splits one.
+/// Number of items with which a node is filled; room remains, and not every change splits a node.
 const LEAF_FILL: usize = LEAF * 3 / 4;
 const FAN_FILL: usize = FAN * 3 / 4;
 

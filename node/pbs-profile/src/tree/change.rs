@@ -8,7 +8,7 @@ use super::slab::Slab;
 use super::{Inner, Tree};
 use crate::FOREVER;
 
-/// What became of a cut.
+/// Result of a cut.
 enum Cut {
     /// A step began there before.
     Was,
@@ -74,7 +74,7 @@ impl Tree {
         }
     }
 
-    /// How a parent names a node.
+    /// Returns a parent's entry for a node.
     pub(super) fn child(&self, id: u32, height: u32, pending: u64) -> Child {
         Child { extremes: self.extremes_of(id, height).raised(pending), pending, id }
     }

@@ -27,13 +27,13 @@ struct Search {
     duration: u64,
     until: u64,
     candidate: u64,
-    /// Where the hole ends that begins at the candidate.
+    /// End of the hole that begins at the candidate.
     goal: u64,
 }
 
 enum Outcome {
     Found,
-    /// There is none before `until`.
+    /// No hole exists before `until`.
     Never,
     GoOn,
 }
@@ -49,7 +49,7 @@ impl Search {
         }
     }
 
-    /// There is enough up to `end`.
+    /// Notes that there is enough up to `end`.
     fn enough_until(&self, end: u64) -> Outcome {
         if self.goal <= end {
             Outcome::Found
@@ -58,7 +58,7 @@ impl Search {
         }
     }
 
-    /// There is too little just before `end`.
+    /// Notes that there is too little just before `end`.
     fn too_little_until(&mut self, end: u64) -> Outcome {
         if end > self.candidate {
             self.candidate = end;
@@ -164,7 +164,7 @@ impl Tree {
         Outcome::GoOn
     }
 
-    /// Where the last step ends that has too little, in a node with one.
+    /// Returns the end of the last step that has too little, in a node with such a step.
     fn last_too_little(
         &self,
         mut id: u32,

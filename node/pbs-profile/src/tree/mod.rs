@@ -55,12 +55,12 @@ impl Tree {
         self.steps
     }
 
-    /// What the nodes take of memory.
+    /// Returns the memory of the nodes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.leaves.heap_bytes() + self.inners.heap_bytes()
     }
 
-    /// Where the first step begins.
+    /// Returns the beginning of the first step.
     pub(crate) fn start(&self) -> u64 {
         self.start_of(self.root, self.height)
     }

@@ -11,14 +11,14 @@ pub(super) struct Extremes {
 }
 
 impl Extremes {
-    /// Of no value at all.
+    /// Extremes of an empty set of values.
     pub(super) const NONE: Self = Self { least: u64::MAX, greatest: 0 };
 
     pub(super) fn of(value: u64) -> Self {
         Self { least: value, greatest: value }
     }
 
-    /// Of these values and those.
+    /// Returns the extremes of both sets of values.
     pub(super) fn and(self, other: Self) -> Self {
         Self { least: self.least.min(other.least), greatest: self.greatest.max(other.greatest) }
     }
@@ -29,7 +29,7 @@ impl Extremes {
     }
 }
 
-/// What a node has for each of its times.
+/// Item that a node has for each of its times.
 pub(super) trait Item: Copy + Default {
     fn extremes(&self) -> Extremes;
 
@@ -52,11 +52,11 @@ impl Item for u64 {
 /// A node below another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Child {
-    /// Of all values below, with `pending`.
+    /// Extremes of all values below, including `pending`.
     pub(super) extremes: Extremes,
-    /// What has still to be added to all that the child itself says.
+    /// Amount that must still be added to all values of the child itself.
     pub(super) pending: u64,
-    /// Its place in the slab of its height.
+    /// Index of the child in the slab of its height.
     pub(super) id: u32,
 }
 
@@ -115,12 +115,12 @@ impl<T: Item, const N: usize> Node<T, N> {
         self.times[at] = time;
     }
 
-    /// Where the node begins.
+    /// Returns the beginning of the node.
     pub(super) fn start(&self) -> u64 {
         self.times[0]
     }
 
-    /// Where the item ends, of a node that ends at `end`.
+    /// Returns the end of the item, in a node that ends at `end`.
     pub(super) fn end(&self, at: usize, end: u64) -> u64 {
         self.times().get(at + 1).copied().unwrap_or(end)
     }

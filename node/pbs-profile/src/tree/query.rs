@@ -10,13 +10,13 @@ use crate::FOREVER;
 /// A leaf as it is in its tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafView<'a> {
-    /// Where its steps begin.
+    /// Beginnings of its steps.
     pub(crate) times: &'a [u64],
     /// Their values, without `pending`.
     pub(crate) values: &'a [u64],
-    /// What is added to them.
+    /// Amount that is added to the values.
     pub(crate) pending: u64,
-    /// Where its last step ends.
+    /// End of its last step.
     pub(crate) end: u64,
 }
 
@@ -50,7 +50,7 @@ impl Tree {
         (found.least, found.greatest)
     }
 
-    /// Of a node with what is pending for it and where it ends.
+    /// Returns the extremes of a node, given its pending amount and its end.
     fn extremes_in(
         &self,
         id: u32,
@@ -91,7 +91,7 @@ impl Tree {
             .map(|time| time.max(over.start))
     }
 
-    /// Where a step below `need` begins that ends after `from`.
+    /// Returns the beginning of the first step below `need` that ends after `from`.
     fn first_below_in(
         &self,
         id: u32,

@@ -33,12 +33,12 @@ impl<N> Slab<N> {
         self.free.push(id);
     }
 
-    /// What it takes of memory.
+    /// Returns the memory of the slab.
     pub(super) fn heap_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<N>() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.nodes.len() - self.free.len()

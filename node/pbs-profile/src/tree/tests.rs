@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! That the tree stays one: order, bounds, extremes and nodes that are free.
+//! Tests of the tree's invariants: order, bounds, extremes and free nodes.
 
 use proptest::prelude::*;
 

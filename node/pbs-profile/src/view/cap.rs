@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a manager tells an application about one cluster: a cluster availability profile
-//! (Klein and Pérez 2011, 3.1.4 and A.3).
+//! Cluster availability profile: the availability of one cluster as a manager reports it to an
+//! application (Klein and Pérez 2011, 3.1.4 and A.3).
 
 use crate::{Profile, FOREVER};
 use serde::{Deserialize, Serialize};
 
-/// So many nodes for so long.
+/// A number of nodes for a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// [`FOREVER`] for what has no end.
     pub duration_ns: u64,
-    /// How many nodes an application may have.
+    /// Number of nodes that an application may have.
     pub nodes: u64,
 }
 
 impl Step {
-    /// So many nodes for so long.
+    /// Creates a step of `nodes` for `duration_ns`.
     pub fn new(duration_ns: u64, nodes: u64) -> Self {
         Self { duration_ns, nodes }
     }
@@ -25,7 +25,7 @@ impl Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cap {
     from_ns: u64,
-    /// When each step ends, and its nodes. The ends grow.
+    /// End and nodes of each step. The ends ascend.
     steps: Vec<(u64, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl Cap {
         cap
     }
 
-    /// What a profile has from a time on.
+    /// Returns the availability that a profile has from `from_ns` on.
     pub fn of_profile(profile: &Profile, from_ns: u64) -> Self {
         let steps = profile.steps_from(from_ns);
         Self::of_ends(from_ns, steps.map(|step| (step.until, step.value)))
@@ -62,7 +62,8 @@ impl Cap {
         cap
     }
 
-    /// Its steps from the first on, each so many nodes for so long: how it is sent.
+    /// Iterates over the steps from the first on, each with its duration and nodes: the form in
+    /// which a profile is sent.
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         let mut from_ns = self.from_ns;
         self.steps.iter().map(move |&(end_ns, nodes)| {
@@ -75,7 +76,7 @@ impl Cap {
         })
     }
 
-    /// When its first step begins.
+    /// Returns the beginning of the first step.
     pub fn from_ns(&self) -> u64 {
         self.from_ns
     }
@@ -101,7 +102,7 @@ impl Cap {
         self.steps.get(place).map_or(0, |step| step.1)
     }
 
-    /// When it changes next after a time, if it does.
+    /// Returns the time of the next change after `time_ns`, if there is one.
     pub fn next_change_ns(&self, time_ns: u64) -> Option<u64> {
         if time_ns < self.from_ns && !self.steps.is_empty() {
             return Some(self.from_ns);

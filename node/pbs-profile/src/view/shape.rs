@@ -13,22 +13,22 @@ use crate::view::Steps;
 /// A request in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Of which profile it takes.
+    /// Index of the profile from which it takes nodes.
     pub profile: usize,
-    /// How long after the root it begins.
+    /// Beginning relative to the root.
     pub offset_ns: u64,
     /// [`FOREVER`]: it does not end.
     pub duration_ns: u64,
-    /// How many nodes it takes.
+    /// Number of nodes that it takes.
     pub nodes: u64,
 }
 
-/// What a shape needs of a profile in a stretch of time.
+/// Requirement of a shape for a profile in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Of which profile.
+    /// Index of the profile.
     pub profile: usize,
-    /// How long after the root it begins.
+    /// Beginning relative to the root.
     pub offset_ns: u64,
     /// [`FOREVER`]: it does not end.
     pub duration_ns: u64,

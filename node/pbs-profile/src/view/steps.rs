@@ -30,7 +30,7 @@ impl Steps {
         self.steps.iter().copied()
     }
 
-    /// Nothing at any time?
+    /// Whether the value is 0 at all times.
     pub fn is_zero(&self) -> bool {
         self.steps.is_empty()
     }
@@ -49,7 +49,7 @@ impl Steps {
             .map(|(&(from_ns, nodes), end_ns)| (from_ns..end_ns, nodes))
     }
 
-    /// So many more nodes for a time.
+    /// Adds `nodes` for a time.
     pub fn add(&mut self, over: Range<u64>, nodes: u64) {
         if over.is_empty() || nodes == 0 {
             return;
@@ -75,12 +75,12 @@ impl Steps {
         self.merge(other, u64::saturating_add)
     }
 
-    /// What is more here than there.
+    /// Returns the amount by which this exceeds `other`.
     pub fn saturating_difference(&self, other: &Self) -> Self {
         self.merge(other, u64::saturating_sub)
     }
 
-    /// Where the two differ: the stretch, the nodes here, the nodes there.
+    /// Returns the differences between the two: the stretch, the nodes here, the nodes there.
     pub fn differences(&self, other: &Self) -> Vec<(Range<u64>, u64, u64)> {
         let times = self.times_of_both(other);
         let ends = times.iter().skip(1).copied();

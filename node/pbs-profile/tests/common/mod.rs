@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The same as a profile, but one number for each unit of time.
+//! Naive profile: one number for each unit of time.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
@@ -65,7 +65,7 @@ impl Naive {
         self.times(over).map(|time| self.value_at(time)).max()
     }
 
-    /// Of an interval with an end among the times.
+    /// Returns the integral over an interval with an end among the times.
     pub(crate) fn integral(&self, over: &Range<u64>) -> u128 {
         let times = over.start.max(self.start)..over.end;
         times.map(|time| u128::from(self.value_at(time))).sum()
@@ -77,7 +77,7 @@ impl Naive {
         self.times(&over).all(|time| self.value_at(time) >= need)
     }
 
-    /// Of all of these.
+    /// Returns the first time at which all needs are fulfilled for `duration`.
     pub(crate) fn first_hole(
         needs: &[(&Self, u64)],
         duration: u64,
@@ -135,7 +135,7 @@ impl Naive {
         Some(Self { start, values: values.collect::<Option<_>>()? })
     }
 
-    /// As a profile's steps.
+    /// Returns the steps in the form of a profile's steps.
     pub(crate) fn steps(&self) -> Vec<(u64, u64)> {
         let first = self.index(self.start);
         let mut steps = vec![(self.start, self.values[first])];
