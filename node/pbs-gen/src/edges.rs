@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which tasks wait for which.
+//! Dependencies between tasks of a generated plan.
 
 use pbs_plan::{After, Process, Slot};
 
 use crate::random::{Random, Stream};
 use crate::Parameters;
 
-/// So far back in the plan a task looks for one to wait for.
+/// Number of slots before its own among which a task looks for a task to wait for.
 const REACH: usize = 8;
 
 /// Has tasks wait for tasks of other processes whose slots come before their own, so that there is

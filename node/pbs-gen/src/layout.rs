@@ -108,8 +108,8 @@ pub(crate) fn slots(parameters: &Parameters, processes: &[Process]) -> Result<Ve
     Ok(mix(&mut random, order, idle))
 }
 
-/// By chance, those with more tasks left more often; twice in a row only where
-/// a process has more tasks than can be parted by all others.
+/// Orders the slots by chance; processes with more tasks left come more often. A process comes
+/// twice in a row only if it has more tasks than all others can separate.
 fn alternate(random: &mut Random, mut left: Vec<u64>) -> Vec<usize> {
     let mut all_left: u64 = left.iter().sum();
     let mut order = Vec::with_capacity(all_left as usize);

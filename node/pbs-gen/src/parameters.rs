@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a plan is generated from.
+//! Parameters from which a plan is generated.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +10,19 @@ use serde::{Serialize, Serializer};
 
 use crate::{Scenario, Span};
 
-/// What a plan is generated from.
+/// Parameters from which a plan is generated.
 ///
-/// The defaults give plans like the one that Leppert's simulation was run with
-/// and that its log keeps: three processes of 90 to 100 tasks of 20 ms to
-/// 1.5 s at 10^9 instructions a second, 9 % idle time, plan buffers of 9 %, and
-/// a TASK_SIGMA of 10 %.
+/// The defaults give plans like the one in the log of Leppert's simulation: three processes of 90
+/// to 100 tasks of 20 ms to 1.5 s at 10^9 instructions a second, 9 % idle time, plan buffers of 9
+/// %, and a TASK_SIGMA of 10 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameters {
-    /// What happens to the plan.
+    /// Scenario of the plan.
     pub scenario: Scenario,
-    /// How many processes there are.  1 to 1024; `scatter-gather` needs 2.
+    /// Number of processes.  1 to 1024; `scatter-gather` needs 2.
     pub processes: u64,
-    /// How many tasks each process has.  1 to 4,194,304, in all no more than
-    /// that; `long-then-short` needs 2.
+    /// Number of tasks of each process.  1 to 4,194,304, which also limits their sum;
+    /// `long-then-short` needs 2.
     pub tasks: Span,
     /// Planned length of each task.  1 to 2^38; in `long-then-short` the
     /// greatest must be ten times the least.
@@ -41,9 +40,9 @@ pub struct Parameters {
     /// length.  0 to 1000.  The distribution is normal around the planned
     /// length; what would be less than one instruction is one.
     pub task_sigma_permille: u64,
-    /// By how much the scenario makes tasks late or early, of their planned
-    /// length.  `None`: as [`Scenario::default_deviation_permille`] says.  Up to
-    /// 100,000, where tasks are early up to 1000.
+    /// Share of their planned length by which the scenario makes tasks late or early.  `None`: the
+    /// default of [`Scenario::default_deviation_permille`].  Up to 100,000, or up to 1000 if tasks
+    /// are early.
     pub deviation_permille: Option<u64>,
     /// The share of the tasks that wait for a task of another process, of those
     /// that can: one whose slot comes before.  0 to 1000.
@@ -152,7 +151,7 @@ impl Parameters {
         }
     }
 
-    /// By how much the scenario makes tasks late, negative where early.
+    /// Returns the share by which the scenario makes tasks late; negative: early.
     pub(crate) fn lateness_permille(&self) -> i64 {
         let default = self.scenario.default_deviation_permille();
         let permille = self.deviation_permille.or(default).unwrap_or(0) as i64;
@@ -184,8 +183,8 @@ fn in_range(parameter: &'static str, found: Span, range: Span) -> Result<(), Err
 /// Order in which the processes have their slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SlotOrder {
-    /// By chance, but no process has two slots in a row as long as that can be
-    /// avoided (Leppert 2021, 4.3.1).
+    /// Random order, but no process has two slots in a row as long as that can be avoided (Leppert
+    /// 2021, 4.3.1).
     #[default]
     Alternate,
     /// One after the other, again and again.
@@ -198,7 +197,7 @@ impl SlotOrder {
     /// All of them.
     pub const ALL: [SlotOrder; 3] = [SlotOrder::Alternate, SlotOrder::Turns, SlotOrder::Blocks];
 
-    /// What it is called.
+    /// Returns the name of the order.
     pub const fn name(self) -> &'static str {
         match self {
             SlotOrder::Alternate => "alternate",
@@ -207,7 +206,7 @@ impl SlotOrder {
         }
     }
 
-    /// What it means, in a line.
+    /// Returns a description of the order in one line.
     pub const fn summary(self) -> &'static str {
         match self {
             SlotOrder::Alternate => "by chance, with no process twice in a row where possible",
@@ -240,7 +239,7 @@ impl Serialize for SlotOrder {
 pub struct Error {
     /// The parameter, by the name of its field.
     pub parameter: &'static str,
-    /// What is wrong with it and what to do, as it goes on after its name.
+    /// Description of the fault and its remedy, as a continuation after the name.
     pub message: String,
 }
 

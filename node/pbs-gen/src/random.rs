@@ -10,19 +10,19 @@ use chacha20::ChaCha12Rng;
 
 use crate::Span;
 
-/// What the numbers are for.  Each has a stream of its own, so that one can
-/// change and the others remain.
+/// Purpose of random numbers.  Each purpose has a stream of its own; this way one can change while
+/// the others remain.
 #[derive(Clone, Copy, Debug)]
 pub enum Stream {
     /// Processes and the planned lengths of tasks.
     Processes,
     /// The order of slots, and idle ones.
     Slots,
-    /// By how much real lengths deviate.
+    /// Deviations of real lengths.
     Deviation,
-    /// Whom the scenario hits.
+    /// Processes and tasks that the scenario affects.
     Scenario,
-    /// Who waits for whom.
+    /// Dependencies between tasks.
     Edges,
     /// Peaks of memory.
     Memory,
@@ -30,11 +30,11 @@ pub enum Stream {
     Trace,
     /// Deadlines of those.
     TraceDeadlines,
-    /// How long an adaptive mesh grows faster, and how long slower.
+    /// Lengths of the phases in which an adaptive mesh grows faster or slower.
     MeshPhases,
     /// The noise of its size.
     MeshNoise,
-    /// What applications ask a resource manager.
+    /// Messages of applications to a resource manager.
     Messages,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What really happens: real lengths, and waiting.
+//! Real execution: real lengths, and waiting.
 
 use pbs_plan::{Process, Slot, Task};
 use pbs_uapi::MAX_SLOT_INSNS;
@@ -94,13 +94,13 @@ fn wait_for_rounds(processes: &mut [Process], slots: &[Slot]) {
     }
 }
 
-/// Whose tasks are late or early by what the scenario says.
+/// Tasks that the scenario makes late or early.
 #[derive(Clone, Copy)]
 enum Hit {
     Nobody,
     Everybody,
     Process(usize),
-    /// Of the process with that index the task with that one.
+    /// The task with the second index, of the process with the first index.
     Task(usize, usize),
     LongTasks,
     Workers,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is wrong with a plan beside the scatter of its lengths.
+//! Scenarios: faults of a plan beside the scatter of its lengths.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,10 @@ use serde::{Serialize, Serializer};
 
 use crate::Span;
 
-/// What happens to a plan.  Real lengths scatter by `task_sigma_permille` in
-/// all of them.
+/// Scenario of a plan.  Real lengths scatter by `task_sigma_permille` in all scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scenario {
-    /// Nothing else happens (Leppert 2021, figure 9).
+    /// The plan has no other fault (Leppert 2021, figure 9).
     #[default]
     Normal,
     /// Every task of one process takes `deviation_permille` longer than
@@ -58,7 +57,7 @@ impl Scenario {
         Scenario::RogueTask,
     ];
 
-    /// What it is called.
+    /// Returns the name of the scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Scenario::Normal => "normal",
@@ -72,7 +71,7 @@ impl Scenario {
         }
     }
 
-    /// What happens, in a line.
+    /// Returns a description of the scenario in one line.
     pub const fn summary(self) -> &'static str {
         match self {
             Scenario::Normal => "real lengths scatter around the planned ones, no more",
@@ -86,7 +85,8 @@ impl Scenario {
         }
     }
 
-    /// What it shows of the policy, and what to look for in the plan.
+    /// Returns an explanation of the policy's behaviour in the scenario, and of what to look for in
+    /// the plan.
     pub const fn shows(self) -> &'static str {
         match self {
             Scenario::Normal => {
@@ -146,7 +146,7 @@ impl Scenario {
         matches!(self, Scenario::EarlyNode | Scenario::ScatterGather)
     }
 
-    /// What `deviation_permille` may be.
+    /// Returns the permitted range of `deviation_permille`.
     pub(crate) const fn deviations_permille(self) -> Span {
         Span::new(0, if self.is_early() { 1000 } else { 100_000 })
     }

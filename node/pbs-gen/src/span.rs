@@ -23,7 +23,7 @@ impl Span {
     }
 }
 
-/// As it is read.
+/// Displays the span in the notation in which it is read.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&underscored(self.min))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What people are told of parameters that no plan can be made of.
+//! Messages about parameters from which no plan can be generated.
 
 use pbs_gen::{generate, Parameters, Scenario, SlotOrder, Span};
 

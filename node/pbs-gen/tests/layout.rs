@@ -192,8 +192,8 @@ fn turns_and_blocks() {
     assert!(rounds.iter().max() > rounds.iter().min(), "{rounds:?}");
 }
 
-/// What the default parameters make, so that a seed means tomorrow what it
-/// means today.
+/// The default parameters generate these values; this test keeps the meaning of a seed from
+/// changing.
 #[test]
 fn a_seed_keeps_its_meaning() {
     let plan = plan(&Parameters::default());

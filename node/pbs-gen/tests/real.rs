@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What really happens: the scatter of lengths, and the scenarios.
+//! Real execution: the scatter of lengths, and the scenarios.
 
 #[allow(dead_code)]
 mod common;

@@ -16,20 +16,20 @@ const MOST_INSNS: u64 = 600;
 
 /// A job, and what it is to run on.
 pub struct Small {
-    /// Where it is to run.
+    /// Machine on which the job runs.
     pub machine: Machine,
     /// The job, without a deadline.
     pub job: Job,
 }
 
-/// Whose child a process is.
+/// Parents of the processes.
 #[derive(Clone, Copy)]
 enum Shape {
     /// All are children of the first.
     Flat,
-    /// Of one of the two before it.
+    /// The parent is one of the two processes before it.
     Deep,
-    /// Of any before it.
+    /// The parent is any process before it.
     Mixed,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the tests need to look at plans.
+//! Helpers of the tests for the inspection of plans.
 
 use pbs_gen::{generate, Parameters, Span};
 use pbs_plan::{Plan, Process, Slot, Task};
