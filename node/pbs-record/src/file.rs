@@ -30,7 +30,7 @@ const INPUTS: u32 = 2;
 const LOST: u32 = 3;
 /// A plan that was not kept.
 const NO_PLAN: u32 = 4;
-/// Nothing follows.
+/// The end of the recording.
 const END: u32 = 5;
 
 /// Writes a recording.
@@ -55,8 +55,8 @@ impl<W: Write> Writer<W> {
         self.kept(number, cpu, plan.rate_insns_per_ms, &[&config, &plan.message])
     }
 
-    /// The same of a plan that is as the kernel keeps it: the configuration, and then
-    /// what was written.
+    /// Writes a plan in the form in which the kernel stores it: the configuration, and the message
+    /// that was written. It was stored under `number`, and began on `cpu`.
     pub(crate) fn kept(
         &mut self,
         number: u64,
@@ -78,7 +78,7 @@ impl<W: Write> Writer<W> {
         self.piece(NO_PLAN, cpu, number)
     }
 
-    /// What `cpu` was told, of which the first is number `first`.
+    /// Writes inputs of `cpu`; the first one has the number `first`.
     pub fn inputs(&mut self, cpu: u32, first: u64, inputs: &[Input]) -> io::Result<()> {
         self.buffer.clear();
         for input in inputs {
@@ -87,7 +87,7 @@ impl<W: Write> Writer<W> {
         self.piece(INPUTS, cpu, first)
     }
 
-    /// So many inputs of `cpu` are lost, from number `first` on.
+    /// Notes that `count` inputs of `cpu` are lost, from number `first` on.
     pub fn lost(&mut self, cpu: u32, first: u64, count: u64) -> io::Result<()> {
         self.buffer.clear();
         self.buffer.extend(count.to_le_bytes());
@@ -170,7 +170,7 @@ pub struct KeptPlan {
     pub rate_insns_per_ms: u64,
     /// The configuration that was in force.
     pub config: Config,
-    /// What was written, in the wire format.
+    /// Message that was written, in the wire format.
     pub message: Vec<u8>,
 }
 
@@ -179,7 +179,7 @@ pub struct KeptPlan {
 pub struct Hole {
     /// The number of the first.
     pub first: u64,
-    /// How many.
+    /// Number of the missing inputs.
     pub count: u64,
 }
 
@@ -188,25 +188,25 @@ pub struct Hole {
 pub struct InputPart {
     /// The number of the first.
     pub first: u64,
-    /// What they are.
+    /// Inputs in their order.
     pub inputs: Vec<Input>,
 }
 
 /// A part of what a CPU was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// It is there.
+    /// The inputs are present.
     Inputs(InputPart),
-    /// It is not: the recorder was too slow.
+    /// The inputs are lost: the recorder was too slow.
     Lost(Hole),
 }
 
 /// A piece of the file that is not as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where it begins.
+    /// Offset of the piece.
     pub offset_bytes: u64,
-    /// Whose inputs they are, if they are inputs.
+    /// CPU of the inputs, if the piece contains inputs.
     pub cpu: Option<u32>,
     /// Their numbers.
     pub inputs: Hole,
@@ -215,30 +215,30 @@ pub struct Damage {
 /// A recording, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// By CPU, in the order of the ring.
+    /// Stretches by CPU, in the order of the ring.
     pub cpus: BTreeMap<u32, Vec<Stretch>>,
-    /// By number and CPU.
+    /// Plans by number and CPU.
     pub plans: BTreeMap<(u64, u32), KeptPlan>,
-    /// Those that came into force and were not kept, by number and CPU.
+    /// Plans that came into force and were not stored, by number and CPU.
     pub missing_plans: Vec<(u64, u32)>,
-    /// It has an end.
+    /// Whether the recording has an end.
     pub complete: bool,
-    /// What is not as it was written, and is used all the same.
+    /// Pieces that differ from what was written, and are used nevertheless.
     pub damage: Vec<Damage>,
 }
 
-/// Why a file can't be read.
+/// Reason for which a file can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// It is something else.
+    /// The file is no recording.
     NoRecording,
-    /// It is of another version of the format.
+    /// The file has another version of the format.
     Version(u32),
-    /// Something in it makes no sense, and what, and where.
+    /// A part of the file makes no sense.
     Broken {
-        /// Where.
+        /// Offset of that part.
         offset_bytes: u64,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
 }
@@ -341,7 +341,7 @@ impl Recording {
         stretches.push(Stretch::Inputs(InputPart { first, inputs: inputs.collect() }));
     }
 
-    /// How many inputs there are.
+    /// Returns the number of inputs.
     pub fn inputs(&self) -> u64 {
         let stretches = self.cpus.values().flatten();
         let counts = stretches.map(|stretch| match stretch {
@@ -351,7 +351,7 @@ impl Recording {
         counts.sum()
     }
 
-    /// How many are lost.
+    /// Returns the number of lost inputs.
     pub fn lost(&self) -> u64 {
         let stretches = self.cpus.values().flatten();
         let counts = stretches.map(|stretch| match stretch {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the policy of a node was told, recorded, and told again.
+//! Recording and replay of all inputs of a node's policy.
 //!
-//! The policy decides by what it is told and by nothing else (`pbs_core`,
-//! `record.rs`). [`Recorder`] takes that from the kernel and [`Writer`] puts it into a
-//! file, which [`Recording`] reads; [`Recording::replay`] tells it all to the same code
-//! once more and says whether the same comes of it, and where it does not.
+//! The policy decides by its inputs and by nothing else (`pbs_core`, `record.rs`). [`Recorder`]
+//! reads the inputs from the kernel and [`Writer`] writes them to a file, which [`Recording`]
+//! reads. [`Recording::replay`] feeds them to the same code once more. It reports whether the
+//! results are equal, and the place of the first difference.
 //!
-//! A file can be replayed from where a plan comes into force that takes over from
-//! none. What comes before that on a CPU, or after inputs that are lost, is counted as
-//! skipped, until there is such a plan again.
+//! A file can be replayed from the first plan that comes into force without taking over from
+//! another. Earlier inputs of a CPU, and inputs after lost ones, are counted as skipped until there
+//! is such a plan again.
 
 mod file;
 mod recorder;

@@ -21,7 +21,7 @@ pub struct Recorder<W: Write> {
     lost: u64,
 }
 
-/// Where it stands in the ring of a CPU.
+/// Position of the recorder in the ring of a CPU.
 #[derive(Debug)]
 struct Reader {
     ring: Ring<pbs_uapi::Input>,

@@ -11,28 +11,28 @@ use crate::file::{KeptPlan, Recording, Stretch};
 /// The first input of a CPU for which something else came out than was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its number in the ring of the CPU.
+    /// Number of the input in the ring of the CPU.
     pub number: u64,
-    /// When it was, or the last thing before it that has a time.
+    /// Time of the input, or of the last input before it that has a time.
     pub time_ns: u64,
-    /// What was recorded.
+    /// Recorded input.
     pub recorded: Input,
-    /// What came out; `None`: nothing.
+    /// Result of the replay; `None`: there was none.
     pub came_out: Option<Input>,
 }
 
 /// An event that the replay has emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emitted {
-    /// Its number, as it was recorded.
+    /// Recorded number of the event.
     pub seq: u64,
     /// The planner's name for the plan.
     pub plan_id: u64,
-    /// What it says.
+    /// The event itself.
     pub event: Event,
 }
 
-/// What became of the inputs of one CPU.
+/// Results of the replay for one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuReplay {
     /// The CPU.
@@ -54,9 +54,9 @@ pub struct CpuReplay {
     /// Plans that came into force there and that nobody has kept, or that are no
     /// plans, by their numbers.
     pub unknown_plans: BTreeSet<u64>,
-    /// Where it first went another way.
+    /// First difference between the replay and the recording.
     pub difference: Option<Difference>,
-    /// What was emitted, if it was to be kept.
+    /// Emitted events, if the caller wanted them.
     pub emitted: Vec<Emitted>,
 }
 
@@ -136,7 +136,7 @@ impl Recording {
 }
 
 impl CpuReplay {
-    /// What was emitted, as the kernel gives it to who reads events.
+    /// Returns the emitted events in the form in which the kernel passes them to readers.
     pub fn in_wire(&self) -> impl Iterator<Item = pbs_uapi::Event> + '_ {
         self.emitted.iter().map(|emitted| {
             let event = &emitted.event;

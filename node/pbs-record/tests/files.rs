@@ -229,7 +229,7 @@ fn kept() -> pbs_record::KeptPlan {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Nothing that stands in a file makes a panic.
+    /// No content of a file causes a panic.
     #[test]
     fn any_bytes(rest in prop::collection::vec(any::<u8>(), 0..400), at in 0..600_usize) {
         let mut writer = Writer::new(Vec::new()).unwrap();
