@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where they are mounted.
+/// Mount point of the control groups.
 const ROOT: &str = "/sys/fs/cgroup";
 
 /// The control group of a job.
@@ -41,8 +41,8 @@ impl Cgroup {
         directory.is_dir().then_some(Self { directory })
     }
 
-    /// By which a child is born into it: to move there takes as long as all CPUs need to
-    /// take notice.
+    /// Returns a descriptor with which a child is created inside the group. To move a process there
+    /// later takes as long as all CPUs need to take notice.
     pub fn descriptor(&self) -> io::Result<File> {
         File::open(&self.directory)
     }
@@ -94,14 +94,14 @@ pub fn prepare(counts_memory: bool) -> io::Result<PathBuf> {
     Ok(parent)
 }
 
-/// What systemd runs in a group of its own after the service was in the one above: no memory
-/// is counted there any more, nor limited, until the next service takes over the jobs. What
-/// they have by then is not counted again. Otherwise systemd could start none: nothing can be
-/// put into a group whose groups count.
+/// Stops counting and limiting memory in the group above this process's group, until the next
+/// service takes over the jobs. The memory that they have by then is not counted again. systemd
+/// runs this in a group of its own, after the service was in the group above. Otherwise systemd
+/// could not start a service: no process can be put into a group whose child groups count memory.
 ///
 /// # Errors
 ///
-/// This process is not in such a group, or it is not ours to change.
+/// This process is not in such a group, or has no right to change it.
 pub fn make_way() -> io::Result<()> {
     let own = own()?;
     let above = own.strip_suffix("/.control");
@@ -176,7 +176,7 @@ mod tests {
         fs::remove_dir_all(&parent).unwrap();
     }
 
-    /// The same.
+    /// Tests memory counting in a directory that stands in for the file system of control groups.
     #[test]
     fn memory_is_counted_only_where_it_is_limited() {
         let parent = std::env::temp_dir().join(format!("pbs-service-{}", std::process::id()));

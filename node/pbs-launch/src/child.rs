@@ -14,7 +14,7 @@ use crate::program::Program;
 pub struct Child {
     /// The program.
     pub program: Program,
-    /// Its process id.
+    /// Process id of the child.
     pub pid: i32,
     /// Reports of the child on itself.
     pub(crate) reports: File,
@@ -102,7 +102,7 @@ impl Child {
         self.status.is_some()
     }
 
-    /// How it ended, and what it had.
+    /// Returns the exit of the program, with its CPU time.
     pub fn exited(&mut self) -> Exited {
         Exited {
             exit: self.exit(),
@@ -112,7 +112,7 @@ impl Child {
         }
     }
 
-    /// How it ended.
+    /// Returns the exit of the program.
     pub fn exit(&mut self) -> Exit {
         let report = self.status.and_then(|_| ChildReport::read(&mut self.reports));
         let status = self.status.unwrap_or(0);
@@ -129,10 +129,10 @@ impl Child {
     }
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Debug)]
 pub struct Exited {
-    /// Its exit status, or the signal that killed it.
+    /// Exit status, or the signal that killed the program.
     pub exit: Exit,
     /// The number of its task in the plan, if it is one task.
     pub task: Option<u32>,

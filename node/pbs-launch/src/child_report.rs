@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
-    /// It waits at the gate.
+    /// The child waits at the gate.
     Ready,
     Execute,
     Identity,

@@ -26,10 +26,10 @@ use crate::child_report::{ChildReport, Step};
 use crate::files::Named;
 use crate::program::{Files, Prepared};
 
-/// What a child answers when it was not executed.
+/// Exit status of a child that did not execute its program.
 const NOT_EXECUTED: i32 = 127;
 
-/// Of linux/sched.h; libc's has too few bits.
+/// Flag from linux/sched.h; the type of libc's constant has too few bits.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// All CPUs that there may be.
@@ -38,7 +38,7 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 const EVERYWHERE: libc::cpu_set_t =
     unsafe { std::mem::transmute([u8::MAX; size_of::<libc::cpu_set_t>()]) };
 
-/// Where the children wait.
+/// Gate at which the children wait.
 #[derive(Debug)]
 pub struct Gate {
     /// The children wait for all writers to go.
@@ -94,7 +94,7 @@ impl Gate {
         }
     }
 
-    /// What the child does; the answer is why it was not executed.
+    /// Runs in the child; returns the reason for which the program was not executed.
     #[allow(unsafe_code)]
     fn child(
         &self,
@@ -209,11 +209,12 @@ impl Gate {
     }
 }
 
-/// As fork(2), with the child in that control group.
+/// Forks like fork(2), but creates the child in the given control group.
 ///
 /// # Safety
 ///
-/// As for fork(2) where there are other threads. Nothing of the C library is told of it.
+/// The requirements are those of fork(2) in a process with other threads. The C library is not
+/// aware of the fork.
 #[allow(unsafe_code)]
 unsafe fn fork_into(cgroup: &File) -> libc::pid_t {
     // SAFETY: all zeroes are valid arguments that ask for nothing.
@@ -335,7 +336,7 @@ mod tests {
         ends(commands, release, Child::exit)
     }
 
-    /// What there is to say of each when it has ended.
+    /// Returns the results of `what` for each child after it has ended.
     fn ends<T>(commands: &str, release: bool, what: impl Fn(&mut Child) -> T) -> Vec<T> {
         let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let tasks = vec!["1"; commands.matches("command = ").count()];
@@ -389,8 +390,7 @@ mod tests {
         assert_eq!(succeeded, [true, false, false]);
     }
 
-    /// What a program had of the CPU is known when it has ended, and what its
-    /// children had is not counted.
+    /// The CPU time of a program is known after its end, and does not include that of its children.
     #[test]
     fn the_time_of_a_program_is_its_own() {
         let ran_ns = ends(
@@ -653,9 +653,9 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// What its owner may not open is not opened, and what he may not write keeps what it
-    /// has; neither is a program that he may not execute, nor a directory that he may not
-    /// enter.
+    /// A file that the owner may not open is not opened, and a file that he may not write keeps its
+    /// content. A program that he may not execute is not executed, and a directory that he may not
+    /// enter is not entered.
     #[test]
     fn nothing_is_done_with_other_rights_than_the_owners() {
         if !is_root() {

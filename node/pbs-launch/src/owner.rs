@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! As whom and where the programs of a job run.
+//! Owner of a job's programs: the user and the environment with which they run.
 //!
-//! Nothing of a job happens with the rights of the service: a program is looked for, its
-//! directory is entered and its files are opened by the child when it has become who it
-//! is to be.
+//! No part of a job runs with the rights of the service. The child searches for its program, enters
+//! its directory and opens its files after it has become its owner.
 
 use std::ffi::{CString, OsString};
 use std::os::fd::RawFd;
@@ -14,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::child_report::Step;
 use crate::files::{c_string, Named};
 
-/// Where programs are looked for by default.
+/// Default search path of programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// As whom and where the programs of a job run.
+/// User and environment of a job's programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Owner {
@@ -35,19 +34,19 @@ pub struct Owner {
     pub environment: Vec<(String, String)>,
     /// Never more than the service's own.
     pub limits: Vec<Limit>,
-    /// What programs write to that name no file for their standard output or standard
-    /// error; `None`: the job's name and number with `.out`.
+    /// Output file of programs whose standard output or standard error is not redirected; `None`:
+    /// the job's name and number with `.out`.
     pub output: Option<PathBuf>,
 }
 
 /// A limit of setrlimit(2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Its name there, in small letters and without `RLIMIT_`.
+    /// Name of the resource in setrlimit(2), in small letters and without `RLIMIT_`.
     pub resource: String,
     /// `u64::MAX`: there is none.
     pub soft: u64,
-    /// The same.
+    /// `u64::MAX`: there is none.
     pub hard: u64,
 }
 
@@ -71,7 +70,7 @@ impl Limit {
         RESOURCES.iter().map(|(name, _)| *name)
     }
 
-    /// Those of this process.
+    /// Returns the limits of this process.
     #[allow(unsafe_code)]
     pub fn own() -> Vec<Self> {
         let mut limits = Vec::with_capacity(RESOURCES.len());
@@ -98,7 +97,7 @@ impl Owner {
         variables.collect()
     }
 
-    /// Where a program of his may be, as execvp(3) has it.
+    /// Returns the paths at which a program of this owner may be, as execvp(3) searches for it.
     pub(crate) fn candidates(&self, program: &str) -> Vec<PathBuf> {
         if program.contains('/') {
             return vec![program.into()];
@@ -110,8 +109,8 @@ impl Owner {
         directories.map(|directory| directory.join(program)).collect()
     }
 
-    /// What stands in for standard input, output and error, where a command names those
-    /// files.
+    /// Returns the files for standard input, output and error, given the files that a command
+    /// names.
     pub(crate) fn files(&self, named: [(Option<&PathBuf>, RawFd); 3]) -> Vec<Named> {
         // Several programs may write to the same one. All are opened before any of them
         // is let go, so each may empty it.
@@ -129,7 +128,7 @@ impl Owner {
     }
 }
 
-/// What a child needs to become its owner, without asking for memory.
+/// Data with which a child becomes its owner, without allocating memory.
 #[derive(Debug)]
 pub(crate) struct Rights {
     uid: libc::uid_t,

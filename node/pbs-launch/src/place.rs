@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where the node's own threads are: on the CPU of a plan what is in no plan hardly runs.
+//! Placement of the node's own threads: on the CPU of a plan, a thread outside of all plans hardly
+//! runs.
 
 use std::io;
 use std::mem::MaybeUninit;

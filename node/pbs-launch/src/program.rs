@@ -28,7 +28,7 @@ pub struct Program {
     /// Whether another program of the process comes after it:
     /// [`ATTACH_ONE_TASK`](pbs_uapi::ATTACH_ONE_TASK).
     pub(crate) one_of_several: bool,
-    /// What it is called in messages.
+    /// Name of the program in messages.
     pub name: String,
     /// The CPU of its process, as a mask.
     pub(crate) affinity: Vec<libc::c_ulong>,
@@ -94,23 +94,23 @@ pub fn prepare_plan(
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) program: Program,
-    /// Where it may be: the first that can be executed is.
+    /// Possible paths of the program: the first that can be executed is used.
     pub(crate) paths: Vec<CString>,
     pub(crate) argv: Vec<CString>,
     pub(crate) environment: Vec<CString>,
     pub(crate) files: Files,
-    /// What stands in for standard input and is opened only when it is executed.
+    /// File for standard input that is opened only when the program is executed.
     pub(crate) late_input: Option<CString>,
-    /// Its standard output is the standard error, unless redirected.
+    /// Whether its standard output is the standard error, unless redirected.
     pub(crate) output_to_error: bool,
 }
 
-/// What stands in for standard input, output and error.
+/// Files for standard input, output and error.
 #[derive(Debug)]
 pub(crate) enum Files {
-    /// As who runs the node, who has opened them.
+    /// Files of the user who runs the node, already opened.
     Opened(Vec<(File, RawFd)>),
-    /// As somebody else, who is to open them himself.
+    /// Files of another user, who must open them himself.
     Of(Box<Rights>, Vec<Named>),
 }
 
@@ -241,7 +241,7 @@ pub fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the program of a command is, or that it is missing.
+/// Returns the path of a command's program, or the problem that it is missing.
 pub fn path_of(command: &Command) -> Result<PathBuf, Problem> {
     let program = command.argv.first().map_or("", String::as_str);
     find(program).ok_or_else(|| {
