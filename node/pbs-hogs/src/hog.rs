@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-/// What a hog uses up.
+/// Resource that a hog uses up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The bandwidth of memory: it streams through more than any cache has.
@@ -19,7 +19,7 @@ impl Kind {
     /// All, in the order of tables.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Cache, Self::Compute];
 
-    /// As people write it.
+    /// Returns the name of the kind.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -34,12 +34,12 @@ impl Kind {
     }
 }
 
-/// How much the hogs use.
+/// Amounts of memory that the hogs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of [`Kind::Memory`], all together: several times the last cache.
+    /// Memory of all hogs of [`Kind::Memory`] together: several times the last cache.
     pub memory_bytes: usize,
-    /// Of [`Kind::Cache`].
+    /// Memory of a hog of [`Kind::Cache`].
     pub cache_bytes: usize,
 }
 

@@ -16,11 +16,11 @@ pub struct Makespan {
     pub one: Kind,
     /// The other one, which has a whole round to do.
     pub other: Kind,
-    /// By fluid timing from what was measured.
+    /// Time predicted by fluid timing from the measurements.
     pub predicted_ns: u64,
     /// If nobody were slowed.
     pub unaware_ns: u64,
-    /// Of each round that counts, ascending.
+    /// Measured time of each round that counts, ascending.
     pub measured_ns: Vec<u64>,
     /// Rounds in which somebody else had a CPU, which are left out where half are
     /// left.

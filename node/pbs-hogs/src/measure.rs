@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How hogs slow each other: each alone, both at once, and each alone again.
+//! Measurement of the slow-downs between hogs: each alone, both at once, and each alone again.
 
 use std::io;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use crate::together::together;
 use crate::{Did, Hog, Kind, Run, Sizes};
 
-/// What is measured.
+/// Setup of a measurement.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Each with each, and with itself.
     pub kinds: Vec<Kind>,
     /// The two CPUs; hogs change places from round to round.
     pub cpus: [u32; 2],
-    /// How much the hogs use.
+    /// Amounts of memory that the hogs use.
     pub sizes: Sizes,
     /// Rounds of each pair.
     pub rounds: usize,
-    /// How long a round of a pair lasts: five measurements of the same length.
+    /// Length of a round of a pair: five measurements of equal length.
     pub round: Duration,
 }
 
@@ -26,14 +26,14 @@ pub struct Setup {
 /// is slowed by them, too.
 pub const QUIET: f64 = 0.9;
 
-/// By how much one hog was slowed by another.
+/// Slow-down of one hog by another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slowed {
-    /// Who.
+    /// Hog that is slowed.
     pub victim: Kind,
-    /// By whom.
+    /// Hog that slows the victim.
     pub aggressor: Kind,
-    /// Of each round that counts, ascending.
+    /// Slow-down in each round that counts, ascending.
     pub slowdowns: Vec<f64>,
     /// Rounds in which somebody else had a CPU; they count only where too few are
     /// left.
@@ -48,7 +48,7 @@ impl Slowed {
         quantile(&self.slowdowns, 0.5)
     }
 
-    /// What that part of the rounds was below.
+    /// Returns the slow-down below which this part of the rounds was.
     pub fn quantile(&self, part: f64) -> f64 {
         quantile(&self.slowdowns, part)
     }
@@ -91,7 +91,7 @@ impl Hogs {
     }
 }
 
-/// What both did alone before, together, and alone after.
+/// Results of both hogs: alone before, together, and alone after.
 struct Round {
     before: [Did; 2],
     both: [Did; 2],
@@ -179,7 +179,8 @@ fn nobody() -> io::Error {
 }
 
 impl Round {
-    /// Of the one or the other: its rate alone by its rate beside.
+    /// Returns the slow-down of one of the two: its rate alone divided by its rate beside the
+    /// other.
     fn slowdown(&self, side: usize) -> f64 {
         self.alone_per_s(side) / self.both[side].rate_per_s().max(f64::MIN_POSITIVE)
     }
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(quantile(&numbers, 1.0), 4.0);
     }
 
-    /// It asserts what is measured, not what comes out.
+    /// The test asserts the pairs that are measured, not the values.
     #[test]
     fn each_pair_is_measured_in_both_directions() {
         let cpus = crate::allowed_cpus().unwrap();

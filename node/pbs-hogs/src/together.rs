@@ -15,19 +15,19 @@ use crate::Hog;
 /// A hog, where it runs, and until when.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Who.
+    /// Hog that runs.
     pub hog: &'a mut Hog,
-    /// Where.
+    /// CPU on which it runs.
     pub cpu: u32,
     /// After so many pieces it is done; `None`: it works until all others are
     /// or the time is over.
     pub pieces: Option<u64>,
 }
 
-/// What a hog did.
+/// Work of a hog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Did {
-    /// How many pieces.
+    /// Number of completed pieces.
     pub pieces: u64,
     /// In how much time of the clock.
     pub took_ns: u64,
@@ -41,7 +41,7 @@ impl Did {
         self.pieces as f64 * 1e9 / self.ran_ns.max(1) as f64
     }
 
-    /// Which part of the time it had the CPU.
+    /// Returns the share of the time for which the hog had the CPU.
     pub fn share(&self) -> f64 {
         self.ran_ns as f64 / self.took_ns.max(1) as f64
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the CPUs of this machine share, as the kernel tells.
+//! Resources that the CPUs of this machine share, as the kernel reports them.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::path::Path;
 use pbs_interference::{Level, Sharing};
 use pbs_job::cpus_of_list;
 
-/// Where the kernel tells it.
+/// Directory in which the kernel reports them.
 pub const SYSFS: &str = "/sys/devices/system/cpu";
 
-/// What those CPUs share; of a CPU of which nothing is told it is the node alone.
+/// Returns the resources that these CPUs share; a CPU without a report only shares the node.
 pub fn sharing(sysfs: &Path, cpus: &[u32]) -> Sharing {
     let mut groups = Vec::new();
     for &cpu in cpus {
@@ -46,7 +46,7 @@ struct Cache {
     cpus: Vec<u32>,
 }
 
-/// Those that hold data.
+/// Returns the caches that hold data.
 fn caches(cpu: &Path) -> Vec<Cache> {
     let Ok(entries) = fs::read_dir(cpu.join("cache")) else {
         return Vec::new();
