@@ -10,7 +10,7 @@ use zlink::tokio::unix::Connection;
 
 use crate::types::*;
 
-/// Where the service listens.
+/// Path of the service's socket.
 pub const SOCKET: &str = "/run/pbs/pbs.sock";
 
 /// A connection to the service.
@@ -20,7 +20,7 @@ pub struct Client {
     waiter: Waiter,
 }
 
-/// Why there is no answer, or that it is a refusal.
+/// Reason for which there is no answer, or a refusal as the answer.
 pub type Failure = pbs_socket::client::Failure<Refusal>;
 
 #[zlink::proxy("org.sched-pbs.Node")]
@@ -63,33 +63,33 @@ trait Node {
 }
 
 impl Client {
-    /// Connects to the service that listens there.
+    /// Connects to the service that listens at `path`.
     ///
     /// # Errors
     ///
-    /// Nobody does.
+    /// No service listens there.
     pub fn connect(path: &Path) -> Result<Self, Failure> {
         let (connection, waiter) = pbs_socket::client::connect(path)?;
         Ok(Self { connection, waiter })
     }
 
-    /// Has jobs be run: all of them, or none.
+    /// Submits jobs: all of them, or none.
     pub fn submit(&mut self, jobs: &[Submission]) -> Result<Vec<Job>, Failure> {
         let answer = self.waiter.answer(self.connection.submit(jobs));
         answer.map(|submitted| submitted.jobs)
     }
 
-    /// Has a job be over before its time.
+    /// Cancels a job.
     pub fn cancel(&mut self, job: &JobKey) -> Result<Shown, Failure> {
         self.waiter.answer(self.connection.cancel(job))
     }
 
-    /// Has a job that waits not be planned.
+    /// Holds a waiting job: it is not planned until it is released.
     pub fn hold(&mut self, job: &JobKey) -> Result<Shown, Failure> {
         self.waiter.answer(self.connection.hold(job))
     }
 
-    /// Has a job that is held be planned again.
+    /// Releases a held job.
     pub fn release(&mut self, job: &JobKey) -> Result<Shown, Failure> {
         self.waiter.answer(self.connection.release(job))
     }
@@ -99,27 +99,27 @@ impl Client {
         self.waiter.answer(self.connection.alter(job, alteration))
     }
 
-    /// How jobs stand.
+    /// Lists the jobs that match the filter.
     pub fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, Failure> {
         self.waiter.answer(self.connection.list(filter)).map(|listed| listed.jobs)
     }
 
-    /// All that is known of a job.
+    /// Returns all data about a job.
     pub fn show(&mut self, job: &JobKey) -> Result<Shown, Failure> {
         self.waiter.answer(self.connection.show(job))
     }
 
-    /// What would be said of a job.
+    /// Returns the service's decision on a job, without submitting it.
     pub fn explain(&mut self, job: &Submission) -> Result<Explanation, Failure> {
         self.waiter.answer(self.connection.explain(job))
     }
 
-    /// The plan of all jobs.
+    /// Returns the plan of all jobs.
     pub fn plan(&mut self) -> Result<Option<String>, Failure> {
         self.waiter.answer(self.connection.plan()).map(|plan| plan.plan)
     }
 
-    /// Has nothing new be admitted, or has it be again.
+    /// Stops planning new jobs, or resumes it.
     pub fn drain(&mut self, drained: bool) -> Result<Status, Failure> {
         if drained {
             self.waiter.answer(self.connection.drain())
@@ -128,12 +128,12 @@ impl Client {
         }
     }
 
-    /// How the service is.
+    /// Returns the state of the service.
     pub fn status(&mut self) -> Result<Status, Failure> {
         self.waiter.answer(self.connection.status())
     }
 
-    /// Has cores be only for jobs of that user in that allocation; for root.
+    /// Reserves cores for the jobs of a user in an allocation; for root.
     pub fn allocate(
         &mut self,
         (job, step): (u32, u32),
@@ -147,13 +147,13 @@ impl Client {
         self.waiter.answer(asked).map(|allocated| allocated.cpus)
     }
 
-    /// Has a step of an allocation be over; for root.
+    /// Ends a step of an allocation; for root.
     pub fn deallocate(&mut self, job: u32, step: u32) -> Result<Vec<u64>, Failure> {
         let asked = self.connection.deallocate(job, step);
         self.waiter.answer(asked).map(|deallocated| deallocated.ending)
     }
 
-    /// Hands over what happens, until `notice` says that it is enough.
+    /// Passes notices to `notice` until it returns that no more are wanted.
     pub fn watch(
         mut self,
         job: Option<&JobKey>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What goes over the socket.
+//! Types of the messages on the socket.
 
 use serde::{Deserialize, Serialize};
 use zlink::introspect::{CustomType, ReplyError, Type};
@@ -7,31 +7,32 @@ use zlink::introspect::{CustomType, ReplyError, Type};
 /// A job that is to be run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Submission {
-    /// What its file is called in messages
+    /// Name of the job's file in messages
     pub file: String,
     /// The job file itself (TOML)
     pub request: String,
     /// The name of the job, instead of that in its file
     pub name: Option<String>,
-    /// Its priority, instead of that in its file; above 0 for operators only
+    /// Priority, instead of the one in its file; above 0 for operators only
     pub priority: Option<u32>,
-    /// It is to wait until it is released
+    /// Whether the job is held until it is released
     pub hold: Option<bool>,
     /// Numbers of jobs that have to be over before it is planned
     pub after: Option<Vec<u64>>,
     /// Numbers of jobs that have to have succeeded before it is planned
     pub afterok: Option<Vec<u64>>,
-    /// It is submitted once for each index, which is in SCHED_PBS_ARRAY_INDEX and in its name
+    /// Indices of an array: the job is submitted once for each. SCHED_PBS_ARRAY_INDEX and the job's
+    /// name contain the index
     pub array: Option<Array>,
     /// The working directory of its programs
     pub directory: String,
-    /// Their file mode creation mask
+    /// File mode creation mask of its programs
     pub umask: u32,
-    /// All of their environment
+    /// Complete environment of its programs
     pub environment: Vec<Environment>,
-    /// Their limits; never more than those of the service
+    /// Limits of its programs; those of the service cap them
     pub limits: Option<Vec<Limit>>,
-    /// Where programs write to that name no file; by default NAME-NUMBER.out
+    /// Output file of programs that are not redirected; by default NAME-NUMBER.out
     pub output: Option<String>,
     /// The allocation that it is to be planned in, by its number: one of the user's own
     pub allocation: Option<u32>,
@@ -51,56 +52,56 @@ pub struct Array {
 /// A variable of the environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Environment {
-    /// Its name
+    /// Name of the variable
     pub name: String,
-    /// Its value
+    /// Value of the variable
     pub value: String,
 }
 
 /// A limit of setrlimit(2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Limit {
-    /// Its name there, in small letters and without RLIMIT_
+    /// Name of the resource in setrlimit(2), in small letters and without RLIMIT_
     pub resource: String,
-    /// What there is at first; none: no limit
+    /// Initial limit; none: no limit
     pub soft: Option<u64>,
-    /// What it can be raised to; none: no limit
+    /// Maximum to which the limit can be raised; none: no limit
     pub hard: Option<u64>,
 }
 
-/// How a job stands.
+/// State of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Job {
-    /// Its number
+    /// Number of the job
     pub number: u64,
-    /// Its name
+    /// Name of the job
     pub name: String,
     /// The user who has submitted it; none: it was run by pbsctl run
     pub uid: Option<u32>,
     /// held, waiting, planned, running or over
     pub state: String,
-    /// Why it waits, or why it did not come to its end
+    /// Reason for which it waits, or did not complete
     pub reason: Option<String>,
     /// If it is over: complete, killed, ejected, absent, unknown, declined, cancelled or
     /// failed
     pub outcome: Option<String>,
-    /// How important it is; the greater, the more
+    /// Priority; a greater number is more important
     pub priority: Option<u32>,
     /// The CPUs that it is confined to; none: it is not
     pub cpus: Option<Vec<u32>>,
     /// The allocation that it is in
     pub allocation: Option<u32>,
-    /// When it was submitted
+    /// Time of submission
     pub submitted_unix_ns: u64,
-    /// When it is to have ended
+    /// Deadline
     pub deadline_unix_ns: Option<u64>,
-    /// When it is planned to begin
+    /// Planned start
     pub expected_start_unix_ns: Option<u64>,
-    /// When it is planned to have ended
+    /// Planned end
     pub expected_end_unix_ns: Option<u64>,
-    /// When its programs were let go; they begin in their slots
+    /// Time at which its programs were released; they begin in their slots
     pub started_unix_ns: Option<u64>,
-    /// When it was over
+    /// End of the job
     pub ended_unix_ns: Option<u64>,
     /// Whether it ended before its deadline
     pub kept: Option<bool>,
@@ -109,76 +110,76 @@ pub struct Job {
 /// A job by its number, or by its name if the user has one of that name that is not over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct JobKey {
-    /// Its number
+    /// Number of the job
     pub number: Option<u64>,
-    /// Its name
+    /// Name of the job
     pub name: Option<String>,
 }
 
-/// What is to be another way about a job.
+/// Changes to a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Alteration {
-    /// Its deadline, from its submission on
+    /// Deadline, counted from its submission
     pub deadline_ns: Option<u64>,
-    /// Its priority; above 0 for operators only
+    /// Priority; above 0 for operators only
     pub priority: Option<u32>,
     /// The job file (TOML), while it is not planned
     pub request: Option<String>,
 }
 
-/// Which jobs are to be listed.
+/// Filter of the jobs to be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Filter {
-    /// In that state
+    /// State of the jobs
     pub state: Option<String>,
-    /// Of that user
+    /// User of the jobs
     pub uid: Option<u32>,
-    /// Of that name
+    /// Name of the jobs
     pub name: Option<String>,
-    /// So many of those that are over, too: the last ones
+    /// Number of jobs that are over to be listed as well: the last ones
     pub last: Option<u64>,
 }
 
 /// A process of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Process {
-    /// Its number in the job
+    /// Number of the process in the job
     pub number: u32,
-    /// Its name
+    /// Name of the process
     pub name: Option<String>,
-    /// How it ended, or unknown
+    /// Kind of its end, or unknown
     pub outcome: String,
-    /// Its tasks of which something is known
+    /// Number of its tasks about which figures exist
     pub tasks: u64,
-    /// Those that have ended
+    /// Number of its tasks that have ended
     pub ended_tasks: u64,
-    /// What was planned for them, in instructions
+    /// Planned length of these tasks, in instructions
     pub planned_insns: u64,
-    /// What they have retired
+    /// Instructions that these tasks have retired
     pub retired_insns: u64,
     /// The most memory that it was seen to have
     pub peak_memory_bytes: u64,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Program {
     /// The number of its process in the job
     pub process: u32,
     /// The program
     pub program: String,
-    /// Its exit status, if it exited
+    /// Exit status, if it exited
     pub code: Option<i32>,
     /// The signal, if that killed it
     pub signal: Option<i32>,
-    /// Why it could not be executed
+    /// Reason for which it could not be executed
     pub error: Option<String>,
 }
 
-/// What happens.
+/// Notice of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Notice {
-    /// When
+    /// Time of the event
     pub unix_ns: u64,
     /// The job that it is about
     pub job: Option<u64>,
@@ -191,7 +192,7 @@ pub struct Notice {
 /// The jobs that were submitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Submitted {
-    /// As they stand
+    /// States of the jobs
     pub jobs: Vec<Job>,
 }
 
@@ -205,39 +206,39 @@ pub struct Listed {
 /// All that is known of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Shown {
-    /// How it stands
+    /// State of the job
     pub job: Job,
     /// The job file, for its owner and for operators, while it is not over
     pub request: Option<String>,
-    /// Its processes, as far as they have come
+    /// Processes of the job, as far as they have run
     pub processes: Vec<Process>,
-    /// Its programs, once it is over
+    /// Programs of the job, once it is over
     pub programs: Vec<Program>,
 }
 
-/// What would be said of a job.
+/// Decision on a job, without submitting it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Explanation {
-    /// It would be admitted
+    /// Whether it would be admitted
     pub admitted: bool,
-    /// Why not
+    /// Reason for which it would be declined
     pub why: Option<String>,
-    /// With which deadline it would be, from its submission on
+    /// Deadline with which it would be admitted, counted from its submission
     pub earliest_deadline_ns: Option<u64>,
-    /// When it would begin
+    /// Planned start
     pub expected_start_unix_ns: Option<u64>,
-    /// When it would have ended
+    /// Planned end
     pub expected_end_unix_ns: Option<u64>,
 }
 
-/// What another resource manager has given to a job of its own.
+/// Resources that another resource manager has allocated to one of its own jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Allocated {
     /// The CPUs that are only for jobs in that allocation
     pub cpus: Vec<u32>,
 }
 
-/// What ended with an allocation.
+/// Jobs that ended with an allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Deallocated {
     /// The numbers of its jobs that were told to end
@@ -247,22 +248,22 @@ pub struct Deallocated {
 /// The plan of all jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Plan {
-    /// As pbsctl reads it (TOML), for operators only; none: nothing is planned
+    /// The plan as pbsctl reads it (TOML), for operators only; none: nothing is planned
     pub plan: Option<String>,
 }
 
-/// How the service is.
+/// State of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Status {
-    /// Its version
+    /// Version of the service
     pub version: String,
     /// running or draining
     pub state: String,
     /// The release of the kernel
     pub kernel: String,
-    /// How many instructions a CPU retires in a millisecond
+    /// Instructions that a CPU retires in a millisecond
     pub rate_insns_per_ms: u64,
-    /// Since when it runs
+    /// Start of the service
     pub since_unix_ns: u64,
     /// Jobs that wait
     pub waiting: u64,
@@ -274,48 +275,48 @@ pub struct Status {
     pub recorded: bool,
 }
 
-/// Why something was not done.
+/// Reason for which a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, zlink::ReplyError, ReplyError)]
 #[zlink(interface = "org.sched-pbs.Node")]
 pub enum Refusal {
     /// Only its owner, or an operator, may do that
     NotPermitted {
-        /// What
+        /// Request that is not permitted
         what: String,
     },
     /// The job would miss its deadline, or there is too little of something for it
     Declined {
-        /// Its name
+        /// Name of the job
         job: String,
-        /// Of what
+        /// Description of the resource that was lacking
         why: String,
-        /// With which deadline it would be admitted, from its submission on; none: with none
+        /// Deadline with which it would be admitted, counted from its submission; none: no deadline
         earliest_deadline_ns: Option<u64>,
     },
-    /// What was sent is not valid
+    /// The request is not valid
     Invalid {
-        /// What its file is called
+        /// Name of the file in messages
         file: String,
         /// All that is wrong with it
         problems: Vec<String>,
     },
-    /// There is no such job
+    /// No such job exists
     NoSuchJob {
-        /// Its number or its name
+        /// Number or name of the job
         job: String,
     },
-    /// That can't be done with a job that is so far
+    /// The request can't be fulfilled in the job's present state
     NotInState {
-        /// What to know about it
+        /// Explanation of that state
         what: String,
     },
-    /// There are too many requests or connections; ask again later
+    /// Too many requests or connections; ask again later
     Busy,
     /// Notices came faster than they were read, and some are lost
     Lagged,
     /// The service could not do it
     Failed {
-        /// Why
+        /// Reason of the failure
         why: String,
     },
 }
