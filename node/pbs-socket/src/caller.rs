@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who asks: the kernel says so of a socket, and nobody else.
+//! Identity of callers: only the kernel's data about a socket are trusted.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -10,7 +10,7 @@ pub const OPERATORS: &str = "pbs-operators";
 /// The groups of a caller that are looked at; one who is in more has the first of them.
 const MOST_GROUPS: usize = 1024;
 
-/// Who asks.
+/// Identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user.
@@ -26,8 +26,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Who is at the other end of a socket; `operators`: the number of their group, if
-    /// there is one.
+    /// Returns the process at the other end of a socket; `operators`: the number of the operators'
+    /// group, if there is one.
     #[allow(unsafe_code)]
     pub fn of(socket: BorrowedFd<'_>, operators: Option<u32>) -> io::Result<Self> {
         let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };

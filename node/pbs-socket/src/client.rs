@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use zlink::futures_util::{Stream, StreamExt};
 use zlink::tokio::unix::Connection;
 
-/// Why a call has no answer, or that the answer is a refusal.
+/// Reason for which a call has no answer, or a refusal as the answer.
 #[derive(Debug)]
 pub enum Failure<R> {
     /// The service was not reached, or violates the protocol.

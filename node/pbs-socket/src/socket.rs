@@ -45,15 +45,15 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// which is usual, some are left for others than those who connect.
 const MOST_CONNECTIONS: usize = 960;
 const MOST_OF_USER: usize = 64;
-/// How long the calls of a user are answered before those of others are.
+/// Time for which the calls of a user are answered before it is the next user's turn.
 const TURN: Duration = Duration::from_millis(1);
-/// How long nobody is let in when there are no descriptors left.
+/// Time for which no connection is accepted when there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The users that have connections.
 type Connections = Arc<Mutex<HashMap<u32, User>>>;
 
-/// How many connections a user has, and whose turn it is.
+/// Number of a user's connections, and the state of their turn.
 #[derive(Default)]
 struct User {
     count: usize,
@@ -279,7 +279,7 @@ async fn say(answers: &OwnedWriteHalf, answer: &impl Serialize, turn: &UserTurn)
 #[derive(Debug)]
 struct Calls(OwnedReadHalf);
 
-/// What stands in for a connection where one is to be named.
+/// Socket of no connection, for places that require the type of one.
 #[derive(Debug)]
 pub struct Nowhere;
 
@@ -309,13 +309,13 @@ impl socket::WriteHalf for Nowhere {
     }
 }
 
-/// What is read of it.
+/// Reading half of a connection.
 #[derive(Debug)]
 struct ReadHalf {
     stream: OwnedReadHalf,
-    /// Of a call that has begun and not ended.
+    /// Bytes of a call that has begun and not ended.
     begun_bytes: usize,
-    /// When that has to have ended.
+    /// Time by which that call must have ended.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
