@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is wrong with a plan, and where.
+//! Problems of a plan, with their place.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ pub type Line = Option<NonZeroU32>;
 pub struct Problem {
     /// The line of the file, `None` where it is about the whole.
     pub line: Line,
-    /// What is wrong and what to write instead.
+    /// Description of the problem, and what to write instead.
     pub message: String,
 }
 

@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-/// What is measured, and in which unit a number counts that names none.
+/// Measured quantity, which determines the unit of numbers without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Instructions, or instructions in a time.
@@ -48,7 +48,7 @@ const PERMILLE: &[(&str, u64)] = &[("%", 10), ("‰", 1)];
 const MOST_DECIMALS: usize = 12;
 
 impl Quantity {
-    /// What a key measures, as the end of its name says; `None`: it counts, or names.
+    /// Returns the quantity of a key, from the end of its name; `None`: it is a count or a name.
     pub fn of_key(key: &str) -> Option<Self> {
         let ends = |end: &str| key == end || key.ends_with(&format!("_{end}"));
         let insns = ["insns", "insns_per_ms", "insns_per_s"];
@@ -124,11 +124,11 @@ impl Quantity {
         u64::try_from(scaled / one).map_err(|_| self.refused(text))
     }
 
-    /// The same where a number without a unit counts the unit of the quantity.
+    /// Parses a text in which a number without a unit is in the unit of the quantity.
     ///
     /// # Errors
     ///
-    /// What to write instead.
+    /// A description of what to write instead.
     pub fn parse(self, text: &str) -> Result<u64, String> {
         self.parse_with(text, 1)
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::escaped;
 
-/// How tables are printed.
+/// Format in which tables are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For the terminal.

@@ -20,7 +20,7 @@ pub type Value<'i> = Spanned<DeValue<'i>>;
 pub struct Table<'a, 'i> {
     /// The keys that have not been taken yet, with their lines and values.
     pub entries: HashMap<&'a str, (Line, &'a Value<'i>)>,
-    /// Where the table was read.
+    /// Line of the file at which the table begins.
     pub line: Line,
 }
 
@@ -30,7 +30,7 @@ pub struct Reader {
     problems: Vec<Problem>,
 }
 
-/// What `read` makes of the document, unless it finds a problem.
+/// Reads a document with `read`; fails if it has problems.
 pub fn read<T>(
     text: &str,
     read: impl FnOnce(&mut Reader, &DeTable<'_>) -> T,

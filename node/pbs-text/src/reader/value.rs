@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// Which of `names` this is.
+    /// Returns the index of `name` among `names`.
     pub fn one_of(&mut self, line: Line, what: &str, name: &str, names: &[&str]) -> Option<usize> {
         let found = names.iter().position(|&known| known == name);
         if found.is_none() {
@@ -189,7 +189,7 @@ impl Reader {
     }
 }
 
-/// What to write instead of a number with point or exponent.
+/// Describes what to write instead of a number with a point or exponent.
 fn whole(what: &str, text: &str) -> String {
     let number: f64 = text.replace('_', "").parse().unwrap_or(f64::NAN);
     // 1.05 is a factor, 1050.0 has been reckoned already.
@@ -204,7 +204,7 @@ fn whole(what: &str, text: &str) -> String {
     "write it without point and exponent: 20_000_000".into()
 }
 
-/// What to write instead of a name that is none of `names`.
+/// Describes what to write instead of a name that is none of `names`.
 fn instead(name: &str, it_can: &str, names: &[&str]) -> String {
     match closest(name, names.iter().copied()) {
         Some(close) => format!("did you mean {close}?"),
@@ -226,7 +226,7 @@ pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters differ (Levenshtein).
+/// Returns the number of letters that differ (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<_> = b.chars().collect();
     let mut row: Vec<_> = (0..=b.len()).collect();
