@@ -15,7 +15,7 @@ use crate::record::{
 };
 use crate::{ioc, EventKind, Rings, NO_TASK};
 
-/// Where the device is found.
+/// Path of the device.
 pub const DEVICE_PATH: &str = "/dev/pbs_plan";
 
 /// The kernel said no, and why.
@@ -25,7 +25,7 @@ pub struct Refused {
     pub error: io::Error,
     /// The reason in words, where the kernel gave one.
     pub reason: Option<String>,
-    /// Where in the written plan.
+    /// Offset in the written plan.
     pub offset_bytes: Option<u64>,
 }
 
@@ -183,7 +183,7 @@ impl Device {
         }
     }
 
-    /// What is known of a process of a plan; `None`: no plan has it.
+    /// Returns the kernel's state of a process of a plan; `None`: no plan has it.
     pub fn process(&self, process: u32) -> Result<Option<Process>, Refused> {
         let mut known = Process { process, ..Process::default() };
         match self.ioctl(ioc::GET_PROCESS, &mut known) {

@@ -10,7 +10,7 @@ use crate::ioctl::ioctl;
 use crate::record::{Input, InputsInfo, KeptPlan};
 use crate::{ioc, Ring};
 
-/// Where the device is found.
+/// Path of the device.
 pub const INPUTS_PATH: &str = "/dev/pbs_inputs";
 
 /// A plan that was written while the inputs of the policy are recorded.
@@ -48,7 +48,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// What there is.
+    /// Returns the kernel's description of the rings of inputs.
     pub fn info(&self) -> io::Result<InputsInfo> {
         let mut info = InputsInfo::default();
         ioctl(&self.file, ioc::INPUTS_INFO, &mut info)?;

@@ -60,7 +60,7 @@ numbers! {
         /// On the way to a t2, by `level_percent`; `reason`: [`Cause`];
         /// `value`: the t2.
         Info = 11, "info";
-        /// Its slot came, and `process` has no thread.
+        /// The slot of `process` came, and the process has no thread.
         Absent = 12, "absent";
         /// `value`: tasks of the plan it did not end.
         ProcessEnded = 13, "process_ended";
@@ -82,9 +82,9 @@ numbers! {
 
     /// `enum pbs_wait`: why a task waits for another one's end.
     Wait: u16 {
-        /// It has not ended yet.
+        /// The awaited task has not ended yet.
         Task = 1, "task";
-        /// It never will: its process has ended.
+        /// The awaited task can never end: its process has ended.
         Gone = 2, "gone";
     }
 
@@ -115,7 +115,7 @@ numbers! {
         Dropped = 4, "dropped";
         CpuGone = 5, "cpu_gone";
         Fault = 6, "fault";
-        /// Its cpuset has no longer the CPU.
+        /// The thread's cpuset no longer contains the CPU.
         Cpuset = 7, "cpuset";
     }
 
@@ -132,15 +132,15 @@ numbers! {
 
     /// `enum pbs_process_state`: what a process does.
     ProcessState: u32 {
-        /// It has tasks left and no thread.
+        /// The process has tasks left and no thread.
         Absent = 1, "absent";
-        /// Its thread can't run.
+        /// The thread can't run.
         Blocked = 2, "blocked";
-        /// Its thread can run.
+        /// The thread can run.
         Ready = 3, "ready";
-        /// It has ended: all its tasks, or before them.
+        /// The process has ended: all its tasks, or before them.
         Done = 4, "done";
-        /// Its thread could run, but its task waits for another's.
+        /// The thread could run, but its task waits for another task.
         Waits = 5, "waits";
     }
 

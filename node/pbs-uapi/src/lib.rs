@@ -28,7 +28,7 @@ pub const RING_VERSION: u16 = 1;
 pub const INPUTS_VERSION: u16 = 1;
 /// First word of a ring of inputs.
 pub const INPUTS_MAGIC: u32 = 0x504e_4942;
-/// So many plans are kept for who records.
+/// Maximum number of plans that are stored for a recorder.
 pub const MAX_KEPT_PLANS: u32 = 256;
 /// First word of a plan.
 pub const PLAN_MAGIC: u32 = 0x4e4c_5042;

@@ -258,7 +258,7 @@ pub struct Error {
     pub error: i32,
     /// Must be 0.
     pub reserved: u32,
-    /// Where in the written plan; `u64::MAX`: nowhere in particular.
+    /// Offset in the written plan; `u64::MAX`: no particular place.
     pub offset_bytes: u64,
     /// NUL-terminated.
     pub text: [u8; 240],

@@ -13,9 +13,9 @@ use crate::{
     EventKind, IDLE, INPUTS_MAGIC, INPUTS_VERSION, NO_SLOT, NO_TASK, RING_MAGIC, RING_VERSION,
 };
 
-/// What stands in the rings of a device.
+/// Record in the rings of a device.
 pub trait InRing: Record {
-    /// By which such a ring is known.
+    /// Magic number of rings with such records.
     const MAGIC: u32;
     /// The version that is known here.
     const VERSION: u16;
@@ -54,9 +54,9 @@ unsafe impl<T: InRing> Send for Ring<T> {}
 pub enum RingRead<T = Event> {
     /// The record.
     Record(T),
-    /// Nothing has been written there yet.
+    /// The record has not been written yet.
     NotYet,
-    /// It is overwritten.
+    /// The record is overwritten.
     Lost,
 }
 
@@ -118,7 +118,7 @@ impl<T: InRing> Ring<T> {
         })
     }
 
-    /// Whose records it has.
+    /// Returns the CPU of the ring.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }
@@ -200,7 +200,7 @@ impl Ring {
 
     /// The oldest event that it holds, 0 if it holds all.
     fn oldest_seq(&self) -> u64 {
-        /// It may be overwritten between two looks, but not for ever.
+        /// Number of attempts: a record may be overwritten between two reads, but not for ever.
         const TRIES: usize = 4;
         for _ in 0..TRIES {
             match self.bounds() {
@@ -270,7 +270,7 @@ impl Rings {
         Ok(())
     }
 
-    /// How many are mapped.
+    /// Returns the number of mapped rings.
     pub fn len(&self) -> usize {
         self.rings.len()
     }

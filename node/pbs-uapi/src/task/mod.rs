@@ -38,14 +38,14 @@ pub const ENV_PROCESS: &str = "PBS_PROCESS";
 /// The environment variable that holds the device's path.
 pub const ENV_DEVICE: &str = "PBS_DEVICE";
 
-/// Why a process could not be attached, or a task not ended.
+/// Reason for which a process could not be attached, or a task could not be ended.
 #[derive(Debug)]
 pub enum Error {
     /// The device cannot be opened.
     Open {
         /// The device.
         path: String,
-        /// What `open(2)` said.
+        /// Error of `open(2)`.
         error: io::Error,
     },
     /// `PBS_PROCESS` is set to something that is no process id.
