@@ -3,18 +3,25 @@
 
 use std::process::ExitCode;
 
+use pbs_house::sentences::{sentences, MOST_WORDS};
+use pbs_house::words::doc_comments;
 use pbs_house::{arrows, circles, packages, tree};
 
-const USAGE: &str = "usage: pbs-house packages | circles
+const USAGE: &str = "usage: pbs-house packages | circles | words [FOLDER] | sentences [FOLDER]
 
   packages   Print the table of packages for Documentation/source-tree.rst.
-  circles    List the files that take names from each other in a loop.";
+  circles    List the files that take names from each other in a loop.
+  words      List doc comments that open with a word that names nothing.
+  sentences  List sentences of documents with more than 40 words.";
 
 fn main() -> ExitCode {
     let word = std::env::args().nth(1).unwrap_or_default();
+    let folder = std::env::args().nth(2).unwrap_or_default();
     match word.as_str() {
         "packages" => print!("{}", packages::table()),
         "circles" => print_circles(),
+        "words" => print_words(&folder),
+        "sentences" => print_sentences(&folder),
         "--help" => println!("{USAGE}"),
         _ => {
             eprintln!("{USAGE}");
@@ -30,6 +37,30 @@ fn print_circles() {
             println!("{} files:", circle.len());
             for file in circle {
                 println!("  {file}");
+            }
+        }
+    }
+}
+
+fn print_words(folder: &str) {
+    let (mut all, mut bad) = (0, 0);
+    for path in tree::rust_files(folder) {
+        for comment in doc_comments(&tree::text(&path)) {
+            all += 1;
+            if comment.opens_badly() {
+                bad += 1;
+                println!("{path}:{}: {}", comment.line, comment.opening);
+            }
+        }
+    }
+    println!("{bad} of {all} doc comments");
+}
+
+fn print_sentences(folder: &str) {
+    for path in tree::documents(folder) {
+        for sentence in sentences(&tree::text(&path)) {
+            if sentence.words > MOST_WORDS {
+                println!("{path}:{}: {} words: {}", sentence.line, sentence.words, sentence.text);
             }
         }
     }

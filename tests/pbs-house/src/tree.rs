@@ -42,6 +42,17 @@ pub fn files(folder: &str) -> Vec<String> {
     found
 }
 
+/// Paths of all Rust files below a folder.
+pub fn rust_files(folder: &str) -> Vec<String> {
+    files(folder).into_iter().filter(|path| path.ends_with(".rs")).collect()
+}
+
+/// Paths of all documents below a folder: reStructuredText and Markdown.
+pub fn documents(folder: &str) -> Vec<String> {
+    let is_document = |path: &String| path.ends_with(".rst") || path.ends_with(".md");
+    files(folder).into_iter().filter(is_document).collect()
+}
+
 fn walk(top: &Path, folder: &Path, found: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(top.join(folder)) else {
         return;
