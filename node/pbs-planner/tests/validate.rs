@@ -333,8 +333,8 @@ fn a_declined_job_says_why() {
     let early = declined(&mut store, &request);
     assert_eq!(
         early.describe(&job, 0),
-        "level 3 (process check): process 0 would end at 12_000_000_000 ns at the earliest, which \
-         is 1_000_000_000 ns after the deadline, 11_000_000_000 ns"
+        "level 3 (process check): process 0 would end after 12 s at the earliest, 1 s later than \
+         the deadline, which is after 11 s"
     );
     // The test mapping is content with 12, but the task is not interrupted.
     request.deadline_ns = 13 * S;

@@ -9,7 +9,7 @@ pub mod reader;
 mod table;
 mod write;
 
-pub use number::{bytes, grouped, ms};
+pub use number::{bytes, grouped, ms, span};
 pub use problem::{Line, Problem};
 pub use quantity::Quantity;
 pub use table::{columns, Format, Table};

@@ -23,6 +23,34 @@ pub fn ms(ns: u64) -> String {
     format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }
 
+/// Duration in the unit that people would choose: `12 s`, `3.783 s`, `532.4 ms`, `2 h 5 min`.
+///
+/// Below a minute it has at most three decimals, without zeros at the end; from a minute on
+/// whole seconds, and from a day on whole hours.
+pub fn span(ns: u64) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];
+    const LONG: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let seconds = ns / UNITS[0].0;
+    if let Some(first) = LONG.iter().position(|&(unit_s, _)| seconds >= unit_s && unit_s > 1) {
+        let mut left_s = seconds;
+        let mut parts = Vec::new();
+        for &(unit_s, name) in LONG.iter().skip(first).take(2) {
+            if left_s >= unit_s {
+                parts.push(format!("{} {name}", grouped(left_s / unit_s)));
+            }
+            left_s %= unit_s;
+        }
+        return parts.join(" ");
+    }
+    let (unit_ns, name) =
+        UNITS.into_iter().find(|&(unit_ns, _)| ns >= unit_ns).unwrap_or((1, "ns"));
+    let thousandths = (ns % unit_ns) * 1_000 / unit_ns;
+    let decimals = format!(".{thousandths:03}");
+    let decimals = decimals.trim_end_matches('0').trim_end_matches('.');
+    format!("{}{decimals} {name}", ns / unit_ns)
+}
+
 /// Bytes in the largest unit that leaves at least one.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -36,5 +64,25 @@ pub fn bytes(bytes: u64) -> String {
         format!("{value:.0} {}", UNITS[unit])
     } else {
         format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_in_the_unit_that_people_choose() {
+        assert_eq!(span(0), "0 ns");
+        assert_eq!(span(999), "999 ns");
+        assert_eq!(span(1_500), "1.5 µs");
+        assert_eq!(span(532_400_000), "532.4 ms");
+        assert_eq!(span(3_782_865_788), "3.782 s");
+        assert_eq!(span(12_000_000_000), "12 s");
+        assert_eq!(span(59_999_999_999), "59.999 s");
+        assert_eq!(span(60_000_000_000), "1 min");
+        assert_eq!(span(7_500_000_000_000), "2 h 5 min");
+        assert_eq!(span(3_600_000_000_000), "1 h");
+        assert_eq!(span(90_061_000_000_000), "1 d 1 h");
     }
 }

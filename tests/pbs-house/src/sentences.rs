@@ -133,7 +133,7 @@ impl Reader {
         if self.fenced || self.literal.is_some() || self.table {
             return false;
         }
-        let directive = words.starts_with(".. ") || words.starts_with("<!--");
+        let directive = words.starts_with(".. ") || words.starts_with("<!--") || words == "::";
         if directive {
             self.literal = Some(indent);
         }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn only_prose_counts() {
         let text = "Title\n=====\n\nA sentence::\n\n    no prose at all\n\nAnother one.\n\n\
-                    ====  ====\na b   c d\n====  ====\n\n.. note:: no\n   more\n\n\
+                    ====  ====\na b   c d\n====  ====\n\n.. note:: no\n   more\n\n::\n\n   none of it\n\n\
                     - item one\n  goes on\n- item two\n\n```\ncode is none\n```\n| a | b |\n";
         assert_eq!(lengths(text), [1, 2, 2, 4, 2]);
     }

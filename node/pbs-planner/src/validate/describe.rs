@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! In words why a job was declined.
+//! Sentences that explain why a job was declined.
 
 use pbs_job::{cpu_list, Job};
-use pbs_text::underscored;
+use pbs_text::{bytes, span};
 
 use super::{memory_time, Declined, Rejection, Shortage};
 use crate::reserve::{Lack, Refusal};
@@ -35,16 +35,16 @@ impl Rejection {
                 format!("{who} never finds the time and the memory that it needs")
             }
             Shortage::Time { end_ns, deadline_ns } => format!(
-                "{who} would end at {} ns at the earliest, which is {} ns after the deadline, \
-                 {} ns",
-                underscored(end_ns.saturating_sub(zero_ns)),
-                underscored(end_ns.saturating_sub(deadline_ns)),
-                underscored(deadline_ns.saturating_sub(zero_ns))
+                "{who} would end after {} at the earliest, {} later than the deadline, which is \
+                 after {}",
+                span(end_ns.saturating_sub(zero_ns)),
+                span(end_ns.saturating_sub(deadline_ns)),
+                span(deadline_ns.saturating_sub(zero_ns))
             ),
             Shortage::Memory { needed_bytes, available_bytes } => format!(
-                "{who} needs {} bytes of memory at once, and there are {}; {missing} are missing",
-                underscored(needed_bytes),
-                underscored(available_bytes)
+                "{who} needs {} of memory at once, and there are {}; {missing} bytes are missing",
+                bytes(needed_bytes),
+                bytes(available_bytes)
             ),
             Shortage::MemoryTime { want, left, min_mem_percentage } => format!(
                 "{who} wants {want} bytes of memory times nanoseconds, of which \
@@ -70,18 +70,18 @@ impl Refusal {
         let what = match self.lack {
             Lack::Time { end_ns: u64::MAX, .. } => format!("{who} never finds a core"),
             Lack::Time { end_ns, deadline_ns } => format!(
-                "{who} would end at {} ns at the earliest, which is {} ns after {} ns, when it \
-                 must have ended",
-                underscored(end_ns.saturating_sub(zero_ns)),
-                underscored(end_ns.saturating_sub(deadline_ns)),
-                underscored(deadline_ns.saturating_sub(zero_ns))
+                "{who} would end after {} at the earliest, {} later than it must, which is after \
+                 {}",
+                span(end_ns.saturating_sub(zero_ns)),
+                span(end_ns.saturating_sub(deadline_ns)),
+                span(deadline_ns.saturating_sub(zero_ns))
             ),
             Lack::Memory { needed_bytes, needed_ns, most_free_bytes } => format!(
-                "{who} needs {} bytes of memory for {} ns at least, and no more than {} are free \
-                 in one place, or not for so long",
-                underscored(needed_bytes),
-                underscored(needed_ns),
-                underscored(most_free_bytes)
+                "{who} needs {} of memory for at least {}, and at most {} are free in one place, \
+                 or not for that long",
+                bytes(needed_bytes),
+                span(needed_ns),
+                bytes(most_free_bytes)
             ),
             Lack::Cpu { cpu } => {
                 format!("the job is confined to CPU {cpu}, which the machine does not have")
