@@ -114,7 +114,7 @@ impl GrantReports {
         self.last.is_none_or(|last| last.slot != pending.grant.slot)
     }
 
-    /// When the pending grant was decided, if there is one.
+    /// Time at which the pending grant was decided, if there is one.
     pub(super) fn pending_since_ns(&self) -> Option<u64> {
         self.pending.as_ref().map(|pending| pending.since_ns)
     }
