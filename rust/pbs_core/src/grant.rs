@@ -44,7 +44,7 @@ impl CurrentGrant {
         core::mem::replace(&mut self.process, process)
     }
 
-    /// Grants the CPU to a process that fills a slot, in the window `turn`; to nobody
+    /// Grants the CPU to a process that fills a slot, in the window `turn`; to none
     /// if there is none.
     #[inline(always)]
     pub(super) fn fill(&mut self, process: Option<u32>, reason: Grant, turn: u64) {

@@ -21,7 +21,7 @@ use super::run::Run;
 use super::wait_lists::NOBODY;
 use super::wire::format;
 
-/// Number of edges and processes that one decision checks to let processes go on.
+/// Number of edges and processes that one decision checks to let processes continue.
 const LOOKS_A_DECISION: u32 = 64;
 
 /// Number of edges that are checked when a task ends.
@@ -165,7 +165,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Checks some of the processes that may go on.
+    /// Checks some of the processes that may continue.
     #[inline(never)]
     pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let mut budget = LOOKS_A_DECISION;

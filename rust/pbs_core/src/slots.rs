@@ -75,7 +75,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Instructions that the current task of `p` may retire in a slot that begins, whatever
-    /// its t1: where tasks are preempted once, a task that was preempted goes on until it
+    /// its t1: where tasks are preempted once, a task that was preempted continues until it
     /// is beyond t2_task.
     #[cold]
     fn sparing_insns(&self, p: u32) -> u64 {

@@ -182,7 +182,7 @@ impl Machine {
                 if let Some(t1_insns) = self.node.t1_insns(&slot) {
                     let until_insns = decision.until_insns.unwrap();
                     let at_insns = self.node.slot_count_insns() + until_insns;
-                    // One that was preempted before may go on beyond t1.
+                    // One that was preempted before may continue beyond t1.
                     let end_insns = self.node.slot_t1_insns().unwrap();
                     let goes_on = config.preemption_way() == PreemptionWay::Once
                         && self.node.process(p).unwrap().preemptions != 0;

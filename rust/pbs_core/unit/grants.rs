@@ -66,7 +66,7 @@ fn grant_that_lasts_is_told_as_it_was_decided() {
     assert_eq!(more(&scene)[1].process, 2);
 }
 
-/// Also if nobody asks the node meanwhile.
+/// A lasting grant is reported even if the node is not asked meanwhile.
 #[test]
 fn grant_that_has_lasted_is_told_when_another_one_follows() {
     let mut scene = scene();

@@ -289,7 +289,7 @@ fn who_waits_for_a_dead_process_is_told_so() {
     );
     assert_eq!(scene.node.waits_for(1), Some((1, 1)));
     assert_eq!(scene.log.of(EventKind::Waits).len(), 2);
-    // The planner decides: without the edge it goes on.
+    // The planner decides: without the edge it continues.
     scene.swap_with(CONFIG, text::plan(&[(2, 1000)]), 0);
     assert_eq!(scene.granted(), 2);
 }
@@ -337,7 +337,7 @@ fn task_that_ends_while_it_waits_has_ended() {
 /// After that its next task is a candidate, and the ones behind wait as they are to.
 #[test]
 fn who_did_not_wait_goes_on_and_waits_later() {
-    // Process 2 comes into its slots late, so that all are behind the cursor.
+    // Process 2 comes into its slots late: therefore all are behind the cursor.
     let slots = [(2, 1), (2, 1), (2, 1), (1, 1000), (1, 1000)];
     let mut scene = scene(&slots, &[(2, 0, 1, 0), (2, 2, 1, 1)]);
     let p = scene.index(2);
@@ -393,7 +393,7 @@ fn process_on_another_cpu_is_waited_for() {
         waits.last().map(|event| event.reason),
         Some(Wait::Gone as u16)
     );
-    // Another plan there has it once more, and it goes on.
+    // Another plan there has it once more, and it continues.
     let told = scene.log.of(EventKind::Waits).len();
     come(&mut scene, 3, true);
     assert_eq!(scene.log.of(EventKind::Waits).len(), told);
