@@ -79,7 +79,7 @@ const SIGNALS: [(EventKind, Cause); 8] = [
     (EventKind::Early, Cause::Node),
 ];
 
-/// Compares the kernel with the simulator for [`PLANS`] plans of each scenario.
+/// Compares the kernel with the simulator for `PLANS` plans of each scenario.
 pub fn kernel_equals_simulator() -> Verdict {
     if kernel_is_watched() {
         skip("this kernel watches itself, which takes it longer than a slot");

@@ -18,7 +18,7 @@ pub enum Event {
 /// Reason why an order was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no such job any more.
+    /// The job does not exist any more.
     Gone,
     /// The job has begun already.
     Started,
