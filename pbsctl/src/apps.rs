@@ -181,7 +181,7 @@ fn nodes_and_ns(text: &str) -> Result<(u64, u64), String> {
     Ok((nodes.ok_or_else(wrong)?, quantities::ns(time)?))
 }
 
-/// What happened, as JSON.
+/// An event, as JSON.
 #[derive(Default, Serialize)]
 struct Line {
     at_ns: u64,
@@ -197,7 +197,7 @@ struct Line {
     why: Option<String>,
 }
 
-/// What happened, as JSON and in words.
+/// Formats an event as JSON and in words.
 fn line(news: News) -> (Line, String) {
     let of = |at_ns, event| Line { at_ns, event, ..Line::default() };
     match news {

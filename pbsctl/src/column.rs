@@ -13,14 +13,14 @@ use crate::times::time;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// By what runs are ordered.
+/// Key by which runs are ordered.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Number(u64),
     Text(String),
 }
 
-/// Something that can be said of a run.
+/// A property of a run that can be shown.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Column {
     pub(crate) key: fn(&RunRow, &Around) -> Option<Key>,
 }
 
-/// What cells are made with.
+/// Context in which cells are made.
 pub(crate) struct Around {
     pub(crate) now_unix_ns: u64,
     pub(crate) zone: TimeZone,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a shell is told while a command line is written: names and numbers that only
-//! this node knows. What can't be found out is left out, since nobody would see an error.
+//! Candidates for a shell's completion: names and numbers that are known only on this node.
+//! Candidates that can't be found are left out, since nobody would see an error.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -75,12 +75,12 @@ fn runs(wanted: impl Fn(&str) -> bool) -> Vec<RunRow> {
     runs.filter(|row| wanted(row.state())).collect()
 }
 
-/// As the environment says, since the command line is not complete.
+/// Reads the source from the environment, since the command line is not complete.
 fn source() -> Option<Source> {
     let command = Source::augment_args(Command::new("source"));
     let matches = command.try_get_matches_from(["source"]).ok()?;
     Source::from_arg_matches(&matches).ok()
 }
 
-/// What has the name of the shell then.
+/// Environment variable that holds the name of the shell then.
 pub(crate) const VARIABLE: &str = "PBSCTL_COMPLETE";

@@ -19,7 +19,7 @@ Examples:
   pbsctl csi clean            Away with what is left of processes that have gone
   pbsctl csi clean --force    ... and with everything else: a file that is damaged";
 
-/// What to do about files that are damaged, as errors say it.
+/// Remedy for damaged files, as errors name it.
 const CLEAN: &str = "pbsctl csi clean --force";
 
 /// Names of the models, by number.

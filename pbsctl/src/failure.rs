@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can go wrong, and the exit status it has.
+//! Failures of commands, and their exit statuses.
 
 use std::fmt;
 use std::io;
@@ -21,15 +21,15 @@ pub(crate) const DEADLINE_MISSED: u8 = 7;
 pub(crate) const DIFFERS: u8 = 8;
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// So many problems of a file are told in text.
+/// Number of problems of a file that are printed as text.
 const SHOWN_PROBLEMS: usize = 12;
 
-/// Why a command failed.
+/// Reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An option is out of range, or does not go with the others.
     Usage(String),
-    /// Something is not as it should be.
+    /// An error of another kind.
     Failed(String),
     /// The plan of the file is not valid.
     Invalid { file: String, problems: Vec<Problem> },
@@ -91,28 +91,28 @@ impl Failure {
     }
 }
 
-/// The history says itself what to do.
+/// Errors of the history name their remedy themselves.
 impl From<pbs_history::Error> for Failure {
     fn from(error: pbs_history::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-/// So does shared memory.
+/// Errors of shared memory name their remedy themselves.
 impl From<pbs_csi::Error> for Failure {
     fn from(error: pbs_csi::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-/// A study says what it was.
+/// Errors of a study describe themselves.
 impl From<pbs_study::node::Error> for Failure {
     fn from(error: pbs_study::node::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-/// So does a simulated cluster.
+/// Errors of a simulated cluster describe themselves.
 impl From<pbs_cluster_sim::whole::Error> for Failure {
     fn from(error: pbs_cluster_sim::whole::Error) -> Self {
         Self::Failed(error.to_string())

@@ -31,7 +31,7 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
     Failure::Invalid { file: name(file), problems: vec![Problem::at(None, message)] }
 }
 
-/// What a file is called in messages.
+/// Name of a file in messages.
 pub(crate) fn name(file: &Path) -> String {
     if file == Path::new("-") {
         "standard input".into()
@@ -40,14 +40,14 @@ pub(crate) fn name(file: &Path) -> String {
     }
 }
 
-/// What a file holds, as its beginning shows.
+/// Form of a file, as its beginning shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A plan of Leppert's simulation.
     Leppert,
     /// JSON, as a recording.
     Json,
-    /// What else there is; a plan in TOML, or nothing of ours.
+    /// Any other text: a plan in TOML, or no file of ours.
     Toml,
 }
 
@@ -63,10 +63,10 @@ impl Form {
     }
 }
 
-/// What a file in TOML is meant to be, as its tables and keys show.
+/// Intended kind of a file in TOML, as its tables and keys show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What else there is: the check of plans says what is wrong with it.
+    /// Any other file: the check of plans reports its problems.
     Plan,
     Job,
     /// A job whose tasks have variants.
@@ -88,7 +88,7 @@ impl Kind {
         Self::shown(text).map_or(Self::Plan, |(kind, _)| kind)
     }
 
-    /// What a text is meant to be whose table is misspelled: [[taks]].
+    /// Intended kind of a text whose table is misspelled: [[taks]].
     fn misspelled(text: &str) -> Option<(Self, u32)> {
         let tables = [("task", Self::Graph), ("node", Self::Machine), ("cpu", Self::Plan)];
         // These tables are of others, too, or of other files.
@@ -106,7 +106,7 @@ impl Kind {
         })
     }
 
-    /// What a text is plainly meant to be, and the number of the line that shows it.
+    /// Kind that a text plainly shows, and the number of the line that shows it.
     fn shown(text: &str) -> Option<(Self, u32)> {
         let first = |starts: &[&str]| {
             let mut lines = text.lines().zip(1..);

@@ -24,7 +24,7 @@ pub(crate) struct HistoryFile {
     pub(crate) path: PathBuf,
 }
 
-/// That of the service, and of pbsctl run.
+/// History of the service, and of pbsctl run.
 const HISTORY: &str = "/var/lib/pbs/history.db";
 
 impl HistoryFile {
@@ -34,7 +34,7 @@ impl HistoryFile {
     }
 }
 
-/// What earlier runs tell of variants of tasks; nothing where there is no history.
+/// Predictions for variants of tasks from earlier runs; empty if there is no history.
 pub(crate) fn variants(history: &Path) -> Result<BTreeMap<VariantKey, TimePrediction>, Failure> {
     if !history.exists() {
         return Ok(BTreeMap::new());
@@ -43,7 +43,7 @@ pub(crate) fn variants(history: &Path) -> Result<BTreeMap<VariantKey, TimePredic
     Ok(store.variants(None)?.into_iter().collect())
 }
 
-/// What earlier decisions of a scheduler tell that one costs (Rados 2019, 4.1).
+/// Cost of a decision of a scheduler, from its earlier decisions (Rados 2019, 4.1).
 pub(crate) fn decision_cost(history: &Path, scheduler: &str) -> Result<Option<Cost>, Failure> {
     if !history.exists() {
         return Ok(None);

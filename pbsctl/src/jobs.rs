@@ -60,8 +60,8 @@ pub(crate) fn graphs_of(paths: &[PathBuf]) -> Result<Vec<Graph>, Failure> {
     graphs.collect()
 }
 
-/// What is to be co-scheduled, and of how many variants the history tells how long they
-/// take; what is wrong is told of all tasks at once.
+/// The graphs to be co-scheduled, and the number of variants whose run times the history has.
+/// Problems are reported for all tasks at once.
 pub(crate) fn question(
     graphs: &[Graph],
     machine: &Machine,
@@ -81,7 +81,7 @@ pub(crate) fn question(
     Ok((question, profiled))
 }
 
-/// Who slows whom, as a file says.
+/// Reads the slow-downs in a file.
 pub(crate) fn slowdowns_of(path: &Path) -> Result<Vec<Entry<String>>, Failure> {
     let entries = slowdowns_from_toml(&files::read(path)?);
     entries.map_err(|problems| Failure::Invalid { file: files::name(path), problems })

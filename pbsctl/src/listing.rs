@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How runs are listed: which of them, in which order, and with which columns. They come
-//! from the service or from the history.
+//! Listing of runs: selection, order and columns. The runs come from the service or from the
+//! history.
 
 use clap::Args;
 use pbs_text::columns;
@@ -53,7 +53,7 @@ pub(crate) struct ListingOptions {
     no_header: bool,
 }
 
-/// What `--columns` asks for.
+/// Argument of `--columns`.
 #[derive(Clone, Debug)]
 enum List {
     Help,
@@ -61,7 +61,7 @@ enum List {
 }
 
 impl ListingOptions {
-    /// What there is to know of columns, if that was asked for instead of runs.
+    /// Description of the columns, if that was requested instead of runs.
     pub(crate) fn help(&self) -> Option<String> {
         let Some(List::Help) = self.columns else {
             return None;
@@ -74,13 +74,13 @@ impl ListingOptions {
         Some(columns(&rows, 3))
     }
 
-    /// How many of those that are over are enough to choose from; `None`: all.
+    /// Number of ended runs that are enough to choose from; `None`: all.
     pub(crate) fn enough(&self) -> Option<usize> {
         let chooses = !self.state.is_empty() || self.name.is_some() || self.user.is_some();
         (!self.all && !chooses).then_some(self.last)
     }
 
-    /// Those of the runs that are to be shown, in order. They come the oldest first.
+    /// Selects the runs to be shown, in order. The runs are given with the oldest first.
     pub(crate) fn choose(&self, runs: Vec<RunRow>) -> Vec<RunRow> {
         let around = Around::new();
         let mut runs: Vec<_> = runs.into_iter().filter(|run| self.wants(run, &around)).collect();

@@ -13,11 +13,11 @@ use crate::failure::Failure;
 /// else, not when one comes.
 const VERSION: u32 = 1;
 
-/// How to print.
+/// Format of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
-    /// Whose answers are printed, without "pbsctl".
+    /// Command whose answers are printed, without "pbsctl".
     pub(crate) command: &'static str,
 }
 
@@ -34,7 +34,7 @@ fn stamped<'a, T>(name: &str, answer: &'a T) -> Stamped<'a, T> {
 }
 
 impl Output {
-    /// The same for an answer with a schema of its own.
+    /// The output for an answer with a schema of its own.
     pub(crate) fn named(self, command: &'static str) -> Self {
         Self { command, ..self }
     }

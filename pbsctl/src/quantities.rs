@@ -22,7 +22,7 @@ pub(crate) fn ns(text: &str) -> Result<u64, String> {
     Quantity::Ns.parse(text)
 }
 
-/// The same where a number without a unit is one of milliseconds.
+/// A time in nanoseconds; a number without a unit is one of milliseconds.
 pub(crate) fn ms(text: &str) -> Result<u64, String> {
     Quantity::Ns.parse_with(text, MS)
 }
@@ -51,12 +51,12 @@ pub(crate) fn insns_span(text: &str) -> Result<Span, String> {
     span(text, Quantity::Insns)
 }
 
-/// The same of bytes: `1MiB..64MiB`.
+/// From the least to the greatest number of bytes: `1MiB..64MiB`.
 pub(crate) fn bytes_span(text: &str) -> Result<Span, String> {
     span(text, Quantity::Bytes)
 }
 
-/// The same of thousandths: `5%..10%`.
+/// From the least to the greatest number of thousandths: `5%..10%`.
 pub(crate) fn permille_span(text: &str) -> Result<Span, String> {
     span(text, Quantity::Permille)
 }

@@ -51,10 +51,10 @@ pub(crate) struct RecordOptions {
     command: Vec<String>,
 }
 
-/// So often the rings are looked at: they hold more than a CPU is told meanwhile.
+/// Interval at which the rings are read: they hold more inputs than a CPU has meanwhile.
 const EVERY_MS: i32 = 10;
 
-/// What was recorded.
+/// Summary of a recording.
 #[derive(Serialize)]
 struct Recorded<'a> {
     written: &'a Path,

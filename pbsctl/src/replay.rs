@@ -40,7 +40,7 @@ pub(crate) struct ReplayOptions {
     events: bool,
 }
 
-/// What became of a recording.
+/// Result of the replay of a recording.
 #[derive(Serialize)]
 struct View {
     file: PathBuf,

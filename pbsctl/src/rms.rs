@@ -202,7 +202,7 @@ struct UpdateOptions {
     release: Vec<u32>,
 }
 
-/// Of one cluster: whoever asks for all is told the number of each.
+/// Greatest number of nodes of a cluster: a request for all gets the number of each.
 const MOST_NODES: u32 = 1_000_000;
 
 fn cluster(text: &str) -> Result<Managed, String> {
@@ -251,7 +251,7 @@ struct Accounts {
     accounts: Vec<Account>,
 }
 
-/// What the sessions of a user have had.
+/// Accounts of a user's sessions.
 #[derive(Serialize)]
 struct User {
     uid: u32,
@@ -409,7 +409,7 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
     serve(listener, hub).map_err(|error| Failure::file(socket, &error))
 }
 
-/// So often one looks whose jobs are on whose CPUs.
+/// Interval at which the owners of jobs and of CPUs are compared.
 const WATCH: Duration = Duration::from_millis(500);
 
 /// Has jobs be cancelled on CPUs that their users do not have any more, if there are CPUs.

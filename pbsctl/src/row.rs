@@ -5,7 +5,7 @@ use pbs_node::queue::RunSummary;
 use pbs_node_api::Job;
 use serde::Serialize;
 
-/// What runs are, in the order in which a run is it.
+/// States of runs, in the order in which a run passes through them.
 pub(crate) const STATES: [&str; 5] = ["held", "waiting", "planned", "running", "over"];
 
 /// A run, as far as it is known.
@@ -13,12 +13,12 @@ pub(crate) const STATES: [&str; 5] = ["held", "waiting", "planned", "running", "
 pub(crate) struct RunRow {
     pub(crate) run: u64,
     pub(crate) job: String,
-    /// Its user, by number.
+    /// User of the run, by number.
     pub(crate) uid: Option<u32>,
-    /// What it is run for.
+    /// Purpose of the run.
     pub(crate) kind: Option<String>,
     pub(crate) state: String,
-    /// Why it waits, or did not come to its end.
+    /// Reason why it waits, or did not reach its end.
     pub(crate) reason: Option<String>,
     pub(crate) outcome: Option<String>,
     pub(crate) priority: Option<u32>,
@@ -31,9 +31,9 @@ pub(crate) struct RunRow {
     pub(crate) started_unix_ns: Option<u64>,
     pub(crate) ended_unix_ns: Option<u64>,
     pub(crate) kept: Option<bool>,
-    /// Of how many tasks something is known.
+    /// Number of tasks of which something is known.
     pub(crate) tasks: Option<usize>,
-    /// And how many of them have ended.
+    /// Number of those tasks that have ended.
     pub(crate) tasks_ended: Option<usize>,
 }
 

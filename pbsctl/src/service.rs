@@ -59,7 +59,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// As the job file has it, with that for what programs print.
+    /// Terms of the job file, with that file for the output of programs.
     pub(crate) fn with_output(output: Option<PathBuf>) -> Self {
         Self { output, ..Self::default() }
     }
@@ -154,7 +154,7 @@ pub(crate) fn submit(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What became of a job that was just submitted.
+/// Describes the state of a job that was just submitted.
 fn submitted(job: &Job) -> String {
     let Job { number, name, .. } = job;
     let from_now = |unix_ns: u64| ms(unix_ns.saturating_sub(job.submitted_unix_ns));
@@ -364,7 +364,7 @@ fn array(text: &str) -> Result<Array, String> {
     read().ok_or_else(|| "write the first and the last index, such as 1-10, or 0-8:2".into())
 }
 
-/// What the service says no to has the exit status that it has without one.
+/// A refusal of the service has the exit status that it has without a service.
 impl From<pbs_node_api::Failure> for Failure {
     fn from(failure: pbs_node_api::Failure) -> Self {
         match failure {

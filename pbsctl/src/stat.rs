@@ -22,7 +22,7 @@ pub(crate) struct StatOptions {
     pub(crate) process: Option<u32>,
 }
 
-/// What the kernel knows of one process.
+/// Prints the kernel's state of one process.
 pub(crate) fn process(out: Output, path: &Path, id: u32) -> Result<ExitCode, Failure> {
     let known = open(path)?
         .process(id)

@@ -272,7 +272,7 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// How and where studies are printed.
+/// Format and destination of the output of studies.
 struct Print {
     out: Output,
     format: Format,

@@ -71,10 +71,10 @@ pub(crate) struct JobSummary {
     name: String,
     processes: usize,
     tasks: usize,
-    /// Those that have instructions: the others are not in plans.
+    /// Number of tasks that have instructions: the others are not in plans.
     working_tasks: usize,
     insns: u64,
-    /// Of all processes together.
+    /// Memory of all processes together.
     memory_bytes: u64,
     start_ns: u64,
     deadline_ns: u64,
@@ -117,12 +117,12 @@ impl JobSummary {
 pub(crate) struct GraphSummary {
     name: String,
     tasks: usize,
-    /// How many wait for no other.
+    /// Number of tasks that wait for no other.
     first_tasks: usize,
     variants: usize,
     /// The kinds of accelerators that some of them run on.
     devices: Vec<String>,
-    /// Those of which the history has to say how long they take.
+    /// Number of variants whose run times must come from the history.
     unprofiled: usize,
     start_ns: u64,
     deadline_ns: Option<u64>,
@@ -187,7 +187,7 @@ struct NodeSummary {
     node: String,
     cores: usize,
     memory_bytes: u64,
-    /// Of all of its cores together.
+    /// Rate of all of its cores together.
     rate_insns_per_s: u64,
 }
 

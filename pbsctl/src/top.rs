@@ -79,7 +79,7 @@ struct CpuView {
     /// Slots that have passed.
     slot: u64,
     slots: u64,
-    /// Who was granted the CPU last.
+    /// The process that was granted the CPU last.
     process: Option<u64>,
     processes_unfinished: u64,
     threads: u64,
@@ -187,7 +187,7 @@ impl CpuView {
     }
 }
 
-/// What a file of sysfs says; what is not there is nothing.
+/// Number in a file of sysfs; 0 if there is none.
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }

@@ -118,7 +118,7 @@ pub(crate) fn trace(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a file holds: a recording, or the lines of `pbsctl --json events`.
+/// Reads a file: a recording, or the lines of `pbsctl --json events`.
 fn recorded(file: &Path, plans: Vec<Plan>, rate: Option<u64>) -> Result<Opened, Failure> {
     let text = files::read(file)?;
     let name = files::name(file);

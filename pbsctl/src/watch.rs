@@ -13,7 +13,7 @@ use crate::output::Output;
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// What stands before each view.
+/// Prefix of each view.
 pub(crate) fn clear(out: Output) -> &'static str {
     if !out.json && io::stdout().is_terminal() {
         CLEAR

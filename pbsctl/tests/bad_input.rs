@@ -38,7 +38,7 @@ rate_insns_per_s = 1_000_000
 cores = [{ name = "c0", cpu = 0 }, { name = "c1", cpu = 1 }]
 "#;
 
-/// What is replaced by what, and what is told then.
+/// A text, its replacement, and the expected messages.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const JOBS: &[Case] = &[
@@ -225,7 +225,7 @@ fn files_that_are_none() {
     assert!(ran.stderr.contains("job.toml: "), "{}", ran.stderr);
 }
 
-/// Of many problems the first dozen are told, and how many more there are.
+/// A file with many problems: the first dozen are printed, and the number of the others.
 #[test]
 fn many_problems_are_counted() {
     let tasks = "{ planned_insns = 0 }, ".repeat(15);

@@ -30,7 +30,7 @@ impl Lab {
         pbsctl(&all, "")
     }
 
-    /// What a successful command prints.
+    /// Returns the output of a command, which must succeed.
     #[track_caller]
     fn says(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);

@@ -193,8 +193,8 @@ fn sample_plans_are_valid() {
     assert!(plans > 0);
 }
 
-/// Who names a plan where a job is wanted, or the other way round, is told so, and
-/// what to do.
+/// A plan given where a job is expected, or the other way round, is reported as such, with a
+/// remedy.
 #[test]
 fn a_file_of_another_kind_is_called_by_its_name() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
@@ -225,7 +225,7 @@ fn a_file_of_another_kind_is_called_by_its_name() {
     }
 }
 
-/// The same with units as without.
+/// Quantities with units mean the same as without.
 #[test]
 fn quantities_may_have_units() {
     let plain = [

@@ -161,7 +161,7 @@ fn every_sample_is_checked_and_planned() {
     assert!(text.contains("5 tasks of which 1 at once, 45 variants, some for gpu"), "{text}");
 }
 
-/// What was decided is a job that can be planned, and ends about when the schedule does.
+/// The decision is a job that can be planned, and ends about when the schedule does.
 #[test]
 fn jobs_of_lanes_are_written() {
     let directory = directory("cosched-jobs", &[]);
@@ -199,7 +199,7 @@ fn pictures_are_written() {
     }
 }
 
-/// What is not as it must be is refused before anything is decided, with what to do.
+/// Invalid input is refused before any decision, with a remedy.
 #[test]
 fn files_and_times_that_are_none_are_refused() {
     let directory = directory("cosched-refused", &[]);

@@ -404,7 +404,7 @@ fn the_documentation_shows_the_output() {
     }
 }
 
-/// So is what README shows of the first command that it names, whose files are there.
+/// The README shows the output of the first command that it names, whose files exist.
 #[test]
 fn the_readme_shows_the_output() {
     let readme = include_str!("../../README.md");

@@ -159,7 +159,7 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What is one line on standard error, and no panic.
+/// Returns the standard error, which must be one line and no panic.
 #[track_caller]
 fn one_line(ran: &Output, what: &[&str]) -> String {
     let text = String::from_utf8(ran.stderr.clone()).unwrap();
@@ -217,7 +217,7 @@ fn a_full_disk_and_a_closed_pipe_are_told() {
     }
 }
 
-/// What was done is done all the same.
+/// A completed action stays completed.
 #[test]
 fn a_run_is_withdrawn_though_nobody_hears_of_it() {
     let directory = directory("full-withdraw");
@@ -232,7 +232,7 @@ fn a_run_is_withdrawn_though_nobody_hears_of_it() {
     assert!(line.contains("does not wait"), "{line}");
 }
 
-/// Nobody can be told then, but the exit status is what it would be.
+/// No message can be printed then, but the exit status is the usual one.
 #[test]
 fn standard_error_may_be_full_too() {
     let directory = directory("full-stderr");

@@ -175,8 +175,8 @@ fn list_explains_every_scenario() {
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
 }
 
-/// How often a prediction failure with that cause was signalled when the plan of
-/// the scenario was simulated.
+/// Number of prediction failures with a cause that were signalled when the plan of the scenario was
+/// simulated.
 fn signals(gen: &[&str], sim: &[&str]) -> impl Fn(&str, &str) -> u64 {
     let plan = pbsctl(&[&["gen"], gen].concat(), "");
     assert_eq!(plan.status, 0, "{}", plan.stderr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is printed as JSON is what Documentation/json.rst says.
+//! The JSON output is the one described in Documentation/json.rst.
 
 mod common;
 
@@ -12,21 +12,21 @@ use serde_json::Value;
 const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
-/// What the commands of `cluster` print that work on a ledger.
+/// Answers of the commands of `cluster` that work on a ledger.
 const CLUSTER: [&str; 12] = [
     "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole", "doctor",
     "ran", "workload",
 ];
 
-/// What the commands of `cosched` print.
+/// Answers of the commands of `cosched`.
 const COSCHED: [&str; 4] = ["plan", "explain", "sim", "compare"];
 
-/// What is printed of the manager of applications that evolve.
+/// Answers about the manager of applications that evolve.
 const RMS: [&str; 5] = ["requests", "views", "nodes", "accounts", "users"];
 
-/// What is printed of the slow-downs that runs tell.
+/// Answers about the slow-downs in runs.
 const INTERFERENCE: [&str; 2] = ["show", "predict"];
-/// What is printed of what co-scheduled processes share.
+/// Answers about the shared data of co-scheduled processes.
 const CSI: [&str; 2] = ["list", "clean"];
 
 /// The keys of a table and their types.

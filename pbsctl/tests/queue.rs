@@ -258,8 +258,8 @@ fn the_service_is_asked_if_there_is_one() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }
 
-/// Who is told that a job would be admitted finds that it is: with the same figures
-/// both plan the same, and reckon until its plan is in force alike.
+/// A job that `explain` would admit is admitted: with the same figures both plan the same, and both
+/// allow for the time until its plan is in force.
 #[test]
 fn explain_and_submit_agree() {
     let queue = Queue::new("queue-explain");

@@ -20,7 +20,7 @@ fn every_shell_has_a_script() {
     assert_eq!(json["shell"], "bash");
 }
 
-/// What bash offers for the last of the words.
+/// Bash's candidates for the last of the words.
 fn offered(directory: &Path, line: &str) -> Vec<String> {
     let file = directory.join("completion.bash");
     fs::write(&file, pbsctl(&["completions", "bash"], "").stdout).unwrap();

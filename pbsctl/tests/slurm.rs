@@ -24,7 +24,7 @@ name = 'n%02d'
 count = 16
 has = 'ncpus=2:mem=1000m'
 ";
-/// What takes longer has failed.
+/// Time after which a step counts as failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A ledger, and the service that plans in it.
@@ -33,7 +33,7 @@ struct Lab {
     service: Option<Child>,
 }
 
-/// What a program prints; it has to succeed.
+/// Returns the output of a program, which must succeed.
 fn run(program: &str, arguments: &[&str]) -> String {
     let (text, is_well) = try_run(program, arguments);
     assert!(is_well, "{program} {arguments:?}: {text}");
@@ -140,7 +140,7 @@ impl Lab {
         self.service = Some(command.spawn().unwrap());
     }
 
-    /// As if the machine of the planner had lost its power.
+    /// Kills the service, as if the machine of the planner had lost its power.
     fn kill(&mut self) {
         if let Some(mut service) = self.service.take() {
             service.kill().unwrap();

@@ -36,8 +36,8 @@ fn step(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What programs print is what it prints, it is said once that there is no plan, and the
-/// status is the program's.
+/// The output is that of the programs, the missing plan is reported once, and the status is the
+/// program's.
 #[test]
 fn programs_run_without_a_plan() {
     let text = job("sort-%n", "echo $SCHED_PBS_JOB_NAME $SLURM_NODEID; exit 3");

@@ -183,8 +183,8 @@ fn levels_are_held_against_what_is_known() {
     assert!(impossible > planned, "{impossible} {planned}");
 }
 
-/// What is off does nothing; nobody is signalled without thresholds, and nobody answers
-/// without signals.
+/// A threshold that is off does nothing. Without thresholds there are no signals, and without
+/// signals no answers.
 #[test]
 fn thresholds_are_taken_away_one_by_one() {
     let arguments = ["--json", "study", "ablation", "--plans", "14"];

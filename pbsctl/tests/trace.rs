@@ -12,7 +12,7 @@ fn recording() -> String {
     ran.stdout
 }
 
-/// What `pbsctl --json events` would print of the recording.
+/// The recording in the form of `pbsctl --json events`.
 fn event_lines(recording: &str) -> String {
     let recording: Value = serde_json::from_str(recording).unwrap();
     let events = recording["events"].as_array().unwrap().iter();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Slurm has given to its jobs on this node, as its daemons say.
+//! Allocations of Slurm's jobs on this node, as its daemons report them.
 //!
-//! Each step of a Slurm job has a process of root's on the node (`slurmstepd`), which says
-//! what the job has when the step begins, and that the step is over when it ends. One that is
-//! killed says nothing more; so a step also ends with the process that has spoken for it.
+//! Each step of a Slurm job has a process of root's on the node (`slurmstepd`). When the step
+//! begins, it reports the job's resources; when the step ends, it reports that. A process that is
+//! killed reports nothing more: therefore a step also ends with the process that has reported it.
 //!
-//! All of it is kept in one file on a file system that does not outlive the boot, as no job
-//! of Slurm's does either; a service that is started anew goes on with that.
+//! All allocations are stored in one file on a file system that does not outlive the boot, like the
+//! jobs of Slurm; a restarted service continues with that file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -28,20 +28,20 @@ const MOST_ALLOCATIONS: usize = 4096;
 /// Steps of one that are not over.
 const MOST_STEPS: usize = 4096;
 
-/// What is said of a step when it begins.
+/// Report of a step that begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The number of Slurm's job, which is that of the allocation.
     pub job: u32,
     /// The number of the step in it.
     pub step: u32,
-    /// Whose it is.
+    /// User of the job.
     pub uid: u32,
     /// The cores of the job on this node, by Slurm's numbers.
     pub cores: Vec<u32>,
     /// The memory of the job on this node.
     pub memory_bytes: Option<u64>,
-    /// When it ends at the latest.
+    /// Latest end of the job.
     pub until_unix_s: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ struct Allocation {
     cpus: BTreeSet<u32>,
     memory_bytes: Option<u64>,
     until_unix_s: Option<u64>,
-    /// Those that are not over, and who has said so.
+    /// Steps that are not over, and the processes that have reported them.
     steps: BTreeMap<u32, Process>,
 }
 
@@ -83,7 +83,8 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// Those that another service has left in that file, as far as they have not ended.
+    /// Reads the allocations that another service has left in that file, as far as they have not
+    /// ended.
     pub fn open(file: &Path, topology: Topology) -> Self {
         let kept = match fs::read(file) {
             Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| {
@@ -220,7 +221,7 @@ impl Allocations {
         self.kept.is_empty()
     }
 
-    /// What the node is to know of them.
+    /// The allocations for the node.
     pub fn of_node(&self) -> BTreeMap<u32, pbs_node::Allocation> {
         let of_node = |kept: &Allocation| pbs_node::Allocation {
             cpus: kept.cpus.clone(),
@@ -230,7 +231,7 @@ impl Allocations {
         kept.map(|(&number, kept)| (number, of_node(kept))).collect()
     }
 
-    /// Where that does not work they hold for this service all the same.
+    /// Writes the file. If that fails, the allocations hold for this service all the same.
     fn write(&self) {
         let written = || {
             let new = self.file.with_extension("new");

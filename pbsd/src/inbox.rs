@@ -23,10 +23,10 @@ use crate::allocations::Step;
 /// Requests that wait for the node at most.
 const ROOM: usize = 256;
 
-/// Where the answer goes. Nobody may wait for it any more.
+/// Receiver of the answer, which may have stopped waiting for it.
 pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
-/// What is asked of the node.
+/// Request to the node.
 #[derive(Debug)]
 pub enum Request {
     Submit(Vec<Submission>, Answer<Vec<Job>>),
@@ -43,7 +43,7 @@ pub enum Request {
     Deallocate(u32, u32, Answer<Deallocated>),
 }
 
-/// Where requests are put in.
+/// The end of the queue for senders.
 #[derive(Clone, Debug)]
 pub struct Sender {
     queue: SyncSender<(Caller, Request)>,
@@ -51,7 +51,7 @@ pub struct Sender {
     rounds: Arc<AtomicU64>,
 }
 
-/// Where they are taken out.
+/// The end of the queue for the receiver.
 #[derive(Debug)]
 pub struct Inbox {
     queue: Receiver<(Caller, Request)>,
@@ -82,13 +82,13 @@ impl Sender {
         answered.await.unwrap_or_else(|_| Err(Refusal::Failed { why: "the service ends".into() }))
     }
 
-    /// Wakes who waits for requests.
+    /// Wakes the thread that waits for requests.
     pub fn ring(&self) {
         // It can't fail but when it has been rung a great many times.
         let _ = (&*self.bell).write_all(&1u64.to_ne_bytes());
     }
 
-    /// How often the other end has come to take requests.
+    /// Number of times that the other end has taken requests.
     pub fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Relaxed)
     }

@@ -147,7 +147,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     served.map_err(text)
 }
 
-/// What this process makes from now on only its user can read.
+/// Makes all files that this process creates from now on readable for its user only.
 #[allow(unsafe_code)]
 fn private() {
     // SAFETY: it only sets the mask.

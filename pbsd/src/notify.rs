@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What who started the service is told of it (sd_notify(3)): that it serves, and that it
-//! still does.
+//! Notifications to the process that started the service (sd_notify(3)): it serves, and it still
+//! does.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,10 +15,10 @@ use crate::inbox::Sender;
 
 /// For how long the other end may leave us waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often in the time that is allowed it is looked whether the service serves.
+/// Number of checks of the service in the allowed time.
 const LOOKS: u32 = 4;
 
-/// Tells it. Nobody may want to know.
+/// Sends the notification, if a receiver is configured.
 pub fn tell(state: &str) {
     if let Some(path) = std::env::var_os("NOTIFY_SOCKET") {
         let _ = tell_at(&path, state);
@@ -36,7 +36,7 @@ fn tell_at(path: &OsStr, state: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// How often it is to be looked whether the service serves; `None`: nobody asks.
+/// Interval at which the service must be checked; `None`: no checks are requested.
 pub fn watched_every() -> Option<Duration> {
     let variable = |name| std::env::var(name).ok();
     every(variable("WATCHDOG_USEC")?, variable("WATCHDOG_PID"), std::process::id())

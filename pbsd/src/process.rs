@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pid: u32,
-    /// When it began, in the kernel's ticks since the boot.
+    /// Start of the process, in the kernel's ticks since the boot.
     began_ticks: u64,
 }
 

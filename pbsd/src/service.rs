@@ -37,13 +37,13 @@ const MOST_PROGRAMS: usize = 256;
 const MOST_OVER: u64 = 10_000;
 /// Jobs that one is to come after: each is looked up whenever somebody asks how it stands.
 const MOST_AFTER: usize = 64;
-/// What all jobs of a submission say, each of an array for itself.
+/// Greatest size of the stored data of all jobs of a submission, each job of an array counted.
 const MOST_SAID_BYTES: usize = 16 << 20;
-/// What a variable takes beside its name and its value.
+/// Size of a variable in addition to its name and its value.
 const VARIABLE_BYTES: usize = 48;
 /// The longest name of a job.
 const NAME_BYTES: usize = 200;
-/// How often it is looked whether those who spoke for allocations have ended.
+/// Interval at which processes that hold allocations are checked for exit.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// The service of a node.
@@ -80,13 +80,13 @@ impl Listener for Teller {
 }
 
 impl Teller {
-    /// Nobody may be there to hear it.
+    /// Sends a notice; a missing receiver is no error.
     fn notice(&self, job: Option<u64>, kind: &str, text: String) {
         let _ = self.0.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
     }
 }
 
-/// What was taken in, and who waits to hear whether it was started.
+/// Runs that were accepted, and the receiver of the answer whether they were started.
 type Started = (Vec<RunId>, Answer<Vec<Job>>);
 
 impl Service {
@@ -326,7 +326,7 @@ impl Service {
         self.end_those(|of| !known.contains_key(&of)).map(drop)
     }
 
-    /// Ends allocations for which nobody speaks any more.
+    /// Ends allocations whose processes have all exited.
     fn end_unspoken(&mut self) -> Result<(), Error> {
         self.looked = Instant::now();
         let over = self.allocations.look();
@@ -337,7 +337,7 @@ impl Service {
         self.end_those(|of| over.contains(&of)).map(drop)
     }
 
-    /// The same when it is time to look.
+    /// Checks the processes that hold allocations, if it is time to do so.
     fn look_at_allocations(&mut self) -> Result<(), Error> {
         if self.allocations.is_empty() || self.looked.elapsed() < LOOK {
             return Ok(());
@@ -615,7 +615,7 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
     Ok(orders.collect())
 }
 
-/// What is kept of a submission for each of its jobs.
+/// Size of the data of a submission that is stored for each of its jobs.
 fn said_bytes(caller: &Caller, submission: &pbs_node_api::Submission) -> usize {
     let variables = submission.environment.iter();
     let variable = |it: &pbs_node_api::Environment| it.name.len() + it.value.len() + VARIABLE_BYTES;
@@ -662,12 +662,12 @@ fn few_programs<'a>(
     }
 }
 
-/// What others get to read, on a terminal and in the journal.
+/// Whether a text can be shown to others, on a terminal and in the journal.
 fn is_printable(text: &str) -> bool {
     !text.contains(char::is_control)
 }
 
-/// Ahead of all others are only those whom an operator puts there.
+/// Only operators may give a job priority over others.
 fn may_have_priority(caller: &Caller, priority: u32) -> Result<(), Refusal> {
     if caller.is_operator || priority == 0 {
         Ok(())
@@ -699,7 +699,7 @@ fn refusal(error: Error) -> Refusal {
     }
 }
 
-/// As it goes over the socket.
+/// Converts a run to its form on the socket.
 fn job(run: RunSummary) -> Job {
     Job {
         number: run.run.0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What one caller may ask: the methods of the interface.
+//! Methods of the interface, as one caller may use them.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -19,12 +19,12 @@ use crate::allocations::Step;
 use crate::inbox::{Request, Sender};
 use crate::notify;
 
-/// What happens, for those who watch.
+/// Events, for sessions that watch.
 pub type Notices = broadcast::Sender<Notice>;
 
 /// The service, as one caller sees it.
 pub struct Session {
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
     /// To the thread that has the node.
     pub node: Sender,
@@ -61,28 +61,28 @@ pub const MOST_JOBS: u64 = 1000;
     version = env!("CARGO_PKG_VERSION")
 )]
 impl Session {
-    /// Has jobs be run: all of them, or none. The answer comes when they are planned and
-    /// the plan is in force, or wait.
+    /// Submits jobs: all of them, or none. The answer arrives when they are planned and
+    /// the plan is in force, or when they wait.
     async fn submit(&self, jobs: Vec<Submission>) -> Result<Submitted, Refusal> {
         let ask = |answer| Request::Submit(jobs, answer);
         let jobs = self.node.ask(&self.caller, ask).await?;
         Ok(Submitted { jobs })
     }
 
-    /// Has a job be over before its time: its programs are told to end, and killed if they
+    /// Cancels a job: its programs are signalled to end, and killed if they
     /// do not.
     async fn cancel(&self, job: JobKey) -> Result<Shown, Refusal> {
         let ask = |answer| Request::Cancel(job, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// Has a job that waits not be planned until it is released.
+    /// Holds a waiting job: it is not planned until it is released.
     async fn hold(&self, job: JobKey) -> Result<Shown, Refusal> {
         let ask = |answer| Request::Hold(job, true, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// Has a job that is held be planned.
+    /// Releases a job that is held.
     async fn release(&self, job: JobKey) -> Result<Shown, Refusal> {
         let ask = |answer| Request::Hold(job, false, answer);
         self.node.ask(&self.caller, ask).await
@@ -94,52 +94,52 @@ impl Session {
         self.node.ask(&self.caller, ask).await
     }
 
-    /// How jobs stand.
+    /// Returns the state of jobs.
     async fn list(&self, filter: Filter) -> Result<Listed, Refusal> {
         let ask = |answer| Request::List(filter, answer);
         let jobs = self.node.ask(&self.caller, ask).await?;
         Ok(Listed { jobs })
     }
 
-    /// All that is known of a job.
+    /// Returns all details of a job.
     async fn show(&self, job: JobKey) -> Result<Shown, Refusal> {
         let ask = |answer| Request::Show(job, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// What would be said of a job now; nothing changes.
+    /// Returns the answer that a job would get now; nothing changes.
     async fn explain(&self, job: Submission) -> Result<Explanation, Refusal> {
         let ask = |answer| Request::Explain(job, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// The plan of all jobs that was written last.
+    /// Returns the plan of all jobs that was written last.
     async fn plan(&self) -> Result<Plan, Refusal> {
         self.node.ask(&self.caller, Request::Plan).await
     }
 
-    /// Has nothing new be planned; what is planned goes on.
+    /// Stops planning new jobs; planned jobs continue.
     async fn drain(&self) -> Result<Status, Refusal> {
         let ask = |answer| Request::Drain(true, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// Has what waits be planned again.
+    /// Resumes planning.
     async fn resume(&self) -> Result<Status, Refusal> {
         let ask = |answer| Request::Drain(false, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// How the service is.
+    /// Returns the state of the service.
     async fn status(&self) -> Result<Status, Refusal> {
         self.node.ask(&self.caller, Request::Status).await
     }
 
-    /// Has cores be only for jobs of a user in an allocation that another resource manager
-    /// has made: his submissions name its number. For root only, who says it of each step of
-    /// the allocation; it lasts until all of them are over, or their processes have ended
-    /// that have said so. Cores are counted as Slurm does: by sockets, without threads.
-    /// `job`: the number of the allocation. `until_unix_s`: when it ends at the latest.
+    /// Reserves cores for jobs of a user in an allocation that another resource manager
+    /// has made: submissions name its number. For root only, which reports each step of
+    /// the allocation. It lasts until all steps are over, or the processes that reported
+    /// them have ended. Cores are counted like Slurm does: by sockets, without threads.
+    /// `job`: the number of the allocation. `until_unix_s`: its latest end.
     async fn allocate(
         &self,
         job: u32,
@@ -154,14 +154,14 @@ impl Session {
         self.node.ask(&self.caller, ask).await
     }
 
-    /// Has a step of an allocation be over; with the last one the allocation ends, and what
-    /// still runs of its jobs is cancelled. For root only.
+    /// Ends a step of an allocation. With the last one the allocation ends, and its jobs
+    /// that still run are cancelled. For root only.
     async fn deallocate(&self, job: u32, step: u32) -> Result<Deallocated, Refusal> {
         let ask = |answer| Request::Deallocate(job, step, answer);
         self.node.ask(&self.caller, ask).await
     }
 
-    /// What happens from now on, of all jobs or of one.
+    /// Reports events from now on, of all jobs or of one.
     #[zlink(more)]
     async fn watch(
         &self,
@@ -198,7 +198,7 @@ impl Session {
     }
 }
 
-/// What there is to be watched.
+/// State of a session that watches.
 enum Watched {
     Notices(Receiver<Notice>, Option<u64>),
     Refused(Refusal),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which CPUs a core has that Slurm names by its number.
+//! CPUs of each core that Slurm names by its number.
 //!
-//! Slurm counts the cores of a node, not its CPUs: those of its first socket, then those of
-//! the next, each once however many threads it has. The kernel numbers CPUs another way, as
-//! the firmware likes, so that with several threads or sockets the two differ.
+//! Slurm counts the cores of a node, not its CPUs: those of its first socket, then those of the
+//! next, each once however many threads it has. The kernel numbers CPUs another way, as the
+//! firmware likes: therefore the two differ if there are several threads or sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use pbs_job::cpus_of_list;
 
-/// Where the kernel tells of CPUs.
+/// Directory in which the kernel describes CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// The CPUs of each core, in Slurm's order.
@@ -21,7 +21,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// That of this machine; nothing where the kernel does not tell it.
+    /// The topology of this machine; empty if the kernel does not report it.
     pub fn of_this_machine() -> Self {
         Self::read(Path::new(CPUS))
     }

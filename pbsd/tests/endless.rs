@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who sends without end is hung up on, long before the service has grown. The memory is
-//! the whole process's, so this test is alone in one.
+//! A client that sends without end is disconnected, long before the service has grown. The memory
+//! is that of the whole process: therefore this test is alone in one.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn endless_calls_take_no_memory() {
     assert!(ask(&mut connect(&served.path), STATUS).contains("running"));
 }
 
-/// What the process has in memory.
+/// Memory of the process.
 fn memory_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::{ask, connect, read, serve, STATUS};
 use pbs_node_api::{Client, Failure, Notice, Refusal};
 
-/// What it says of itself is the file that people read.
+/// The description that the service returns is the file that people read.
 #[test]
 fn it_describes_itself_as_the_file_does() {
     let served = serve("describes");
@@ -72,8 +72,8 @@ fn clients_hear_what_was_said() {
     assert_eq!(heard, [Some(3), Some(5)]);
 }
 
-/// Who watches and does not read is told that he has missed something, and costs nobody
-/// anything.
+/// A client that watches and does not read is notified that it has missed something, and costs
+/// others nothing.
 #[test]
 fn who_lags_is_told() {
     let served = serve("lags");
@@ -105,8 +105,8 @@ fn who_lags_is_told() {
     assert!(last.contains("org.sched-pbs.Node.Lagged"), "{last}");
 }
 
-/// What is sent is garbage, endless, by halves, or never read; a client that behaves is
-/// answered all the while, and the service does not grow.
+/// Clients send garbage, without end, by halves, or never read. A client that behaves is answered
+/// all the while, and the service does not grow.
 #[test]
 fn nobody_keeps_others_waiting() {
     let served = serve("flood");
@@ -242,7 +242,7 @@ fn who_never_stops_keeps_nobody_waiting() {
     }
 }
 
-/// Who watched and has gone takes no connection any more.
+/// A client that watched and has gone takes no connection any more.
 #[test]
 fn who_has_gone_does_not_count() {
     let served = serve("gone");

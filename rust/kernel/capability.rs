@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the current task is allowed to do.
+//! Capabilities of the current task.
 //!
 //! C header: [`include/linux/capability.h`](srctree/include/linux/capability.h)
 
@@ -16,7 +16,7 @@ pub enum Capability {
     SysNice = bindings::CAP_SYS_NICE,
 }
 
-/// Tells whether the current task has a capability in the initial user namespace.
+/// Returns whether the current task has a capability in the initial user namespace.
 ///
 /// If so, the task is marked as having used it. Not for interrupt context.
 ///

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which CPUs there are.
+//! The CPUs of the machine.
 //!
 //! C header: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h)
+//!
 //! C header: [`include/linux/cpu.h`](srctree/include/linux/cpu.h)
 
 use crate::{bindings, error::to_result, ffi::c_int, ffi::c_void, prelude::*};
@@ -56,15 +57,15 @@ impl PossibleCpu {
         is_possible.then_some(Self(number))
     }
 
-    /// Its number.
+    /// Returns the number of the CPU.
     #[inline]
     pub fn number(self) -> u32 {
         self.0
     }
 }
 
-/// The proof that interrupts are off on this CPU, so that who has it is neither interrupted nor
-/// moved to another one.
+/// The proof that interrupts are off on this CPU: its owner is neither interrupted nor moved to
+/// another one.
 ///
 /// # Invariants
 ///
@@ -110,7 +111,7 @@ pub fn is_active(cpu: u32) -> bool {
     cpu < nr_cpu_ids() && unsafe { bindings::cpu_active(cpu) }
 }
 
-/// Tells whether a CPU is online. It stays so only while a [`HotplugReadGuard`] is held.
+/// Returns whether a CPU is online. It stays so only while a [`HotplugReadGuard`] is held.
 pub fn is_online(cpu: u32) -> bool {
     // SAFETY: May be called with any number.
     unsafe { bindings::cpu_online(cpu) }
@@ -183,7 +184,7 @@ pub fn online() -> impl Iterator<Item = u32> {
     (0..nr_cpu_ids()).filter(|cpu| is_online(*cpu))
 }
 
-/// As long as this exists, no CPU comes or goes.
+/// Guard during which no CPU comes or goes.
 ///
 /// # Invariants
 ///

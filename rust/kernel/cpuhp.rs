@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Being told when CPUs come and go.
+//! Notification of CPUs that come and go.
 //!
 //! C header: [`include/linux/cpuhotplug.h`](srctree/include/linux/cpuhotplug.h)
 //!
@@ -38,7 +38,7 @@ use crate::{
 };
 use core::marker::PhantomData;
 
-/// What to do when a CPU comes or goes.
+/// Handlers for a CPU that comes or goes.
 ///
 /// Both functions are called in process context on the CPU itself, by a thread that is bound to it,
 /// and may sleep. Normal tasks can run there at that time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a subsystem says of itself when it is asked, and when the kernel dies.
+//! Information about a subsystem, on request and when the kernel dies.
 
 #[cfg(CONFIG_DEBUG_FS)]
 pub mod debugfs;

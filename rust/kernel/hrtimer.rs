@@ -40,12 +40,12 @@ const MODE_ABS: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_ABS
 /// Time from now on the arming CPU, handler in hard interrupt context.
 const MODE_REL: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED_HARD;
 
-/// What becomes of a timer that has expired.
+/// Next state of a timer that has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Restart {
-    /// It stays as it is: not armed, unless the handler has armed it.
+    /// The timer stays as it is: not armed, unless the handler has armed it.
     No,
-    /// It is armed again for this absolute time in nanoseconds.
+    /// The timer is armed again for this absolute time in nanoseconds.
     At(u64),
 }
 
@@ -131,7 +131,7 @@ impl<T: HrTimerCallback> HrTimer<T> {
         unsafe { bindings::hrtimer_cancel(self.timer.get()) };
     }
 
-    /// Tells whether the timer is armed. While the handler runs it is not, unless armed again.
+    /// Returns whether the timer is armed. While the handler runs it is not, unless armed again.
     #[inline]
     pub fn is_armed(&self) -> bool {
         // SAFETY: By the type invariant, the timer is initialised.

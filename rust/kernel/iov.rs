@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a file's user gives to be written, and where it wants to have what is read: in one piece,
-//! as with `read(2)` and `write(2)`, or in several, as with `readv(2)` and `writev(2)`.
+//! User memory for a write to a file or a read from it: in one piece, as with `read(2)` and
+//! `write(2)`, or in several, as with `readv(2)` and `writev(2)`.
 //!
 //! C header: [`include/linux/uio.h`](srctree/include/linux/uio.h)
 
 use crate::{bindings, ffi::c_void, prelude::*, types::AsBytes};
 use core::marker::PhantomData;
 
-/// What is to be written to a file.
+/// Source of a write to a file.
 pub type IovIterSource<'a> = IovIter<'a, Source>;
 
-/// Where what is read from a file is to go.
+/// Destination of a read from a file.
 pub type IovIterDest<'a> = IovIter<'a, Dest>;
 
 /// Bytes come from it.
@@ -45,7 +45,7 @@ impl<Direction> IovIter<'_, Direction> {
         }
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         // SAFETY: By the type invariant.
@@ -70,8 +70,8 @@ impl IovIterSource<'_> {
 
 impl IovIterDest<'_> {
     /// Writes all of `value`, or nothing if some of the memory is not there at this moment: see
-    /// [`IovIterDest::fault_in`]. Returns whether it was written. Does not sleep, so a lock may be
-    /// held that others wait for.
+    /// [`IovIterDest::fault_in`]. Returns whether it was written. Does not sleep:
+    /// therefore a lock may be held that others wait for.
     pub fn write_nofault<T: AsBytes>(&mut self, value: &T) -> bool {
         let from = core::ptr::from_ref(value).cast::<c_void>();
         // SAFETY: By the type invariant, and `value` is of so many bytes.

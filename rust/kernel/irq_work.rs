@@ -110,7 +110,7 @@ impl<T: IrqWorkCallback> IrqWork<T> {
         unsafe { bindings::irq_work_queue_on(self.work.get(), cpu.number() as _) }
     }
 
-    /// Tells whether the work is queued and has not begun.
+    /// Returns whether the work is queued and has not begun.
     pub fn is_pending(&self) -> bool {
         // SAFETY: By the type invariant, the work item is initialised.
         unsafe { bindings::irq_work_is_pending(self.work.get()) }

@@ -7,7 +7,7 @@
 /// Whether a static key that is off most of the time is on.
 ///
 /// Where the kernel has jump labels this is a `nop`, which the kernel replaces by a jump while the
-/// key is on, so that code behind a key that is off costs one instruction and no memory access.
+/// key is on: code behind a key that is off costs one instruction and no memory access.
 /// Without them, or with a compiler that knows no `label` in `asm!`, the key is read.
 ///
 /// The key is a field of a `static`, of type `static_key` or one that consists of one: its path,

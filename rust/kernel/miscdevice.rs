@@ -57,20 +57,20 @@ use core::marker::PhantomData;
 /// The data of an open file, borrowed for a call.
 pub type Borrowed<'a, T> = <<T as MiscDevice>::Ptr as ForeignOwnable>::Borrowed<'a>;
 
-/// How a device is to appear.
+/// Name and permissions of a device.
 #[derive(Clone, Copy)]
 pub struct Options {
-    /// Its name in `/dev`.
+    /// Name of the device in `/dev`.
     pub name: &'static CStr,
     /// The permissions of its node, e.g. `0o600`.
     pub mode: u16,
 }
 
-/// What a device does.
+/// Operations of a device.
 ///
 /// Every open file is a stream: it has no position, `lseek(2)` and `pread(2)` fail, and a read that
-/// waits does not hold up a write on the same file. What `readv(2)` and `writev(2)` give in several
-/// pieces comes as one.
+/// waits does not hold up a write on the same file. The pieces of a `readv(2)` or `writev(2)`
+/// arrive as one.
 #[vtable]
 pub trait MiscDevice: Sized {
     /// The data of an open file.
@@ -119,8 +119,8 @@ pub trait MiscDevice: Sized {
 
     /// Does what `cmd` asks for. An unknown command fails with [`ENOTTY`].
     ///
-    /// A 32-bit caller's `arg` is taken as a pointer. So all arguments must be pointers to
-    /// structures which look the same for 32 and 64 bits, or else be nothing at all.
+    /// A 32-bit caller's `arg` is taken as a pointer. Therefore all arguments must be pointers to
+    /// structures with the same layout for 32 and 64 bits, or unused.
     fn ioctl(data: Borrowed<'_, Self>, cmd: u32, arg: usize) -> Result<isize> {
         let _ = (data, cmd, arg);
         build_error(VTABLE_DEFAULT_ERROR)
@@ -230,7 +230,7 @@ impl<T: MiscDevice> FileOperations<T> {
         unsafe { T::Ptr::borrow((*file).private_data) }
     }
 
-    /// Tells whether calls on the file must not wait.
+    /// Returns whether calls on the file must not wait.
     ///
     /// # Safety
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much memory a task has.
+//! Memory use of a task.
 //!
 //! C header: [`include/linux/mm.h`](srctree/include/linux/mm.h)
 
@@ -26,9 +26,9 @@ pub struct MemoryUse {
     pub total_vm_bytes: u64,
     /// Memory resident.
     ///
-    /// C code keeps this in counters of which each CPU holds back a part, and sums up only what
-    /// was handed in. So it is off by up to a batch (`percpu_counter_batch` pages, at least 32) for
-    /// each CPU and each of three kinds of pages.
+    /// C code stores this in counters of which each CPU holds back a part, and sums up only the
+    /// parts that were handed in. Therefore it is off by up to a batch (`percpu_counter_batch`
+    /// pages, at least 32) for each CPU and each of three kinds of pages.
     pub rss_bytes: u64,
 }
 

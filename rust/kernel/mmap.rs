@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a file needs to support `mmap(2)`: the area that is to be filled, and memory of the kernel
-//! to fill it with, for user space to read.
+//! Support of `mmap(2)` for files: the area that is to be filled, and memory of the kernel to fill
+//! it with, for user space to read.
 //!
 //! C headers: [`include/linux/mm.h`](srctree/include/linux/mm.h),
 //! [`include/linux/vmalloc.h`](srctree/include/linux/vmalloc.h)
@@ -40,14 +40,14 @@ impl MmapArea<'_> {
         }
     }
 
-    /// How long it is: whole pages.
+    /// Length of the area: whole pages.
     pub fn bytes(&self) -> usize {
         // SAFETY: By the type invariant, the area is valid, and nobody changes it meanwhile.
         let area = unsafe { &(*self.vma).__bindgen_anon_1.__bindgen_anon_1 };
         area.vm_end - area.vm_start
     }
 
-    /// Which offset of the file it begins at.
+    /// Offset in the file at which the area begins.
     pub fn offset_bytes(&self) -> u64 {
         // SAFETY: As above.
         (unsafe { (*self.vma).vm_pgoff } as u64) << PAGE_SHIFT
@@ -104,7 +104,7 @@ impl UserMemory {
         })
     }
 
-    /// Where it begins. It is valid for reads and writes of its length, until this is dropped.
+    /// Address of the memory, valid for reads and writes of its length until this is dropped.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -8,7 +8,7 @@
 //!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 
-/// What a counter counts.
+/// Hardware event that a counter counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HardwareEvent {
     /// Retired instructions.
@@ -17,7 +17,7 @@ pub enum HardwareEvent {
     CpuCycles,
 }
 
-/// What a counter counts, and where.
+/// Event and scope of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CounterOptions {
     /// The event to count.
@@ -45,7 +45,7 @@ impl CounterOptions {
     }
 }
 
-/// What happens when a counter overflows.
+/// Handler for the overflow of a counter.
 pub trait OverflowHandler: Sync + 'static {
     /// Called on the counter's CPU, in an interrupt that may be an NMI.
     ///
@@ -54,7 +54,7 @@ pub trait OverflowHandler: Sync + 'static {
     fn overflow(&self);
 }
 
-/// What a counter has counted, and for how long it could.
+/// Count of a counter, and the time for which it could count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// The count.
@@ -234,7 +234,7 @@ mod counter {
 
         /// Has the counter overflow after `count` more, on the counter's own CPU.
         ///
-        /// The count goes on as before. Fails with [`EBUSY`] if the counter is not on the PMU of
+        /// The count continues as before. Fails with [`EBUSY`] if the counter is not on the PMU of
         /// this CPU.
         pub fn overflow_after(&self, _: InterruptsOff<'_>, count: u64) -> Result {
             // SAFETY: As in `read_active`.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a file needs to support `poll(2)`, `select(2)` and `epoll(7)`.
+//! Support of `poll(2)`, `select(2)` and `epoll(7)` for files.
 //!
 //! C header: [`include/linux/poll.h`](srctree/include/linux/poll.h)
 
 use crate::{bindings, wait_queue::WaitQueue};
 use core::marker::PhantomData;
 
-/// There is something to read.
+/// The file can be read.
 pub const IN: u32 = bindings::EPOLLIN;
 /// Normal data can be read.
 pub const RDNORM: u32 = bindings::EPOLLRDNORM;
-/// Something can be written.
+/// The file can be written.
 pub const OUT: u32 = bindings::EPOLLOUT;
 /// The file is in error.
 pub const ERR: u32 = bindings::EPOLLERR;

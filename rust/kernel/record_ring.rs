@@ -2,9 +2,9 @@
 
 //! Rings of records that one writer fills and many readers follow, in the kernel and by `mmap(2)`.
 //!
-//! The writer waits for nobody, and takes no lock: that there is one of it is for its owner to see
-//! to, which an `&mut` [`RingWriter`] is the proof of. A reader has a position of its own, and
-//! finds out when the writer has overtaken it.
+//! The writer does not wait, and takes no lock: its owner ensures that there is only one, which an
+//! `&mut` [`RingWriter`] proves. A reader has a position of its own, and detects when the writer
+//! has overtaken it.
 //!
 //! A ring is never freed.
 //!
@@ -39,13 +39,13 @@ use core::{
     sync::atomic::{fence, AtomicPtr, AtomicU64, Ordering},
 };
 
-/// By what user space knows the ring that it has mapped.
+/// Identity of a ring for user space that has mapped it.
 pub struct RingName {
-    /// What kind of ring it is.
+    /// Kind of the ring.
     pub magic: u32,
     /// The version of its format.
     pub version: u16,
-    /// Which of several rings it is.
+    /// Number of the ring among several.
     pub number: u32,
 }
 
@@ -66,9 +66,9 @@ pub struct RingHeader {
 }
 
 impl RingHeader {
-    /// Where the number of the next record is.
+    /// Offset of the number of the next record.
     pub const HEAD_OFFSET: usize = core::mem::offset_of!(Self, head);
-    /// Where the number of the oldest record is.
+    /// Offset of the number of the oldest record.
     pub const TAIL_OFFSET: usize = core::mem::offset_of!(Self, tail);
 }
 
@@ -84,13 +84,13 @@ pub struct RecordRing<T, const CAPACITY: usize> {
     _records: core::marker::PhantomData<T>,
 }
 
-/// What a reader finds at its position.
+/// Result of a read at a position.
 pub enum Look<T> {
     /// The record.
     Record(T),
-    /// Nothing has been written there yet.
+    /// No record has been written there yet.
     NotYet,
-    /// It is overwritten.
+    /// The record was overwritten.
     Lost,
 }
 
@@ -98,7 +98,7 @@ impl<T: Copy + AsBytes + FromBytes, const CAPACITY: usize> RecordRing<T, CAPACIT
     /// The records begin on a page of their own.
     pub const RECORDS_OFFSET: usize = PAGE_SIZE;
 
-    /// How much of it user space maps: all.
+    /// Size of the mapping in user space: the whole ring.
     pub const BYTES: usize = Self::RECORDS_OFFSET + CAPACITY * size_of::<T>();
 
     const VALID: () = assert!(
@@ -151,7 +151,7 @@ impl<T: Copy + AsBytes + FromBytes, const CAPACITY: usize> RecordRing<T, CAPACIT
             .cast()
     }
 
-    /// Which of several rings it is.
+    /// Number of the ring among several.
     pub fn number(&self) -> u32 {
         self.header().number
     }
@@ -187,7 +187,7 @@ impl<T: Copy + AsBytes + FromBytes, const CAPACITY: usize> RecordRing<T, CAPACIT
     }
 }
 
-/// Where the record `number` is.
+/// Address of the record `number`.
 #[inline(always)]
 fn place<T, const CAPACITY: usize>(records: *mut T, number: u64) -> *mut T {
     records.wrapping_add(number as usize % CAPACITY)
@@ -259,7 +259,7 @@ impl<T, const CAPACITY: usize> RingTable<T, CAPACITY> {
         self.rings.iter().any(add).then_some(()).ok_or(ENOSPC)
     }
 
-    /// How many there is room for.
+    /// Greatest number of rings in the table.
     pub fn room(&self) -> usize {
         self.rings.len()
     }

@@ -52,9 +52,9 @@ use core::{
     ptr::{self, NonNull},
 };
 
-/// Where an attribute writes its value: a page of text.
+/// Output of an attribute: a page of text.
 ///
-/// What does not fit is refused, rather than cut off.
+/// A value that does not fit is refused, rather than cut off.
 pub struct Buffer<'a> {
     page: &'a mut [u8],
     used_bytes: usize,
@@ -120,7 +120,7 @@ impl<T> Attribute<T> {
     }
 }
 
-/// What C code keeps of a directory.
+/// Data of a directory for C code.
 struct Node<T> {
     kobject: Opaque<bindings::kobject>,
     data: T,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a scheduler needs of a [`Task`] beyond what [`task`](crate::task) has.
+//! Functions of a [`Task`] for schedulers, beyond those of [`task`](crate::task).
 //!
 //! C header: [`include/linux/sched/task.h`](srctree/include/linux/sched/task.h)
 
@@ -41,7 +41,7 @@ impl Task {
         self.0.get()
     }
 
-    /// Tells whether this is a thread of the kernel, which has no user space.
+    /// Returns whether this is a thread of the kernel, which has no user space.
     pub fn is_kthread(&self) -> bool {
         // SAFETY: By the type invariant, the task is valid. The read is volatile because the task
         // changes its flags itself; this one stays.

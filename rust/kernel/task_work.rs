@@ -126,7 +126,7 @@ impl<T: TaskWorkCallback> TaskWork<T> {
         Ok(true)
     }
 
-    /// Tells whether the work is to be done and has not begun.
+    /// Returns whether the work is to be done and has not begun.
     pub fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed)
     }

@@ -83,12 +83,12 @@ macro_rules! declare_trace {
     )*};
 }
 
-/// What can be an argument of a tracepoint.
+/// Type of an argument of a tracepoint.
 ///
 /// # Safety
 ///
-/// What `to_c` returns is a valid argument for C: an integer, or a pointer that is valid for reads as
-/// long as the value exists.
+/// The result of `to_c` is a valid argument for C: an integer, or a pointer that is valid for reads
+/// as long as the value exists.
 #[doc(hidden)]
 pub unsafe trait Argument {
     /// The type in C.

@@ -2,8 +2,8 @@
 
 //! Queues of tasks that wait for a condition.
 //!
-//! Other than a [`CondVar`](crate::sync::CondVar), a [`WaitQueue`] belongs to no lock, so the one
-//! who wakes it may be an interrupt handler.
+//! Unlike a [`CondVar`](crate::sync::CondVar), a [`WaitQueue`] belongs to no lock: therefore an
+//! interrupt handler may wake it.
 //!
 //! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
 //!
@@ -88,7 +88,7 @@ impl WaitQueue {
         })
     }
 
-    /// Wakes everybody who waits, to look at the condition again.
+    /// Wakes all waiting threads, to check the condition again.
     ///
     /// May be called in interrupt context, but not with a run-queue lock or another raw spinlock
     /// held.

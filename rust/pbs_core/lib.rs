@@ -2,9 +2,8 @@
 
 //! The policy of plan-based scheduling as a crate for user space.
 //!
-//! The kernel includes `src/mod.rs` as a module of the scheduling class; this
-//! file makes the same lines a crate, so that the planner, the tests and the
-//! kernel decide alike.
+//! The kernel includes `src/mod.rs` as a module of the scheduling class; this file makes the same
+//! lines a crate.  This way the planner, the tests and the kernel decide alike.
 
 #![no_std]
 #![forbid(unsafe_code)]

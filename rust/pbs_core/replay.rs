@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tells a node again what another one was told, and compares.
+//! Replay of recorded inputs on a node, with a comparison.
 //!
-//! The node that is told notes all that it is told, as the recorded one did
-//! (`src/record.rs`).  What it notes must be what was recorded, number by number:
-//! its decisions, its events, and what came of each call.
+//! The replaying node notes all its inputs, as the recorded one did (`src/record.rs`).  Its notes
+//! must equal the record, number by number: its decisions, its events, and the result of each call.
 
 use std::vec::Vec;
 
@@ -12,48 +11,48 @@ use super::{Ended, Event, Input, InputKind, Node, Notes, Presence, Rate, Sink, S
 
 /// A plan as it came into force.
 pub struct Begun {
-    /// The state before its first slot.
+    /// The state before the first slot of the plan.
     pub node: Node<StdMemory>,
-    /// The prediction failures that it deals with: of the events before this one.
+    /// The plan deals with the failures of the events before this one.
     pub dealt_seq: u64,
 }
 
-/// The first input of a record for which something else came out.
+/// The first input of a record that the replay did not reproduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// How many inputs it stands before the one that was given last.
+    /// Number of inputs from this one to the last input given.
     pub before: usize,
-    /// What was recorded.
+    /// The recorded input.
     pub recorded: Input,
-    /// What came out; `None`: nothing.
+    /// The input noted by the replay; `None`: none.
     pub came_out: Option<Input>,
 }
 
-/// What became of an input.
+/// Outcome of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// The node was told, and did as it was recorded; or it will be, with the call
-    /// that follows.
+    /// The node received the input and behaved as recorded; or it will receive it with the next
+    /// call.
     Same,
-    /// It is about a plan whose begin is not in the record.
+    /// The input is about a plan whose begin is not in the record.
     Skipped,
 }
 
-/// The record of one CPU, told again.
+/// Replay of the record of one CPU.
 #[derive(Default)]
 pub struct Replay {
-    /// `None`: no plan whose begin is known.
+    /// The node; `None`: no plan whose begin is known.
     node: Option<Node<StdMemory>>,
     outside: Outside,
 }
 
-/// What came from outside: what is recorded between two calls, handed out again.
+/// Values from outside: those that are recorded between two calls are returned again.
 #[derive(Default)]
 struct Outside {
     inputs: Vec<Input>,
-    /// How many of those were asked for.
+    /// Number of those values that were requested.
     used: usize,
-    /// What was emitted, if somebody wants to know.
+    /// The emitted events, if the caller wants them.
     events: Option<Vec<(u64, Event)>>,
 }
 
@@ -67,7 +66,7 @@ impl Outside {
 
 impl Sink for Outside {
     fn emit(&mut self, event: &Event) -> u64 {
-        // Where another one is recorded it comes out that something differs.
+        // If another input is recorded, the comparison finds the difference.
         let seq = self
             .next(|input| input.kind >= Input::EVENT)
             .map_or(0, |input| input.value);
@@ -87,7 +86,7 @@ impl Sink for Outside {
 }
 
 impl Replay {
-    /// Nothing was told yet; `events`: all that is emitted is kept for
+    /// A replay before its first input.  `events`: all emitted events are stored for
     /// [`Replay::take_events`].
     pub fn new(events: bool) -> Replay {
         Replay {
@@ -104,7 +103,7 @@ impl Replay {
         self.node.as_ref()
     }
 
-    /// What was emitted since the last call, with the numbers of the record.
+    /// The events emitted since the last call, with the numbers of the record.
     pub fn take_events(&mut self) -> Vec<(u64, Event)> {
         self.outside
             .events
@@ -112,18 +111,17 @@ impl Replay {
             .map_or(Vec::new(), std::mem::take)
     }
 
-    /// Some inputs are missing: what follows can't be told until a plan begins
+    /// Notes that some inputs are missing: the following ones can't be replayed until a plan begins
     /// that takes over from none.
     pub fn forget(&mut self) {
         self.node = None;
         self.outside.inputs.clear();
     }
 
-    /// The next input of the record.  `plan` gives the plan that is kept under a
-    /// number, if it is.
+    /// Replays the next input of the record.  `plan` returns the plan that is stored under a
+    /// number, if any.
     ///
-    /// After a difference the state is another one than it was; there is nothing
-    /// more to compare.
+    /// After a difference the state is not the recorded one; there is nothing more to compare.
     #[inline]
     pub fn next(
         &mut self,
@@ -164,7 +162,7 @@ impl Replay {
         compared
     }
 
-    /// A plan begins, which is the first thing that its node notes.
+    /// Begins a plan, which is the first thing that its node notes.
     fn begin(&mut self, input: &Input, plan: impl FnOnce(u64) -> Option<Begun>) {
         let old = self.node.take();
         let follows = input.reason != 0;
@@ -183,8 +181,7 @@ impl Replay {
         self.node = Some(node);
     }
 
-    /// Compares what came out with what was recorded since the last call, and with
-    /// `call`.
+    /// Compares the notes of the replay with the record since the last call, and with `call`.
     fn compare(&mut self, call: &Input, came_out: &[Input]) -> Result<Replayed, Difference> {
         let outside = &mut self.outside.inputs;
         let recorded = outside.len() + 1;
@@ -208,7 +205,7 @@ impl Replay {
     }
 }
 
-/// Tells the node what was told then.
+/// Calls the node as it was called then.
 fn tell(node: &mut Node<StdMemory>, kind: Option<InputKind>, input: &Input, outside: &mut Outside) {
     let &Input {
         time_ns,

@@ -20,7 +20,7 @@ impl Memory for StdMemory {
     }
 }
 
-/// What a node was told, if that is recorded; else `None`.
+/// Inputs of a node, if they are recorded; else `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes(pub Option<Vec<Input>>);
 

@@ -3,14 +3,15 @@
 //! Plan-based scheduling: the class `SCHED_PBS`.
 //!
 //! A plan gives each CPU an ordered list of slots, measured in retired user instructions, for
-//! processes whose tasks are known in length. The policy is in [`pbs_core`], which knows nothing of
-//! the kernel; the interfaces of the kernel are in the `kernel` crate. Here the two are joined.
+//! processes whose tasks are known in length. The policy is in [`pbs_core`], which does not depend
+//! on the kernel; the interfaces of the kernel are in the `kernel` crate. Here the two are joined.
 //!
 //! # Floors
 //!
-//! Each folder is a floor, the lowest first. A file names files of its own floor and of lower floors
-//! alone, and the files of a floor form no circle. Linux calls the class from below: a timer, a work
-//! item, the table of the class is declared where it is kept, and a higher floor implements its trait.
+//! Each folder is a floor, the lowest first. A file names files of its own floor and of lower
+//! floors alone, and the files of a floor form no circle. Linux calls the class from below: a
+//! timer, a work item, the table of the class is declared where it is stored, and a higher floor
+//! implements its trait.
 //!
 //! | floor | subject | context |
 //! |---|---|---|
@@ -27,13 +28,14 @@
 //!
 //! # Locks
 //!
-//! In the order of taking: the CPU hotplug lock (readers: who installs or drops a plan), the
+//! In the order of taking: the CPU hotplug lock (readers: installing or dropping a plan), the
 //! control mutex ([`plans::control`]: one change of plans at a time), the seats of one CPU
-//! ([`percpu::cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), the lock of
-//! one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
+//! ([`percpu::cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), the lock
+//! of one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
 //! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
-//! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run queue,
-//! and nobody is woken but who sleeps on it and is granted the CPU ([`engine::lock::wake_granted`]).
+//! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run
+//! queue. The only thread that is woken under it sleeps on it and is granted the CPU
+//! ([`engine::lock::wake_granted`]).
 
 use crate::{
     linux::{sched_class, table::table},
@@ -47,7 +49,7 @@ use kernel::prelude::*;
 
 mod engine;
 mod linux;
-// A whole crate, of which the class does not need everything: public, so that this is no warning.
+// A whole crate, of which the class does not need everything: public to avoid warnings.
 #[forbid(unsafe_code)]
 #[path = "../pbs_core/src/mod.rs"]
 pub mod pbs_core;
@@ -77,7 +79,7 @@ fn init() -> Result {
     control::publish()?;
     watchdog::publish()?;
     cpus::publish()?;
-    // What is registered stays for as long as the kernel runs.
+    // Registrations last for as long as the kernel runs.
     core::mem::forget(kernel::cpuhp::Registration::<hotplug::CpuUp>::new()?);
     core::mem::forget(sysfs::create()?);
     core::mem::forget(device::register()?);

@@ -184,7 +184,7 @@ pub(super) struct IdsOptions {
     ids: Vec<u64>,
 }
 
-/// What was planned or changed.
+/// Requests that were planned or changed.
 #[derive(Serialize)]
 struct Requests {
     requests: Vec<Row>,
@@ -245,7 +245,7 @@ impl WhenOptions {
 }
 
 impl Requirements {
-    /// What the script says where the command line says nothing.
+    /// Takes from the script the options that the command line leaves out.
     fn completed(&self, script: &Self) -> Self {
         Self {
             res: self.res.clone().or_else(|| script.res.clone()),
@@ -291,7 +291,7 @@ impl Requirements {
     }
 }
 
-/// What a script says in its #CCS lines; a command that is no text says nothing.
+/// Reads the options in a script's #CCS lines; none for a command that is no text.
 fn of_script(command: &[String]) -> Result<Requirements, Failure> {
     let Some(file) = command.first().filter(|file| Path::new(file).is_file()) else {
         return Ok(Requirements::default());
@@ -377,7 +377,7 @@ pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
     print(out, &cluster, &options.ids)
 }
 
-/// Where requests stand now.
+/// Prints the present state of requests.
 fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
     let rows = ids.iter().map(|&id| cluster.details(id).map(|(row, _)| row));
     let requests = rows.collect::<Result<Vec<_>, _>>().map_err(failure)?;
@@ -404,7 +404,7 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
     })
 }
 
-/// What a request without a place waits for.
+/// Condition that a request without a place waits for.
 pub(super) fn awaited(row: &Row) -> String {
     if row.after.is_empty() {
         "for a node that is out of use, or until it is nearer".into()
@@ -413,7 +413,7 @@ pub(super) fn awaited(row: &Row) -> String {
     }
 }
 
-/// What has to be over first.
+/// Dependencies of a request, in words.
 pub(super) fn after(after: &[After]) -> String {
     let words = after.iter().map(|after| {
         let how = match after.outcome {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an operator has to change in Slurm before its jobs can be planned.
+//! Changes that an operator must make in Slurm before its jobs can be planned.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

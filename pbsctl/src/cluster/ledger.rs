@@ -68,7 +68,7 @@ pub(super) struct AdvanceOptions {
     until: Option<String>,
 }
 
-/// What time it is, and how many requests there are.
+/// The clock of a ledger, and its number of requests.
 #[derive(Serialize)]
 struct Clock {
     site: String,
@@ -84,7 +84,7 @@ impl LedgerOptions {
         Ok(opened.map_err(failure)?.0)
     }
 
-    /// Who asks, and on whose account it would be.
+    /// The user in whose name a request is made, and whether it is an operator for that group.
     pub(super) fn caller(&self, cluster: &Cluster, group: &str) -> Caller {
         match &self.user {
             Some(user) => Caller {
@@ -167,17 +167,17 @@ fn told(out: Output, cluster: &Cluster, recovered: &Recovered) -> Result<(), Fai
     })
 }
 
-/// What time it is there.
+/// The present time of a cluster.
 pub(super) fn clock(cluster: &Cluster) -> String {
     format_time(cluster.clock_s(), &cluster.site().time_zone)
 }
 
-/// When a request starts, if it does.
+/// Start of a request, if it has one.
 pub(super) fn start(row: &Row, zone: &TimeZone) -> String {
     row.start_s.map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
 }
 
-/// When it is over.
+/// End of a request.
 pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
     row.end_s.map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
 }
@@ -196,7 +196,7 @@ pub(super) fn duration_s(text: &str) -> Result<u64, String> {
     pbs_resources::parse_duration_s(text).map_err(|error| error.message)
 }
 
-/// What went wrong, with its exit status.
+/// Converts an error to a failure with its exit status.
 pub(super) fn failure(error: Error) -> Failure {
     match error {
         Error::Declined(why) => Failure::NotPlanned(why.to_string()),
@@ -204,7 +204,7 @@ pub(super) fn failure(error: Error) -> Failure {
     }
 }
 
-/// The same with times of the site, and with what shuts a request out.
+/// Like [`failure`], with times of the site and the causes that keep a request out.
 pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
     let zone = &cluster.site().time_zone;
     match &error {
@@ -221,7 +221,7 @@ pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
     }
 }
 
-/// What keeps a request from a place.
+/// Describes a cause that keeps a request from a place.
 pub(super) fn words(cause: &Cause, machine: &Machine) -> String {
     let name = |resource: usize| {
         let resource = machine.resources().get(resource);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What jobs had of those who planned them.
+//! Comparison of runs of the same jobs under different schedulers.
 
 use std::path::PathBuf;
 

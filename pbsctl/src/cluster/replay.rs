@@ -116,7 +116,7 @@ pub(super) struct ReplayOptions {
     picture: Option<PathBuf>,
 }
 
-/// What users of OCuLUS know of how long their jobs run (Keller, section 6).
+/// Accuracy of the run times that users of OCuLUS declare (Keller, section 6).
 const OCULUS_ACCURACY_PERCENT: u64 = 22;
 
 #[derive(Args, Debug)]
@@ -203,7 +203,7 @@ enum EstimatesName {
     Perfect,
 }
 
-/// What came of a replay.
+/// Results of a replay.
 #[derive(Serialize)]
 struct Replayed {
     site: String,
@@ -213,7 +213,7 @@ struct Replayed {
     comparison: Comparison,
 }
 
-/// What came of those of generated traces.
+/// Results of the replays of generated traces.
 #[derive(Serialize)]
 struct Generated {
     site: String,

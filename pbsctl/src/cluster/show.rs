@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What there is to see of a cluster.
+//! Views of a cluster.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -120,11 +120,11 @@ struct StartReason {
     causes: Vec<Shut>,
 }
 
-/// Something that keeps a request from an earlier start.
+/// A cause that keeps a request from an earlier start.
 #[derive(Serialize)]
 struct Shut {
     what: String,
-    /// When it would let it start if there were nothing else.
+    /// Start that it would permit if it were the only cause.
     until_s: Option<u64>,
 }
 
@@ -166,7 +166,7 @@ struct Stat {
     cores: Vec<Used>,
 }
 
-/// What the plan takes of memory.
+/// Memory that the plan takes.
 #[derive(Serialize)]
 struct VectorsOf {
     name: &'static str,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::files::read;
 use crate::output::{counted, Output};
 
-/// What a site has.
+/// Contents of a site.
 #[derive(Serialize)]
 struct Checked {
     site: String,

@@ -30,7 +30,7 @@ struct Systems {
 #[derive(Serialize)]
 struct System {
     ledger: String,
-    /// What can't be read is told, and the others are shown.
+    /// Reason why the ledger can't be read; the others are shown all the same.
     error: Option<String>,
     site: String,
     clock_s: u64,

@@ -102,7 +102,7 @@ enum CoschedCommand {
     Csi(CsiOptions),
 }
 
-/// Where no task is said in instructions.
+/// Rate for workloads in which no task is given in instructions.
 const ANY_RATE_INSNS_PER_MS: u64 = 1_000_000;
 
 /// What is co-scheduled, on what.
@@ -129,7 +129,7 @@ struct SlowdownFile {
 }
 
 impl SlowdownFile {
-    /// What the file says of the tasks that were read, if one is named.
+    /// Reads the slow-downs in the file of the tasks that were read, if a file is named.
     fn read(&self, read: &Read) -> Result<Option<Slowed>, Failure> {
         let Some(path) = &self.path else {
             return Ok(None);
@@ -317,7 +317,7 @@ pub(crate) fn cosched(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was read.
+/// The input, as it was read.
 struct Read {
     graphs: Vec<Graph>,
     machine: Machine,

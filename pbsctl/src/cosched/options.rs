@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who co-schedules, when, and to what end, as it is said on the command line.
+//! Command-line options of co-scheduling: scheduler, moment and objective.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is claimed of co-scheduling, recomputed, as it is printed.
+//! Output of the recomputed claims about co-scheduling.
 
 use std::time::Duration;
 

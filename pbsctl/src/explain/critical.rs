@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What sets the end of a job's plan.
+//! Critical path that determines the end of a job's plan.
 
 use pbs_job::Job;
 use pbs_planner::{critical_path, Because, Run};
@@ -20,8 +20,8 @@ pub(super) struct CriticalView {
     last_task: u32,
     start_ns: u64,
     end_ns: u64,
-    /// Why they do not start earlier: "order", "message", "core" or "memory" of what
-    /// is before them in the path, or "others".
+    /// Reason why they do not start earlier: "order", "message", "core" or "memory" of the ones
+    /// before them in the path, or "others".
     because: &'static str,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a job is declined, in parts.
+//! Reasons for which a job is declined, in parts.
 
 use pbs_job::Job;
 use pbs_planner::{Declined, Lack, Level, Refusal, Rejection, Shortage};
@@ -9,12 +9,12 @@ use serde::Serialize;
 use super::row;
 use crate::planning::{nanoseconds, AttemptView};
 
-/// Where a job was declined, and at what.
+/// Check at which a job was declined, and the process, task and resource that it is about.
 #[derive(Serialize)]
 pub(super) struct DeclinedView {
     /// 1 to 3 of the validation; `None`: it passed, and no strategy found a plan.
     level: Option<u8>,
-    /// The same in words.
+    /// The check in words.
     step: String,
     /// `None`: it is about the job as a whole.
     process: Option<Named>,
@@ -35,19 +35,19 @@ struct Named {
     name: Option<String>,
 }
 
-/// What there was too little of.
+/// A resource of which there was too little.
 #[derive(Serialize)]
 struct ShortageView {
     /// "time", "memory" or "memory times time".
     of: &'static str,
     /// "ns", "bytes" or "byte_ns".
     unit: &'static str,
-    /// Of time: when it would end; `None`: never.
+    /// Required amount.  Of time: the end; `None`: never.
     needed: Option<u128>,
-    /// Of time: when it must have ended.
+    /// Available amount.  Of time: the deadline.
     available: u128,
     missing: Option<u128>,
-    /// Of memory that is needed for a while: for how long at least.
+    /// Least time for which the memory is needed, if it is needed for a while.
     needed_for_ns: Option<u64>,
 }
 
@@ -194,7 +194,7 @@ impl ShortageView {
         rows
     }
 
-    /// So much of it, with the unit.
+    /// An amount of the resource, with the unit.
     fn amount(&self, value: u128) -> String {
         let whole = u64::try_from(value).unwrap_or(u64::MAX);
         match self.unit {

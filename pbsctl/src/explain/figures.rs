@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is planned for each task, and where it comes from.
+//! Planned figures of each task, and their source.
 
 use pbs_history::{Prediction, Source};
 use pbs_job::Job;
@@ -14,7 +14,7 @@ pub(super) struct FigureView {
     process_name: Option<String>,
     task: u32,
     task_name: Option<String>,
-    /// What is planned, and nine of ten runs are within what follows.
+    /// Planned instructions; nine of ten runs are within the following two values.
     insns: u64,
     low_insns: u64,
     high_insns: u64,
@@ -24,7 +24,7 @@ pub(super) struct FigureView {
 }
 
 impl FigureView {
-    /// Of each task that has instructions.
+    /// The figures of each task that has instructions.
     pub(super) fn all(job: &Job, forecasts: &[Forecast]) -> Vec<Self> {
         let views = forecasts.iter().map(|forecast| {
             let task = &job.tasks[forecast.task];

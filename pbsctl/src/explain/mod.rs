@@ -114,7 +114,7 @@ struct View<'a> {
     jobs: Vec<JobView>,
 }
 
-/// What would become of a job.
+/// Answer for a job.
 #[derive(Serialize)]
 struct JobView {
     file: String,
@@ -126,7 +126,7 @@ struct JobView {
     deadline_ns: u64,
     /// No plan ends earlier.
     bound: BoundView,
-    /// What level 2 or 3 estimates, if it finds no room for the job.
+    /// Estimate of level 2 or 3, if it finds no room for the job.
     estimate: Option<String>,
     plan: Option<PlanView>,
     declined: Option<DeclinedView>,
@@ -140,7 +140,7 @@ struct PlanView {
     end_ns: u64,
     /// From the end to the deadline.
     slack_ns: u64,
-    /// What sets the end.
+    /// Path that determines the end.
     critical_path: Vec<CriticalView>,
     memory: Vec<NodeView>,
     attempts: Vec<AttemptView>,
@@ -222,11 +222,11 @@ impl JobView {
     }
 }
 
-/// What no plan can be better than.
+/// Lower bound of any plan.
 #[derive(Serialize)]
 struct BoundView {
     end_ns: u64,
-    /// What sets it: "critical path", "core time" or "memory over time".
+    /// Cause of the bound: "critical path", "core time" or "memory over time".
     limit: &'static str,
     /// From there to the end of the plan: so much longer than the best one it is at
     /// most.

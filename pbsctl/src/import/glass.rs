@@ -85,7 +85,7 @@ struct Paths {
 }
 
 impl Paths {
-    /// Those of the job with that number, or of the only one.
+    /// Finds the files of the job with that number, or of the only one.
     fn find(directory: &Path, wanted: Option<u64>) -> Result<Self, Failure> {
         let failed = |error| Failure::file(directory, &error);
         let mut numbers = Vec::new();
@@ -131,7 +131,7 @@ impl Paths {
         import_job(name, &texts).map_err(|faults| self.invalid(faults))
     }
 
-    /// What is wrong with one of the files, or with several.
+    /// Collects the problems of one file or several.
     fn invalid(&self, faults: Vec<Fault>) -> Failure {
         let mut by_file: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
         for Fault { file, problem } in faults {

@@ -11,21 +11,21 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::history_file::HistoryFile;
 
-/// What a history tells.
+/// Contents of a history about slow-downs.
 pub(super) struct Learnt {
     /// Runs of tasks of which is known who ran beside them.
     pub(super) runs: usize,
     pub(super) slowdowns: Slowdowns,
     names: Names,
-    /// How each task is called here: by the last job that had it.
+    /// Name of each task: from the last job that had it.
     called: HashMap<Key, String>,
 }
 
-/// Who runs beside a task.
+/// A task that runs beside another.
 #[derive(Serialize)]
 pub(super) struct Other {
     pub(super) name: String,
-    /// What it shares with the victim.
+    /// Resource that it shares with the victim.
     pub(super) level: &'static str,
 }
 
@@ -64,7 +64,7 @@ impl Learnt {
         self.names.add(key, all);
     }
 
-    /// How a task is called.
+    /// Name of a task.
     pub(super) fn name(&self, key: Key) -> String {
         let known = self.called.get(&key);
         // Its runs are no longer kept.

@@ -90,7 +90,7 @@ fn kind(text: &str) -> Result<Kind, String> {
     Kind::from_name(text).ok_or_else(|| format!("there are {names}"))
 }
 
-/// What a last cache has where that is not told.
+/// Size of the last cache if the machine does not report it.
 const USUAL_CACHE_BYTES: usize = 32 << 20;
 
 #[derive(Serialize)]
@@ -215,7 +215,7 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
     }
 }
 
-/// Those that were named, or the first two.
+/// The CPUs that were named, or the first two.
 fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
     let allowed = allowed_cpus().map_err(|error| Failure::Failed(error.to_string()))?;
     let list = |cpus: &[u32]| {
@@ -244,7 +244,7 @@ fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
     }
 }
 
-/// What was measured, for a file.
+/// Formats the measurements for a file.
 fn toml(slowed: &[Slowed], level: Level) -> String {
     let entries = slowed.iter().map(|slowed| Entry {
         victim: slowed.victim.name().to_string(),

@@ -201,7 +201,7 @@ struct View<'a> {
     written: Vec<String>,
 }
 
-/// How a job was planned.
+/// Planning of a job.
 #[derive(Serialize)]
 struct JobView {
     file: String,
@@ -251,7 +251,7 @@ impl View<'_> {
     }
 }
 
-/// As many columns as the terminal has.
+/// Number of columns of the terminal.
 fn width() -> usize {
     let terminal = terminal_size::terminal_size();
     let columns = terminal.map(|(width, _)| usize::from(width.0));

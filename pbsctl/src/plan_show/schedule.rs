@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was reserved, as it is shown.
+//! Display of reservations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is asked of the planner on the command line.
+//! Command-line options of the planner.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was tried and what there is, for people and programs.
+//! Views of attempts and resources, for people and programs.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use pbs_report::held;
 use pbs_text::{bytes, ms};
 use serde::Serialize;
 
-/// Where figures come from, in a line.
+/// Source of the figures, in a line.
 pub(crate) fn history_text(planning: &Planning) -> String {
     match planning.history() {
         (file, false) => {
@@ -31,7 +31,7 @@ pub(crate) fn nanoseconds(ns: u64) -> String {
     format!("{} ms", ms(ns))
 }
 
-/// What jobs are planned for.
+/// Machine that jobs are planned for.
 #[derive(Serialize)]
 pub(crate) struct MachineView {
     name: Option<String>,
@@ -54,7 +54,7 @@ impl MachineView {
     }
 }
 
-/// What a strategy reached.
+/// Result of a strategy.
 #[derive(Serialize)]
 pub(crate) struct AttemptView {
     strategy: &'static str,
@@ -72,7 +72,7 @@ impl AttemptView {
         }
     }
 
-    /// What all of them reached, those alike together; `None` if none was tried.
+    /// Results of all strategies, equal ones together; `None` if none was tried.
     pub(crate) fn text(attempts: &[Self]) -> Option<String> {
         let mut reached: Vec<(Option<u64>, Vec<&str>)> = Vec::new();
         for attempt in attempts {
@@ -105,20 +105,20 @@ pub(crate) struct NodeView {
     steps: Vec<StepView>,
 }
 
-/// How the memory of a node is used from a time on.
+/// Use of a node's memory from a time on.
 #[derive(Serialize)]
 struct StepView {
     at_ns: u64,
-    /// By the run.
+    /// Memory of the run.
     held_bytes: u64,
-    /// By runs that were planned before.
+    /// Memory of runs that were planned before.
     others_bytes: u64,
-    /// What is left; `None`: more is reserved than there is, as nobody looked.
+    /// Free memory; `None`: more is reserved than there is, as it was not checked.
     left_bytes: Option<u64>,
 }
 
 impl NodeView {
-    /// Of each node on which the run has a process.
+    /// Views of each node on which the run has a process.
     pub(crate) fn all(store: &Store, run: &Run) -> Vec<Self> {
         let nodes = store.machine().nodes.iter().enumerate();
         let views = nodes.filter_map(|(index, node)| {

@@ -29,21 +29,21 @@ const EVALUATIONS: u64 = 5_000;
 /// The default scheduler, as the history knows it.
 const SCHEDULER: &str = "evolutionary";
 
-/// What is run of task graphs.
+/// Task graphs that are run.
 pub(super) struct Cosched {
     /// A job for each graph.
     pub(super) submissions: Vec<Submission>,
     /// The order of their tasks.
     pub(super) steps: Vec<Step>,
-    /// By what it is known afterwards what each variant took.
+    /// Data to find out afterwards how long each variant took.
     pub(super) follow: Follow,
 }
 
-/// What was decided, and is needed to learn from the run.
+/// The decision, and the data needed to learn from the run.
 pub(super) struct Follow {
     /// For people and programs.
     pub(super) decision: Decision,
-    /// Of each graph, once it is admitted.
+    /// Run of each graph, once it is admitted.
     pub(super) runs: Vec<RunId>,
     /// The graph and the process of its job, by their indices, of each number of a process in
     /// plans.
@@ -52,11 +52,11 @@ pub(super) struct Follow {
     graphs: Vec<Graph>,
     decided: Decided,
     lowered: Vec<Lowered>,
-    /// What deciding took.
+    /// Time that the decision took.
     took: Duration,
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Serialize)]
 pub(super) struct Decision {
     accepted: bool,
@@ -66,7 +66,7 @@ pub(super) struct Decision {
     tasks: Vec<Choice>,
 }
 
-/// What a task runs as.
+/// Variant that a task runs as.
 #[derive(Serialize)]
 struct Choice {
     job: String,

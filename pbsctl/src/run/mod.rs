@@ -107,7 +107,7 @@ fn resume(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Fa
     })
 }
 
-/// What became of the jobs, in the order of their numbers.
+/// Outcomes of the jobs, in the order of their numbers.
 fn outcomes(node: &mut Node<Screen>) -> Vec<JobOutcome> {
     node.finish();
     let mut jobs = std::mem::take(&mut node.listener.jobs);
@@ -150,7 +150,7 @@ fn use_slowdowns(node: &mut Node<Screen>, options: &RunOptions) -> Result<(), Fa
     Ok(node.plan_with_slowdowns(source)?)
 }
 
-/// What is to be run.
+/// Work to be run.
 enum Work {
     Plan(Box<Plan>),
     Jobs(Vec<Submission>),
@@ -186,7 +186,7 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
     Ok(Work::Jobs(submissions))
 }
 
-/// What is kept of the run, by which it can be looked at later.
+/// Makes the recording of the run, for later views.
 fn recording(node: &Node<Screen>, facts: &Facts) -> Recording {
     let Screen { plans, events, .. } = &node.listener;
     let config = plans.first().and_then(|plan| plan.config);
@@ -278,7 +278,7 @@ fn not_ended(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// What is kept of a run: the recording, and the report that is made from it.
+/// Stored result of a run: the recording, and the report that is made from it.
 #[derive(Serialize)]
 struct Recorded<'a> {
     #[serde(flatten)]

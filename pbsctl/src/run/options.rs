@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is asked of `run` and `profile` on the command line.
+//! Command-line options of `run` and `profile`.
 
 use std::path::PathBuf;
 
@@ -99,7 +99,7 @@ fn lease_ns(text: &str) -> Result<u64, String> {
 }
 
 impl RunOptions {
-    /// What what is run is called in messages.
+    /// Name of the work in messages.
     pub(crate) fn name(&self) -> String {
         let first = self.files.first();
         first.map_or("what was submitted".into(), |file| files::name(file))

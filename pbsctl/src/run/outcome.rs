@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What became of jobs, as text.
+//! Outcomes of jobs, as text.
 
 use pbs_history::Outcome;
 use pbs_node::{JobOutcome, TaskOutcome};

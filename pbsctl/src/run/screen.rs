@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is said of a run while it runs, and what is kept of it for its report.
+//! Output during a run, and the data that its report needs.
 
 use pbs_node::{JobOutcome, Listener, News};
 use pbs_plan::Plan;
@@ -15,9 +15,9 @@ pub(super) struct Screen {
     live: Live,
     /// The plan that was started with, and those that came after it.
     pub(super) plans: Vec<Plan>,
-    /// Those of this run of the plans, in order.
+    /// Events of this run of the plans, in order.
     pub(super) events: Vec<Event>,
-    /// What became of the jobs that are over.
+    /// Outcomes of the jobs that are over.
     pub(super) jobs: Vec<JobOutcome>,
 }
 

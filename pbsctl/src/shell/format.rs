@@ -9,10 +9,10 @@ const PLANS: &str = include_str!("../../../Documentation/plan-format.rst");
 /// A page of section 5.
 pub(super) struct Format {
     pub(super) name: &'static str,
-    /// What it is about, in a line.
+    /// Subject of the page, in a line.
     about: &'static str,
     text: &'static str,
-    /// The sections of the text that say it; none: all.
+    /// The sections of the text that belong to the page; none: all.
     sections: &'static [&'static str],
 }
 
@@ -90,12 +90,12 @@ fn sections(text: &str) -> Vec<(Option<&str>, Vec<&str>)> {
     sections
 }
 
-/// How far a line is indented; `None`: it is empty.
+/// Indentation of a line; `None`: it is empty.
 fn indent(line: &str) -> Option<usize> {
     (!line.trim().is_empty()).then(|| line.len() - line.trim_start().len())
 }
 
-/// How many lines there are from the first on of a block that is indented by so much.
+/// Number of lines from the first on that form a block with that indentation.
 fn indented(lines: &[&str], by: usize) -> usize {
     let ends = |line: &&str| indent(line).is_some_and(|indent| indent < by);
     let count = lines.iter().position(ends).unwrap_or(lines.len());
@@ -163,14 +163,14 @@ fn blocks(lines: &[&str], page: &mut String) {
     }
 }
 
-/// What belongs to what stands before it.
+/// Formats the lines that belong to the block before them.
 fn inset(lines: &[&str], page: &mut String) {
     page.push_str(".RS 4\n");
     first_blocks(lines, page);
     page.push_str(".RE\n");
 }
 
-/// The same without an empty line before it.
+/// Formats blocks without an empty line before the first.
 fn first_blocks(lines: &[&str], page: &mut String) {
     let start = page.len();
     blocks(lines, page);

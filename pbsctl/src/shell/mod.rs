@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What shells and `man` want to know of the command line, made from its
-//! definition.
+//! Completions for shells and pages for `man`, made from the definition of the command line.
 
 mod format;
 mod sections;

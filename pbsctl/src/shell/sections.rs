@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the page of a command says beside its options: exit statuses, environment,
-//! files, and other pages.
+//! Sections of a command's page besides its options: exit statuses, environment, files, and other
+//! pages.
 
 use std::fmt::Write;
 

@@ -193,7 +193,7 @@ fn early(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Who answers prediction failures.
+/// Scheduler that answers prediction failures.
 #[derive(Clone, Debug)]
 enum SchedulerName {
     Nobody,

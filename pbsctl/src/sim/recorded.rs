@@ -73,8 +73,8 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// How often things happened; as in the report of a run, slots that reached t1
-/// with a task that was not over its plan are counted apart, as `pushed`.
+/// Numbers of events. As in the report of a run, slots that reached t1 with a task that was not
+/// over its plan are counted apart, as `pushed`.
 pub(super) fn counts(simulation: &Simulation) -> Counts {
     let mut counts = simulation.counts();
     let pushed = simulation.events.iter().filter(|event| is_push(event));

@@ -31,7 +31,7 @@ fn level(text: &str) -> Result<Level, String> {
 }
 
 impl SlowdownsOptions {
-    /// Who slows whom in the plan.
+    /// Slow-downs of processes in the plan.
     pub(super) fn interference(&self, plan: &Plan) -> Result<Option<Interference>, Failure> {
         let Some(file) = &self.slowdowns else {
             return Ok(None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What became of a simulated plan, for the terminal.
+//! Results of a simulated plan, for the terminal.
 
 use pbs_plan::Plan;
 use pbs_report::{describe, signal_table, wait_table, waited};
@@ -84,7 +84,7 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
     out
 }
 
-/// How much memory was in use, if that is known.
+/// Memory that was in use, if that is known.
 fn memory(simulation: &Simulation) -> String {
     let memory = &simulation.memory;
     if memory.peak_bytes == 0 && memory.killed == 0 {
@@ -104,7 +104,7 @@ fn memory(simulation: &Simulation) -> String {
     format!("Memory: {} at most{limit} were in use{killed}\n", bytes(memory.peak_bytes))
 }
 
-/// As `run` prints them.
+/// Formats signals as `run` prints them.
 fn signals(plan: &Plan, simulation: &Simulation) -> String {
     let task_name = |process: u32, id: u32| {
         let tasks = &plan.process(process)?.tasks;

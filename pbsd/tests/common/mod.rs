@@ -28,7 +28,7 @@ pub(crate) fn serve(name: &str) -> Served {
     serve_by(name, answer)
 }
 
-/// The same with a node that knows of allocations, and whose jobs need nothing but one.
+/// Serves a node with allocations, whose jobs need only one of them.
 pub(crate) fn serve_allocations(name: &str, mut allocations: Allocations) -> Served {
     serve_by(name, move |mut inbox| loop {
         wait_for([inbox.as_fd()], -1).unwrap();

@@ -36,7 +36,7 @@ use core::{
     ptr::{self, NonNull},
 };
 
-/// What stands in a file.
+/// Content of a file.
 pub trait Text {
     /// Writes it. Called for each reader, in process context, and once more with more room if there
     /// was too little.

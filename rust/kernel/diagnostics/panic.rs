@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Being told that the kernel panics.
+//! Notification of a panic of the kernel.
 //!
 //! C header: [`include/linux/panic_notifier.h`](srctree/include/linux/panic_notifier.h)
 
@@ -11,7 +11,7 @@ use crate::{
     types::Opaque,
 };
 
-/// What is called when the kernel panics.
+/// Registration of a function that is called when the kernel panics.
 #[repr(transparent)]
 pub struct Notifier(Opaque<bindings::notifier_block>);
 
@@ -20,7 +20,7 @@ unsafe impl Sync for Notifier {}
 
 impl Notifier {
     /// `function` is called with interrupts off, on the one CPU that is left: it must not wait for
-    /// anything, as nobody else goes on.
+    /// anything, as no other CPU continues.
     pub const fn new<T: Panics>() -> Self {
         Self(Opaque::new(bindings::notifier_block {
             notifier_call: Some(call::<T>),
@@ -29,7 +29,7 @@ impl Notifier {
         }))
     }
 
-    /// Registers it for ever.
+    /// Registers the function for ever.
     pub fn register(&'static self) -> Result {
         // SAFETY: The block lives for ever, and nobody but the list writes to it.
         to_result(unsafe {
@@ -41,7 +41,7 @@ impl Notifier {
     }
 }
 
-/// What to do when the kernel panics.
+/// Reaction to a panic of the kernel.
 pub trait Panics {
     /// See [`Notifier::new`].
     fn panics();

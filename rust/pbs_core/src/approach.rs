@@ -54,7 +54,7 @@ impl Approach {
             left_insns,
         } = self.slope;
         let level = level_insns(limit_insns, percent);
-        // By so much it may grow at least.
+        // The lateness may grow at least by this much.
         let room = i128::from(level) - i128::from(self.lateness_insns);
         let room_insns = u64::try_from(room.max(0)).unwrap_or(u64::MAX);
         let growth_insns = if limit_insns <= floor_insns {
@@ -63,7 +63,7 @@ impl Approach {
             let rise_insns = level_insns(rise_insns, percent);
             let rest_insns = per_insns.saturating_sub(rise_insns);
             let growth_insns = if rise_insns <= rest_insns {
-                // A share of a rise that is rounded down itself lags behind.
+                // A share of a rise that is itself rounded down lags behind.
                 let lag_insns = u64::from(percent != FAILURE);
                 let sure_insns = room_insns.saturating_sub(lag_insns);
                 sure_insns.saturating_add(fraction(sure_insns, rise_insns, rest_insns))

@@ -6,12 +6,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     left_ns: u64,
-    /// When the window ends, and a new budget begins.
+    /// End of the window, at which a new budget begins.
     until_ns: u64,
 }
 
 impl Budget {
-    /// No budget is known: the first look begins one.
+    /// An unknown budget: the first check begins one.
     pub(super) const UNKNOWN: Budget = Budget {
         left_ns: 0,
         until_ns: 0,

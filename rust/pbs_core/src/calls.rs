@@ -41,8 +41,8 @@ impl<M: Memory> Node<M> {
         });
     }
 
-    /// The threads of `p` came, went, blocked or woke.  Returns whether that may
-    /// lead to another decision.
+    /// Reports that threads of `p` arrived, left, blocked or woke.  Returns whether that may lead
+    /// to another decision.
     pub fn set_presence(&mut self, p: u32, presence: Presence) -> bool {
         if !self.processes.set_presence(p, presence) {
             return false;
@@ -165,8 +165,8 @@ impl<M: Memory> Node<M> {
         });
     }
 
-    /// The current task of `p` ends; `complete`: by itself, not because its
-    /// process was cut short, which is no earliness.
+    /// Ends the current task of `p`.  `complete`: the task ended by itself.  A task that ended
+    /// because its process was cut short is not early.
     fn finish_task(&mut self, p: u32, complete: bool, now_ns: u64, sink: &mut impl Sink) {
         self.report_pending_grant(sink);
         // The task may not have been checked since it turned late.

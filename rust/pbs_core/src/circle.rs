@@ -4,19 +4,19 @@
 
 use core::fmt;
 
-/// Tasks that wait for each other, so that none of them can begin.
+/// Tasks that wait for each other: none of them can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Circle {
-    /// The first edges of the circle: process, task, and those it waits for.
-    /// The process of the next one is the one that is waited for; its task is
-    /// that one or comes before it.
+    /// The first edges of the circle: process, task, and the process and task that it waits for.
+    /// The awaited process is the process of the next edge; the task of the next edge is the
+    /// awaited task or comes before it.
     edges: [[u32; 4]; Circle::SHOWN],
-    /// How many edges the circle has.
+    /// Number of edges of the circle.
     count: u32,
 }
 
 impl Circle {
-    /// As many as are sure to fit into a message.
+    /// Number of edges that always fit into a message.
     const SHOWN: usize = 3;
 
     /// A circle of no edges yet.
@@ -25,7 +25,7 @@ impl Circle {
         count: 0,
     };
 
-    /// Adds the edge at which the circle goes on.
+    /// Adds the next edge of the circle.
     pub(super) fn push(&mut self, edge: [u32; 4]) {
         if let Some(place) = self.edges.get_mut(self.count as usize) {
             *place = edge;
@@ -33,7 +33,7 @@ impl Circle {
         self.count += 1;
     }
 
-    /// The one that takes most words.
+    /// The circle with the longest description.
     #[cfg(test)]
     pub fn longest() -> Circle {
         Circle {

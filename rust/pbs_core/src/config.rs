@@ -8,12 +8,11 @@ macro_rules! config {
     ($($(#[$meta:meta])* $name:ident = $default:expr,)*) => {
         /// The numbers of the policy: `struct pbs_config` of the wire format.
         ///
-        /// Lengths are times: what a CPU retires in them is found out by its rate,
-        /// once for each plan ([`Policy`](super::Policy)).  Factors are given in
-        /// thousandths: 1050 means 1.05.  What is said of each number is what it
-        /// means, its unit, its range, and the name and section that Leppert 2021
-        /// gives it; [`Config::DEFAULT`] has the defaults.  A nominal tick, 250 of
-        /// which are a second, is 4 ms.
+        /// Lengths are times: they are converted to instructions by the CPU's rate, once for each
+        /// plan ([`Policy`](super::Policy)).  Factors are given in thousandths: 1050 means 1.05.
+        /// The comment of each number states its meaning, unit and range, and its name and section
+        /// in Leppert 2021; [`Config::DEFAULT`] has the defaults.  A nominal tick is 4 ms: 250 of
+        /// them are a second.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Config {
             $($(#[$meta])* pub $name: u64,)*
@@ -23,11 +22,11 @@ macro_rules! config {
             /// The names of the numbers, in the order of the wire format.
             pub const NAMES: [&'static str; Config::COUNT] = [$(stringify!($name),)*];
 
-            /// How many numbers there are.
+            /// The count of numbers.
             pub const COUNT: usize = [$(stringify!($name),)*].len();
 
-            /// What a node runs with when neither its administrator nor the
-            /// plan says otherwise.
+            /// Configuration of a node for which neither its administrator nor the plan declares
+            /// another one.
             pub const DEFAULT: Config = Config { $($name: $default,)* };
 
             /// The numbers in the order of [`Config::NAMES`].
@@ -49,19 +48,17 @@ config! {
     /// σ_t1 (SIGMA_T1, 3.2.2): the share of a slot's length that may be retired
     /// in it.  1001 to 100000.
     sigma_t1_permille = 1050,
-    /// PREEMPTION_LIMIT (3.2.2): a slot runs over its length by no more than
-    /// this.  Up to 2^48 ns, as all times whose greatest is not said otherwise: 78
-    /// hours.  The thesis gives it in ticks (MAX_TICKS_OFF).
+    /// PREEMPTION_LIMIT (3.2.2): a slot runs over its length by no more than this.  Up to 2^48 ns
+    /// (78 hours), like all times for which no other maximum is stated.  The thesis gives it in
+    /// ticks (MAX_TICKS_OFF).
     preemption_limit_ns = 50_000_000,
-    /// NO_PREEMPTION (3.2.2): a slot may always run over its length by this.
-    /// Up to `preemption_limit_ns`.  The thesis gives it in ticks
-    /// (MIN_TICKS_OFF).  The default is one: a task that needs four instead of one
-    /// is then interrupted once, as its slot and the next of that length have room
-    /// for four.
+    /// NO_PREEMPTION (3.2.2): a slot may always run over its length by this.  Up to
+    /// `preemption_limit_ns`.  The thesis gives it in ticks (MIN_TICKS_OFF).  The default is one
+    /// tick: a task that needs four ticks instead of one is then interrupted once, because its slot
+    /// and the next one of that length have room for four.
     no_preemption_ns = 4_000_000,
-    /// A slot's ceiling on the clock is its length at the node's rate, times
-    /// this, plus `ceiling_extra_ns`: user instructions alone bound nothing.
-    /// 1000 to 1000000.
+    /// A slot's ceiling on the clock is its length at the node's rate, times this, plus
+    /// `ceiling_extra_ns`: a count of user instructions alone bounds no time.  1000 to 1000000.
     ceiling_factor_permille = 2000,
     /// The constant part of the ceiling.  100 µs to 3600 s.
     ceiling_extra_ns = 10_000_000,
@@ -73,21 +70,21 @@ config! {
     /// retire; σ_t-2 (SIGMA_TM2, 3.3.8) is 2 − σ_t2.  More than
     /// `sigma_t1_permille`, to 100000.  The default is that of listing 5.
     sigma_t2_permille = 1500,
-    /// T2_SPACER (3.3.6): a task may always be late by this.  Negative it is
-    /// TM2_TASK_SIGNALING_START (3.3.8): and always early.  More than
+    /// T2_SPACER (3.3.6): a task may always be late by this.  Its negative is
+    /// TM2_TASK_SIGNALING_START (3.3.8): a task may always be early by this.  More than
     /// `no_preemption_ns`, to 2^49.  The default is the 5 ticks of listing 5.
     t2_spacer_ns = 20_000_000,
-    /// T2_TASK_SIGNALING_LIMIT (3.3.6): a task is late by no more than this
-    /// unsignalled.  Negative it is TM2_TASK_SIGNALING_LIMIT (3.3.8): nor
-    /// early.  More than `preemption_limit_ns`, to 2^49.  The default is the
-    /// second of listing 5.
+    /// T2_TASK_SIGNALING_LIMIT (3.3.6): greatest lateness of a task that is not signalled.  Its
+    /// negative is TM2_TASK_SIGNALING_LIMIT (3.3.8): greatest earliness of a task that is not
+    /// signalled.  More than `preemption_limit_ns`, to 2^49.  The default is the second of listing
+    /// 5.
     t2_task_signaling_limit_ns = 1_000_000_000,
-    /// MAX_PREEMPTIONS (3.2.3, 3.3.6): as many preemptions of a task are
-    /// signalled.  1 to 1000000.
+    /// MAX_PREEMPTIONS (3.2.3, 3.3.6): number of preemptions of a task that is signalled.  1 to
+    /// 1000000.
     max_preemptions = 5,
-    /// CAPACITY_BUFFER (3.3.6): what the node can do to what the planner plans
-    /// with.  1000 to 100000.  The default is that of the text: the planner takes a
-    /// tenth off what the node can do, which is 1 / 0.9.
+    /// CAPACITY_BUFFER (3.3.6): ratio of the node's capacity to the capacity that the planner plans
+    /// with.  1000 to 100000.  The default is that of the text: the planner plans with a tenth less
+    /// than the node's capacity, which is 1 / 0.9.
     capacity_buffer_permille = 1111,
     /// AVAILABLE_PLAN_BUFFER (3.3.6): the share of its plan buffer's extra
     /// capacity that a process may use up.  Up to 1000.
@@ -95,8 +92,8 @@ config! {
     /// RESCHEDULE_TIME (3.3.6): the time between a prediction failure and the
     /// plan that answers it.  Up to 2^48.
     reschedule_time_ns = 10_000_000,
-    /// T2_MIN_PROCESS, also T2_PROCESS_MINIMUM (3.3.6): the least t2_process;
-    /// times the active processes it is T2_NODE_LOWER_BOUND.  Up to 2^48.
+    /// T2_MIN_PROCESS, also T2_PROCESS_MINIMUM (3.3.6): the least t2_process.  Times the number of
+    /// active processes, it is T2_NODE_LOWER_BOUND.  Up to 2^48.
     t2_min_process_ns = 20_000_000,
     /// T2_NODE_LATENESS_CAP (3.3.6): *one plus* the share of the planned
     /// instructions by which a node may be late.  1000 to 100000.
@@ -104,57 +101,53 @@ config! {
     /// TM2_NODE_EARLINESS_CAP (3.3.8): the share *itself* of the planned
     /// instructions by which a node may be early.  Up to 1000.
     tm2_node_earliness_cap_permille = 100,
-    /// STRESS_RESET (3.3.6): the stress after a plan has come, in points.  Up
-    /// to 1000000.
+    /// STRESS_RESET (3.3.6): the stress after a plan has arrived, in points.  Up to 1000000.
     stress_reset = 50,
-    /// STRESS_GAIN (3.3.6): what each point of stress adds to t2_process and
-    /// t2_node.  Up to 2^40; 0 switches stress off.  The default is a nominal tick,
-    /// so that with the time one becomes as much less tolerant as has passed; all of
-    /// `stress_reset` is then more than RESCHEDULE_TIME of a planner that needs a
-    /// tenth of a second, and T2_MIN_PROCESS.
+    /// STRESS_GAIN (3.3.6): amount that each point of stress adds to t2_process and t2_node.  Up to
+    /// 2^40; 0 switches stress off.  The default is a nominal tick: the tolerance then shrinks by
+    /// as much time as has passed.  All of `stress_reset` together is more than T2_MIN_PROCESS, and
+    /// more than the RESCHEDULE_TIME of a planner that needs a tenth of a second.
     stress_gain_ns = 4_000_000,
     /// 1 / HZ (A.1): stress falls by one point in this time, whatever tick the
     /// kernel has.  100 µs to 1 s.
     nominal_tick_ns = 4_000_000,
     /// The thresholds that are switched on: a sum of [`Threshold`]s.
     thresholds = Threshold::ALL_BITS,
-    /// Who gets idle slots (3.2.3): an [`IdlePolicy`] as number.
+    /// Policy of idle slots (3.2.3): an [`IdlePolicy`] as number.
     idle_policy = IdlePolicy::Latest as u64,
     /// 1: instructions that could have been retired while the plan waited for
     /// its processes lessen the earliness of the node (3.3.8, "Accumulating
     /// earliness"); 0: they do not.
     idle_is_lateness = 0,
-    /// 1: t1 does not end the last slot of a process; 0: it does, as in the thesis.
-    /// What is left of a task whose process has no slot left goes on in idle slots
-    /// and after the plan only, and its deadline is missed for little (REQ-NF-2).
+    /// 1: t1 does not end the last slot of a process; 0: it does, as in the thesis.  A task whose
+    /// process has no slot left can continue only in idle slots and after the plan: its deadline
+    /// would be missed for little (REQ-NF-2).
     t1_spares_last_slot = 1,
-    /// The share of each window that threads which may not run any more, or not
-    /// yet, may take on their way out of the kernel; after that who is granted
-    /// the CPU goes first.  1 to 1000.
+    /// The share of each window that threads which may not run any more, or not yet, may take on
+    /// their way out of the kernel.  After that the process that is granted the CPU goes first.  1
+    /// to 1000.
     kernel_budget_permille = 20,
-    /// The lower bound of tm2_node (3.3.8): a node may always be early by this.
-    /// Up to 2^48.  In the thesis it is that of t2_node, which is small as long
-    /// as few processes have begun: then one early task makes the node early.
+    /// The lower bound of tm2_node (3.3.8): a node may always be early by this.  Up to 2^48.  The
+    /// thesis uses the lower bound of t2_node, which is small as long as few processes have begun:
+    /// then one early task makes the node early.
     tm2_node_lower_bound_ns = 100_000_000,
     /// The share of its planned peak of memory that a process may use.  Up to
     /// 100000.
     sigma_memory_permille = 1100,
-    /// A process may always use so much more than its planned peak.  Up to 2^48.
+    /// A process may always use this much more than its planned peak.  Up to 2^48.
     memory_spacer_bytes = 1 << 20,
-    /// A process uses no more than this above its planned peak unsignalled.
+    /// Greatest excess of a process over its planned peak that is not signalled.
     /// `memory_spacer_bytes` to 2^56.
     memory_signaling_limit_bytes = 256 << 20,
-    /// What becomes of a task that is preempted more than once (3.2.3): a
-    /// [`PreemptionWay`] as number.
+    /// Treatment of a task that is preempted more than once (3.2.3): a [`PreemptionWay`] as number.
     preemption_way = PreemptionWay::Capped as u64,
-    /// The pieces into which [`IdlePolicy::Pieces`] and [`IdlePolicy::ByState`] cut
-    /// idle slots (3.2.3, ideas 1 and 3), with what a switch costs.  100 µs to 2^48; 0:
-    /// a piece is the whole slot.  The default is two and a half ticks: ten of them
-    /// are a window.
+    /// Length of the pieces into which [`IdlePolicy::Pieces`] and [`IdlePolicy::ByState`] cut idle
+    /// slots (3.2.3, ideas 1 and 3), including the cost of a switch.  100 µs to 2^48; 0: a piece is
+    /// the whole slot.  The default is two and a half ticks: ten of them are a window.
     idle_piece_ns = 10_000_000,
 }
 
-/// What can be switched on and off in [`Config::thresholds`], as bits.
+/// Thresholds that can be switched on and off in [`Config::thresholds`], as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Threshold {
@@ -173,16 +166,16 @@ pub enum Threshold {
     Tm2Task = 1 << 5,
     /// tm2_node (3.3.8)
     Tm2Node = 1 << 6,
-    /// The information on the way to t2_process and t2_node (6.2.3).  Each
-    /// comes only with its threshold.
+    /// Information on the way to t2_process and t2_node (6.2.3).  Each is reported only if its
+    /// threshold is switched on.
     Info = 1 << 7,
-    /// The memory of processes against their planned peaks, and of all together
-    /// against the node's limit, with the information on the way to each.
+    /// The memory of each process against its planned peak, and the memory of all processes
+    /// together against the node's limit, with the information on the way to each.
     T2Memory = 1 << 8,
 }
 
 impl Threshold {
-    /// All of them.
+    /// All thresholds.
     pub const ALL: [Threshold; 9] = [
         Threshold::T1,
         Threshold::T2Task,
@@ -195,10 +188,10 @@ impl Threshold {
         Threshold::T2Memory,
     ];
 
-    /// The bits of all of them.
+    /// The bits of all thresholds.
     pub const ALL_BITS: u64 = (1 << Threshold::ALL.len()) - 1;
 
-    /// Its name, as the planner writes it.
+    /// Returns the name of the threshold, as the planner writes it.
     pub const fn name(self) -> &'static str {
         match self {
             Threshold::T1 => "t1",
@@ -214,43 +207,43 @@ impl Threshold {
     }
 }
 
-/// Which of the candidates gets an idle slot, and how much of it; and which gets
-/// the slot of a process that cannot run, or goes on after the plan:
-/// `enum pbs_idle_policy`.
+/// Policy of idle slots: which candidate gets an idle slot, and how much of it.  The policy also
+/// selects the candidate that gets the slot of a process that cannot run, or continues after the
+/// plan: `enum pbs_idle_policy`.
 ///
-/// Leppert 2021, 3.2.3, has five ideas, and takes none of them but
-/// [`IdlePolicy::Latest`].  What of a policy is about pieces or whole slots is about
-/// idle slots alone: elsewhere a turn lasts to the end of the window.
+/// Leppert 2021, 3.2.3, discusses five ideas and adopts none of them: it uses
+/// [`IdlePolicy::Latest`].  Rules about pieces or whole slots apply to idle slots alone: elsewhere
+/// a turn lasts to the end of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum IdlePolicy {
     /// The process with the greatest lateness (Leppert 2021, listing 2).
     Latest = 0,
-    /// The process with the least slack: what its plan buffer (3.3.3) leaves of
-    /// the time to its deadline once its lateness is taken away.
+    /// The process with the least slack: the part of the time to its deadline that its plan buffer
+    /// (3.3.3) leaves after its lateness is subtracted.
     LeastSlack = 1,
-    /// Idea 1: pieces of one size ([`Config::idle_piece_ns`]), and who has waited
-    /// longest has the next one.  No piece begins that has no room; what is left
-    /// goes with the last one.
+    /// Idea 1: pieces of one size ([`Config::idle_piece_ns`]); the candidate that has waited
+    /// longest gets the next one.  No piece begins for which there is no room: the rest is added to
+    /// the last piece.
     Pieces = 2,
-    /// Idea 2: equal parts for all candidates that there are when the first of them
-    /// gets the slot, in the order in which they have waited.
+    /// Idea 2: equal parts for all candidates at the time when the first of them gets the slot, in
+    /// the order in which they have waited.
     EqualShares = 3,
-    /// Idea 3: pieces as with `Pieces`, the smaller the later the node is: from whole
-    /// ones where it is not late to a quarter at t2_node.
+    /// Idea 3: pieces as with `Pieces`, the smaller the later the node is: from whole pieces on a
+    /// node that is not late to quarters at t2_node.
     ByState = 4,
-    /// Idea 4: the whole slot for one process, the first idle slot for the first process
-    /// of the plan, the next one for the next; a plan that follows goes on in this
-    /// round.  If that process is no candidate, nobody else has the slot.  Elsewhere who
-    /// has waited longest goes first.
+    /// Idea 4: the whole slot for one process: the first idle slot for the first process of the
+    /// plan, the next one for the next.  A following plan continues this round.  If that process is
+    /// no candidate, no other process gets the slot.  In other slots, the candidate that has waited
+    /// longest goes first.
     RoundRobin = 5,
-    /// Idea 5: the process whose deadline is closest: the end of its last slot in the
-    /// plan, and its plan buffer after that.
+    /// Idea 5: the process with the closest deadline: the end of its last slot in the plan, plus
+    /// its plan buffer.
     ClosestDeadline = 6,
 }
 
 impl IdlePolicy {
-    /// All of them, by number.
+    /// All policies, by number.
     pub const ALL: [IdlePolicy; 7] = [
         IdlePolicy::Latest,
         IdlePolicy::LeastSlack,
@@ -261,7 +254,7 @@ impl IdlePolicy {
         IdlePolicy::ClosestDeadline,
     ];
 
-    /// Its name, as the planner writes it.
+    /// Returns the name of the policy, as the planner writes it.
     pub const fn name(self) -> &'static str {
         match self {
             IdlePolicy::Latest => "latest",
@@ -275,30 +268,29 @@ impl IdlePolicy {
     }
 }
 
-/// What becomes of a task that reaches t1 of the slots into which it was pushed:
-/// `enum pbs_preemption_way`.
+/// Treatment of a task that reaches t1 of the slots into which it was pushed: `enum
+/// pbs_preemption_way`.
 ///
-/// Leppert 2021, 3.2.3, has three ways, and takes the second and the third together.
-/// In all of them slots stay where they are, and t1 comes from the slot.
+/// Leppert 2021, 3.2.3, describes three ways, and combines the second and the third.  In all of
+/// them slots stay where they are, and t1 is computed from the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum PreemptionWay {
-    /// It is pushed on from slot to slot, and MAX_PREEMPTIONS is a prediction failure:
-    /// what the thesis takes.
+    /// The choice of the thesis: the task is pushed on from slot to slot, and MAX_PREEMPTIONS is a
+    /// prediction failure.
     Capped = 0,
-    /// The first way: it is preempted once, and in the next slot goes on until it ends
-    /// or is beyond t2_task.
+    /// The first way: the task is preempted once, and in its next slot continues until it ends or
+    /// is beyond t2_task.
     Once = 1,
-    /// The second way: t1 of the slot into which it was pushed is a prediction failure
-    /// at once.
+    /// The second way: t1 of the slot into which the task was pushed is a prediction failure at
+    /// once.
     NextSlot = 2,
-    /// The third way: it is pushed on again and again, until it ends or another t2 is
-    /// exceeded.
+    /// The third way: the task is pushed on again and again, until it ends or exceeds another t2.
     EverySlot = 3,
 }
 
 impl PreemptionWay {
-    /// All of them, by number.
+    /// All ways, by number.
     pub const ALL: [PreemptionWay; 4] = [
         PreemptionWay::Capped,
         PreemptionWay::Once,
@@ -306,7 +298,7 @@ impl PreemptionWay {
         PreemptionWay::EverySlot,
     ];
 
-    /// Its name, as the planner writes it.
+    /// Returns the name of the way, as the planner writes it.
     pub const fn name(self) -> &'static str {
         match self {
             PreemptionWay::Capped => "capped",
@@ -318,8 +310,8 @@ impl PreemptionWay {
 }
 
 impl Config {
-    /// Why the number `name` may not be less than `least`, as the end of a
-    /// sentence; nothing where that goes without saying.
+    /// Returns the reason why the number `name` may not be less than `least`, as the end of a
+    /// sentence; empty if it needs no explanation.
     pub fn why_not_less(name: &str, value: u64, least: u64) -> &'static str {
         match name {
             "sigma_t2_permille" | "t2_spacer_ns" | "t2_task_signaling_limit_ns"
@@ -336,7 +328,7 @@ impl Config {
         self.thresholds & threshold as u64 != 0
     }
 
-    /// Who gets idle slots.
+    /// Returns the policy of idle slots.
     pub const fn idle_policy(&self) -> IdlePolicy {
         match self.idle_policy {
             1 => IdlePolicy::LeastSlack,
@@ -349,7 +341,7 @@ impl Config {
         }
     }
 
-    /// What becomes of a task that is preempted more than once.
+    /// Returns the treatment of a task that is preempted more than once.
     pub const fn preemption_way(&self) -> PreemptionWay {
         match self.preemption_way {
             1 => PreemptionWay::Once,
@@ -359,11 +351,11 @@ impl Config {
         }
     }
 
-    /// t2_preemptions: as many preemptions of a task are a prediction failure (3.3.6);
-    /// `None` where no number of them is.
+    /// t2_preemptions: number of preemptions of a task that is a prediction failure (3.3.6); `None`
+    /// if no number is.
     ///
-    /// A task whose preemption in the slot that it was pushed into is a failure
-    /// ([`PreemptionWay::NextSlot`]) has been preempted in its own one before.
+    /// With [`PreemptionWay::NextSlot`] the preemption in the slot into which a task was pushed is
+    /// a failure: such a task has been preempted in its own slot before.
     pub const fn t2_preemptions(&self) -> Option<u64> {
         match self.preemption_way() {
             PreemptionWay::Capped => Some(self.max_preemptions),
@@ -372,7 +364,7 @@ impl Config {
         }
     }
 
-    /// What may be taken out of turn of each window.
+    /// Time of each window that may be taken out of turn.
     pub fn kernel_budget_ns(&self) -> u64 {
         // A period is at most 10 s.
         self.window_period_ns

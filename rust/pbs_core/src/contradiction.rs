@@ -11,8 +11,8 @@ use super::run::NOT_QUEUED;
 impl<M: Memory> Node<M> {
     /// A contradiction in the state, if there is one.
     ///
-    /// Checks the state of the node as a whole, and `count` processes from index `first`
-    /// on.  The sums over all processes are left to tests, as a piece does not show them.
+    /// Checks the state of the node as a whole, and `count` processes from index `first` on.  The
+    /// sums over all processes are left to tests, because a piece does not show them.
     pub fn contradiction(&self, first: u32, count: u32) -> Option<&'static str> {
         let processes = self.processes.len();
         if self.slot.number() as usize > self.plan.slots.len() {
@@ -65,7 +65,7 @@ impl<M: Memory> Node<M> {
             .then_some("the rest of a process is not what its slots add up to")
     }
 
-    /// Makes the state contradict itself: for tests of what is done then.
+    /// Makes the state contradict itself, for tests of the reaction.
     pub fn contradict(&mut self) {
         self.processes.contradict();
         self.note(move |_| Input::of(InputKind::Contradict));

@@ -20,9 +20,9 @@ const MAX_SLOTS_A_DECISION: u32 = 128;
 pub struct Decision {
     /// The process that may run.
     pub grant: Option<u32>,
-    /// Why.
+    /// Reason for the grant.
     pub reason: Grant,
-    /// It is unallocated time: the grant stands, but lower classes go first.
+    /// Whether it is unallocated time: the grant stands, but lower classes go first.
     pub unallocated: bool,
     /// Instructions that the process may still retire before the node must be
     /// asked again: at t1, when its task turns late, or when a lateness may
@@ -31,7 +31,7 @@ pub struct Decision {
     /// Monotonic time at which the clock alone requires a new decision: a ceiling,
     /// the end of an idle slot, a change of windows, or less stress.
     pub until_ns: Option<u64>,
-    /// The work was more than one decision may do: decide again soon.
+    /// Whether the work was more than one decision may do: decide again soon.
     pub again: bool,
 }
 
@@ -82,7 +82,7 @@ impl<M: Memory> Node<M> {
         }
         let plan_ns = self.windows.plan_ns(now_ns);
         self.processes.count_idle(plan_ns, self.rates.cpu());
-        // The instructions of the granted process count, whether or not it may go on.
+        // The instructions of the granted process count, whether or not it may continue.
         let ran = self.grant.process();
         let seen = ran.map(|p| self.check_lateness(p, now_ns, sink));
         let mut budget = MAX_SLOTS_A_DECISION;
@@ -157,8 +157,8 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Grants the CPU to the process of the present slot, if that can run.  Otherwise
-    /// returns the reason for which another one may.
+    /// Grants the CPU to the process of the present slot, if that can run.  Otherwise returns the
+    /// reason why another process may run.
     fn choose_owner(&mut self, now_ns: u64, sink: &mut impl Sink) -> Option<Grant> {
         let owner = self.slot.owner();
         let Some(run) = self.processes.get(owner) else {
@@ -179,8 +179,8 @@ impl<M: Memory> Node<M> {
         Some(Grant::BlockedSlot)
     }
 
-    /// Grants the CPU to the most urgent candidate, or to the one for which the slot is,
-    /// unless the one that fills this slot already may go on.
+    /// Grants the CPU to the most urgent candidate, or to the process that the slot is for, unless
+    /// the process that already fills this slot may continue.
     fn choose_filler(&mut self, reason: Grant, now_ns: u64) {
         // A turn lasts to the end of the window.
         let turn = self.windows.number();
@@ -220,7 +220,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Stops on the way to a slot that is of use; nobody runs meanwhile.
+    /// Stops before a usable slot is reached; no process runs meanwhile.
     fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.set_grant(None, Grant::None);
         self.standing.set_next_check(NextCheck::NEVER);
@@ -236,7 +236,7 @@ impl<M: Memory> Node<M> {
             self.windows
                 .until_ns(now_ns, self.slot.next_plan_ns(is_filled))
         } else {
-            // After the plan the windows go on as long as a process runs.
+            // After the plan the windows continue as long as a process runs.
             self.windows.change_ns(now_ns)
         };
         Clock {
@@ -245,7 +245,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// A decision is made at `now_ns`, and stands until the next change.
+    /// Records a decision made at `now_ns`, which stands until the next change.
     #[inline]
     fn stand(&mut self, now_ns: u64, clock: Clock) {
         let goes_on = self.slot.has_begun() || self.grant.process().is_some();

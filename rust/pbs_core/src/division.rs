@@ -14,7 +14,7 @@ pub(super) enum Division {
         /// Share of each candidate, if that is computed once for a slot; 0: not yet.
         share_ns: u64,
     },
-    /// The slot is for one process alone.
+    /// The whole slot for one process alone.
     Whole(u32),
 }
 

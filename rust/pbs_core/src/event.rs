@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens on a node, as it is told outside.
+//! Events of a node, as they are reported to the outside.
 
 use super::wire::format;
 
@@ -16,7 +16,7 @@ pub enum EventKind {
     PlanDropped = 3,
     /// A thread became one of a plan process.
     Attached = 4,
-    /// Another process, or nobody, may run from now on.
+    /// Another process, or none, may run from now on.
     Grant = 5,
     /// A task ended.
     TaskEnded = 6,
@@ -30,7 +30,7 @@ pub enum EventKind {
     Early = 10,
     /// A quarter, half or three quarters of the way to t2_process or t2_node.
     Info = 11,
-    /// The slot of a process came, and it has no thread.
+    /// The slot of a process began, but the process has no thread.
     Absent = 12,
     /// A process ended.
     ProcessEnded = 13,
@@ -38,13 +38,13 @@ pub enum EventKind {
     Ejected = 14,
     /// The CPU went offline.
     CpuGone = 15,
-    /// A thread took long to come to its waiting place.
+    /// A thread took long to arrive at its waiting place.
     StopLong = 16,
     /// A reader was too slow.
     Overrun = 17,
     /// The CPU counts instructions in another way.
     Tier = 18,
-    /// The slot of a process came, and its task waits for another process's.
+    /// The slot of a process began, but its task waits for a task of another process.
     Waits = 19,
 }
 
@@ -101,33 +101,33 @@ impl EventKind {
     }
 }
 
-/// Why a process may run: `enum pbs_grant`.
+/// Reason why a process may run: `enum pbs_grant`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Grant {
-    /// Its own slot.
+    /// The process's own slot.
     Slot = 1,
-    /// It fills an idle slot.
+    /// An idle slot, which the process fills.
     IdleSlot = 2,
-    /// It fills the slot of a process that cannot run.
+    /// The slot of a process that cannot run, which the process fills.
     BlockedSlot = 3,
-    /// It goes on after the last slot of the plan.
+    /// The time after the last slot of the plan, in which the process continues.
     AfterPlan = 4,
-    /// Nobody may run: lower classes have the CPU.
+    /// No process may run: lower classes have the CPU.
     None = 5,
 }
 
-/// Why a task waits for another: `enum pbs_wait`.
+/// Reason why a task waits for another: `enum pbs_wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Wait {
-    /// That has not ended yet.
+    /// The other task has not ended yet.
     Task = 1,
-    /// That never ends: its process is over.
+    /// The other task never ends: its process is over.
     Gone = 2,
 }
 
-/// Which threshold a signal is about: `enum pbs_cause`.
+/// Threshold that a signal is about: `enum pbs_cause`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Cause {
@@ -145,12 +145,11 @@ pub enum Cause {
     NodeMemory = 6,
 }
 
-/// One event: `struct pbs_event` without what only the kernel knows (sequence
-/// number, CPU, thread id).  Fields that do not belong to a kind have the
-/// values of [`Event::new`].
+/// One event: `struct pbs_event` without the fields that only the kernel has (sequence number, CPU,
+/// thread id).  Fields that do not belong to a kind have the values of [`Event::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
     /// A [`Grant`] or a [`Cause`] as number, or the reason that belongs to the kind.
     pub reason: u16,
@@ -160,7 +159,7 @@ pub struct Event {
     pub task: u32,
     /// Number of the slot in which it happened, or [`format::NO_SLOT`].
     pub slot: u64,
-    /// When, on the monotonic clock.
+    /// Time of the event, on the monotonic clock.
     pub time_ns: u64,
     /// Planned length of the task.
     pub planned_insns: u64,
@@ -180,9 +179,9 @@ pub struct Event {
     pub node_lateness_insns: i64,
     /// The stress; of signals only.
     pub stress: u32,
-    /// How much of the threshold was reached; of signals only.
+    /// Level of the threshold that was reached, in percent; of signals only.
     pub level_percent: u32,
-    /// What a signal about memory compares: of the process, or of the node.
+    /// Memory that a signal about memory compares: of the process, or of the node.
     pub memory_bytes: u64,
 }
 
@@ -211,40 +210,40 @@ impl Event {
     }
 }
 
-/// How far a process has come.
+/// Progress of a process: its tasks that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The tasks with smaller ids have ended; [`format::NO_TASK`]: all have.
+    /// All tasks with smaller ids have ended; [`format::NO_TASK`]: all tasks have ended.
     pub before_task: u32,
-    /// No more of them ever will: the process is over, or died in that task.
+    /// No more tasks will ever end: the process is over, or died in that task.
     pub is_last: bool,
 }
 
 impl Ended {
-    /// None has.
+    /// No task has ended.
     pub const NOTHING: Ended = Ended {
         before_task: 0,
         is_last: false,
     };
 
-    /// Has the task of that id?
+    /// Has the task of that id ended?
     pub const fn has(&self, task: u32) -> bool {
         task < self.before_task
     }
 }
 
-/// Takes events as they happen.  Called wherever the node is called: in the
-/// kernel under the run-queue lock.
+/// Receiver of events as they happen.  Called wherever the node is called: in the kernel under the
+/// run-queue lock.
 pub trait Sink {
-    /// Takes one event.  Returns the number that it has among all events, by
-    /// which a plan refers to the failures that it deals with.
+    /// Receives one event.  Returns its number among all events, by which a plan refers to the
+    /// failures that it deals with.
     fn emit(&mut self, event: &Event) -> u64;
 
-    /// How far the process has come that is waited for here and is on another
-    /// CPU; `predecessor` is its index in [`Plan::predecessors`].
+    /// Returns the progress of a process on another CPU for which a process waits here;
+    /// `predecessor` is its index in [`Plan::predecessors`].
     ///
-    /// The task `task` of it is waited for from now on: when it has ended,
-    /// [`Node::look_elsewhere`] is to be called.
+    /// From now on its task `task` is awaited: when that task has ended, call
+    /// [`Node::look_elsewhere`].
     ///
     /// [`Plan::predecessors`]: super::Plan::predecessors
     /// [`Node::look_elsewhere`]: super::Node::look_elsewhere
@@ -252,50 +251,49 @@ pub trait Sink {
         Ended::NOTHING
     }
 
-    /// The process with this index, for which other CPUs may wait, has come so
-    /// far.
+    /// Reports the progress of the process with this index, for which other CPUs may wait.
     fn tell_elsewhere(&mut self, _process: u32, _ended: Ended) {}
 
-    /// A slot begins.  That is no event, for there are too many of them; it is
-    /// for who traces, who alone calls `slot`.
+    /// Traces the begin of a slot.  Slots are too frequent to be events.  Only a sink that traces
+    /// calls `slot`.
     fn slot_begin(&mut self, _slot: impl FnOnce() -> Option<PresentSlot>) {}
 
-    /// The present slot ends, if `slot` has one.
+    /// Traces the end of the present slot, if `slot` returns one.
     fn slot_end(&mut self, _slot: impl FnOnce() -> Option<PresentSlot>) {}
 }
 
 /// The present slot, as it is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresentSlot {
-    /// Its number in the plan, from 0.
+    /// Number of the slot in the plan, from 0.
     pub number: u32,
     /// Id of its process, or [`format::IDLE`].
     pub process: u32,
     /// Id of the task that it was planned for, or [`format::NO_TASK`].
     pub task: u32,
-    /// Its planned length.
+    /// Planned length of the slot.
     pub length_insns: u64,
-    /// Retired in it by its process so far.
+    /// Instructions retired in the slot by its process so far.
     pub count_insns: u64,
-    /// `None` if t1 does not end it.
+    /// Count at which t1 ends the slot, or `None`.
     pub t1_insns: Option<u64>,
-    /// Its ceiling; of an idle slot, its length on the clock.  Execution time.
+    /// Ceiling of the slot; of an idle slot, its length on the clock.  Execution time.
     pub limit_ns: u64,
 }
 
-/// How often each kind of event happened.
+/// Number of events of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     by_kind: [u64; EventKind::END],
 }
 
 impl Counts {
-    /// Nothing happened yet.
+    /// No events yet.
     pub const ZERO: Counts = Counts {
         by_kind: [0; EventKind::END],
     };
 
-    /// How often `kind` happened.
+    /// Returns the number of events of `kind`.
     pub fn get(&self, kind: EventKind) -> u64 {
         self.by_kind.get(kind as usize).copied().unwrap_or(0)
     }

@@ -44,7 +44,7 @@ impl CurrentGrant {
         core::mem::replace(&mut self.process, process)
     }
 
-    /// Grants the CPU to a process that fills a slot, in the window `turn`; to nobody
+    /// Grants the CPU to a process that fills a slot, in the window `turn`; to none
     /// if there is none.
     #[inline(always)]
     pub(super) fn fill(&mut self, process: Option<u32>, reason: Grant, turn: u64) {
@@ -114,7 +114,7 @@ impl GrantReports {
         self.last.is_none_or(|last| last.slot != pending.grant.slot)
     }
 
-    /// When the pending grant was decided, if there is one.
+    /// Time at which the pending grant was decided, if there is one.
     pub(super) fn pending_since_ns(&self) -> Option<u64> {
         self.pending.as_ref().map(|pending| pending.since_ns)
     }

@@ -55,8 +55,7 @@ impl<M: Memory> Node<M> {
         share_ns.unwrap_or(rest_ns).max(1)
     }
 
-    /// A piece of `piece_ns`, or all that is left where no other would have room after
-    /// it.
+    /// Returns `piece_ns`, or all of `rest_ns` if there would be no room for another piece.
     fn fit_ns(&self, piece_ns: u64, rest_ns: u64) -> u64 {
         if piece_ns == 0 || rest_ns.saturating_sub(piece_ns) < piece_ns {
             rest_ns
@@ -65,9 +64,9 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Idea 3 of 3.2.3, less generous pieces where the node is late: three quarters of a
-    /// piece are withheld to the same part as the node's lateness is of t2_node without
-    /// stress.
+    /// Returns the length of a piece by idea 3 of 3.2.3: less generous pieces where the node is
+    /// late.  Up to three quarters of a piece are withheld, in proportion to the ratio of the
+    /// node's lateness to t2_node without stress.
     fn piece_by_state_ns(&self) -> u64 {
         let piece_ns = self.policy.config.idle_piece_ns;
         let late_insns = self.processes.sums().lateness_insns().max(0).unsigned_abs();

@@ -12,8 +12,8 @@ use super::rate::Rate;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IdleTime {
     insns: u64,
-    /// Plan time since which the plan waits for its processes, if it does and
-    /// that counts.
+    /// Plan time since which the plan has been waiting for its processes, if it is waiting and that
+    /// counts.
     waits_since_ns: Option<u64>,
 }
 
@@ -31,7 +31,8 @@ impl IdleTime {
         self.waits_since_ns.is_some()
     }
 
-    /// The plan waits for its processes since that plan time; `None`: it does not.
+    /// Notes that the plan has been waiting for its processes since that plan time; `None`: it is
+    /// not waiting.
     pub(super) fn wait_since(&mut self, plan_ns: Option<u64>) {
         self.waits_since_ns = plan_ns;
     }
@@ -55,7 +56,7 @@ impl IdleTime {
         };
     }
 
-    /// The node is early by no more than `early_insns` now.
+    /// Limits the idle instructions to `early_insns`, by which the node is early now.
     #[inline]
     pub(super) fn limit(&mut self, early_insns: impl FnOnce() -> u64) {
         if self.insns != 0 {

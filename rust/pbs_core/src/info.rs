@@ -14,9 +14,9 @@ use super::run::Presence;
 /// The state of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
-    /// The planner's number for it.
+    /// The planner's number for the process.
     pub id: u32,
-    /// What its threads are doing.
+    /// Presence of the threads of the process.
     pub presence: Presence,
     /// All tasks have ended, or its threads are gone for good.
     pub done: bool,
@@ -34,7 +34,7 @@ pub struct ProcessInfo {
     pub preemptions: u32,
     /// Lateness of the process, negative when it is early.
     pub lateness_insns: i64,
-    /// Its plan buffer.
+    /// Plan buffer of the process.
     pub buffer_insns: u64,
     /// Largest virtual size seen of the current task.
     pub task_peak_vm_bytes: u64,
@@ -44,14 +44,14 @@ pub struct ProcessInfo {
     pub peak_vm_bytes: u64,
     /// Largest resident size seen of the process.
     pub peak_rss_bytes: u64,
-    /// Its planned peak of resident memory; 0: none.
+    /// Planned peak of resident memory; 0: none.
     pub memory_bytes: u64,
-    /// More than this is a prediction failure, if that is switched on; 0: nothing is.
+    /// Memory above which the process is a prediction failure, if that is switched on; 0: none.
     pub t2_memory_bytes: u64,
 }
 
 impl ProcessInfo {
-    /// Has it tasks left, and more memory than its threshold?
+    /// Does the process have tasks left, and more memory than its threshold?
     pub fn is_beyond_memory(&self) -> bool {
         !self.done && self.t2_memory_bytes != 0 && self.peak_rss_bytes > self.t2_memory_bytes
     }
@@ -93,7 +93,7 @@ impl<M: Memory> Node<M> {
         self.slot.number()
     }
 
-    /// How many slots the plan has.
+    /// Number of slots of the plan.
     pub fn slots(&self) -> u32 {
         self.plan.slots.len() as u32
     }
@@ -130,7 +130,7 @@ impl<M: Memory> Node<M> {
         self.processes.unfinished()
     }
 
-    /// How often each kind of event happened.
+    /// Number of events of each kind.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

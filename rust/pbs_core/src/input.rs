@@ -7,8 +7,7 @@ use super::wire::format;
 
 /// Receiver of the inputs of a node.
 ///
-/// The kernel's is the ring of the CPU; it is called under the lock of the run
-/// queue.
+/// In the kernel this is the ring of the CPU, called under the lock of the run queue.
 pub trait Tap: Default {
     /// Are inputs recorded?
     fn is_on(&self) -> bool;
@@ -17,7 +16,7 @@ pub trait Tap: Default {
     fn note(&mut self, input: Input);
 }
 
-/// The receiver of those that do not record.
+/// The receiver of a node that does not record.
 impl Tap for () {
     fn is_on(&self) -> bool {
         false
@@ -26,8 +25,8 @@ impl Tap for () {
     fn note(&mut self, _input: Input) {}
 }
 
-/// A call of a node, or a value that came from outside during a call: `struct
-/// pbs_input`.  The meaning of the fields depends on the kind: [`InputKind`].
+/// A call of a node, or a value that arrived from outside during a call: `struct pbs_input`.  The
+/// meaning of the fields depends on the kind: [`InputKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Input {
@@ -85,7 +84,7 @@ pub enum InputKind {
     Settle = 14,
     /// `Node::tell_untold`, if it reported a grant.
     TellUntold = 15,
-    /// `Node::look_elsewhere`: whether a process may go on.
+    /// `Node::look_elsewhere`: whether a process may continue.
     LookElsewhere = 16,
     /// `Node::share`.
     Share = 17,
@@ -197,7 +196,7 @@ impl Input {
         self.input_kind().map(InputKind::name).or_else(event)
     }
 
-    /// Is it a call of the node, and no value that came during one?
+    /// Is the input a call of the node, and not a value that arrived during one?
     pub fn is_call(&self) -> bool {
         self.kind < Input::EVENT && self.kind != InputKind::Answer as u16
     }

@@ -18,8 +18,7 @@ impl<M: Memory> Node<M> {
         self.standing.revoke();
     }
 
-    /// The process for which alone the present slot is, where that is one that others
-    /// could fill.
+    /// The only process that may use the present slot, if it is one that others could fill.
     pub fn idle_owner(&self) -> Option<u32> {
         match *self.slot.division() {
             Division::Whole(p) => Some(p),
@@ -97,8 +96,8 @@ impl<M: Memory> Node<M> {
         assert!(self.slot.number() as usize <= self.plan.slots.len());
     }
 
-    /// Ways to break the state, each with what [`Node::contradiction`] says of it.
-    /// They are for a node whose process 0 waits and whose process 1 is granted.
+    /// Ways to break the state, each with the message of [`Node::contradiction`] about it.  They
+    /// apply to a node whose process 0 waits and whose process 1 is granted.
     #[allow(clippy::type_complexity)]
     pub fn breakages() -> [(&'static str, fn(&mut Node<M>)); 10] {
         [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The edges of a written plan over all of its CPUs: whether what is waited for
-//! is there, and whether all can end.
+//! Check of the edges of a written plan over all of its CPUs: the awaited tasks exist, and all
+//! tasks can end.
 
 use super::circle::Circle;
 use super::memory::{pause, sort, Memory};
@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Walker {
     id: u32,
-    /// Which plan has it, and its index there.
+    /// Plan of the process, and its index there.
     plan: u32,
     process: u32,
     /// The position of the first task that can't begin; the count of its tasks
@@ -23,31 +23,28 @@ struct Walker {
     position: u32,
     /// The edge that it waits at, or that comes next.
     edge: u32,
-    /// The first of the walkers that wait for it: by the task that they wait
-    /// for.
+    /// The first of the walkers that wait for this one, ordered by the task that they wait for.
     first_waiting: u32,
-    /// The next of those that wait where it does, or that are to go on.
+    /// The next of the walkers that wait where this one does, or that can continue.
     next: u32,
 }
 
 struct Walk<'a, 'b, M: Memory> {
     plans: &'a mut [(Section<'b>, Plan<M>)],
-    /// Ascending by id.
+    /// Walkers, ascending by id.
     walkers: M::Slice<Walker>,
-    /// The first of those that are to go on.
+    /// The first of the walkers that can continue.
     going: u32,
 }
 
-/// Joins the plans of all CPUs of a written plan: refuses edges that wait for
-/// what none of them has, and circles, and marks the processes that other CPUs
-/// wait for.
+/// Joins the plans of all CPUs of a written plan: refuses edges that wait for a task that no plan
+/// has, refuses circles, and marks the processes that other CPUs wait for.
 ///
-/// An edge can only name what is in the same written plan.  So the edges of
-/// plans that are installed one after the other never make a circle: along
-/// them, the moment at which who is waited for was written never goes back.
+/// An edge can only name tasks of the same written plan.  Therefore the edges of plans that are
+/// installed one after the other never make a circle: along them, the time at which the awaited
+/// process was written never decreases.
 ///
-/// A plan without edges costs nothing; otherwise the time grows with the edges
-/// and the processes.
+/// A plan without edges costs nothing; otherwise the time grows with the edges and the processes.
 pub fn join<M: Memory>(plans: &mut [(Section<'_>, Plan<M>)]) -> Result<(), Refusal> {
     if plans.iter().all(|(_, plan)| plan.edges.is_empty()) {
         return Ok(());
@@ -94,7 +91,7 @@ impl<M: Memory> Walk<'_, '_, M> {
         Some((walker, &self.plans.get(walker.plan as usize)?.1))
     }
 
-    /// Refuses edges that wait for what is not there.
+    /// Refuses edges that wait for tasks that do not exist.
     fn check_predecessors(&mut self) -> Result<(), Refusal> {
         for number in 0..self.plans.len() {
             let Some((section, plan)) = self.plans.get(number) else {
@@ -107,7 +104,7 @@ impl<M: Memory> Walk<'_, '_, M> {
                 let known = self.find(process).and_then(|found| {
                     let (walker, theirs) = self.walker(found)?;
                     let position = theirs.position_of(walker.process, edge.task);
-                    // What comes before its first task has ended in an earlier plan.
+                    // Tasks before the first one have ended in an earlier plan.
                     Some(position == 0 || theirs.task(walker.process, position) == Some(edge.task))
                 });
                 if known != Some(true) {
@@ -138,8 +135,7 @@ impl<M: Memory> Walk<'_, '_, M> {
         Ok(())
     }
 
-    /// Lets every process go as far as it can; refuses a circle, if that is not
-    /// to the end.
+    /// Lets every process proceed as far as it can; refuses a circle if one cannot reach its end.
     fn go(&mut self) -> Result<(), Refusal> {
         for index in 0..self.walkers.len() as u32 {
             self.going = index;
@@ -164,7 +160,7 @@ impl<M: Memory> Walk<'_, '_, M> {
         (walker.edge < plan.end_of_edges(walker.process)).then_some((walker.edge, *edge))
     }
 
-    /// Who is waited for at the edge that a walker waits at.
+    /// The walker that is awaited at the edge.
     fn awaited(&self, index: u32, edge: &Edge) -> Option<u32> {
         let (_, plan) = self.walker(index)?;
         self.find(plan.predecessors.get(edge.predecessor as usize)?.id)
@@ -201,8 +197,7 @@ impl<M: Memory> Walk<'_, '_, M> {
         })
     }
 
-    /// A walker comes to a position, and those go on who wait for a task before
-    /// it.
+    /// Moves a walker to a position, and lets the walkers continue that wait for a task before it.
     fn reach(&mut self, index: u32, position: u32) {
         if let Some(walker) = self.walkers.get_mut(index as usize) {
             walker.position = position;
@@ -225,7 +220,7 @@ impl<M: Memory> Walk<'_, '_, M> {
         }
     }
 
-    /// A walker waits for a task of another.
+    /// Makes a walker wait for a task of another.
     fn wait(&mut self, index: u32, awaited: u32, task: u32) {
         let mut before = None;
         let mut next = self
@@ -253,14 +248,14 @@ impl<M: Memory> Walk<'_, '_, M> {
         }
     }
 
-    /// The circle to which the way from a walker that is stuck leads: who is
-    /// stuck waits for who is stuck.
+    /// The circle to which the way from a stuck walker leads: each stuck walker waits for another
+    /// one.
     fn circle(&self, from: u32) -> Refusal {
         let next = |index| {
             let (_, edge) = self.edge_of(index)?;
             self.awaited(index, &edge)
         };
-        // After as many steps as there are processes the way is in the circle.
+        // After as many steps as there are processes, the way is inside the circle.
         let mut on_it = from;
         for _ in 0..self.walkers.len() {
             on_it = next(on_it).unwrap_or(on_it);

@@ -10,7 +10,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// One of that length that begins at `now_ns`; `None` for none, which is 0.
+    /// A lease of that length that begins at `now_ns`; `None` for a length of 0.
     pub fn new(length_ns: u64, now_ns: u64) -> Option<Lease> {
         (length_ns != 0).then_some(Lease {
             length_ns,
@@ -18,17 +18,17 @@ impl Lease {
         })
     }
 
-    /// How long it is.
+    /// Length of the lease.
     pub fn length_ns(&self) -> u64 {
         self.length_ns
     }
 
-    /// It begins anew.
+    /// Begins the lease anew.
     pub fn renew(&mut self, now_ns: u64) {
         self.renewed_ns = now_ns;
     }
 
-    /// When it is over, unless it is renewed.
+    /// End of the lease, unless it is renewed.
     pub fn end_ns(&self) -> u64 {
         self.renewed_ns.saturating_add(self.length_ns)
     }

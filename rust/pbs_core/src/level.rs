@@ -89,7 +89,7 @@ impl Reported {
         memory: Level::NOTHING,
     };
 
-    /// Another task begins.
+    /// Forgets the levels of the current task, as another one begins.
     pub(super) fn forget_task(&mut self) {
         self.task = Level::NOTHING;
         self.preemptions = Level::NOTHING;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where plans and nodes get their memory.
+//! Memory of plans and nodes.
 //!
-//! The kernel and a user-space program allocate differently.  All allocation
-//! happens when a plan or a node is constructed, in process context and
-//! outside every lock; afterwards nothing grows.
+//! The kernel and a user-space program allocate differently.  All allocation happens when a plan or
+//! a node is constructed, in process context and outside every lock; afterwards nothing grows.
 
 use core::cmp::Ordering;
 use core::ops::DerefMut;
@@ -16,20 +15,20 @@ pub trait Memory {
     /// An owned slice.
     type Slice<T: Copy>: DerefMut<Target = [T]>;
 
-    /// Where nodes note what they are told; `()` for those who do not record.
+    /// Receiver of the inputs of nodes; `()` if they are not recorded.
     type Tap: Tap;
 
     /// Allocates a slice of `len` elements, each of them `fill`.
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<Self::Slice<T>, NoMemory>;
 
-    /// Called every so often while a plan is read and built, which may take
-    /// long.  An error ends that.
+    /// Called at intervals while a plan is read and built, which may take long.  An error aborts
+    /// that.
     fn pause() -> Result<(), Interrupted> {
         Ok(())
     }
 }
 
-/// After how many records there is a [`Memory::pause`]: a power of two.
+/// Number of records between two calls of [`Memory::pause`]: a power of two.
 pub(super) const PAUSE_EVERY: usize = 4096;
 
 /// Pauses at some of the records.
@@ -41,15 +40,15 @@ pub(super) fn pause<M: Memory>(number: u32) -> Result<(), Interrupted> {
     }
 }
 
-/// Nobody waits for the plan any more.
+/// Interruption: the caller no longer waits for the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// The memory for a plan or a node could not be had.
+/// Lack of memory for a plan or a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
 
-/// Sorts, pausing every so often.  It can't be ended half way.
+/// Sorts, pausing at intervals.  Cannot be aborted half way.
 pub(super) fn sort<M: Memory, T>(slice: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let mut compared = 0_usize;
     slice.sort_unstable_by(|one, other| {

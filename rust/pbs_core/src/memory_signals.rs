@@ -25,16 +25,16 @@ use super::run::Run;
 /// The levels on the way to a threshold; the last is the failure.
 const LEVELS: [u32; 3] = [75, 90, FAILURE];
 
-/// Is it more than `percent` of the limit?
+/// Is `used_bytes` more than `percent` of the limit?
 fn exceeds(used_bytes: u64, limit_bytes: u64, percent: u32) -> bool {
     u128::from(used_bytes) * u128::from(FAILURE) > u128::from(limit_bytes) * u128::from(percent)
 }
 
 impl<M: Memory> Node<M> {
-    /// A sample of the memory of `p`: virtual and resident size.  Returns whether the
-    /// sample changes the memory with which `p` counts.
+    /// Takes a sample of the memory of `p`: virtual and resident size.  Returns whether the sample
+    /// changes the memory with which `p` counts.
     ///
-    /// If so, publish [`memory_bytes`](Node::memory_bytes) to the other CPUs, then
+    /// In that case publish [`memory_bytes`](Node::memory_bytes) to the other CPUs, then
     /// [check](Node::watch_memory) the thresholds.
     pub fn memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) -> bool {
         let Some(is_new) = self.processes.sample_memory(p, vm_bytes, rss_bytes) else {
@@ -50,8 +50,7 @@ impl<M: Memory> Node<M> {
         is_new
     }
 
-    /// Peaks of memory of the processes of this CPU that have begun and not ended, added
-    /// up.
+    /// Sum of the memory peaks of the processes of this CPU that have begun and not ended.
     pub fn memory_bytes(&self) -> u64 {
         self.processes.sums().memory_bytes()
     }

@@ -2,21 +2,18 @@
 
 //! The policy of plan-based scheduling.
 //!
-//! A plan gives a CPU an ordered list of slots, each a number of retired
-//! instructions for one process, or idle.  [`wire`] reads and writes plans,
-//! [`Plan`] is one CPU's part of a plan, [`Node`] is the run state of a CPU
-//! that executes it: it receives reports of what happened, decides which process may run
-//! until when, and emits events.
+//! A plan gives a CPU an ordered list of slots, each a number of retired instructions for one
+//! process, or idle.  [`wire`] reads and writes plans, [`Plan`] is one CPU's part of a plan,
+//! [`Node`] is the run state of a CPU that executes it: it receives reports of what happened,
+//! decides which process may run until when, and emits events.
 //!
-//! Nothing here knows a clock, a counter, a lock or the kernel: times and
-//! counts come in as arguments.  There is no unsafe code, no allocation after
-//! construction, no floating point, and no loop over a plan in a decision.
-//! These files are a module of the kernel's scheduling class and a crate for
-//! user space; so they only use paths relative to each other.
+//! This code has no access to a clock, a counter, a lock or the kernel: times and counts are
+//! arguments.  There is no unsafe code, no allocation after construction, no floating point, and no
+//! loop over a plan in a decision.  These files are a module of the kernel's scheduling class and a
+//! crate for user space; therefore they only use paths relative to each other.
 //!
-//! The terms are those of Leppert, "Design and Implementation of a Prediction
-//! Failure Handling Component for a Plan-Based Scheduler" (2021), cited by
-//! section.
+//! The terms are those of Leppert, "Design and Implementation of a Prediction Failure Handling
+//! Component for a Plan-Based Scheduler" (2021), cited by section.
 
 mod approach;
 mod budget;

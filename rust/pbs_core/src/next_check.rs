@@ -17,7 +17,7 @@ impl NextCheck {
         at_ns: u64::MAX,
     };
 
-    /// The first of two checks.
+    /// The earlier of two checks.
     pub(super) fn or_earlier(self, other: NextCheck) -> NextCheck {
         NextCheck {
             at_insns: self.at_insns.min(other.at_insns),
@@ -40,7 +40,7 @@ pub(super) struct CachedCheck {
 }
 
 impl CachedCheck {
-    /// Nothing was checked.
+    /// The absence of a check.
     pub(super) const NONE: CachedCheck = CachedCheck {
         progress: 0,
         next: NextCheck {

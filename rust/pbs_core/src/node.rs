@@ -55,11 +55,10 @@ pub struct Node<M: Memory> {
 }
 
 impl<M: Memory> Node<M> {
-    /// The state before the first slot of `plan`, all processes absent.  `rate`
-    /// is that of the CPU; the plan may declare another one.
+    /// The state before the first slot of `plan`, all processes absent.  `rate` is the rate of the
+    /// CPU; the plan may declare another one.
     ///
-    /// Execution time begins at `now_ns`; the first slot begins with the first
-    /// decision.
+    /// Execution time begins at `now_ns`; the first slot begins with the first decision.
     pub fn new(
         plan: Plan<M>,
         config: Config,

@@ -5,7 +5,7 @@
 use super::level::Level;
 use super::next_check::CachedCheck;
 
-/// What was checked and reported of the thresholds of a node.
+/// State of the thresholds of a node: last checks and reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeSignals {
     /// The last check of t2_node.
@@ -35,8 +35,8 @@ impl NodeSignals {
         self.late.is_dealt(dealt_seq) || self.early.is_dealt(dealt_seq)
     }
 
-    /// Takes over what `old` reported of lateness and earliness, which the plan does not
-    /// deal with.
+    /// Takes over the reports of `old` about lateness and earliness that the plan does not deal
+    /// with.
     pub(super) fn reopen(&mut self, old: &NodeSignals) {
         self.late = old.late.reopened();
         self.early = old.early.reopened();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The order of tasks: a task with edges is held back until the tasks of other processes
-//! have ended that the edges name.
+//! The order of tasks: a task with edges is held back until the tasks of other processes that the
+//! edges name have ended.
 //!
 //! A process that is held waits at one edge at a time, the first whose task has not ended;
-//! therefore each process stands in one list at most, however many edges there are.  There
-//! is a list for each process that others wait for, ordered by the task for which they
-//! wait.  When a task ends, only the first process of the list is checked; the decisions
-//! that follow find the others that can go on, [`LOOKS_A_DECISION`] at a time.
+//! therefore each process stands in one list at most, however many edges there are.  There is a
+//! list for each process that others wait for, ordered by the task for which they wait.  When a
+//! task ends, only the first process of the list is checked; the decisions that follow find the
+//! others that can continue, [`LOOKS_A_DECISION`] at a time.
 //!
-//! The [`Sink`] knows the progress of a process on another CPU.  It is asked when a process
+//! The [`Sink`] provides the progress of a process on another CPU.  It is asked when a process
 //! begins to wait for that one, and again when [`Node::look_elsewhere`] is called.
 
 use super::event::{Ended, EventKind, Sink, Wait};
@@ -21,15 +21,15 @@ use super::run::Run;
 use super::wait_lists::NOBODY;
 use super::wire::format;
 
-/// Number of edges and processes that one decision checks to let processes go on.
+/// Number of edges and processes that one decision checks to let processes continue.
 const LOOKS_A_DECISION: u32 = 64;
 
 /// Number of edges that are checked when a task ends.
 const LOOKS_AT_ONCE: u32 = 8;
 
 impl<M: Memory> Node<M> {
-    /// Processes on other CPUs have ended tasks, or are gone: checks those for which
-    /// processes wait here, and lets these go on in the decisions that follow.
+    /// Checks the processes that wait for another CPU, whose processes have ended tasks or are
+    /// gone; lets those that can continue do so in the decisions that follow.
     ///
     /// Takes time in proportion to the processes that wait for another CPU's.
     pub fn look_elsewhere(&mut self, sink: &mut impl Sink) {
@@ -40,7 +40,7 @@ impl<M: Memory> Node<M> {
         let mut next = self.wait_lists.take_elsewhere();
         while let Some(predecessor) = self.wait_lists.next_elsewhere(&mut next) {
             let Some(edge) = self.edge_of(self.wait_lists.first(predecessor)) else {
-                // Nobody waits for it any more.
+                // No process waits for it any more.
                 continue;
             };
             self.wait_lists.watch_elsewhere(predecessor);
@@ -126,13 +126,13 @@ impl<M: Memory> Node<M> {
         ended
     }
 
-    /// A task of `p` has ended, which waits for others, or others for it; the next
-    /// one is the current one now.
+    /// Handles the end of a task of `p`, which waits for others or is awaited by others; the next
+    /// task is now the current one.
     #[inline(never)]
     pub(super) fn end_in_net(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
         let was_held = self.is_held(p);
         if was_held {
-            // It has ended all the same, on the way to where its thread was to wait.
+            // The task has ended anyway, before its thread arrived where it was to wait.
             self.stop_waiting(p);
         }
         if let Some(run) = self.processes.get_mut(p) {
@@ -165,7 +165,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Checks some of the processes that may go on.
+    /// Checks some of the processes that may continue.
     #[inline(never)]
     pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let mut budget = LOOKS_A_DECISION;
@@ -213,7 +213,7 @@ impl<M: Memory> Node<M> {
                 ended = self.ask_elsewhere(edge.predecessor, edge.task, sink);
             }
             let Some(rest) = budget.checked_sub(1) else {
-                // Goes on from here soon.
+                // A later decision continues from here.
                 self.wait_at(p, &edge);
                 return self.wait_lists.make_due(edge.predecessor);
             };
@@ -223,7 +223,7 @@ impl<M: Memory> Node<M> {
                     run.edge += 1;
                 }
             } else if ended.is_last {
-                // It stays held until another plan comes, here or there.
+                // The task stays held until another plan arrives, here or there.
                 self.wait_lists.note_forlorn();
                 return self.report_wait_once(Wait::Gone, p, &edge, now_ns, sink);
             } else {
@@ -232,7 +232,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// The current task of `p` can begin; `next` is its first edge of a later one.
+    /// Lets the current task of `p` begin; `next` is its first edge of a later one.
     fn let_go(&mut self, p: u32, next: Option<Edge>) {
         if let Some(run) = self.processes.get_mut(p) {
             run.held = false;
@@ -250,11 +250,11 @@ impl<M: Memory> Node<M> {
         run.is_some_and(|run| run.waits_at != Predecessor::NONE)
     }
 
-    /// `p` waits at an edge: takes its place by the task that it waits for.
+    /// Makes `p` wait at an edge, in the list at the place of the awaited task.
     fn wait_at(&mut self, p: u32, edge: &Edge) {
         let mut before = None;
         let mut next = self.wait_lists.first(edge.predecessor);
-        // No more than there are processes.
+        // At most one step for each process.
         while self
             .edge_of(next)
             .is_some_and(|other| other.task < edge.task)
@@ -277,7 +277,7 @@ impl<M: Memory> Node<M> {
         run.map_or(NOBODY, |run| run.next_waiting)
     }
 
-    /// After `before`, or first of all, comes `next`.
+    /// Makes `next` follow `before` in the list, or the first of the list.
     fn set_next_waiting(&mut self, predecessor: u32, before: Option<u32>, next: u32) {
         if let Some(before) = before {
             if let Some(run) = self.processes.get_mut(before) {
@@ -288,7 +288,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// The first process that waits for a predecessor, if it need not wait any longer.
+    /// Takes the first process that waits for a predecessor, if it need not wait any longer.
     fn take_first_waiting(&mut self, predecessor: u32) -> Option<u32> {
         let first = self.wait_lists.first(predecessor);
         let ended = self.progress_of(predecessor);
@@ -306,8 +306,8 @@ impl<M: Memory> Node<M> {
         Some(first)
     }
 
-    /// `p` waits no more, though what it waited for has not ended: its own task
-    /// has, or it is gone.
+    /// Ends the wait of `p`, though the awaited task has not ended: the task of `p` has ended, or
+    /// `p` is gone.
     #[cold]
     pub(super) fn stop_waiting(&mut self, p: u32) {
         let Some(run) = self.processes.get_mut(p) else {
@@ -317,7 +317,7 @@ impl<M: Memory> Node<M> {
         let next_after = run.next_waiting;
         let at = core::mem::replace(&mut run.waits_at, Predecessor::NONE);
         let (mut before, mut next) = (None, self.wait_lists.first(at));
-        // No more than there are processes.
+        // At most one step for each process.
         while next != p && next != NOBODY {
             before = Some(next);
             next = self.next_waiting(next);
@@ -359,7 +359,7 @@ impl<M: Memory> Node<M> {
 
 #[cfg(test)]
 impl<M: Memory> Node<M> {
-    /// Panics where those who wait do not stand where they should.
+    /// Panics if a waiting process is not in the list in which it should be.
     pub(super) fn check_order(&self) {
         let mut standing = 0;
         let mut any_due = false;

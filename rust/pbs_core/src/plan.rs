@@ -9,13 +9,13 @@ use super::wire::format;
 /// A place in the plan.  Slots never move; tasks move through slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its length, which is the planned length of its task.
+    /// Length of the slot, which is the planned length of its task.
     pub length_insns: u64,
-    /// Index of its process in [`Plan::processes`], or [`Slot::IDLE`].
+    /// Index of the process in [`Plan::processes`], or [`Slot::IDLE`].
     pub process: u32,
-    /// Id of the task that it is planned for.
+    /// Id of the task that the slot is planned for.
     pub task: u32,
-    /// Which of its process's tasks that is, from 0.
+    /// Position of that task among the tasks of its process, from 0.
     pub position: u32,
 }
 
@@ -35,7 +35,7 @@ impl Slot {
         self.process == Slot::IDLE
     }
 
-    /// Is it the last slot of its process?
+    /// Is the slot the last one of its process?
     pub(super) const fn is_last_of(&self, process: &Process) -> bool {
         self.position.saturating_add(1) == process.count
     }
@@ -43,36 +43,35 @@ impl Slot {
 
 /// A process of the plan.
 ///
-/// Its size is a power of two, as it is looked up for every slot of a plan that
+/// The size of the struct is a power of two, because it is looked up for every slot of a plan that
 /// is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct Process {
-    /// The planner's number for it.
+    /// The planner's number for the process.
     pub id: u32,
-    /// Where its slots begin in [`Plan::order`].
+    /// Begin of its slots in [`Plan::order`].
     pub first: u32,
-    /// How many slots, and so tasks, it has: at least one.
+    /// Number of its slots, and thus of its tasks: at least one.
     pub count: u32,
-    /// Its plan buffer (Leppert 2021, 3.3.3).
+    /// Plan buffer of the process (Leppert 2021, 3.3.3).
     pub buffer_insns: u64,
-    /// Where its last slot ends in the plan: the lengths of all slots up to there.
+    /// End of its last slot in the plan: the lengths of all slots up to there.
     pub end_insns: u64,
-    /// How much memory it is planned to use at most; 0: that was not planned.
+    /// Planned peak of its memory; 0: not planned.
     pub memory_bytes: u64,
-    /// Its rate as the plan says it; 0: that of the CPU.
+    /// Rate that the plan declares for the process; 0: the rate of the CPU.
     pub rate_insns_per_ms: u64,
-    /// Where its edges begin in [`Plan::edges`]; they end where those of the
-    /// next one begin.
+    /// Begin of its edges in [`Plan::edges`]; they end where the edges of the next process begin.
     pub first_edge: u32,
-    /// Its index in [`Plan::predecessors`], or [`Predecessor::NONE`].
+    /// Index of the process in [`Plan::predecessors`], or [`Predecessor::NONE`].
     pub predecessor: u32,
-    /// Tasks on other CPUs wait for tasks of it.
+    /// Whether tasks on other CPUs wait for tasks of the process.
     pub shared: bool,
 }
 
 impl Process {
-    /// Its deadline, as far as the plan says it: the end of its last slot and its plan
+    /// Returns the deadline, as far as the plan declares it: the end of the last slot plus the plan
     /// buffer (Leppert 2021, 3.3.3), counted from the beginning of the plan.
     pub(super) const fn deadline_insns(&self) -> u64 {
         // At most 2^62 and 2^56.
@@ -93,12 +92,12 @@ impl Process {
     };
 }
 
-/// A task waits for another process's.
+/// A task that waits for a task of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Which of its process's tasks waits.
+    /// Position of the waiting task in its process.
     pub position: u32,
-    /// Index of the process that it waits for in [`Plan::predecessors`].
+    /// Index of the awaited process in [`Plan::predecessors`].
     pub predecessor: u32,
     /// Id of the task that must have ended.
     pub task: u32,
@@ -115,10 +114,9 @@ impl Edge {
 /// A process that tasks of the plan wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predecessor {
-    /// The planner's number for it.
+    /// The planner's number for the process.
     pub id: u32,
-    /// Its index in [`Plan::processes`], or [`Predecessor::NONE`] if another CPU
-    /// has it.
+    /// Index of the process in [`Plan::processes`], or [`Predecessor::NONE`] if another CPU has it.
     pub process: u32,
 }
 
@@ -134,26 +132,26 @@ impl Predecessor {
 
 /// The plan of one CPU, as checked by [`Plan::build`].
 pub struct Plan<M: Memory> {
-    /// Ascending by id.
+    /// Processes, ascending by id.
     pub(super) processes: M::Slice<Process>,
-    /// In order of execution.
+    /// Slots, in order of execution.
     pub(super) slots: M::Slice<Slot>,
     /// The numbers of the slots that are not idle: by process, then ascending.
     pub(super) order: M::Slice<u32>,
     /// The lengths of the slots in `order` before every [`SUM_EVERY`]th place.
     pub(super) sums_insns: M::Slice<u64>,
-    /// By process, then by position.
+    /// Edges, by process, then by position.
     pub(super) edges: M::Slice<Edge>,
-    /// Ascending by id.
+    /// Predecessors, ascending by id.
     pub(super) predecessors: M::Slice<Predecessor>,
-    /// The rate of the CPU as the plan says it; 0: the CPU's own.
+    /// Rate of the CPU that the plan declares; 0: the CPU's own.
     pub(super) rate_insns_per_ms: u64,
-    /// The memory that the processes of all CPUs may use; 0: that was not said.
+    /// Memory that the processes of all CPUs may use; 0: not declared.
     pub(super) memory_bytes: u64,
 }
 
-/// How many slots one sum is for: a compromise between the memory for the sums
-/// and the slots to add up.
+/// Number of slots that one sum covers: a compromise between the memory for the sums and the slots
+/// to add up.
 pub(super) const SUM_EVERY: usize = 16;
 
 impl<M: Memory> Plan<M> {
@@ -172,7 +170,7 @@ impl<M: Memory> Plan<M> {
         &self.order
     }
 
-    /// The edges: by process, then by the position of who waits.
+    /// The edges: by process, then by the position of the waiting task.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
@@ -198,7 +196,7 @@ impl<M: Memory> Plan<M> {
         self.edges.get(first as usize..end as usize).unwrap_or(&[])
     }
 
-    /// Where the edges of a process end.
+    /// End of the edges of a process.
     #[inline]
     pub(super) fn end_of_edges(&self, process: u32) -> u32 {
         let next = self.process(process.saturating_add(1));
@@ -215,12 +213,12 @@ impl<M: Memory> Plan<M> {
         (first.saturating_add(passed as u32), gate)
     }
 
-    /// The rate of the CPU as the plan says it; 0: the CPU's own.
+    /// Rate of the CPU that the plan declares; 0: the CPU's own.
     pub fn rate_insns_per_ms(&self) -> u64 {
         self.rate_insns_per_ms
     }
 
-    /// The rate of the CPU: as the plan says it, or else `own`.
+    /// Rate of the CPU: the one that the plan declares, else `own`.
     pub(super) const fn rate(&self, own: Rate) -> Rate {
         match self.rate_insns_per_ms {
             0 => own,
@@ -228,12 +226,12 @@ impl<M: Memory> Plan<M> {
         }
     }
 
-    /// The memory that the processes of all CPUs may use; 0: that was not said.
+    /// Memory that the processes of all CPUs may use; 0: not declared.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Tasks on other CPUs wait for tasks of a process.
+    /// Notes that tasks on other CPUs wait for tasks of a process.
     pub(super) fn share(&mut self, process: u32) {
         if let Some(process) = self.processes.get_mut(process as usize) {
             process.shared = true;
@@ -269,7 +267,7 @@ impl<M: Memory> Plan<M> {
         self.order.get(place as usize).copied()
     }
 
-    /// That slot and its number.
+    /// The slot that was planned for a process's task, and its number, given the task's position.
     pub fn place(&self, process: u32, position: u32) -> Option<(u32, Slot)> {
         let number = self.own_slot(process, position)?;
         Some((number, *self.slot(number)?))

@@ -14,7 +14,7 @@ pub(super) struct PlanStatus {
 }
 
 impl PlanStatus {
-    /// The plan of that id is in force from `now_ns` on.
+    /// The life of the plan of that id, in force from `now_ns` on.
     pub(super) const fn new(id: u64, now_ns: u64) -> PlanStatus {
         PlanStatus {
             id,
@@ -24,7 +24,7 @@ impl PlanStatus {
         }
     }
 
-    /// The plan comes into force at `now_ns`.
+    /// Notes that the plan comes into force at `now_ns`.
     pub(super) fn install(&mut self, dealt_seq: u64, now_ns: u64) {
         self.installed_ns = now_ns;
         self.dealt_seq = dealt_seq;
@@ -52,7 +52,7 @@ impl PlanStatus {
         self.ended
     }
 
-    /// The end of the plan is reported.
+    /// Notes that the end of the plan is reported.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }

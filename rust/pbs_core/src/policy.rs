@@ -7,10 +7,10 @@ use super::rate::Rate;
 
 /// A [`Config`] with its times as the instructions that a CPU retires in them.
 ///
-/// It is made when a plan comes into force, and again when the rate of the CPU
-/// changes, so that no decision converts anything.
+/// Computed when a plan comes into force, and again when the rate of the CPU changes: no decision
+/// converts anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // They are those of the configuration.
+#[allow(missing_docs)] // The fields are those of the configuration.
 pub struct Policy {
     pub config: Config,
     pub preemption_limit_insns: u64,
@@ -31,7 +31,7 @@ impl Policy {
         Policy {
             preemption_limit_insns,
             no_preemption_insns,
-            // Rounding must not make them the same: t1 is less than t2_task.
+            // Rounding must not make them equal: t1 is less than t2_task.
             t2_spacer_insns: greater(rate.length_insns(config.t2_spacer_ns), no_preemption_insns),
             t2_task_signaling_limit_insns: greater(
                 rate.length_insns(config.t2_task_signaling_limit_ns),

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When a count will be reached: the moment to which a timer is set.
+//! Predictions of the moment at which a count will be reached, to which a timer is set.
 //!
-//! A prediction is made of what is left to retire, of the pace at which the
-//! thread retires, and of the way: the time in which it retires nothing, from
-//! setting the timer to user space.
-//! Pace and ways are learned from how the predictions before have turned out, so
-//! that a slow interrupt path, as that of a kernel with many checks, needs no
-//! number of its own.
+//! A prediction depends on the instructions left to retire, on the pace at which the thread retires
+//! them, and on the way: the time from setting the timer to user space, in which the thread retires
+//! nothing.  Pace and ways are learned from the outcomes of earlier predictions.  Therefore a slow
+//! interrupt path, such as that of a kernel with many checks, needs no number of its own.
 //!
-//! A timer that comes too early costs another interrupt; one that comes too late
-//! lets the thread go too far.  So the pace is the fastest seen lately, and the
-//! way back from the timer's own interrupt, which is the last one before the
-//! count is met, the shortest.  The ways from elsewhere are as long as most that
-//! were seen: where one is always the same, as is the pace, the count is met by the
-//! first interrupt.  Whatever the timer was set for, and wherever it interrupts the
-//! thread, it tells of the way; so one that comes for nothing does so a few times
-//! only, however often a thread that needs none gets the CPU.
+//! A timer that expires too early costs another interrupt; one that expires too late lets the
+//! thread run too far.  Therefore the pace is the fastest one seen lately, and the way back from
+//! the timer's own interrupt, which is the last one before the count is met, is the shortest one
+//! seen.  The ways from other origins are as long as most that were seen: if a way and the pace are
+//! constant, the first interrupt meets the count.
+//!
+//! Whatever the timer was set for, and wherever it interrupts the thread, its expiry shows the way.
+//! This way it expires for nothing only a few times, however often a thread that needs no timer
+//! gets the CPU.
 
 use super::rate::{scale, Rate};
 
-/// Where the timer is set: each has a way of its own.
+/// Place where the timer is set: each has a way of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// In the timer's own interrupt: the way back to user space is always the
-    /// same.
+    /// In the timer's own interrupt: the way back to user space is constant.
     Expiry,
     /// In another interrupt, as the tick's, for the thread that it interrupted.
     Interrupt,
@@ -43,7 +41,7 @@ impl Origin {
         matches!(self, Origin::InterruptSwitch | Origin::CallSwitch)
     }
 
-    /// The same for the thread that runs next.
+    /// Returns the origin for the thread that runs next.
     pub fn switch(self) -> Origin {
         match self {
             Origin::Expiry | Origin::Interrupt => Origin::InterruptSwitch,
@@ -52,27 +50,27 @@ impl Origin {
     }
 }
 
-/// The least way: no interrupt takes less.
+/// Shortest way: no interrupt takes less.
 const LEAST_WAY_NS: u64 = 200;
 
-/// The greatest way that is believed, and so the longest that a thread may run
-/// beyond a count because the way there had no progress before.
+/// Longest way that is believed.  Also the longest time that a thread may run beyond a count
+/// because the way there had no progress before.
 const GREATEST_WAY_NS: u64 = 1_000_000;
 
-/// A time in user space of up to so many ways tells of the way, as does one that
-/// the pace predicts well.
+/// A time in user space of up to this many ways shows the way, as does a time that the pace
+/// predicts well.
 const SHORT: u64 = 4;
 
-/// One of so many ways or more tells of the pace.
+/// A time in user space of this many ways or more shows the pace.
 const LONG: u64 = 64;
 
 /// One, as a deviation of the pace.
 const DEVIATION_ONE: u64 = 1 << 20;
 
-/// How far off a pace is that has always been met.
+/// Deviation of a pace that has always been met.
 const LEAST_DEVIATION: u64 = DEVIATION_ONE >> 16;
 
-/// How the timer was set last.
+/// The last setting of the timer.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at_ns: u64,
@@ -85,7 +83,7 @@ struct Set {
 #[derive(Clone, Copy, Debug)]
 struct Way {
     ns: u64,
-    /// By how much it differs from time to time.
+    /// Variation of the way from time to time.
     jitter_ns: u64,
 }
 
@@ -95,15 +93,16 @@ impl Way {
         jitter_ns: 10 * LEAST_WAY_NS,
     };
 
-    /// It took so long.
+    /// Follows a way that took `seen_ns`.
     ///
-    /// It comes to be as long as four of five that are seen, or hardly longer: the steps are those
-    /// of its jitter, whatever it differs by, and four times as great upwards as downwards.
+    /// The estimate becomes as long as four of five ways that are seen, or hardly longer.  Its
+    /// steps are those of the jitter, whatever the difference, and four times as great upwards as
+    /// downwards.
     fn follow(&mut self, seen_ns: u64) {
         let mut off_ns = seen_ns.abs_diff(self.ns);
         let is_longer = seen_ns > self.ns;
         if is_longer {
-            // What came between once, as another interrupt, counts for little.
+            // A single disturbance, such as another interrupt, counts for little.
             off_ns = off_ns.min(2 * self.jitter_ns + LEAST_WAY_NS);
         }
         let jitter_ns = self.jitter_ns - self.jitter_ns / 4 + off_ns / 4;
@@ -122,24 +121,24 @@ impl Way {
     }
 }
 
-/// Predicts for one CPU.
+/// Predictor of one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Predictor {
     ns_per_insn_fp32: u64,
-    /// At the rate of the CPU: the pace is never slower.
+    /// Time of an instruction at the rate of the CPU: the pace is never slower.
     nominal_fp32: u64,
-    /// How much faster than the pace it may go, in parts of [`DEVIATION_ONE`].
+    /// Possible excess of the speed over the pace, in parts of [`DEVIATION_ONE`].
     deviation: u64,
-    /// By origin.
+    /// Ways by origin.
     ways: [Way; Origin::COUNT],
-    /// No timer before this time from now: the last one came before anything
-    /// was retired.
+    /// No timer may expire within this time from now: the last one expired before anything was
+    /// retired.
     backoff_ns: u64,
     set: Option<Set>,
 }
 
 impl Predictor {
-    /// Knows nothing but the rate of the CPU.
+    /// A predictor that has only the rate of the CPU.
     pub const fn new(rate: Rate) -> Predictor {
         Predictor {
             ns_per_insn_fp32: rate.ns_per_insn_fp32(),
@@ -151,16 +150,16 @@ impl Predictor {
         }
     }
 
-    /// When the timer should expire, if it is set at `now_ns` and the thread is
-    /// to retire `left_insns` more.
+    /// Returns the time at which the timer should expire, if it is set at `now_ns` and the thread
+    /// is to retire `left_insns` more.
     ///
-    /// Where it is uncertain when that will be, it is aimed at from before: what
-    /// is left then is short, and met.
+    /// If the moment of the count is uncertain, the timer expires before it: the rest is then
+    /// short, and is met.
     pub fn expiry_ns(&self, now_ns: u64, left_insns: u64, origin: Origin) -> u64 {
         let user_ns = scale(left_insns, self.ns_per_insn_fp32);
         let way = &self.ways[origin as usize];
         let (way_off_ns, late_ns) = match origin {
-            // Rather a little late than once more: it is the shortest way that is known.
+            // Better a little late than another interrupt: this is the shortest way known.
             Origin::Expiry => (0, way.ns / 16 + LEAST_WAY_NS / 2),
             _ => (way.jitter_ns, LEAST_WAY_NS / 8),
         };
@@ -174,20 +173,20 @@ impl Predictor {
         now_ns.saturating_add(delay_ns)
     }
 
-    /// No count is reached sooner than so long after the timer is set.
+    /// Least time after setting the timer in which `insns` can be retired.
     #[inline]
     pub fn least_ns(&self, insns: u64) -> u64 {
         scale(insns, self.ns_per_insn_fp32) / 4
     }
 
-    /// The earliest time for any timer: an interrupt that takes longer than the
-    /// time to the next one would keep the thread from going on for ever.
+    /// The earliest time for any timer: an interrupt that takes longer than the time to the next
+    /// one would keep the thread from running for ever.
     pub fn earliest_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_add(self.backoff_ns)
     }
 
-    /// The timer is set at `now_ns` to `expiry_ns`, or was set to that before, when
-    /// `count_insns` are counted of the thread that is to run.
+    /// Notes that the timer is set at `now_ns` to `expiry_ns`, or was set to that before.
+    /// `count_insns`: the present count of the thread that is to run.
     pub fn set(&mut self, now_ns: u64, expiry_ns: u64, count_insns: u64, origin: Origin) {
         self.set = Some(Set {
             at_ns: now_ns,
@@ -197,51 +196,50 @@ impl Predictor {
         });
     }
 
-    /// Another thread runs, or none, or the count is not known: when the timer
-    /// expires that says nothing.
+    /// Forgets the setting: another thread runs, or none, or the count is not known.  The expiry of
+    /// the timer then shows nothing.
     pub fn forget(&mut self) {
         self.set = None;
     }
 
-    /// The thread has retired something, or another decision was made: nothing
-    /// stands still.
+    /// Ends the delay of timers: the thread has retired something, or another decision was made.
     pub fn progress(&mut self) {
         self.backoff_ns = 0;
     }
 
-    /// The timer has expired, and found the count at `count_insns`; `in_user`: it
-    /// interrupted the thread in user space; `by_clock`: what is counted is time,
-    /// which has gone on until `now_ns`.
+    /// Learns from an expiry of the timer, which found the count at `count_insns`.  `in_user`: it
+    /// interrupted the thread in user space.  `by_clock`: the count is time, which has passed until
+    /// `now_ns`.
     pub fn expired(&mut self, now_ns: u64, count_insns: u64, in_user: bool, by_clock: bool) {
         let Some(set) = self.set.take() else {
-            // It must not come at once again and again.
+            // The timer must not expire at once again and again.
             self.backoff_ns = self.doubled(self.backoff_ns);
             return;
         };
         match count_insns.saturating_sub(set.count_insns) {
             0 => self.learn_from_none(&set, now_ns, in_user),
             retired_insns => {
-                // Not what has passed since: it is until it expires that the thread retires.
+                // Not the time since the expiry: the thread retires until the timer expires.
                 let until_ns = if by_clock { now_ns } else { set.expiry_ns };
                 self.learn_from(&set, until_ns, now_ns, retired_insns, in_user);
             }
         }
     }
 
-    /// Nothing was retired before the timer expired.
+    /// Learns from a timer that expired before anything was retired.
     fn learn_from_none(&mut self, set: &Set, now_ns: u64, in_user: bool) {
         let elapsed_ns = now_ns.saturating_sub(set.at_ns);
         if !in_user {
             if set.origin.is_switch() {
-                // Unless it has more to do than come from the switch, the way is longer.
+                // Unless the thread has more to do than return from the switch, the way is longer.
                 let way = &mut self.ways[set.origin as usize];
                 way.follow(elapsed_ns.saturating_add(elapsed_ns / 8));
             }
             self.backoff_ns = self.doubled(self.backoff_ns);
             return;
         }
-        // The interrupt came at the end of the way, so this is its length, or a little less;
-        // unless that was no help before.
+        // The interrupt arrived at the end of the way: this is its length, or a little less, unless
+        // that was no help before.
         let longer_ns = if self.backoff_ns == 0 {
             elapsed_ns.saturating_add(elapsed_ns / 8 + LEAST_WAY_NS)
         } else {
@@ -251,14 +249,14 @@ impl Predictor {
         let way = &mut self.ways[set.origin as usize];
         way.ns = way.ns.max(longer_ns);
         if set.origin == Origin::Expiry {
-            // That of another interrupt is not shorter.
+            // The way from another interrupt is not shorter.
             let way = &mut self.ways[Origin::Interrupt as usize];
             way.ns = way.ns.max(longer_ns);
             self.backoff_ns = longer_ns;
         }
     }
 
-    /// So much was retired until `until_ns`.
+    /// Learns from a timer that expired after `retired_insns` were retired until `until_ns`.
     fn learn_from(
         &mut self,
         set: &Set,
@@ -280,14 +278,14 @@ impl Predictor {
         let short = user_ns < SHORT * way.ns;
         if !in_user {
             if set.origin != Origin::Expiry && elapsed_ns >= user_ns {
-                // It has been in the kernel since, for an unknown time, and the timer came for
-                // nothing: the next one is to come a little later.
+                // The thread has been in the kernel since, for an unknown time, and the timer
+                // expired for nothing: the next one is to expire a little later.
                 way.follow(seen_ns.min(way.ns + way.ns / 16));
             }
             return;
         }
-        // A long time in user space tells of the way if it was as predicted but for that, and for no
-        // more than is likely by the way into the kernel and by that of the timer's own interrupt.
+        // A long time in user space shows the way only if the pace predicts the rest of it.  The
+        // excess must be likely for the way into the kernel and that of the timer's own interrupt.
         let in_ns = now_ns.saturating_sub(set.expiry_ns);
         let likely_ns = SHORT * way.ns.max(expiry_ns).max(SHORT * in_ns);
         if set.origin == Origin::Expiry {
@@ -301,7 +299,7 @@ impl Predictor {
         let seen_ns = elapsed_ns.saturating_sub(way_ns);
         let off_ns = seen_ns.abs_diff(user_ns);
         if off_ns <= way_ns / 8 {
-            // So small a difference is that of the way; at most it is that of the pace.
+            // A difference this small is due to the way; at most it is due to the pace.
             let off = off_ns.saturating_mul(2 * DEVIATION_ONE) / user_ns.max(1);
             self.set_deviation(self.deviation.min(off.max(self.deviation / 4)));
         } else if user_ns >= LONG * way_ns {
@@ -309,16 +307,16 @@ impl Predictor {
         }
     }
 
-    /// The way back from the timer's own interrupt took so long.
+    /// Follows a way back from the timer's own interrupt that took `seen_ns`.
     fn shorten_way(&mut self, seen_ns: u64) {
         let [way, others @ ..] = &mut self.ways;
         let new_ns = if seen_ns < way.ns {
             seen_ns
         } else {
-            // A tick may have come between.
+            // A tick may have intervened.
             way.ns + (seen_ns - way.ns) / 16
         };
-        // There is more to do on the others.
+        // The other ways have more to do.
         let most_ns = others
             .iter()
             .fold(LEAST_WAY_NS, |most_ns, way| most_ns.max(way.ns));
@@ -345,7 +343,7 @@ impl Predictor {
         self.deviation = deviation.clamp(LEAST_DEVIATION, DEVIATION_ONE / 4);
     }
 
-    /// By how much sooner than after `user_ns` the thread may be there.
+    /// Time by which the thread may be faster than `user_ns`.
     fn uncertain_ns(&self, user_ns: u64) -> u64 {
         user_ns.min(1 << 43) * self.deviation / DEVIATION_ONE
     }

@@ -153,7 +153,7 @@ impl<M: Memory> Processes<M> {
         let before_insns = run.retired_insns;
         run.retired_insns = before_insns.saturating_add(insns);
         if run.is_late() {
-            // Of the sums only the lateness changes: see `update`.
+            // Only the lateness of the sums changes: see `update`.
             let before_insns = run.lateness_at_insns(before_insns);
             let later_insns = run.lateness_insns().saturating_sub(before_insns);
             self.sums.add_lateness(later_insns);
@@ -185,8 +185,8 @@ impl<M: Memory> Processes<M> {
         true
     }
 
-    /// Raises the peaks of `p` to a sample of its memory.  Returns whether the sample
-    /// changes what `p` counts with; `None` if there is no such process.
+    /// Raises the peaks of `p` to a sample of its memory.  Returns whether the sample changes the
+    /// memory with which `p` counts; `None` if there is no such process.
     pub(super) fn sample_memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) -> Option<bool> {
         let run = self.runs.get_mut(p as usize)?;
         let mut is_new = false;
@@ -197,7 +197,7 @@ impl<M: Memory> Processes<M> {
         }
         let more_bytes = run.process_peak.rss_bytes - before_bytes;
         if run.is_active() {
-            // The first sample under a plan may be beyond what that has for it.
+            // The first sample under a plan may exceed what the plan has for the process.
             is_new = !core::mem::replace(&mut run.sampled, true) || more_bytes != 0;
             if more_bytes != 0 {
                 self.sums.add_memory(more_bytes);
@@ -230,7 +230,8 @@ impl<M: Memory> Processes<M> {
         self.idle.set(insns.min(self.sums.early_insns()));
     }
 
-    /// The plan waits for its processes since that plan time; `None`: it does not.
+    /// Notes that the plan has been waiting for its processes since that plan time; `None`: it is
+    /// not waiting.
     pub(super) fn wait_since(&mut self, plan_ns: Option<u64>) {
         self.idle.wait_since(plan_ns);
     }
@@ -242,7 +243,7 @@ impl<M: Memory> Processes<M> {
         }
     }
 
-    /// Notes that `p` changes, which was copied for the next plan.
+    /// Notes that `p`, which was copied for the next plan, changes.
     #[cold]
     pub(super) fn note_change(&mut self, p: u32) {
         let Some(run) = self.runs.get_mut(p as usize) else {

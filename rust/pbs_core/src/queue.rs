@@ -54,7 +54,7 @@ impl<M: Memory> Queue<M> {
         self.heap.get(..self.len)?.get(place).copied()
     }
 
-    /// Puts `p` in, which is not in it, in the window of that number.
+    /// Inserts `p`, which is not in the queue, in the window of that number.
     #[inline]
     pub(super) fn insert(&mut self, runs: &mut [Run], p: u32, window: u64) {
         let place = self.len;
@@ -80,7 +80,7 @@ impl<M: Memory> Queue<M> {
         }
     }
 
-    /// Takes `p` out, if it is in it.
+    /// Removes `p`, if it is in the queue.
     #[inline]
     pub(super) fn remove(&mut self, runs: &mut [Run], p: u32) {
         let Some(run) = runs
@@ -96,7 +96,7 @@ impl<M: Memory> Queue<M> {
         }
     }
 
-    /// Takes `p` out.  `None` if it is not in it.
+    /// Removes `p`.  `None` if it is not in the queue.
     pub(super) fn take(&mut self, runs: &mut [Run], p: u32) -> Option<u32> {
         let run = runs.get(p as usize)?;
         if run.queued == NOT_QUEUED {
@@ -106,7 +106,7 @@ impl<M: Memory> Queue<M> {
         Some(p)
     }
 
-    /// Takes the most urgent candidate out.
+    /// Removes the most urgent candidate.
     #[inline]
     pub(super) fn take_first(&mut self, runs: &mut [Run]) -> Option<u32> {
         let first = self.first()?;
@@ -114,8 +114,8 @@ impl<M: Memory> Queue<M> {
         Some(first)
     }
 
-    /// Puts the last one, which is beyond the end now, in a place that was given
-    /// up, unless that is its own.
+    /// Moves the last entry, which is beyond the end now, to a place that was vacated, unless that
+    /// is its own.
     fn fill(&mut self, runs: &mut [Run], place: usize) {
         let last = self.heap.get(self.len).copied();
         if let Some(last) = last.filter(|_| place < self.len) {

@@ -7,11 +7,11 @@ use super::refusal::{Fault, Refusal};
 use super::wire::format;
 
 impl Config {
-    /// The least and the greatest value of each number.  Some of the ranges
-    /// depend on another number.
+    /// The least and the greatest value of each number.  Some of the ranges depend on another
+    /// number.
     ///
-    /// Those of t2_task keep t1 below it for every length: a task that sits in
-    /// its own slot meets t1 first.
+    /// The ranges of t2_task keep t1 below it for every length: a task in its own slot meets t1
+    /// first.
     pub const fn ranges(&self) -> [(u64, u64); Config::COUNT] {
         let period_ns = self.window_period_ns;
         [
@@ -51,7 +51,7 @@ impl Config {
             (0, PreemptionWay::ALL.len() as u64 - 1),
             match self.idle_piece_ns {
                 0 => (0, 1 << 48),
-                // At a quarter of it, as by state, it still is longer than what a switch takes.
+                // Even a quarter of it, as with `ByState`, is longer than a switch takes.
                 _ => (100_000, 1 << 48),
             },
         ]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Instructions and nanoseconds into each other.
+//! Conversion between instructions and nanoseconds.
 
 /// The rate at which a CPU retires instructions.
 ///
-/// The theses assume a constant rate.  Both directions are kept as 32.32 fixed
-/// point, so that converting takes a multiplication and a shift.
+/// The theses assume a constant rate.  Both directions are stored as 32.32 fixed point: a
+/// conversion takes a multiplication and a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     insns_per_ms: u32,
@@ -54,8 +54,8 @@ impl Rate {
         scale(ns, self.insns_per_ns_fp32)
     }
 
-    /// The same for what is converted once and then compared with counts: exact
-    /// but for the rounding, at the price of divisions.
+    /// Like [`to_insns`](Rate::to_insns), for values that are converted once and then compared with
+    /// counts: exact except for the rounding, at the price of divisions.
     pub const fn length_insns(&self, ns: u64) -> u64 {
         let per_ms = self.insns_per_ms();
         let whole_insns = (ns / NS_PER_MS).saturating_mul(per_ms);
@@ -63,12 +63,13 @@ impl Rate {
         whole_insns.saturating_add(ns % NS_PER_MS * per_ms / NS_PER_MS)
     }
 
-    /// The time in which `insns` instructions are retired, exact but rounded up:
-    /// [`length_insns`](Rate::length_insns) makes the same number of it, or, where
-    /// several instructions are retired in a nanosecond, one that is greater by
-    /// less than those.
+    /// The time in which `insns` instructions are retired, exact but rounded up.
+    ///
+    /// [`length_insns`](Rate::length_insns) converts the time back to the same number.  Where
+    /// several instructions are retired in a nanosecond, the result may be greater by less than
+    /// that many.
     pub const fn length_ns(&self, insns: u64) -> u64 {
-        // A rate has one at least, which the compiler can't know.
+        // A rate is at least one, which the compiler can't know.
         let per_ms = if self.insns_per_ms == 0 {
             1
         } else {

@@ -10,8 +10,7 @@ use super::rate::Rate;
 pub(super) struct Rates<M: Memory> {
     /// The rate of the CPU, as declared by the plan, else by the machine.
     cpu: Rate,
-    /// By process: its own rate, if the plan declares one.  Empty if the plan
-    /// declares none.
+    /// Own rates by process, if the plan declares them.  Empty if the plan declares none.
     own: M::Slice<Option<Rate>>,
 }
 

@@ -2,17 +2,15 @@
 
 //! Record of the inputs of a node, for a replay.
 //!
-//! A node decides by its inputs and by nothing else.  Given the plan, the configuration
-//! and the rate with which it began, and all inputs since, the same code makes the same
-//! decisions, anywhere.
+//! A node decides by its inputs alone.  Given the plan, the configuration and the rate with which
+//! it began, and all inputs since, the same code makes the same decisions, anywhere.
 //!
-//! A record is a sequence of [`Input`]s.  Each *call* of the node that changes
-//! anything is one; it is noted at the end of the call, together with its result.  Before
-//! it stand, in their order, the values that came from outside during the call: the
-//! numbers of the events that were emitted ([`Sink::emit`](super::Sink::emit)), on
-//! which later decisions depend, and the answers of
-//! [`Sink::await_elsewhere`](super::Sink::await_elsewhere).  The input of an event also
-//! has a check over its fields, for the comparison in a replay.
+//! A record is a sequence of [`Input`]s.  Each *call* of the node that changes anything is one; it
+//! is noted at the end of the call, together with its result.  Before it stand, in their order, the
+//! values that arrived from outside during the call: the numbers of the events that were emitted
+//! ([`Sink::emit`](super::Sink::emit)), on which later decisions depend, and the answers of
+//! [`Sink::await_elsewhere`](super::Sink::await_elsewhere).  The input of an event also has a check
+//! over its fields, for the comparison in a replay.
 //!
 //! A decision that finds nothing new changes nothing and is not noted.
 
@@ -28,9 +26,9 @@ impl<M: Memory> Node<M> {
         &mut self.tap
     }
 
-    /// Begins to note inputs, in `tap`.  Call this when the plan has come into force,
-    /// which is the first input: as the plan that is stored under the number `plan`;
-    /// `follows`: it takes over from the plan before.
+    /// Begins to note inputs, in `tap`.  Call this when the plan has come into force, which is the
+    /// first input.  `plan`: the number under which the plan is stored; `follows`: the plan takes
+    /// over from the one before.
     pub fn begin_record(&mut self, tap: M::Tap, plan: u64, follows: bool) {
         self.tap = tap;
         self.note(|node| Input {

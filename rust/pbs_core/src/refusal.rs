@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a plan or a configuration was refused.
+//! Refusals of plans and configurations.
 
 use core::fmt;
 
@@ -14,15 +14,15 @@ use super::wire::format;
 pub enum Errno {
     /// `EINVAL`: the plan is wrong.
     Invalid,
-    /// `E2BIG`: the plan, or a record of it, is larger than this version takes.
+    /// `E2BIG`: the plan, or a record of it, is larger than this version accepts.
     TooBig,
     /// `ENOMEM`: there is no memory for the plan.
     NoMemory,
-    /// `ENODEV`: the plan is for a CPU that is not there.
+    /// `ENODEV`: the plan is for a CPU that does not exist.
     NoDevice,
     /// `ESRCH`: the plan is for a process that has ended.
     NoProcess,
-    /// `EINTR`: who wrote the plan was killed.
+    /// `EINTR`: the writer of the plan was killed.
     Interrupted,
 }
 
@@ -70,9 +70,9 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is wrong, with the values that show it.
+/// Fault of a plan or a configuration, with the values that show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // The text below says it for each.
+#[allow(missing_docs)] // The messages below explain each.
 pub enum Fault {
     Truncated {
         part: Part,
@@ -266,13 +266,13 @@ impl Fault {
     }
 }
 
-/// A refusal: what is wrong and where.  Its `Display` says both in words, with
-/// what to write instead, in less than 240 bytes.
+/// A refusal: a fault and its place.  Its `Display` describes both, with a correction, in less than
+/// 240 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
-    /// Where in the plan, or [`Refusal::NOWHERE`].
+    /// Offset of the fault in the plan, or [`Refusal::NOWHERE`].
     pub offset_bytes: u64,
 }
 

@@ -17,8 +17,7 @@ use super::node::Node;
 use super::run::Peak;
 use super::wire::format;
 
-/// A grant lasts if it stands for as long as it takes to retire so much, at the
-/// node's rate.
+/// Instructions for which a grant must stand, at the node's rate, to have lasted.
 const LASTS_INSNS: u64 = 100_000;
 
 impl<M: Memory> Node<M> {

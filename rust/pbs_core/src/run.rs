@@ -34,24 +34,24 @@ pub(super) struct Run {
     pub(super) presence: Presence,
     /// All tasks have ended, or its threads are gone for good.
     pub(super) done: bool,
-    /// A task of it has begun.
+    /// Whether a task of the process has begun.
     pub(super) begun: bool,
-    /// Its current task has begun.
+    /// Whether its current task has begun.
     pub(super) task_begun: bool,
-    /// It waits for others, or others wait for it: otherwise it takes no part in the order
-    /// of tasks.
+    /// Whether the process waits for others, or others wait for it; otherwise it takes no part in
+    /// the order of tasks.
     pub(super) in_net: bool,
-    /// Its current task waits for another process's.
+    /// Whether its current task waits for a task of another process.
     pub(super) held: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
-    /// Its memory has been sampled under this plan, since it has begun.
+    /// Whether its memory has been sampled under this plan, since it has begun.
     pub(super) sampled: bool,
-    /// It was copied for the next plan, and has not changed since.
+    /// Whether it was copied for the next plan, and has not changed since.
     pub(super) copied: bool,
-    /// It is in the list of those that have changed since they were copied.
+    /// Whether it is in the list of processes that have changed since they were copied.
     pub(super) noted: bool,
-    /// Which of its tasks is the current one; their count when all have ended.
+    /// Position of the current task; the number of tasks when all have ended.
     pub(super) position: u32,
     /// Id of the current task.
     pub(super) task: u32,
@@ -59,7 +59,7 @@ pub(super) struct Run {
     pub(super) own_slot: u32,
     /// Place in the queue of candidates, or [`NOT_QUEUED`].
     pub(super) queued: u32,
-    /// The first task in which a thread of it died, [`format::NO_TASK`]: none did.
+    /// The first task in which a thread of the process died; [`format::NO_TASK`]: none.
     pub(super) died_in: u32,
     /// The position of the first task that waits for others, from the current
     /// one on; `u32::MAX`: none does.
@@ -76,27 +76,27 @@ pub(super) struct Run {
     pub(super) ticket: u64,
     /// Time that it has taken out of turn, and gives back in its next slots.
     pub(super) owed_ns: u64,
-    /// Of the current task.
+    /// Planned length of the current task.
     pub(super) planned_insns: u64,
-    /// By the current task so far.
+    /// Instructions retired by the current task so far.
     pub(super) retired_insns: u64,
-    /// Of the tasks that have ended.
+    /// Account of the tasks that have ended.
     pub(super) account: Account,
     /// Planned lengths of the current task and those after it.
     pub(super) rest_insns: u64,
-    /// Its plan buffer.
+    /// Plan buffer of the process.
     pub(super) buffer_insns: u64,
-    /// Its deadline, as far as the plan says it.
+    /// Deadline of the process, as far as the plan declares it.
     pub(super) deadline_insns: u64,
-    /// Of the current task.
+    /// Preemptions of the current task.
     pub(super) preemptions: u32,
     /// Levels of its thresholds that were reported.
     pub(super) reported: Reported,
     /// The last check of the thresholds of the process and its task.
     pub(super) check: CachedCheck,
-    /// Of the current task.
+    /// Memory peak of the current task.
     pub(super) peak: Peak,
-    /// Of the process.
+    /// Memory peak of the process.
     pub(super) process_peak: Peak,
 }
 
@@ -186,7 +186,7 @@ impl Run {
         run
     }
 
-    /// Like [`Run::at`] at the present task, from the facts that stand here.
+    /// Like [`Run::at`] at the present task, from the facts that are stored here.
     pub(super) fn unbegun(&self) -> Run {
         Run {
             done: self.done,
@@ -230,7 +230,7 @@ impl Run {
         }
     }
 
-    /// It has moved to another task, and others wait for it, or it for others.
+    /// Updates the wait of a process in the order of tasks, after it has moved to another task.
     pub(super) fn move_in_net(&mut self) {
         self.held = !self.done && self.position == self.gate;
         self.reported_wait = 0;
@@ -265,7 +265,7 @@ impl Run {
         account.lateness_insns = account.lateness_insns.saturating_add(deviation_insns);
         account.planned_insns = account.planned_insns.saturating_add(self.planned_insns);
         self.rest_insns = self.rest_insns.saturating_sub(self.planned_insns);
-        // It must not count twice.
+        // The task must not count twice.
         self.retired_insns = 0;
         self.task_begun = false;
     }
@@ -281,7 +281,7 @@ impl Run {
         };
     }
 
-    /// The account if the current task is left as it is, and does not end.
+    /// The account if the current task is abandoned, and does not end.
     pub(super) fn account_without_task(&self) -> Account {
         Account {
             lateness_insns: self.lateness_insns(),
@@ -321,18 +321,18 @@ impl Run {
         }
     }
 
-    /// Urgency of a slot that is not its own: the greatest goes first.
+    /// Urgency of the process for slots of others: the greatest goes first.
     #[inline]
     pub(super) fn urgency(&self, policy: IdlePolicy) -> i64 {
         match policy {
             IdlePolicy::Latest => self.lateness_insns(),
-            // A buffer is at most 2^56.
+            // A plan buffer is at most 2^56.
             IdlePolicy::LeastSlack => self
                 .lateness_insns()
                 .saturating_sub(self.buffer_insns as i64),
             // At most 2^62 + 2^56.
             IdlePolicy::ClosestDeadline => (self.deadline_insns as i64).wrapping_neg(),
-            // Less than 2^63 of them in any life.
+            // A queue issues less than 2^63 of them in any life.
             IdlePolicy::Pieces
             | IdlePolicy::EqualShares
             | IdlePolicy::ByState
@@ -340,24 +340,24 @@ impl Run {
         }
     }
 
-    /// Can it run, if it is granted the CPU?
+    /// Can the process run, if it is granted the CPU?
     pub(super) fn can_run(&self) -> bool {
         self.presence == Presence::Ready && !self.held
     }
 
-    /// May it fill a slot that is not its own?  Only if it can run and is
-    /// behind: the slot of its current task has passed, because the task was
-    /// preempted or pushed along by one that was.
+    /// May the process fill a slot that is not its own?  Only if it can run and is behind: the slot
+    /// of its current task has passed, because the task was preempted or pushed along by one that
+    /// was.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
         self.can_run() && !self.done && self.own_slot < cursor
     }
 
-    /// Does it count among the active processes: has it begun, and tasks left?
+    /// Is the process active: has it begun, and does it have tasks left?
     pub(super) fn is_active(&self) -> bool {
         self.begun && !self.done
     }
 
-    /// Is it there, with tasks left?
+    /// Is the process present, with tasks left?
     pub(super) fn is_live(&self) -> bool {
         self.presence != Presence::Absent && !self.done
     }

@@ -275,8 +275,8 @@ impl<M: Memory> Node<M> {
         reported.reported(percent, seq)
     }
 
-    /// The moment at which a lateness may exceed the level that is reported next.  Where
-    /// only stress holds it back, that may be at the next nominal tick.
+    /// The moment at which a lateness may exceed the level that is reported next.  If only stress
+    /// holds it back, that may be at the next nominal tick.
     ///
     /// `count_insns`: the count from which `at_insns` is counted.
     fn next_check(

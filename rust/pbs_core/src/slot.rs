@@ -170,12 +170,12 @@ impl CurrentSlot {
         self.division = Division::Turns;
     }
 
-    /// The owner has retired `insns` more in the slot.
+    /// Notes that the owner has retired `insns` more in the slot.
     pub(super) fn retire(&mut self, insns: u64) {
         self.count_insns = self.count_insns.saturating_add(insns);
     }
 
-    /// Moves the end of the slot on by that plan time.
+    /// Moves the end of the slot back by that plan time.
     pub(super) fn extend(&mut self, ns: u64) {
         self.end_plan_ns = self.end_plan_ns.saturating_add(ns);
     }
@@ -190,7 +190,7 @@ impl CurrentSlot {
         }
     }
 
-    /// A task of `p` ends: if the slot spared it, t1 holds again.
+    /// Restores t1 if the slot spared the task of `p` that ends.
     #[inline(always)]
     pub(super) fn end_sparing(&mut self, p: u32) {
         if self.spared_insns != 0 {
@@ -242,7 +242,7 @@ impl CurrentSlot {
         };
     }
 
-    /// Goes on in the round of whole idle slots of the plan before.
+    /// Continues the round of whole idle slots of the plan before.
     pub(super) fn follow(&mut self, old: &CurrentSlot) {
         self.whole_slots = old.whole_slots;
     }

@@ -10,8 +10,8 @@ use super::plan::Slot;
 use super::slot::SlotEnd;
 
 impl<M: Memory> Node<M> {
-    /// Is the present slot one to stay in?  Begins it if it has not begun.
-    /// After the last slot there is none to leave.
+    /// Should the node stay in the present slot?  Begins the slot if it has not begun.  After the
+    /// last slot there is none to leave.
     pub(super) fn in_slot(&mut self, now_ns: u64, plan_ns: u64, sink: &mut impl Sink) -> bool {
         if !self.slot.has_begun() {
             let Some(&slot) = self.plan.slot(self.slot.number()) else {
@@ -33,8 +33,8 @@ impl<M: Memory> Node<M> {
             Some(SlotEnd::Ceiling(ceiling_ns)) => (EventKind::Ceiling, ceiling_ns),
         };
         self.report_pending_grant(sink);
-        // A task that an earlier one left no room is not preempted; nor does a process
-        // that waits for others lose the CPU.
+        // A task that has no room left by an earlier one is not preempted.  Nor does a process that
+        // waits for others lose the CPU.
         self.processes.update(owner, |run| {
             if run.is_late() && run.can_run() {
                 run.preemptions = run.preemptions.saturating_add(1);
@@ -75,7 +75,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Instructions that the current task of `p` may retire in a slot that begins, whatever
-    /// its t1: where tasks are preempted once, a task that was preempted goes on until it
+    /// its t1: where tasks are preempted once, a task that was preempted continues until it
     /// is beyond t2_task.
     #[cold]
     fn sparing_insns(&self, p: u32) -> u64 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The decision that stands, and how long it does.
+//! The standing decision, and its duration.
 
 use super::next_check::NextCheck;
 
@@ -8,38 +8,38 @@ use super::next_check::NextCheck;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StandingDecision {
     since_ns: u64,
-    /// When the slot ends by the clock, or the windows change, and whether it is
+    /// Time at which the slot ends by the clock or the windows change, and whether it is
     /// unallocated time until then.
     clock: Clock,
-    /// When the clock alone requires a new decision; `u64::MAX`: never.
+    /// Time at which the clock alone requires a new decision; `u64::MAX`: never.
     until_ns: u64,
     /// Instructions that the granted process may still retire before the count requires
     /// a new decision; `u64::MAX`: without a bound.
     left_insns: u64,
-    /// It is unallocated time, and somebody goes on.
+    /// Whether it is unallocated time while a slot has begun or a process is granted.
     unallocated: bool,
-    /// The work was more than one decision may do.
+    /// Whether the work was more than one decision may do.
     unfinished: bool,
-    /// No input since then could change the decision, other than by changing which
-    /// processes can run.  Of charges of the granted process only the count matters.
+    /// Whether the decision stands: no input since then could change it, other than by changing the
+    /// processes that can run.  Of charges of the granted process only the count matters.
     stands: bool,
-    /// Which processes can run has changed since then.
+    /// Whether the processes that can run have changed since then.
     stale: bool,
-    /// When the lateness thresholds of the granted process must be checked again.
+    /// Next check of the lateness thresholds of the granted process.
     next_check: NextCheck,
 }
 
 /// The next change that the clock brings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// When the slot, or a piece of it, ends by the clock, or the windows change.
+    /// Time at which the slot, or a piece of it, ends by the clock, or the windows change.
     pub(super) change_ns: u64,
-    /// It is unallocated time until then.
+    /// Whether it is unallocated time until then.
     pub(super) unallocated: bool,
 }
 
 impl StandingDecision {
-    /// No decision was made yet.
+    /// The absence of a decision.
     pub(super) const NONE: StandingDecision = StandingDecision {
         since_ns: 0,
         clock: Clock {
@@ -63,7 +63,7 @@ impl StandingDecision {
         self.clock
     }
 
-    /// When the clock alone requires a new decision, if ever.
+    /// Time at which the clock alone requires a new decision, if any.
     pub(super) fn until_ns(&self) -> Option<u64> {
         (self.until_ns != u64::MAX).then_some(self.until_ns)
     }
@@ -117,7 +117,7 @@ impl StandingDecision {
         self.unfinished = true;
     }
 
-    /// The granted process has retired `insns` more.
+    /// Notes that the granted process has retired `insns` more.
     #[inline(always)]
     pub(super) fn retire(&mut self, insns: u64) {
         if self.left_insns != u64::MAX {
@@ -125,9 +125,9 @@ impl StandingDecision {
         }
     }
 
-    /// A decision is made at `now_ns`.  It stands until the clock brings a change, the
-    /// granted process has retired `left_insns`, or its thresholds must be checked;
-    /// `goes_on`: a slot has begun or a process is granted.
+    /// Records a decision made at `now_ns`.  It stands until the clock brings a change, the granted
+    /// process has retired `left_insns`, or its thresholds must be checked; `goes_on`: a slot has
+    /// begun or a process is granted.
     #[inline(always)]
     pub(super) fn stand(&mut self, now_ns: u64, clock: Clock, left_insns: u64, goes_on: bool) {
         *self = StandingDecision {

@@ -4,9 +4,8 @@
 
 use super::run::Run;
 
-/// The sums over the active processes (3.3.6): those that have begun and have
-/// tasks left.  They are kept up to date with every change of a process, and
-/// are wide enough to be exact.
+/// The sums over the active processes (3.3.6): those that have begun and have tasks left.  Every
+/// change of a process updates them, and they are wide enough to be exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Changes with the number of the processes and with the lengths of their
@@ -31,7 +30,7 @@ impl Sums {
         memory_bytes: 0,
     };
 
-    /// Takes `old` out, which is a part of them, and `new` in.
+    /// Replaces `old`, which is a part of the sums, by `new`.
     #[inline(always)]
     pub(super) fn replace(&mut self, old: &Share, new: &Share) {
         let lengths = |share: &Share| (share.active, share.begun_insns, share.finished_insns);
@@ -51,17 +50,17 @@ impl Sums {
         }
     }
 
-    /// The peak of an active process has risen by as much.
+    /// Adds a rise of the peak of an active process.
     pub(super) fn add_memory(&mut self, bytes: u64) {
         self.memory_bytes += u128::from(bytes);
     }
 
-    /// Peaks of memory of the active processes, added up.
+    /// Sum of the memory peaks of the active processes.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::try_from(self.memory_bytes).unwrap_or(u64::MAX)
     }
 
-    /// The same sums, at the progress of `other`: for a comparison of the sums alone.
+    /// Returns the sums with the progress of `other`, to compare the sums alone.
     #[cfg(test)]
     pub(super) fn at_progress_of(self, other: &Sums) -> Sums {
         Sums {
@@ -70,7 +69,7 @@ impl Sums {
         }
     }
 
-    /// A process that is active has begun a task of that length.
+    /// Notes that an active process has begun a task of that length.
     pub(super) fn begin_task(&mut self, insns: u64) {
         if insns != 0 {
             self.advance();
@@ -83,7 +82,7 @@ impl Sums {
         self.progress = self.progress.wrapping_add(1).max(1);
     }
 
-    /// One process has become later by as much, and nothing else has changed.
+    /// Notes that one process has become later by `insns`, and nothing else has changed.
     pub(super) fn add_lateness(&mut self, insns: i64) {
         self.lateness_insns += i128::from(insns);
     }
@@ -107,13 +106,13 @@ impl Sums {
         }
     }
 
-    /// By how much the node is early.
+    /// Instructions by which the node is early.
     pub(super) fn early_insns(&self) -> u64 {
         self.lateness_insns().min(0).unsigned_abs()
     }
 
-    /// The lateness where it is not a number of 64 bits: a function of its own, as the
-    /// other case is asked for often.
+    /// The lateness where it does not fit into 64 bits: a separate function, because the other case
+    /// is frequent.
     #[cold]
     fn extreme_lateness_insns(&self) -> i64 {
         if self.lateness_insns < 0 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new plan takes over from the one before.
+//! Takeover from the plan before by a new plan.
 //!
-//! [`Node::begin`] does it at once, in time that grows with the number of
-//! processes.  [`TakeOver`] does the same in pieces, while the old plan goes on:
-//! the processes are copied a few at a time, and those that change after that
-//! are copied again; the last step takes the few that are left, and what belongs
-//! to the node as a whole.
+//! [`Node::begin`] does it at once, in time that grows with the number of processes.  [`TakeOver`]
+//! does it in pieces, while the old plan continues: the processes are copied a few at a time, and
+//! those that change after that are copied again.  The last step copies the few that are left, and
+//! the state of the node as a whole.
 
 use super::level::Level;
 use super::memory::{Memory, NoMemory};
@@ -20,9 +19,9 @@ use super::windows::Windows;
 struct Terms {
     /// The plan deals with the failures of all events before this one.
     dealt_seq: u64,
-    /// A new run begins, in which the processes that have ended run again.
+    /// Whether a new run begins, in which the processes that have ended run again.
     again: bool,
-    /// A failure of the node is dealt with: all begin a new account.
+    /// Whether a failure of the node is dealt with: all processes begin a new account.
     node_dealt: bool,
 }
 
@@ -30,35 +29,31 @@ struct Terms {
 #[derive(Clone, Copy)]
 struct Before {
     run: Run,
-    /// Its first task that has not ended, by its id.
+    /// Id of its first task that has not ended.
     task: u32,
 }
 
 impl<M: Memory> Node<M> {
-    /// The plan comes into force at `now_ns`.  Call it once, before anything
-    /// else, if that is not when the node was made; takes O(processes · log
-    /// tasks).
+    /// Brings the plan into force at `now_ns`.  Call this once, before anything else, unless the
+    /// plan came into force when the node was made.  Takes O(processes · log tasks).
     ///
-    /// It takes over from `old` the processes that are in both plans, the
-    /// rhythm of the windows, and the counts of events.
+    /// The plan takes over from `old` the processes that are in both plans, the rhythm of the
+    /// windows, and the counts of events.
     ///
-    /// A process keeps its presence, its account of lateness and its peaks.  It
-    /// goes on with the first task of the new plan whose id is not less than
-    /// that of its current task; if it is the same task, that keeps its counts.
-    /// A process that the new plan leaves no task is done.
+    /// A process keeps its presence, its account of lateness and its peaks.  It continues with the
+    /// first task of the new plan whose id is not less than the id of its current task.  If that is
+    /// the same task, the task keeps its counts.  A process that has no task left in the new plan
+    /// is done.
     ///
-    /// If `old` has ended and the plan is no answer (`dealt_seq` is 0), a
-    /// process that was done in it begins afresh: the same plan can be run
-    /// again and again.
+    /// If `old` has ended and the plan is no answer (`dealt_seq` is 0), a process that was done in
+    /// it begins afresh: the same plan can be run again and again.
     ///
-    /// The plan deals with the prediction failures whose events have a number
-    /// less than the greatest `dealt_seq` that there was.  A process of which
-    /// t2_process was reported begins a new account; all do if t2_node or
-    /// tm2_node was reported.  The preemptions of a task of which t2_preemptions
-    /// was reported count from 0.  A t2_task that was reported is not reported
-    /// again if the task is beyond that of the new plan, too; likewise t2_memory and
-    /// the node's limit of memory.  All other signals are reported again if they
-    /// still hold.  Stress is reset.
+    /// The plan deals with the prediction failures whose events have a number less than the
+    /// greatest `dealt_seq` so far.  A process of which t2_process was reported begins a new
+    /// account; all do if t2_node or tm2_node was reported.  The preemptions of a task of which
+    /// t2_preemptions was reported count from 0.  A t2_task that was reported is not reported again
+    /// if the task is beyond that of the new plan, too; likewise t2_memory and the node's limit of
+    /// memory.  All other signals are reported again if they still hold.  Stress is reset.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
             self.status.install(dealt_seq, now_ns);
@@ -75,7 +70,7 @@ impl<M: Memory> Node<M> {
         self.follow(old, &terms, now_ns);
     }
 
-    /// Takes over what belongs to the node as a whole.
+    /// Takes over the state of the node as a whole.
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
         self.status.install(terms.dealt_seq, now_ns);
         self.windows = Windows::new(&self.policy.config, now_ns);
@@ -109,8 +104,8 @@ impl<M: Memory> Node<M> {
         self.wait_lists.begin();
     }
 
-    /// How a plan takes over from this one that deals with the failures of the
-    /// events before `dealt_seq`.
+    /// Terms on which a plan takes over from this one, if it deals with the failures of the events
+    /// before `dealt_seq`.
     fn terms(&self, dealt_seq: u64) -> Terms {
         let again = self.runs_again(dealt_seq);
         let dealt_seq = dealt_seq.max(self.status.dealt_seq());
@@ -121,9 +116,9 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Does a plan that deals with the events before `dealt_seq` begin a new
-    /// run, in which the processes of this one run again?  One that deals with
-    /// anything is an answer to this run, even if it has ended meanwhile.
+    /// Does a plan that deals with the events before `dealt_seq` begin a new run, in which the
+    /// processes of this one run again?  A plan that deals with any event is an answer to this run,
+    /// even if it has ended meanwhile.
     fn runs_again(&self, dealt_seq: u64) -> bool {
         self.status.has_ended() && dealt_seq == 0
     }
@@ -136,8 +131,8 @@ impl<M: Memory> Node<M> {
         })
     }
 
-    /// The process `index` goes on from where it was `before`.  If that is done
-    /// more than once, the last time counts.
+    /// Continues the process `index` from its state `before`.  If this is called more than once,
+    /// the last call counts.
     fn take(&mut self, index: u32, before: &Before, terms: &Terms) {
         let mut run = self.resume(index, before, terms.again);
         if terms.node_dealt || run.reported.process.is_dealt(terms.dealt_seq) {
@@ -166,7 +161,7 @@ impl<M: Memory> Node<M> {
         self.change(index, |place| *place = run);
     }
 
-    /// The state in which the process `index` goes on from where it was.
+    /// The state in which the process `index` continues from its state `before`.
     fn resume(&self, index: u32, before: &Before, again: bool) -> Run {
         let (old, task) = (&before.run, before.task);
         let afresh = old.done && again;
@@ -176,7 +171,7 @@ impl<M: Memory> Node<M> {
             self.position_of(index, task)
         };
         let mut run = match self.processes.get(index) {
-            // The plan need not be asked again for what stands here already.
+            // The plan need not be asked again for facts that are stored here already.
             Some(run) if run.position == position => run.unbegun(),
             _ => Run::at(&self.plan, index, position),
         };
@@ -204,8 +199,8 @@ impl<M: Memory> Node<M> {
         run
     }
 
-    /// [`Plan::position_of`](super::Plan::position_of), in constant time if the
-    /// process stands there already.
+    /// [`Plan::position_of`](super::Plan::position_of), in constant time if the process is there
+    /// already.
     fn position_of(&self, index: u32, task: u32) -> u32 {
         let here = self.processes.get(index).map_or(0, |run| run.position);
         let id = |position| self.plan.task(index, position);
@@ -218,7 +213,7 @@ impl<M: Memory> Node<M> {
         self.plan.position_of(index, task)
     }
 
-    /// The first task of process `p` that has not ended, by its id.
+    /// Id of the first task of process `p` that has not ended.
     fn next_task(&self, p: u32) -> u32 {
         let position = self.processes.get(p).map_or(0, |run| run.position);
         let task = |position| self.plan.task(p, position);
@@ -227,8 +222,8 @@ impl<M: Memory> Node<M> {
         })
     }
 
-    /// Refuses to follow `old` if the plan has a process that has ended and
-    /// gives it nothing more to do: its planner is not aware of that end.
+    /// Refuses to follow `old` if the plan has a process that has ended and has no more tasks for
+    /// it: the planner is not aware of that end.
     pub fn check_over(&self, old: &Node<M>, dealt_seq: u64) -> Result<(), Refusal> {
         if old.runs_again(dealt_seq) {
             return Ok(());
@@ -245,31 +240,30 @@ impl<M: Memory> Node<M> {
         Ok(())
     }
 
-    /// Has the process ended, and the plan nothing more for it to do?
+    /// Has the process ended, and does the plan have no more tasks for it?
     fn gives_nothing(&self, index: u32, before: &Before) -> bool {
         let count = self.plan.process(index).map_or(0, |process| process.count);
         before.run.done && self.position_of(index, before.task) == count
     }
 }
 
-/// Takes a plan over from one that goes on meanwhile.
+/// Takeover from a plan that continues meanwhile.
 ///
-/// The terms on which all processes are taken over may change: when a failure of
-/// the node with which the plan deals is reported again, or when the old plan ends.
-/// Then all is copied once more; in one life of a plan that happens twice at
-/// the most.
+/// The terms on which all processes are taken over may change: when a failure of the node with
+/// which the plan deals is reported again, or when the old plan ends.  Then all processes are
+/// copied once more; in one life of a plan that happens at most twice.
 ///
-/// [`copy`] and [`finish`] need the lock of the old node; [`apply`] works on the new one,
-/// which nobody else has yet.  Call `apply` after each `copy`.  The result is that of
+/// [`copy`] and [`finish`] need the lock of the old node; [`apply`] works on the new one, to which
+/// nobody else has access yet.  Call `apply` after each `copy`.  The result is that of
 /// [`Node::begin`] at the moment of `finish`.
 ///
 /// [`copy`]: TakeOver::copy
 /// [`apply`]: TakeOver::apply
 /// [`finish`]: TakeOver::finish
 pub struct TakeOver<M: Memory> {
-    /// What the plan says of the failures that it deals with.
+    /// The plan deals with the failures of all events before this one, as it declares.
     dealt_seq: u64,
-    /// The terms of what has been copied so far.
+    /// The terms of the copies so far.
     terms: Option<Terms>,
     /// The first process of the new plan that was not copied yet.
     next: u32,
@@ -280,8 +274,8 @@ pub struct TakeOver<M: Memory> {
 }
 
 impl<M: Memory> TakeOver<M> {
-    /// Nothing is copied yet; the plan deals with the failures of the events
-    /// before `dealt_seq`, and a piece is `piece` processes.
+    /// A takeover before its first piece.  The plan deals with the failures of the events before
+    /// `dealt_seq`; a piece is `piece` processes.
     pub fn new(dealt_seq: u64, piece: usize) -> Result<TakeOver<M>, NoMemory> {
         Ok(TakeOver {
             dealt_seq,
@@ -292,7 +286,7 @@ impl<M: Memory> TakeOver<M> {
         })
     }
 
-    /// Copies a piece of what is left of `old`.  Returns false if nothing was.
+    /// Copies a piece of the rest of `old`.  Returns false if nothing was left.
     ///
     /// Takes O(piece · log processes).
     pub fn copy(&mut self, old: &mut Node<M>, new: &Node<M>) -> bool {
@@ -323,7 +317,7 @@ impl<M: Memory> TakeOver<M> {
         copied
     }
 
-    /// Has the new node go on from what was copied last.
+    /// Applies the last piece to the new node.
     ///
     /// Takes O(piece · log tasks).
     pub fn apply(&mut self, new: &mut Node<M>) {
@@ -338,7 +332,7 @@ impl<M: Memory> TakeOver<M> {
         }
     }
 
-    /// The processes of the new plan that the last piece was about.
+    /// The processes of the new plan that were in the last piece.
     pub fn applied(&self) -> impl Iterator<Item = u32> + '_ {
         self.piece.iter().flatten().map(|(index, _)| *index)
     }
@@ -351,11 +345,10 @@ impl<M: Memory> TakeOver<M> {
         }
     }
 
-    /// The new plan comes into force at `now_ns`, if no more than `most` of its
-    /// processes are left to be copied; if there are more, nothing happens.
+    /// Brings the new plan into force at `now_ns`, if no more than `most` of its processes are left
+    /// to be copied; otherwise nothing happens.
     ///
-    /// `applied` is told of each process that was left.  Takes O(`most` · log
-    /// tasks).
+    /// Calls `applied` for each process that was left.  Takes O(`most` · log tasks).
     pub fn finish(
         &mut self,
         old: &mut Node<M>,

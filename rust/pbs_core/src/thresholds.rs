@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The thresholds of Leppert 2021, chapter 3: pure functions of what is known.
+//! The thresholds of Leppert 2021, chapter 3: pure functions of their arguments.
 //!
-//! All values are retired instructions, but for what [`Config`] knows alone.  Every division rounds down, but for
-//! the one of t2_task: with it rounded up, t1 is less than t2_task for every
+//! All values are retired instructions, except in the methods of [`Config`].  Every division rounds
+//! down, except for the one of t2_task: because that rounds up, t1 is less than t2_task for every
 //! length and every configuration that [`Config::check`] accepts.
 
 use super::config::{Config, Threshold};
 use super::policy::Policy;
 use super::rate::Rate;
 
-/// What t2_process knows of a process: its account since it was last dealt with.
+/// Progress of a process, for t2_process: its account since it was last dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Planned lengths of its tasks begun so far, the running one included.
+    /// Planned lengths of the tasks begun so far, the running one included.
     pub begun_insns: u64,
-    /// Planned lengths of all its tasks.
+    /// Planned lengths of all tasks.
     pub planned_insns: u64,
-    /// Retired by all its tasks so far.
+    /// Instructions retired by all tasks so far.
     pub retired_insns: u64,
-    /// Its plan buffer (3.3.3).
+    /// Plan buffer of the process (3.3.3).
     pub buffer_insns: u64,
 }
 
@@ -30,9 +30,9 @@ impl Config {
             .saturating_add(self.ceiling_extra_ns)
     }
 
-    /// The stress, in points, so long after a plan has come (3.3.6).
+    /// The stress, in points, at that time after a plan has arrived (3.3.6).
     ///
-    /// Without a gain there is none, so that tm2_node is not held back either.
+    /// Without a gain there is no stress: then tm2_node is not held back either.
     pub fn stress(&self, since_plan_ns: u64) -> u64 {
         if self.stress_gain_ns == 0 {
             return 0;
@@ -43,8 +43,8 @@ impl Config {
         }
     }
 
-    /// t2_memory: a process that uses more memory than this is a prediction
-    /// failure, if `planned_bytes` was its planned peak.  Formed as t2_task is.
+    /// t2_memory: a process that uses more memory than this is a prediction failure, if
+    /// `planned_bytes` was its planned peak.  Computed like t2_task.
     pub fn t2_memory_bytes(&self, planned_bytes: u64) -> u64 {
         let relative = permille_up(planned_bytes, self.sigma_memory_permille);
         let least = planned_bytes.saturating_add(self.memory_spacer_bytes);
@@ -54,11 +54,10 @@ impl Config {
 }
 
 impl Policy {
-    /// t1 of a slot: the slot ends when the instructions retired in it reach
-    /// this (3.2.2).
+    /// t1 of a slot: the slot ends when the instructions retired in it reach this (3.2.2).
     ///
-    /// It comes from the length of the slot and not of the task, which may
-    /// have been pushed into a slot much shorter than itself.
+    /// t1 is computed from the length of the slot and not of the task, which may have been pushed
+    /// into a slot much shorter than itself.
     pub fn t1_insns(&self, slot_insns: u64) -> u64 {
         let relative = permille(slot_insns, self.config.sigma_t1_permille);
         let limit = slot_insns.saturating_add(self.preemption_limit_insns);
@@ -77,11 +76,10 @@ impl Policy {
         }
     }
 
-    /// t2_task: a task that has retired more than this is a prediction failure
-    /// (3.3.6).
+    /// t2_task: a task that has retired more than this is a prediction failure (3.3.6).
     ///
-    /// It includes the planned length, as T2_TASK_SIGNALING_LIMIT is read here
-    /// to be counted from it.
+    /// The planned length is included, because T2_TASK_SIGNALING_LIMIT is understood here as
+    /// counted from it.
     pub fn t2_task_insns(&self, task_insns: u64) -> u64 {
         let relative = permille_up(task_insns, self.config.sigma_t2_permille);
         let least = task_insns.saturating_add(self.t2_spacer_insns);
@@ -89,8 +87,8 @@ impl Policy {
         relative.max(least).min(limit)
     }
 
-    /// tm2_task: a task that ends having retired less than this is a prediction
-    /// failure (3.3.8).  0, where it is never one.
+    /// tm2_task: a task that ends having retired less than this is a prediction failure (3.3.8). 0
+    /// if it can never be one.
     pub fn tm2_task_insns(&self, task_insns: u64) -> u64 {
         // With σ_t2 ≥ 2 the relative part is not positive, and nothing is less.
         let sigma_permille = 2000u64.saturating_sub(self.config.sigma_t2_permille);
@@ -105,8 +103,8 @@ impl Policy {
         share(begun_insns, self.config.capacity_buffer_permille)
     }
 
-    /// cleared_plan_buffer: what of its plan buffer a process might use up when
-    /// all its instructions are retired (3.3.6).
+    /// cleared_plan_buffer: the part of its plan buffer that a process might use up when all its
+    /// instructions are retired (3.3.6).
     pub fn cleared_plan_buffer_insns(&self, buffer_insns: u64, active: u32) -> u64 {
         let extra_plan_capacity = share(buffer_insns, self.config.capacity_buffer_permille);
         let active = u64::from(active.max(1));
@@ -131,8 +129,8 @@ impl Policy {
             .max(self.t2_min_process_insns)
     }
 
-    /// What a process must be later than to be a prediction failure: both
-    /// stages, the capacity buffer and t2_process (3.3.6).
+    /// Lateness above which a process is a prediction failure: both stages, the capacity buffer and
+    /// t2_process (3.3.6).
     pub fn process_limit_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
         self.capacity_buffer_insns(progress.begun_insns)
             .max(self.t2_process_insns(progress, active, stress))
@@ -164,7 +162,7 @@ impl Policy {
         self.t2_min_process_insns.saturating_mul(active.into())
     }
 
-    /// What stress adds to t2_process and t2_node.
+    /// Amount that stress adds to t2_process and t2_node.
     fn stress_insns(&self, stress: u64) -> u64 {
         stress.saturating_mul(self.stress_gain_insns)
     }
@@ -197,8 +195,7 @@ fn share(value: u64, factor_permille: u64) -> u64 {
     permille(value, factor_permille.saturating_sub(1000))
 }
 
-/// `value · min(1, part / whole)`, rounded down and exact; nothing of nothing
-/// is all.
+/// `value · min(1, part / whole)`, rounded down and exact; with 0 of 0 all of `value`.
 pub(super) fn fraction(value: u64, part: u64, whole: u64) -> u64 {
     if part >= whole {
         return value;
@@ -206,8 +203,8 @@ pub(super) fn fraction(value: u64, part: u64, whole: u64) -> u64 {
     if let Some(product) = value.checked_mul(part) {
         return product / whole;
     }
-    // The kernel has no 128-bit division.  The quotient fits into 64 bits, as
-    // part < whole; so the long division has 64 steps.
+    // The kernel has no 128-bit division.  The quotient fits into 64 bits, because part < whole;
+    // therefore the long division has 64 steps.
     let product = u128::from(value) * u128::from(part);
     let mut quotient = 0u64;
     let mut remainder = (product >> 64) as u64;

@@ -2,10 +2,9 @@
 
 //! Time that is taken out of turn.
 //!
-//! A thread that may not run any more can be in the kernel, where it may hold a
-//! resource that all need: it goes on to the edge of user space, before the process that
-//! is granted the CPU.  Three rules keep a process from taking the slots of another by
-//! that:
+//! A thread that may not run any more can be in the kernel, where it may hold a resource that all
+//! need: it continues to the edge of user space, before the process that is granted the CPU.  Three
+//! rules keep a process from taking the slots of another this way:
 //!
 //! * the clock of the slot stands still meanwhile ([`Node::out_of_turn`]),
 //! * the process that has taken the time owes it, and its own next slots are shorter
@@ -29,8 +28,8 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// In the `took_ns` before `now_ns` a thread out of turn had the CPU, and the granted
-    /// process had not.
+    /// Reports that a thread out of turn, and not the granted process, had the CPU in the `took_ns`
+    /// before `now_ns`.
     pub fn out_of_turn(&mut self, took_ns: u64, now_ns: u64) {
         if self.budget.is_over(now_ns) {
             self.windows.advance(now_ns);
@@ -50,7 +49,7 @@ impl<M: Memory> Node<M> {
         });
     }
 
-    /// `p` has taken `ns` of others, and gives them back in its next slots.
+    /// Notes that `p` has taken `ns` from others, and gives them back in its next slots.
     pub fn owe(&mut self, p: u32, ns: u64) {
         let Some(run) = self.processes.get_mut(p).filter(|run| !run.done) else {
             return;
@@ -68,8 +67,8 @@ impl<M: Memory> Node<M> {
         });
     }
 
-    /// A slot of `p` begins, of at most `most_insns`: takes the debt of `p` from it, as far as
-    /// it goes.  Returns the part that was paid, as instructions and as time.
+    /// Takes the debt of `p` from its slot that begins, of at most `most_insns`, as far as it goes.
+    /// Returns the part that was paid, as instructions and as time.
     pub(super) fn pay(&mut self, p: u32, most_insns: u64) -> (u64, u64) {
         let rate = self.rates.of(p);
         let Some(run) = self.processes.get_mut(p).filter(|run| run.owed_ns != 0) else {

@@ -12,33 +12,33 @@ pub(super) const NOBODY: u32 = u32::MAX;
 /// A process for which others wait.
 #[derive(Clone, Copy)]
 struct Awaited {
-    /// How far it has come, if it is on another CPU.
+    /// Progress of the process, if it is on another CPU.
     ended: Ended,
     /// The first process that waits for it.
     first: u32,
-    /// It stands in the list of those whose waiting processes must be looked at.
+    /// Whether it is in the list of those whose waiting processes must be checked.
     due: bool,
     next_due: u32,
-    /// It stands in the list of those on other CPUs for which somebody may wait.
+    /// Whether it is in the list of those on other CPUs for which a process may wait.
     elsewhere: bool,
     next_elsewhere: u32,
 }
 
 /// The processes that wait, by the predecessor for which they wait.
 pub(super) struct WaitLists<M: Memory> {
-    /// By predecessor.
+    /// Awaited processes, by predecessor.
     awaited: M::Slice<Awaited>,
-    /// The first predecessor whose waiting processes must be looked at.
+    /// The first predecessor whose waiting processes must be checked.
     due: u32,
-    /// The first predecessor on another CPU for which somebody may wait.
+    /// The first predecessor on another CPU for which a process may wait.
     elsewhere: u32,
-    /// The first process that was not looked at since the plan came into force; nor were
-    /// those after it.
+    /// The first process that was not checked since the plan came into force; nor were those after
+    /// it.
     unseen: u32,
-    /// Something must be looked at.
+    /// Whether a check is pending.
     pending: bool,
-    /// The end of a predecessor was reported to a process that still waits for it, and
-    /// stands in no list.
+    /// Whether the end of a predecessor was reported to a process that still waits for it, and is
+    /// in no list.
     forlorn: bool,
 }
 
@@ -64,7 +64,7 @@ impl<M: Memory> WaitLists<M> {
         Ok(lists)
     }
 
-    /// The plan comes into force: all processes must be looked at.
+    /// Begins with a plan that comes into force: all processes must be checked.
     pub(super) fn begin(&mut self) {
         self.unseen = 0;
         self.pending = !self.awaited.is_empty();
@@ -75,18 +75,18 @@ impl<M: Memory> WaitLists<M> {
         self.pending
     }
 
-    /// Nothing is left to be looked at.
+    /// Notes that no check is pending.
     pub(super) fn finish(&mut self) {
         self.pending = false;
     }
 
-    /// A process waits for a predecessor that is gone.
+    /// Notes that a process waits for a predecessor that is gone.
     pub(super) fn note_forlorn(&mut self) {
         self.forlorn = true;
     }
 
-    /// Has all processes looked at again, if one waits for a predecessor that is gone.
-    /// Returns whether one does.
+    /// Requires a check of all processes, if one waits for a predecessor that is gone.  Returns
+    /// whether one does.
     pub(super) fn revive_forlorn(&mut self) -> bool {
         if self.forlorn {
             self.forlorn = false;
@@ -97,18 +97,18 @@ impl<M: Memory> WaitLists<M> {
         false
     }
 
-    /// Is one of `processes` processes left that was not looked at yet?
+    /// Is one of `processes` processes left that was not checked yet?
     pub(super) fn has_unseen(&self, processes: usize) -> bool {
         (self.unseen as usize) < processes
     }
 
-    /// Takes the next process that was not looked at yet.
+    /// Takes the next process that was not checked yet.
     pub(super) fn take_unseen(&mut self) -> u32 {
         self.unseen += 1;
         self.unseen - 1
     }
 
-    /// How far a predecessor on another CPU has come, as far as is known.
+    /// Progress of a predecessor on another CPU, as far as it is known.
     pub(super) fn ended(&self, predecessor: u32) -> Ended {
         let awaited = self.awaited.get(predecessor as usize);
         awaited.map_or(Ended::NOTHING, |awaited| awaited.ended)
@@ -132,12 +132,12 @@ impl<M: Memory> WaitLists<M> {
         }
     }
 
-    /// The first predecessor whose waiting processes must be looked at.
+    /// The first predecessor whose waiting processes must be checked.
     pub(super) fn due(&self) -> Option<u32> {
         (self.due != NOBODY).then_some(self.due)
     }
 
-    /// Has the processes looked at that wait for the predecessor.
+    /// Requires a check of the processes that wait for the predecessor.
     pub(super) fn make_due(&mut self, predecessor: u32) {
         let Some(awaited) = self.awaited.get_mut(predecessor as usize) else {
             return;
@@ -165,8 +165,8 @@ impl<M: Memory> WaitLists<M> {
         }
     }
 
-    /// Empties the list of predecessors on other CPUs.  Returns the first of them, from
-    /// which [`next_elsewhere`](WaitLists::next_elsewhere) goes on.
+    /// Empties the list of predecessors on other CPUs.  Returns the first of them, from which
+    /// [`next_elsewhere`](WaitLists::next_elsewhere) continues.
     pub(super) fn take_elsewhere(&mut self) -> u32 {
         core::mem::replace(&mut self.elsewhere, NOBODY)
     }
@@ -188,7 +188,7 @@ impl<M: Memory> WaitLists<M> {
             .map(|awaited| (awaited.first, awaited.due))
     }
 
-    /// Is `p` still to be looked at?
+    /// Is a check of `p` still to come?
     pub(super) fn is_unseen(&self, p: u32) -> bool {
         self.pending && self.unseen <= p
     }

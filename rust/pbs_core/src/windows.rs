@@ -9,10 +9,10 @@
 
 use super::config::Config;
 
-/// The window of the present, with what is needed to convert within it.
+/// The present window, with the values needed to convert within it.
 ///
-/// The bounds are kept, so that a decision divides only when it comes more
-/// than a whole period after the one before.
+/// The bounds are stored: a decision divides only when it is made more than a whole period after
+/// the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
     period_ns: u64,
@@ -21,7 +21,7 @@ pub(super) struct Windows {
     start_ns: u64,
     /// Plan time at that moment.
     plan_start_ns: u64,
-    /// How many periods there were before.
+    /// Number of periods before the present one.
     number: u64,
 }
 
@@ -39,8 +39,8 @@ impl Windows {
         }
     }
 
-    /// Goes on in the rhythm of `old`: plans that arrive in quick succession
-    /// must not take the unallocated time away.
+    /// Continues the rhythm of `old`: plans that arrive in quick succession must not take the
+    /// unallocated time away.
     pub(super) fn take_over(&mut self, old: &Windows) {
         self.start_ns = old.start_ns;
     }
@@ -66,7 +66,7 @@ impl Windows {
         self.number = self.number.wrapping_add(periods);
     }
 
-    /// How many periods there were before the present one.
+    /// Number of periods before the present one.
     pub(super) fn number(&self) -> u64 {
         self.number
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What plans that follow each other do to accounts, idle time and dealing.
+//! Accounts, idle time and dealing under plans that follow each other.
 
 use std::vec::Vec;
 
@@ -19,7 +19,7 @@ fn idle_config() -> Config {
     }
 }
 
-/// Early by `a`, and waits `w`.
+/// Three tasks for each of two processes.
 const SLOTS: [(u32, u32, u64); 6] = [
     (1, 0, 1000),
     (2, 0, 1000),
@@ -43,7 +43,7 @@ fn idle_time_counts_only_under_a_plan_that_has_it() {
     };
     scene.swap_with(off, tasks(&SLOTS), 0);
     scene.finish(450);
-    // -950 (two active: limit -800): 1.. must be told, as idle time does not count.
+    // -950 (two active: limit -800): 1.. must be reported, as idle time does not count.
     assert_eq!(scene.node.lateness_insns(), -950);
     assert_eq!(scene.log.lines().len(), 1, "{:?}", scene.log.lines());
 }
@@ -155,7 +155,7 @@ fn answer_for_a_process_that_ended_last_is_refused() {
     scene.finish(1000);
     let answer = Node::new(tasks(&[(2, 0, 1500)]), CONFIG, RATE, 9, 0).unwrap();
     assert_eq!(answer.check_over(&scene.node, 1), Ok(()));
-    // 2.0 ends, and by that the plan.
+    // 2.0 ends, and with it the plan.
     scene.finish(1000);
     assert!(scene.node.ended());
     assert!(answer.check_over(&scene.node, 1).is_err());

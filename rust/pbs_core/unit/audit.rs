@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sees that every signal is true, is told once, and that nothing true is left
-//! untold: by what a node shows of itself, and the formulas.
+//! Checks that every signal is true and reported once, and that nothing true is left unreported,
+//! using what a node shows of itself and the formulas.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use crate::{Cause, Event, EventKind, Node, StdMemory, Threshold};
 
-/// What a signal is about: cause, process, task.
+/// Subject of a signal: cause, process, task.
 type Subject = (u16, u32, u32);
 
 #[derive(Default)]
 pub(super) struct Audit {
-    /// The greatest level that was told.
+    /// The greatest level that was reported.
     told: BTreeMap<Subject, u32>,
     early_node: bool,
-    /// How many events were read.
+    /// Number of events that were read.
     read: usize,
 }
 
@@ -34,7 +34,7 @@ fn exceeds(lateness_insns: i64, limit_insns: u64, percent: u32) -> bool {
     i128::from(lateness_insns) > level as i128
 }
 
-/// What is true of process `p` while it is looked at.
+/// Facts about process `p` that are true now.
 pub(super) fn truths(node: &Node<StdMemory>, p: u32, now_ns: u64) -> Vec<(Subject, u32)> {
     let mut truths = Vec::new();
     let info = node.process(p).unwrap();
@@ -71,8 +71,7 @@ pub(super) fn truths(node: &Node<StdMemory>, p: u32, now_ns: u64) -> Vec<(Subjec
 }
 
 impl Audit {
-    /// Reads the events that came meanwhile; all of `truths` must have been
-    /// told by now.
+    /// Reads the events that arrived meanwhile; all of `truths` must have been reported by now.
     pub(super) fn check(
         &mut self,
         node: &Node<StdMemory>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Each way to break the state of a node is found, and by no other look than
-//! the one at the process that it is about.
+//! Each way to break the state of a node is found, and only by the check of the process that it is
+//! about.
 
 use super::scene::Scene;
 use crate::{Node, StdMemory};

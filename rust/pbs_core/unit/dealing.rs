@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Prediction failures and the plans that answer them: what a plan has dealt
-//! with, what it has not, and what plans are refused.
+//! Prediction failures and the plans that answer them: the failures that a plan has dealt with,
+//! those that it has not, and the plans that are refused.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -25,7 +25,7 @@ const SLOTS: [(u32, u32, u64); 6] = [
 ];
 
 impl Scene {
-    /// The same plan again, which deals with the events before `dealt_seq`.
+    /// Swaps in the same plan, which deals with the events before `dealt_seq`.
     fn again(&mut self, dealt_seq: u64) {
         let config = *self.node.config();
         self.swap_with(config, tasks(&SLOTS), dealt_seq);
@@ -159,8 +159,7 @@ fn task_that_is_dealt_with_is_told_only_beyond_its_new_length() {
         scene.run_as_told(1501);
         assert_eq!(scene.log.lines()[1..], ["late task: 1.1 at 1501"]);
     }
-    // Stretched to what it has retired, or beyond: told when it is too late
-    // for that, too.
+    // Stretched to what it has retired, or beyond: reported when it is too late for that, too.
     for (length, at) in [(1067, "1602"), (2000, "3001")] {
         let mut scene = late();
         let plan = tasks(&[(1, 0, length)]);
@@ -294,7 +293,7 @@ fn idle_time_is_of_the_account() {
     };
     for dealt in [false, true] {
         let mut scene = Scene::ready(config, tasks(&SLOTS));
-        // 400 early, of which 200 are idle time; then 1000 more, which is told.
+        // 400 early, of which 200 are idle time; then 1000 more, which is reported.
         scene.finish(600);
         scene.set(2, Presence::Blocked);
         scene.wait(200);
@@ -313,7 +312,7 @@ fn idle_time_is_of_the_account() {
 
 #[test]
 fn failure_may_be_dealt_with_by_a_plan_after_the_next() {
-    // Nobody has run under the plan between, so nothing was told again.
+    // No process has run under the plan between, therefore nothing was reported again.
     let seen = |scene: &Scene| scene.log.signals()[0].0 + 1;
     let mut scene = late_process();
     scene.again(0);
@@ -331,8 +330,8 @@ fn failure_may_be_dealt_with_by_a_plan_after_the_next() {
     scene.finish(1090);
     scene.again(dealt_seq + 1);
     assert_eq!(scene.lateness(), [90, 50]);
-    // Told anew, it must be dealt with anew; information on the way to that
-    // leaves the older one open.
+    // Reported anew, it must be dealt with anew; information on the way to that leaves the older
+    // one open.
     let mut scene = late_process();
     let dealt_seq = scene.all_seen();
     scene.again(0);
@@ -422,7 +421,7 @@ fn new_configuration_is_that_of_the_new_plan() {
     assert_eq!(scene.last_signal().value, 1200);
 }
 
-/// What a plan with these slots is refused for after `old`.
+/// Checks a plan with these slots that follows `old`.
 fn check_over(old: &Scene, slots: &[(u32, u32, u64)]) -> Result<(), Refusal> {
     Scene::absent(CONFIG, tasks(slots)).node_over(old)
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A machine of one CPU in virtual time: processes with the real lengths of
-//! their tasks, which run when they are granted, one instruction a nanosecond.
-//! What must hold at every decision is checked here.
+//! A machine of one CPU in virtual time: processes with the real lengths of their tasks, which run
+//! when they are granted, one instruction a nanosecond.  Every decision is checked here.
 
 use std::vec::Vec;
 
@@ -19,7 +18,7 @@ use super::scene::{Log, RATE};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) real_insns: u64,
-    /// After how many instructions it blocks once, and for how long.
+    /// Number of instructions after which it blocks once, and the time for which it does.
     pub(super) block: Option<(u64, u64)>,
 }
 
@@ -30,7 +29,7 @@ pub(super) struct Work {
     pub(super) arrival_ns: u64,
 }
 
-/// Where a process is.
+/// State of a process.
 struct State {
     presence: Presence,
     task: usize,
@@ -42,19 +41,19 @@ struct State {
 pub(super) struct Machine {
     pub(super) node: Node<StdMemory>,
     pub(super) log: Log,
-    /// By index of the process.
+    /// Processes as they really are, by index.
     works: Vec<Work>,
     states: Vec<State>,
     now_ns: u64,
-    /// How much too late the timer is.
+    /// Delay of the timer.
     delay_ns: u64,
     filler: Option<(u32, u32)>,
     audit: Audit,
-    /// Asks the node again after every so many instructions, at least.
+    /// Asks the node again at least after this many instructions.
     pub(super) step_insns: u64,
-    /// Has the node think anew in every decision.
+    /// Makes the node decide anew each time.
     pub(super) forgets: bool,
-    /// All grants, whether they are told or not: when, who, why, in which slot.
+    /// All grants, reported or not: time, process, reason, slot.
     pub(super) grants: Vec<(u64, Option<u32>, Grant, u32)>,
 }
 
@@ -183,7 +182,7 @@ impl Machine {
                 if let Some(t1_insns) = self.node.t1_insns(&slot) {
                     let until_insns = decision.until_insns.unwrap();
                     let at_insns = self.node.slot_count_insns() + until_insns;
-                    // One that was preempted before may go on beyond t1.
+                    // One that was preempted before may continue beyond t1.
                     let end_insns = self.node.slot_t1_insns().unwrap();
                     let goes_on = config.preemption_way() == PreemptionWay::Once
                         && self.node.process(p).unwrap().preemptions != 0;
@@ -231,7 +230,7 @@ impl Machine {
         state.presence == Presence::Ready && behind && !self.waits(p)
     }
 
-    /// Whoever newly fills a slot is the most urgent of those who could.
+    /// Whichever process newly fills a slot is the most urgent of those that could.
     fn check_filler(&mut self, p: u32) {
         assert!(self.is_candidate(p));
         let filler = Some((p, self.node.cursor()));
@@ -259,7 +258,7 @@ impl Machine {
         };
         let state = &mut self.states[p as usize];
         let task = self.works[p as usize].tasks[state.task];
-        // How far it gets by itself.
+        // Instructions until it blocks or ends.
         let block = task.block.filter(|_| !state.has_blocked);
         let stop_insns = match block {
             Some((at_insns, _)) => at_insns.min(task.real_insns),
@@ -313,7 +312,7 @@ impl Machine {
         next
     }
 
-    /// What must hold of the events when all is over.
+    /// Checks the events at the end of a run.
     pub(super) fn check_end(&self) {
         let events = &self.log.0;
         assert!(events

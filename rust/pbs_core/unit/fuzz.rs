@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A node that is told anything, in any order, with any numbers: it neither
-//! panics nor contradicts itself, nor grants to one that cannot run.
+//! A node that receives any inputs, in any order, with any numbers: it neither panics nor
+//! contradicts itself, nor grants to a process that cannot run.
 
 use std::boxed::Box;
 use std::vec::Vec;
@@ -26,7 +26,7 @@ pub(super) enum Step {
     Later(u64),
     Earlier(u64),
     Rate(u64),
-    /// A process on another CPU has come so far.
+    /// Progress of a process on another CPU.
     Elsewhere(u32, Ended),
     Swap(Box<Part>, u64),
 }
@@ -41,8 +41,7 @@ pub(super) struct Part {
     buffers_insns: [u64; 5],
 }
 
-/// On another CPU are so many processes from this one on, each with so many
-/// tasks.
+/// First of the processes on another CPU, each with several tasks.
 const FIRST_ELSEWHERE: u32 = 100;
 const ELSEWHERE: u32 = 3;
 const TASKS_ELSEWHERE: u32 = 5;
@@ -131,7 +130,7 @@ pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
 }
 
 impl Step {
-    /// Tells the node, at `now_ns`.
+    /// Passes the step to the node, at `now_ns`.
     pub(super) fn tell(self, node: &mut Node<StdMemory>, now_ns: &mut u64, log: &mut Log) {
         match self {
             Step::Charge(p, insns) => node.charge(p, insns),
@@ -194,7 +193,7 @@ proptest! {
                 prop_assert_eq!(log.0.len(), events);
             }
         }
-        // What was told was counted, over all plans.
+        // All reported events were counted, over all plans.
         for kind in EventKind::ALL {
             prop_assert_eq!(node.counts().get(kind), log.of(kind).len() as u64);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which grants are told, and when.
+//! Grants that are reported, and the time of the report.
 
 use std::vec::Vec;
 
@@ -33,7 +33,7 @@ fn grant_that_another_one_follows_soon_is_not_told() {
         scene.set(2, Presence::Ready);
         assert_eq!(scene.granted(), 2);
     }
-    // Nor is the one that was told already, however long it lasts.
+    // Nor is the one that was reported already, however long it lasts.
     scene.run(200_000);
     assert!(more(&scene).is_empty());
     let grants = scene.node.counts().get(EventKind::Grant);
@@ -60,13 +60,13 @@ fn grant_that_lasts_is_told_as_it_was_decided() {
     // Once.
     scene.run(200_000);
     assert_eq!(more(&scene).len(), 1);
-    // The owner goes on.
+    // The owner continues.
     scene.set(2, Presence::Ready);
     scene.wait(100_000);
     assert_eq!(more(&scene)[1].process, 2);
 }
 
-/// Also if nobody asks the node meanwhile.
+/// A lasting grant is reported even if the node is not asked meanwhile.
 #[test]
 fn grant_that_has_lasted_is_told_when_another_one_follows() {
     let mut scene = scene();
@@ -94,7 +94,7 @@ fn grant_is_told_before_anything_else() {
         (1_100_000, 1_100_000)
     );
     assert_eq!(kinds[1].lateness_insns, 100_000);
-    // Process 1 is not behind any more: nobody runs.
+    // Process 1 is not behind any more: no process runs.
     assert_eq!(scene.granted(), IDLE);
     scene.node.tell_untold(&mut scene.log);
     let told = more(&scene);
@@ -124,7 +124,7 @@ fn first_grant_of_a_slot_is_told_at_once() {
     scene.set(2, Presence::Blocked);
     scene.set(2, Presence::Ready);
     scene.finish(1_000);
-    // The end of the task is told, with nothing before it.
+    // The end of the task is reported, with nothing before it.
     assert_eq!(scene.log.grants()[2..], [(1, 2)]);
     scene.finish(1_000);
     scene.finish(1_000);

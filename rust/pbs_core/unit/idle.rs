@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who gets idle slots, and how much of them (Leppert 2021, 3.2.3).
+//! Division of idle slots among processes (Leppert 2021, 3.2.3).
 
 use std::vec::Vec;
 
@@ -33,7 +33,7 @@ fn late(config: Config, late: u32, idle_insns: u64) -> Scene {
     scene
 }
 
-/// Runs as long as the idle slot lasts; who had it, and for how long.
+/// Runs as long as the idle slot lasts.  Returns each process that had it, and for how long.
 fn fillers(scene: &mut Scene) -> Vec<(u32, u64)> {
     let slot = scene.node.cursor();
     let mut fillers = Vec::new();
@@ -65,7 +65,7 @@ fn pieces_go_to_who_came_first() {
 fn who_has_had_a_piece_stands_in_line_again() {
     let mut scene = late(config(IdlePolicy::Pieces, 50), 2, 200);
     assert_eq!(fillers(&mut scene), [(1, 50), (2, 50), (1, 50), (2, 50)]);
-    // Alone it has one piece after the other, and that is told once.
+    // Alone it has one piece after the other, and that is reported once.
     let mut scene = late(config(IdlePolicy::Pieces, 50), 1, 200);
     assert_eq!(fillers(&mut scene), [(1, 50); 4]);
     assert_eq!(scene.log.grants()[..2], [(1, 0), (1, 1)]);
@@ -106,7 +106,7 @@ fn who_ends_or_blocks_leaves_the_rest_to_the_next() {
     assert_eq!(scene.granted(), 3);
     assert_eq!(scene.last.until_ns, Some(scene.now_ns + 80));
     scene.run(80);
-    // Nobody else, and too little for another piece after this one.
+    // No other process, and too little for another piece after this one.
     assert_eq!(scene.granted(), 3);
     assert_eq!(scene.last.until_ns, Some(scene.now_ns + 90));
     scene.set(2, Presence::Ready);
@@ -240,7 +240,7 @@ fn round_robin_gives_whole_slots_in_turn_and_to_nobody_else() {
         scene.run(110);
     }
     assert_eq!(fillers(&mut scene), [(1, 50)]);
-    // It ends early: the rest of its slot is nobody's.
+    // It ends early: the rest of its slot is for no process.
     scene.finish(10);
     assert_eq!((scene.granted(), scene.last.reason), (IDLE, Grant::None));
     assert_eq!(fillers(&mut scene), [(IDLE, 50)]);
@@ -250,7 +250,7 @@ fn round_robin_gives_whole_slots_in_turn_and_to_nobody_else() {
     scene.wait(20);
     scene.set(3, Presence::Ready);
     assert_eq!(fillers(&mut scene), [(3, 50)]);
-    // 9 is not late: nobody.
+    // 9 is not late: no process runs.
     assert_eq!(fillers(&mut scene), [(IDLE, 80)]);
     scene.finish(100);
     // 1 has its second turn.
@@ -305,8 +305,8 @@ fn closest_deadline_is_the_end_in_the_plan_and_the_plan_buffer() {
     }
 }
 
-/// Two that never end after the plan, of which 1 is the more urgent one by whatever
-/// policy: which part of the first hundred windows each has, in thousandths.
+/// Two processes that never end after the plan, of which 1 is the more urgent one by any policy.
+/// Returns the share of each in the first hundred windows, in thousandths.
 fn parts_after_the_plan(policy: IdlePolicy) -> [u64; 2] {
     let config = Config {
         window_period_ns: 10_000,

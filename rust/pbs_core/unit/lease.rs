@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Leases, and what a plan may say of them.
+//! Leases, and how a plan may declare them.
 
 use std::vec::Vec;
 

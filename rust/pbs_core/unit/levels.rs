@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What holds a signal back or tells of it beforehand: stress, information,
-//! idle time; and who gets idle slots.
+//! Reasons that hold a signal back or report it beforehand: stress, information, idle time; and the
+//! choice among candidates for idle slots.
 
 use crate::wire::IDLE;
 use crate::{Config, EventKind, Grant, IdlePolicy, Presence, Threshold};
@@ -59,7 +59,7 @@ fn stress_holds_the_process_back_until_its_tick() {
 
 #[test]
 fn stress_raises_the_threshold_and_no_more() {
-    // Late enough, it is told under stress too.
+    // Late enough, it is reported under stress too.
     let mut scene = scene(stressed(&[Threshold::T2Process]), &[(1, 1000)]);
     scene.run_as_told(1400);
     assert_eq!(scene.log.lines(), [""; 0]);
@@ -150,7 +150,7 @@ fn information_comes_at_each_quarter_of_the_process() {
         "late process: 1.0 at 1101",
     ];
     assert_eq!(scene.log.lines(), lines);
-    // What it is the quarter of.
+    // The threshold of which it is the quarter.
     let signals = scene.log.signals();
     assert!(signals.iter().all(|(_, event)| event.value == 100));
 }
@@ -274,7 +274,7 @@ fn steep_slopes_are_told_within_a_thousandth_and_in_few_steps() {
     }
 }
 
-/// tm2_node of one process is at −150, and two tasks have ended 100 early each.
+/// A scene in which tm2_node of one process is at −150, and two tasks have ended 100 early each.
 fn waiting(idle_is_lateness: u64, wait_ns: u64) -> Scene {
     let config = Config {
         tm2_node_lower_bound_ns: 150,
@@ -312,7 +312,7 @@ fn waiting_lessens_earliness_if_configured() {
 
 #[test]
 fn waiting_makes_nobody_late() {
-    // 100 early, so that more than 100 do not count.
+    // 100 early: therefore more than 100 do not count.
     let mut scene = waiting(1, 5000);
     scene.finish(950);
     assert_eq!(scene.log.lines(), [""; 0]);
@@ -421,7 +421,7 @@ fn thresholds_of_the_node_are_those_of_the_moment() {
     let thresholds = scene.node.thresholds(1_000_000);
     assert_eq!(thresholds.t2_node_insns, 600);
     assert_eq!(thresholds.tm2_node_insns, -300);
-    // A process that there is not has no account.
+    // A process that does not exist has no account.
     assert_eq!(scene.node.process_limit_insns(0, 1_000_000), 400);
     assert_eq!(scene.node.process_limit_insns(9, 1_000_000), 30);
     assert_eq!(scene.log.of(EventKind::Late).len(), 0);

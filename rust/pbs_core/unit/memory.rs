@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory: what is beyond its planned peak, or the node's limit, is told.
+//! Memory beyond its planned peak, or beyond the node's limit, is reported.
 
 use std::vec::Vec;
 
@@ -161,7 +161,7 @@ fn a_process_counts_until_it_ends() {
     assert_eq!(scene.told(), []);
 }
 
-/// What the node tells when it is sampled again under another plan.
+/// Signals of the node when it is sampled again under another plan.
 fn after_plan(peaks: [u64; 2], limit_bytes: u64, dealt: bool) -> Vec<u16> {
     let mut scene = scene(WATCHED, [100, 0], 1000);
     scene.sample(1, 900, 101);
@@ -178,10 +178,10 @@ fn after_plan(peaks: [u64; 2], limit_bytes: u64, dealt: bool) -> Vec<u16> {
 
 #[test]
 fn a_plan_that_deals_with_it_silences_it() {
-    // One that does not deal with it has it told again, as far as it holds.
+    // A plan that does not deal with it causes another report, as far as it holds.
     assert_eq!(after_plan([100, 0], 1000, false), [MEMORY, NODE]);
     assert_eq!(after_plan([900, 0], 1001, false), []);
-    // One that does may leave it so.
+    // A plan that does may leave it as it is.
     assert_eq!(after_plan([100, 0], 1000, true), []);
     assert_eq!(after_plan([900, 0], 2000, true), []);
 }

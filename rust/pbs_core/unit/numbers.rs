@@ -337,7 +337,7 @@ fn unallocated_time_does_not_count_towards_the_ceiling() {
 fn windows_end_with_the_plan_and_whoever_runs_after_it() {
     let mut scene = windowed(&[(1, 1000)]);
     scene.run(1100);
-    // After the last slot, behind: the windows go on.
+    // After the last slot, behind: the windows continue.
     assert_eq!(scene.last.grant, Some(0));
     assert_eq!(scene.last.until_ns, Some(95_000_000));
     scene.wait(96_000_000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The order of tasks: edges as they are written, and who is held back by them.
+//! The order of tasks: edges as they are written, and the processes that they hold back.
 
 use std::string::ToString;
 use std::vec;
@@ -154,8 +154,7 @@ fn scene(slots: &[(u32, u64)], edges: &[(u32, u32, u32, u32)]) -> Scene {
     Scene::ready(CONFIG, text::plan_of(net(slots, edges)))
 }
 
-/// The slot of who waits is filled, that is told once, and the wait ends with
-/// the task.
+/// The slot of a waiting process is filled, that is reported once, and the wait ends with the task.
 #[test]
 fn task_waits_for_another() {
     let mut scene = scene(
@@ -206,8 +205,8 @@ fn who_waited_goes_on_when_the_task_has_ended() {
     assert_eq!(scene.log.of(EventKind::Waits).len(), 1);
 }
 
-/// A task that joins many waits for all of them, however many there are, and a
-/// decision looks at a bounded number of edges.
+/// A task that joins many waits for all of them, however many there are, and a decision checks a
+/// bounded number of edges.
 #[test]
 fn task_waits_for_a_thousand() {
     const MANY: u32 = 1000;
@@ -233,7 +232,7 @@ fn task_waits_for_a_thousand() {
     assert_eq!(scene.granted(), MANY);
 }
 
-/// The same the other way round: a thousand wait for one.
+/// A thousand tasks wait for one, and all continue when it ends.
 #[test]
 fn thousand_tasks_wait_for_one() {
     const MANY: u32 = 1000;
@@ -265,7 +264,7 @@ fn who_waits_for_a_dead_process_is_told_so() {
     let p = scene.index(1);
     scene.finish(1000);
     assert_eq!(scene.node.waits_for(2), None);
-    // In its last task: whether that has ended is a question of how.
+    // In its last task: whether that has ended depends on how it died.
     scene.node.die(p);
     scene.exit(1);
     assert_eq!(scene.log.tasks(EventKind::TaskEnded), [(1, 0), (1, 1)]);
@@ -279,7 +278,7 @@ fn who_waits_for_a_dead_process_is_told_so() {
     scene.exit(3);
     assert_eq!(scene.granted(), crate::wire::IDLE);
     assert_eq!(scene.node.waits_for(1), Some((1, 1)));
-    // So it is under a plan that still has the edge.
+    // It is the same under a plan that still has the edge.
     scene.swap_with(
         CONFIG,
         text::plan_of(net(
@@ -290,12 +289,12 @@ fn who_waits_for_a_dead_process_is_told_so() {
     );
     assert_eq!(scene.node.waits_for(1), Some((1, 1)));
     assert_eq!(scene.log.of(EventKind::Waits).len(), 2);
-    // The planner decides: without the edge it goes on.
+    // The planner decides: without the edge it continues.
     scene.swap_with(CONFIG, text::plan(&[(2, 1000)]), 0);
     assert_eq!(scene.granted(), 2);
 }
 
-/// What has ended under the old plan has ended under the new one.
+/// Tasks that have ended under the old plan have ended under the new one.
 #[test]
 fn plan_that_follows_knows_what_has_ended() {
     let slots = [(1, 1000), (2, 1000), (1, 1000), (2, 1000)];
@@ -338,7 +337,7 @@ fn task_that_ends_while_it_waits_has_ended() {
 /// After that its next task is a candidate, and the ones behind wait as they are to.
 #[test]
 fn who_did_not_wait_goes_on_and_waits_later() {
-    // Process 2 comes into its slots late, so that all are behind the cursor.
+    // Process 2 comes into its slots late: therefore all are behind the cursor.
     let slots = [(2, 1), (2, 1), (2, 1), (1, 1000), (1, 1000)];
     let mut scene = scene(&slots, &[(2, 0, 1, 0), (2, 2, 1, 1)]);
     let p = scene.index(2);
@@ -356,8 +355,8 @@ fn who_did_not_wait_goes_on_and_waits_later() {
     assert_eq!(scene.node.waits_for(p), Some((1, 1)));
 }
 
-/// A process on another CPU is asked about when somebody begins to wait, and
-/// when it is said to have come further.
+/// A process on another CPU is asked about when a process begins to wait for it, and when its
+/// progress is reported.
 #[test]
 fn process_on_another_cpu_is_waited_for() {
     let cpus = [
@@ -394,7 +393,7 @@ fn process_on_another_cpu_is_waited_for() {
         waits.last().map(|event| event.reason),
         Some(Wait::Gone as u16)
     );
-    // Another plan there has it once more, and it goes on.
+    // Another plan there has it once more, and it continues.
     let told = scene.log.of(EventKind::Waits).len();
     come(&mut scene, 3, true);
     assert_eq!(scene.log.of(EventKind::Waits).len(), told);
@@ -402,8 +401,8 @@ fn process_on_another_cpu_is_waited_for() {
     assert_eq!((scene.granted(), scene.node.waits_for(0)), (1, None));
 }
 
-/// Who comes to the end of what one decision looks at has asked there, too: no
-/// word of it comes again.
+/// A process that reaches the limit of edges of one decision has asked there, too: no report of it
+/// arrives again.
 #[test]
 fn many_on_another_cpu_are_all_asked_about() {
     const MANY: u32 = 200;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A plan that is taken over in pieces while it goes on is the same in the end
-//! as one that is taken over at once.
+//! A plan that is taken over in pieces while the old one continues is the same in the end as one
+//! that is taken over at once.
 
 use std::vec::Vec;
 
@@ -16,7 +16,7 @@ use super::random::cases;
 use super::scene::{Log, Scene, CONFIG, RATE};
 use super::swap::tasks;
 
-/// What happens between two pieces: a few things, or a lot.
+/// Events between two pieces: a few, or many.
 fn between() -> impl Strategy<Value = Vec<Step>> {
     let in_the_plan =
         step().prop_filter("one plan at a time", |step| !matches!(step, Step::Swap(..)));
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// The new plan is made and all copied but what changes from now on.
+/// A scene in which the new plan is made and all is copied except later changes.
 fn copied(scene: &mut Scene) -> (Node<StdMemory>, TakeOver<StdMemory>) {
     let plan = tasks(&[(1, 0, 2000), (2, 0, 2000), (2, 1, 500), (4, 0, 10)]);
     let mut new = Node::new(plan, CONFIG, RATE, 8, scene.now_ns).unwrap();

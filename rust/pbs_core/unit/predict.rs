@@ -17,9 +17,9 @@ struct Machine {
     elsewhere_ns: u64,
     /// From where the timer is set first.
     first: Origin,
-    /// How long after the timer's expiry it is noticed.
+    /// Time from the timer's expiry until it is noticed.
     late_ns: u64,
-    /// What is counted is time: also on the ways, and until the expiry is noticed.
+    /// Whether time is counted: also on the ways, and until the expiry is noticed.
     by_clock: bool,
 }
 
@@ -38,8 +38,8 @@ impl Machine {
         }
     }
 
-    /// Runs until the count has grown by `insns`.  Returns the interrupts that
-    /// took, and how far the count was beyond.
+    /// Runs until the count has grown by `insns`.  Returns the number of interrupts that this took,
+    /// and the excess of the count.
     fn run(&mut self, insns: u64) -> (u32, u64) {
         let target_milli = self.count_milli + insns * 1000;
         let mut origin = self.first;
@@ -56,7 +56,7 @@ impl Machine {
                 _ => self.elsewhere_ns,
             };
             let elapsed_ns = at_ns - self.now_ns;
-            // An interrupt that comes before the way back is over does so at its end.
+            // An interrupt that arrives before the way back is over takes effect at its end.
             let passed_ns = elapsed_ns.max(way_ns) + self.late_ns;
             let counted_ns = if self.by_clock {
                 passed_ns
@@ -156,8 +156,8 @@ fn one_interrupt_meets_a_slot() {
     }
 }
 
-/// How often the timer expires for nothing in `switches` switches between tasks of `task_insns`, the
-/// timer being set at each for `late_insns`, which no task reaches.
+/// Number of expiries of the timer for nothing in `switches` switches between tasks of
+/// `task_insns`.  Each switch sets the timer for `late_insns`, which no task reaches.
 fn expiries_for_nothing(
     predictor: &mut Predictor,
     switches: u32,
@@ -173,7 +173,7 @@ fn expiries_for_nothing(
     for _ in 0..switches {
         let mut at_ns = predictor.expiry_ns(now_ns, late_insns, Origin::CallSwitch);
         predictor.set(now_ns, at_ns, count_insns, Origin::CallSwitch);
-        // When it runs on in user space, and what it has retired until then.
+        // Time at which it continues in user space, and instructions retired until then.
         let (mut user_ns, mut retired_insns) = (now_ns + way_ns, 0);
         now_ns = loop {
             let end_ns = user_ns + (task_insns - retired_insns) * NS_PER_INSN;
@@ -201,7 +201,8 @@ fn expiries_for_nothing(
     expiries
 }
 
-/// However the ends of tasks, the ways and the timer fall together, it soon comes for nothing no more.
+/// However the ends of tasks, the ways and the timer coincide, the timer soon expires for nothing
+/// no more.
 #[test]
 fn no_interrupt_comes_for_tasks_that_end_before() {
     for way_ns in [1_000, 4_000, 8_000, 19_000, 30_000, 60_000] {
@@ -221,7 +222,7 @@ fn no_interrupt_comes_for_tasks_that_end_before() {
     }
 }
 
-/// Whose pace changes from slot to slot is never let go far: then there are more interrupts.
+/// A thread whose pace changes from slot to slot never gets far beyond: it takes more interrupts.
 #[test]
 fn a_pace_that_varies_is_aimed_at_from_before() {
     let mut machine = Machine::new(4_000);
@@ -231,7 +232,7 @@ fn a_pace_that_varies_is_aimed_at_from_before() {
         let (needed, beyond_insns) = machine.run(250_000);
         if slot >= 100 {
             interrupts += needed;
-            // What is faster than all that was seen lately.
+            // A pace faster than all that was seen lately.
             assert!(beyond_insns <= 250_000 / 20, "{beyond_insns} beyond");
         }
     }
@@ -247,7 +248,7 @@ fn another_pace_is_learned() {
             machine.run(4_000_000);
         }
         let (interrupts, beyond_insns) = machine.run(4_000_000);
-        // One that is slower than the CPU's rate is come up to step by step: never too late.
+        // A pace slower than the CPU's rate is approached step by step: never too late.
         let most = if pace_milli < 250 { 100 } else { 6 };
         assert!(
             interrupts <= most,
@@ -261,8 +262,8 @@ fn another_pace_is_learned() {
     }
 }
 
-/// Where time is counted, an interrupt that comes late makes nobody fast: the next
-/// ones need no more interrupts than before.
+/// If time is counted, an interrupt that arrives late does not make the pace fast: the next slots
+/// need no more interrupts than before.
 #[test]
 fn a_late_interrupt_is_no_pace() {
     let mut machine = Machine::new(2_000);
@@ -280,8 +281,8 @@ fn a_late_interrupt_is_no_pace() {
     }
 }
 
-/// Timers that come for another reason than a count are put off while nothing
-/// happens, and only then.
+/// Timers that expire for another reason than a count are delayed while nothing happens, and only
+/// then.
 #[test]
 fn no_progress_puts_off_any_timer() {
     let mut predictor = Predictor::new(Rate::new(250_000));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What holds for all plans and all processes.
+//! Properties of all plans and all processes.
 
 use std::vec::Vec;
 
@@ -73,15 +73,15 @@ fn config() -> impl Strategy<Value = Config> {
         )
 }
 
-/// Who gets idle slots, what becomes of tasks that are preempted again, and pieces.
+/// Policy of idle slots, treatment of tasks that are preempted again, and pieces.
 fn idle() -> impl Strategy<Value = (IdlePolicy, PreemptionWay, u64)> {
     let piece_ns = prop_oneof![1 => Just(0), 5 => 100_000..500_000u64];
     let ways = select(&PreemptionWay::ALL[..]);
     (select(&IdlePolicy::ALL[..]), ways, piece_ns)
 }
 
-/// The same with all that is about prediction failures; t2_process rises less
-/// than half as fast as the lateness, for the buffers of [`plan`].
+/// [`config`] with all prediction failures; t2_process rises less than half as fast as the
+/// lateness, for the buffers of [`plan`].
 fn failure_config() -> impl Strategy<Value = Config> {
     let least = || prop_oneof![Just(0), 0..2000u64, 0..200_000u64];
     let t2_task = (1..2000u64, least(), least());
@@ -133,7 +133,7 @@ fn plan(
     text::plan_of(cpu)
 }
 
-/// What a machine is made of.
+/// Parameters of a machine.
 #[derive(Clone, Debug)]
 struct Case {
     places: Vec<Place>,
@@ -215,7 +215,7 @@ fn without(events: &[Event], off: Threshold) -> Vec<Event> {
     signals.filter(|event| !gone(event)).collect()
 }
 
-/// When each failure of a process or of the node was told.
+/// Time at which each failure of a process or of the node was reported.
 fn held_back(events: &[Event]) -> Vec<((EventKind, u16, u32), u64)> {
     let failures = events.iter().filter(|event| event.kind != EventKind::Info);
     let by_stress = [Cause::Process as u16, Cause::Node as u16];
@@ -273,8 +273,8 @@ fn with_last(mut places: Vec<Place>) -> Vec<Place> {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// Whatever is late, early, blocked or absent, and whoever waits for whom:
-    /// each task ends once, in order and after those it waits for, having retired what it really needs.
+    /// Whatever is late, early, blocked or absent, and whichever process waits: each task ends
+    /// once, in order and after those it waits for, having retired what it really needs.
     #[test]
     fn every_task_ends_once_and_in_order(
         places in vec(place(6, 100..3000u64), 0..60),
@@ -289,9 +289,8 @@ proptest! {
         machine.check_end();
     }
 
-    /// The same with prediction failures.  What is told is true, and told once,
-    /// and nothing true is untold: the machine looks after every decision, and
-    /// at every end of a task.
+    /// With prediction failures, each report is true and made once, and nothing true is left
+    /// unreported: the machine checks after every decision, and at every end of a task.
     #[test]
     fn signals_are_true_and_complete(
         case in case(place(6, 100..3000u64), 60),
@@ -302,12 +301,12 @@ proptest! {
         machine.check_end();
     }
 
-    /// Signals never change who runs, and a threshold that is switched off
-    /// changes no signal of the others.
+    /// Signals never change which process runs, and a threshold that is switched off changes no
+    /// signal of the others.
     #[test]
     fn thresholds_are_independent(case in case(place(6, 100..3000u64), 40)) {
         let all = case.ran(Config { thresholds: Threshold::ALL_BITS, ..case.config });
-        // A grant that does not last is told before a signal, and else not.
+        // A grant that does not last is reported before a signal, and otherwise not.
         let plain = |events: &[Event]| -> Vec<Event> {
             let plain = events.iter().filter(|event| !is_signal(event) && event.kind != EventKind::Grant);
             plain.copied().collect()
@@ -317,7 +316,7 @@ proptest! {
         prop_assert_eq!(none.grants, &*all.grants);
         for off in Threshold::ALL {
             if off == Threshold::T1 {
-                // That is for who runs.
+                // That affects which process runs.
                 continue;
             }
             let thresholds = Threshold::ALL_BITS & !(off as u64);
@@ -329,7 +328,7 @@ proptest! {
         }
     }
 
-    /// More stress tells nothing of a process or of the node earlier.
+    /// More stress reports nothing of a process or of the node earlier.
     #[test]
     fn more_stress_is_never_earlier(case in case(place(6, 100..3000u64), 40), more in 1..100u64) {
         let config = Config { thresholds: Threshold::ALL_BITS, ..case.config };
@@ -341,7 +340,7 @@ proptest! {
         }
     }
 
-    /// Nothing is late, blocked or absent: the plan is what happens.
+    /// If no process is late, blocked or absent, the order of execution is the plan.
     #[test]
     fn order_is_the_plan_when_all_is_as_planned(
         places in vec(place(6, 100..=1000u64), 0..60),
@@ -394,8 +393,8 @@ fn short_place() -> impl Strategy<Value = Place> {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// A machine that runs until it need be asked tells the same at the same
-    /// moments as one that is asked after every instruction.
+    /// A machine that runs until it must ask reports the same at the same moments as one that asks
+    /// after every instruction.
     #[test]
     fn what_the_node_says_until_leads_to_every_first_moment(
         case in case(short_place(), 8),
@@ -424,7 +423,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// A decision that goes on from the one before is that which is made anew.
+    /// A decision that continues the one before is the same as a new one.
     #[test]
     fn what_is_settled_changes_nothing(
         case in case(place(6, 100..3000u64), 60),
@@ -439,9 +438,8 @@ proptest! {
         prop_assert_eq!(run(false), run(true));
     }
 
-    /// What is told of grants are some of them, in their order, and none is
-    /// missing that was the first in its slot, or lasted, or stood when
-    /// something else was told.
+    /// The reported grants are some of all grants, in their order.  None is missing that was the
+    /// first in its slot, or lasted, or stood when something else was reported.
     #[test]
     fn grants_that_last_are_told(case in case(place(6, 100..3000u64), 60)) {
         let machine = case.ran(case.config);
@@ -463,7 +461,7 @@ proptest! {
             let before = place.checked_sub(1).map(|before| machine.grants[before]);
             let first = before.is_none_or(|before| on_wire(before.3) != on_wire(slot));
             let until_ns = machine.grants.get(place + 1).map_or(at_ns, |after| after.0);
-            // It lasts, or is what was told last; after the last one nobody asks any more.
+            // It lasts, or is the last report; after the last one no more decisions are made.
             let last_told = events.iter().rfind(|event| event.kind == EventKind::Grant && event.time_ns <= at_ns);
             let known = last_told.is_some_and(|event| {
                 (event.process, event.reason, event.slot) == (process(who), why as u16, on_wire(slot))

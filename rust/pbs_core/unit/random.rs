@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Any configuration that is accepted, and what the formulas of the thresholds
-//! are for it.
+//! Any configuration that is accepted, and the formulas of the thresholds for it.
 
 use std::vec::Vec;
 
@@ -117,7 +116,7 @@ fn rises<T: PartialOrd, const N: usize>(steps: [u64; N], of: impl FnMut(u64) -> 
 proptest! {
     #![proptest_config(cases(20_000))]
 
-    /// Among it: t1 is less than t2_task, and nothing overflows.
+    /// The formulas agree with exact arithmetic: t1 is less than t2_task, and nothing overflows.
     #[test]
     fn formulas_are_exact(
         config in any_config(),

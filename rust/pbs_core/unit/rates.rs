@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Three rates: that of the CPU, which may change, that which a plan says for it,
-//! and that which a plan says for a process.
+//! Three rates: of the CPU, which may change; declared by a plan for the CPU; and declared by a
+//! plan for a process.
 
 use super::scene::{Scene, CONFIG};
 use super::text::{self, Cpu};
@@ -12,8 +12,8 @@ use crate::{Config, EventKind, Plan, Rate, StdMemory, Threshold};
 const SLOW: u64 = 500_000;
 const FAST: u64 = 2_000_000;
 
-/// A plan of these slots (process, length) that says the rates of the CPU and of
-/// the first two processes, 0: none.
+/// A plan of these slots (process, length) that declares the rates of the CPU and of the first two
+/// processes, 0: none.
 fn plan(slots: &[(u32, u64)], cpu: u64, processes: [u64; 2]) -> Plan<StdMemory> {
     let mut bytes = text::write(1, None, &[Cpu::numbered(0, slots)]);
     let mut put = |at: usize, value: u64| {
@@ -26,7 +26,7 @@ fn plan(slots: &[(u32, u64)], cpu: u64, processes: [u64; 2]) -> Plan<StdMemory> 
     text::read(&bytes).unwrap().remove(0).1
 }
 
-/// What is left of the present slot, by the clock.
+/// Rest of the present slot, by the clock.
 fn left_ns(scene: &Scene) -> Option<u64> {
     scene.last.until_ns.map(|until_ns| until_ns - scene.now_ns)
 }
@@ -133,7 +133,7 @@ fn another_one_of_the_cpu_is_for_the_thresholds_at_once() {
     let late = scene.log.of(EventKind::Late);
     assert_eq!(late.len(), 1);
     assert_eq!((late[0].retired_insns, late[0].value), (1201, 1200));
-    // Faster again: one that has been told is not told once more.
+    // Faster again: a signal that was reported is not repeated.
     scene.node.set_rate(Rate::new(FAST));
     scene.decide();
     scene.run(1000);

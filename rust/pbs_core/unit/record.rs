@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is recorded of a node, and that it makes the same node again.
+//! Records of a node, and replays that make the same node again.
 
 use std::boxed::Box;
 use std::vec::Vec;
@@ -19,7 +19,7 @@ use super::random::cases;
 use super::scene::{Log, Scene, CONFIG, RATE};
 use super::swap::tasks;
 
-/// What a node is told beside [`Step`].
+/// An input of a node, including those beside [`Step`].
 #[derive(Clone, Debug)]
 enum Told {
     Step(Step),
@@ -32,7 +32,7 @@ enum Told {
     Share(u32),
     /// A plan takes over in pieces of that many processes.
     TakeOver(Box<Part>, u64, usize),
-    /// A plan comes where none is; so long there is none.
+    /// A plan arrives where none is; until then there is none.
     Anew(Box<Part>),
 }
 
@@ -130,8 +130,8 @@ impl Recorded {
     }
 }
 
-/// Tells all of it again. Returns how many inputs were skipped, or the number of the one that
-/// differs first.
+/// Replays all of it.  Returns the number of inputs that were skipped, or the number of the first
+/// one that differs.
 fn replay(
     inputs: &[Input],
     plan: impl Fn(u64) -> Option<Begun>,
@@ -240,7 +240,7 @@ fn each_call_stands_with_what_came_of_it() {
     node.settle(5, log);
     node.charge(0, 400);
     node.charge(0, 0);
-    // It holds still.
+    // It still holds.
     node.settle(6, log);
     assert_eq!(node.end_task(0, 500, log), None);
     let got = node.tap_mut().0.take().unwrap();
@@ -303,7 +303,7 @@ fn what_differs_is_named() {
     };
     assert_eq!(replay(&inputs, plan).unwrap().1, 0);
     for (at, input) in inputs.iter().enumerate().skip(1) {
-        // What came from outside is told with the call.
+        // Values from outside are passed on with the call.
         let first = inputs[..at].iter().rposition(Input::is_call).unwrap() + 1;
         // A time that is another one need not matter.
         for bit in 64..256 {
@@ -319,19 +319,19 @@ fn what_differs_is_named() {
             }
             match replay(&inputs, plan) {
                 Err((number, _)) => assert!(number >= first, "{at} {bit}"),
-                // It says that another plan begins, which nobody has.
+                // It claims that another plan begins, which does not exist.
                 Ok((_, skipped)) => assert!(skipped > 0, "{at} {bit} {input:?}"),
             }
         }
     }
-    // What differs in the first place is what is named.
+    // The first difference is the one that is named.
     let mut other = inputs.clone();
     other[4].more += 1;
     let (number, difference) = replay(&other, plan).err().unwrap();
     assert_eq!(number, 4);
     assert_eq!(difference.recorded, other[4]);
     assert_eq!(difference.came_out, Some(inputs[4]));
-    // One input less: what comes of the next one is another.
+    // One input less: the result of the next one differs.
     let mut other = inputs.clone();
     other.remove(4);
     let (number, difference) = replay(&other, plan).err().unwrap();

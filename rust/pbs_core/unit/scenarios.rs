@@ -79,7 +79,7 @@ fn t1_pushes_the_task_into_the_next_slot_of_its_process() {
     assert_eq!(preempted[0].preemptions, 1);
     assert_eq!(preempted[0].lateness_insns, 100);
     scene.finish(1000);
-    // Task 0 goes on in the slot of task 1, and task 1 follows in it.
+    // Task 0 continues in the slot of task 1, and task 1 follows in it.
     assert_eq!(scene.granted(), 1);
     assert_eq!(scene.node.process(0).unwrap().task, 0);
     assert_eq!(scene.finish(100), Some(1));
@@ -113,7 +113,7 @@ fn overshoot_of_the_timer_is_charged_to_the_task() {
     scene.run(1250);
     assert_eq!(scene.log.of(EventKind::Preempted)[0].retired_insns, 1250);
     assert_eq!(scene.granted(), 2);
-    // What process 1 retires on its way out counts in no slot.
+    // Instructions that process 1 retires on its way out count in no slot.
     scene.node.charge(0, 50);
     scene.decide();
     assert_eq!(scene.node.slot_count_insns(), 0);
@@ -153,8 +153,7 @@ fn blocked_owner_gives_its_slot_away_and_gets_it_back() {
     scene.set(1, Presence::Blocked);
     assert_eq!(scene.last.grant, None);
     assert_eq!(scene.last.reason, Grant::None);
-    // Nobody: the slot goes on until its ceiling, 2 · 1000 + 1000 ns after it
-    // began.
+    // No process runs: the slot continues until its ceiling, 2 · 1000 + 1000 ns after it began.
     assert_eq!(scene.last.until_ns, Some(1100 + 3000));
     scene.wait(1100 + 3000 - scene.now_ns);
     let ceiling = scene.log.of(EventKind::Ceiling);
@@ -190,7 +189,7 @@ fn process_that_wakes_as_its_slot_ends_is_behind() {
     let plan = text::plan(&[(1, 1000), (2, 1000)]);
     let mut scene = Scene::absent(CONFIG, plan);
     scene.decide();
-    // Both are told at once: that it came, and the time.
+    // Both are reported at once: the arrival, and the time.
     scene.now_ns = 3000;
     scene.set(1, Presence::Ready);
     assert_eq!(scene.node.cursor(), 1);
@@ -309,7 +308,7 @@ fn process_ahead_of_its_slot_does_not_get_it() {
     let mut scene = Scene::new(&[(1, 1000), (IDLE, 5000), (1, 1000), (2, 1000), (1, 10)]);
     scene.run(1100);
     scene.finish(200);
-    // Not behind any more, and its next slot isn't here: nobody fills.
+    // Not behind any more, and its next slot isn't here: no process fills it.
     assert_eq!(scene.last.grant, None);
     // A task that ends on the way to its waiting place is legal.
     assert_eq!(
@@ -424,7 +423,7 @@ fn slots_of_a_dead_process_are_passed_in_bounded_steps() {
     }
     assert_eq!(scene.granted(), 2);
     assert!((7813..=7814).contains(&decisions), "{decisions}");
-    // And it says so once, not 7813 times.
+    // And it is reported once, not 7813 times.
     assert_eq!(scene.log.of(EventKind::Grant).len(), 3);
 }
 

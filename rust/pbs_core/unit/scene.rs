@@ -18,7 +18,7 @@ use super::text;
 
 pub(super) const RATE: Rate = Rate::new(1_000_000);
 
-/// No unallocated time for a day, so that a scene is about slots alone.
+/// No unallocated time for a day: a scene is about slots alone.
 pub(super) const CONFIG: Config = Config {
     sigma_t1_permille: 1100,
     preemption_limit_ns: 1_000_000,
@@ -61,8 +61,8 @@ fn line(event: &Event) -> String {
     format!("{kind} {cause}: {process}.{task} at {retired_insns}")
 }
 
-/// The events; how far processes of other CPUs have come, by their ids; and the
-/// ids of those that are waited for.
+/// The events; the progress of processes of other CPUs, by their ids; and the ids of those that are
+/// awaited.
 #[derive(Default)]
 pub(super) struct Log(
     pub(super) Vec<Event>,
@@ -110,8 +110,8 @@ impl Log {
             .collect()
     }
 
-    /// What a test looks at of the signals, in one line each: kind, cause,
-    /// process, task, and what the task has retired.
+    /// Signals as a test compares them, in one line each: kind, cause, process, task, and
+    /// instructions retired by the task.
     pub(super) fn lines(&self) -> Vec<String> {
         let signals = self.signals().into_iter();
         signals.map(|(_, event)| line(&event)).collect()
@@ -140,7 +140,7 @@ impl Scene {
         Scene::ready(CONFIG, text::plan(slots))
     }
 
-    /// The same of any plan.
+    /// A scene of any plan: all processes ready, the first decision made.
     pub(super) fn ready(config: Config, plan: Plan<StdMemory>) -> Scene {
         let mut scene = Scene::absent(config, plan);
         for p in 0..scene.node.plan().processes().len() as u32 {
@@ -179,7 +179,7 @@ impl Scene {
         self.last
     }
 
-    /// Id of the process that may run, `IDLE` for nobody.
+    /// Id of the process that may run, `IDLE` for none.
     pub(super) fn granted(&self) -> u32 {
         let process = |p| self.node.plan().process(p).unwrap().id;
         self.last.grant.map_or(IDLE, process)
@@ -212,8 +212,8 @@ impl Scene {
         next
     }
 
-    /// The granted process always runs for exactly as long as the node need
-    /// not be asked, `insns` in all.
+    /// Runs the granted process for `insns` in all, each time exactly as long as the node need not
+    /// be asked.
     pub(super) fn run_as_told(&mut self, mut insns: u64) {
         while insns > 0 {
             let step_insns = self.last.until_insns.unwrap_or(insns).min(insns);
@@ -223,8 +223,8 @@ impl Scene {
         }
     }
 
-    /// A plan with this configuration takes over, which deals with the failures
-    /// of the events before `dealt_seq`.
+    /// Swaps in a plan with this configuration, which deals with the failures of the events before
+    /// `dealt_seq`.
     pub(super) fn swap_with(&mut self, config: Config, plan: Plan<StdMemory>, dealt_seq: u64) {
         let mut node = Node::new(plan, config, RATE, 8, self.now_ns).unwrap();
         node.begin(Some(&self.node), dealt_seq, self.now_ns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Prediction failures, cause by cause: each is told where its threshold is
-//! passed, not where it is met, and once.
+//! Prediction failures, cause by cause: each is reported where its threshold is passed, not where
+//! it is met, and once.
 
 use std::vec::Vec;
 
@@ -43,7 +43,7 @@ pub(super) fn scene(config: Config, slots: &[(u32, u64)]) -> Scene {
     Scene::ready(config, text::plan(slots))
 }
 
-/// The same with plan buffers, in the order of the processes' ids.
+/// A scene with plan buffers, in the order of the processes' ids.
 pub(super) fn buffered(config: Config, slots: &[(u32, u64)], buffers_insns: &[u64]) -> Scene {
     let mut cpu = Cpu::numbered(0, slots);
     for (process, &buffer_insns) in cpu.processes.iter_mut().zip(buffers_insns) {
@@ -204,7 +204,7 @@ fn t2_process_second_stage_is_the_plan_buffer_by_progress() {
     let slots = [(1, 1000), (1, 1000)];
     let mut scene = buffered(on(&[Threshold::T2Process]), &slots, &[4000]);
     scene.run_as_told(1001);
-    // The limit is at 200 and goes on rising: 199 and a quarter of that more.
+    // The limit is at 200 and continues to rise: 199 and a quarter of that more.
     assert_eq!(scene.last.until_insns, Some(249));
     scene.run_as_told(249);
     assert_eq!(scene.node.process_limit_insns(0, scene.now_ns), 250);
@@ -349,7 +349,7 @@ fn tm2_node_is_not_looked_at_where_a_task_ends_as_planned() {
         nominal_tick_ns: 100_000,
         ..on(&[Threshold::Tm2Node])
     };
-    // Held back by stress first, so that it is early before it may be told.
+    // Held back by stress first: it is early before it may be reported.
     let mut scene = scene(config(1), &[(1, 1000), (1, 1000), (1, 1000)]);
     scene.finish(600);
     scene.wait(100_000);
@@ -364,7 +364,7 @@ fn tm2_node_is_not_looked_at_where_a_task_ends_as_planned() {
 
 #[test]
 fn failure_at_the_very_instruction_of_t1_is_told_before_another_runs() {
-    // t1 is 1101, and so much is too late for process and node.
+    // t1 is 1101, and that is too late for process and node.
     let config = Config {
         sigma_t1_permille: 1101,
         ..on(&[Threshold::T1, Threshold::T2Process, Threshold::T2Node])
@@ -406,7 +406,7 @@ fn lateness_is_looked_at_where_a_task_ends() {
     assert_eq!(scene.log.lines(), lines);
     let last = scene.log.signals()[2].0 as usize;
     assert_eq!(scene.log.0[last + 1].kind, EventKind::TaskEnded);
-    // What is right at its thresholds is not told.
+    // Nothing that meets its thresholds exactly is reported.
     let mut exact = self::scene(on(&thresholds[..1]), &[(1, 1000)]);
     exact.finish(1500);
     assert_eq!(exact.log.lines(), [""; 0]);
@@ -432,7 +432,7 @@ fn end_of_a_process_is_the_end_of_its_task() {
     assert_eq!(unbegun.log.lines(), [""; 0]);
 }
 
-/// One scene in which everything happens that can.
+/// Runs one scene in which everything happens that can.
 fn everything(off: Option<Threshold>) -> Vec<(EventKind, u16)> {
     let bits = off.map_or(0, |threshold| threshold as u64);
     let config = Config {

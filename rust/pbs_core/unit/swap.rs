@@ -54,7 +54,7 @@ fn running_task_keeps_its_counts() {
     assert_eq!((info.id, info.task, info.retired_insns), (2, 1, 0));
     assert_eq!(info.lateness_insns, -50);
     assert_eq!(info.presence, Presence::Ready);
-    // The new process is absent; nobody is behind yet.
+    // The new process is absent; no process is behind yet.
     assert_eq!(scene.last.grant, None);
     assert_eq!(scene.log.tasks(EventKind::Absent), [(3, 0)]);
     scene.wait(2000);
@@ -72,11 +72,11 @@ fn task_that_the_new_plan_leaves_out_is_left() {
     assert_eq!((info.task, info.retired_insns), (1, 0));
     let info = scene.node.process(1).unwrap();
     assert_eq!((info.task, info.planned_insns), (7, 10));
-    // Tasks before the current one are done: process 1 goes on with 5.
+    // Tasks before the current one are done: process 1 continues with 5.
     scene.finish(300);
     scene.swap(tasks(&[(1, 0, 300), (1, 1, 300), (1, 5, 300), (2, 7, 10)]));
     assert_eq!(scene.node.process(0).unwrap().task, 5);
-    // Its slots for what is done are over at once.
+    // Its slots for tasks that are done are over at once.
     assert_eq!((scene.granted(), scene.node.cursor()), (1, 2));
 }
 

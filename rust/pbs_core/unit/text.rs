@@ -44,9 +44,8 @@ impl Cpu {
     }
 }
 
-/// Edges between tasks of these slots (process, length), whose tasks are
-/// numbered from 0: of each pair of slots the later one waits, so there is no
-/// circle.
+/// Edges between tasks of these slots (process, length), whose tasks are numbered from 0.  Of each
+/// pair of slots the later one waits: therefore there is no circle.
 pub(super) fn edges(slots: &[(u32, u64)], pairs: &[(usize, usize)]) -> Vec<(u32, u32, u32, u32)> {
     let numbered = Cpu::numbered(0, slots).slots;
     let mut edges = Vec::new();

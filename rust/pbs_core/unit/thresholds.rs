@@ -10,8 +10,7 @@ use crate::{Config, Progress, Rate, Threshold};
 use super::exact::{self, share};
 use super::AtOne;
 
-/// The thesis's examples count in units; so all bounds that it does not name
-/// are out of the way.
+/// The thesis's examples count in units: all bounds that it does not name are out of the way.
 const UNITS: Config = Config {
     sigma_t1_permille: 1050,
     preemption_limit_ns: 1 << 48,
@@ -164,8 +163,8 @@ fn defaults_are_what_the_text_asks_for() {
         2 * Config::DEFAULT.at_one().t1_insns(tick_insns),
         4 * tick_insns
     );
-    // Right after a plan has come t2_process feels the stress, also where the
-    // planner needs a tenth of a second and next to no buffer is allowed for (3.3.6).
+    // Right after a plan has arrived, stress affects t2_process, even if the planner needs a tenth
+    // of a second and next to no buffer is allowed (3.3.6).
     let config = Config {
         reschedule_time_ns: 100_000_000,
         ..Config::DEFAULT
@@ -219,7 +218,7 @@ fn sigma_tm2_is_positive_only_below_a_sigma_t2_of_2() {
     assert_eq!(with(2000).at_one().tm2_task_insns(9000), 0);
     assert_eq!(with(2001).at_one().tm2_task_insns(9000), 0);
     assert_eq!(with(100_000).at_one().tm2_task_insns(9000), 0);
-    // The limit alone goes on.
+    // The limit alone continues.
     assert_eq!(with(100_000).at_one().tm2_task_insns(10_000), 0);
     assert_eq!(with(100_000).at_one().tm2_task_insns(10_001), 1);
 }
@@ -253,7 +252,7 @@ fn the_buffer_is_modified_step_by_step_as_in_figure_5() {
     let config = UNITS;
     assert_eq!(config.at_one().cleared_plan_buffer_insns(40_000, 1), 2000);
     assert_eq!(config.at_one().cleared_plan_buffer_insns(40_000, 4), 500);
-    // Nobody active is as one.
+    // No active process counts as one.
     assert_eq!(config.at_one().cleared_plan_buffer_insns(40_000, 0), 2000);
     // Each step rounds down: 4009 / 10, / 3, / 2.
     assert_eq!(config.at_one().cleared_plan_buffer_insns(4009, 3), 66);
@@ -308,7 +307,7 @@ fn t2_process_has_stress_reschedule_time_and_a_minimum() {
     assert_eq!(config.at_one().t2_process_insns(&HALF, 16, 0), 60);
     assert_eq!(config.at_one().t2_process_insns(&HALF, 16, 14), 60);
     assert_eq!(config.at_one().t2_process_insns(&HALF, 16, 15), 67);
-    // "stress ≈ STRESS_RESET": a process that has just come.
+    // "stress ≈ STRESS_RESET": a process that has just arrived.
     let new = Progress {
         retired_insns: 0,
         ..HALF
@@ -514,8 +513,8 @@ fn progress_of_the_greatest_plans_is_exact() {
     );
 }
 
-/// Nothing overflows for the greatest plan under the greatest configuration,
-/// nor anything wraps for numbers that no plan has.
+/// The greatest plan under the greatest configuration overflows nothing, and nothing wraps for
+/// numbers that no plan has.
 #[test]
 fn greatest_numbers_do_not_overflow() {
     let most = Config {

@@ -15,7 +15,7 @@ const WINDOWS: Config = Config {
     ..CONFIG
 };
 
-/// A thread out of turn takes so much, as the kernel tells it.
+/// Reports a thread that takes that time out of turn, as the kernel does.
 fn taken(scene: &mut Scene, ns: u64) {
     scene.now_ns += ns;
     scene.node.out_of_turn(ns, scene.now_ns);
@@ -53,11 +53,11 @@ fn it_does_not_for_who_fills_a_slot() {
 fn what_is_owed_shortens_the_next_slots() {
     let mut scene = Scene::new(&[(1, 1000), (2, 1000), (1, 1000), (1, 1000), (2, 1000)]);
     scene.node.owe(0, 1500);
-    // The present slot is what it is.
+    // The present slot does not change.
     assert_eq!(scene.last.until_insns, Some(1100));
     scene.finish(1000);
     scene.finish(1000);
-    // Of the next one nothing is left.
+    // Nothing is left of the next one.
     let preempted = scene.log.of(EventKind::Preempted);
     assert_eq!(preempted.len(), 1);
     let of = |index: usize| (preempted[index].process, preempted[index].slot);
@@ -105,8 +105,8 @@ fn each_window_has_its_budget() {
     assert_eq!(left_ns(&scene), 90_000);
 }
 
-/// Two processes after the plan, of which the first is later by so much and
-/// retires nothing any more; the windows until the other one has the CPU.
+/// Two processes after the plan; the first is later by `later_insns` and retires nothing any more.
+/// Returns the number of windows until the other one has the CPU.
 fn windows_until_the_other_runs(later_insns: u64) -> u64 {
     let mut scene = Scene::ready(WINDOWS, text::plan(&[(1, 1000), (2, 1000)]));
     scene.run(1100);

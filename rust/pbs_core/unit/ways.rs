@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of a task that is preempted again (Leppert 2021, 3.2.3): the example of
-//! the thesis, a task of 1000 that is preempted after 1020, is pushed into a slot of 5,
-//! and is a failure not before 1200.
+//! Treatment of a task that is preempted again (Leppert 2021, 3.2.3): the example of the thesis, a
+//! task of 1000 that is preempted after 1020, is pushed into a slot of 5, and is a failure not
+//! before 1200.
 
 use std::iter;
 use std::vec::Vec;
@@ -35,8 +35,8 @@ fn stacking(config: Config, short: usize) -> Scene {
     Scene::ready(config, text::plan(&slots))
 }
 
-/// Process 1 retires `insns` as its first task, as far as it is let; process 2 is as
-/// planned.  What 1 retired in each of its slots.
+/// Process 1 retires `insns` as its first task, as far as it may; process 2 runs as planned.
+/// Returns the instructions that 1 retired in each of its slots.
 fn parts(scene: &mut Scene, mut insns: u64) -> Vec<u64> {
     let mut parts = Vec::new();
     while insns != 0 {
@@ -102,7 +102,7 @@ fn preempted_once_it_goes_on_to_its_end() {
     assert_eq!(parts(&mut scene, 1100), [1020, 80]);
     assert_eq!(preemptions(&scene), 1);
     assert_eq!(scene.log.lines(), [""; 0]);
-    // The slot is used up: the task for which it was is pushed along, uncharged.
+    // The slot is used up: the task that it was for is pushed along, uncharged.
     let preempted = scene.log.of(EventKind::Preempted);
     assert_eq!(preempted.len(), 2);
     assert_eq!((preempted[1].task, preempted[1].value), (1, 5));
@@ -112,7 +112,7 @@ fn preempted_once_it_goes_on_to_its_end() {
 #[test]
 fn preempted_once_it_goes_on_to_t2() {
     let mut scene = stacking(config(PreemptionWay::Once), 20);
-    // In the slot that it was pushed into it is told to be beyond t2, and preempted.
+    // In the slot that it was pushed into it is reported to be beyond t2, and preempted.
     assert_eq!(parts(&mut scene, 1300)[..4], [1020, 181, 5, 5]);
     assert_eq!(scene.log.lines(), ["late task: 1.0 at 1201"]);
     assert_eq!(scene.log.of(EventKind::Preempted)[1].value, 181);

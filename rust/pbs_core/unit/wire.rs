@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The wire format: what is right is read as it was written, and the rest is
-//! refused with its reason.
+//! The wire format: a valid plan is read as it was written, and any other is refused with its
+//! reason.
 
 use std::format;
 use std::string::ToString;
@@ -44,7 +44,7 @@ fn two_cpus() -> Vec<Cpu> {
     ]
 }
 
-// Where things stand in `two_cpus()` written without a configuration.
+// Offsets in `two_cpus()` written without a configuration.
 const CPU_0: usize = 64;
 const PROCESS_1: usize = CPU_0 + 32;
 const PROCESS_7: usize = PROCESS_1 + 32;
@@ -55,10 +55,10 @@ const CPU_3: usize = SLOT_0 + 5 * 16;
 const PROCESS_2: usize = CPU_3 + 32;
 const END: usize = PROCESS_2 + 32 + 16;
 
-/// How many numbers a configuration had in version 1.
+/// Count of numbers of a configuration in version 1.
 const OF_VERSION_1: usize = 25;
 
-/// What was read, in the form in which it is written.
+/// Reads a plan and writes it again.
 fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let message = Message::parse::<StdMemory>(bytes)?;
     let header = encode::Header {
@@ -75,7 +75,7 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     if let Some(config) = message.config(RATE) {
         let mut config = encode::config(&config);
         if message.version() == 1 {
-            // What was not there yet.
+            // Numbers that did not exist yet.
             config[8 * OF_VERSION_1..].fill(0);
         }
         written.extend(config);
@@ -110,7 +110,7 @@ fn plan_is_read_as_it_was_written() {
     }
 }
 
-/// Planners that do not know the last two numbers leave zeros there.
+/// Zeros from planners without the last two numbers mean that those were not declared.
 #[test]
 fn numbers_that_were_reserved_are_as_nothing_was_said() {
     let written = Config {
@@ -240,7 +240,7 @@ fn configuration_of_version_1_is_refused_by_its_own_names() {
     assert_eq!(refusal.offset_bytes, 64 + 8 * OF_VERSION_1 as u64);
 }
 
-/// What is reserved in version 1, which has no edges, memory or rates.
+/// A plan of version 1 has no edges, memory or rates, and their places are reserved.
 #[test]
 fn plan_of_version_1_is_read() {
     let mut bytes = write(99, None, &two_cpus());
@@ -263,8 +263,7 @@ fn plan_of_version_1_is_read() {
     }
 }
 
-/// A CPU for which nothing is planned has a plan all the same; of version 1 it
-/// is refused.
+/// A CPU for which nothing is planned has a plan all the same; in version 1 it is refused.
 #[test]
 fn cpu_without_processes_is_read() {
     let mut cpus = two_cpus();
@@ -651,7 +650,7 @@ fn configuration_in_a_plan_is_checked() {
 fn truncated_plan_is_refused_at_every_length() {
     let whole = write(99, Some(&Config::DEFAULT), &two_cpus());
     for length in 0..whole.len() {
-        // As a short write, and as one that says how short it is.
+        // As a short write, and as one that declares how short it is.
         let mut bytes = whole[..length].to_vec();
         assert!(read(&bytes).is_err(), "{length}");
         if length >= 16 {
@@ -669,7 +668,7 @@ fn truncated_plan_is_refused_at_every_length() {
     assert_eq!(refusal.fault, Fault::Trailing { extra_bytes: 1 });
 }
 
-/// Memory of somebody who is killed.
+/// Memory of a writer that is killed.
 struct Killed;
 
 impl Memory for Killed {
@@ -697,7 +696,7 @@ fn who_is_killed_reads_no_further() {
     }
 }
 
-/// Memory of which there is none.
+/// Memory that is exhausted.
 struct Poor;
 
 impl Memory for Poor {
@@ -853,7 +852,7 @@ fn reasons_fit_into_the_error_record() {
     }
 }
 
-/// What was mutated must be refused, or be a plan that is written just so.
+/// Checks that a mutated plan is refused, or is written exactly as it was read.
 fn check_mutated(bytes: &[u8]) -> bool {
     match again(bytes) {
         Ok(written) => {

@@ -14,23 +14,24 @@ use crate::{
     },
 };
 
-/// How much later than predicted the timer is set where the counter interrupts itself: it comes
-/// only if the counter does not.
+/// Delay of the timer after the predicted moment, where the counter interrupts itself: the timer
+/// expires only if the counter fails to interrupt.
 const BACKSTOP_NS: u64 = 50_000;
 
-/// How soon a decision that was left unfinished is gone on with.
+/// Time after which an unfinished decision is continued.
 const AGAIN_NS: u64 = 20_000;
 
-/// How soon a thread that was let through to handle a signal is told to wait once more.
+/// Time after which a thread that was let through to handle a signal is sent to wait once more.
 const ENFORCE_NS: u64 = 50_000;
 
 impl State {
     /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
     ///
-    /// A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken and
-    /// blocks again and again should not have to set it each time. But where a slot or a task
-    /// begins, or a tick has just shown how far the thread is, one that would expire in the first
-    /// half of the time is set anew: that costs less than an interrupt for nothing.
+    /// A timer that is set for an earlier moment mostly stays, and its expiry is then ignored: a
+    /// thread that wakes up and blocks again and again should not have to set it each time. But if
+    /// a slot or a task begins, or a tick has just shown how far the thread is, a timer that would
+    /// expire in the first half of the time is set anew: that costs less than an interrupt for
+    /// nothing.
     pub(super) fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
         let begins = self.timer.take_begins();
         let ticks = origin == Origin::Interrupt;
@@ -42,7 +43,8 @@ impl State {
         }
     }
 
-    /// The same where that has to be looked at closely; `begins`: a slot or a task does.
+    /// The part of [`State::arm`] for the cases that need a close check; `begins`: a slot or a task
+    /// begins.
     #[inline(never)]
     fn arm_anew(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin, begins: bool) {
         let ticks = origin == Origin::Interrupt;
@@ -65,7 +67,8 @@ impl State {
                 cpu.alarm.arm(at_ns);
             }
         }
-        // Whatever it was set for: when it expires, the count tells of the way from here to who runs.
+        // Whatever the timer was set for: at its expiry the count shows the way to the running
+        // thread.
         if self.reading.is_read() && self.timer.is_armed() && self.left_insns().is_some() {
             let count_insns = self.insn_clock.total_insns();
             self.timer.predict(now_ns, count_insns, origin);
@@ -74,10 +77,11 @@ impl State {
         }
     }
 
-    /// Whether the timer is set, and expires before anything can matter that the node has said.
+    /// Whether the timer is set, and expires before anything that the node has announced can
+    /// matter.
     ///
-    /// That is asked often, so it is cheap and says no in case of doubt: as of an earlier time all
-    /// moments are earlier, so it need not be read what time it is.
+    /// This is checked often: therefore it is cheap, and says no in case of doubt. Seen from an
+    /// earlier time all moments are earlier: therefore it need not read the clock.
     fn expires_first(&self) -> bool {
         let Some(node) = &self.node else {
             return false;
@@ -117,14 +121,14 @@ impl State {
             at_ns = at_ns.min(now_ns + ENFORCE_NS);
         } else if !self.occupancy.runs() && self.threads.as_ref().is_some_and(Threads::has_delayed)
         {
-            // No tick of the class looks at them.
+            // The class has no tick that checks them.
             at_ns = at_ns.min(now_ns + DELAY_NS);
         }
         (at_ns.max(self.timer.earliest_ns(now_ns)), by_count)
     }
 
-    /// What the thread that runs, or that takes its place as it goes to sleep, may retire until the
-    /// node must be asked, if there is a limit.
+    /// Instructions that the running thread, or the one that replaces it as it goes to sleep, may
+    /// retire until the node must be asked, if there is a limit.
     fn left_insns(&self) -> Option<u64> {
         if !self.occupancy.runs() || self.occupancy.runs_another() && !self.is_handing_over() {
             return None;
@@ -132,7 +136,8 @@ impl State {
         self.node.as_ref()?.left_insns()
     }
 
-    /// Whether the running thread is about to sleep, and who is granted the CPU runs next.
+    /// Whether the running thread is about to sleep, and the thread that is granted the CPU runs
+    /// next.
     pub(super) fn is_handing_over(&self) -> bool {
         self.running_seat().is_some_and(Seat::is_parked)
             && self.occupancy.granted() != NO_SEAT

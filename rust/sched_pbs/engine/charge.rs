@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the running thread has retired and uses, and to whom it goes.
+//! Instructions retired and memory used by the running thread, and the process that they belong to.
 
 use crate::{
     engine::emitter::Emitter,
@@ -11,8 +11,8 @@ use crate::{
 use kernel::mm::MemoryUse;
 
 impl State {
-    /// Charges what the running thread has retired, if the counter can be read: the run queue is
-    /// this CPU's. Returns it.
+    /// Charges the instructions that the running thread has retired, if the counter can be read:
+    /// the run queue is this CPU's. Returns their number.
     pub(crate) fn charge(&mut self, rq: &RunQueue) -> u64 {
         if !self.occupancy.runs() || !rq.is_local() {
             return 0;
@@ -48,7 +48,7 @@ impl State {
             return;
         };
         if self.memory.is_known(&seat.memory, &used) {
-            // By far the most frequent case: of peaks only what is more is told.
+            // By far the most frequent case: only a rise of a peak is reported.
             return;
         }
         let Some(process) = threads.process_if_active(self.occupancy.running()) else {
@@ -63,10 +63,10 @@ impl State {
         }
     }
 
-    /// Looks at the thresholds of memory, as `process` has been sampled.
+    /// Checks the thresholds of memory, as `process` has been sampled.
     #[inline(never)]
     fn watch_memory(&mut self, cpu: &Cpu, process: u32) {
-        // First shown, then asked for: of two CPUs that use more at once, one sees both.
+        // Shown first, then read: if two CPUs use more at once, one of them sees both.
         let elsewhere_bytes = self.show_memory();
         let now_ns = self.clock.now_ns();
         if let Some(node) = &mut self.node {
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// Shows other CPUs what the processes here use now. Returns what those there use.
+    /// Shows other CPUs the memory that the processes here use now. Returns the memory used there.
     pub(crate) fn show_memory(&mut self) -> u64 {
         let bytes = self.node.as_ref().map_or(0, |node| node.memory_bytes());
         self.memory.show(bytes)
@@ -84,8 +84,8 @@ impl State {
     /// The running thread is about to leave the CPU, or to be taken off it for a change: charges
     /// it, once a switch.
     ///
-    /// Who goes to sleep to wait was charged when that was settled, and has been in the kernel since, which
-    /// no counter counts.
+    /// A thread that goes to sleep to wait was charged when that was settled. It has been in the
+    /// kernel since, which no counter counts.
     pub(crate) fn charge_switch(&mut self, rq: &RunQueue, cpu: &Cpu) {
         if !self.reading.begin_switch() {
             return;

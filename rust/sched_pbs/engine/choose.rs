@@ -11,7 +11,7 @@ use crate::{
 };
 use kernel::task::Task;
 
-/// How many threads that have to go on are looked for one that goes on whatever it takes.
+/// Number of stopping threads that are searched for one that runs even without a budget.
 const LOOKED_AT: usize = 8;
 
 impl State {
@@ -23,7 +23,7 @@ impl State {
         if self.is_unallocated() {
             return NO_SEAT;
         }
-        // Who has to let go of what it holds in the kernel comes first, as long as it may.
+        // A thread that must release what it holds in the kernel goes first, as long as it may.
         let stopping = threads.first_stopping();
         if stopping != NO_SEAT {
             let first = self.first_out_of_turn(threads);
@@ -49,13 +49,14 @@ impl State {
         seat.task.as_deref()
     }
 
-    /// The thread that goes before who is granted the CPU. Apart, for mostly nobody has to go on.
+    /// The thread that goes before the one that is granted the CPU. A separate function, because
+    /// mostly no thread is stopping.
     #[inline(never)]
     fn first_out_of_turn(&self, threads: &Threads) -> SeatNumber {
         if !self.turn.is_budget_spent() {
             return threads.first_stopping();
         }
-        // Nothing is gained from keeping those.
+        // Nothing is gained from keeping those waiting.
         let goes_on = |number: &SeatNumber| {
             let seat = threads.get(*number);
             let task = seat.and_then(|seat| seat.task.as_ref());
@@ -65,7 +66,7 @@ impl State {
         stopping.find(goes_on).unwrap_or(NO_SEAT)
     }
 
-    /// Has the CPU choose anew if another thread than the current one should run.
+    /// Makes the CPU choose anew if another thread than the current one should run.
     pub(crate) fn preempt(&mut self, rq: &RunQueue) {
         if self.choose() != self.occupancy.running() {
             rq.reschedule();

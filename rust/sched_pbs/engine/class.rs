@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The scheduling class: what the core scheduler calls.
+//! The scheduling class: the callbacks of the core scheduler.
 //!
 //! A thread is on the run queue for one of two reasons: its process is granted the CPU, or it has
-//! to reach the edge of user space to wait there ([`crate::thread::park`]). So there is nothing to sort
-//! here, and every callback is O(log processes) at most.
+//! to reach the edge of user space to wait there ([`crate::thread::park`]). Therefore there is
+//! nothing to sort here, and every callback is O(log processes) at most.
 
 use super::lock::wake_granted;
 use crate::{
@@ -22,8 +22,9 @@ use crate::{
 use core::num::NonZeroU64;
 use kernel::{bindings, prelude::*, task::Task};
 
-/// Calls `function` with the state, wakes up who was granted the CPU by that, and leaves to the CPU
-/// what can't be done under the lock. The core has brought the run queue's clock up to date.
+/// Calls `function` with the state, wakes up the thread that is granted the CPU by that, and leaves
+/// to the CPU the work that can't be done under the lock. The core has updated the run queue's
+/// clock.
 fn update<R>(
     mut rq: Pin<&mut RunQueue>,
     function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
@@ -46,16 +47,16 @@ fn enqueue(rq: &RunQueue, cpu: &'static Cpu, state: &mut State, number: SeatNumb
     };
     seat.queued = true;
     if wakes && granted && seat.goes_on() {
-        // All that this changes was settled when it was granted.
+        // All that this changes was settled when the thread was granted the CPU.
         return state.preempt(rq);
     }
     let (row, enters) = (seat.row, !seat.entered);
-    // It is on its way into the class, by a change of policy, or out of it.
+    // The thread is on its way into the class, by a change of policy, or out of it.
     let runs_freely = seat.leaving != 0 || (enters && !wakes);
-    // To the node a thread that waits at the edge of user space could run all the time.
+    // For the node, a thread that waits at the edge of user space could run all the time.
     if wakes && !seat.is_parked() {
         if enters {
-            // It was attached while it slept.
+            // The thread was attached while it slept.
             state.enter(cpu, number);
         }
         if state.refresh_presence(row) {
@@ -75,12 +76,12 @@ fn enqueue(rq: &RunQueue, cpu: &'static Cpu, state: &mut State, number: SeatNumb
     state.preempt(rq);
 }
 
-// SAFETY: What is picked is a seat that is `queued`, which `enqueue_task` alone sets, or one of the
-// stopping or deferred, which are `queued` too; `dequeue_task` takes a seat out of all that.
+// SAFETY: Each picked seat is `queued`, which `enqueue_task` alone sets, or one of the stopping or
+// deferred, which are `queued` too; `dequeue_task` removes a seat from all these.
 unsafe impl SchedClass for Pbs {
     fn enqueue_task(rq: Pin<&mut RunQueue>, task: &Task, why: Enqueue) {
         let delayed = why == Enqueue::WakesUpHere;
-        // SAFETY: It is being enqueued.
+        // SAFETY: The task is being enqueued.
         unsafe { entity::inc_running(&rq) };
         let number = entity::seat_of(&rq, task);
         update(rq, |rq, cpu, state| {
@@ -90,7 +91,7 @@ unsafe impl SchedClass for Pbs {
             enqueue(rq, cpu, state, number, why != Enqueue::Changed);
             if delayed && rq.is_current(task) {
                 // It was about to leave the CPU, whose lock was dropped to look for other tasks. If
-                // it stays, nobody says so.
+                // it stays, the core makes no call for that.
                 state.begin_running(rq, cpu, number);
             }
         });
@@ -102,7 +103,7 @@ unsafe impl SchedClass for Pbs {
         if current {
             rq.update_current();
         }
-        // SAFETY: It is being dequeued.
+        // SAFETY: The task is being dequeued.
         unsafe { entity::dec_running(&rq) };
         let stays = update(rq, |rq, cpu, state| {
             if current {
@@ -116,7 +117,7 @@ unsafe impl SchedClass for Pbs {
             if why == Dequeue::Changed {
                 return None;
             }
-            // Who leaves the class need not.
+            // A thread that leaves the class need not stay.
             let stays = why == Dequeue::SleepsHere && seat.leaving == 0;
             let (row, parked, stopping) = (seat.row, seat.is_parked(), seat.stopping);
             if parked {
@@ -126,7 +127,7 @@ unsafe impl SchedClass for Pbs {
                 threads.note_delay(number, clock_ns);
             }
             if stopping {
-                // Its way ends here; when it wakes up another one begins.
+                // The way of the thread ends here; when it wakes up another one begins.
                 state.end_way(cpu, number);
             }
             if !parked && state.refresh_presence(row) {
@@ -147,7 +148,7 @@ unsafe impl SchedClass for Pbs {
     }
 
     fn wakeup_preempt(_rq: Pin<&mut RunQueue>, _task: &Task) {
-        // Enqueueing has looked at that.
+        // Enqueueing has checked that.
     }
 
     fn balance(rq: Pin<&mut RunQueue>) -> bool {
@@ -188,7 +189,7 @@ unsafe impl SchedClass for Pbs {
     fn switched_from(rq: Pin<&mut RunQueue>, task: &Task) {
         let number = entity::seat_of(&rq, task);
         if number == NO_SEAT {
-            // It never entered; `sched_pbs_left` takes its seat on another CPU.
+            // The thread never entered; `sched_pbs_left` takes its seat on another CPU.
             return;
         }
         let boosted = entity::has_policy(task);
@@ -201,7 +202,7 @@ unsafe impl SchedClass for Pbs {
                 let row = seat.row;
                 // A waiter of a higher class runs it for a while; its process still has it.
                 seat.boosted_at_ns = NonZeroU64::new(run_time_ns.max(1));
-                // If it waits it is woken up below, and does not.
+                // If the thread waits, it is woken up below, and does not wait any more.
                 let parked = seat.is_parked();
                 seat.parked = Parked::No;
                 state.refresh_presence(row);
@@ -211,7 +212,7 @@ unsafe impl SchedClass for Pbs {
                 }
             } else {
                 state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_POLICY as u16);
-                // Who changes the policy has a reference.
+                // The caller that changes the policy has a reference.
                 state.release(cpu, number);
                 entity::clear_seat(rq, task);
                 state.settle(rq, cpu);
@@ -240,7 +241,7 @@ unsafe impl SchedClass for Pbs {
             if let (Some(process), Some(at_ns), Some(node)) =
                 (active, boosted_at_ns, &mut state.node)
             {
-                // The other class did not count; its run time at its process's rate is what is known.
+                // The other class did not count; only the run time at the process's rate is known.
                 let boost_ns = run_time_ns.saturating_sub(at_ns.get());
                 let insns = node.rate_of(process).to_insns(boost_ns);
                 node.charge(process, insns);

@@ -10,7 +10,7 @@ use crate::{
     state::outlet::Outlet,
 };
 
-/// Takes the events of a CPU's node: adds what only the kernel knows.
+/// Receives the events of a CPU's node, and adds the fields that only the kernel has.
 pub(crate) struct Emitter<'a> {
     cpu: &'a Cpu,
     outlet: &'a mut Outlet,
@@ -19,8 +19,8 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    /// For events of the plan `plan_id` on `cpu`, about the thread `pid`, 0 if it is not known.
-    /// `outlet` is that of the CPU.
+    /// An emitter for events of the plan `plan_id` on `cpu`, about the thread `pid`, 0 if it is not
+    /// known. `outlet` is the outlet of the CPU.
     pub(crate) fn new(cpu: &'a Cpu, outlet: &'a mut Outlet, plan_id: u64, pid: i32) -> Self {
         Self {
             cpu,
@@ -83,7 +83,7 @@ impl Sink for Emitter<'_> {
     }
 }
 
-/// Has a CPU look at the tasks on other CPUs that somebody there waits for. Any context but NMI.
+/// Makes a CPU check the tasks on other CPUs that a process there waits for. Any context but NMI.
 pub(crate) fn request_order(cpu: u32) {
     if let Some(cpu) = cpus::get(cpu) {
         cpu.requests.add(Request::Order);

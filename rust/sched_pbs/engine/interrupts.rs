@@ -30,7 +30,7 @@ impl HrTimerCallback for Expiry {
             cpu.alarm.note_interrupt();
             state.expire(rq, cpu)
         });
-        // Settling has armed the timer itself if there is something to wait for.
+        // Settling has armed the timer itself if there is a moment to wait for.
         Restart::No
     }
 }
@@ -49,7 +49,8 @@ impl IrqWorkCallback for Kick {
             return;
         };
         let tick = cpu.requests.take(Request::Tick);
-        // Before the look: what is told from now on comes with a request of its own.
+        // Taken before the check: a task end that is reported from now on comes with its own
+        // request.
         let order = cpu.requests.take(Request::Order);
         cpu.lock(|rq, cpu, state| {
             if order {
@@ -72,7 +73,7 @@ impl IrqWorkCallback for Kick {
 }
 
 impl State {
-    /// The timer has expired, on its CPU.
+    /// Handles the expiry of the timer, on its CPU.
     fn expire(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         let now_ns = self.clock.now_ns();
         self.timer.expire();
@@ -90,15 +91,16 @@ impl State {
         }
     }
 
-    /// The counter has interrupted, on its CPU.
+    /// Handles an interrupt of the counter, on its CPU.
     fn overflow(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         self.insn_clock.interrupted();
         self.charge_and_enforce(rq, cpu);
         self.settle_at(rq, cpu, Origin::Interrupt);
     }
 
-    /// The tick. For a CPU that does without (`nohz_full=`) another one calls once a second; as it
-    /// can't read the counter, nor the memory in use, it has the tick done there.
+    /// The tick. For a CPU without a tick (`nohz_full=`), another CPU calls this once a second.
+    /// That one can read neither the counter nor the memory in use: therefore it requests the tick
+    /// there.
     pub(crate) fn tick(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         if !rq.is_local() {
             cpu.requests.add(Request::Tick);
@@ -120,9 +122,9 @@ impl State {
         self.settle_at(rq, cpu, origin);
     }
 
-    /// From the timer's or the tick's interrupt: charges the running thread, and sends it to wait
-    /// once more if it was let through to handle a signal, and is in user space and has done enough
-    /// there. Before that it is still about to handle the signal.
+    /// Charges the running thread, from the timer's or the tick's interrupt. A thread that was let
+    /// through to handle a signal is sent to wait once more, if it is in user space and has done
+    /// enough there: before that it is still about to handle the signal.
     fn charge_and_enforce(&mut self, rq: &RunQueue, cpu: &Cpu) {
         let insns = self.charge(rq);
         if !self.occupancy.runs() || !rq.is_local() {
@@ -145,7 +147,8 @@ impl State {
         }
     }
 
-    /// Takes threads off the run queue that have slept there for long; a few, the others follow.
+    /// Takes some of the threads off the run queue that have slept there for long; the others
+    /// follow.
     fn block_delayed(&mut self, rq: &RunQueue) {
         if let Some(threads) = &mut self.threads {
             threads.sweep_delayed(rq.clock_ns(), |task| {

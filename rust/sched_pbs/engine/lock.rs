@@ -19,8 +19,8 @@ impl Cpu {
         finish(RunQueueGuard::lock(self.id()), function)
     }
 
-    /// Calls `function` with the run queue locked, for a change of the plan, and keeps the longest
-    /// time that such a call took.
+    /// Calls `function` with the run queue locked, for a change of the plan, and notes the time if
+    /// it is the longest so far.
     pub(crate) fn lock_for_change<R>(
         &self,
         function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
@@ -35,8 +35,9 @@ impl Cpu {
     }
 }
 
-/// Calls `function` with the state of the locked run queue's CPU, wakes up who the settling found to
-/// be woken, and drops the lock. Not for the callbacks of the class, whose lock is the core's.
+/// Calls `function` with the state of the locked run queue's CPU, wakes up the thread that the
+/// settling found, and drops the lock. Not for the callbacks of the class, whose lock is the
+/// core's.
 pub(crate) fn finish<R>(
     mut rq: RunQueueGuard,
     function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
@@ -54,14 +55,14 @@ pub(crate) fn finish<R>(
     Some(result)
 }
 
-/// Wakes up who is granted the CPU where it waits, with its run queue locked. Returns whom that can't
-/// be done to before the lock is dropped.
+/// Wakes up the thread that is granted the CPU where it waits, with its run queue locked. Returns
+/// the thread if it can be woken up only after the lock is dropped.
 pub(crate) fn wake_granted(rq: Pin<&mut RunQueue>, wake: Wake) -> Option<ARef<Task>> {
     match wake {
         Wake::Nobody => None,
         Wake::Here(task) => {
-            // SAFETY: `State::take_wake` found this with the lock that is still held, so the seat
-            // keeps the task, which sleeps on this run queue.
+            // SAFETY: `State::take_wake` found this with the lock that is still held; therefore the
+            // seat keeps the task, which sleeps on this run queue.
             unsafe { sched_class::wake_delayed(rq, task) };
             None
         }

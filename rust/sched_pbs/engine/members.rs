@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Threads enter the class and leave it, end their tasks and their processes.
+//! Members of the class: threads enter and leave it, and end their tasks and their processes.
 
 use crate::{
     engine::emitter::Emitter,
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Leaves the class without an event: its end was told already.
+/// Reason to leave the class without an event: the end was reported already.
 pub(crate) const LEAVE_SILENTLY: u16 = u16::MAX;
 
 impl State {
@@ -33,10 +33,11 @@ impl State {
         self.tell(cpu, EventKind::Attached, process, 0, 0, pid);
     }
 
-    /// The thread leaves the class: it isn't one of its process any more, and goes on in the
+    /// Makes the thread leave the class: it no longer belongs to its process. It continues in the
     /// kernel and in user space until its policy is changed, which takes process context.
     ///
-    /// Tells why, but for [`LEAVE_SILENTLY`]. If its process went with its plan, that is why.
+    /// Reports the reason, except for [`LEAVE_SILENTLY`]. If the process went with its plan, that
+    /// is the reason.
     pub(crate) fn leave(&mut self, cpu: &Cpu, number: SeatNumber, reason: u16) {
         let Some(threads) = &mut self.threads else {
             return;
@@ -57,7 +58,7 @@ impl State {
         if reason != LEAVE_SILENTLY {
             threads.send_away(number);
         } else {
-            // It is the thread itself that leaves.
+            // The thread itself leaves.
             threads.push_stopping(number);
         }
         match lost {
@@ -84,12 +85,12 @@ impl State {
             drop(threads.release(number));
         }
         if self.is_unused() && kernel::cpu::is_online(cpu.number()) {
-            // It was the last one of a plan that has gone.
+            // The thread was the last one of a plan that has gone.
             cpu.requests.add(Request::Eject);
         }
     }
 
-    /// All threads that are left of a process leave the class.
+    /// Makes all remaining threads of a process leave the class.
     pub(crate) fn leave_process(&mut self, cpu: &Cpu, process: u32, reason: u16) {
         let row = self
             .threads
@@ -121,7 +122,7 @@ impl State {
         next
     }
 
-    /// Tasks on other CPUs have ended that somebody here may wait for.
+    /// Handles the end of tasks on other CPUs for which processes here may wait.
     pub(crate) fn look_elsewhere(&mut self, cpu: &Cpu) {
         self.with_node(cpu, 0, |node, emitter| node.look_elsewhere(emitter));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From an interrupt, or a call of the core scheduler, to the thread that runs next.
+//! The engine of a CPU: from an interrupt, or a call of the core scheduler, to the thread that runs
+//! next.
 
 pub(crate) mod arm;
 pub(crate) mod charge;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Threads get the CPU and leave it.
+//! Begin and end of the time in which a thread has the CPU.
 
 use crate::{
     linux::{entity, sched_class::RunQueue},
@@ -25,7 +25,8 @@ impl State {
             self.timer.forget_prediction();
         }
         if let Some(seat) = self.seat_mut(seat) {
-            // Who sleeps may be put off the CPU and on again, as something about it is changed.
+            // A sleeping thread may be put off the CPU and on again, as a property of it is
+            // changed.
             if seat.parked == Parked::Asleep && seat.queued {
                 seat.parked = Parked::No;
                 if let Some(task) = seat.task.as_ref().filter(|_| seat.leaving == 0) {
@@ -45,12 +46,12 @@ impl State {
                 self.arm(rq, cpu, Origin::Call);
             }
         } else {
-            // The counter can't be read from here, nor the timer be armed.
+            // Neither can the counter be read from here, nor the timer be armed.
             cpu.requests.kick();
         }
     }
 
-    /// The running thread has left the CPU; whether a thread of the class follows it.
+    /// The running thread has left the CPU; `class_follows`: a thread of the class follows it.
     pub(crate) fn end_running(&mut self, rq: &RunQueue, cpu: &Cpu, class_follows: bool) {
         self.charge_switch(rq, cpu);
         self.end_turn();

@@ -17,19 +17,19 @@ use crate::{
 use core::ptr::NonNull;
 use kernel::{bindings, task::Task, types::ARef};
 
-/// How the thread is to be woken up that is granted the CPU where it waits.
+/// Wake-up that is due for the thread that is granted the CPU where it waits.
 pub(crate) enum Wake {
-    /// There is none, or it is awake.
+    /// No such thread, or it is awake.
     Nobody,
-    /// It sleeps on the run queue, and is woken up there.
+    /// The thread sleeps on the run queue, and is woken up there.
     Here(NonNull<bindings::task_struct>),
-    /// It has left the run queue, and is woken up without the lock.
+    /// The thread has left the run queue, and is woken up without the lock.
     Later(ARef<Task>),
 }
 
 impl State {
-    /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`, for
-    /// [`State::take_wake`] at the end of the section.
+    /// Asks the node which process may run, and acts on the answer. A thread that must be woken up
+    /// is left in `wake`, for [`State::take_wake`] at the end of the section.
     pub(crate) fn settle(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         self.settle_at(rq, cpu, Origin::Call);
     }
@@ -59,7 +59,7 @@ impl State {
         self.look_at_budget();
         self.begin_turn();
         let running = self.running_seat();
-        // Of who has blocked the core knows that it must choose.
+        // If the thread has blocked, the core will choose anyway.
         let blocks = running.is_some_and(|seat| !seat.queued);
         let choice = self.choose();
         if choice != self.occupancy.running() && !blocks {
@@ -67,8 +67,8 @@ impl State {
         }
         self.timer.arm_for(NO_SEAT);
         if self.is_handing_over() {
-            // Once a switch: for who follows, which finds the timer set. The counter itself is set
-            // for nobody but who runs.
+            // Once a switch: for the next thread, which finds the timer set. The counter itself is
+            // set only for the running thread.
             if self.insn_clock.tier() != Tier::PmuOverflow {
                 self.arm(rq, cpu, origin.switch());
                 self.timer.arm_for(granted);
@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// Asks the node who may run; returns the seat of its active thread.
+    /// Asks the node which process may run; returns the seat of its active thread.
     fn decide(&mut self, cpu: &Cpu) -> SeatNumber {
         if self.faults.fails(Fault::Decision) {
             return self.occupancy.granted();
@@ -98,8 +98,8 @@ impl State {
         process.map_or(NO_SEAT, |process| threads.active_of(process))
     }
 
-    /// The thread of that seat was granted the CPU, and is not any more. If it has blocked there is
-    /// nothing to do.
+    /// Sends off the thread of that seat, which has lost the grant of the CPU. If it has blocked
+    /// there is nothing to do.
     fn send_off(&mut self, rq: &RunQueue, cpu: &Cpu, before: SeatNumber) {
         let queued = self.seat_mut(before).is_some_and(|seat| seat.queued);
         if queued && !self.park_interrupted(rq, cpu, before) {
@@ -107,8 +107,8 @@ impl State {
         }
     }
 
-    /// What is to be done, with the state left behind, to wake up who is granted the CPU where it
-    /// waits.
+    /// Takes the wake-up that is due, with the state left behind, for the thread that is granted
+    /// the CPU where it waits.
     pub(crate) fn take_wake(&mut self, rq: &RunQueue) -> Wake {
         let number = self.occupancy.take_wake();
         if number == NO_SEAT || self.faults.fails(Fault::WakeUp) {
@@ -128,8 +128,8 @@ impl State {
         }
     }
 
-    /// The thread that runs, `number`, may not any more. If it was interrupted in user space it holds
-    /// nothing there, and what it does next is schedule(): it goes to sleep by that.
+    /// Parks the running thread, `number`, which has lost the grant. If it was interrupted in user
+    /// space it holds nothing there, and its next step is schedule(), which makes it sleep.
     fn park_interrupted(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) -> bool {
         if number == NO_SEAT || number != self.occupancy.running() {
             return false;
@@ -147,13 +147,14 @@ impl State {
         if !may || !sched_class::sleep_interrupted(rq) {
             return false;
         }
-        // It is runnable, and first in line, until it sleeps.
+        // The thread is runnable, and first in line, until it sleeps.
         threads.push_stopping(number);
         if let Some(seat) = threads.get_mut(number) {
             seat.parked = Parked::Interrupted;
         }
         if !self.reading.is_read() {
-            // Somebody has woken up. What it has retired before is its own.
+            // Another thread has woken up. The instructions retired before that belong to this
+            // thread.
             self.charge(rq);
         }
         self.sample_memory(rq, cpu);
@@ -161,8 +162,8 @@ impl State {
         true
     }
 
-    /// The CPU chooses: a thread that was to sleep on its way to user space and has not is not where
-    /// it waits. If it may not go on it is sent there.
+    /// Checks, as the CPU chooses, a thread that was to sleep on its way to user space and has not:
+    /// it is not where it waits. If it may not continue it is sent there.
     pub(crate) fn look_at_interrupted(&mut self, rq: &RunQueue) {
         let number = self.occupancy.running();
         let Some(seat) = self.seat_mut(number) else {
@@ -181,7 +182,8 @@ impl State {
         self.stop(number);
     }
 
-    /// A thread of a boosted process runs in another class, and need not wait meanwhile.
+    /// Wakes up a thread of a boosted process: it runs in another class, and need not wait
+    /// meanwhile.
     pub(crate) fn wake_boosted(&mut self, cpu: &Cpu, number: SeatNumber) {
         if let Some(threads) = &mut self.threads {
             threads.push_boosted(number);
@@ -189,7 +191,7 @@ impl State {
         cpu.requests.kick();
     }
 
-    /// One of those who have to be woken up because they are boosted. The others follow.
+    /// Takes one of the threads that must be woken up because they are boosted. The others follow.
     pub(crate) fn take_boosted(&mut self, cpu: &Cpu) -> Option<ARef<Task>> {
         let threads = self.threads.as_mut()?;
         let number = threads.pop_boosted()?;

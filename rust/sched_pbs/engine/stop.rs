@@ -13,12 +13,12 @@ use crate::{
 };
 use kernel::task_work::TaskWork;
 
-/// How many threads that woke up out of turn are let in at a time.
+/// Number of threads that woke up out of turn and are let in at a time.
 const DEFERRED_AT_ONCE: usize = 8;
 
-/// What a thread that is let through to handle a signal may retire at least before it is sent to
-/// wait once more: a short handler. The time to its begin is the kernel's, and no measure: with many
-/// checks in the kernel it is longer than the time after which it is looked at.
+/// Least number of instructions that a thread may retire to handle a signal before it is sent to
+/// wait once more: a short handler. The time to the begin of the handler is the kernel's, and no
+/// measure: in a kernel with many checks it exceeds the time after which the thread is checked.
 const HANDLER_INSNS: u64 = 2_000;
 
 impl State {
@@ -38,8 +38,8 @@ impl State {
         }
     }
 
-    /// Sends a thread that has woken up in the kernel to wait there too, but not at once: who runs
-    /// goes on.
+    /// Sends a thread that has woken up in the kernel to wait there too, but not at once: the
+    /// running thread continues.
     pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
         let now_ns = self.clock.now_ns();
         let Some(threads) = self.threads_stopping(number, now_ns) else {
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Notes that a thread has to wait, if it can run; the queue is for the caller to choose.
+    /// Notes that a thread has to wait, if it can run; the caller chooses the queue.
     fn threads_stopping(&mut self, number: SeatNumber, now_ns: u64) -> Option<&mut Threads> {
         let threads = self.threads.as_mut()?;
         let seat = threads.get_mut(number)?;
@@ -69,7 +69,7 @@ impl State {
         Some(threads)
     }
 
-    /// Lets those in that have waited long enough; a few, the others follow.
+    /// Lets in some of the threads that have waited long enough; the others follow.
     pub(super) fn let_deferred_in(&mut self, now_ns: u64) {
         for _ in 0..DEFERRED_AT_ONCE {
             let Some(threads) = &mut self.threads else {
@@ -85,20 +85,20 @@ impl State {
         }
     }
 
-    /// The thread that runs is not to come to user space, but to wait at its edge.
+    /// Sends the running thread to wait at the edge of user space.
     pub(super) fn send_to_wait(&mut self, number: SeatNumber) {
         let Some(seat) = self.seat_mut(number) else {
             return;
         };
         if seat.stopping && seat.leaving == 0 && !seat.is_parked() {
             if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
-                // It fails for a thread that is exiting only, and that one leaves the class.
+                // This fails only for an exiting thread, which leaves the class.
                 let _ = TaskWork::add(work, task);
             }
         }
     }
 
-    /// Has the timer send a thread to wait that goes on now to handle a signal.
+    /// Makes the timer send a thread to wait that continues now to handle a signal.
     pub(crate) fn stop_later(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
         let to_insns = self.handled_at_insns();
         if let Some(threads) = &mut self.threads {
@@ -112,7 +112,7 @@ impl State {
     }
 
     /// Whether a thread that gets the CPU was let through to handle a signal, and lost the CPU to
-    /// another on that way: then it still may, whatever the other has retired.
+    /// another on that way: then it still may handle it, whatever the other has retired.
     pub(super) fn let_through_again(&mut self, number: SeatNumber) -> bool {
         let to_insns = self.handled_at_insns();
         let Some(seat) = self.seat_mut(number) else {
@@ -130,7 +130,7 @@ impl State {
         self.insn_clock.total_insns().wrapping_add(HANDLER_INSNS)
     }
 
-    /// Whether the running thread has retired as much as it was let through for.
+    /// Whether the running thread has retired the instructions for which it was let through.
     pub(super) fn has_handled(&self) -> bool {
         self.running_seat()
             .is_some_and(|seat| self.insn_clock.total_insns() >= seat.let_through_to_insns)

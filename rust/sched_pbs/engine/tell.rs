@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of the node, and events that the node knows nothing of.
+//! Reports of events of the node, and of events that the node is not aware of.
 
 use crate::{
     engine::emitter::Emitter,
@@ -9,11 +9,11 @@ use crate::{
     state::{insn_clock::TierCause, node::Node, threads::SeatNumber, State},
 };
 
-/// A thread that takes more than this of others on its way to where it waits is reported.
+/// Time that a thread may take from others on its way to where it waits without a report.
 const STOP_LONG_NS: u64 = 1_000_000;
 
 impl State {
-    /// Tells the node something, if there is a plan; the events that come of it are about the
+    /// Calls `function` with the node, if there is a plan; the resulting events are about the
     /// thread `pid`.
     pub(super) fn with_node<R>(
         &mut self,
@@ -21,14 +21,15 @@ impl State {
         pid: i32,
         tell: impl FnOnce(&mut Node, &mut Emitter<'_>) -> R,
     ) -> Option<R> {
-        // A grant that was not told yet is about no thread.
+        // A grant that was not reported yet is about no thread.
         self.tell_untold(cpu);
         let node = self.node.as_mut()?;
         let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), pid);
         Some(tell(node, &mut emitter))
     }
 
-    /// Tells the present grant, if the node has not told it yet: something else is told next.
+    /// Reports the present grant, if the node has not reported it yet: another event is reported
+    /// next.
     pub(crate) fn tell_untold(&mut self, cpu: &Cpu) {
         if let Some(node) = &mut self.node {
             let plan_id = node.plan_id();
@@ -36,7 +37,7 @@ impl State {
         }
     }
 
-    /// Tells of something that the node knows nothing of.
+    /// Reports an event that the node is not aware of.
     pub(crate) fn tell(
         &mut self,
         cpu: &Cpu,
@@ -68,15 +69,15 @@ impl State {
         Emitter::new(cpu, &mut self.events, plan_id, pid).emit(&event);
     }
 
-    /// The CPU counts in another way from now on.
+    /// Reports that the CPU counts in another way from now on.
     pub(crate) fn tell_tier(&mut self, cpu: &Cpu, cause: TierCause) {
         let tier = self.insn_clock.tier();
         cpu.counter.set_tier(tier);
         self.tell(cpu, EventKind::Tier, None, cause as u16, tier as u64, 0);
     }
 
-    /// The way of a thread to where it waits has ended, there or as it is granted the CPU: tells what
-    /// it took of others if that was much.
+    /// Ends the way of a thread to where it waits, there or because it is granted the CPU. Reports
+    /// the time that the thread took from others, if that was much.
     pub(crate) fn end_way(&mut self, cpu: &Cpu, number: SeatNumber) {
         let now_ns = self.clock.now_ns();
         let Some(threads) = &mut self.threads else {

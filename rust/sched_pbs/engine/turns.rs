@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The time that threads take out of turn: on their way through the kernel to where they wait, or to
-//! handle a signal, while the process that is granted the CPU could use it.
+//! The time that threads take out of turn: on their way through the kernel to where they wait, or
+//! to handle a signal, while the process that is granted the CPU could use it.
 //!
-//! The policy says what that is worth (`pbs_core`, `turns.rs`); here it is measured.
+//! The policy decides about that time (`pbs_core`, `turns.rs`); here it is measured.
 
 use crate::state::{
     threads::{Seat, Threads, NO_SEAT},
     State,
 };
 
-/// What a thread may take on one way without owing it: that much the change of slots takes itself.
+/// Time that a thread may take on one way without owing it: the change of slots itself takes as
+/// much.
 const FREE_NS: u64 = 100_000;
 
 impl State {
-    /// Somebody else may have the CPU from now on, or be granted it: accounts for what the running
-    /// thread has taken out of turn so far.
+    /// Accounts for the time that the running thread has taken out of turn so far: another thread
+    /// may have the CPU from now on, or be granted it.
     #[inline]
     pub(super) fn end_turn(&mut self) {
         if self.turn.is_taken() {
@@ -45,8 +46,8 @@ impl State {
         }
     }
 
-    /// It is settled who has the CPU and who is granted it: from now on the running thread takes what
-    /// is another's, or does not.
+    /// Begins to measure the time that the running thread takes out of turn, if it does, now that
+    /// the occupant and the grant of the CPU are settled.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
         if self.occupancy.runs_another() && self.is_out_of_turn() {
@@ -65,7 +66,7 @@ impl State {
             && threads.get(self.occupancy.granted()).is_some_and(could_run)
     }
 
-    /// Looks at whether any of the present window's time may still be taken out of turn.
+    /// Checks whether any of the present window's time may still be taken out of turn.
     #[inline]
     pub(super) fn look_at_budget(&mut self) {
         let stopping = self.threads.as_ref().map(Threads::first_stopping);
@@ -73,14 +74,14 @@ impl State {
             let is_spent = self.budget_left_ns() == 0;
             if self.turn.note_budget(is_spent) {
                 if let Some(threads) = &mut self.threads {
-                    // It is another one's turn in the next window.
+                    // Another thread has its turn in the next window.
                     threads.rotate_stopping();
                 }
             }
         }
     }
 
-    /// What may still be taken out of turn of the present window.
+    /// Time of the present window that may still be taken out of turn.
     pub(super) fn budget_left_ns(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         let node = self.node.as_ref();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `task_struct` and `struct rq` keep for the class.
+//! The fields of the class in `task_struct` and `struct rq`.
 
 use super::{
     sched_class::{self, RunQueue},
@@ -15,11 +15,11 @@ pub(crate) type SeatNumber = u32;
 /// No seat: zeroed memory means this.
 pub(crate) const NO_SEAT: SeatNumber = 0;
 
-/// Low bits of the field hold the number of the seat, the others but [`LET_ON`] the CPU whose table
-/// it is in.
+/// Low bits of the field that hold the number of the seat. The others, except [`LET_ON`], hold the
+/// CPU whose table it is in.
 pub(crate) const NUMBER_BITS: u32 = 13;
 
-/// The bit of the field that says that the thread has got the CPU since it began to wait.
+/// The bit of the field that means that the thread has got the CPU since it began to wait.
 const LET_ON: u32 = 1 << 31;
 
 fn seat_field(task: &Task) -> u32 {
@@ -31,7 +31,7 @@ fn seat_field(task: &Task) -> u32 {
 /// The seat of a thread in the table of this CPU.
 ///
 /// A thread that is attached while it sleeps may have its seat on another CPU than the run queue
-/// that it last was on; it comes to the right one when it wakes up.
+/// that it last was on; it moves to the right one when it wakes up.
 pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
     let field = seat_field(task);
     if cpu_of(field) == rq.cpu() {
@@ -43,8 +43,8 @@ pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
 
 /// The CPU whose table has the thread's seat; `None`: it has none.
 ///
-/// It changes under the lock of that CPU's seats, but for the thread's own exit and the changes of
-/// policy that others make.
+/// The value changes under the lock of that CPU's seats, except by the thread's own exit and by
+/// changes of its policy that others make.
 pub(crate) fn seat_cpu(task: &Task) -> Option<u32> {
     match seat_field(task) {
         NO_SEAT => None,
@@ -70,29 +70,29 @@ pub(crate) fn set_let_on(_rq: &RunQueue, task: &Task, let_on: bool) {
 }
 
 /// Gives a thread its seat in the table of this CPU, unless it has one already, here or elsewhere.
-/// Returns whether it has got it.
+/// Returns whether it has got the seat.
 pub(crate) fn take_seat(rq: &RunQueue, task: &Task, seat: SeatNumber) -> bool {
     let field = rq.cpu() << NUMBER_BITS | seat;
-    // SAFETY: The task is valid, and the field an aligned integer. Once it is not `NO_SEAT`, only
-    // who holds the lock of the run queue whose CPU has the seat writes it; up to then it is
+    // SAFETY: The task is valid, and the field an aligned integer. Once it is not `NO_SEAT`, it is
+    // written only under the lock of the run queue whose CPU has the seat; up to then it is
     // exchanged.
     let seat = unsafe { AtomicU32::from_ptr(core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat)) };
     seat.compare_exchange(NO_SEAT, field, Ordering::SeqCst, Ordering::Relaxed)
         .is_ok()
 }
 
-/// Takes a thread the seat that it has in the table of this CPU.
+/// Takes from a thread the seat that it has in the table of this CPU.
 pub(crate) fn clear_seat(_rq: &RunQueue, task: &Task) {
-    // SAFETY: The task is valid. Whose seat is here, of that only who holds the lock of this run
-    // queue writes the field.
+    // SAFETY: The task is valid. The field of a thread whose seat is here is written only under the
+    // lock of this run queue.
     unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(NO_SEAT) };
 }
 
 /// Whether the task's policy is `SCHED_PBS`: still so while another class runs it as a boosted
 /// task.
 pub(crate) fn has_policy(task: &Task) -> bool {
-    // SAFETY: The task is valid; the policy changes under the lock of its run queue, and who looks
-    // without it accepts an old answer.
+    // SAFETY: The task is valid; the policy changes under the lock of its run queue, and a reader
+    // without the lock accepts an old answer.
     unsafe { core::ptr::addr_of!((*task.as_ptr()).policy).read_volatile() == bindings::SCHED_PBS }
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn is_killed(current: &Task) -> bool {
 
 /// Whether the current thread is in execve(2).
 pub(crate) fn in_execve(current: &Task) -> bool {
-    // SAFETY: The task is valid; of the bits beside this one all are its own to write.
+    // SAFETY: The task is valid; it alone writes the other bits of the word.
     unsafe { (*current.as_ptr()).in_execve() != 0 }
 }
 
@@ -169,16 +169,16 @@ pub(crate) unsafe fn dec_running(rq: &RunQueue) {
     }
 }
 
-/// Tells Linux around the class that the CPU of the run queue has a plan from now on, or none.
+/// Notifies Linux around the class that the CPU of the run queue has a plan from now on, or none.
 pub(crate) fn set_plan(rq: &RunQueue, has_plan: bool) {
     // SAFETY: The run queue is locked, and its clock up to date.
     unsafe { sched_class::bindings::sched_pbs_set_plan(rq.as_ptr(), has_plan) };
 }
 
-/// Tells Linux around the class that one more CPU is about to have plans, or one less. Process
-/// context, with the lock of CPU hotplug held: code is changed, on all CPUs that are there.
+/// Notifies Linux around the class that one more CPU is about to have plans, or one less. Process
+/// context, with the lock of CPU hotplug held: code is changed, on all present CPUs.
 pub(crate) fn use_class(used: bool) {
-    // SAFETY: It may be called any time in process context. Without the lock lockdep complains, and a
-    // CPU that comes up meanwhile may find the code as it was.
+    // SAFETY: This may be called any time in process context. Without the lock lockdep complains,
+    // and a CPU that comes up meanwhile may find the code as it was.
     unsafe { sched_class::bindings::sched_pbs_use(used) };
 }

@@ -8,7 +8,7 @@ use core::{
 };
 use kernel::{alloc::KBox, prelude::*};
 
-/// The one instance of a type. The class is built in: what was published stays for ever.
+/// The one instance of a type. The class is built in: a published instance stays for ever.
 ///
 /// # Invariants
 ///
@@ -16,7 +16,7 @@ use kernel::{alloc::KBox, prelude::*};
 pub(crate) struct Published<T>(AtomicPtr<T>);
 
 impl<T: Send + Sync + 'static> Published<T> {
-    /// There is no instance yet.
+    /// The absence of an instance.
     pub(crate) const fn none() -> Self {
         // INVARIANT: It is null.
         Self(AtomicPtr::new(ptr::null_mut()))
@@ -31,14 +31,14 @@ impl<T: Send + Sync + 'static> Published<T> {
 
     /// Makes `value` the instance.
     pub(crate) fn publish(&self, value: Pin<KBox<T>>) {
-        // INVARIANT: It is leaked, and from here on only shared.
+        // INVARIANT: The value is leaked, and from here on only shared.
         self.0
             .store(ptr::from_ref(leak(value)).cast_mut(), Ordering::Release);
     }
 }
 
-/// Keeps something for as long as the kernel runs.
+/// Keeps a value for as long as the kernel runs.
 pub(crate) fn leak<T>(pinned: Pin<KBox<T>>) -> &'static T {
-    // SAFETY: Nobody moves out of a shared reference, and the memory is never freed.
+    // SAFETY: Nothing moves out of a shared reference, and the memory is never freed.
     unsafe { &*KBox::into_raw(Pin::into_inner_unchecked(pinned)) }
 }

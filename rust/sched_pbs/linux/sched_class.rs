@@ -3,15 +3,15 @@
 //! Scheduling classes.
 //!
 //! A scheduling class is a table of callbacks that the core scheduler calls with a run queue
-//! locked. Here it is a trait, [`SchedClass`], whose functions get the run queue as
-//! `Pin<&mut` [`RunQueue`]`>`: there is one of it at a time, and who has it may do what ends in a
+//! locked. Here it is a trait, [`SchedClass`], whose functions get the run queue as `Pin<&mut`
+//! [`RunQueue`]`>`: there is one of it at a time, and its owner may make calls that end in a
 //! callback. A `&RunQueue`, of which there may be many, is the proof that the lock is held, and
 //! leads to no callback. The [`declare_sched_class!`] macro makes the C table of an implementation
 //! and puts it into the linker section that gives the class its place among the others.
 //!
 //! This is the one abstraction that is not in the `kernel` crate: it needs the scheduler's private
-//! header, which modules have no business with. So what it uses of that is in bindings of its own,
-//! and its helpers, in `sched_class.c`, are not exported.
+//! header, which is not for modules. Therefore it has bindings of its own for that header, and its
+//! helpers, in `sched_class.c`, are not exported.
 //!
 //! C header: [`kernel/sched/sched.h`](srctree/kernel/sched/sched.h)
 
@@ -33,7 +33,7 @@ use kernel::{
     types::Opaque,
 };
 
-/// What `sched_class.c` and the private header have.
+/// Bindings of `sched_class.c` and of the private header.
 #[allow(
     clippy::all,
     dead_code,
@@ -58,28 +58,28 @@ pub(crate) mod bindings {
 /// Not to be sent to another thread: a lock or a state belongs to the thread that took it.
 type NotThreadSafe = PhantomData<*mut ()>;
 
-/// Why a task enters a run queue.
+/// Reason why a task enters a run queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Enqueue {
-    /// It has not slept: the core takes it off and puts it on again to change a property of it, or
-    /// it comes from another class.
+    /// The task has not slept: the core takes it off and puts it on again to change a property of
+    /// it, or it moves here from another class.
     Changed,
-    /// It has woken up.
+    /// The task has woken up.
     WakesUp,
-    /// It has woken up on the run queue, where it had stayed, see [`Dequeue::SleepsHere`].
+    /// The task has woken up on the run queue, where it had stayed, see [`Dequeue::SleepsHere`].
     WakesUpHere,
 }
 
-/// Why a task leaves a run queue.
+/// Reason why a task leaves a run queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dequeue {
-    /// It does not sleep, see [`Enqueue::Changed`].
+    /// The task does not sleep, see [`Enqueue::Changed`].
     Changed,
-    /// It goes to sleep.
+    /// The task goes to sleep.
     Sleeps,
-    /// It goes to sleep, and may stay on the run queue meanwhile, where it is woken up for less.
+    /// The task goes to sleep, and may stay on the run queue meanwhile, where a wake-up costs less.
     ///
-    /// It is not one that only its own kind of wake-up may end, and the core has nothing to count
+    /// Its sleep is not one that only a special wake-up may end, and the core has nothing to count
     /// when the task really leaves.
     SleepsHere,
 }
@@ -90,13 +90,13 @@ const fn has(flags: c_int, flag: u32) -> bool {
 
 /// A locked run queue.
 ///
-/// It can't be moved, so two of them can't be swapped.
+/// It can't be moved: therefore two of them can't be swapped.
 ///
 /// # Invariants
 ///
 /// A reference to it exists only while the lock of the run queue is held, interrupts are off, and
 /// the run queue is valid. At most one `Pin<&mut RunQueue>` is in use at a time: callbacks of a
-/// class, which get one, are called by the core, or by what takes one here.
+/// class, which get one, are called by the core, or by a function here that takes one.
 #[repr(transparent)]
 pub(crate) struct RunQueue {
     rq: Opaque<bindings::rq>,
@@ -111,7 +111,7 @@ impl RunQueue {
     /// `rq` is valid and its lock is held with interrupts off for all of `'a`, and no other
     /// reference made by this function is in use.
     unsafe fn from_raw<'a>(rq: *mut bindings::rq) -> Pin<&'a mut Self> {
-        // SAFETY: `RunQueue` is a transparent wrapper of `struct rq` but for a zero-sized field;
+        // SAFETY: `RunQueue` is a transparent wrapper of `struct rq` except for a zero-sized field;
         // validity and exclusiveness are the caller's promise. Run queues stay where they are.
         unsafe { Pin::new_unchecked(&mut *rq.cast()) }
     }
@@ -145,8 +145,8 @@ impl RunQueue {
     /// The task that the CPU executes.
     #[inline]
     pub(crate) fn current(&self) -> &Task {
-        // SAFETY: By the type invariants the lock is held, so `curr` is stable and valid, and
-        // stays so while `self` is borrowed. `Task` is a transparent wrapper.
+        // SAFETY: By the type invariants the lock is held; therefore `curr` is stable and valid,
+        // and stays so while `self` is borrowed. `Task` is a transparent wrapper.
         unsafe { &*bindings::rq_current(self.as_ptr()).cast() }
     }
 
@@ -159,11 +159,11 @@ impl RunQueue {
     /// Makes the CPU choose a task anew.
     #[inline]
     pub(crate) fn reschedule(&self) {
-        // SAFETY: By the type invariants the lock is held, which is all it asks for.
+        // SAFETY: By the type invariants the lock is held, which is the only requirement.
         unsafe { bindings::resched_curr(self.as_ptr()) };
     }
 
-    /// Whether a task of the deadline class, which the fair server counts as, waits here.
+    /// Whether a task of the deadline class waits here; the fair server counts as one.
     #[inline]
     pub(crate) fn has_deadline_waiter(&self) -> bool {
         // SAFETY: By the type invariants the lock is held.
@@ -194,7 +194,7 @@ impl RunQueue {
 
     /// Brings the run queue's clock up to date.
     ///
-    /// The core has done so before it calls a class; only who locked the run queue himself calls
+    /// The core does so before it calls a class; only code that locks the run queue itself calls
     /// this.
     #[inline]
     pub(crate) fn update_clock(&self) {
@@ -211,8 +211,8 @@ impl RunQueue {
         unsafe { bindings::update_curr_common(self.as_ptr()) };
     }
 
-    /// Adds the time since the last call to the load that real time is: of what a CPU can do, the
-    /// fair class gets what is left. `running`: the class has had the CPU in that time.
+    /// Adds the time since the last call to the load of real time: the fair class gets the rest of
+    /// a CPU's capacity. `running`: the class has had the CPU in that time.
     ///
     /// The run queue's clock is up to date.
     #[inline]
@@ -244,26 +244,26 @@ pub(crate) struct RunQueueGuard {
 }
 
 impl RunQueueGuard {
-    /// Locks the run queue of `cpu`. Its clock is an old one until
-    /// [`RunQueue::update_clock`] is called.
+    /// Locks the run queue of `cpu`. Its clock is not up to date until [`RunQueue::update_clock`]
+    /// is called.
     ///
     /// Any context but NMI; not with another run queue locked.
     pub(crate) fn lock(cpu: PossibleCpu) -> RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
         // SAFETY: Every possible CPU has a run queue, for ever.
         let rq = unsafe { bindings::cpu_rq(cpu.number()) };
-        // SAFETY: `rq` is valid, `flags` is where the state of interrupts may be kept.
+        // SAFETY: `rq` is valid, and `flags` may hold the state of interrupts.
         unsafe { bindings::rq_lock_irqsave(rq, flags.as_mut_ptr()) };
         RunQueueGuard {
             rq,
             // SAFETY: All fields are integers, for which zeroes are valid, and the call above has
-            // filled in what the unlocking needs.
+            // filled in the fields that the unlocking needs.
             flags: unsafe { flags.assume_init() },
             _not_thread_safe: PhantomData,
         }
     }
 
-    /// Locks the run queue of `cpu`, unless somebody has it locked. As to the clock see
+    /// Locks the run queue of `cpu`, unless it is already locked. As to the clock see
     /// [`RunQueueGuard::lock`].
     ///
     /// Any context, NMIs and sections with a run queue locked included.
@@ -271,7 +271,7 @@ impl RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
         // SAFETY: Every possible CPU has a run queue, for ever.
         let rq = unsafe { bindings::cpu_rq(cpu.number()) };
-        // SAFETY: `rq` is valid, `flags` is where the state of interrupts may be kept.
+        // SAFETY: `rq` is valid, and `flags` may hold the state of interrupts.
         if !unsafe { bindings::rq_trylock_irqsave(rq, flags.as_mut_ptr()) } {
             return None;
         }
@@ -289,7 +289,7 @@ impl RunQueueGuard {
     /// Any context but NMI; not with another run queue locked.
     pub(crate) fn lock_local() -> RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
-        // SAFETY: `flags` is where the state of interrupts may be kept.
+        // SAFETY: `flags` may hold the state of interrupts.
         let rq = unsafe { bindings::this_rq_lock_irqsave(flags.as_mut_ptr()) };
         RunQueueGuard {
             rq,
@@ -310,7 +310,7 @@ impl Deref for RunQueueGuard {
 }
 
 impl RunQueueGuard {
-    /// The run queue, to do with it what ends in a callback.
+    /// The run queue, for calls that end in a callback.
     #[inline]
     pub(crate) fn as_mut(&mut self) -> Pin<&mut RunQueue> {
         // SAFETY: The guard holds the lock, and is borrowed mutably while the reference lives.
@@ -329,17 +329,17 @@ impl Drop for RunQueueGuard {
 ///
 /// All functions are called with the run queue locked and interrupts off: they must not sleep,
 /// allocate, wake a task up or take a lock that is held elsewhere with interrupts on. They may be
-/// called for a run queue of another CPU, see [`RunQueue::is_local`]. The comments say what differs
-/// from the C table; see there for the rest.
+/// called for a run queue of another CPU, see [`RunQueue::is_local`]. The comments describe the
+/// differences from the C table; see there for the rest.
 ///
-/// A task wakes up where it was, and the run time of a task that the CPU is to execute is begun before
-/// the class is told.
+/// A task wakes up where it was, and the run time of a task that the CPU is to execute begins
+/// before the class is notified.
 ///
 /// # Safety
 ///
-/// [`SchedClass::pick_task`] returns a task only that was enqueued by [`SchedClass::enqueue_task`] on
-/// the same run queue and not dequeued since. Who stays on the run queue though it sleeps counts as
-/// dequeued.
+/// [`SchedClass::pick_task`] returns only a task that was enqueued by [`SchedClass::enqueue_task`]
+/// on the same run queue and not dequeued since. A task that stays on the run queue though it
+/// sleeps counts as dequeued.
 pub(crate) unsafe trait SchedClass {
     /// `task` becomes runnable on `rq`.
     fn enqueue_task(rq: Pin<&mut RunQueue>, task: &Task, why: Enqueue);
@@ -363,14 +363,14 @@ pub(crate) unsafe trait SchedClass {
     /// The task that should run next, if the class has one.
     fn pick_task(rq: Pin<&mut RunQueue>) -> Option<&Task>;
 
-    /// `task` stops running, or is taken off the CPU for a change; `next` runs after it if the
-    /// core knows already.
+    /// `task` stops running, or is taken off the CPU for a change; `next` runs after it if the core
+    /// has chosen already.
     fn put_prev_task(rq: Pin<&mut RunQueue>, task: &Task, next: Option<&Task>);
 
     /// `task` starts running.
     fn set_next_task(rq: Pin<&mut RunQueue>, task: &Task);
 
-    /// The timer interrupt came while `task` was running.
+    /// The timer interrupt occurred while `task` was running.
     fn task_tick(rq: Pin<&mut RunQueue>, task: &Task);
 
     /// `task` has left the class: by a change of policy, or boosted into another class.
@@ -415,14 +415,14 @@ impl Table {
     }
 }
 
-/// What the C table points to.
+/// Targets of the pointers in the C table.
 ///
 /// The core scheduler calls with the lock of the run queue held and interrupts off, does not use
 /// the run queue while a callback runs, and keeps the tasks that it names for the length of the
 /// call. `select_task_rq` alone is called without a run queue.
 struct Callbacks<T: SchedClass>(PhantomData<T>);
 
-/// Makes the reference that a callback's task is.
+/// Makes a reference from the task pointer of a callback.
 ///
 /// # Safety
 ///
@@ -458,7 +458,7 @@ impl<T: SchedClass> Callbacks<T> {
         let delayed = is_delayed(&rq, task);
         if delayed {
             if !has(flags, bindings::ENQUEUE_DELAYED) {
-                // It sleeps on; something about it was changed.
+                // The task sleeps on; a property of it was changed.
                 return;
             }
             // SAFETY: The task is on the run queue that is locked, which protects the field.
@@ -486,7 +486,7 @@ impl<T: SchedClass> Callbacks<T> {
         let (mut rq, task) = unsafe { (RunQueue::from_raw(rq), task_ref(task)) };
         if is_delayed(&rq, task) {
             if has(flags, bindings::DEQUEUE_DELAYED) {
-                // It sleeps already, and leaves the run queue now.
+                // The task sleeps already, and leaves the run queue now.
                 T::dequeue_sleeping(rq.as_mut(), task);
                 // SAFETY: The task is valid, and its dequeue on this run queue is delayed.
                 unsafe { bindings::block_delayed_task(rq.as_ptr(), task.as_ptr()) };
@@ -641,8 +641,8 @@ impl<T: SchedClass> Callbacks<T> {
     }
 }
 
-/// Declares a scheduling class: the symbol that C knows it by, the linker section that places it
-/// (see `SCHED_DATA` in `include/asm-generic/vmlinux.lds.h`), and the type that implements it.
+/// Declares a scheduling class: its symbol in C, the linker section that places it (see
+/// `SCHED_DATA` in `include/asm-generic/vmlinux.lds.h`), and the type that implements it.
 ///
 /// ```ignore
 /// declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
@@ -659,7 +659,7 @@ macro_rules! declare_sched_class {
 }
 pub(crate) use declare_sched_class;
 
-/// Changes the policy of `task`, without asking whether the caller may.
+/// Changes the policy of `task`, without checking whether the caller may.
 ///
 /// `nice` is for the fair policies. Sleeps.
 pub(crate) fn set_policy(task: &Task, policy: u32, nice: i32) -> Result {
@@ -684,16 +684,16 @@ pub(crate) fn is_queued(_rq: &RunQueue, task: &Task) -> bool {
 /// `_rq` witnesses. See [`Dequeue::SleepsHere`].
 #[inline]
 fn is_delayed(_rq: &RunQueue, task: &Task) -> bool {
-    // SAFETY: The task is valid. A task of another run queue may be changed meanwhile; what is told
-    // of one is no more than a hint.
+    // SAFETY: The task is valid. A task of another run queue may be changed meanwhile: then the
+    // answer is no more than a hint.
     unsafe { ptr::addr_of!((*task.as_ptr()).se.sched_delayed).read_volatile() != 0 }
 }
 
 /// Takes `task` off the run queue if it is of this class and stays there though it sleeps, without
 /// [`SchedClass::dequeue_sleeping`]. From then on another CPU may wake it up.
 pub(crate) fn block_delayed(rq: &RunQueue, class: &'static Table, task: &Task) {
-    // SAFETY: The task and the class are valid, and the run queue is locked; the function looks
-    // whether the task is as said.
+    // SAFETY: The task and the class are valid, and the run queue is locked; the function checks
+    // whether the task is in that state.
     unsafe {
         bindings::block_if_delayed(rq.as_ptr(), ptr::from_ref(class).cast(), task.as_ptr());
     }
@@ -707,17 +707,18 @@ pub(crate) fn block_delayed(rq: &RunQueue, class: &'static Table, task: &Task) {
 /// `task` is valid, [`end_sleep`] has returned [`Awake::Delayed`] for it, and the run queue, `rq`, was
 /// locked since.
 pub(crate) unsafe fn wake_delayed(rq: Pin<&mut RunQueue>, task: NonNull<bindings::task_struct>) {
-    // SAFETY: The caller's promise. Nobody else uses a `Pin<&mut RunQueue>`, so the callback may.
+    // SAFETY: The caller's promise. No other `Pin<&mut RunQueue>` is in use: therefore the callback
+    // may.
     unsafe { bindings::wake_delayed_task(rq.as_ptr(), task.as_ptr()) };
 }
 
 /// The state of a [`Sleep`].
 const SLEEPS: c_uint = (public::TASK_INTERRUPTIBLE | public::TASK_FREEZABLE) as c_uint;
 
-/// What is left to be done to end a [`Sleep`], see [`end_sleep`].
+/// Remaining step to end a [`Sleep`], see [`end_sleep`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awake {
-    /// Nothing.
+    /// No step.
     Done,
     /// [`wake_delayed`].
     Delayed,
@@ -727,15 +728,15 @@ pub(crate) enum Awake {
 
 /// Ends the [`Sleep`] of `task`, as far as that can be done with its run queue locked.
 ///
-/// Who has not slept yet does not. A task that the freezer has taken where it sleeps will not sleep
-/// there any more when it thaws.
+/// A thread that has not slept yet does not sleep any more. A task that the freezer has frozen
+/// where it sleeps will not sleep there any more when it thaws.
 #[inline]
 pub(crate) fn end_sleep(rq: &RunQueue, task: &Task) -> Awake {
     let delayed = is_delayed(rq, task);
     let task = task.as_ptr();
-    // SAFETY: The task is valid. While it is on this run queue, which is locked, nobody but the task
-    // itself, if it is running, writes its states without the lock. It may do so at any time, so the
-    // state is exchanged.
+    // SAFETY: The task is valid. While it is on this run queue, which is locked, only the task
+    // itself, if it is running, writes its states without the lock. It may do so at any time:
+    // therefore the state is exchanged.
     unsafe {
         if core::ptr::addr_of!((*task).on_rq).read_volatile() == 0 {
             return Awake::Blocked;
@@ -764,32 +765,33 @@ pub(crate) fn end_sleep(rq: &RunQueue, task: &Task) -> Awake {
     }
 }
 
-/// Has the current thread, which was interrupted in user space, sleep on its way back there: as in a
-/// [`Sleep`]. It must be made to reschedule, and [`end_sleep`] be called for it if it is chosen to
-/// run instead.
+/// Makes the current thread, which was interrupted in user space, sleep on its way back there, as
+/// in a [`Sleep`]. It must be made to reschedule, and [`end_sleep`] be called for it if it is
+/// chosen to run instead.
 ///
-/// Fails if the thread has something to do first.
+/// Fails if the thread has other work to do first.
 pub(crate) fn sleep_interrupted(rq: &RunQueue) -> bool {
-    // SAFETY: It looks at the interrupt's registers and the flags of the current thread.
+    // SAFETY: This reads the interrupt's registers and the flags of the current thread.
     let may = rq.is_local() && interrupted_user() && unsafe { bindings::exit_only_schedules() };
     if may {
-        // SAFETY: The current thread was interrupted in user space, so its state is of no use to
-        // anybody else, and interrupts are off.
+        // SAFETY: The current thread was interrupted in user space: therefore nothing else depends
+        // on its state. Interrupts are off.
         unsafe { bindings::set_current_state(SLEEPS) };
     }
     may
 }
 
 /// The current thread is about to wait: it is not runnable from its next [`Sleep::schedule`] until
-/// somebody wakes it up.
+/// a wake-up.
 ///
-/// A wake-up after [`Sleep::interruptible`] makes `schedule` return at once, so what is waited for
-/// has to be looked at between the two.
+/// A wake-up after [`Sleep::interruptible`] makes `schedule` return at once: therefore the awaited
+/// condition must be checked between the two.
 #[must_use]
 pub(crate) struct Sleep(NotThreadSafe);
 
 impl Sleep {
-    /// Sleeps until a wake-up or a signal; the freezer may take the thread where it sleeps.
+    /// Prepares a sleep until a wake-up or a signal; the freezer may freeze the thread where it
+    /// sleeps.
     #[inline]
     pub(crate) fn interruptible() -> Self {
         // SAFETY: A thread may change its own state at any time.
@@ -818,30 +820,30 @@ pub(crate) fn wake_up(task: &Task) {
 }
 
 /// Whether the linker has put a class between those of deadline and real time, as `sched_init()`
-/// checks of the others.
+/// checks for the others.
 pub(crate) fn is_between_deadline_and_real_time(class: &'static Table) -> bool {
     // SAFETY: It compares the address with those of the others.
     unsafe { bindings::sched_class_in_order(ptr::from_ref(class).cast()) }
 }
 
-/// Whether a task is to be killed or frozen, and so nothing is gained from keeping it.
+/// Whether a task is to be killed or frozen: then nothing is gained from keeping it.
 pub(crate) fn must_not_wait(task: &Task) -> bool {
-    // SAFETY: `task` is valid; its flags and its set of pending signals may be looked at any time.
+    // SAFETY: `task` is valid; its flags and its set of pending signals may be read at any time.
     unsafe { bindings::must_not_wait(task.as_ptr()) }
 }
 
-/// Whether the freezer has a task, or is about to: it may be frozen where it sleeps, and then can't be
-/// woken up.
+/// Whether the freezer has frozen a task, or is about to: it may be frozen where it sleeps, and
+/// then can't be woken up.
 pub(crate) fn is_frozen(task: &Task) -> bool {
     // SAFETY: `task` is valid; its state may change at any time, hence the volatile access.
     let state = unsafe { ptr::addr_of!((*task.as_ptr()).__state).read_volatile() };
     state & public::TASK_FROZEN as c_uint != 0 || must_not_wait(task)
 }
 
-/// Whether the interrupt that is being handled came while user code was executed.
+/// Whether the interrupt that is being handled arrived while user code was executed.
 #[inline]
 pub(crate) fn interrupted_user() -> bool {
-    // SAFETY: It looks at this CPU's registers of the interrupt, if there is one.
+    // SAFETY: This reads this CPU's registers of the interrupt, if there is one.
     unsafe { bindings::interrupted_user() }
 }
 
@@ -851,7 +853,7 @@ pub(crate) fn interrupted_user() -> bool {
 pub(crate) fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
     /// # Safety
     ///
-    /// `data` points to an `F` that nobody else uses during the call.
+    /// `data` points to an `F` that nothing else uses during the call.
     unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) {
         // SAFETY: `data` is the closure below, which its owner does not touch while it waits.
         unsafe { (*data.cast::<F>())() }
@@ -869,9 +871,9 @@ pub(crate) fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
 }
 
 /// Lets a task run on this CPU only, and moves it there: sleeps until it is there, if it is the
-/// current one. Does not ask its cpuset.
+/// current one. Ignores its cpuset.
 ///
-/// Fails with [`EINVAL`] if the CPU does not take it.
+/// Fails with [`EINVAL`] if the CPU does not accept it.
 pub(crate) fn bind_to_cpu(task: &Task, cpu: PossibleCpu) -> Result {
     // SAFETY: The task is valid, and there is such a CPU.
     to_result(unsafe { bindings::task_bind_to_cpu(task.as_ptr(), cpu.number()) })
@@ -885,15 +887,15 @@ pub(crate) fn set_affinity(task: &Task, affinity: &Affinity) -> Result {
 
 /// Lets a task run on all CPUs that its cpuset and its user allow it. Sleeps.
 pub(crate) fn reset_affinity(task: &Task) -> Result {
-    // SAFETY: The task is valid; no mask stands for what its user wants.
+    // SAFETY: The task is valid; no mask means the CPUs that its user wants.
     to_result(unsafe { bindings::task_set_cpus(task.as_ptr(), ptr::null()) })
 }
 
-/// The clock of the scheduler on this CPU, in nanoseconds: the one that run queues are brought up to
-/// date by. With preemption off.
+/// The clock of the scheduler on this CPU, in nanoseconds, which is also the source of the run
+/// queues' clocks. With preemption off.
 #[inline]
 pub(crate) fn clock_ns() -> u64 {
-    // SAFETY: It only reads a clock. If the caller may go to another CPU, the answer may be that of
-    // another moment, no worse.
+    // SAFETY: This only reads a clock. If the caller may move to another CPU, the answer may be
+    // that of another moment, no worse.
     unsafe { bindings::local_scheduler_clock() }
 }

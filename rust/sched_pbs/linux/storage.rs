@@ -7,8 +7,8 @@ use kernel::{
     prelude::*,
 };
 
-/// What a plan or an open file needs is charged to the memory of who wants it. The rings of events
-/// are not, which belong to the machine.
+/// Flags for the memory of a plan or an open file, which is charged to the caller. The rings of
+/// events are not charged: they belong to the machine.
 pub(crate) const CHARGED: Flags = GFP_KERNEL_ACCOUNT;
 
 /// A table of `len` entries.

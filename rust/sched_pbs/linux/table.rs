@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The class as the core scheduler has it: its place among the classes.
+//! The table of the class for the core scheduler: its place among the classes.
 
 use super::sched_class::{declare_sched_class, Table};
 

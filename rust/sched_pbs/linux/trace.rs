@@ -47,7 +47,7 @@ pub(crate) fn event(kind: EventKind, record: &Record) {
     }
 }
 
-/// Whether anybody listens to a tracepoint of an event.
+/// Whether any tracepoint of an event is enabled.
 #[inline(always)]
 fn any_event_enabled() -> bool {
     #[cfg(CONFIG_TRACEPOINTS)]
@@ -87,7 +87,7 @@ fn go_through(kind: EventKind, record: &Record) {
     }
 }
 
-/// Traces that a slot begins. `slot` is only called if somebody listens.
+/// Traces that a slot begins. `slot` is only called if the tracepoint is enabled.
 #[inline(always)]
 pub(crate) fn slot_begin(cpu: u32, plan_id: u64, slot: impl FnOnce() -> Option<PresentSlot>) {
     if pbs_slot_begin_enabled() {
@@ -106,7 +106,7 @@ pub(crate) fn slot_begin(cpu: u32, plan_id: u64, slot: impl FnOnce() -> Option<P
     }
 }
 
-/// Traces that a slot ends. `slot` is only called if somebody listens.
+/// Traces that a slot ends. `slot` is only called if the tracepoint is enabled.
 #[inline(always)]
 pub(crate) fn slot_end(cpu: u32, plan_id: u64, slot: impl FnOnce() -> Option<PresentSlot>) {
     if pbs_slot_end_enabled() {

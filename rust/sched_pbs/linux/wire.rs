@@ -13,10 +13,10 @@ use kernel::{
 ///
 /// # Safety
 ///
-/// The type is as said.
+/// The type is such a structure.
 pub(crate) unsafe trait Record: Sized {}
 
-// SAFETY: The header says so of all its records, and is compiled with warnings for padding.
+// SAFETY: The header promises this for all its records, and is compiled with warnings for padding.
 unsafe impl Record for bindings::pbs_event {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_attach {}
@@ -34,7 +34,7 @@ unsafe impl Record for bindings::pbs_process {}
 unsafe impl Record for bindings::pbs_inputs_info {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_kept_plan {}
-// SAFETY: It is of the same fields as `pbs_input`, in the same places: see rings/inputs.rs.
+// SAFETY: The type has the fields of `pbs_input`, in the same places: see rings/inputs.rs.
 unsafe impl Record for crate::pbs_core::Input {}
 // SAFETY: An integer.
 unsafe impl Record for u32 {}

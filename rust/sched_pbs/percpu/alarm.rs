@@ -5,20 +5,20 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use kernel::{cpu::PossibleCpu, hrtimer::HrTimer, prelude::*};
 
-/// The next moment has come. See [`interrupts`](crate::engine::interrupts).
+/// Expiry of the alarm: the next moment has come. See [`interrupts`](crate::engine::interrupts).
 pub(crate) struct Expiry(pub(crate) PossibleCpu);
 
-/// Expires at the next moment that the clock brings, or that the count is predicted to.
+/// Timer for the next moment that the clock brings, or at which a count is predicted.
 #[pin_data]
 pub(crate) struct Alarm {
-    /// How often it has expired.
+    /// Number of expiries.
     interrupts: AtomicU64,
     #[pin]
     timer: HrTimer<Expiry>,
 }
 
 impl Alarm {
-    /// It is not set.
+    /// An alarm that is not set.
     pub(crate) fn new(cpu: PossibleCpu) -> impl PinInit<Self> {
         pin_init!(Self {
             interrupts: AtomicU64::new(0),
@@ -26,7 +26,7 @@ impl Alarm {
         })
     }
 
-    /// Sets it for that monotonic time. On the CPU itself.
+    /// Sets the alarm for that monotonic time. On the CPU itself.
     pub(crate) fn arm(&self, at_ns: u64) {
         self.timer.start_abs(at_ns);
     }
@@ -36,7 +36,7 @@ impl Alarm {
         self.interrupts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often it has expired.
+    /// Number of expiries.
     pub(crate) fn interrupts(&self) -> u64 {
         self.interrupts.load(Ordering::Relaxed)
     }

@@ -6,31 +6,31 @@ use crate::{pbs_core::Rate, state::insn_clock::Tier};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kernel::{cpu::PossibleCpu, irq_work::IrqWork, perf_event::OverflowHandler, prelude::*};
 
-/// Does what the counter's interrupt, which may be an NMI, must not. See
+/// The work that the counter's interrupt, which may be an NMI, must not do. See
 /// [`interrupts`](crate::engine::interrupts).
 pub(crate) struct Overflowed(pub(crate) PossibleCpu);
 
-/// How a CPU counts instructions.
+/// The way in which a CPU counts instructions.
 #[pin_data]
 pub(crate) struct Counter {
-    /// Its [`Tier`], and the one that it had when it came up.
+    /// The [`Tier`] of the CPU, and the one that it had when it came up.
     tier: AtomicU32,
     best_tier: AtomicU32,
-    /// The rate that was measured when it came up, and how much it varied.
+    /// The rate that was measured when the CPU came up, and its spread.
     measured_insns_per_ms: AtomicU64,
     rate_spread_permille: AtomicU64,
     /// The rate that an operator has declared, 0: none.
     declared_insns_per_ms: AtomicU64,
-    /// The number of its interrupts.
+    /// The number of interrupts.
     overflows: AtomicU64,
-    /// A test suppresses its interrupts.
+    /// Whether a test suppresses the interrupts.
     silent: AtomicBool,
     #[pin]
     overflowed: IrqWork<Overflowed>,
 }
 
 impl Counter {
-    /// That of a CPU which has not come up yet.
+    /// The counter of a CPU which has not come up yet.
     pub(crate) fn new(cpu: PossibleCpu) -> impl PinInit<Self> {
         pin_init!(Self {
             tier: AtomicU32::new(Tier::Clock as u32),
@@ -44,28 +44,28 @@ impl Counter {
         })
     }
 
-    /// How the CPU counts instructions.
+    /// The present tier of the CPU.
     pub(crate) fn tier(&self) -> Tier {
         Tier::from_number(self.tier.load(Ordering::Relaxed))
     }
 
-    /// How it counted when it came up.
+    /// The tier that the CPU had when it came up.
     pub(crate) fn best_tier(&self) -> Tier {
         Tier::from_number(self.best_tier.load(Ordering::Relaxed))
     }
 
-    /// Whether it counts in a worse way than when it came up.
+    /// Whether the CPU counts in a worse way than when it came up.
     pub(crate) fn has_failed(&self) -> bool {
         self.tier() > self.best_tier()
     }
 
-    /// Notes how it counts from now on.
+    /// Sets the tier from now on.
     pub(crate) fn set_tier(&self, tier: Tier) {
         self.silent.store(false, Ordering::Relaxed);
         self.tier.store(tier as u32, Ordering::Relaxed);
     }
 
-    /// Notes the tier and the rate that were found when it came up.
+    /// Notes the tier and the rate that were found when the CPU came up.
     pub(crate) fn set_found(&self, tier: Tier, rate: Rate, spread_permille: u64) {
         self.set_tier(tier);
         self.best_tier.store(tier as u32, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Counter {
             .store(spread_permille, Ordering::Relaxed);
     }
 
-    /// The rate at which it retires instructions: as an operator has declared it, or else as
+    /// The rate at which the CPU retires instructions: as an operator has declared it, or else as
     /// measured.
     pub(crate) fn rate(&self) -> Rate {
         match self.declared_insns_per_ms.load(Ordering::Relaxed) {
@@ -84,8 +84,8 @@ impl Counter {
         }
     }
 
-    /// The fastest that a thread on it is expected to be. A CPU that is declared slow may be as fast
-    /// as was measured, and its threads are to be stopped in time all the same.
+    /// The greatest expected rate of a thread. A CPU that is declared slow may be as fast as was
+    /// measured, and its threads must be stopped in time all the same.
     pub(crate) fn fastest_rate(&self) -> Rate {
         let declared = self.declared_insns_per_ms.load(Ordering::Relaxed);
         Rate::new(declared.max(self.measured_insns_per_ms.load(Ordering::Relaxed)))
@@ -97,17 +97,17 @@ impl Counter {
             .store(insns_per_ms.into(), Ordering::Relaxed);
     }
 
-    /// How much the rate varied while it was measured.
+    /// Spread of the rate while it was measured.
     pub(crate) fn rate_spread_permille(&self) -> u64 {
         self.rate_spread_permille.load(Ordering::Relaxed)
     }
 
-    /// The number of its interrupts.
+    /// The number of interrupts.
     pub(crate) fn overflows(&self) -> u64 {
         self.overflows.load(Ordering::Relaxed)
     }
 
-    /// Suppresses its interrupts until the CPU has another counter.
+    /// Suppresses the interrupts until the CPU has another counter.
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     pub(crate) fn silence(&self) {
         self.silent.store(true, Ordering::Relaxed);

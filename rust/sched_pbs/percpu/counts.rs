@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Counts([AtomicU64; EventKind::END]);
 
 impl Counts {
-    /// There was no event yet.
+    /// Counts before the first event.
     pub(crate) const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; EventKind::END])
     }
@@ -21,7 +21,7 @@ impl Counts {
             .map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Counts one more event of `kind`. With the run queue locked, so that nobody else does.
+    /// Counts one more event of `kind`. With the run queue locked: this way no other CPU does.
     #[inline]
     pub(crate) fn add_one(&self, kind: EventKind) {
         if let Some(count) = self.0.get(kind as usize) {

@@ -15,7 +15,7 @@ use crate::{pbs_core::EventKind, state::State};
 use core::cell::UnsafeCell;
 use kernel::{cpu::PossibleCpu, hrtimer::HrTimer, new_mutex, prelude::*, sync::Mutex};
 
-/// The lease of the CPU's plan may be over. See [`lease`](crate::protect::lease).
+/// Timer callback: the lease of the CPU's plan may be over. See [`lease`](crate::protect::lease).
 pub(crate) struct LeaseEnd(pub(crate) PossibleCpu);
 
 /// One CPU, for as long as the kernel runs: its state, and one struct for each subject that does not
@@ -24,31 +24,31 @@ pub(crate) struct LeaseEnd(pub(crate) PossibleCpu);
 pub(crate) struct Cpu {
     id: PossibleCpu,
     state: UnsafeCell<State>,
-    /// The events on it.
+    /// Counts of the events on the CPU.
     pub(crate) counts: Counts,
-    /// Whether it is used for plans.
+    /// Whether the CPU is used for plans.
     pub(crate) usage: Usage,
-    /// Whether its plan is to be dropped, and why its last one was.
+    /// Whether the plan is to be dropped, and why the last one was.
     pub(crate) drop_request: DropRequest,
-    /// Held by who has a thread enter or leave the class here, so that nobody else does so with the
-    /// same thread meanwhile. Taken after the control lock and before the lock of the run queue.
-    /// Who holds it may be a thread that waits for this CPU, so nothing else is to wait for it
+    /// Held while a thread enters or leaves the class here: this way only one caller does so with
+    /// the same thread. Taken after the control lock and before the lock of the run queue. The
+    /// holder may be a thread that waits for this CPU: therefore nothing else may wait for the lock
     /// while a plan is in the way.
     #[pin]
     pub(crate) seats: Mutex<()>,
-    /// Its counter.
+    /// Counter of the CPU.
     #[pin]
     pub(crate) counter: Counter,
-    /// Its timer.
+    /// Timer of the CPU.
     #[pin]
     pub(crate) alarm: Alarm,
-    /// What others ask it to do.
+    /// Requests of others to the CPU.
     #[pin]
     pub(crate) requests: Requests,
-    /// Expires when the lease of its plan may be over.
+    /// Timer that expires when the lease of the plan may be over.
     #[pin]
     pub(crate) lease: HrTimer<LeaseEnd>,
-    /// Looks at it for the watchdog.
+    /// Check of the CPU for the watchdog.
     #[pin]
     pub(crate) inspection: Inspection,
 }
@@ -77,12 +77,12 @@ impl Cpu {
         })
     }
 
-    /// Its number.
+    /// Number of the CPU.
     pub(crate) fn number(&self) -> u32 {
         self.id.number()
     }
 
-    /// Its number, as the proof that there is such a CPU.
+    /// Number of the CPU, as the proof that there is such a CPU.
     pub(crate) fn id(&self) -> PossibleCpu {
         self.id
     }
@@ -92,17 +92,17 @@ impl Cpu {
         self.state.get()
     }
 
-    /// The number of plans that it has had.
+    /// The number of plans that the CPU has had.
     fn plans(&self) -> u64 {
         self.counts.get(EventKind::PlanInstalled as usize)
     }
 
-    /// Requests that its plan be dropped; one that comes meanwhile is not.
+    /// Requests that the present plan be dropped; a plan that arrives meanwhile is not.
     pub(crate) fn request_drop(&self, reason: DropReason) {
         self.drop_request.add(reason, self.plans());
     }
 
-    /// Why its plan is to be dropped, see [`DropRequest::take`].
+    /// Takes the reason for which the plan is to be dropped, see [`DropRequest::take`].
     pub(crate) fn take_drop(&self) -> Option<DropReason> {
         self.drop_request.take(self.plans())
     }

@@ -14,7 +14,7 @@ use kernel::{
     prelude::*,
 };
 
-/// By their numbers.
+/// The CPUs by their numbers.
 static CPUS: Published<KVec<Option<&'static Cpu>>> = Published::none();
 
 /// Makes a [`Cpu`] of each possible CPU.
@@ -53,7 +53,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Cpu> {
     CPUS.get().into_iter().flatten().copied().flatten()
 }
 
-/// Those that are online.
+/// The CPUs that are online.
 pub(crate) fn online() -> impl Iterator<Item = &'static Cpu> {
     all().filter(|cpu| kernel::cpu::is_online(cpu.number()))
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The request to drop the plan of a CPU, and why its last plan was dropped.
+//! The request to drop the plan of a CPU, and the reason why its last plan was dropped.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel::bindings;
 
-/// Why a plan is dropped: `enum pbs_drop`.
+/// Reason why a plan is dropped: `enum pbs_drop`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum DropReason {
-    /// By `PBS_IOC_DROP`.
+    /// A call of `PBS_IOC_DROP`.
     Call = bindings::pbs_drop_PBS_DROP_CALL,
-    /// By an operator's SysRq key.
+    /// An operator's SysRq key.
     SysRq = bindings::pbs_drop_PBS_DROP_SYSRQ,
-    /// Nobody has renewed its lease.
+    /// A lease that was not renewed.
     Lease = bindings::pbs_drop_PBS_DROP_LEASE,
-    /// The CPU decides no more.
+    /// A CPU that decides no more.
     Decision = bindings::pbs_drop_PBS_DROP_DECISION,
-    /// A thread was granted the CPU and not woken up for it.
+    /// A thread that was granted the CPU and not woken up for it.
     WakeUp = bindings::pbs_drop_PBS_DROP_WAKE_UP,
-    /// A process was granted the CPU and got nowhere.
+    /// A process that was granted the CPU and made no progress.
     Progress = bindings::pbs_drop_PBS_DROP_PROGRESS,
-    /// The state of the plan contradicts itself.
+    /// A state of the plan that contradicts itself.
     State = bindings::pbs_drop_PBS_DROP_STATE,
 }
 
@@ -43,7 +43,7 @@ impl DropReason {
             .find(|reason| *reason as u32 == number)
     }
 
-    /// Its name in sysfs.
+    /// The name of the reason in sysfs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             DropReason::Call => "call",
@@ -56,7 +56,7 @@ impl DropReason {
         }
     }
 
-    /// What the log says of it.
+    /// The text of the reason in the log.
     pub(crate) fn text(self) -> &'static str {
         match self {
             DropReason::Call => "by PBS_IOC_DROP",
@@ -77,7 +77,7 @@ impl DropReason {
         )
     }
 
-    /// Why the threads leave, as the reason of an ejection.
+    /// Reason why the threads leave, as the reason of an ejection.
     pub(crate) fn of_threads(self) -> u32 {
         if self.is_fault() {
             bindings::pbs_eject_PBS_EJECT_FAULT
@@ -89,16 +89,16 @@ impl DropReason {
 
 /// The request to drop the plan of a CPU.
 pub(crate) struct DropRequest {
-    /// The [`DropReason`] for which its plan is to be dropped, 0: it is not; and how many plans there
-    /// were when that was requested.
+    /// The [`DropReason`] for which the plan is to be dropped, 0: none; and the number of plans
+    /// when that was requested.
     requested: AtomicU32,
     requested_at: AtomicU64,
-    /// The [`DropReason`] of its last plan, 0: it was not dropped.
+    /// The [`DropReason`] of the last plan, 0: it was not dropped.
     last: AtomicU32,
 }
 
 impl DropRequest {
-    /// There is none.
+    /// The absence of a request.
     pub(crate) const fn none() -> Self {
         Self {
             requested: AtomicU32::new(0),
@@ -107,7 +107,7 @@ impl DropRequest {
         }
     }
 
-    /// Requests that the plan be dropped, which was the last of so many `plans`; one that comes
+    /// Requests that the plan be dropped which was the last of so many `plans`; a plan that arrives
     /// meanwhile is not.
     pub(super) fn add(&self, reason: DropReason, plans: u64) {
         self.requested_at.store(plans, Ordering::Relaxed);
@@ -119,20 +119,20 @@ impl DropRequest {
         self.requested.load(Ordering::Relaxed) != 0
     }
 
-    /// Why the last of so many `plans` is to be dropped, if it still is the one that was meant: an
-    /// operator means whichever there is. With the control lock held.
+    /// Takes the reason why the last of so many `plans` is to be dropped, if it still is the one
+    /// that was meant: an operator means whichever there is. With the control lock held.
     pub(super) fn take(&self, plans: u64) -> Option<DropReason> {
         let requested = self.requested.swap(0, Ordering::Acquire);
         let same = self.requested_at.load(Ordering::Relaxed) == plans;
         DropReason::from_number(requested).filter(|reason| same || *reason == DropReason::SysRq)
     }
 
-    /// Why the last plan was dropped, if it was.
+    /// Reason why the last plan was dropped, if it was.
     pub(crate) fn last(&self) -> Option<DropReason> {
         DropReason::from_number(self.last.load(Ordering::Relaxed))
     }
 
-    /// Notes why the plan was dropped.
+    /// Notes the reason why the plan was dropped.
     pub(crate) fn set_last(&self, reason: DropReason) {
         self.last.store(reason as u32, Ordering::Relaxed);
     }

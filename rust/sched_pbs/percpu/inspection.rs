@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The watchdog's way to a CPU.
+//! The watchdog's access to a CPU.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use kernel::{cpu::PossibleCpu, irq_work::IrqWork, prelude::*};
 
-/// Has a CPU look at itself. See [`watchdog`](crate::protect::watchdog).
+/// Interrupt in which a CPU checks itself. See [`watchdog`](crate::protect::watchdog).
 pub(crate) struct WatchdogLook(pub(crate) PossibleCpu);
 
-/// Looks at a CPU for the watchdog, on that CPU.
+/// Checks of a CPU for the watchdog, on that CPU.
 #[pin_data]
 pub(crate) struct Inspection {
     cpu: PossibleCpu,
-    /// The CPU is to have the watchdog's timer.
+    /// Whether the CPU is to have the watchdog's timer.
     carries_watchdog: AtomicBool,
     #[pin]
     look: IrqWork<WatchdogLook>,
 }
 
 impl Inspection {
-    /// It looks at nothing yet.
+    /// An inspection before its first check.
     pub(crate) fn new(cpu: PossibleCpu) -> impl PinInit<Self> {
         pin_init!(Self {
             cpu,
@@ -28,17 +28,17 @@ impl Inspection {
         })
     }
 
-    /// Looks at the CPU soon.
+    /// Requests a check of the CPU soon.
     pub(crate) fn queue(&self) {
         self.look.queue_on(self.cpu);
     }
 
-    /// Gives the CPU the watchdog's timer with the next look.
+    /// Gives the CPU the watchdog's timer with the next check.
     pub(crate) fn hand_over_watchdog(&self) {
         self.carries_watchdog.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the CPU was given the timer; only the first call says so.
+    /// Whether the CPU was given the timer; only the first call returns true.
     pub(crate) fn take_watchdog(&self) -> bool {
         self.carries_watchdog.swap(false, Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Each CPU: its state behind the lock of its run queue, and what is reached without that lock.
+//! The CPUs: the state of each behind the lock of its run queue, and the parts reached without it.
 
 pub(crate) mod access;
 pub(crate) mod alarm;

@@ -9,13 +9,13 @@ use kernel::{cpu::PossibleCpu, irq_work::IrqWork, prelude::*};
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Request {
-    /// Some thread has to leave the class, which takes process context.
+    /// A thread has to leave the class, which takes process context.
     Eject = 1 << 0,
-    /// Its counter has failed, which process context may mend.
+    /// The counter has failed, which process context may mend.
     Recover = 1 << 1,
-    /// It has no tick of its own, and another CPU found it due.
+    /// The CPU has no tick of its own, and another CPU found it due.
     Tick = 1 << 2,
-    /// A task on another CPU has ended that somebody here may wait for.
+    /// A task on another CPU has ended that a process here may wait for.
     Order = 1 << 3,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// There is none.
+    /// The absence of requests.
     pub(crate) fn new(cpu: PossibleCpu) -> impl PinInit<Self> {
         pin_init!(Self {
             cpu,

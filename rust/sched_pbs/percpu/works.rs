@@ -17,10 +17,10 @@ use kernel::{
     workqueue::{self, impl_has_work, Work},
 };
 
-/// How long after its failure a counter is tried again, and so on until it works.
+/// Time after its failure, and between tries, at which a counter is tried again until it works.
 const RECOVERY_NS: u64 = 1_000_000_000;
 
-/// Takes threads out of the class.
+/// Work item that takes threads out of the class.
 #[pin_data]
 pub(crate) struct Ejection {
     #[pin]
@@ -31,7 +31,7 @@ impl_has_work! {
     impl HasWork<Self> for Ejection { self.work }
 }
 
-/// Drops plans.
+/// Work item that drops plans.
 #[pin_data]
 pub(crate) struct Dropping {
     #[pin]
@@ -42,7 +42,7 @@ impl_has_work! {
     impl HasWork<Self> for Dropping { self.work }
 }
 
-/// Tries to get counters back that have failed.
+/// Work item that tries to recover counters that have failed.
 #[pin_data]
 pub(crate) struct Recovery {
     #[pin]
@@ -53,13 +53,13 @@ impl_has_work! {
     impl HasWork<Self> for Recovery { self.work }
 }
 
-/// Expires when it is time to try to recover counters.
+/// Timer callback that tries to recover counters.
 struct RecoveryTime;
 
 impl HrTimerCallback for RecoveryTime {
     fn expired(_this: &HrTimer<Self>) -> Restart {
         if let Some(works) = WORKS.get() {
-            // It fails if the work is queued already, which is as good.
+            // This fails if the work is queued already, which is as good.
             let _ = workqueue::system().enqueue(works.recovery.clone());
         }
         Restart::No
@@ -108,21 +108,21 @@ pub(crate) fn publish() -> Result {
 /// a run queue locked.
 pub(crate) fn eject_soon() {
     if let Some(works) = WORKS.get() {
-        // It fails if the work is queued already, which is as good.
+        // This fails if the work is queued already, which is as good.
         let _ = workqueue::system().enqueue(works.ejection.clone());
     }
 }
 
-/// Drops the plan that a CPU has now soon. Any context but NMI, but not with a run queue locked.
+/// Drops the present plan of a CPU soon. Any context but NMI, but not with a run queue locked.
 pub(crate) fn drop_soon(cpu: &Cpu, reason: DropReason) {
     let Some(works) = WORKS.get() else { return };
     cpu.request_drop(reason);
-    // Not bound to this CPU, which may be the one that does not get to it. It fails if the work
-    // is queued already, which is as good.
+    // Not bound to this CPU, which may be the one that does not run it. This fails if the work is
+    // queued already, which is as good.
     let _ = workqueue::system_unbound().enqueue(works.dropping.clone());
 }
 
-/// Tries counters that have failed again in a while, and logs them. Interrupt or process context.
+/// Retries counters that have failed, after a while, and logs them. Interrupt or process context.
 pub(crate) fn recover_soon() {
     for cpu in cpus::online().filter(|cpu| cpu.counter.has_failed()) {
         if may_log() {
@@ -136,7 +136,7 @@ pub(crate) fn recover_soon() {
     recover_later();
 }
 
-/// Tries counters that have failed again in a while.
+/// Retries counters that have failed, after a while.
 pub(crate) fn recover_later() {
     if let Some(works) = WORKS.get() {
         works.recovery_timer.start_rel(RECOVERY_NS);

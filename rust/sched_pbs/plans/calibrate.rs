@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU can count, found out by looking: when it comes up, and again while its counter has
+//! Detection of the way in which a CPU can count: when it comes up, and again while its counter has
 //! failed.
 //!
 //! All of this runs in process context on the CPU itself and sleeps.
@@ -31,14 +31,14 @@ const RATE_TURNS: u64 = 20_000;
 /// Measurements of the rate. Interrupts disturb some: the tenth at either end do not count.
 const RATE_ROUNDS: usize = 20;
 
-/// The overflow that is asked for to see whether it interrupts.
+/// Instructions to the overflow that is requested to check whether it interrupts.
 const OVERFLOW_INSNS: u64 = 20_000;
 
-/// How often it is asked for: once may be in time by chance.
+/// Number of such requests: one may be in time by chance.
 const OVERFLOW_ROUNDS: usize = 8;
 
-/// How late that interrupt may be: a PMU of a virtual machine may tell only when something else
-/// interrupts.
+/// Permitted lateness of that interrupt: a PMU of a virtual machine may report only when something
+/// else interrupts.
 const OVERFLOW_SLACK_INSNS: u64 = 5_000;
 
 /// The rate at which a CPU retires instructions, as measured.
@@ -70,7 +70,8 @@ fn known_loop(turns: u64) {
 
 /// Measures the rate of this CPU.
 ///
-/// By the instructions of a loop, not by the counter: so it is the same rate in every tier.
+/// The rate is measured by the instructions of a loop, not by the counter: therefore it is the same
+/// in every tier.
 pub(crate) fn measure_rate() -> MeasuredRate {
     let mut rounds = [0; RATE_ROUNDS];
     for round in &mut rounds {
@@ -89,7 +90,7 @@ pub(crate) fn measure_rate() -> MeasuredRate {
     }
 }
 
-/// What counts everything that this CPU retires, so that a loop in the kernel can be seen.
+/// Options to count everything that this CPU retires: this way a loop in the kernel is visible.
 const ALL: CounterOptions = CounterOptions {
     exclude_kernel: false,
     ..CounterOptions::user_instructions()
@@ -103,7 +104,7 @@ fn counts(cpu: &Cpu) -> bool {
     let before = counter.read_local();
     known_loop(RATE_TURNS);
     let after = counter.read_local();
-    // Nothing can take from the loop, but others may add to it.
+    // The loop can't be counted less, but others may add to it.
     matches!(
         (before, after),
         (Ok(before), Ok(after))
@@ -130,8 +131,8 @@ fn interrupts_once(cpu: &Cpu, counter: &KernelCounter) -> bool {
     cpu.counter.overflows() != before
 }
 
-/// Finds the best way for this CPU to count, or the one that the command line asks for. The counters
-/// with which that is found out are given back.
+/// Finds the best way for this CPU to count, or the one that the command line requests. The
+/// counters for this search are returned.
 pub(crate) fn find(cpu: &'static Cpu) -> Tier {
     let asked = insn_clock::asked();
     if asked == Some(Tier::Clock) || !counts(cpu) {
@@ -154,7 +155,8 @@ pub(crate) fn counter(cpu: &'static Cpu, tier: Tier) -> Option<KernelCounter> {
     }
 }
 
-/// The CPU has another counter, which works, from now on. Returns the one before. On the CPU itself.
+/// Replaces the counter of the CPU by another one, which works. Returns the one before. On the CPU
+/// itself.
 fn replace_counter(
     rq: &RunQueue,
     cpu: &'static Cpu,
@@ -171,7 +173,7 @@ fn replace_counter(
     old
 }
 
-/// Tries to come back to the tier that the CPU had when it came up. Returns whether it has, or has no
+/// Tries to return to the tier that the CPU had when it came up. Returns whether it has, or has no
 /// use for a counter.
 ///
 /// The caller keeps the CPU online, and used or not.
@@ -184,7 +186,7 @@ pub(crate) fn recover(cpu: &'static Cpu) -> bool {
         return false;
     }
     let Some(tier) = found.filter(|tier| *tier < cpu.counter.tier()) else {
-        // Not better than what there is.
+        // Not better than the present one.
         return false;
     };
     let Some(counter) = counter(cpu, tier) else {
@@ -213,7 +215,7 @@ pub(crate) fn declare_rate(cpu: &'static Cpu, insns_per_ms: u32) -> Result {
     if !kernel::cpu::is_online(cpu.number()) {
         return Ok(());
     }
-    // On the CPU itself: what has been retired up to here is charged at the old rate.
+    // On the CPU itself: instructions retired up to here are charged at the old rate.
     sched_class::call_on(cpu.number(), || {
         cpu.lock(|rq, cpu, state| {
             state.charge(rq);

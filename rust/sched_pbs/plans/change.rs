@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Plans come and go.
+//! Changes of plans.
 //!
 //! A plan is checked and built in process context, outside every lock of the scheduler. On each of
-//! its CPUs it then replaces the old one in one step: in interrupt context there, where the
-//! counter can be read, by swapping a pointer. The old plan is freed outside again.
+//! its CPUs it then replaces the old one in one step: in interrupt context there, where the counter
+//! can be read, by swapping a pointer. The old plan is freed outside again.
 //!
-//! The CPU must not be held up for long by that, however large the plans are: whoever holds the
-//! lock of its run queue keeps interrupts off there. So all that grows with a plan is done in
-//! pieces with the lock dropped between them: processes are copied while the old plan goes on
-//! ([`TakeOver`]), and threads whose process is gone are told afterwards.
+//! The CPU must not be held up for long by that, however large the plans are: holding the lock of
+//! its run queue keeps interrupts off there. Therefore all work that grows with a plan is done in
+//! pieces with the lock dropped between them: processes are copied while the old plan continues
+//! ([`TakeOver`]), and threads whose process is gone are notified afterwards.
 
 use super::{
     control::{self, Control},
@@ -42,25 +42,25 @@ use kernel::{
     task_ext::{give_way, may_log},
 };
 
-/// Why a plan was refused.
+/// Reason why a plan was refused.
 pub(crate) enum InstallRefusal {
     /// The plan is wrong.
     Plan(Refusal),
-    /// It names a CPU that is not online.
+    /// The plan names a CPU that is not online.
     NoCpu {
         /// The CPU.
         cpu: u32,
-        /// Where the plan names it.
+        /// Offset in the plan at which it names the CPU.
         offset_bytes: u64,
     },
-    /// It has a process that the plan of another CPU has, which stays.
+    /// The plan has a process that the plan of another CPU has, which stays.
     Elsewhere {
         /// The process.
         process: u32,
         /// The CPU that has it.
         cpu: u32,
     },
-    /// Something in the kernel failed.
+    /// An error in the kernel.
     Kernel(Error),
 }
 
@@ -76,43 +76,43 @@ impl From<Refusal> for InstallRefusal {
     }
 }
 
-/// What a CPU gets in one step, and what it gave for it.
+/// The new plan of a CPU for one step, and the old one after it.
 struct PlanSwap {
     cpu: &'static Cpu,
     node: Option<KBox<Node>>,
     take_over: Option<TakeOver<KernelMemory>>,
     rows: Option<Rows>,
     threads: Option<Threads>,
-    /// The prediction failures that the new plan deals with: of all events before this one.
+    /// The new plan deals with the failures of all events before this one.
     dealt_seq: u64,
     /// The lease of the new plan, 0: none.
     lease_ns: u64,
-    /// What it tells other CPUs, and is told.
+    /// Links to and from other CPUs.
     links: FrontLinks,
-    /// The number under which the plan is kept, if it is.
+    /// The number under which the plan is stored, if it is.
     kept: u64,
-    /// The configuration and the rate with which it begins.
+    /// The configuration and the rate with which the plan begins.
     terms: Option<(Config, Rate)>,
-    /// What happens to the CPU, and why.
+    /// Event of the CPU, and its reason.
     kind: EventKind,
     drop_reason: Option<DropReason>,
-    /// Why threads whose process is not in the new plan leave.
+    /// Reason why threads whose process is not in the new plan leave.
     reason: u16,
 }
 
 impl PlanSwap {
-    /// On which CPU the plan has begun, and with which configuration and rate.
+    /// The CPU on which the plan has begun, and its configuration and rate there.
     fn in_force(&self) -> Option<(u32, Config, Rate)> {
         let (config, rate) = self.terms?;
         Some((self.cpu.number(), config, rate))
     }
 }
 
-/// Installs a plan as it was written, whole or not at all; returns its id. `in_force` is called once
-/// it is in force, before threads are taken out that it has no place for.
+/// Installs a plan as it was written, whole or not at all; returns its id. Calls `in_force` once
+/// the plan is in force, before threads are taken out that it has no place for.
 pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, InstallRefusal> {
     let message = Message::parse::<KernelMemory>(&bytes)?;
-    // What takes long comes first, with no lock held.
+    // The long work comes first, with no lock held.
     let mut plans = KVec::new();
     for section in message.sections() {
         active(&section)?;
@@ -127,7 +127,8 @@ pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, 
     for (section, plan) in plans {
         let change = prepare(&message, &section, plan, &control.config)?;
         prepare_events(&mut control, change.cpu)?;
-        // Without it the CPU is not recorded, which its recorder finds; the plan is none the worse.
+        // If this fails the CPU is not recorded, which its recorder finds; the plan is none the
+        // worse.
         let _ = recorder::prepare(&mut control, change.cpu);
         changes.push(change, CHARGED).map_err(Error::from)?;
     }
@@ -186,7 +187,7 @@ fn prepare_events(_control: &mut Control, cpu: &Cpu) -> Result {
     Ok(())
 }
 
-/// The CPU of a section, if it takes tasks.
+/// The CPU of a section, if it accepts tasks.
 fn active(section: &Section<'_>) -> Result<&'static Cpu, InstallRefusal> {
     let no_cpu = || InstallRefusal::NoCpu {
         cpu: section.cpu(),
@@ -199,7 +200,7 @@ fn active(section: &Section<'_>) -> Result<&'static Cpu, InstallRefusal> {
     Ok(cpu)
 }
 
-/// Builds what the CPU of a section gets; `plan` is what the section says.
+/// Builds the new plan of the CPU of a section; `plan` is the plan of the section.
 fn prepare(
     message: &Message<'_>,
     section: &Section<'_>,
@@ -216,7 +217,7 @@ fn prepare(
     } else {
         Some(Threads::new()?)
     };
-    // Nobody else changes them, as long as the control lock is held.
+    // Nothing else changes them, as long as the control lock is held.
     let mut old_rows = Rows::new(before.unwrap_or(0))?;
     cpu.lock_for_change(|_, _, state| {
         old_rows.copy_from(state.threads.as_ref()?.rows());
@@ -244,7 +245,8 @@ fn prepare(
     })
 }
 
-/// Joins the plans that change with each other and with those that stay, by what they wait for.
+/// Links the plans that change to each other and to those that stay, by the processes that they
+/// wait for.
 fn link(control: &Control, changes: &mut [PlanSwap]) -> Result<Fronts> {
     let mut plans = KVec::with_capacity(changes.len(), CHARGED)?;
     for change in changes.iter_mut() {
@@ -263,17 +265,19 @@ fn link(control: &Control, changes: &mut [PlanSwap]) -> Result<Fronts> {
     Ok(fronts)
 }
 
-/// How many processes are copied with the run queue locked.
+/// Number of processes that are copied with the run queue locked.
 const COPIED_A_LOCK: usize = 16;
 
-/// How many processes the last step may copy, in the same lock in which it changes the plans.
+/// Number of processes that the last step may copy, under the lock under which it changes the
+/// plans.
 const COPIED_LAST: usize = 3;
 
-/// How often the rest is copied because too many processes have changed since the last time.
-/// After that all is done in one step; a CPU that does so much in so short a time is not idle.
+/// Number of times that the rest is copied because too many processes have changed since the last
+/// copy. After that all is done in one step; a CPU that does so much in so short a time is not
+/// idle.
 const MAX_ROUNDS: u32 = 64;
 
-/// How many processes of another plan are looked up with the run queue locked.
+/// Number of processes of another plan that are looked up with the run queue locked.
 const SOUGHT_A_LOCK: usize = 32;
 
 /// Checks that no CPU that keeps its plan has a process of the new one that has not ended.
@@ -317,7 +321,7 @@ fn copy(change: &mut PlanSwap) {
         return;
     };
     loop {
-        // From the first CPU on that has the new plan it is for all: who is killed meanwhile has
+        // Once the first CPU has the new plan, all get it: a caller that is killed meanwhile has
         // written it.
         let _ = give_way();
         let copied = change
@@ -335,7 +339,7 @@ fn copy(change: &mut PlanSwap) {
     }
 }
 
-/// A process that the new plan leaves no task has nothing to wait for.
+/// Keeps the threads of a process in the new plan, unless the plan has no task left for it.
 fn keep_threads(rows: &mut Rows, new: &Node, process: u32) {
     let keep = new.process(process).is_some_and(|info| !info.done);
     rows.keep_threads(process, keep);
@@ -349,7 +353,7 @@ fn follows(change: &PlanSwap) -> Result<(), Refusal> {
     change.take_over.as_ref().map_or(Ok(()), TakeOver::check)
 }
 
-/// Has the CPU change plans, as soon as little enough is left to be copied.
+/// Makes the CPU change plans, as soon as few enough processes are left to be copied.
 fn put_in_force(change: &mut PlanSwap) -> Result {
     for round in 0..=MAX_ROUNDS {
         let most = if round == MAX_ROUNDS {
@@ -451,10 +455,11 @@ fn swap(change: &mut PlanSwap, most: usize) -> bool {
     }) != Some(false)
 }
 
-/// How many processes are looked at, and how many threads told, with the run queue locked.
+/// Number of processes that are checked, and of threads that are notified, with the run queue
+/// locked.
 const LOST_A_LOCK: (u32, usize) = (128, 8);
 
-/// Tells the threads to leave the class whose process went with the plan that `change` replaced, in
+/// Makes the threads leave the class whose process went with the plan that `change` replaced, in
 /// the order of that plan.
 fn tell_lost(change: &PlanSwap) {
     let mut from = Some(0);
@@ -469,7 +474,7 @@ fn tell_lost(change: &PlanSwap) {
     }
 }
 
-/// A piece of that, from a process on; returns the one to go on with.
+/// Does a piece of that work, from a process on; returns the process to continue with.
 fn tell_some_lost(change: &PlanSwap, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
     let (processes_a_lock, mut left) = LOST_A_LOCK;
     for process in from..from + processes_a_lock {
@@ -491,8 +496,8 @@ fn tell_some_lost(change: &PlanSwap, cpu: &Cpu, state: &mut State, from: u32) ->
     Some(from + processes_a_lock)
 }
 
-/// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
-/// `drop_reason`: the plan is dropped, and not the CPU gone.
+/// Removes the plan of a CPU, if it has one, and makes its threads leave; the CPU is online.
+/// `drop_reason`: the plan is dropped; `None`: the CPU goes.
 pub(crate) fn remove(
     control: &mut Control,
     cpu: &'static Cpu,
@@ -530,7 +535,7 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     let mut control = control::get()?.lock_killable()?;
     let removed = remove(&mut control, cpu, Some(DropReason::Call))?;
     drop(control);
-    // Before its threads, which may be more than the log takes.
+    // Before its threads, which may be more than the log accepts.
     if removed && may_log() {
         pr_info!(
             "CPU {number}: thread {} has dropped the plan\n",
@@ -549,7 +554,7 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     }
 }
 
-/// The lease of the plan of a CPU begins anew, if it has one.
+/// Renews the lease of the plan of a CPU, if it has one.
 pub(crate) fn renew(number: u32) -> Result {
     let cpu = cpus::get(number).ok_or(ENODEV)?;
     let renewed = cpu.lock(|_, _, state| {

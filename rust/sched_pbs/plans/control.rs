@@ -12,7 +12,7 @@ pub(crate) struct Control {
     pub(crate) config: Config,
     /// The processes that other CPUs wait for.
     pub(crate) fronts: Fronts,
-    /// The plans that were written while somebody records.
+    /// The plans that were written during a recording.
     pub(crate) kept: KeptPlans,
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fronts of the plans in force: what CPUs know of each other's processes.
+//! The fronts of the plans in force: the view that CPUs have of each other's processes.
 //!
-//! A [`Front`] is made when a plan is written, by who holds the control lock, and [`Fronts`] knows
-//! those in use. They stay when one side gets another plan: a CPU that keeps its plan goes on to see
-//! the processes that it waits for, wherever they go on.
+//! A [`Front`] is made when a plan is written, under the control lock, and [`Fronts`] has those in
+//! use. They stay when one side gets another plan: a CPU that keeps its plan continues to see the
+//! processes that it waits for, wherever they continue.
 
 use crate::{
     engine::emitter::request_order,
@@ -17,28 +17,28 @@ use crate::{
 };
 use kernel::{alloc::KVec, prelude::*, sync::Arc, task_ext::give_way};
 
-/// The fronts in use, each with the number of the CPU that has it, or [`NOBODY`] if that has lost its
-/// plan: a part of what the control lock protects.
+/// The fronts in use, each with the number of its CPU, or [`NOBODY`] if that has lost its plan: a
+/// part of the data that the control lock protects.
 #[derive(Default)]
 pub(crate) struct Fronts {
     awaited: KVec<(u32, Arc<Front>)>,
     shared: KVec<(u32, Arc<Front>)>,
 }
 
-/// What a CPU gets: its number, the plan, and its links, which are made for it.
+/// New plan of a CPU: its number, the plan, and its links, which are made for it.
 pub(crate) type NewPlan<'a> = (u32, &'a mut Node, FrontLinks);
 
 impl Fronts {
-    /// The fronts as they are with the plans that some CPUs get, and the links of those. Marks the
-    /// processes of the new plans for which CPUs wait that keep theirs.
+    /// Makes the fronts for the plans that some CPUs get, and the links of those plans. Marks the
+    /// processes of the new plans for which CPUs wait that keep their plan.
     ///
-    /// Takes time in proportion to the processes that are waited for, times those.
+    /// Takes time in proportion to the number of awaited processes, squared.
     pub(crate) fn follow(&self, plans: &mut [NewPlan<'_>]) -> Result<Fronts> {
         let mut fronts = Fronts::default();
         let keeps = |cpu: u32, plans: &[NewPlan<'_>]| {
             cpu != NOBODY && !plans.iter().any(|(other, ..)| *other == cpu)
         };
-        // Those that stay find the processes that they wait for in the new plans.
+        // The CPUs that keep their plan find the processes that they wait for in the new plans.
         for (cpu, front) in self.awaited.iter() {
             give_way()?;
             if !keeps(*cpu, plans) {
@@ -47,7 +47,7 @@ impl Fronts {
             fronts.awaited.push((*cpu, front.clone()), CHARGED)?;
             fronts.share(front, plans)?;
         }
-        // Nothing but what is written together waits for each other anew.
+        // Only plans that are written together wait for each other anew.
         let mut made = KVec::new();
         for (cpu, node, links) in plans.iter_mut() {
             for after in node.plan().predecessors() {
@@ -76,7 +76,7 @@ impl Fronts {
         Ok(fronts)
     }
 
-    /// The plan that has the process of a front tells it from now on.
+    /// Makes the plan that has the process of a front report to it from now on.
     fn share(&mut self, front: &Arc<Front>, plans: &mut [NewPlan<'_>]) -> Result {
         for (cpu, node, links) in plans.iter_mut() {
             if let Some(process) = node.plan().find(front.process()) {
@@ -88,8 +88,8 @@ impl Fronts {
         Ok(())
     }
 
-    /// The new plans are in force, and `self` is what they made of `before`: tells those who wait for
-    /// a process that no CPU has any more.
+    /// The new plans are in force, and `self` has replaced `before`: notifies the CPUs that wait
+    /// for a process that no CPU has any more.
     pub(crate) fn tell_lost(&self, before: &Fronts) {
         for (_, front) in before.shared.iter() {
             let _ = give_way();
@@ -103,10 +103,11 @@ impl Fronts {
         }
     }
 
-    /// A CPU has lost its plan: tells those who wait for its processes. Allocates nothing.
+    /// Handles the loss of a CPU's plan: notifies the CPUs that wait for its processes. Allocates
+    /// nothing.
     pub(crate) fn leave(&mut self, cpu: u32) {
-        // It may go offline, where no interrupt may be sent to. What its plan before waited for is
-        // among those, too, as long as somebody tells it.
+        // The CPU may go offline, where no interrupt may be sent to. The processes that its
+        // previous plan waited for are among those, too, as long as a CPU reports to them.
         for (_, front) in self.shared.iter() {
             front.forget(cpu);
         }
@@ -136,10 +137,10 @@ fn front_of(made: &mut KVec<Arc<Front>>, process: u32) -> Result<Arc<Front>> {
     made.get(place).cloned().ok_or(EINVAL)
 }
 
-/// How many processes are told of with the run queue locked.
+/// Number of processes that are reported with the run queue locked.
 const TOLD_A_LOCK: usize = 32;
 
-/// Tells those on other CPUs how far the processes of a CPU have come with which its plan begins.
+/// Reports to other CPUs the progress of a CPU's processes with which its plan begins.
 pub(crate) fn tell_all(cpu: &Cpu) {
     let mut from = 0;
     loop {

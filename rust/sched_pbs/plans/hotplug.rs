@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! CPUs come and go.
+//! Arrival and departure of CPUs.
 
 use super::{calibrate, change, control, usage};
 use crate::{
@@ -26,7 +26,7 @@ extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     usage::give_back(&mut control.lock(), cpu);
 }
 
-/// Finds out how a CPU that comes up can count, and takes it the counter when it goes.
+/// Detects how a CPU that comes up can count, and takes its counter away when it goes.
 pub(crate) struct CpuUp;
 
 impl CpuHotplug for CpuUp {
@@ -45,7 +45,7 @@ impl CpuHotplug for CpuUp {
 
     fn offline(number: u32) -> Result {
         let cpu = cpus::get(number).ok_or(ENODEV)?;
-        // It has one only if a thread is left that could not be taken out of the class.
+        // The CPU has a counter only if a thread is left that could not be taken out of the class.
         drop(cpu.lock(|_, _, state| state.insn_clock.install(None, Tier::Clock)));
         Ok(())
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The plans that are kept for those who record the inputs of the policy.
+//! The plans that are stored for recorders of the inputs of the policy.
 //!
-//! A plan comes into force under a number. What was written is kept under that number as long as
-//! somebody records, for a node can't be made again without it.
+//! A plan comes into force under a number. The written plan is stored under that number as long as
+//! anyone records, because a node can't be made again without it.
 
 use crate::{
     linux::storage::CHARGED,
@@ -16,40 +16,40 @@ use kernel::{
     sync::Arc,
 };
 
-/// How much of plans is kept.
+/// Total size of the plans that are stored.
 const MAX_KEPT_BYTES: usize = 256 << 20;
 
 /// A plan that was written.
 struct KeptPlan {
     number: u64,
     bytes: Arc<KVVec<u8>>,
-    /// For each of its CPUs, with what it began.
+    /// For each of its CPUs, the configuration and the rate with which it began.
     cpus: KVec<(u32, Config, Rate)>,
 }
 
-/// The plans that were written while somebody records.
+/// The plans that were written during a recording.
 #[derive(Default)]
 pub(crate) struct KeptPlans {
-    /// How many record.
+    /// Number of recorders.
     recorders: u32,
     /// The number of the last plan that was written meanwhile.
     last: u64,
-    /// By their numbers, each in the place of the one that came so many before.
+    /// The plans, each at the place of its number modulo the length.
     plans: KVec<Option<KeptPlan>>,
 }
 
 impl KeptPlans {
-    /// Whether somebody records.
+    /// Whether anyone records.
     pub(crate) fn is_recorded(&self) -> bool {
         self.recorders != 0
     }
 
-    /// One more records.
+    /// Adds a recorder.
     pub(crate) fn add_recorder(&mut self) {
         self.recorders += 1;
     }
 
-    /// One records no more. Without a recorder nothing is kept.
+    /// Removes a recorder. Without a recorder nothing is stored.
     pub(crate) fn remove_recorder(&mut self) {
         self.recorders -= 1;
         if self.recorders == 0 {
@@ -62,7 +62,7 @@ impl KeptPlans {
         self.last + 1
     }
 
-    /// The number of the plan that is about to come into force; 0: nobody records.
+    /// The number of the plan that is about to come into force; 0: no recording.
     pub(crate) fn number(&mut self) -> u64 {
         if !self.is_recorded() {
             return 0;
@@ -71,8 +71,8 @@ impl KeptPlans {
         self.last
     }
 
-    /// Keeps the plan that got the last number, which has come into force. If there is no memory for
-    /// it, whoever asks for it is told that it is not kept.
+    /// Stores the plan that got the last number, which has come into force. If there is no memory
+    /// for it, a request for it reports that it is not stored.
     pub(crate) fn keep(
         &mut self,
         bytes: KVVec<u8>,
@@ -120,7 +120,7 @@ impl KeptPlans {
             .sum()
     }
 
-    /// The plan of that number, and with what it began on that CPU.
+    /// The plan of that number, and the configuration and the rate with which it began on that CPU.
     pub(crate) fn get(&self, number: u64, cpu: u32) -> Option<(Arc<KVVec<u8>>, Config, Rate)> {
         let plan = self
             .plans

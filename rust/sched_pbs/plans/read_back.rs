@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The plan of a CPU, read back.
+//! Reading back of the plan of a CPU.
 
 use super::control;
 use crate::{linux::storage::CHARGED, pbs_core::wire, percpu::cpus};
 use kernel::{alloc::KVVec, prelude::*, task_ext::give_way};
 
-/// How many slots, or edges, are copied with the run queue locked.
+/// Number of slots, or of edges, that are copied with the run queue locked.
 const SLOTS_A_LOCK: usize = 128;
 
 /// The plan of a CPU, as a plan of one CPU with its configuration.
 pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
-    // With it nobody replaces the plan between two locks of the run queue.
+    // With this lock nobody replaces the plan between two locks of the run queue.
     let _control = control::get()?.lock_killable()?;
     let cpu = cpus::get(number).ok_or(ENODEV)?;
     let (header, config, record) = cpu

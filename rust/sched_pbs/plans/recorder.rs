@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Those who record the inputs of the policy.
+//! Recorders of the inputs of the policy.
 //!
-//! Recording is switched on and off with the lock of CPU hotplug and the control mutex held. So the
-//! plan of whoever is writing one is recorded from its begin on, or not at all.
+//! Recording is switched on and off with the lock of CPU hotplug and the control mutex held.
+//! Therefore a plan that is being written is recorded from its begin on, or not at all.
 
 use super::control::{self, Control};
 use crate::{
@@ -15,25 +15,25 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Somebody who records, as long as it is there.
+/// A recorder, as long as it exists.
 pub(crate) struct Recorder;
 
 impl Recorder {
-    /// One more records, as long as it is there.
+    /// Adds a recorder, as long as the value exists.
     pub(crate) fn new() -> Result<Self> {
         let hotplug = kernel::cpu::hotplug_read_lock();
         let mut control = control::get()?.lock_killable()?;
         control.kept.add_recorder();
         set_recorded(&hotplug, true);
-        // From here on it takes itself back.
+        // From here on dropping it removes the recorder.
         let recorder = Self;
         for cpu in cpus::all() {
             if events::of_cpu(cpu.number()).is_none() {
-                // It gets one with its first plan.
+                // The CPU gets a ring with its first plan.
                 continue;
             }
             if let Err(error) = prepare(&mut control, cpu) {
-                // Which takes both.
+                // The removal takes both locks.
                 drop(control);
                 drop(hotplug);
                 drop(recorder);
@@ -54,7 +54,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Makes the ring of inputs of a CPU that has none, if somebody records. Sleeps.
+/// Makes the ring of inputs of a CPU that has none, if anyone records. Sleeps.
 pub(crate) fn prepare(control: &mut Control, cpu: &Cpu) -> Result {
     if !control.kept.is_recorded() || inputs::of_cpu(cpu.number()).is_some() {
         return Ok(());

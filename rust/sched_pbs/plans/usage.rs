@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU has only while it is used: while it has a plan that goes on, or threads of one.
+//! Resources that a CPU has only while it is used: while it has a plan that continues, or threads
+//! of one.
 //!
-//! It has its counter then, the class is asked for a task, and Linux around the class takes the CPU
-//! for one that has a plan. So a machine without plans does nothing for them, and its counters
-//! belong to others. All of this is done in process context, with the lock of CPU hotplug and the
-//! control mutex held.
+//! A used CPU has its counter, the class is asked for a task, and Linux around the class treats the
+//! CPU as one that has a plan. Therefore a machine without plans does nothing for them, and its
+//! counters belong to others. All of this is done in process context, with the lock of CPU hotplug
+//! and the control mutex held.
 
 use super::{
     calibrate,
@@ -18,27 +19,27 @@ use crate::{
     state::insn_clock::{Tier, TierCause},
 };
 
-/// The CPU is about to get a plan.
+/// Gives the CPU, which is about to get a plan, the resources for it.
 pub(crate) fn take(_control: &mut Control, cpu: &'static Cpu) {
     if !cpu.usage.set_used(true) {
         entity::use_class(true);
     } else if cpu.counter.tier() == Tier::Clock || has_counter(cpu) {
-        // It counts, or will be tried again. A CPU that has gone and come has no counter, even if a
-        // thread of its plan was left.
+        // It counts, or will be tried again. A CPU that has gone and come back has no counter, even
+        // if a thread of its plan was left.
         return;
     }
     let tier = cpu.counter.best_tier();
     let mut counter = calibrate::counter(cpu, tier);
-    // If it is not to be had, that is found out as of one that fails later: the first look at it
-    // says so.
+    // A missing counter is detected like one that fails later, by the first check of it.
     drop(cpu.lock(|_, _, state| state.insn_clock.install(counter.take(), tier)));
 }
 
-/// The CPU may have lost its plan and its last thread: then it gives back what it has for them.
+/// Takes the resources back if the CPU has lost its plan and its last thread.
 ///
-/// Whoever takes its plan away asks for that, whoever takes it the last seat, and the last slot.
+/// Called after the plan, the last seat or the last slot has gone.
 pub(crate) fn give_back(_control: &mut Control, cpu: &'static Cpu) {
-    // Nobody can take a seat without a plan, which nobody brings as long as the mutex is held.
+    // No thread can take a seat without a plan, and no plan can arrive as long as the mutex is
+    // held.
     if !may_give_back(cpu) {
         return;
     }
@@ -52,14 +53,14 @@ pub(crate) fn give_back(_control: &mut Control, cpu: &'static Cpu) {
         }
         state.insn_clock.install(None, Tier::Clock)
     });
-    // Outside the lock, as it sleeps.
+    // Outside the lock, because it sleeps.
     drop(counter);
-    // That is how it will try to count again.
+    // The tier in which it will try to count again.
     cpu.counter.set_tier(best);
     entity::use_class(false);
 }
 
-/// The same for all CPUs. Takes both locks.
+/// Calls [`give_back`] for all CPUs. Takes both locks.
 pub(crate) fn give_all_back() {
     let Ok(control) = control::get() else { return };
     if !cpus::all().any(may_give_back) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Plans are dropped that go wrong, whose lease is over, or that an operator wants gone.
+//! Dropping of plans that go wrong, whose lease is over, or that an operator wants gone.
 
 use crate::{
     percpu::{
@@ -24,7 +24,7 @@ impl WorkItem for Dropping {
     }
 }
 
-/// Drops the plan of a CPU if that was requested, and says so in the log.
+/// Drops the plan of a CPU if that was requested, and logs that.
 fn drop_requested(cpu: &'static Cpu) {
     let Ok(control) = control::get() else { return };
     let _hotplug = kernel::cpu::hotplug_read_lock();
@@ -32,14 +32,15 @@ fn drop_requested(cpu: &'static Cpu) {
     let Some(reason) = cpu.take_drop() else {
         return;
     };
-    // What is wrong is to be seen only as long as the plan is there.
+    // The fault is visible only as long as the plan is there.
     let logs = may_log();
     let text = (logs && reason.is_fault()).then(|| dump::text(cpu));
-    // It fails if the CPU has gone offline, and so has the plan.
+    // This fails if the CPU has gone offline, and with it the plan.
     let removed = change::remove(&mut control, cpu, Some(reason)).unwrap_or(false);
     drop(control);
     if removed {
-        // Elsewhere than here: who takes long to be taken out keeps no other CPU waiting.
+        // In another work item: a thread that takes long to be taken out keeps no other CPU
+        // waiting.
         works::eject_soon();
         if logs {
             pr_err!(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Faults made on purpose, for tests of what the class does about them.
+//! Faults made on purpose, for tests of the class's reaction.
 //!
-//! Those of a counter last until the class has got a new one, those of the class until the plan of
-//! the CPU has gone. Without `CONFIG_SCHED_CLASS_PBS_FAULTS` there are none.
+//! The faults of a counter last until the class has got a new one, those of the class until the
+//! plan of the CPU has gone. Without `CONFIG_SCHED_CLASS_PBS_FAULTS` there are none.
 
 #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
 pub(crate) use provoked::{inject, NAMES};
@@ -18,17 +18,17 @@ mod provoked {
     };
     use kernel::{clock, cpu::InterruptsOff, prelude::*};
 
-    /// What can be made to happen, as it is written to `cpuN/fault`.
+    /// Names of the faults, as they are written to `cpuN/fault`.
     pub(crate) const NAMES: &str =
         "stop take multiplex silence decision wake_up timer count hog state";
 
-    /// How long a hog has the CPU at most, if its plan is not dropped before.
+    /// Longest time for which a hog has the CPU, if its plan is not dropped before.
     const HOG_NS: u64 = 60_000_000_000;
 
-    /// Makes it happen to `cpu`.
+    /// Injects the fault into `cpu`.
     pub(crate) fn inject(cpu: &&'static Cpu, text: &str) -> Result {
         match text {
-            // The hardware counter stands still, and nobody says so.
+            // The hardware counter stands still, without a report.
             "stop" => on_counter(cpu, |off, clock| {
                 clock.counter().map(|counter| counter.halt(off))
             }),
@@ -38,14 +38,14 @@ mod provoked {
             }),
             // The counter was on the PMU for a part of the time.
             "multiplex" => on_counter(cpu, |_, clock| clock.pretend_multiplexed()),
-            // The counter's interrupts do not come.
+            // The counter's interrupts do not arrive.
             "silence" => on_counter(cpu, |_, clock| {
                 clock.counter().map(|_| cpu.counter.silence())
             }),
             "decision" => fail(cpu, Fault::Decision),
             "wake_up" => fail(cpu, Fault::WakeUp),
             "timer" => fail(cpu, Fault::Timer),
-            // The counter stands still, and what should notice that fails as well.
+            // The counter stands still, and the detection of that fails as well.
             "count" => {
                 fail(cpu, Fault::Look)?;
                 on_counter(cpu, |off, clock| {
@@ -61,7 +61,7 @@ mod provoked {
         }
     }
 
-    /// What is more urgent than any plan does not let go of the CPU.
+    /// Occupies the CPU with a task that is more urgent than any plan.
     fn hog(cpu: &'static Cpu) -> Result {
         kernel::cpu::stop_on(cpu.id(), || {
             let since_ns = clock::monotonic_ns();
@@ -72,7 +72,7 @@ mod provoked {
     }
 
     fn fail(cpu: &'static Cpu, fault: Fault) -> Result {
-        // SAFETY: It sleeps, which is allowed here.
+        // SAFETY: This sleeps, which is allowed here.
         unsafe { kernel::bindings::pbs_fault_enable() };
         on_state(cpu, |_, state| {
             state.node.as_ref()?;
@@ -88,8 +88,8 @@ mod provoked {
         on_state(cpu, |off, state| break_it(off, &mut state.insn_clock))
     }
 
-    /// Breaks something of the CPU's state, on the CPU itself. Fails with `ENODEV` if it is not
-    /// there.
+    /// Breaks a part of the CPU's state, on the CPU itself. Fails with `ENODEV` if that part does
+    /// not exist.
     fn on_state(
         cpu: &'static Cpu,
         mut break_it: impl FnMut(InterruptsOff<'_>, &mut State) -> Option<()> + Send,

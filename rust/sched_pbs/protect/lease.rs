@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lease of a plan: a plan whose lease nobody has renewed is dropped.
+//! The lease of a plan: a plan whose lease was not renewed is dropped.
 
 use crate::percpu::{cpu::LeaseEnd, cpus, drop_request::DropReason, works};
 use kernel::{
@@ -20,7 +20,7 @@ impl HrTimerCallback for LeaseEnd {
                 .as_ref()
                 .is_some_and(|threads| threads.used() == 0)
             {
-                // There is nothing to give back. Who comes has a whole lease at most.
+                // There is no lease to check. A plan that arrives has a whole lease at most.
                 return Some(state.clock.now_ns().saturating_add(lease.length_ns()));
             }
             Some(lease.end_ns())

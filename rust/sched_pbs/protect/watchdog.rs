@@ -2,14 +2,14 @@
 
 //! The watchdog: a CPU whose plan goes wrong is given back to the rest of Linux.
 //!
-//! It trusts nothing that the class does. A timer of its own, on another CPU where there is one,
-//! has every CPU that has a plan look at itself in an interrupt, four times in the time that
-//! `watchdog_ms` in sysfs says. A look compares what is counted
-//! anyway with what the last one saw, and costs nothing in between. If four in a row find the same
-//! fault, the plan of the CPU is dropped by a work item, and its threads go to the fair class.
+//! The watchdog relies on nothing in the class. A timer of its own, on another CPU where there is
+//! one, makes every CPU that has a plan check itself in an interrupt, four times in the time
+//! `watchdog_ms` of sysfs. A check compares counts that exist anyway with those of the last check,
+//! and costs nothing in between. If four in a row find the same fault, a work item drops the plan
+//! of the CPU, and its threads go to the fair class.
 //!
-//! Looks are counted, and not time: a machine that stood still, or a virtual CPU that was not
-//! emulated, has not looked meanwhile.
+//! Checks are counted, and not time: a machine that stood still, or a virtual CPU that was not
+//! emulated, has not checked meanwhile.
 
 use crate::{
     linux::{
@@ -31,20 +31,19 @@ use kernel::{
     prelude::*,
 };
 
-/// How many looks in a row have to find a fault, and are done in the time of the watchdog.
+/// Number of checks in a row that must find a fault; they are made in the time of the watchdog.
 const LOOKS: u32 = 4;
 
-/// The time of the watchdog that may be asked for, 0 for none beside, and the one that it has by
-/// itself.
+/// Limits of the time of the watchdog, besides 0 for none, and its default.
 const LEAST_MS: u32 = 500;
 const MOST_MS: u32 = 30_000;
 const DEFAULT_MS: u32 = 5_000;
 
 impl State {
-    /// Looks at the CPU that this is called on, in an interrupt. Returns what its plan is to be
-    /// dropped for, if that is so.
+    /// Checks the CPU that this is called on, in an interrupt. Returns the reason why its plan is
+    /// to be dropped, if there is one.
     ///
-    /// Nothing is settled here: what the class has missed is not to be made up for.
+    /// Nothing is settled here: this does not make up for anything that the class has missed.
     fn look(&mut self, rq: &RunQueue) -> Option<DropReason> {
         if self.node.is_none() {
             self.watch = Watch::default();
@@ -63,20 +62,20 @@ impl State {
             (true, _) => Some(DropReason::Decision),
             (false, Standstill::Yes(reason)) => Some(reason),
             (false, Standstill::No) => None,
-            // A look in unallocated time shows nothing.
+            // A check in unallocated time shows nothing.
             (false, Standstill::Unknown) => return None,
         };
         let in_a_row = self.watch.note_fault(found.is_some());
         found.filter(|_| in_a_row >= LOOKS)
     }
 
-    /// Searches some processes, and what there is once, for contradictions.
+    /// Searches the state of the node and some of its processes for contradictions.
     fn search(&mut self) -> bool {
         let Some(node) = &self.node else { return false };
         self.watch.search(node)
     }
 
-    /// Whether it was time to decide at the last look already, or was soon after it, and nobody has.
+    /// Whether a decision was due at the last check already, or soon after it, and was not made.
     fn is_undecided(&mut self) -> bool {
         let now_ns = self.clock.now_ns();
         let Some(node) = &self.node else { return false };
@@ -86,7 +85,7 @@ impl State {
         due && is_same
     }
 
-    /// Whether no plan process gets anywhere, though one is granted the CPU.
+    /// Whether no plan process makes progress, though one is granted the CPU.
     fn stands(&mut self, rq: &RunQueue) -> Standstill {
         if self.is_unallocated() {
             return Standstill::Unknown;
@@ -130,7 +129,7 @@ impl State {
 enum Standstill {
     Yes(DropReason),
     No,
-    /// It is not to run now.
+    /// The plan is not to run now.
     Unknown,
 }
 
@@ -151,16 +150,16 @@ impl IrqWorkCallback for WatchdogLook {
 /// The watchdog of the machine.
 #[pin_data]
 struct Watchdog {
-    /// In how much time a plan that goes wrong is dropped, 0: never.
+    /// Time in which a plan that goes wrong is dropped, 0: never.
     ms: AtomicU32,
-    /// Expires when it is time to look for such plans.
+    /// Timer that expires when such plans must be searched for.
     #[pin]
     timer: HrTimer<WatchTime>,
 }
 
 static WATCHDOG: Published<Watchdog> = Published::none();
 
-/// Makes the watchdog, which looks at nothing yet.
+/// Makes the watchdog, which checks nothing yet.
 pub(crate) fn publish() -> Result {
     WATCHDOG.publish(KBox::pin_init(
         pin_init!(Watchdog {
@@ -172,7 +171,7 @@ pub(crate) fn publish() -> Result {
     Ok(())
 }
 
-/// Expires when it is time to look.
+/// Timer callback that starts a round of checks.
 struct WatchTime;
 
 impl HrTimerCallback for WatchTime {
@@ -195,14 +194,14 @@ impl HrTimerCallback for WatchTime {
                 cpu.inspection.queue();
                 Restart::No
             }
-            // From now on: time that the machine stood still is not to be made up for.
+            // From now on: there is no need to make up for time in which the machine stood still.
             None => Restart::At(clock::monotonic_ns() + period_ns),
         }
     }
 }
 
-/// Which CPU is to have the timer from now on, if another one: if this one fails, nobody else would
-/// look at it. One without a plan is left where it is.
+/// The CPU that is to have the timer from now on, if another one: if this CPU fails, no other CPU
+/// would check it. The timer stays on a CPU without a plan.
 fn carrier(here: u32) -> Option<&'static Cpu> {
     if !cpus::get(here)?.usage.has_plan() {
         return None;
@@ -214,13 +213,13 @@ fn carrier(here: u32) -> Option<&'static Cpu> {
 }
 
 impl Watchdog {
-    /// How long after another every CPU is looked at; `None`: it is not.
+    /// Time between two checks of a CPU; `None`: no checks.
     fn period_ns(&self) -> Option<u64> {
         let ms = self.ms.load(Ordering::Relaxed);
         (ms != 0).then(|| u64::from(ms) * 1_000_000 / u64::from(LOOKS))
     }
 
-    /// Has the CPUs that have a plan looked at from now on, unless they are already.
+    /// Begins the checks of the CPUs that have a plan, unless they have begun already.
     fn begin(&self) {
         if let Some(period_ns) = self.period_ns() {
             if !self.timer.is_armed() {
@@ -230,7 +229,7 @@ impl Watchdog {
     }
 }
 
-/// Has the CPUs that have a plan looked at from now on, unless they are already. Any context but
+/// Begins the checks of the CPUs that have a plan, unless they have begun already. Any context but
 /// NMI.
 pub(crate) fn begin() {
     if let Some(watchdog) = WATCHDOG.get() {

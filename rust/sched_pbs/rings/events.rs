@@ -2,14 +2,15 @@
 
 //! The rings of events, and their readers.
 //!
-//! Every CPU has a ring of its own from its first plan on, as nothing happens before. Its one
-//! [`EventWriter`] is a part of the CPU's state: who writes has the run queue locked, and so needs no
-//! other lock. Readers map the rings, or have them merged by `read(2)`: the numbers of events are
-//! dense over all CPUs, so the next event of a reader is the one with the next number, in whichever
-//! ring.
+//! Every CPU has a ring of its own from its first plan on, as there are no events before. Its one
+//! [`EventWriter`] is a part of the CPU's state: a writer has the run queue locked, and therefore
+//! needs no other lock. Readers map the rings, or have them merged by `read(2)`: the numbers of
+//! events are dense over all CPUs. Therefore the next event of a reader is the one with the next
+//! number, in whichever ring.
 //!
-//! Who was too slow is told how much it lost. Readers that wait are woken by an irq_work, since
-//! nobody may be woken under the lock of a run queue; it is queued only if somebody waits.
+//! A reader that was too slow receives the number of events that it lost. Readers that wait are
+//! woken by an irq_work, since no thread may be woken under the lock of a run queue; it is queued
+//! only if a reader waits.
 
 use crate::{
     linux::{published::Published, storage::table, wire::Wire},
@@ -40,14 +41,14 @@ const CAPACITY: usize = 1 << 16;
 /// The events of one CPU.
 pub(crate) type Ring = RecordRing<Wire<Record>, CAPACITY>;
 
-/// How much user space maps of each.
+/// Size of the mapping of each ring in user space.
 pub(crate) const RING_BYTES: usize = Ring::BYTES;
 
 /// The number of the next event of any CPU.
 static NEXT_SEQ: AtomicU64 = AtomicU64::new(0);
 
-/// Whether somebody waits for events: set by who is about to wait before it looks at the rings,
-/// taken by who has added an event.
+/// Whether a reader waits for events: set by a reader that is about to wait before it checks the
+/// rings, cleared by a writer that has added an event.
 static WAITING: AtomicBool = AtomicBool::new(false);
 
 /// Wakes the readers up, outside every lock.
@@ -61,15 +62,15 @@ impl IrqWorkCallback for Notify {
     }
 }
 
-/// Where a reader stands.
+/// Position of a reader.
 pub(crate) struct Reader {
     /// The number of the next event.
     seq: u64,
-    /// For each ring, by its place, the first record that may be of that number or a greater one.
+    /// For each ring, by its place, the first record that may have that number or a greater one.
     cursors: KVVec<u64>,
     /// The place of the ring that had the last event: mostly it has the next one, too.
     last: usize,
-    /// The first event of those that are lost and were not told yet, and how many they are.
+    /// The first event of those that are lost and were not reported yet, and their number.
     lost: Option<(u64, u64)>,
 }
 
@@ -79,7 +80,7 @@ impl Reader {
         self.seq
     }
 
-    /// Goes on behind what [`Events::next`] has given.
+    /// Moves on behind the event that [`Events::next`] has returned.
     pub(crate) fn pass(&mut self) {
         if self.lost.take().is_none() {
             self.seq += 1;
@@ -94,7 +95,7 @@ impl Reader {
 #[pin_data]
 pub(crate) struct Events {
     rings: RingTable<Wire<Record>, CAPACITY>,
-    /// Who waits for events.
+    /// Queue of the readers that wait for events.
     #[pin]
     queue: WaitQueue,
     #[pin]
@@ -122,7 +123,7 @@ pub(crate) fn get() -> Option<&'static Events> {
     EVENTS.get()
 }
 
-/// Makes the ring of a CPU that has none. Returns what writes to it. Sleeps.
+/// Makes the ring of a CPU that has none. Returns its writer. Sleeps.
 pub(crate) fn add(cpu: u32) -> Result<EventWriter> {
     let (ring, writer) = Ring::new(RingName {
         magic: bindings::PBS_RING_MAGIC,
@@ -144,7 +145,7 @@ pub(crate) fn next_seq() -> u64 {
 }
 
 impl Events {
-    /// How many CPUs have a ring.
+    /// Number of CPUs that have a ring.
     pub(crate) fn rings(&self) -> usize {
         self.rings.iter().count()
     }
@@ -166,7 +167,7 @@ impl Events {
         Ok(reader)
     }
 
-    /// Has a reader get the events from `seq` on.
+    /// Makes a reader get the events from `seq` on.
     pub(crate) fn seek(&self, reader: &mut Reader, seq: u64) {
         reader.seq = seq;
         reader.lost = None;
@@ -178,7 +179,7 @@ impl Events {
     /// The reader's next event, which it gets again until it passes it; `None`: there is none yet,
     /// or it is being written.
     ///
-    /// If events are lost, it is an overrun record that says how many.
+    /// If events are lost, the result is an overrun record with their number.
     pub(crate) fn next(&self, reader: &mut Reader) -> Option<Record> {
         if reader.lost.is_none() {
             match self.look(reader) {
@@ -193,7 +194,7 @@ impl Events {
         reader.lost.map(|(seq, events)| overrun(seq, events))
     }
 
-    /// Looks for the reader's next event in one ring after the other, first where the last was.
+    /// Searches for the reader's next event in one ring after the other, first where the last was.
     fn look(&self, reader: &mut Reader) -> Look<Record> {
         let mut overtaken = false;
         for turn in 0..=self.rings.room() {
@@ -223,7 +224,7 @@ impl Events {
         self.queue.wait_interruptible(|| self.ready(seq))
     }
 
-    /// What `poll(2)` says of a reader at `seq`.
+    /// Answer of `poll(2)` for a reader at `seq`.
     pub(crate) fn poll<'a>(&'a self, seq: u64, table: &PollTable<'a>) -> u32 {
         table.register(&self.queue);
         if self.ready(seq) {
@@ -233,7 +234,7 @@ impl Events {
         }
     }
 
-    /// Whether there is something for a reader at `seq`; if not, the next event will wake the
+    /// Whether there is an event for a reader at `seq`; if not, the next event will wake the
     /// waiters.
     fn ready(&self, seq: u64) -> bool {
         WAITING.store(true, Ordering::SeqCst);
@@ -244,13 +245,13 @@ impl Events {
     }
 }
 
-/// Looks for the event `seq` in a ring, in which none that is before `cursor` can be it.
+/// Searches for the event `seq` in a ring, in which no record before `cursor` can be it.
 ///
-/// It is taken for lost if the ring may have had it: if all that the ring holds is younger.
+/// The event counts as lost if the ring may have had it: if all events in the ring are younger.
 fn look(ring: &Ring, cursor: &mut u64, seq: u64) -> Look<Record> {
     loop {
         match ring.look(*cursor) {
-            // It was being written when the reader came to stand behind it.
+            // It was being written when the reader was placed behind it.
             Look::Record(record) if record.0.seq < seq => *cursor += 1,
             Look::Record(record) if record.0.seq == seq => return Look::Record(record.0),
             Look::Record(_) if *cursor != 0 && ring.bounds().0 >= *cursor => return Look::Lost,
@@ -263,12 +264,12 @@ fn look(ring: &Ring, cursor: &mut u64, seq: u64) -> Look<Record> {
 /// The first record of a ring that is the event `seq` or a later one.
 fn first_from(ring: &Ring, seq: u64) -> u64 {
     let (mut low, mut high) = ring.bounds();
-    // Who waits has mostly read them all.
+    // A waiting reader has mostly read them all.
     let mut middle = high.saturating_sub(1);
     while low < high {
         match ring.look(middle) {
             Look::Record(record) if record.0.seq >= seq => high = middle,
-            // What is overwritten was older.
+            // Overwritten records were older.
             _ => low = middle + 1,
         }
         middle = low + (high - low) / 2;
@@ -278,7 +279,7 @@ fn first_from(ring: &Ring, seq: u64) -> u64 {
 
 /// The oldest event that a ring holds, 0 if it holds all.
 fn oldest_seq(ring: &Ring) -> u64 {
-    /// It may be overwritten between two looks, but not for ever.
+    /// The oldest record may be overwritten between two looks, but not for ever.
     const TRIES: usize = 4;
     for _ in 0..TRIES {
         match ring.bounds() {
@@ -293,7 +294,7 @@ fn oldest_seq(ring: &Ring) -> u64 {
     next_seq()
 }
 
-/// What tells a reader that it was too slow.
+/// Record for a reader that was too slow.
 fn overrun(seq: u64, events: u64) -> Record {
     Record {
         seq,
@@ -306,8 +307,8 @@ fn overrun(seq: u64, events: u64) -> Record {
     }
 }
 
-/// Writes the events of one CPU. It is a part of the CPU's state, so who has it has locked the run
-/// queue, and is the only one.
+/// Writer of the events of one CPU. It is a part of the CPU's state: therefore its user has locked
+/// the run queue, and is the only one.
 pub(crate) struct EventWriter(RingWriter<Wire<Record>, CAPACITY>);
 
 impl EventWriter {
@@ -329,7 +330,7 @@ impl EventWriter {
     }
 }
 
-/// Has those who wait for events woken up, once for all events until they wait again.
+/// Wakes up the readers that wait for events, once for all events until they wait again.
 #[cold]
 fn wake() {
     if WAITING.swap(false, Ordering::AcqRel) {
@@ -339,7 +340,7 @@ fn wake() {
     }
 }
 
-// The wire format and the policy count the same things, and a ring looks as it is described.
+// The wire format and the policy count the same things, and a ring has the described layout.
 const _: () = {
     assert!(size_of::<Record>() == 128);
     assert!(bindings::pbs_event_kind_PBS_EV_TIER == EventKind::Tier as u32);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rings of inputs: all that the policy of each CPU is told.
+//! The rings of inputs of the policy of each CPU.
 //!
-//! While somebody records a static key is on, by which every [`Node`](crate::state::node::Node) notes
-//! what it is told in the ring of its CPU (`pbs_core`, `record.rs`). The ring's one writer is the
-//! [`Tap`] of the node in force, so who writes has the run queue locked; it goes from node to node as
-//! plans change, and stands in the CPU's state while there is none.
+//! During a recording a static key is on, which makes every [`Node`](crate::state::node::Node) note
+//! its inputs in the ring of its CPU (`pbs_core`, `record.rs`). The ring's one writer is the
+//! [`Tap`] of the node in force: therefore a writer has the run queue locked. The writer moves from
+//! node to node as plans change, and is in the CPU's state while there is none.
 
 use crate::{
     linux::{published::Published, wire::Wire},
@@ -19,14 +19,14 @@ use kernel::{
     record_ring::{RecordRing, RingName, RingTable, RingWriter},
 };
 
-/// Inputs held of each CPU: 2 MiB. Who records and sleeps for 20 ms may miss some where a CPU is told
-/// more than three things a microsecond.
+/// Inputs held of each CPU: 2 MiB. A recorder that sleeps for 20 ms may miss some if a CPU has more
+/// than three inputs a microsecond.
 const CAPACITY: usize = 1 << 16;
 
 /// The inputs of one CPU.
 pub(crate) type Ring = RecordRing<Wire<Input>, CAPACITY>;
 
-/// Whether somebody records.
+/// Whether anyone records.
 #[inline(always)]
 fn is_recorded() -> bool {
     // SAFETY: The key is defined in linux.c, which is built in.
@@ -39,17 +39,17 @@ fn is_recorded() -> bool {
     }
 }
 
-/// One more records, or one less.
+/// Counts one more recorder, or one less.
 pub(crate) fn set_recorded(_hotplug: &HotplugReadGuard, on: bool) {
-    // SAFETY: It requires the lock of CPU hotplug alone, which the guard holds.
+    // SAFETY: This requires the lock of CPU hotplug alone, which the guard holds.
     unsafe { bindings::sched_pbs_record(on) };
 }
 
-/// Notes what the policy of a CPU is told. It is a part of the CPU's state, so who has it has locked
-/// the run queue, and is the only one.
+/// Receiver of the inputs of a CPU's policy. It is a part of the CPU's state: therefore its user
+/// has locked the run queue, and is the only one.
 #[derive(Default)]
 pub(crate) struct Tap {
-    /// `None` until the CPU has a ring.
+    /// The writer of the ring; `None` until the CPU has a ring.
     ring: Option<RingWriter<Wire<Input>, CAPACITY>>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn of_cpu(cpu: u32) -> Option<&'static Ring> {
     RINGS.get()?.iter().find(|ring| ring.number() == cpu)
 }
 
-/// Makes the ring of a CPU that has none. Returns what writes to it. Sleeps.
+/// Makes the ring of a CPU that has none. Returns its writer. Sleeps.
 pub(crate) fn add(cpu: u32) -> Result<RingWriter<Wire<Input>, CAPACITY>> {
     let (ring, writer) = Ring::new(RingName {
         magic: bindings::PBS_INPUTS_MAGIC,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All that a CPU's plan is doing, in words: for the kernel's log and for debugfs.
+//! Description of a CPU's plan in words: for the kernel's log and for debugfs.
 //!
-//! It is copied piece by piece, with the run queue locked for each only, and written with no lock
-//! held. A run queue that stays locked is not waited for, so this can be called anywhere.
+//! The state is copied piece by piece, with the run queue locked for each only, and written with no
+//! lock held. A run queue that stays locked is not waited for: therefore this can be called
+//! anywhere.
 
 use crate::{
     linux::sched_class::RunQueueGuard,
@@ -18,17 +19,17 @@ use crate::{
 use core::fmt::{self, Write};
 use kernel::{alloc::KVVec, prelude::*, record_ring::Look, task_ext::give_way};
 
-/// How many of the last events are told.
+/// Number of the last events that are shown.
 const EVENTS: u64 = 64;
 
-/// How many seats are looked at, and how many threads copied, with the run queue locked.
+/// Number of seats that are checked, and of threads that are copied, with the run queue locked.
 const SEATS_A_LOCK: SeatNumber = 128;
 const THREADS_A_LOCK: usize = 8;
 
-/// How many threads the log gets at most.
+/// Greatest number of threads in the log.
 pub(crate) const THREADS_IN_LOG: usize = 64;
 
-/// How often it is tried to lock a run queue.
+/// Number of attempts to lock a run queue.
 const TRIES: usize = 10_000;
 
 /// Calls `function` with the state of a CPU; `None`: its run queue stays locked.
@@ -44,7 +45,7 @@ fn look<R>(cpu: &Cpu, tries: usize, function: impl FnOnce(&mut State) -> R) -> O
     access::with_state(rq.as_mut(), |_, _, state| function(state))
 }
 
-/// What there is once.
+/// The state of the plan as a whole.
 struct PlanSummary {
     plan_id: u64,
     ended: bool,
@@ -99,13 +100,13 @@ impl PlanSummary {
     }
 }
 
-/// A thread.
+/// The state of a thread.
 #[derive(Clone, Copy, Default)]
 struct ThreadSummary {
     pid: i32,
-    /// Process and task.
+    /// Process and task of the thread.
     of: Option<(u32, u32)>,
-    /// The process and the task that it waits for.
+    /// The process and the task that the thread waits for.
     after: Option<(u32, u32)>,
     active: bool,
     state: &'static str,
@@ -136,7 +137,7 @@ impl ThreadSummary {
     }
 }
 
-/// Writes what there is of a CPU, and of at most `most_threads` threads.
+/// Writes the state of a CPU's plan, and of at most `most_threads` threads.
 pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt::Result {
     let number = cpu.number();
     let tier = cpu.counter.tier().name();
@@ -170,7 +171,7 @@ pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt
     write_events(out, cpu)
 }
 
-/// Writes what matters most of a CPU's plan in one line, without waiting for anything: for a kernel
+/// Writes the main facts of a CPU's plan in one line, without waiting for anything: for a kernel
 /// that panics.
 pub(crate) fn write_line(out: &mut impl Write, cpu: &Cpu) -> fmt::Result {
     let number = cpu.number();
@@ -330,7 +331,7 @@ fn write_events(out: &mut impl Write, cpu: &Cpu) -> fmt::Result {
     Ok(())
 }
 
-/// What [`text`] fills.
+/// Output buffer of [`text`].
 struct Buffer(KVVec<u8>);
 
 impl Write for Buffer {
@@ -342,14 +343,14 @@ impl Write for Buffer {
     }
 }
 
-/// The dump of a CPU as it is for the log; cut off where memory is short. Sleeps.
+/// The dump of a CPU for the log; cut off where memory is short. Sleeps.
 pub(crate) fn text(cpu: &Cpu) -> KVVec<u8> {
     let mut buffer = Buffer(KVVec::new());
     let _ = write(&mut buffer, cpu, THREADS_IN_LOG);
     buffer.0
 }
 
-/// Logs what is written to it, line by line.
+/// Writer that logs its input, line by line.
 pub(crate) struct Log {
     line: [u8; LINE_BYTES],
     used_bytes: usize,
@@ -359,7 +360,7 @@ pub(crate) struct Log {
 const LINE_BYTES: usize = 256;
 
 impl Log {
-    /// No line has begun.
+    /// A log in which no line has begun.
     pub(crate) fn new() -> Self {
         Self {
             line: [0; LINE_BYTES],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What Linux shows of the class: `linux.c` asks here, and prints.
+//! The class as Linux shows it: `linux.c` calls this, and prints.
 //!
-//! The run queue's clock is not looked at, so that nothing is done in an oops but to read.
+//! The run queue's clock is not updated: in an oops this only reads.
 
 use crate::{
     linux::{
@@ -18,7 +18,7 @@ use crate::{
 use core::ffi::c_int;
 use kernel::{bindings, prelude::*, task::Task};
 
-/// Where a thread stands in the plan of its CPU.
+/// Writes the position of a thread in the plan of its CPU.
 ///
 /// # Safety
 ///
@@ -70,7 +70,7 @@ fn place_in(rq: &RunQueue, cpu: &Cpu, state: &State, task: &Task) -> Option<pbs_
     })
 }
 
-/// What a CPU does about its plan; returns whether it has one.
+/// Writes the state of a CPU's plan; returns whether it has one.
 ///
 /// # Safety
 ///

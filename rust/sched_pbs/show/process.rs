@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is known of one process, for who asks by its number.
+//! State of one process, by its number.
 
 use crate::{
     pbs_core::{wire, Presence, ProcessInfo},
@@ -12,10 +12,10 @@ use kernel::{bindings, prelude::*};
 
 /// The state of a process that some plan has.
 ///
-/// Of two CPUs that have it, which only one that has ended there can be, it is the one where it
-/// lives. Each lock is for one process.
+/// If two CPUs have it, which is possible only if it has ended on one of them, the result is that
+/// of the CPU where it lives. Each lock is for one process.
 pub(crate) fn read(id: u32) -> Result<bindings::pbs_process> {
-    // With it nobody moves the process to another CPU meanwhile.
+    // With this lock nobody moves the process to another CPU meanwhile.
     let _control = control::get()?.lock_killable()?;
     let cpu = attach::cpu_of(id).ok_or(ENOENT)?;
     let known = cpu.lock_for_change(|_, _, state| {
@@ -23,7 +23,7 @@ pub(crate) fn read(id: u32) -> Result<bindings::pbs_process> {
         let process = node.plan().find(id)?;
         let info = node.process(process)?;
         let after = node.waits_for(process);
-        // What is told of this CPU gets its number under this lock.
+        // Events of this CPU get their number under this lock.
         Some((info, after, node.plan_id(), events::next_seq()))
     });
     let (info, after, plan_id, next_seq) = known.flatten().ok_or(ENOENT)?;

@@ -6,13 +6,13 @@
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Fault {
-    /// Nothing is decided any more.
+    /// No decision is made any more.
     Decision = 1 << 0,
-    /// Nobody is woken up who is granted the CPU.
+    /// No thread is woken up that is granted the CPU.
     WakeUp = 1 << 1,
-    /// The timer does not come.
+    /// The timer does not expire.
     Timer = 1 << 2,
-    /// Nobody looks whether the counter can be believed.
+    /// The counter is not checked for faults.
     Look = 1 << 3,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Whether that was made to fail. It costs a `nop` until something is for the first time, and
-    /// nothing where it can't be.
+    /// Whether that part was made to fail. The check costs a `nop` until the first part fails, and
+    /// nothing where it can't fail.
     #[inline(always)]
     pub(crate) fn fails(&self, fault: Fault) -> bool {
         #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
@@ -46,13 +46,13 @@ impl Faults {
         fails
     }
 
-    /// Makes that fail.
+    /// Makes that part fail.
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     pub(crate) fn add(&mut self, fault: Fault) {
         self.bits |= fault as u32;
     }
 
-    /// The plan has gone, and its faults with it.
+    /// Removes all faults, as the plan has gone.
     pub(crate) fn mend(&mut self) {
         *self = Self::default();
     }

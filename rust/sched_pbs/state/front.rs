@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How far processes have come that tasks on other CPUs wait for.
+//! Progress of processes that tasks on other CPUs wait for.
 //!
-//! The policy of a CPU knows the processes of that CPU. Of a process on another one that somebody
-//! here waits for, both CPUs have the same [`Front`]: the one that executes it writes there how far
-//! it has come, with its own run queue locked, and the others read it, with theirs. No CPU ever takes
-//! the lock of another one for that.
+//! The policy of a CPU is aware of the processes of that CPU. For a process on another CPU that a
+//! process here waits for, both CPUs have the same [`Front`]: the one that executes the process
+//! writes its progress there, with its own run queue locked, and the others read it, with theirs.
+//! No CPU ever takes the lock of another one for that.
 //!
-//! Nobody is told who does not wait. Who begins to wait notes so and then reads; who ends a task
-//! writes and then looks whether somebody has noted that. As there is a full barrier between the two
-//! on both sides, one of them sees the other: either the task is found to have ended, or an
-//! interrupt comes, upon which the policy looks again.
+//! Only CPUs that wait are notified. A CPU that begins to wait notes so and then reads; a CPU that
+//! ends a task writes and then checks whether another has noted that. There is a full barrier
+//! between the two steps on both sides: therefore one of them sees the other. Either the task is
+//! found to have ended, or an interrupt arrives, upon which the policy checks again.
 
 use crate::{linux::storage::CHARGED, pbs_core::Ended};
 use core::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
@@ -20,22 +20,22 @@ use kernel::{
     sync::Arc,
 };
 
-/// How far a process has come, for those on other CPUs who wait for it.
+/// Progress of a process, for those on other CPUs that wait for it.
 pub(crate) struct Front {
-    /// The planner's number for it.
+    /// The planner's number for the process.
     process: u32,
-    /// What [`pack`] makes of it; only rises.
+    /// The progress, packed by [`pack`]; only rises.
     ended: AtomicU64,
-    /// The least task that somebody has noted to wait for, [`NOBODY`]: none.
+    /// The least task that a CPU has noted to wait for, [`NOBODY`]: none.
     awaited_task: AtomicU32,
-    /// The CPUs that have, a bit for each.
+    /// The CPUs that wait, a bit for each.
     awaiting: KVec<AtomicU64>,
 }
 
 /// No task, and no CPU.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// How far, as a number that rises.
+/// Packs the progress into a number that rises.
 fn pack(ended: Ended) -> u64 {
     u64::from(ended.before_task) << 1 | u64::from(ended.is_last)
 }
@@ -48,7 +48,7 @@ fn unpack(ended: u64) -> Ended {
 }
 
 impl Front {
-    /// That of a process of which nothing has ended.
+    /// The front of a process of which no task has ended.
     pub(crate) fn new(process: u32) -> Result<Arc<Front>> {
         let mut awaiting = KVec::new();
         for _ in 0..kernel::cpu::nr_cpu_ids().div_ceil(u64::BITS) {
@@ -68,16 +68,16 @@ impl Front {
         self.process
     }
 
-    /// The process has come so far: calls `interrupt` with each CPU that waits for that.
+    /// Sets the progress of the process: calls `interrupt` with each CPU that waits for that.
     pub(crate) fn tell(&self, ended: Ended, interrupt: impl Fn(u32)) {
         self.ended.fetch_max(pack(ended), Ordering::Release);
-        // Between this and what follows, as in `wait`; see the top of the file.
+        // Between this and the following, as in `wait`; see the top of the file.
         fence(Ordering::SeqCst);
         let awaited_task = self.awaited_task.load(Ordering::Relaxed);
         if awaited_task == NOBODY || (!ended.has(awaited_task) && !ended.is_last) {
             return;
         }
-        // Before the CPUs: who notes itself meanwhile is told, and notes itself again.
+        // Before the CPUs: one that notes itself meanwhile is notified, and notes itself again.
         self.awaited_task.store(NOBODY, Ordering::SeqCst);
         for (word, first) in self.awaiting.iter().zip((0..).step_by(u64::BITS as usize)) {
             let mut bits = word.swap(0, Ordering::SeqCst);
@@ -88,21 +88,22 @@ impl Front {
         }
     }
 
-    /// No CPU has the process any more.
+    /// Reports that no CPU has the process any more.
     pub(crate) fn tell_gone(&self, interrupt: impl Fn(u32)) {
         let mut ended = unpack(self.ended.load(Ordering::Relaxed));
         ended.is_last = true;
         self.tell(ended, interrupt);
     }
 
-    /// A CPU has lost its plan, and need not look any more.
+    /// Forgets a CPU that has lost its plan, and need not be notified any more.
     pub(crate) fn forget(&self, cpu: u32) {
         if let Some(word) = self.awaiting.get((cpu / u64::BITS) as usize) {
             word.fetch_and(!(1 << (cpu % u64::BITS)), Ordering::Relaxed);
         }
     }
 
-    /// A task on `cpu` waits for the task of that id; returns how far the process has come.
+    /// Notes that a task on `cpu` waits for the task of that id; returns the progress of the
+    /// process.
     fn wait(&self, cpu: u32, task: u32) -> Ended {
         if let Some(word) = self.awaiting.get((cpu / u64::BITS) as usize) {
             word.fetch_or(1 << (cpu % u64::BITS), Ordering::SeqCst);
@@ -113,11 +114,11 @@ impl Front {
     }
 }
 
-/// What a CPU has of fronts: a part of its state.
+/// The fronts that a CPU uses: a part of its state.
 pub(crate) struct FrontLinks {
-    /// By the index of the predecessor in the plan.
+    /// Fronts by the index of the predecessor in the plan.
     awaited: KVVec<Option<Arc<Front>>>,
-    /// Of its own processes, with their index in the plan, by which they ascend.
+    /// Fronts of its own processes, with their index in the plan, ascending by that.
     shared: KVec<(u32, Arc<Front>)>,
 }
 
@@ -143,7 +144,7 @@ impl FrontLinks {
         Ok(())
     }
 
-    /// All own processes were added.
+    /// Notes that all own processes were added.
     pub(crate) fn finish(&mut self) {
         self.shared.sort_unstable_by_key(|(process, _)| *process);
     }

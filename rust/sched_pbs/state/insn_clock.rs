@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The instruction clock of a CPU: how what a thread has retired is counted.
+//! The instruction clock of a CPU: it counts the instructions that a thread has retired.
 //!
-//! There are three tiers, see [`Tier`]. Which of them a CPU has is found out when it comes up
-//! ([`crate::plans::calibrate`]). A counter that fails while the CPU runs is noticed when it is read, and
-//! the tier falls; [`crate::plans::calibrate::recover`] brings it up again.
+//! There are three tiers, see [`Tier`]. The tier of a CPU is detected when it comes up
+//! ([`crate::plans::calibrate`]). A counter that fails while the CPU runs is noticed when it is
+//! read, and the tier falls; [`crate::plans::calibrate::recover`] brings it up again.
 
 use crate::{linux::sched_class::RunQueue, pbs_core::Rate};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -14,15 +14,15 @@ use kernel::{
     str::CStr,
 };
 
-/// How instructions are counted: `enum pbs_tier`, the best first.
+/// Ways to count instructions: `enum pbs_tier`, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[repr(u32)]
 pub(crate) enum Tier {
-    /// By a counter that interrupts at a threshold.
+    /// A counter that interrupts at a threshold.
     PmuOverflow = bindings::pbs_tier_PBS_TIER_PMU_OVERFLOW,
-    /// By a counter.
+    /// A counter.
     Pmu = bindings::pbs_tier_PBS_TIER_PMU,
-    /// By the task's time at the calibrated rate.
+    /// The task's time at the calibrated rate.
     #[default]
     Clock = bindings::pbs_tier_PBS_TIER_CLOCK,
 }
@@ -36,7 +36,7 @@ impl Tier {
         known.copied().unwrap_or_default()
     }
 
-    /// Its name, in sysfs and on the command line.
+    /// The name of the tier, in sysfs and on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Tier::PmuOverflow => "pmu_overflow",
@@ -46,7 +46,7 @@ impl Tier {
     }
 }
 
-/// Why a CPU counts in another way than before: `enum pbs_tier_cause`.
+/// Reason why a CPU counts in another way than before: `enum pbs_tier_cause`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum TierCause {
@@ -72,12 +72,12 @@ impl TierCause {
     }
 }
 
-/// The tier that the command line asks for, 0: none.
+/// The tier that the command line requests, 0: none.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 kernel::boot_param!("pbs.tier=", ask);
 
-/// Takes the tier to use, rather than the best that is found.
+/// Sets the tier to use, instead of the best that is found.
 fn ask(text: &CStr) -> bool {
     let tier = Tier::ALL
         .iter()
@@ -88,7 +88,7 @@ fn ask(text: &CStr) -> bool {
     tier.is_some()
 }
 
-/// The tier that the command line asks for.
+/// The tier that the command line requests.
 pub(crate) fn asked() -> Option<Tier> {
     match ASKED.load(Ordering::Relaxed) {
         0 => None,
@@ -96,16 +96,16 @@ pub(crate) fn asked() -> Option<Tier> {
     }
 }
 
-/// A counter that stood still in so many looks at a thread in user space is taken for stopped, if
-/// it did so for [`STILL_NS`], too. The interrupts of a slow kernel may come so fast that the thread
-/// between them gets nowhere.
+/// Number of checks with a thread in user space after which a counter that stood still counts as
+/// stopped, if it did so for [`STILL_NS`], too. The interrupts of a slow kernel may follow so fast
+/// that the thread makes no progress between them.
 const STILL_LOOKS: u32 = 3;
 
 /// See [`STILL_LOOKS`], in the time of the task.
 const STILL_NS: u64 = 20_000_000;
 
-/// So many looks in a row may find a threshold passed before an interrupt has come: it may wait for
-/// the end of another one.
+/// Number of checks in a row that may find a threshold passed before an interrupt has arrived: it
+/// may wait for the end of another one.
 const SILENT_LOOKS: u32 = 4;
 
 /// The instruction clock of a CPU, under the lock of its run queue.
@@ -120,21 +120,21 @@ pub(crate) struct InsnClock {
     last_task_ns: u64,
     /// All instructions that were ever counted here.
     total_insns: u64,
-    /// When the counter will interrupt, as a total; `None`: it was not set to.
+    /// Total count at which the counter will interrupt; `None`: it was not set to.
     overflow_at_insns: Option<u64>,
-    /// How often a look found that passed.
+    /// Number of checks that found that count passed.
     silent_looks: u32,
-    /// Looks at a thread in user space since the counter moved, and the task clock then.
+    /// Checks with a thread in user space since the counter moved, and the task clock then.
     still_looks: u32,
     moved_task_ns: u64,
-    /// What the last look at the counter's times said.
+    /// The counter's times at the last check.
     last_times: Option<Reading>,
-    /// What is wrong with the counter, until it is dealt with.
+    /// Fault of the counter, until it is dealt with.
     fault: Option<TierCause>,
 }
 
 impl InsnClock {
-    /// Takes the counter that was found and how it is used, and returns the one before.
+    /// Takes the counter that was found and its tier, and returns the counter before.
     pub(crate) fn install(
         &mut self,
         counter: Option<KernelCounter>,
@@ -142,17 +142,17 @@ impl InsnClock {
     ) -> Option<KernelCounter> {
         self.tier = if counter.is_some() { tier } else { Tier::Clock };
         self.forget_counter();
-        // A counter that is wanted and can't be had is as good as one that was taken.
+        // A counter that is wanted and not available is as good as one that was taken.
         self.fault = (self.tier != tier).then_some(TierCause::Taken);
         core::mem::replace(&mut self.counter, counter)
     }
 
-    /// Sets the rate at which time is taken for instructions.
+    /// Sets the rate at which time is converted to instructions.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         self.rate = Some(rate);
     }
 
-    /// How this CPU counts.
+    /// The tier of this CPU.
     pub(crate) fn tier(&self) -> Tier {
         self.tier
     }
@@ -167,7 +167,7 @@ impl InsnClock {
         self.counter.as_ref()
     }
 
-    /// Has the next look find that the counter was not on the PMU all the time.
+    /// Makes the next check find that the counter was not on the PMU all the time.
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     pub(crate) fn pretend_multiplexed(&mut self) -> Option<()> {
         let now = self.counter.as_ref()?.read_local().ok()?;
@@ -200,7 +200,7 @@ impl InsnClock {
     fn task_time_insns(&mut self, rq: &RunQueue) -> u64 {
         let now_ns = rq.clock_task_ns();
         let before_ns = match core::mem::replace(&mut self.last_task_ns, now_ns) {
-            // The counter has just failed: what was retired since it was read last is lost.
+            // The counter has just failed: instructions retired since its last reading are lost.
             0 => now_ns,
             before_ns => before_ns,
         };
@@ -225,9 +225,9 @@ impl InsnClock {
         }
     }
 
-    /// Has the counter interrupt after `left_insns` more, or before.
+    /// Makes the counter interrupt after `left_insns` more, or before.
     ///
-    /// An interrupt that is set for an earlier moment stays: it costs less than to set it anew.
+    /// An interrupt that is set for an earlier moment stays: that costs less than setting it anew.
     pub(crate) fn interrupt_after(&mut self, rq: &RunQueue, left_insns: u64) {
         if self.tier != Tier::PmuOverflow {
             return;
@@ -245,14 +245,14 @@ impl InsnClock {
         }
     }
 
-    /// The counter has interrupted.
+    /// Notes that the counter has interrupted.
     pub(crate) fn interrupted(&mut self) {
         self.overflow_at_insns = None;
         self.silent_looks = 0;
     }
 
-    /// Looks whether the counter can be believed, from the timer's or the tick's interrupt and after
-    /// a reading. `in_user`: user code was interrupted.
+    /// Checks whether the counter can be believed, from the timer's or the tick's interrupt and
+    /// after a reading. `in_user`: user code was interrupted.
     pub(crate) fn look(&mut self, rq: &RunQueue, in_user: bool) {
         if self.tier == Tier::Clock {
             return;
@@ -272,7 +272,7 @@ impl InsnClock {
         }
         self.still_looks = self.still_looks.saturating_add(1);
         if self.still_looks == 1 {
-            // It has moved, as it mostly has, and no clock need be looked at.
+            // The counter has moved, as mostly, and no clock need be read.
             self.moved_task_ns = 0;
             return;
         }
@@ -286,7 +286,7 @@ impl InsnClock {
         }
     }
 
-    /// Looks whether the counter was on the PMU all the time, from the tick's interrupt.
+    /// Checks whether the counter was on the PMU all the time, from the tick's interrupt.
     pub(crate) fn look_at_times(&mut self) {
         if self.tier == Tier::Clock {
             return;
@@ -297,14 +297,14 @@ impl InsnClock {
         if let Some(last) = self.last_times.replace(now) {
             let wanted_ns = now.enabled_ns.saturating_sub(last.enabled_ns);
             let counted_ns = now.running_ns.saturating_sub(last.running_ns);
-            // The two are taken in one go, and are equal as long as nothing is missed.
+            // The two are read at once, and are equal as long as nothing is missed.
             if counted_ns < wanted_ns {
                 self.fail(TierCause::Multiplexed);
             }
         }
     }
 
-    /// Does without what has failed; the first cause is the one that is told.
+    /// Stops the use of the part that has failed; the first cause is the one that is reported.
     fn fail(&mut self, cause: TierCause) {
         self.tier = self.tier.max(cause.leads_to());
         self.fault = self.fault.or(Some(cause));
@@ -322,7 +322,7 @@ impl InsnClock {
         self.last_task_ns = 0;
     }
 
-    /// What has gone wrong since the last call.
+    /// Takes the fault that was found since the last call.
     pub(crate) fn take_fault(&mut self) -> Option<TierCause> {
         self.fault.take()
     }

@@ -10,22 +10,22 @@ pub(crate) struct LongestTimes {
 }
 
 impl LongestTimes {
-    /// A thread took so long to its waiting place.
+    /// Notes the time that a thread took to its waiting place.
     pub(crate) fn note_stop(&mut self, ns: u64) {
         self.stop_ns = self.stop_ns.max(ns);
     }
 
-    /// The run queue was locked for so long for a change of plans.
+    /// Notes the time for which the run queue was locked for a change of plans.
     pub(crate) fn note_swap(&mut self, ns: u64) {
         self.swap_ns = self.swap_ns.max(ns);
     }
 
-    /// The longest that a thread took to its waiting place.
+    /// The longest time that a thread took to its waiting place.
     pub(crate) fn stop_ns(&self) -> u64 {
         self.stop_ns
     }
 
-    /// The longest that the run queue was locked at once for a change of plans.
+    /// The longest time for which the run queue was locked at once for a change of plans.
     pub(crate) fn swap_ns(&self) -> u64 {
         self.swap_ns
     }

@@ -9,7 +9,7 @@ use kernel::mm::MemoryUse;
 /// under the lock of its run queue.
 static SHOWN_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// The memory of a thread that the node has received last, and in which period of [`MemoryInUse`].
+/// The memory of a thread that the node has received last, and its period of [`MemoryInUse`].
 #[derive(Default)]
 pub(crate) struct MemorySample(MemoryUse, u64);
 
@@ -23,12 +23,12 @@ pub(crate) struct MemoryInUse {
 }
 
 impl MemoryInUse {
-    /// Peaks begin anew: no earlier sample holds any more.
+    /// Begins a new period, in which peaks begin anew: no earlier sample holds any more.
     pub(crate) fn begin_period(&mut self) {
         self.period += 1;
     }
 
-    /// Whether the node has received as much already. Only a rise of a peak is of interest to it.
+    /// Whether the node has received as much already. Only a rise of a peak matters to it.
     pub(crate) fn is_known(&self, last: &MemorySample, used: &MemoryUse) -> bool {
         used.is_within(&last.0) && last.1 == self.period
     }
@@ -38,7 +38,8 @@ impl MemoryInUse {
         MemorySample(used, self.period)
     }
 
-    /// Shows other CPUs that the processes here use so much. Returns the bytes of all other CPUs.
+    /// Shows other CPUs the memory that the processes here use. Returns the bytes of all other
+    /// CPUs.
     pub(crate) fn show(&mut self, bytes: u64) -> u64 {
         let before_bytes = core::mem::replace(&mut self.shown_bytes, bytes);
         let change = bytes.wrapping_sub(before_bytes);

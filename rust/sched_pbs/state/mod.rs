@@ -43,16 +43,16 @@ use timer::Timer;
 use turn::TimeOutOfTurn;
 use watch::Watch;
 
-/// What the lock of the CPU's run queue protects.
+/// The data that the lock of the CPU's run queue protects.
 #[derive(Default)]
 pub(crate) struct State {
     /// The plan and its progress; `None`: no plan.
     pub(crate) node: Option<KBox<Node>>,
     /// The lease of the plan, if it has one.
     pub(crate) lease: Option<Lease>,
-    /// The attached threads; `None` until the first plan comes.
+    /// The attached threads; `None` until the first plan arrives.
     pub(crate) threads: Option<Threads>,
-    /// Who is granted the CPU, and who has it.
+    /// The thread that is granted the CPU, and the thread that has it.
     pub(crate) occupancy: Occupancy,
     /// The time in a section under the lock.
     pub(crate) clock: SectionClock,
@@ -66,9 +66,9 @@ pub(crate) struct State {
     pub(crate) timer: Timer,
     /// The time out of turn.
     pub(crate) turn: TimeOutOfTurn,
-    /// Where its events go.
+    /// Outlet of its events.
     pub(crate) events: Outlet,
-    /// Where its inputs go while it has no plan: otherwise the node has that.
+    /// Receiver of its inputs while it has no plan: otherwise the node has that.
     pub(crate) tap: Tap,
     /// The observations of the watchdog.
     pub(crate) watch: Watch,
@@ -79,21 +79,21 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A section under the lock of the run queue begins, whose clock was read.
+    /// Begins a section under the lock of the run queue, whose clock was read.
     pub(crate) fn begin_section(&mut self, rq: &RunQueue) {
         self.clock.begin_section(rq);
         self.reading.begin_section();
     }
 
-    /// Whether no thread is attached, nor can be: there is no plan, or it has ended with all that is
-    /// in it.
+    /// Whether no thread is attached, nor can be: there is no plan, or it has ended with all its
+    /// processes.
     pub(crate) fn is_unused(&self) -> bool {
         let over = |node: &Node| node.ended() && node.unfinished() == 0;
         self.threads.as_ref().map_or(0, Threads::used) == 0
             && self.node.as_deref().map_or(true, over)
     }
 
-    /// Where what the policy is told is noted.
+    /// The receiver of the inputs of the policy.
     pub(crate) fn tap_mut(&mut self) -> &mut Tap {
         match &mut self.node {
             Some(node) => node.tap_mut(),
@@ -116,7 +116,7 @@ impl State {
         self.node.as_ref().is_some_and(|node| node.is_unallocated())
     }
 
-    /// Tells the node whether the process in `row` can run, by the state of its active thread.
+    /// Reports to the node whether the process in `row` can run, by the state of its active thread.
     /// Returns whether that may lead to another decision.
     pub(crate) fn refresh_presence(&mut self, row: RowNumber) -> bool {
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {

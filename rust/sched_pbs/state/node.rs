@@ -12,11 +12,11 @@ use kernel::{alloc::KVVec, task_ext::give_way};
 /// The run state of a CPU's plan.
 pub(crate) type Node = pbs_core::Node<KernelMemory>;
 
-/// How much is filled in one go.
+/// Size of memory that is filled in one go.
 const PIECE: usize = 1 << 16;
 
-/// The memory of [`pbs_core`] in the kernel; it asks for it in process context only, when a plan is
-/// built.
+/// The memory of [`pbs_core`] in the kernel; it is requested only in process context, when a plan
+/// is built.
 pub(crate) struct KernelMemory;
 
 impl Memory for KernelMemory {
@@ -26,7 +26,7 @@ impl Memory for KernelMemory {
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<KVVec<T>, NoMemory> {
         let mut vec = KVVec::with_capacity(len, CHARGED).map_err(|_| NoMemory)?;
         while vec.len() < len {
-            // Who is killed finds that out at the next pause.
+            // A caller that is killed finds that out at the next pause.
             let _ = give_way();
             let piece = PIECE.min(len - vec.len());
             vec.extend_with(piece, fill, CHARGED)

@@ -13,7 +13,7 @@ pub(crate) struct Occupancy {
     running: SeatNumber,
     /// The seat whose thread is granted the CPU where it waits, and has to be woken up.
     wake: SeatNumber,
-    /// The class has the CPU, and its time is taken for load.
+    /// Whether the class has the CPU, and its time counts as load.
     has_cpu: bool,
 }
 
@@ -33,7 +33,7 @@ impl Occupancy {
         core::mem::replace(&mut self.granted, seat)
     }
 
-    /// A thread leaves the class, and loses the grant if it had it.
+    /// Notes that a thread leaves the class, and loses the grant if it had it.
     pub(crate) fn leave(&mut self, seat: SeatNumber) {
         if self.granted == seat {
             self.granted = NO_SEAT;
@@ -65,26 +65,27 @@ impl Occupancy {
         self.has_cpu
     }
 
-    /// A thread gets the CPU. Returns whether the class had it before.
+    /// Notes that a thread gets the CPU. Returns whether the class had it before.
     pub(crate) fn begin_running(&mut self, seat: SeatNumber) -> bool {
         self.running = seat;
         core::mem::replace(&mut self.has_cpu, true)
     }
 
-    /// The running thread has left the CPU; `class_follows`: for another one of the class.
+    /// Notes that the running thread has left the CPU; `class_follows`: for another one of the
+    /// class.
     pub(crate) fn end_running(&mut self, class_follows: bool) {
         self.running = NO_SEAT;
         self.has_cpu &= class_follows;
     }
 
-    /// The granted thread waits, and has to be woken up.
+    /// Notes that the granted thread waits, and must be woken up.
     ///
-    /// A thread that stood here before is not granted any more; it is woken when it is again.
+    /// A thread that was noted before is not granted any more; it is woken up when it is again.
     pub(crate) fn note_wake(&mut self) {
         self.wake = self.granted;
     }
 
-    /// The granted thread has just been executing, and need not be woken up.
+    /// Notes that the granted thread has just been executing, and need not be woken up.
     pub(crate) fn forget_wake(&mut self) {
         self.wake = NO_SEAT;
     }

@@ -8,7 +8,7 @@ use crate::rings::events::EventWriter;
 /// The ring of events of a CPU, and its links to other CPUs.
 #[derive(Default)]
 pub(crate) struct Outlet {
-    /// `None` until the CPU has its first plan.
+    /// The ring; `None` until the CPU has its first plan.
     ring: Option<EventWriter>,
     /// The fronts that it writes, and those that it reads.
     links: FrontLinks,
@@ -31,7 +31,7 @@ impl Outlet {
         &self.links
     }
 
-    /// The plan changes: puts its links in place of the old one's.
+    /// Replaces the links of the old plan by those of the new one.
     pub(crate) fn swap_links(&mut self, links: &mut FrontLinks) {
         core::mem::swap(&mut self.links, links);
     }

@@ -8,16 +8,16 @@ use crate::linux::sched_class::RunQueue;
 /// The owner of the count since the last reading, and the readings that were done.
 #[derive(Default)]
 pub(crate) struct CounterReading {
-    /// Nothing but this class has run since the counter was last read.
+    /// Whether only this class has run since the counter was last read.
     valid: bool,
-    /// The counter was read in this section under the lock.
+    /// Whether the counter was read in this section under the lock.
     in_section: bool,
-    /// The thread was charged and sampled since it got the CPU, in the same switch.
+    /// Whether the thread was charged and sampled since it got the CPU, in the same switch.
     in_switch: bool,
 }
 
 impl CounterReading {
-    /// A section under the lock begins.
+    /// Begins a section under the lock.
     pub(crate) fn begin_section(&mut self) {
         self.in_section = false;
     }
@@ -35,7 +35,7 @@ impl CounterReading {
         self.in_section
     }
 
-    /// A thread gets this CPU: has the count begin, unless the thread before it was charged.
+    /// Begins the count for a thread that gets this CPU, unless the thread before it was charged.
     ///
     /// In that case nothing has been retired in user space since.
     pub(crate) fn begin(&mut self, rq: &RunQueue, insn_clock: &mut InsnClock) {
@@ -45,22 +45,23 @@ impl CounterReading {
         self.in_section = true;
     }
 
-    /// A thread of the class has left this CPU; `class_follows`: another one follows it.
+    /// Notes that a thread of the class has left this CPU; `class_follows`: another one follows it.
     pub(crate) fn end(&mut self, class_follows: bool) {
         self.valid &= class_follows;
     }
 
-    /// Others run on this CPU, which do not count.
+    /// Notes that others run on this CPU, whose instructions do not count.
     pub(crate) fn lose(&mut self) {
         self.valid = false;
     }
 
-    /// A thread gets the CPU, and is to be charged in its next switch.
+    /// Notes that a thread gets the CPU, and is to be charged in its next switch.
     pub(crate) fn begin_running(&mut self) {
         self.in_switch = false;
     }
 
-    /// Whether the running thread is still to be charged in this switch: only the first call says so.
+    /// Whether the running thread is still to be charged in this switch: only the first call
+    /// returns true.
     pub(crate) fn begin_switch(&mut self) -> bool {
         !core::mem::replace(&mut self.in_switch, true)
     }

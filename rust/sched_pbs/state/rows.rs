@@ -2,10 +2,10 @@
 
 //! Rows: names of processes that last longer than a plan.
 //!
-//! The index of a process changes with the plan. So seats name their process by a row, which the
-//! process keeps as long as it is in the plan of the CPU. Which row stands for which index is in
-//! tables that are made outside the lock of the run queue and replaced with the plan, in constant
-//! time: no seat has to be touched for a new plan.
+//! The index of a process changes with the plan. Therefore seats name their process by a row, which
+//! the process keeps as long as it is in the plan of the CPU. The tables of rows and indices are
+//! made outside the lock of the run queue and replaced with the plan, in constant time: no seat has
+//! to be touched for a new plan.
 
 use crate::{linux::storage::table, pbs_core::wire};
 use kernel::{alloc::KVVec, prelude::*};
@@ -16,16 +16,16 @@ pub(crate) type RowNumber = u32;
 /// No row.
 pub(crate) const NO_ROW: RowNumber = u32::MAX;
 
-/// How many there are: enough for the processes of a plan and of the one that follows it.
+/// Number of rows: enough for the processes of a plan and of the one that follows it.
 pub(crate) const ROWS: usize = 2 * wire::MAX_PROCESSES as usize;
 
 /// Index of no process.
 const NO_PROCESS: u32 = u32::MAX;
 
-/// What a row stands for.
+/// The process of a row.
 #[derive(Clone, Copy)]
 struct RowEntry {
-    /// Index of its process in the plan; [`NO_PROCESS`] if there is none, or if that went with its
+    /// Index of the process in the plan; [`NO_PROCESS`] if there is none, or if it went with its
     /// plan.
     process: u32,
     /// The planner's number for the process, also for one that went with the last change of plans.
@@ -39,7 +39,7 @@ impl RowEntry {
     };
 }
 
-/// Copies all in one go, which a loop over the elements would take several times as long for.
+/// Copies all elements at once; a loop over them would take several times as long.
 fn copy<T: Copy>(to: &mut [T], from: &[T]) {
     let len = to.len().min(from.len());
     if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
@@ -96,13 +96,13 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Becomes what `other` is, which has as many processes.
+    /// Becomes a copy of `other`, which has as many processes.
     pub(crate) fn copy_from(&mut self, other: &Rows) {
         copy(&mut self.by_process, &other.by_process);
         copy(&mut self.by_row, &other.by_row);
     }
 
-    /// How many processes there are.
+    /// Number of processes.
     pub(crate) fn processes(&self) -> usize {
         self.by_process.len()
     }

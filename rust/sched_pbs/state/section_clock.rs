@@ -5,9 +5,9 @@
 use crate::linux::sched_class::{self, RunQueue};
 use kernel::clock;
 
-/// How long a moment of two clocks converts one clock to the other: they may differ by half a
-/// thousandth of this at the end. A tick usually comes earlier and takes a new moment: elsewhere
-/// that would make one hand-over longer than the others.
+/// Time for which a moment of two clocks converts one clock to the other: at the end they may
+/// differ by half a thousandth of this. A tick usually comes earlier and takes a new moment:
+/// elsewhere that would make one hand-over longer than the others.
 const ANCHOR_NS: u64 = 5_000_000;
 
 /// A moment of the monotonic clock and of that of the run queue.
@@ -20,9 +20,9 @@ struct Anchor {
 /// The monotonic clock as the sections under the lock of a run queue read it.
 #[derive(Default)]
 pub(crate) struct SectionClock {
-    /// The time in this section, 0: nobody has asked for it.
+    /// The time in this section, 0: not requested.
     now_ns: u64,
-    /// The time when somebody asked for it last.
+    /// The time of the last request.
     recent_ns: u64,
     /// The clock of the run queue in this section.
     clock_ns: u64,
@@ -31,7 +31,7 @@ pub(crate) struct SectionClock {
 }
 
 impl SectionClock {
-    /// A section begins; the clock of the run queue was read.
+    /// Begins a section; the clock of the run queue was read.
     pub(crate) fn begin_section(&mut self, rq: &RunQueue) {
         self.now_ns = 0;
         self.clock_ns = rq.clock_ns();
@@ -39,13 +39,13 @@ impl SectionClock {
 
     /// The time of the monotonic clock, which stands still during a section.
     ///
-    /// It is computed from the clock of the run queue and a recent moment of both clocks: reading
-    /// a clock costs as much as a small decision.
+    /// The time is computed from the clock of the run queue and a recent moment of both clocks:
+    /// reading a clock costs as much as a small decision.
     pub(crate) fn now_ns(&mut self) -> u64 {
         if self.now_ns == 0 {
             let since_ns = self.clock_ns.wrapping_sub(self.anchor.clock_ns);
             if since_ns >= ANCHOR_NS {
-                // The section has begun a while ago.
+                // The section began a while ago.
                 self.anchor = Anchor {
                     monotonic_ns: clock::monotonic_ns(),
                     clock_ns: sched_class::clock_ns(),
@@ -60,7 +60,7 @@ impl SectionClock {
         self.now_ns
     }
 
-    /// The time when somebody asked for it last: of this section, or of an earlier one.
+    /// The time of the last request: in this section, or in an earlier one.
     pub(crate) fn recent_ns(&self) -> u64 {
         self.recent_ns
     }

@@ -2,13 +2,15 @@
 
 //! The threads that are attached to one CPU's plan: the table of seats.
 //!
-//! A thread of a plan process has a *seat*; `task_struct` keeps its number. A seat is in the queue
+//! A thread of a plan process has a *seat*; `task_struct` stores its number. A seat is in the queue
 //! of its process, in order of attaching; the first of the queue is the process's *active* thread.
+//!
 //! A seat whose thread has to reach the edge of user space and wait there is in the queue of
-//! *stopping* threads while it is runnable; if it has just woken up it is in that of *deferred*
-//! threads for a while before. One that waits while another class runs it, because a waiter of that
-//! class boosts it, is in the queue of *boosted* threads until it is woken up. Queues are linked by seat numbers, so everything here
-//! is O(1), allocates nothing after construction and needs no `unsafe`.
+//! *stopping* threads while it is runnable. If it has just woken up it is in the queue of
+//! *deferred* threads for a while before. A thread that waits while another class runs it, because
+//! a waiter of that class boosts it, is in the queue of *boosted* threads until it is woken up.
+//! Queues are linked by seat numbers: therefore everything here is O(1), allocates nothing after
+//! construction and needs no `unsafe`.
 //!
 //! A seat names its process by a *row*, see [`Rows`], which the process keeps from plan to plan.
 
@@ -36,29 +38,31 @@ use kernel::{
 /// [`park`](crate::thread::park).
 pub(crate) struct StopWork;
 
-/// How many threads may be attached to one CPU's plan at a time.
+/// Greatest number of threads that may be attached to one CPU's plan at a time.
 pub(crate) const MAX_THREADS: usize = 4096;
 
-/// How many seats are looked at in one go for threads that have slept on the run queue for long.
+/// Number of seats that are checked in one go for threads that have slept on the run queue for
+/// long.
 const SWEPT_AT_ONCE: SeatNumber = 256;
 
-/// How often seats are looked at for that at most.
+/// Least time between two such checks.
 const SWEEP_NS: u64 = 4_000_000;
 
-/// For how long a thread that sleeps may stand on the run queue: there it is woken up for less, but
-/// who waits for it to sleep, as RCU tasks does, looks at whether it does.
+/// Longest time for which a sleeping thread may stay on the run queue. There a wake-up costs less,
+/// but code that waits for it to sleep, such as RCU tasks, checks whether it does.
 pub(crate) const DELAY_NS: u64 = 100_000_000;
 
-/// For how long a thread that wakes up in the kernel out of turn may be kept from going on to where
-/// it waits. It may hold what others need, so it can't be for long; but often it is granted the CPU
-/// sooner than that, and has not taken it from another for nothing.
+/// Longest time for which a thread that wakes up in the kernel out of turn may be kept from
+/// continuing to where it waits. It may hold resources that others need: therefore the time can't
+/// be long. But often it is granted the CPU sooner than that, and has then taken it from no other
+/// for nothing.
 pub(crate) const DEFER_NS: u64 = 1_000_000;
 
 /// The links of one queue.
 #[derive(Clone, Copy)]
 struct QueueLinks {
     next: SeatNumber,
-    /// [`NOT_LINKED`]: it is not in the queue.
+    /// The previous seat; [`NOT_LINKED`]: it is not in the queue.
     prev: SeatNumber,
 }
 
@@ -88,7 +92,7 @@ impl Queue {
     }
 }
 
-/// Which links of a seat a queue uses.
+/// The links of a seat that a queue uses.
 #[derive(Clone, Copy)]
 enum QueueKind {
     Process,
@@ -97,75 +101,76 @@ enum QueueKind {
     Boosted,
 }
 
-/// Whether a thread waits for its process to be granted the CPU. It holds nothing then, and all that
-/// it has retired in user space is charged.
+/// Whether a thread waits for its process to be granted the CPU. It holds nothing then, and all
+/// instructions that it has retired in user space are charged.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Parked {
-    /// It does not.
+    /// The thread does not wait.
     #[default]
     No,
-    /// It is about to sleep, at the edge of user space or in its system call.
+    /// The thread is about to sleep, at the edge of user space or in its system call.
     Going,
-    /// It was interrupted in user space, and is about to sleep on its way back there.
+    /// The thread was interrupted in user space, and is about to sleep on its way back there.
     Interrupted,
-    /// It sleeps, or was woken up and has not got the CPU yet.
+    /// The thread sleeps, or was woken up and has not got the CPU yet.
     Asleep,
 }
 
 /// A thread of a plan process.
 ///
-/// It fills two cache lines, and its place in the table is found without a multiplication.
+/// The struct fills two cache lines, and its place in the table is found without a multiplication.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Seat {
     /// The thread; `None`: the seat is free.
     pub(crate) task: Option<ARef<Task>>,
-    /// What sends the thread to wait. Kept when the seat is given up, because it can't be freed
-    /// under the lock of the run queue.
+    /// Task work that sends the thread to wait. Kept when the seat is given up, because it can't be
+    /// freed under the lock of the run queue.
     pub(crate) work: Option<Arc<TaskWork<StopWork>>>,
-    /// The row of its process, [`NO_ROW`] once it has left that.
+    /// The row of its process, [`NO_ROW`] once the thread has left that.
     pub(crate) row: RowNumber,
     /// The thread's exit ends one task, not the process (`PBS_ATTACH_ONE_TASK`).
     pub(crate) one_task: bool,
-    /// It has entered the class.
+    /// Whether the thread has entered the class.
     pub(crate) entered: bool,
-    /// It is on the run queue, and runnable.
+    /// Whether the thread is on the run queue, and runnable.
     pub(crate) queued: bool,
-    /// Since when it sleeps on the run queue, as its dequeue is delayed, by the clock of the run
-    /// queue; 0: it does not.
+    /// Time since which the thread sleeps on the run queue, as its dequeue is delayed, by the clock
+    /// of the run queue; 0: it does not.
     delayed_since_ns: u64,
-    /// Whether it waits where it holds nothing.
+    /// Whether the thread waits where it holds nothing.
     pub(crate) parked: Parked,
-    /// It has to reach the edge of user space and wait there.
+    /// Whether the thread has to reach the edge of user space and wait there.
     pub(crate) stopping: bool,
-    /// When it was told to, on the monotonic clock.
+    /// Time at which it was sent there, on the monotonic clock.
     pub(crate) stopping_since_ns: u64,
-    /// How long it has had the CPU since, while it was another's turn.
+    /// Time for which it has had the CPU since, while it was another's turn.
     pub(crate) way_ns: u64,
-    /// It was let through to handle a signal, and may go on until so much was counted on the CPU; 0: it
-    /// was not.
+    /// Count of the CPU up to which the thread may continue, as it was let through to handle a
+    /// signal; 0: it was not.
     pub(crate) let_through_to_insns: u64,
     /// The memory that the node has received last.
     pub(crate) memory: MemorySample,
-    /// Another class runs it, because a waiter of that class boosts it; its run time so far.
+    /// Run time of the thread when another class began to run it, because a waiter of that class
+    /// boosts it.
     pub(crate) boosted_at_ns: Option<NonZeroU64>,
-    /// Why it is about to leave the class, 0: it is not.
+    /// Reason why the thread is about to leave the class, 0: it is not.
     pub(crate) leaving: u16,
     links: [QueueLinks; 4],
 }
 
 impl Seat {
-    /// Whether it waits where it holds nothing, or is about to.
+    /// Whether the thread waits where it holds nothing, or is about to.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked != Parked::No
     }
 
-    /// Whether it waits to be granted the CPU and nothing else.
+    /// Whether the thread waits to be granted the CPU and for nothing else.
     pub(crate) fn goes_on(&self) -> bool {
         self.is_parked() && self.leaving == 0 && self.entered
     }
 
-    /// What its process does if it is the active one.
+    /// Presence of its process if the thread is the active one.
     pub(crate) fn presence(&self) -> Presence {
         if self.queued || self.is_parked() || self.boosted_at_ns.is_some() {
             Presence::Ready
@@ -174,7 +179,7 @@ impl Seat {
         }
     }
 
-    /// Whether its thread, which runs, should wait, but nothing will send it there: it was let through
+    /// Whether the thread runs and should wait, but nothing will send it there: it was let through
     /// to handle a signal.
     pub(crate) fn is_unenforced(&self) -> bool {
         self.stopping
@@ -190,18 +195,18 @@ impl Seat {
 
 /// All seats of a CPU.
 pub(crate) struct Threads {
-    /// By place, see [`place`].
+    /// Seats by place, see [`place`].
     seats: KVBox<[Seat; MAX_THREADS]>,
-    /// By row.
+    /// Queues by row.
     queues: KVVec<Queue>,
     rows: Rows,
-    /// Why threads leave whose process went with its plan.
+    /// Reason why threads leave whose process went with its plan.
     lost_reason: u16,
     stopping: Queue,
     deferred: Queue,
     boosted: Queue,
-    /// How many sleep on the run queue, the seat from which on those are looked for that have slept
-    /// for long, and when that was done last, by the clock of the run queue.
+    /// Number of threads that sleep on the run queue; the seat from which on those are searched for
+    /// that have slept for long; and the time of the last search, by the clock of the run queue.
     delayed: u32,
     delayed_from: SeatNumber,
     swept_ns: u64,
@@ -216,7 +221,7 @@ impl Threads {
     pub(crate) fn new() -> Result<Self> {
         let seat = |place| {
             let mut seat = Seat::default();
-            // The one at place 0 is that with the greatest number.
+            // The seat at place 0 is the one with the greatest number.
             if place != 0 {
                 seat.links[QueueKind::Process as usize].next = place as SeatNumber + 1;
             }
@@ -239,20 +244,20 @@ impl Threads {
         })
     }
 
-    /// The seat of that number, if it is one. A seat that was given up is as one whose thread is in
-    /// no queue and waits for nothing.
+    /// The seat of that number, if there is one. A seat that was given up is like one whose thread
+    /// is in no queue and waits for nothing.
     #[inline]
     pub(crate) fn get(&self, number: SeatNumber) -> Option<&Seat> {
         (number != NO_SEAT).then(|| &self.seats[place(number)])
     }
 
-    /// The same, to be changed.
+    /// The seat of that number, to be changed.
     #[inline]
     pub(crate) fn get_mut(&mut self, number: SeatNumber) -> Option<&mut Seat> {
         (number != NO_SEAT).then(|| &mut self.seats[place(number)])
     }
 
-    /// Which row each process has.
+    /// The row of each process.
     pub(crate) fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -282,8 +287,8 @@ impl Threads {
         self.lost(number).map(|_| number)
     }
 
-    /// What a thread has to be told whose process went with its plan, if that was not done yet: the
-    /// id of the process, and why the thread leaves.
+    /// Id of the process of a thread and the reason why the thread leaves, if the process went with
+    /// its plan and that was not reported yet.
     pub(crate) fn lost(&self, number: SeatNumber) -> Option<(u32, u16)> {
         let seat = self.get(number).filter(|seat| seat.leaving == 0)?;
         let id = self.rows.id_of_lost(seat.row)?;
@@ -295,7 +300,7 @@ impl Threads {
         self.stopping.head
     }
 
-    /// All of them, in their order.
+    /// All stopping threads, in their order.
     pub(crate) fn stopping(&self) -> impl Iterator<Item = SeatNumber> + '_ {
         let after = |number: &SeatNumber| {
             let seat = self.get(*number)?;
@@ -305,7 +310,7 @@ impl Threads {
             .take_while(|number| *number != NO_SEAT)
     }
 
-    /// Puts the first of them at the end.
+    /// Moves the first stopping thread to the end.
     pub(crate) fn rotate_stopping(&mut self) {
         let number = self.stopping.head;
         self.remove(QueueKind::Stopping, NO_ROW, number);
@@ -317,7 +322,7 @@ impl Threads {
         self.deferred.head
     }
 
-    /// When the next of them has to be let in.
+    /// Time at which the next deferred thread must be let in.
     pub(crate) fn deferred_until_ns(&self) -> Option<u64> {
         let seat = self.get(self.first_deferred())?;
         Some(seat.stopping_since_ns.saturating_add(DEFER_NS))
@@ -328,7 +333,7 @@ impl Threads {
         self.last + 1
     }
 
-    /// How many seats are taken.
+    /// Number of seats that are taken.
     pub(crate) fn used(&self) -> u32 {
         self.used
     }
@@ -346,7 +351,7 @@ impl Threads {
 
     /// Takes a seat for a thread of the process in `row`, at the end of the process's queue.
     ///
-    /// `work` gets what the seat held before, which can only be freed outside the lock.
+    /// `work` gets the previous content of the seat, which can only be freed outside the lock.
     pub(crate) fn take(
         &mut self,
         task: ARef<Task>,
@@ -413,14 +418,14 @@ impl Threads {
         }
     }
 
-    /// Has a thread that leaves the class do so itself at the edge of user space, if it runs; if it
-    /// sleeps somebody else has to change its policy.
+    /// Makes a thread that leaves the class do so itself at the edge of user space, if it runs; if
+    /// it sleeps its policy must be changed by another thread.
     pub(crate) fn send_away(&mut self, number: SeatNumber) {
         let Some(seat) = self.get(number).filter(|seat| seat.queued) else {
             return;
         };
         if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
-            // It fails for a thread that is exiting only, which leaves the class by that.
+            // This fails only for an exiting thread, which leaves the class by its exit.
             let _ = TaskWork::add(work, task);
         }
         self.push_stopping(number);
@@ -442,14 +447,14 @@ impl Threads {
         self.push(QueueKind::Boosted, NO_ROW, number);
     }
 
-    /// Takes the first of them.
+    /// Takes the first boosted thread.
     pub(crate) fn pop_boosted(&mut self) -> Option<SeatNumber> {
         let number = Some(self.boosted.head()).filter(|number| *number != NO_SEAT)?;
         self.remove(QueueKind::Boosted, NO_ROW, number);
         Some(number)
     }
 
-    /// Whether there are some.
+    /// Whether there are boosted threads.
     pub(crate) fn has_boosted(&self) -> bool {
         self.boosted.head() != NO_SEAT
     }
@@ -462,7 +467,7 @@ impl Threads {
         }
     }
 
-    /// Notes that it does not any more. Idempotent.
+    /// Notes that a thread does not sleep on the run queue any more. Idempotent.
     pub(crate) fn forget_delay(&mut self, number: SeatNumber) {
         if let Some(seat) = self.get_mut(number) {
             let before_ns = core::mem::take(&mut seat.delayed_since_ns);
@@ -475,8 +480,8 @@ impl Threads {
         self.delayed != 0
     }
 
-    /// Looks at the next few seats for threads that have slept on the run queue for long as of
-    /// `clock_ns`, and calls `function` with each after it was forgotten. Every now and then only.
+    /// Searches the next few seats for threads that have slept on the run queue for long as of
+    /// `clock_ns`, and calls `function` with each after it was forgotten. Only at intervals.
     pub(crate) fn sweep_delayed(&mut self, clock_ns: u64, mut function: impl FnMut(&Task)) {
         if !self.has_delayed() || clock_ns.saturating_sub(self.swept_ns) < SWEEP_NS {
             return;
@@ -506,16 +511,16 @@ impl Threads {
         self.remove(QueueKind::Deferred, NO_ROW, number);
     }
 
-    /// The processes are those of another plan from now on; returns the rows of the one before.
+    /// Replaces the rows by those of another plan; returns the rows of the one before.
     ///
-    /// Each thread of a process that the new plan does not have is to be told that it leaves for
+    /// Each thread of a process that the new plan does not have must be notified that it leaves for
     /// `reason` before those rows are given to others: until then it belongs to no process.
     pub(crate) fn replace_rows(&mut self, rows: Rows, reason: u16) -> Rows {
         self.lost_reason = reason;
         core::mem::replace(&mut self.rows, rows)
     }
 
-    /// The same without a new plan: all processes are gone.
+    /// Like [`replace_rows`](Threads::replace_rows), without a new plan: all processes are gone.
     pub(crate) fn lose_rows(&mut self, reason: u16) {
         self.lost_reason = reason;
         self.rows.lose_all();
@@ -562,7 +567,7 @@ impl Threads {
             return;
         }
         *links = QueueLinks::default();
-        // An end of the queue is told instead of a neighbour.
+        // An end of the queue is updated instead of a neighbour.
         if prev == NO_SEAT {
             if let Some(queue) = self.queue_mut(kind, row) {
                 queue.head = next;
@@ -580,7 +585,7 @@ impl Threads {
     }
 }
 
-/// Where in the table the seat of that number is, so that there is nothing to check.
+/// Place in the table of the seat of that number: always within bounds.
 #[inline]
 fn place(number: SeatNumber) -> usize {
     number as usize % MAX_THREADS

@@ -5,11 +5,11 @@
 /// The time out of turn on one CPU.
 #[derive(Default)]
 pub(crate) struct TimeOutOfTurn {
-    /// Since when the running thread has the CPU out of turn, 0: it does not.
+    /// Time since which the running thread has the CPU out of turn, 0: it does not.
     since_ns: u64,
-    /// No more of the present window may be taken.
+    /// Whether no more of the present window may be taken.
     is_budget_spent: bool,
-    /// How long threads had the CPU out of turn.
+    /// Time for which threads had the CPU out of turn.
     total_ns: u64,
     /// The number of windows of which no more could be taken.
     budgets_spent: u64,
@@ -21,12 +21,12 @@ impl TimeOutOfTurn {
         self.since_ns != 0
     }
 
-    /// The running thread has the CPU out of turn from now on.
+    /// Notes that the running thread has the CPU out of turn from now on.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.since_ns = now_ns;
     }
 
-    /// The running thread has it no longer so. Returns the time that it has taken.
+    /// Ends the time out of turn of the running thread. Returns the time that it has taken.
     pub(crate) fn end(&mut self, now_ns: u64) -> u64 {
         let took_ns = now_ns.saturating_sub(core::mem::take(&mut self.since_ns));
         self.total_ns = self.total_ns.saturating_add(took_ns);
@@ -46,7 +46,7 @@ impl TimeOutOfTurn {
         is_new
     }
 
-    /// How long threads had the CPU out of turn, in all.
+    /// Total time for which threads had the CPU out of turn.
     pub(crate) fn total_ns(&self) -> u64 {
         self.total_ns
     }

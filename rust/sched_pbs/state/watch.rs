@@ -7,35 +7,36 @@ use super::{
     threads::{SeatNumber, NO_SEAT},
 };
 
-/// How many processes one look searches for contradictions: some ten microseconds' worth.
+/// Number of processes that one check searches for contradictions: some ten microseconds' worth.
 const PROCESSES_A_LOOK: u32 = 64;
 
-/// The observations of the last look at a CPU.
+/// The observations of the last check of a CPU.
 pub(crate) struct Watch {
-    /// Who was granted the CPU, what its run time was, and whether it waited to be woken up.
+    /// The seat that was granted the CPU, the run time of its thread, and whether it waited to be
+    /// woken up.
     seat: SeatNumber,
     run_time_ns: u64,
     was_parked: bool,
-    /// All instructions that were counted, and when was decided.
+    /// All instructions that were counted, and the time of the decision.
     total_insns: u64,
     settled_ns: u64,
-    /// How many looks in a row have found a fault.
+    /// Number of checks in a row that have found a fault.
     faults: u32,
-    /// The process that the next look begins to search with.
+    /// The process at which the next check begins to search.
     process: u32,
     /// The contradiction that was found.
     contradiction: Option<&'static str>,
 }
 
-/// The difference between two looks.
+/// The difference between two checks.
 pub(crate) struct ProgressSinceLook {
-    /// Instructions were counted.
+    /// Whether instructions were counted.
     pub(crate) counted: bool,
-    /// The same thread is granted the CPU.
+    /// Whether the same thread is granted the CPU.
     pub(crate) same: bool,
-    /// Its run time has risen.
+    /// Whether its run time has risen.
     pub(crate) ran: bool,
-    /// It waited to be woken up at the look before.
+    /// Whether it waited to be woken up at the check before.
     pub(crate) was_parked: bool,
 }
 
@@ -55,8 +56,8 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Searches some processes, and what there is once, for contradictions. Returns whether there is
-    /// one.
+    /// Searches the state of the node and some of its processes for contradictions. Returns whether
+    /// there is one.
     pub(crate) fn search(&mut self, node: &Node) -> bool {
         let first = self.process;
         let next = first + PROCESSES_A_LOOK;
@@ -71,17 +72,17 @@ impl Watch {
         self.contradiction
     }
 
-    /// Notes when was decided. Returns whether nothing has been since the last look.
+    /// Notes the time of the decision. Returns whether no decision was made since the last check.
     pub(crate) fn note_decision(&mut self, settled_ns: u64) -> bool {
         core::mem::replace(&mut self.settled_ns, settled_ns) == settled_ns
     }
 
-    /// Nobody is granted the CPU.
+    /// Notes that no thread is granted the CPU.
     pub(crate) fn note_nobody(&mut self) {
         self.seat = NO_SEAT;
     }
 
-    /// Notes who is granted the CPU, and how far it is. Returns the difference to the last look.
+    /// Notes the granted thread and its progress. Returns the difference from the last check.
     pub(crate) fn note_granted(
         &mut self,
         seat: SeatNumber,
@@ -97,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// Notes whether this look has found a fault. Returns how many in a row have.
+    /// Notes whether this check has found a fault. Returns the number of checks in a row that have.
     pub(crate) fn note_fault(&mut self, found: bool) -> u32 {
         self.faults = if found { self.faults + 1 } else { 0 };
         self.faults

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Threads enter the class.
+//! Entry of threads into the class.
 //!
 //! Entering is a change of policy, which takes process context. A thread has its seat before its
 //! policy changes.
@@ -18,7 +18,7 @@ use crate::{
 use core::sync::atomic::{fence, Ordering};
 use kernel::{bindings, prelude::*, sync::Arc, task::Task, task_work::TaskWork};
 
-/// Why a thread was not attached.
+/// Reason why a thread was not attached.
 pub(crate) enum AttachRefusal {
     /// No CPU's plan has the process.
     NoProcess,
@@ -28,13 +28,13 @@ pub(crate) enum AttachRefusal {
     Done,
     /// The thread is attached already.
     Attached,
-    /// The thread never comes to user space: a kernel thread, or one that works for io_uring.
+    /// The thread never returns to user space: a kernel thread, or one that works for io_uring.
     Kthread,
     /// The thread is exiting.
     Exiting,
     /// The thread's cpuset does not have the CPU of that number.
     Cpuset(u32),
-    /// Something in the kernel failed.
+    /// An error in the kernel.
     Kernel(Error),
 }
 
@@ -44,10 +44,10 @@ impl From<Error> for AttachRefusal {
     }
 }
 
-/// Makes `task` a thread of the plan process with that id. If it is refused, nothing has changed.
+/// Makes `task` a thread of the plan process with that id. If this is refused, nothing has changed.
 ///
-/// A thread that attaches itself may wait long for its new CPU, which plan processes have: so it
-/// goes there with no lock held, and what was found before is looked at again.
+/// A thread that attaches itself may wait long for its new CPU, which plan processes have:
+/// therefore it moves there with no lock held, and the conditions are checked again afterwards.
 pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), AttachRefusal> {
     if task.is_kthread() || task.is_user_worker() {
         return Err(AttachRefusal::Kthread);
@@ -70,13 +70,13 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), AttachR
     sched_class::bind_to_cpu(task, cpu.id())?;
     let entered = enter(task, cpu, id, one_task, &mut work);
     if entered.is_err() && task.is_bound_to(cpu.id()) {
-        // It fails if the thread has been attached by somebody else, and is right where it is.
+        // This fails if another caller has attached the thread: then it is right where it is.
         let _ = sched_class::set_affinity(task, &before);
     }
     entered
 }
 
-/// The row of a process that takes one more thread.
+/// The row of a process that accepts one more thread.
 fn find_row(state: &State, id: u32, one_task: bool) -> Result<RowNumber, AttachRefusal> {
     let (Some(threads), Some(node)) = (&state.threads, &state.node) else {
         return Err(AttachRefusal::NoProcess);
@@ -92,7 +92,7 @@ fn find_row(state: &State, id: u32, one_task: bool) -> Result<RowNumber, AttachR
     }
 }
 
-/// A thread that is bound to `cpu` takes a seat there and enters the class.
+/// Makes a thread that is bound to `cpu` take a seat there and enter the class.
 fn enter(
     task: &Task,
     cpu: &'static Cpu,
@@ -100,7 +100,7 @@ fn enter(
     one_task: bool,
     work: &mut Option<Arc<TaskWork<StopWork>>>,
 ) -> Result<(), AttachRefusal> {
-    // The CPU does not go before the thread is in the class, and so leaves it by that.
+    // The CPU does not go before the thread is in the class, which it then leaves by that.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let _seats = cpu.seats.lock_killable()?;
     let taken = cpu.lock(|rq, cpu, state| {
@@ -118,8 +118,8 @@ fn enter(
     });
     taken.unwrap_or(Err(AttachRefusal::Kernel(ENODEV)))?;
 
-    // An exiting thread sets its flag and then looks for a seat; here it is the other way round,
-    // so one of the two sees the other. The same goes for a cpuset that shrinks.
+    // An exiting thread sets its flag and then checks for a seat; here it is the other way round:
+    // therefore one of the two sees the other. The same applies to a cpuset that shrinks.
     fence(Ordering::SeqCst);
     let refused = if !task.is_bound_to(cpu.id()) {
         // Its affinity was changed before it had its seat; from now on that is refused.
@@ -141,7 +141,7 @@ fn enter(
         give_up_seat(task);
         return Err(AttachRefusal::Kernel(error));
     }
-    // It was told to leave meanwhile, as it exits, as its plan goes, or as its cpuset shrinks.
+    // It had to leave meanwhile, as it exits, as its plan goes, or as its cpuset shrinks.
     let leaving = seat(task, |seat| seat.leaving).unwrap_or(0);
     if leaving == 0 {
         return Ok(());

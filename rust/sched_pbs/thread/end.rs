@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Threads end their tasks, and exit.
+//! End of tasks and exit of threads.
 
 use super::{
     leave::leave_class,
@@ -13,27 +13,27 @@ use crate::{
 use core::sync::atomic::{fence, Ordering};
 use kernel::{bindings, task::Task};
 
-/// How a task of the current thread ended.
+/// Result of the end of the current thread's task.
 pub(crate) struct TaskEnded {
     /// The next task of its process; `None`: that was the last.
     pub(crate) next: Option<u32>,
 }
 
-/// Why the current thread can't end its task.
+/// Reason why the current thread can't end its task.
 pub(crate) enum NotEnded {
-    /// It isn't attached.
+    /// The thread isn't attached.
     NotAttached,
     /// Another thread of its process has its turn.
     NotActive,
-    /// Its task is this one.
+    /// The current task of the thread is this one.
     Other(u32),
 }
 
-/// The current thread's task ends.
+/// Ends the current thread's task.
 ///
-/// This records the end, and if the thread has to wait it waits right here. A signal ends that, and
-/// the system call succeeds all the same: it must not be restarted and end the next task. The
-/// thread then waits on its way to user space.
+/// This records the end, and if the thread has to wait it waits right here. A signal ends that
+/// wait, and the system call succeeds all the same: it must not be restarted and end the next task.
+/// The thread then waits on its way to user space.
 pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, NotEnded> {
     let (next, step) = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
         let number = entity::seat_of(rq, task);
@@ -59,7 +59,7 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
             state.leave(cpu, number, LEAVE_SILENTLY);
             state.leave_process(cpu, process, bindings::pbs_eject_PBS_EJECT_PLAN as u16);
             state.settle(rq, cpu);
-            // Nothing is left of the plan for it: it goes on as a normal thread.
+            // The plan has no more tasks for it: it continues as a normal thread.
             return Ok((next, NextStep::Leave));
         }
         Ok((
@@ -75,9 +75,9 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
 /// Called by every exiting thread, before its memory map goes.
 #[no_mangle]
 extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
-    // SAFETY: The caller is the thread itself, so it is valid during the call.
+    // SAFETY: The caller is the thread itself: therefore it is valid during the call.
     let task = unsafe { Task::from_raw(task) };
-    // Orders the look for a seat after the thread's exiting flag, see `attach`.
+    // Orders the check for a seat after the thread's exiting flag, see `attach`.
     fence(Ordering::SeqCst);
     if entity::seat_cpu(task).is_none() {
         return;
@@ -115,5 +115,5 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
     if entity::has_policy(task) {
         leave_class(task);
     }
-    // If it has a seat but not the policy, who is attaching it gives the seat up again.
+    // If it has a seat but not the policy, the caller that attaches it gives the seat up again.
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Threads leave the class.
+//! Exit of threads from the class.
 //!
-//! A thread is told to leave with the run queue locked, and leaves by a change of its policy, which
-//! takes process context. It gives its seat up when the class is told that it has left.
+//! A thread is made to leave with the run queue locked, and leaves by a change of its policy, which
+//! takes process context. It gives its seat up when the class is notified that it has left.
 
 use crate::{
     engine::members::LEAVE_SILENTLY,
@@ -23,11 +23,11 @@ fn seat_cpu(task: &Task) -> Option<&'static Cpu> {
     cpus::get(entity::seat_cpu(task)?)
 }
 
-/// Why a thread leaves whose cpuset has lost its CPU.
+/// Reason why a thread leaves whose cpuset has lost its CPU.
 pub(super) const LEAVE_CPUSET: u16 = bindings::pbs_eject_PBS_EJECT_CPUSET as u16;
 
-/// A cpuset that has lost the CPU of a thread's plan sends the thread out of that. Process context,
-/// with the lock of all cpusets held: so the thread follows its cpuset only when it has left.
+/// Makes a thread leave its plan whose cpuset has lost the plan's CPU. Process context, with the
+/// lock of all cpusets held: therefore the thread follows its cpuset only when it has left.
 ///
 /// # Safety
 ///
@@ -51,7 +51,7 @@ unsafe extern "C" fn sched_pbs_cpuset_changed(
         if number == NO_SEAT {
             return;
         }
-        // It may be the caller.
+        // The task may be the caller.
         state.charge(rq);
         state.leave(cpu, number, LEAVE_CPUSET);
         state.settle(rq, cpu);
@@ -90,7 +90,7 @@ pub(super) fn give_up_seat(task: &Task) {
     });
 }
 
-/// Takes `task` out of the class at somebody's wish; its process goes on without it.
+/// Takes `task` out of the class on request; its process continues without it.
 pub(crate) fn detach(task: &Task) -> Result {
     let cpu = seat_cpu(task).ok_or(ESRCH)?;
     let _seats = cpu.seats.lock_killable()?;
@@ -99,7 +99,7 @@ pub(crate) fn detach(task: &Task) -> Result {
         if number == NO_SEAT {
             return false;
         }
-        // It may be the caller.
+        // The task may be the caller.
         state.charge(rq);
         state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_DETACHED as u16);
         state.settle(rq, cpu);
@@ -111,14 +111,14 @@ pub(crate) fn detach(task: &Task) -> Result {
     eject(task)
 }
 
-/// How many seats are looked at with the run queue locked.
+/// Number of seats that are checked with the run queue locked.
 const SEATS_A_LOCK: SeatNumber = 256;
 
 /// Takes the threads that are to leave out of the class. Sleeps.
 pub(crate) fn eject_leaving(cpu: &Cpu) {
     let _seats = cpu.seats.lock();
-    // Once through the table, piece by piece: who is told to leave meanwhile in a seat that was
-    // passed comes with a request of its own.
+    // Once through the table, piece by piece: a thread that is made to leave meanwhile in a seat
+    // that was passed comes with a request of its own.
     let end = MAX_THREADS as SeatNumber + 1;
     let mut from = NO_SEAT;
     while from < end {
@@ -148,20 +148,20 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
 
 /// Called when the policy of `task` was changed from `SCHED_PBS` to another, with no lock held.
 ///
-/// [`switched_from`](sched_class::SchedClass::switched_from) has taken the seat of a thread
-/// that the class was running. Here is who was not in the class at that moment: boosted by another
-/// class, or attached and asleep on another CPU.
+/// [`switched_from`](sched_class::SchedClass::switched_from) has taken the seat of a thread that
+/// the class was running. This handles threads that were not in the class at that moment: boosted
+/// by another class, or attached and asleep on another CPU.
 #[no_mangle]
 extern "C" fn sched_pbs_left(task: *mut bindings::task_struct) {
     // SAFETY: The caller has a reference to the task.
     let task = unsafe { Task::from_raw(task) };
     give_up_seat(task);
-    // If it waits at the edge of user space, it has nothing to wait for any more.
+    // If it waits at the edge of user space, its wait is over.
     sched_class::wake_up(task);
 }
 
-/// The current thread leaves the class, as it was told to, unless it has left it meanwhile: who
-/// told it may have taken it out already, and it may have been attached again since.
+/// Makes the current thread leave the class, as requested, unless it has left it meanwhile: the
+/// requester may have taken it out already, and it may have been attached again since.
 pub(crate) fn leave_as_told(task: &Task) {
     let Some(cpu) = seat_cpu(task) else {
         return;
@@ -181,9 +181,9 @@ pub(crate) fn leave_as_told(task: &Task) {
     follow_cpuset(task, reason);
 }
 
-/// Tells an operator that a thread had to leave its plan.
+/// Logs for an operator that a thread had to leave its plan.
 ///
-/// There is no line for one that is done, nor for one of which somebody wanted just this: by
+/// There is no line for a thread that is done, nor for one that left on request: by
 /// `PBS_IOC_DETACH` or another policy.
 fn log_left(cpu: &Cpu, task: &Task, reason: u16) {
     let why = match u32::from(reason) {
@@ -203,25 +203,25 @@ fn log_left(cpu: &Cpu, task: &Task, reason: u16) {
     }
 }
 
-/// A thread that has left because its cpuset has lost the CPU goes where that is.
+/// Moves a thread that has left because its cpuset has lost the CPU to the CPUs of its cpuset.
 fn follow_cpuset(task: &Task, reason: u16) {
     if reason == LEAVE_CPUSET {
-        // It fails if the thread has been attached again; then it is where it is to be.
+        // This fails if the thread has been attached again; then it is where it should be.
         let _ = sched_class::reset_affinity(task);
     }
 }
 
-/// The current thread leaves the class.
+/// Makes the current thread leave the class.
 pub(super) fn leave_class(task: &Task) {
     // This can't fail for a fair policy, and ends with `sched_pbs_left`. A thread that has not got
-    // the policy yet is taken out by who is attaching it.
+    // the policy yet is taken out by the caller that attaches it.
     let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
 }
 
 /// Gives a thread back to the fair class.
 pub(super) fn eject(task: &Task) -> Result {
     sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
-    // Had it no policy of ours, nobody has taken its seat yet.
+    // If it did not have our policy, its seat was not taken yet.
     give_up_seat(task);
     Ok(())
 }

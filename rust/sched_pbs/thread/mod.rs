@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One thread's way through the class: it enters, waits, ends its tasks, and leaves.
+//! The life of a thread in the class: it enters, waits, ends its tasks, and leaves.
 
 pub(crate) mod attach;
 pub(crate) mod end;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Waiting is sleeping, at the return to user space.
+//! Waiting of threads: they sleep at the return to user space.
 //!
-//! A plan process that has to wait is not left runnable and unpicked: it could hold a lock that
-//! the whole machine needs. It sleeps where it holds nothing, until its process is granted the CPU.
-//! Who is interrupted in user space goes to sleep by the `schedule()` that follows
-//! (`State::park_interrupted`). Everybody else comes here: by a task work at the edge of user space,
-//! or at the end of a system call that may wait. The sleep is interruptible, so that signals,
-//! ptrace, the freezer and `kill` work as ever: a thread that has a signal to handle is let through,
-//! and is sent to wait again if it reaches user space.
+//! A plan process that has to wait is not left runnable and unpicked: it could hold a lock that the
+//! whole machine needs. It sleeps where it holds nothing, until its process is granted the CPU.
+//!
+//! A thread that is interrupted in user space goes to sleep by the `schedule()` that follows
+//! (`State::park_interrupted`). All other threads arrive here: by a task work at the edge of user
+//! space, or at the end of a system call that may wait. The sleep is interruptible: this way
+//! signals, ptrace, the freezer and `kill` work as ever. A thread that has a signal to handle is
+//! let through, and is sent to wait again if it reaches user space.
 
 use super::leave;
 use crate::{
@@ -60,28 +61,28 @@ impl TaskWorkCallback for StopWork {
     }
 }
 
-/// Where the current thread is.
+/// Place of the current thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitingPlace {
-    /// At the edge of user space, in its task work.
+    /// The edge of user space, in its task work.
     Edge,
-    /// In a system call that may wait, and has done what it was to do.
+    /// A system call that may wait, and has done its work.
     SystemCall,
 }
 
-/// What the current thread does where it could wait.
+/// Next step of the current thread where it could wait.
 pub(crate) enum NextStep {
-    /// It goes on to user space.
+    /// The thread continues to user space.
     GoOn,
-    /// It leaves the class first.
+    /// The thread leaves the class first.
     Leave,
-    /// It waits. Its state is set already, so that a wake-up is not lost that comes as soon as the
-    /// lock is dropped.
+    /// The thread waits. Its state is set already: this way a wake-up is not lost that arrives as
+    /// soon as the lock is dropped.
     Sleep(Sleep),
 }
 
-/// Waits, as [`settle`] has found, until the current thread may go on to user space or has a signal
-/// to handle.
+/// Waits, as decided by [`settle`], until the current thread may continue to user space or has a
+/// signal to handle.
 pub(crate) fn wait(task: &Task, mut step: NextStep, place: WaitingPlace) {
     // Each turn is one sleep; a wake-up that does not grant the CPU mostly leads to another.
     loop {
@@ -100,7 +101,7 @@ pub(crate) fn wait(task: &Task, mut step: NextStep, place: WaitingPlace) {
             if was_let_on(state, number) {
                 return NextStep::GoOn;
             }
-            // A signal that came on the way is handled at the edge.
+            // A signal that arrived on the way is handled at the edge.
             settle(rq, cpu, state, task, number, place)
         });
         step = next.unwrap_or(NextStep::GoOn);
@@ -108,23 +109,23 @@ pub(crate) fn wait(task: &Task, mut step: NextStep, place: WaitingPlace) {
 }
 
 /// Whether a thread that was woken up where it waited may leave that place: it has got the CPU
-/// since, and if it may not run, it was told to come back.
+/// since, and if it may not run, it was sent to come back.
 fn was_let_on(state: &mut State, number: SeatNumber) -> bool {
     state
         .seat_mut(number)
         .map_or(true, |seat| !seat.is_parked() && seat.leaving == 0)
 }
 
-/// Whether the current thread has something to do first: to handle a signal, to do what others have
-/// left for it to do at the edge of user space, or to end its execve(2), in which task works are
-/// done too and others may wait for it.
+/// Whether the current thread must continue first: to handle a signal, to do work that others have
+/// left for it at the edge of user space, or to end its execve(2), in which task works are done too
+/// and others may wait for it.
 fn must_go_on(task: &Task, place: WaitingPlace) -> bool {
     task.signal_pending()
         || (place == WaitingPlace::SystemCall && task_work::is_pending(task))
         || entity::in_execve(task)
 }
 
-/// The current thread is where it holds nothing, and was charged: settles whether it waits there.
+/// Settles whether the current thread, which holds nothing here and was charged, waits here.
 pub(crate) fn settle(
     rq: &RunQueue,
     cpu: &'static Cpu,
@@ -141,8 +142,8 @@ pub(crate) fn settle(
         return NextStep::Leave;
     }
     if !seat.entered || seat.boosted_at_ns.is_some() {
-        // Whoever boosts it waits for what it holds in user space; it is told to wait again when
-        // the boost ends.
+        // The booster waits for a resource that it holds in user space; it is sent to wait again
+        // when the boost ends.
         seat.parked = Parked::No;
         state.settle(rq, cpu);
         return NextStep::GoOn;
@@ -162,7 +163,7 @@ pub(crate) fn settle(
             // This was to wake up the thread itself.
             state.occupancy.forget_wake();
         } else if place == WaitingPlace::SystemCall {
-            // It waits at the edge, behind what it has to do there.
+            // The thread waits at the edge, behind its other work there.
             state.stop(number);
             state.begin_turn();
         } else {
@@ -174,7 +175,7 @@ pub(crate) fn settle(
     }
     entity::set_let_on(rq, task, false);
     state.end_way(cpu, number);
-    // It is runnable, and first in line, until it sleeps.
+    // The thread is runnable, and first in line, until it sleeps.
     if let Some(threads) = &mut state.threads {
         threads.push_stopping(number);
     }

@@ -46,7 +46,7 @@ use kernel::{
     uaccess_ext::put_user_u32,
 };
 
-/// The largest plan that is taken in: all CPUs of a large node, or one with all slots.
+/// The largest plan that is accepted: all CPUs of a large node, or one with all slots.
 const MAX_PLAN_BYTES: usize = 256 << 20;
 
 /// Registers the device.
@@ -66,14 +66,14 @@ pub(crate) struct Device;
 /// An open file.
 #[pin_data]
 pub(crate) struct File {
-    /// The next event that this reader gets. Held while events are copied, so that two threads
+    /// The next event that this reader gets. Held while events are copied: this way two threads
     /// that read one file share the events between them.
     #[pin]
     reader: Mutex<Reader>,
-    /// Why the last call was refused.
+    /// Reason why the last call was refused.
     #[pin]
     refusal: Mutex<bindings::pbs_error>,
-    /// Whether it was: who does nothing but succeed has no use for the lock.
+    /// Whether a call was refused: a caller that only succeeds has no use for the lock.
     refused: AtomicBool,
     /// Whether a plan was written here, and the id of the last one.
     wrote: AtomicBool,
@@ -100,12 +100,12 @@ impl fmt::Write for RefusalText<'_> {
 }
 
 impl File {
-    /// Keeps the reason of a refusal for `PBS_IOC_ERROR`; returns the error.
+    /// Stores the reason of a refusal for `PBS_IOC_ERROR`; returns the error.
     fn refuse(&self, error: Error, text: fmt::Arguments<'_>) -> Error {
         self.refuse_at(u64::MAX, error, text)
     }
 
-    /// Keeps the reason of a refusal that is about a place in the written plan.
+    /// Stores the reason of a refusal that is about a place in the written plan.
     fn refuse_at(&self, offset_bytes: u64, error: Error, text: fmt::Arguments<'_>) -> Error {
         let mut refusal = self.refusal.lock();
         self.refused.store(true, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl File {
         error
     }
 
-    /// Does a call, and sees to it that a refusal has a reason.
+    /// Performs a call, and ensures that a refusal has a reason.
     fn call<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.refused.load(Ordering::Relaxed) {
             let mut refusal = self.refusal.lock();
@@ -168,13 +168,13 @@ fn no_reserved(file: &File, reserved: &[u32]) -> Result {
     }
 }
 
-/// How many plans may be written at a time; each takes memory several times of its size.
+/// Number of plans that may be written at a time; each takes memory several times of its size.
 const MAX_WRITERS: u32 = 4;
 
-/// How many are.
+/// Number of plans that are being written.
 static WRITERS: AtomicU32 = AtomicU32::new(0);
 
-/// One of those who write a plan.
+/// A writer of a plan.
 struct PlanWriter;
 
 impl PlanWriter {
@@ -196,10 +196,10 @@ impl Drop for PlanWriter {
     }
 }
 
-/// How much of a plan is copied in one go.
+/// Size of the pieces in which a plan is copied.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Copies what is written; who is killed copies no further.
+/// Copies the written plan; stops if the caller is killed.
 fn take_in(user: &mut IovIterSource<'_>) -> Result<KVVec<u8>> {
     let len = user.len();
     let mut bytes = KVVec::with_capacity(len, CHARGED)?;
@@ -263,7 +263,7 @@ fn attach_thread(file: &File, arg: usize) -> Result {
     let process = request.process;
     let task = thread(file, request.pid)?;
     let one_task = request.flags & bindings::PBS_ATTACH_ONE_TASK != 0;
-    // In the order of sched_setscheduler(2), which this is a kind of.
+    // In the order of sched_setscheduler(2), of which this is a kind.
     privileged(file)?;
     task.may_be_scheduled()
         .map_err(|error| file.refuse(error, format_args!("a security module refuses it")))?;
@@ -470,8 +470,8 @@ impl MiscDevice for Device {
                 }
             }
             let seq = reader.seq();
-            // Whoever makes memory come may take as long as it likes: not with the lock, which
-            // others wait for who have this file.
+            // A fault on user memory may take as long as its owner likes: not with the lock, which
+            // other users of this file wait for.
             drop(reader);
             if absent {
                 match give_way().and_then(|()| user.fault_in(BYTES)) {
@@ -579,7 +579,7 @@ fn renew(file: &File, arg: usize) -> Result {
     on_plan(file, arg, change::renew)
 }
 
-/// Calls `function` with the CPU that the call names, and says why it has failed.
+/// Calls `function` with the CPU that the call names, and reports why it has failed.
 fn on_plan(file: &File, arg: usize, function: impl FnOnce(u32) -> Result) -> Result {
     privileged(file)?;
     let cpu: u32 = wire::get(arg)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `/dev/pbs_inputs`: all that the policy of each CPU is told, for who tells it again elsewhere.
+//! `/dev/pbs_inputs`: all inputs of the policy of each CPU, for a replay elsewhere.
 //!
-//! Somebody records as long as the device is open. Readers map the rings
-//! ([`rings::inputs`](crate::rings::inputs)). Nobody is woken: who records looks again every now and
-//! then, and is told by the ring what it has missed.
+//! Inputs are recorded as long as the device is open. Readers map the rings
+//! ([`rings::inputs`](crate::rings::inputs)). No reader is woken: a recorder checks again at
+//! intervals, and the ring shows the number of inputs that it has missed.
 
 use crate::{
     linux::{storage::CHARGED, wire},
@@ -47,7 +47,7 @@ impl MiscDevice for Device {
     type Ptr = Arc<Recorder>;
 
     fn open() -> Result<Arc<Recorder>> {
-        // As who writes plans, which are read here.
+        // Like a writer of plans, which are read here.
         if !capable(Capability::SysNice) {
             return Err(EPERM);
         }

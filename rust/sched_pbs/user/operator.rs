@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an operator has at hand when a node misbehaves: `/sys/kernel/debug/pbs`, two SysRq keys, and
-//! a line for each plan when the kernel panics.
+//! Tools of an operator when a node misbehaves: `/sys/kernel/debug/pbs`, two SysRq keys, and a line
+//! for each plan when the kernel panics.
 
 use crate::{
     percpu::{cpus, drop_request::DropReason, works},
@@ -20,7 +20,8 @@ use kernel::diagnostics::debugfs::{Text, TextFile};
 #[cfg(CONFIG_MAGIC_SYSRQ)]
 use kernel::diagnostics::sysrq::Key;
 
-/// Has all of that there, for as long as the kernel runs. What can't be had is done without.
+/// Registers all of these, for as long as the kernel runs. Parts that are not available are left
+/// out.
 pub(crate) fn register() {
     #[cfg(CONFIG_DEBUG_FS)]
     match TextFile::<Dumps>::new(c_str!("pbs")) {
@@ -73,8 +74,8 @@ static DUMP: Key = Key::new(
     dump_all,
 );
 
-/// The plans go as soon as a worker of an unbound workqueue gets any CPU: that sleeps, and this is
-/// an interrupt.
+/// Drops all plans as soon as a worker of an unbound workqueue gets any CPU: dropping sleeps, and
+/// this is an interrupt.
 #[cfg(CONFIG_MAGIC_SYSRQ)]
 extern "C" fn drop_all(_key: u8) {
     for cpu in cpus::all().filter(|cpu| cpu.usage.has_plan()) {

@@ -2,7 +2,7 @@
 
 //! `/sys/kernel/pbs/`: one value a file.
 //!
-//! See `Documentation/ABI/testing/sysfs-kernel-pbs` for what each file says.
+//! See `Documentation/ABI/testing/sysfs-kernel-pbs` for the meaning of each file.
 
 use crate::{
     pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo},
@@ -69,12 +69,12 @@ fn lateness_insns(cpu: &Cpu) -> i64 {
     of_state(cpu, |state| Some(state.node.as_ref()?.lateness_insns()))
 }
 
-/// What the processes of a CPU's plan that have begun and not ended have used at most.
+/// Peak memory of the processes of a CPU's plan that have begun and not ended.
 fn memory_bytes(cpu: &Cpu) -> u64 {
     of_state(cpu, |state| Some(state.node.as_ref()?.memory_bytes()))
 }
 
-/// The processes of a CPU's plan of which something holds.
+/// Number of processes of a CPU's plan for which `holds` is true.
 fn count(cpu: &Cpu, holds: impl Fn(&ProcessInfo) -> bool) -> usize {
     of_state(cpu, |state| {
         let node = state.node.as_ref()?;
@@ -263,7 +263,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
         |cpu, out| line(out, cpu.counter.rate().insns_per_ms()),
         |cpu, text| {
             let insns_per_ms = text.parse().map_err(|_| {
-                // The file can't say why.
+                // The file can't report the reason.
                 pr_warn!(
                     "CPU {}: a rate is 1 to {} instructions per ms, or 0 for the measured one\n",
                     cpu.number(),
@@ -302,7 +302,7 @@ fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
     line(out, config.values().get(PLACE).copied().unwrap_or(0))
 }
 
-/// Takes one value of the default configuration; plans that come later begin with it.
+/// Sets one value of the default configuration; later plans begin with it.
 fn store_config<const PLACE: usize>(_: &(), text: &str) -> Result {
     let number = text.parse().map_err(|_| EINVAL)?;
     let mut control = control::get()?.lock_killable()?;
@@ -310,7 +310,7 @@ fn store_config<const PLACE: usize>(_: &(), text: &str) -> Result {
     *values.get_mut(PLACE).ok_or(EINVAL)? = number;
     let config = Config::from_values(values);
     config.check().map_err(|refusal| {
-        // The file can't say why.
+        // The file can't report the reason.
         pr_warn!("config: {refusal}\n");
         EINVAL
     })?;

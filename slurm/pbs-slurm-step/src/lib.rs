@@ -23,15 +23,15 @@ use pbs_node_api::{Failure, Submission};
 
 pub use slurm::SlurmStep;
 
-/// Who runs the step.
+/// The runner of a step, which waits and receives messages.
 pub trait Waits {
     /// Waits so long, or until something has happened; whether the step is to end.
     fn wait(&mut self, time: Duration) -> bool;
-    /// Something to know about it, in words.
+    /// Receives a message about the step, in words.
     fn tell(&mut self, what: &str);
 }
 
-/// How a step ended.
+/// Outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// All programs succeeded, in time if there was a plan.
@@ -41,24 +41,24 @@ pub enum End {
     /// The first program, of those of the job in their order, that did not succeed: its exit
     /// status, or as of a shell (128 and the signal; 127, if it could not be executed).
     Program(u8),
-    /// Somebody wanted it to end.
+    /// The step was cancelled on request.
     Cancelled,
-    /// Otherwise, in words.
+    /// Another outcome, in words.
     NotComplete(String),
 }
 
-/// What is to be run.
+/// A step to be run.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// Where the service of the node listens.
+    /// Socket of the node's service.
     pub socket: &'a Path,
     /// The device of the class.
     pub device: &'a Path,
     /// The job, with its allocation.
     pub submission: Submission,
-    /// The same as it was read.
+    /// The job of the submission as it was read.
     pub job: &'a Job,
-    /// What programs print without a plan is kept out of the own standard output.
+    /// Whether the output of programs without a plan is kept out of the own standard output.
     pub output_to_error: bool,
 }
 
@@ -83,11 +83,11 @@ pub fn run(request: Request<'_>, waits: &mut dyn Waits) -> Result<End, Error> {
     plain::run(&request, &why, waits)
 }
 
-/// Why a step was not run.
+/// Reason why a step was not run.
 #[derive(Debug)]
 pub enum Error {
-    /// The service does not want it, or has gone while it was submitted.
+    /// The service refuses the step, or has gone while it was submitted.
     Refused(Failure),
-    /// In words, what is wrong with it.
+    /// The fault of the step, in words.
     Invalid(String),
 }

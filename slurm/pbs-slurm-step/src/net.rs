@@ -13,13 +13,13 @@ use pbs_job::{Action, Command, Job, Start};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program<'a> {
     pub(crate) command: &'a Command,
-    /// How its process is called in messages.
+    /// Number of the process in messages.
     pub(crate) process: u32,
     /// Index of its first task.
     first: usize,
 }
 
-/// How far a program has come.
+/// Progress of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Waits,
@@ -31,7 +31,7 @@ pub(crate) enum Stage {
 pub(crate) struct Net<'a> {
     job: &'a Job,
     pub(crate) programs: Vec<Program<'a>>,
-    /// Whose each task is; `None`: nobody's.
+    /// Program of each task; `None`: no program.
     of_task: Vec<Option<usize>>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Net<'a> {
         Ok(Self { job, programs, of_task })
     }
 
-    /// Which programs can be started, as far as all of them have come.
+    /// Programs that can be started at these stages.
     pub(crate) fn ready(&self, stages: &[Stage]) -> Vec<usize> {
         let ended = self.ended(stages);
         let programs = self.programs.iter().enumerate();

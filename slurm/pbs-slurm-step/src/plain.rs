@@ -14,11 +14,11 @@ use rustix::process::{kill_process, Pid, Signal};
 use crate::net::{Net, Program, Stage};
 use crate::{End, Error, Request, Waits};
 
-/// How long programs have to end after they were told to, as with the service.
+/// Time that programs have to end after they were signalled to, as with the service.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long one waits for a program at most, if nobody says that it has ended.
+/// Longest time between two checks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// What a shell says of a program that could not be executed.
+/// Exit status of a shell for a program that could not be executed.
 const NOT_EXECUTED: i32 = 127;
 
 /// Runs the programs of the job to their end. `why`: why there is no plan.
@@ -62,14 +62,14 @@ pub fn run(request: &Request<'_>, why: &str, waits: &mut dyn Waits) -> Result<En
     }
 }
 
-/// The programs of a job, as far as they have come.
+/// The programs of a job, and their progress.
 struct Running<'a> {
     request: &'a Request<'a>,
     net: &'a Net<'a>,
     stages: Vec<Stage>,
-    /// Of each program that runs.
+    /// Process of each program that runs.
     children: Vec<Option<Child>>,
-    /// Of each that has ended, as of a shell.
+    /// Exit status of each program that has ended, as of a shell.
     codes: Vec<i32>,
 }
 

@@ -8,10 +8,10 @@ use pbs_node_api::{Client, Failure, Job, JobKey, Lasting, Shown, Submission};
 
 use crate::{End, Waits};
 
-/// So often one looks whether it is over.
+/// Interval at which the job is checked for its end.
 const LOOK: Duration = Duration::from_millis(20);
-/// So long one waits for a service that has gone, once the step is to end: whoever serves next
-/// cancels it with its allocation.
+/// Time to wait for a service that has gone, once the step is to end: the next service cancels the
+/// job with its allocation.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A job that was submitted.
@@ -76,7 +76,7 @@ impl Submitted {
     }
 }
 
-/// How a job ended that is over.
+/// Outcome of a job that is over.
 fn end(shown: &Shown) -> End {
     let Shown { job, programs, .. } = shown;
     let failed =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Slurm tells a step, in its environment.
+//! Values that Slurm passes to a step, in its environment.
 
 /// In the name of a job: the number of the node.
 const NODE: &str = "%n";
@@ -11,16 +11,16 @@ pub struct SlurmStep {
     pub job: u32,
     /// The number of the node among those of the job.
     pub node: u32,
-    /// How many nodes it has.
+    /// Number of nodes of the job.
     pub nodes: u32,
 }
 
 impl SlurmStep {
-    /// That of an environment.
+    /// Reads the step from an environment.
     ///
     /// # Errors
     ///
-    /// In words: it is none of a job of Slurm's.
+    /// In words: the environment is not that of a Slurm job.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str, default: Option<u32>| match (variable(name), default) {
             (Some(text), _) => {
@@ -38,8 +38,8 @@ impl SlurmStep {
         })
     }
 
-    /// What a job of that name is called on this node: with `%n` it has another name on each,
-    /// and so its own history. `None`: as it is.
+    /// Name on this node of a job with that name: with `%n` it has another name on each node, and
+    /// therefore its own history. `None`: unchanged.
     pub fn name(&self, name: &str) -> Option<String> {
         name.contains(NODE).then(|| name.replace(NODE, &self.node.to_string()))
     }

@@ -31,7 +31,7 @@ fn forks() -> String {
         .to_string()
 }
 
-/// It is told once, and all programs run in the order of the net.
+/// The missing plan is reported once, and all programs run in the order of the net.
 #[test]
 fn without_the_class_programs_run_in_their_order() {
     let directory = directory("order");
@@ -57,8 +57,8 @@ fn without_a_service_programs_run_all_the_same() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
-/// What one program writes another reads, opened only when it begins; and one file that two
-/// write to has what both say.
+/// A program reads what another one writes, from a file opened only when the reader begins. One
+/// file that two programs write to has the output of both.
 #[test]
 fn files_are_those_of_the_job() {
     let directory = directory("files");
@@ -97,7 +97,7 @@ fn the_status_of_programs_is_that_of_the_step() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Those processes, which a third one forks.
+/// A job of those processes, which a third one forks.
 fn after_fork(processes: &str) -> pbs_job::Job {
     let text = format!(
         "[[process]]\nid = 9\nmemory_bytes = 4096\n\
@@ -107,7 +107,7 @@ fn after_fork(processes: &str) -> pbs_job::Job {
     job(&text)
 }
 
-/// Those that run are told to end, and killed if they do not; those that wait never begin.
+/// Running programs are signalled to end, and killed if they do not; waiting ones never begin.
 #[test]
 fn an_ending_step_ends_its_programs() {
     let directory = directory("stopped");

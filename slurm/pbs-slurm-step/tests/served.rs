@@ -24,12 +24,12 @@ const DEVICE: &str = "/dev/null";
 const TOUCH: &str = "[[process]]\nid = 1\nmemory_bytes = 4096\n\
                      command = ['touch', 'ran']\ntasks = [10]\n";
 
-/// How the node of a test is.
+/// Behaviour of the node of a test.
 #[derive(Clone)]
 struct Played {
-    /// Why it refuses what is submitted.
+    /// Refusal of submissions.
     refuses: Option<Refusal>,
-    /// After so many looks a job is over, so.
+    /// Number of looks after which a job is over.
     looks: u32,
     over: Shown,
 }
@@ -104,7 +104,7 @@ fn played(over: Shown) -> Played {
     Played { refuses: None, looks: 2, over }
 }
 
-/// It is submitted once, in its allocation, and not run by the step itself.
+/// The step is submitted once, in its allocation, and does not run the programs itself.
 #[test]
 fn a_step_is_a_job_of_the_service() {
     for (codes, end) in [(&[0, 0][..], End::Well), (&[0, 9], End::Program(9))] {
@@ -134,7 +134,7 @@ fn an_ending_step_cancels_its_job() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
-/// What does not fit is not run without a plan: whoever asked wants its deadline.
+/// A job that does not fit is not run without a plan: its user wants its deadline.
 #[test]
 fn declined_jobs_are_not_run() {
     let directory = directory("declined");

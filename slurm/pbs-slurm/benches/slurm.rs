@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What it takes to have Slurm start what is planned. It needs a cluster of 16 nodes, as
+//! Cost of making Slurm start planned jobs. The benchmark needs a cluster of 16 nodes, as
 //! `scripts/slurm-cluster` makes it, and is run in it by `scripts/bench-slurm`.
 
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn slurm() -> Slurm {
     .expect("the event file can be read")
 }
 
-/// What a job says of its time in that file, once it does.
+/// Time that a job writes to that file, once it does.
 fn mark(path: &Path) -> f64 {
     let until = Instant::now() + Duration::from_secs(60);
     loop {

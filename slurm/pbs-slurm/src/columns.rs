@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What `squeue` and `sinfo` print.
+//! Output of `squeue` and `sinfo`.
 //!
-//! Columns end with a character that no name or comment has: our hook in Slurm refuses jobs
-//! with control characters in them. A line that can't be read makes the whole answer invalid,
-//! so nobody forges one of another job.
+//! Columns end with a character that no name or comment has: our hook in Slurm refuses jobs with
+//! control characters in them. A line that can't be read makes the whole answer invalid: this way
+//! no user can forge a line of another job.
 
 use std::collections::HashMap;
 
@@ -12,33 +12,33 @@ use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
 
 /// Between columns.
 pub(crate) const END: char = '\u{1f}';
-/// Of `squeue -o`, but for the characters between.
+/// Columns of `squeue -o`, without the characters between.
 const JOB: [&str; 27] = [
     "%F", "%K", "%A", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%m", "%l", "%S", "%e", "%N", "%n",
     "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%M", "%k", "%j",
 ];
-/// Of `sinfo -o`.
+/// Columns of `sinfo -o`.
 const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
 
-/// What `squeue` is asked for.
+/// Format for `squeue`.
 pub(crate) fn job_format() -> String {
     JOB.join(&END.to_string())
 }
 
-/// What `sinfo` is asked for.
+/// Format for `sinfo`.
 pub(crate) fn node_format() -> String {
     NODE.join(&END.to_string())
 }
 
-/// What `squeue` says only in columns of fixed width.
+/// Values that `squeue` prints only in columns of fixed width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extra {
-    /// In all; `None`: it could not be read.
+    /// Total memory; `None`: it could not be read.
     memory_bytes: Option<u64>,
     deadline_s: Option<u64>,
 }
 
-/// Of `squeue -O`.
+/// Columns of `squeue -O`.
 pub(crate) const EXTRA: &str = "ArrayJobID:12,ArrayTaskID:12,Deadline:24,tres:200";
 
 /// The jobs in what `squeue` has printed; `how` tells how jobs ended that are being cleaned.
@@ -135,7 +135,7 @@ fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> 
     })
 }
 
-/// How a job ended, by the number that the hook for ends is given.
+/// Outcome of a job, by the number that the hook for ends receives.
 pub(crate) fn outcome_of(number: u32) -> String {
     let outcome = match number & 0xff {
         3 => "completed",
@@ -150,7 +150,7 @@ pub(crate) fn outcome_of(number: u32) -> String {
     outcome.into()
 }
 
-/// What jobs ask for in all, by their names.
+/// Total requests of jobs, by their names.
 pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -29,16 +29,16 @@ pub struct Hints {
     watch: OwnedFd,
     file: File,
     at: u64,
-    /// How jobs ended, by their numbers.
+    /// Outcomes of jobs, by their numbers.
     pub(crate) ends: HashMap<u32, String>,
 }
 
 impl Hints {
-    /// Those that come from now on; the file is made if it is not there.
+    /// Opens the hints that arrive from now on; the file is made if it does not exist.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
@@ -48,7 +48,7 @@ impl Hints {
         Ok(Self { path: path.into(), watch, file, at, ends: HashMap::new() })
     }
 
-    /// Waits until there is one, so long at most.
+    /// Waits until there is a hint, at most for that time.
     pub fn wait(&self, most: Duration) {
         let fd = self.watch.as_fd();
         let mut fds = [PollFd::new(&fd, PollFlags::IN)];
@@ -57,7 +57,7 @@ impl Hints {
         let _ = poll(&mut fds, Some(&time));
     }
 
-    /// Those that came since it was asked last.
+    /// Takes the hints that have arrived since the last call.
     pub fn take(&mut self) -> Vec<Event> {
         let mut buffer = [0; 4096];
         while rustix::io::read(&self.watch, &mut buffer).is_ok_and(|read| read > 0) {}

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use crate::steer::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
-/// What is said of a word that it does not know, before the word.
+/// Message about an unknown word, before the word.
 const UNKNOWN: &str = "invalid keyword: ";
 /// The word, with a number behind it.
 const WORD: &str = "pbs-end-";
 
-/// What became of a command.
+/// Outcome of a command.
 pub type Answer = Result<(), Fault>;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Running {
     child: Child,
     stdin: ChildStdin,
     stderr: ChildStderr,
-    /// What was read of it and belongs to no answer yet.
+    /// Output that was read and belongs to no answer yet.
     said: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// That program is started; it has so long for each command.
+    /// A pipe to that program, which has `patience` for each command.
     pub fn new(program: &str, patience: Duration) -> Self {
         Self { program: program.into(), running: None, count: 0, patience }
     }
@@ -154,7 +154,7 @@ impl Running {
     }
 }
 
-/// What was said of a command, if something was.
+/// Answer to a command, from its output.
 fn answer_of(said: &str) -> Answer {
     let said = said.trim();
     if said.is_empty() {

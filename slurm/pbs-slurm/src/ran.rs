@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What became of jobs under Slurm, measured as replays are.
+//! Results of jobs under Slurm, measured like replays.
 
 use pbs_cluster_sim::metrics::Metrics;
 use pbs_cluster_sim::{Outcome, TraceJob};
@@ -17,28 +17,28 @@ const TICKS: u64 = 8;
 /// A job that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// What its user calls it: `NUMBER.DEADLINE.SUBMITTED`, the deadline from the submission
-    /// on; one that is called otherwise has none.
+    /// Name of the job: `NUMBER.DEADLINE.SUBMITTED`, the deadline counted from the submission; a
+    /// job with another name has none.
     pub name: String,
-    /// When it was submitted. Slurm sets that anew if it is sent back, and its name does not.
+    /// Time of the submission. Slurm sets that anew if the job is sent back, unlike its name.
     pub submit_s: u64,
-    /// From when to when it ran; `None`: it was never started.
+    /// Begin and end of its run; `None`: it was never started.
     pub span_s: Option<(u64, u64)>,
-    /// So long it might run.
+    /// Longest permitted run time.
     pub limit_s: u64,
-    /// Slurm's word for how it ended.
+    /// Slurm's word for its outcome.
     pub state: String,
-    /// Those that it had.
+    /// Nodes that it had.
     pub nodes: Vec<String>,
 }
 
 impl Ran {
-    /// It was started, and did not end by itself and well.
+    /// Whether the job was started, and did not end by itself and well.
     pub fn has_failed(&self) -> bool {
         self.span_s.is_some() && self.state != "COMPLETED"
     }
 
-    /// By when it had to be over.
+    /// Deadline of the job.
     pub fn deadline_s(&self) -> Option<u64> {
         let in_s = self.name.split('.').nth(1)?;
         in_s.parse::<u64>().ok()?.checked_add(self.submit_s)

@@ -10,12 +10,12 @@ use pbs_uapi::clock::since_1970;
 
 use crate::slurm::Slurm;
 
-/// How it is served.
+/// Options of the service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serving {
-    /// When jobs are let go, and how long they may take to begin.
+    /// Times at which jobs are let go, and limits of their begin.
     pub settings: Settings,
-    /// It ends when all jobs have.
+    /// Whether the service ends when all jobs have.
     pub until_idle: bool,
 }
 

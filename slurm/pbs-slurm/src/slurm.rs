@@ -13,19 +13,19 @@ use crate::columns::{extras_of, job_format, jobs_of, node_format, nodes_of, Extr
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
 
-/// So many jobs are asked for by their numbers; of more, all are.
+/// Greatest number of jobs that are queried by their numbers; if there are more, all are queried.
 const BY_NUMBER: usize = 200;
-/// What users are told is no longer.
+/// Greatest length of messages to users.
 const MOST_TOLD: usize = 300;
 
-/// Where Slurm is.
+/// Access to Slurm.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The partition whose jobs are planned.
     pub partition: String,
     /// The file with the hints.
     pub events: PathBuf,
-    /// How long an answer may take.
+    /// Time that an answer may take.
     pub patience: Duration,
 }
 
@@ -35,11 +35,11 @@ pub struct Slurm {
     partition: String,
     pipe: Pipe,
     hints: Hints,
-    /// What is known of jobs besides their columns, by them and by what they asked for.
+    /// Facts about jobs besides their columns, by the jobs and their requests.
     extras: HashMap<Key, (Asked, Extra)>,
 }
 
-/// What decides whether it has to be looked up again.
+/// Values that decide whether these facts must be looked up again.
 type Asked = (u64, u64, crate::steer::Memory);
 
 impl Slurm {
@@ -108,7 +108,7 @@ impl Slurm {
     }
 }
 
-/// What a program prints.
+/// Output of a program.
 fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     let mut command = Command::new(program);
     command.args(arguments);
@@ -125,7 +125,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     }
 }
 
-/// As an argument between quotes.
+/// Quotes a text as an argument.
 fn quoted(text: &str) -> String {
     let is_plain = |c: &char| (' '..='~').contains(c) && !matches!(c, '"' | '\'' | '\\' | '`');
     text.chars().filter(is_plain).take(MOST_TOLD).collect()

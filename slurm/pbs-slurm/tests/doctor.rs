@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is found in files as operators have them.
+//! Findings in files as operators have them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -75,7 +75,7 @@ impl Etc {
         read(&self.path("slurm.conf")).unwrap()
     }
 
-    /// What is found, but that there is no Lua compiler on this machine.
+    /// The findings, except that there is no Lua compiler on this machine.
     fn found(&self) -> Vec<Finding> {
         let mut found = check(&self.read(), "plan");
         found.retain(|of| of.is.as_deref() != Some("not tried"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is planned starts where and when it is planned, and nothing else does: features and
-//! traps by their numbers, in virtual time.
+//! Planned jobs start where and when they are planned, and no others do: features and traps by
+//! their numbers, in virtual time.
 
 use std::path::PathBuf;
 use std::time::Duration;

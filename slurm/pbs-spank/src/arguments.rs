@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What `plugstack.conf` says, which is root's.
+//! Arguments in `plugstack.conf`, which is root's.
 
 use std::ffi::{c_char, c_int, CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::slurm;
 
-/// Where the service listens.
+/// Socket of the service.
 const SOCKET: &str = "/run/pbs/pbs.sock";
-/// How long a step waits for it.
+/// Time that a step waits for it.
 const TIMEOUT_MS: u64 = 200;
-/// And whatever is said at most: nobody is to wait longer for each step.
+/// Greatest timeout, whatever is configured: no step may wait longer.
 const MOST_TIMEOUT_MS: u64 = 5000;
 
 pub(crate) struct Arguments {
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Those of a hook. What is not understood is said in the log, and does not count.
+    /// Reads the arguments of a hook. Unknown ones are reported in the log, and do not count.
     ///
     /// # Safety
     ///

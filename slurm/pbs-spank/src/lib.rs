@@ -24,12 +24,12 @@ use arguments::Arguments;
 use message::Step;
 use slurm::{Plugin, Spank};
 
-/// What Slurm is told of each hook: the job goes on.
+/// Result of each hook for Slurm: the job continues.
 const SUCCESS: c_int = 0;
 
 // What Slurm looks for in a plugin, as SPANK_PLUGIN() of its spank.h has it.
 
-/// What it is called.
+/// Name of the plugin.
 #[no_mangle]
 #[allow(unsafe_code, non_upper_case_globals)]
 pub static plugin_name: [u8; 5] = *b"pbsd\0";
@@ -103,7 +103,7 @@ unsafe fn hook(
     SUCCESS
 }
 
-/// What is to be said of the beginning.
+/// Message about the begin of a step.
 fn allocate(spank: &Spank) -> Result<String, String> {
     let cores = spank.cores().ok_or("Slurm names no cores of the job")?;
     let cores = message::cores_of(&cores);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is said to the service and what it says: calls of the interface `org.sched-pbs.Node`
-//! in JSON, each with a zero byte behind it (varlink).
+//! Messages to the service and its answers: calls of the interface `org.sched-pbs.Node` in JSON,
+//! each with a zero byte behind it (varlink).
 //!
-//! All that is said is numbers, so there is nothing to quote.
+//! All values sent are numbers: there is nothing to quote.
 
-/// The most cores that are said of a node.
+/// Greatest number of cores in a message.
 const MOST_CORES: u32 = 1 << 16;
 
-/// Which step of which job.
+/// Step of a job.
 pub(crate) struct Step {
     pub(crate) job: u32,
     pub(crate) step: u32,

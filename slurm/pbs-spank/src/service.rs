@@ -34,7 +34,7 @@ extern "C" {
     fn send(fd: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize;
 }
 
-/// What the service that listens there answers, in that time.
+/// Answer of the service on that socket, within that time.
 pub(crate) fn ask(path: &Path, message: &str, timeout: Duration) -> io::Result<Vec<u8>> {
     let began = Instant::now();
     let mut stream = connected(path)?;

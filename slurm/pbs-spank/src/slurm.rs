@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, CStr, CString};
 use std::ptr;
 
-/// What Slurm keeps of a plugin; nobody else knows what that is.
+/// Slurm's data of a plugin, whose content only Slurm knows.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Plugin {
@@ -37,7 +37,7 @@ extern "C" {
     fn slurm_error(format: *const c_char, ...);
 }
 
-/// What Slurm says of a step, during a call of a hook.
+/// Slurm's information about a step, during a call of a hook.
 pub(crate) struct Spank(*mut Plugin);
 
 #[allow(unsafe_code)]

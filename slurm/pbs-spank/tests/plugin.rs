@@ -56,8 +56,8 @@ const STEP: [(&str, &str); 6] = [
     ("MEMORY", "512"),
 ];
 
-/// What the daemon prints of that step, of which some is another way, with those arguments
-/// of plugstack.conf. It has gone through both hooks, and both have said that all is well.
+/// Output of the daemon for that step, some of which differs, with those arguments of
+/// plugstack.conf. The step has gone through both hooks, and both have reported success.
 fn run(other: &[(&str, Option<&str>)], arguments: &[&str]) -> Vec<String> {
     let (host, plugin) = made();
     let mut command = Command::new(host);
@@ -247,7 +247,7 @@ fn malformed_answers_do_no_harm() {
     }
 }
 
-/// What Slurm does not say, or says otherwise than it should, is not told.
+/// Values that Slurm does not give, or gives in another form, are not reported.
 #[test]
 fn unknown_values_of_slurm_are_not_reported() {
     let cores = ["", "-", "1-", "3-1", "0-99999999999", "0-65536", "a", "0,,1", "0-4294967295"];

@@ -35,7 +35,7 @@ impl Document {
         Document::Project,
     ];
 
-    /// What it is.
+    /// Returns the title of the document.
     pub const fn title(self) -> &'static str {
         match self {
             Document::Leppert => "Leppert 2021: prediction failures of a plan-based scheduler",
@@ -47,7 +47,7 @@ impl Document {
         }
     }
 
-    /// How it is called in a line.
+    /// Returns the short name of the document.
     pub const fn short(self) -> &'static str {
         match self {
             Document::Leppert => "Leppert 2021",
@@ -83,11 +83,11 @@ pub enum Set {
     /// Yes.
     #[default]
     Quick,
-    /// It takes longer.
+    /// No, because it takes longer.
     Full,
 }
 
-/// How many values become one.
+/// Reduction of several values to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // Their names say it.
@@ -99,7 +99,7 @@ pub enum Reduction {
     Sum,
 }
 
-/// What a figure is compared with.
+/// Value that a figure is compared with.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Bound {
@@ -113,29 +113,29 @@ pub enum Bound {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What it is.
+    /// Name of the figure.
     pub name: String,
-    /// In which unit.
+    /// Unit of the figure.
     pub unit: Option<String>,
-    /// Where in the command's output it is: see [`measure`](crate::measure()).
+    /// Path of the value in the command's output: see [`measure`](crate::measure()).
     pub measured: String,
-    /// How several values there become one.
+    /// Reduction of several values there to one.
     pub over: Option<Reduction>,
-    /// What the value is multiplied with.
+    /// Factor that the value is multiplied with.
     pub scale: Option<f64>,
-    /// What was published: a number, a text or a boolean.
+    /// The published value: a number, a text or a boolean.
     pub published: Option<Value>,
     /// The share of what was published by which it may differ.
     pub within: Option<f64>,
-    /// It is claimed to be no more.
+    /// Claimed upper bound.
     pub at_most: Option<Bound>,
-    /// It is claimed to be no less.
+    /// Claimed lower bound.
     pub at_least: Option<Bound>,
-    /// It is claimed to be less.
+    /// Value that the figure is claimed to be less than.
     pub less_than: Option<Bound>,
-    /// It is claimed to be more.
+    /// Value that the figure is claimed to exceed.
     pub more_than: Option<Bound>,
-    /// Why it is not, if it is not; with `{measured}`, `{published}` and `{bound}`.
+    /// Reason why the claim does not hold, if so; with `{measured}`, `{published}` and `{bound}`.
     pub because: Option<String>,
 }
 
@@ -162,14 +162,14 @@ impl Figure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name: the letter of the document, the section, and more where one section has
+    /// Id of the claim: the letter of the document, the section, and more where one section has
     /// several.
     pub id: String,
     /// The section of the document.
     pub section: String,
-    /// What is claimed.
+    /// The claim in words.
     pub says: String,
-    /// With what it is tried.
+    /// The setup with which the claim is tried.
     #[serde(default)]
     pub setup: String,
     /// The command that measures it.
@@ -179,25 +179,25 @@ pub struct Claim {
     /// Whether it is tried always.
     #[serde(default)]
     pub set: Set,
-    /// What the command needs that not every machine has: `vm` or `slurm`.
+    /// Requirement of the command that not every machine meets: `vm` or `slurm`.
     pub needs: Option<String>,
-    /// It measures time, so nothing else runs beside it.
+    /// Whether the command measures time: then no other command runs beside it.
     #[serde(default)]
     pub alone: bool,
     /// A picture that the command leaves.
     pub picture: Option<String>,
-    /// What the published picture shows.
+    /// Content of the published picture.
     pub drawn: Option<String>,
-    /// Why it can't be tried.
+    /// Reason why the claim can't be tried.
     pub cannot: Option<String>,
     /// A remark.
     pub note: Option<String>,
-    /// What is measured.
+    /// The measured figures.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Figure>,
 }
 
-/// What a command may need, and what there has to be for that.
+/// Requirements of commands, and what meets them.
 pub(crate) const NEEDS: [(&str, &str); 2] = [
     ("vm", "the virtual machine: make kernel user"),
     ("slurm", "a Slurm on this machine: make setup"),
@@ -209,7 +209,7 @@ impl Claim {
         Document::of(&self.id).unwrap_or(Document::Project)
     }
 
-    /// What is wrong with it.
+    /// Problems of the declaration.
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut wrong = |what: &str| problems.push(format!("claim {}: {what}", self.id));
@@ -292,7 +292,7 @@ impl Claims {
         Ok(claims)
     }
 
-    /// The same of a file.
+    /// Reads and checks the claims in a file.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{error}"));
         text.and_then(|text| Self::from_toml(&text))

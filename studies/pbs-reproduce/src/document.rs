@@ -121,7 +121,7 @@ fn figure(figure: &Measured) -> String {
     plain(&words)
 }
 
-/// What reStructuredText would take for markup.
+/// Escapes the characters that reStructuredText would take for markup.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.trim().chars() {

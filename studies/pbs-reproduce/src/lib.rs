@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the documents claim, held against what commands measure.
+//! Claims of the documents, compared with the measurements of commands.
 //!
-//! [`Claims`] is the declaration, which says of each claim what was published, which command
-//! measures it and where in its output the figures are; [`run`] runs the commands; a
+//! [`Claims`] is the declaration.  For each claim it has the published value, the command that
+//! measures it and the places of the figures in its output.  [`run`] runs the commands; a
 //! [`Verdict`] follows from the figures and is written nowhere.  [`table`], [`page`] and
-//! [`document`] show a [`Reproduction`], which is what `claims.json` holds.
+//! [`document`] show a [`Reproduction`], which is the content of `claims.json`.
 
 mod claims;
 mod document;

@@ -27,27 +27,27 @@ struct Arguments {
     #[arg(long, value_name = "FILE", default_value = "studies/pbs-reproduce/claims.toml")]
     claims: PathBuf,
 
-    /// Where claims.json, claims.html and what the commands leave go
+    /// Directory for claims.json, claims.html and the files of commands
     #[arg(long, value_name = "DIR", default_value = "build/reproduce")]
     out: PathBuf,
 
-    /// Those that take long, too
+    /// Also try the claims that take long
     #[arg(long)]
     full: bool,
 
-    /// Not those that measure time
+    /// Leave out the claims that measure time
     #[arg(long)]
     untimed: bool,
 
-    /// This there is: vm, slurm
+    /// Declare that this is available: vm, slurm
     #[arg(long, value_name = "WHAT")]
     has: Vec<String>,
 
-    /// How many commands run at once, of those that measure no time
+    /// Number of commands that run at once, of those that measure no time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
 
-    /// How long a command may take, in seconds
+    /// Time that a command may take, in seconds
     #[arg(long, value_name = "S", default_value_t = 1800)]
     timeout: u64,
 
@@ -59,11 +59,11 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
 
-    /// What is not tried now stands as in that claims.json, where it was
+    /// Take the results of claims that are not tried now from that claims.json
     #[arg(long, value_name = "FILE")]
     onto: Option<PathBuf>,
 
-    /// Say which verdicts are others than in that claims.json
+    /// Show the verdicts that differ from that claims.json
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 }

@@ -145,7 +145,7 @@ fn figures(figures: &[Measured], out: &mut String) {
     out.push_str("</table></div>\n");
 }
 
-/// What stands in an address: all but letters and digits by their bytes.
+/// Encodes a text for an address: all but letters and digits by their bytes.
 fn in_address(text: &str) -> String {
     let mut out = String::with_capacity(2 * text.len());
     for byte in text.bytes() {

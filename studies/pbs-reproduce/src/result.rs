@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What came of the claims: the format of `claims.json`.
+//! Results of the claims: the format of `claims.json`.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use crate::Verdict;
 /// A figure, measured.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Measured {
-    /// What it is.
+    /// Name of the figure.
     pub name: String,
-    /// In which unit.
+    /// Unit of the figure.
     pub unit: Option<String>,
-    /// What was published.
+    /// The published value.
     pub published: Option<Value>,
-    /// What is claimed of it beside that, in words.
+    /// Claims about the figure beside that, in words.
     pub bound: Option<String>,
-    /// What was measured.
+    /// The measured value.
     pub measured: Value,
     /// Whether it is as claimed; `None`: nothing is claimed.
     pub holds: Option<bool>,
-    /// By which share of what was published it differs, if that is a number.
+    /// Share of the published value by which the figure differs, if that is a number.
     pub differs_by: Option<f64>,
 }
 
 /// A claim that was tried.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct TriedClaim {
-    /// Its name.
+    /// Id of the claim.
     pub id: String,
     /// The document.
     pub document: String,
     /// The section of that.
     pub section: String,
-    /// What is claimed.
+    /// The claim in words.
     pub says: String,
-    /// With what it was tried.
+    /// The setup with which the claim was tried.
     pub setup: String,
     /// The command.
     pub command: Option<String>,
@@ -47,28 +47,28 @@ pub struct TriedClaim {
     pub filter: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
-    /// What led to it.
+    /// Figures that led to the verdict.
     pub figures: Vec<Measured>,
     /// A picture, as SVG: its file, in the folder of what commands leave.
     pub picture: Option<String>,
-    /// What the published picture shows.
+    /// Content of the published picture.
     pub drawn: Option<String>,
     /// A remark.
     pub note: Option<String>,
-    /// How long the command took; claims of one command share it.
+    /// Time that the command took; claims of one command share it.
     pub took_ms: Option<u64>,
 }
 
-/// All of them.
+/// All claims that were tried.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Reproduction {
     /// `pbs.reproduction`
     pub kind: String,
-    /// Of this format.
+    /// Version of this format.
     pub version: u32,
     /// The machine that it was measured on.
     pub machine: String,
-    /// In the order of the declaration.
+    /// Claims in the order of the declaration.
     pub claims: Vec<TriedClaim>,
 }
 

@@ -17,40 +17,40 @@ use serde_json::Value;
 
 use crate::{verdict, Claim, Claims, Reproduction, Set, TriedClaim, Verdict};
 
-/// How claims are tried.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The repository, in which commands run.
     pub top: PathBuf,
-    /// Where what they leave goes, each in a folder of its own; what is there is removed.
+    /// Directory for the files of commands, each in a folder of its own; its content is removed.
     pub out: PathBuf,
-    /// Those of the full set, too.
+    /// Whether the claims of the full set are tried, too.
     pub full: bool,
-    /// Not those that measure time.
+    /// Whether the claims that measure time are left out.
     pub untimed: bool,
-    /// What there is of that which claims need.
+    /// Requirements of claims that this machine meets.
     pub has: Vec<String>,
-    /// How many commands run at once, of those that don't measure time.
+    /// Number of commands that run at once, of those that don't measure time.
     pub jobs: usize,
-    /// How long one may take.
+    /// Time that a command may take.
     pub timeout: Duration,
 }
 
 /// Progress of a run when a command has ended.
 #[derive(Debug)]
 pub struct RunProgress<'a> {
-    /// How many have, of how many.
+    /// Number of commands that have ended, and of all.
     pub done: (usize, usize),
     /// The claims that it is about.
     pub ids: &'a [&'a str],
-    /// How long it took.
+    /// Time that the command took.
     pub took: Duration,
 }
 
-/// The file in which what a command has printed is kept.
+/// The file with the output of a command.
 const STDOUT: &str = "stdout";
 
-/// What a command has left.
+/// Result of a command.
 struct Output {
     json: Result<Value, String>,
     took: Duration,
@@ -109,7 +109,7 @@ pub fn run(
     })
 }
 
-/// Why a claim is not tried this time.
+/// Reason why a claim is not tried this time.
 fn put_off(claim: &Claim, options: &Options) -> Option<String> {
     if let Some(needs) = claim.needs.as_ref().filter(|it| !options.has.contains(it)) {
         let known = crate::claims::NEEDS.iter().find(|(name, _)| name == needs);
@@ -164,7 +164,7 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
     }
 }
 
-/// What a command has printed, through the filter of the claim.
+/// The output of a command, through the filter of the claim.
 fn filtered(claim: &Claim, output: &Output) -> Result<Value, String> {
     let json = output.json.clone()?;
     let Some(filter) = &claim.filter else {

@@ -21,7 +21,7 @@ pub fn table(reproduction: &Reproduction) -> String {
     table.print(Format::Text)
 }
 
-/// How many there are of each verdict, in a line.
+/// Number of claims of each verdict, in a line.
 pub fn summary(reproduction: &Reproduction) -> String {
     const ORDER: [&str; 6] =
         ["reproduced", "within", "refuted", "can't be tried", "not tried", "failed"];
@@ -61,7 +61,7 @@ fn measured(row: &TriedClaim) -> String {
     })
 }
 
-/// What does not fit ends in dots.
+/// Cuts a text to a width; a longer text ends in dots.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some(_) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What follows from the figures.
+//! Verdicts that follow from the figures.
 
 use std::fmt;
 
@@ -10,35 +10,35 @@ use serde_json::Value;
 use crate::result::Measured;
 use crate::{measure, Bound, Claim, Figure};
 
-/// What became of a claim.
+/// Result of a claim.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Verdict {
     /// All its figures are as claimed.
     Reproduced,
-    /// They are, within a tolerance.
+    /// All its figures are as claimed, within a tolerance.
     Within {
-        /// The greatest share of what was published by which one differs.
+        /// The greatest share of the published value by which a figure differs.
         share: f64,
     },
-    /// One is not.
+    /// A figure is not as claimed.
     Refuted {
-        /// Which, and why.
+        /// The figure, and the reason.
         because: String,
     },
-    /// It can't be tried at all.
+    /// The claim can't be tried at all.
     CannotBeTried {
-        /// Why.
+        /// The reason.
         because: String,
     },
-    /// It was not tried this time.
+    /// The claim was not tried this time.
     NotTried {
-        /// Why.
+        /// The reason.
         because: String,
     },
-    /// It was to be tried, and that failed.
+    /// The attempt to try the claim failed.
     Failed {
-        /// How.
+        /// The failure.
         because: String,
     },
 }
@@ -104,8 +104,8 @@ fn in_words(value: &Value, digits: i32) -> String {
 }
 
 impl Measured {
-    /// What was measured, and what was published, in words: in so many digits that they
-    /// differ if the values do.
+    /// The measured and the published value, in words: with so many digits that they differ if the
+    /// values do.
     pub(crate) fn words(&self) -> (String, Option<String>) {
         const MOST_DIGITS: i32 = 9;
         let differs = self.differs_by.is_some_and(|share| share.abs() > EXACT);
@@ -208,10 +208,10 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
     }
 }
 
-/// What arithmetic on a decimal fraction may be wrong by.
+/// Greatest error of arithmetic on a decimal fraction.
 const EXACT: f64 = 1e-9;
 
-/// Why a figure is not as claimed.
+/// Reason why a figure is not as claimed.
 fn because(figure: &Figure, compared: &Measured) -> String {
     let unit = |text: String| match &figure.unit {
         Some(unit) => format!("{text} {unit}"),

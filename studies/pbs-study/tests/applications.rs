@@ -108,7 +108,7 @@ fn beside_a_sweep() -> Sim<Box<dyn Application>> {
     sim
 }
 
-/// It wants 6, so long before.
+/// Wishes of an application that wants 6 nodes, announced that long before.
 fn six(announce_s: u64) -> Vec<Wish> {
     vec![Wish::Update {
         label: Label(0),
@@ -118,7 +118,7 @@ fn six(announce_s: u64) -> Vec<Wish> {
     }]
 }
 
-/// What a sweep has had and not used for so many tasks that were done, in node seconds.
+/// Node seconds that a sweep has had and not used for its finished tasks.
 fn lost(sim: &Sim<Box<dyn Application>>, done: u64) -> u64 {
     let session = sim.app(1).and_then(|app| sim.rms().session(app));
     let account = session.expect("it is there").account_at(sim.now_ns());

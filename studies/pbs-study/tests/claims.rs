@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the rows say, against figures worked by hand.
+//! Tests of the rows against figures worked by hand.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What there is to tell of plans beside the time that they take: lines of
-//! `{name, value, unit}`, for `make bench-planner`.
-//! Documentation/planner-benchmarks.rst says what is measured.
+//! Figures of plans besides the time that they take: lines of `{name, value, unit}`, for `make
+//! bench-planner`. Documentation/planner-benchmarks.rst describes the measurements.
 
 mod scenes;
 
@@ -17,7 +16,7 @@ use pbs_planner::{reserve, Balancing, Options, Request, Run, RunId, Store};
 
 /// This program, called so, plans the large net and says what memory that took.
 const LARGE_NET: &str = "large-net";
-/// What is planned here is alone in its store.
+/// Id of the run, which is alone in its store.
 const RUN: RunId = RunId(0);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -82,9 +81,8 @@ fn family_job() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// By how much a plan uses more memory than there is, where and when that is most.
-/// Reckoned from where tasks run and what the job says, not from the reservations
-/// of memory.
+/// Greatest excess of a plan's memory over the available memory, at any place and time. Computed
+/// from the places of tasks and the job's declarations, not from the reservations of memory.
 fn most_over_bytes(machine: &Machine, job: &Job, run: &Run, balancing: Balancing) -> u64 {
     // Of each memory, by node and core: how much, and all that takes and gives back.
     let mut changes: BTreeMap<(usize, usize), Vec<(u64, i128)>> = BTreeMap::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What planning takes on one core. Documentation/planner-benchmarks.rst says what
-//! is measured; `make bench-planner` measures it.
+//! Benchmarks of planning on one core. Documentation/planner-benchmarks.rst describes the
+//! measurements; `make bench-planner` makes them.
 
 mod cpu_time;
 mod scenes;

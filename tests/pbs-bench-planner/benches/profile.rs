@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What profiles take on one core. Documentation/planner-benchmarks.rst says what
-//! is measured; `make bench-planner` measures it.
+//! Benchmarks of profiles on one core. Documentation/planner-benchmarks.rst describes the
+//! measurements; `make bench-planner` makes them.
 
 mod cpu_time;
 mod workload;
@@ -47,7 +47,7 @@ fn replay(jobs: &[Job]) -> Profile {
     free
 }
 
-/// The same; what is left of an estimate is given back when the job ends.
+/// Like [`replay`], but the rest of an estimate is released when the job ends.
 fn replay_with_ends(jobs: &[Job]) -> Profile {
     let mut free = Profile::new(NODES);
     let mut ends = BinaryHeap::new();
@@ -86,7 +86,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// As many as make so many steps, or all there are.
+    /// Plans as many jobs as make that many steps, or all there are.
     fn new(jobs_ahead: usize, steps: usize) -> Self {
         let mut free = Profile::new(NODES);
         let mut last = 0;
@@ -111,7 +111,7 @@ fn others() -> Vec<Job> {
     jobs(ASKED as usize, 3, Lengths::Known, BUSY_PERMILLE)
 }
 
-/// How a search grows with the steps.
+/// Measures the growth of a search with the steps.
 fn holes(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("profile/find-first-hole");
     group.throughput(Throughput::Elements(1));
@@ -163,8 +163,8 @@ fn first_fit(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// What small profiles cost: one core that is busy or not, with 20 slots, and the
-/// memory of its node.
+/// Measures small profiles: one core that is busy or not, with 20 slots, and the memory of its
+/// node.
 fn small(criterion: &mut Criterion<CpuTime>) {
     let mut core = Profile::new(1);
     let mut memory = Profile::new(1 << 36);

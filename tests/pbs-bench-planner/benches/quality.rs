@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How good plans are: those of small nets beside the best ones, which are proven.
-//! Lines of `{name, value, unit}`, for `make bench-planner`.
-//! Documentation/planner-benchmarks.rst says what is measured.
+//! Quality of plans: those of small nets compared with the best ones, which are proven. Lines of
+//! `{name, value, unit}`, for `make bench-planner`. Documentation/planner-benchmarks.rst describes
+//! the measurements.
 
 #[path = "../../../node/pbs-planner/tests/common/mod.rs"]
 mod common;
@@ -23,10 +23,10 @@ use pbs_planner::{
 const DEADLINES_PERCENT: [u64; 3] = [100, 105, 120];
 /// The nets whose time is told.
 const LARGEST: usize = 14;
-/// What is planned here is alone in its store.
+/// Id of the run, which is alone in its store.
 const RUN: RunId = RunId(0);
 
-/// What became of all nets.
+/// Results of all nets.
 #[derive(Default)]
 struct Tally {
     nets: u64,
@@ -38,10 +38,10 @@ struct Tally {
     invalid: u64,
     /// Per deadline.
     admitted: [u64; 3],
-    /// By validation, which is wrong here: there is a plan.
+    /// Nets refused by validation, which is wrong here: there is a plan.
     refused: [u64; 3],
-    /// Of who was declined at the first deadline: the deadline that was told by
-    /// the end of the plan that is found without one.
+    /// Ratios of the reported deadline to the end of the plan that is found without one, for nets
+    /// declined at the first deadline.
     told: Vec<f64>,
     told_and_declined: u64,
     /// Time to plan nets of [`LARGEST`] processes.
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a solver wants to know of a net, in a line of JSON.
+/// Prints the input of a solver for a net, in a line of JSON.
 fn print_net(seed: u64) {
     let Small { machine, job } = small(seed);
     let question = question_of(&machine, Balancing::Dynamic, &[(&job, 0, u64::MAX)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was measured, as it travels from the guest to the report.
+//! Measured values, as they travel from the guest to the report.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ impl Figure {
         Self { name: name.into(), value, unit: unit.into() }
     }
 
-    /// As a line of JSON.
+    /// Formats the figure as a line of JSON.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("a number and two texts")
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where the instructions of a measure go, by kernel function.
+//! Profile of the instructions of a measure, by kernel function.
 //!
-//! QEMU writes down every instruction that the guest executes between two marks,
-//! which are calls of times(2). Nothing is sampled, and nothing in the guest
-//! takes part in it: what is counted here is what the PMU counts.
+//! QEMU records every instruction that the guest executes between two marks, which are calls of
+//! times(2). Nothing is sampled, and nothing in the guest takes part in it: the counts here are
+//! those of the PMU.
 
 mod calls;
 mod image;
@@ -24,7 +24,7 @@ use image::Image;
 use monitor::Monitor;
 pub use whereabouts::whereabouts;
 
-/// How long the guest may take to come to the stretch that is measured.
+/// Time that the guest may take to reach the part that is measured.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Functions with less than this each time are added up.

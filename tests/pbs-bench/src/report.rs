@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::figure::Figure;
 
-/// What a value should be.
+/// Bound that a value should meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     AtMost(f64),
@@ -57,7 +57,7 @@ impl Measurement {
     }
 }
 
-/// What was measured in the boots, by the names of their files.
+/// Measurements of the boots, by the names of their files.
 pub struct Boots(HashMap<String, HashMap<String, Figure>>);
 
 impl Boots {
@@ -83,7 +83,7 @@ impl Boots {
         self.0.get(boot)?.get(name)
     }
 
-    /// That value of each of the boots `BOOT-1`, `BOOT-2` and so on.
+    /// Values of a figure in the boots `BOOT-1`, `BOOT-2` and so on.
     fn repeated(&self, boot: &str, name: &str) -> Vec<f64> {
         let boots = (1..).map(|number| format!("{boot}-{number}"));
         boots.map_while(|boot| Some(self.figure(&boot, name)?.value)).collect()
@@ -194,7 +194,7 @@ fn table(rows: &[Measurement]) -> String {
     lines(&cells, &widths(&cells))
 }
 
-/// As a table of reStructuredText.
+/// Formats the rows as a table of reStructuredText.
 fn rst(rows: &[Measurement]) -> String {
     let head = ["row", "measured", "target", "", "what"].map(str::to_owned);
     let mut all = vec![head];

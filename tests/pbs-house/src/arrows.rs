@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which file of a crate takes names from which other.
+//! References from files of a crate to names of others.
 //!
 //! Paths are resolved as the compiler does it, as far as that needs no types: through modules,
-//! `use` items, re-exports and globs. A file that hands on the names of its own modules
-//! (`pub use inner::Name`) takes nothing from them by that. Modules under `#[cfg(test)]` and
-//! calls of methods are not seen.
+//! `use` items, re-exports and globs. A file that re-exports the names of its own modules (`pub use
+//! inner::Name`) takes nothing from them by that. Modules under `#[cfg(test)]` and calls of methods
+//! are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -9,11 +9,11 @@ use crate::tree;
 
 /// One package of the workspace.
 pub struct Package {
-    /// Its name in Cargo.toml.
+    /// Name of the package in Cargo.toml.
     pub name: String,
-    /// Its folder, relative to the top of the repository.
+    /// Folder of the package, relative to the top of the repository.
     pub folder: String,
-    /// Its description in Cargo.toml, empty if there is none.
+    /// Description of the package in Cargo.toml, empty if there is none.
     pub description: String,
     /// Names of the workspace's packages that it uses, its tests included.
     pub uses: Vec<String>,

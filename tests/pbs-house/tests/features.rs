@@ -80,7 +80,7 @@ fn tests_of(text: &str) -> Vec<String> {
     names
 }
 
-/// How often each test exists, by the form in which the document writes it.
+/// Number of tests of each name, by the form in which the document writes it.
 fn existing() -> BTreeMap<String, usize> {
     let mut tests = BTreeMap::new();
     let mut add = |test: String| *tests.entry(test).or_insert(0) += 1;

@@ -19,7 +19,7 @@ const APART: [(&str, &str); 5] = [
     ("slurm", "cosched"),
 ];
 
-/// As many packages as a reader can keep in mind.
+/// Greatest number of packages, as many as a reader can keep in mind.
 const MOST_PACKAGES: usize = 48;
 
 fn group(package: &Package) -> &str {

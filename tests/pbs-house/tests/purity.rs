@@ -20,7 +20,7 @@ const PURE: [&str; 12] = [
     "node/pbs-gen/src",
 ];
 
-/// What only code with a clock, files, sockets or processes needs. Threads that search in
+/// Names that only code with a clock, files, sockets or processes needs. Threads that search in
 /// parallel are allowed: their results do not depend on time.
 const IMPURE: [&str; 12] = [
     "std::time::Instant",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What runs beside plans: a normal task that wakes up now and then.
+//! A normal task that runs beside plans and wakes up now and then.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -7,7 +7,7 @@ use pbs_vmtest::harness::{burn, fork, now_ns, Child};
 use pbs_vmtest::shared;
 use serde::{Deserialize, Serialize};
 
-/// It wakes up so often, and does so much then.
+/// Period of the wake-ups, and the work after each.
 const PERIOD_NS: u64 = 10_000_000;
 const WORK_INSNS: u64 = 25_000;
 
@@ -28,18 +28,18 @@ pub fn sleep_until(at_ns: u64) {
     }
 }
 
-/// What became of it.
+/// Results of the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beside {
-    /// How often it got the CPU.
+    /// Number of times that it got the CPU.
     pub wakeups: u64,
-    /// From the moment at which it was to wake up until it ran: the longest time.
+    /// Longest time from the moment at which it was to wake up until it ran.
     pub longest_wait_ns: u64,
-    /// All of them together.
+    /// All of these times together.
     pub waited_ns: u64,
 }
 
-/// A normal task that wakes up a hundred times a second, until it is told to end.
+/// A normal task that wakes up a hundred times a second, until it is stopped.
 pub struct Cron {
     child: Child,
     /// Whether to end; wake-ups, longest wait and sum of waits.
@@ -47,7 +47,7 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// It begins then.
+    /// Starts the task, which begins at that time.
     pub fn new(base_ns: u64) -> Result<Self, String> {
         let told = shared::of_processes(4)?;
         let child = fork(|| {

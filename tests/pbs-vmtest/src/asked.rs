@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the kernel says of a process that somebody asks for.
+//! The kernel's answers about a process by its number.
 
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -106,8 +106,8 @@ pub fn states_of_processes() -> Verdict {
     Ok(())
 }
 
-/// What is said is of the moment that `next_seq` names: whoever lost all events
-/// before that and reads those after it misses nothing and hears nothing twice.
+/// The answer is of the moment that `next_seq` names. A reader that lost all events before that and
+/// reads those after it misses nothing and receives nothing twice.
 pub fn state_and_events_join() -> Verdict {
     const TASKS: u32 = 120;
     let mut plan = Plan::new(1).lead_in();

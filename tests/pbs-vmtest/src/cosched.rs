@@ -143,7 +143,7 @@ fn numbers(list: &Value) -> Vec<u64> {
     list.filter_map(Value::as_u64).collect()
 }
 
-/// Of two programs that are bound by memory, one on each CPU, and two that compute.
+/// Job of two programs that are bound by memory, one on each CPU, and two that compute.
 const PAIR: &str = r#"
 name = "NAME"
 deadline_ns = "60s"
@@ -169,7 +169,7 @@ beside = ["m1"]
 slowdown_permille = 2_300
 "#;
 
-/// Those that slow each other do not come at the same time: one CPU computes first.
+/// Programs that slow each other are not planned at the same time: one CPU computes first.
 pub fn who_slows_whom_is_planned() -> Verdict {
     let jobs = [("m1", 1), ("c1", 1), ("m2", 2), ("c2", 2)];
     let files = jobs.map(|(name, _)| format!("{name}.toml"));

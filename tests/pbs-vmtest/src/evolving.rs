@@ -29,7 +29,7 @@ rate_insns_per_s = 250_000_000
 cores = [{ name = "c1", cpu = 1 }, { name = "c2", cpu = 2 }, { name = "c3", cpu = 3 }]
 "#;
 const SCHED_PBS: i32 = 8;
-/// What the tasks of all applications here run.
+/// Program of the tasks of all applications here.
 const PROGRAM: &str = "pbs_retire";
 const LONG: Duration = Duration::from_secs(600);
 
@@ -99,14 +99,14 @@ impl Application {
         Ok(Self { child, log })
     }
 
-    /// What it has said so far of an event.
+    /// Reports of the application so far about an event.
     fn events(&self, event: &str) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         lines.filter(|line: &Value| line["event"] == event).collect()
     }
 
-    /// How many of its tasks have ended so.
+    /// Number of its tasks that have ended with that outcome.
     fn ended(&self, outcome: &str) -> usize {
         let ended = self.events("task-ended");
         ended.iter().filter(|line| line["outcome"] == outcome).count()
@@ -179,7 +179,7 @@ fn running() -> BTreeMap<i32, (u32, u32)> {
     processes.collect()
 }
 
-/// Which CPUs the manager has given to each user.
+/// CPUs that the manager has given to each user.
 fn given(manager: &mut pbs_rms_api::Client) -> Result<BTreeSet<(u32, u32)>, String> {
     let sessions = manager.sessions().context("sessions")?;
     let given = sessions.iter().flat_map(|session| {
@@ -189,7 +189,7 @@ fn given(manager: &mut pbs_rms_api::Client) -> Result<BTreeSet<(u32, u32)>, Stri
     Ok(given.collect())
 }
 
-/// Nobody runs where the manager has not let him: is somebody running, and of how many users?
+/// Checks that users run only where the manager permits it. Returns the number of users that run.
 fn look(node: &mut Node) -> Result<usize, String> {
     let before = given(&mut node.manager)?;
     let running: BTreeSet<(u32, u32)> = running().into_values().collect();
@@ -285,8 +285,8 @@ fn applications_evolve_under_plans_inner() -> Verdict {
     Ok(())
 }
 
-/// What an application leaves when it is killed, and what somebody has planned on a CPU
-/// that is not his, is cancelled; what is not confined to such CPUs goes on.
+/// Jobs that a killed application leaves behind, and jobs that a user has planned on a CPU of
+/// another user, are cancelled. Jobs that are not confined to such CPUs continue.
 pub fn what_is_left_behind_is_cancelled() -> Verdict {
     with_logs(what_is_left_behind_is_cancelled_inner)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the tests share: plans made in code, children that do exact work, and
-//! the events that came of it.
+//! Common parts of the tests: plans made in code, children that do exact work, and the resulting
+//! events.
 //!
-//! The test itself is a normal process and, with one CPU, only runs in idle
-//! slots, in unallocated time and after the plan. So it forks its children up
-//! front, lets them go in one call, and looks at the events afterwards.
+//! The test itself is a normal process and, with one CPU, only runs in idle slots, in unallocated
+//! time and after the plan. Therefore it forks its children up front, releases them in one call,
+//! and checks the events afterwards.
 
 use std::cell::Cell;
 use std::fs;
@@ -17,7 +17,7 @@ use pbs_core::Rate;
 pub use pbs_uapi::clock::{boottime_ns, monotonic_ns as now_ns, process_cpu_ns as cputime_ns};
 use pbs_uapi::{Device, Event, EventKind, Grant, Tier};
 
-/// What a test says: nothing, or why it failed.
+/// Result of a test: success, or the reason of its failure.
 pub type Verdict = Result<(), String>;
 
 /// Fails the test with what was seen, unless the condition holds.
@@ -119,7 +119,7 @@ impl Plan {
         }
     }
 
-    /// What follows is for CPU `cpu`.
+    /// Continues with CPU `cpu`.
     pub fn cpu(mut self, cpu: u32) -> Self {
         self.cpus.retain(|cpu| !cpu.slots.is_empty());
         self.cpus.push(CpuPlan { cpu, slots: Vec::new(), edges: Vec::new() });
@@ -201,7 +201,7 @@ impl Plan {
         self.slot(pbs_uapi::IDLE, pbs_uapi::NO_TASK, length_insns)
     }
 
-    /// What the kernel gives back of it for CPU `cpu`.
+    /// The plan as the kernel returns it for CPU `cpu`.
     pub fn read_back(&self, cpu: u32) -> Vec<u8> {
         let mut plan = self.clone();
         plan.cpus.retain(|part| part.cpu == cpu);
@@ -310,7 +310,7 @@ pub fn sleep_ms(ms: u64) {
 pub struct Mapping(*mut libc::c_void);
 
 impl Mapping {
-    /// How large it is.
+    /// Size of the mapping.
     pub const BYTES: usize = 64 << 20;
 
     pub fn touched() -> Self {
@@ -375,7 +375,7 @@ pub fn ns(insns: u64) -> u64 {
 pub struct Gate {
     hold: Pipe,
     ready: Pipe,
-    /// How many wait there.
+    /// Number of children that wait there.
     children: Cell<usize>,
 }
 
@@ -434,7 +434,7 @@ impl Gate {
     }
 }
 
-/// How long a child that was killed may take to die when the test has forgotten it.
+/// Time that a killed child may take to die when the test has forgotten it.
 const DEATH_MS: u64 = 1000;
 
 /// A child process. It is killed when the test forgets it.
@@ -592,8 +592,8 @@ impl Node {
             .collect()
     }
 
-    /// How far beyond t1 a slot has come that ended there. What its task had retired
-    /// before the slot began, on its way to where it waited, is not the slot's.
+    /// Overshoot beyond t1 of a slot that ended there. Instructions that its task had retired
+    /// before the slot began, on its way to where it waited, are not the slot's.
     pub fn overshoot_insns(&self, preempted: &Event) -> u64 {
         let grants = self.of(EventKind::Grant);
         let grant = grants.iter().find(|grant| {
@@ -617,8 +617,8 @@ impl Node {
     }
 }
 
-/// How long an idle slot in front of a plan is, in which the test attaches its
-/// children before the first of them may run.
+/// Length of an idle slot in front of a plan, in which the test attaches its children before the
+/// first of them may run.
 pub const LEAD_IN_INSNS: u64 = 5_000_000;
 
 /// Children that are processes of a plan, and what came of them.
@@ -645,7 +645,7 @@ impl Scene {
         self.thread(process, 0, work)
     }
 
-    /// The same with flags of the attachment.
+    /// Like [`process`](Scene::process), with flags of the attachment.
     pub fn thread(&mut self, process: u32, flags: u32, work: impl FnOnce(&Device)) -> Verdict {
         let device = &self.node.device;
         let child = self.gate.child(|| work(device))?;
@@ -734,7 +734,7 @@ impl Random {
     }
 }
 
-/// How the machine counts, and so what a count can be asked for.
+/// Way in which the machine counts, which determines the accuracy of counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counting {
     /// The PMU counts the instructions of user code, and no others.
@@ -745,7 +745,7 @@ pub enum Counting {
 }
 
 impl Counting {
-    /// That of this machine.
+    /// Way of this machine.
     pub fn here() -> Self {
         let device = Device::open().expect(pbs_uapi::DEVICE_PATH);
         let info = device.info().expect("info");
@@ -760,8 +760,8 @@ impl Counting {
         self.agrees_within(OVERHEAD_INSNS, retired_insns, burned_insns)
     }
 
-    /// The same of several tasks, or of one that does more than burn: `over_insns`
-    /// are retired beside the loops.
+    /// Like [`agrees`](Counting::agrees), for several tasks, or for one that does more than burn:
+    /// `over_insns` are retired beside the loops.
     pub fn agrees_within(self, over_insns: u64, retired_insns: u64, burned_insns: u64) -> bool {
         let over_insns = match self {
             Self::Exact => over_insns,
@@ -779,7 +779,7 @@ impl Counting {
         }
     }
 
-    /// How much more than it burned a task can be charged with.
+    /// Greatest excess of a task's charge over the instructions that it burned.
     pub fn over_insns(self, burned_insns: u64) -> u64 {
         match self {
             Self::Exact => OVERHEAD_INSNS,
@@ -791,8 +791,8 @@ impl Counting {
         }
     }
 
-    /// How many times as long tasks are to be for what is charged beside their
-    /// loops to be as small a share of them.
+    /// Factor by which tasks must be longer to make the charges beside their loops as small a share
+    /// of them.
     pub fn scale(self) -> u64 {
         match self {
             Self::Exact => 1,
@@ -810,17 +810,17 @@ impl Counting {
         }
     }
 
-    /// So much to burn that it is counted as less than `insns`, but not by far.
+    /// Number of instructions to burn that is counted as less than `insns`, but not by far.
     pub fn below(self, insns: u64) -> u64 {
         insns - self.over_insns(insns).max(10_000)
     }
 }
 
-/// What a child retires beside its loop: on its way from the gate, and around
-/// the call that ends a task.
+/// Instructions that a child retires beside its loop: on its way from the gate, and around the call
+/// that ends a task.
 pub const OVERHEAD_INSNS: u64 = 2_000;
-/// What it is charged with for that by the clock, the kernel's part included, and for what
-/// interrupts do meanwhile: now and then one has a quarter of a millisecond of work.
+/// Charge for that by the clock, including the kernel's part and the work of interrupts meanwhile:
+/// now and then one has a quarter of a millisecond of work.
 pub const CLOCK_OVERHEAD_INSNS: u64 = 400_000;
 
 /// Ends the test as skipped where nothing counts instructions: `why` says what
@@ -854,9 +854,9 @@ pub fn kernel_is_watched() -> bool {
     Path::new("/proc/lockdep").exists()
 }
 
-/// How late a count may be noticed. The way to user space that was learned can be
-/// longer than the one that is taken, by another interrupt. A watched kernel puts
-/// the timer off when it makes no progress, by a millisecond at most.
+/// Greatest delay with which a count may be noticed. The way to user space that was learned can be
+/// longer than the one that is taken, by another interrupt. A watched kernel delays the timer when
+/// it makes no progress, by a millisecond at most.
 pub fn overshoot_limit_insns() -> u64 {
     if kernel_is_watched() {
         250_000

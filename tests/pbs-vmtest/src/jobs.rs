@@ -191,7 +191,7 @@ stdout = "sum"
 tasks = [20_000_000]
 "#;
 
-/// The same as a plan whose slots are in the wrong order.
+/// The net as a plan whose slots are in the wrong order.
 const NET_PLAN: &str = r#"
 plan_id = 21
 [[process]]
@@ -258,8 +258,7 @@ pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
     Ok(())
 }
 
-/// What was submitted waits, and is run in its order; what is too late by then is
-/// declined.
+/// Submitted jobs wait, and are run in their order; jobs that are too late by then are declined.
 pub fn submitted_jobs_are_run() -> Verdict {
     prepare(JOB)?;
     let hasty = JOB.replace("\"hashes\"", "\"hasty\"");

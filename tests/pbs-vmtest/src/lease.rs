@@ -32,7 +32,7 @@ fn running(plan: &Plan) -> Result<(Scene, Child, &'static SharedWords), String> 
     Ok((scene, child, words))
 }
 
-/// It is dropped for its lease, and its thread is given back.
+/// The plan is dropped for its lease, and its thread is given back.
 fn expires(mut scene: Scene, mut child: Child, words: &SharedWords) -> Verdict {
     is_dropped(&mut scene, Drop::Lease)?;
     let event = scene.wait_kind(EventKind::Ejected, 1)?;
@@ -49,7 +49,7 @@ fn is_fair(pid: i32) -> Verdict {
     eventually("it is in the fair class", || policy_of(pid) == Ok(libc::SCHED_OTHER))
 }
 
-/// It goes on while it is renewed, and ends when it is not any more.
+/// A plan continues while its lease is renewed, and ends when it is not any more.
 pub fn lease_is_renewed() -> Verdict {
     let plan = plan(21).lease(LEASE_NS);
     let (mut scene, child, words) = running(&plan)?;

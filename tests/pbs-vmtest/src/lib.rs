@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the tests in the virtual machine share with what is measured there.
+//! Common parts of the tests and the measurements in the virtual machine.
 
 pub mod counter;
 pub mod harness;

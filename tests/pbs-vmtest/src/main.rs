@@ -43,7 +43,7 @@ type Test = fn() -> harness::Verdict;
 /// Every test of `tests.list` by its name; the list says on how many CPUs each runs.
 const TESTS: &[(&str, Test)] = include!(concat!(env!("OUT_DIR"), "/tests.rs"));
 
-/// What other scripts run.
+/// Tests that other scripts run.
 const OTHERS: &[(&str, Test)] = &[("beside-a-plan", linux::suites::beside_a_plan)];
 
 /// Tests that count memory, or have none: of a recorder plans are kept. Nor are those

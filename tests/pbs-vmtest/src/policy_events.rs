@@ -42,7 +42,7 @@ pub fn readers_get_the_same() -> Verdict {
     Ok(())
 }
 
-/// So many tasks tell more than a ring holds.
+/// Number of tasks that cause more events than a ring holds.
 const TASKS: u32 = 40_000;
 
 /// Runs a process on a CPU that ends them one after the other, to the end of the

@@ -180,7 +180,7 @@ pub fn idle_slot_goes_to_least_slack() -> Verdict {
     Ok(())
 }
 
-/// What is behind after the last slot runs after the plan, latest first.
+/// Processes that are behind after the last slot run after the plan, latest first.
 pub fn behind_runs_after_plan() -> Verdict {
     let plan =
         Plan::new(1).lead_in().slot(1, 0, 1_000_000).slot(2, 0, 4_000_000).slot(3, 0, 2_000_000);

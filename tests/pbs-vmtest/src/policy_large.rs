@@ -17,7 +17,7 @@ const TASKS: u32 = 240;
 const SLOT_INSNS: u64 = 2_000_000;
 const BURN_INSNS: u64 = 1_900_000;
 
-/// How often the plan is replaced by a plan like it.
+/// Number of times that the plan is replaced by a plan like it.
 const SWAPS: u64 = 8;
 
 /// A plan for these processes; half of the time is unallocated, for the test.
@@ -45,7 +45,7 @@ fn plan(id: u64, processes: Range<u32>) -> Plan {
     plan
 }
 
-/// What threads wait for.
+/// Condition that threads wait for.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,

@@ -72,7 +72,7 @@ fn watched() -> Config {
     }
 }
 
-/// What is enough for a process that touches one mapping, and what is not.
+/// Memory that is enough for a process that touches one mapping, and memory that is not.
 const ENOUGH_BYTES: u64 = 2 * Mapping::BYTES as u64;
 const TOO_LITTLE_BYTES: u64 = Mapping::BYTES as u64 / 2;
 

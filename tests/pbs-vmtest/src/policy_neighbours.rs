@@ -39,7 +39,7 @@ fn plan() -> Plan {
     plan
 }
 
-/// When the victim ended, since its plan came, and in which slots its tasks did.
+/// Time at which the victim ended, since its plan arrived, and the slots in which its tasks did.
 struct End {
     after_ns: u64,
     late_slots: usize,

@@ -118,8 +118,8 @@ fn gone(node: &Node, process: u32) -> Option<Event> {
     waits.into_iter().find(|event| event.process == process && is_gone(&event))
 }
 
-/// Who waits for a process that is killed is told that, on the same CPU and on
-/// another, waits on, and goes on under a plan that does not have it wait.
+/// A process that waits for one that is killed, on the same CPU and on another, receives that,
+/// waits on, and continues under a plan that does not make it wait.
 pub fn dead_are_not_waited_for() -> Verdict {
     let plan = Plan::new(1).config(uncounted());
     let plan = plan.cpu(0).idle(20_000_000);
@@ -219,8 +219,8 @@ pub fn plans_change_on_one_side() -> Verdict {
     Ok(())
 }
 
-/// Nothing is sent to a CPU that has gone offline while one of its processes waited
-/// for one on another CPU; the kernel would warn.
+/// No interrupt is sent to a CPU that has gone offline while one of its processes waited for one on
+/// another CPU; the kernel would warn.
 pub fn waiter_goes_offline() -> Verdict {
     let plan = Plan::new(1).config(uncounted()).cpu(0).slot(1, 0, 200_000);
     let plan = plan.cpu(1).slot(3, 0, 200_000).edge(3, 0, 1, 0);

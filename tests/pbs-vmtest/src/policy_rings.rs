@@ -49,7 +49,7 @@ fn two_processes(plan: Plan, tasks: u32) -> Result<(Plan, Scene), String> {
     Ok((plan, scene))
 }
 
-/// Who maps gets what others read, whether it was there all the time or comes
+/// A reader that maps the rings gets what others read, whether it was there all the time or comes
 /// afterwards, reads the rings itself or leaves that to the library.
 pub fn mapped_readers_get_the_same() -> Verdict {
     let (plan, scene) = two_processes(Plan::new(1), 20)?;

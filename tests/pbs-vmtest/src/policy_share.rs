@@ -23,7 +23,7 @@ pub fn hog_leaves_four_percent() -> Verdict {
     four_percent(scene.children[0].pid)
 }
 
-/// So has one when the hog wakes up in the class while the deadline server
+/// A normal task has that share, too, when the hog wakes up in the class while the deadline server
 /// serves the fair class, because a realtime task starved it.
 pub fn hog_that_wakes_during_server() -> Verdict {
     let mut scene = Scene::new()?;

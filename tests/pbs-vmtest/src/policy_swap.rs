@@ -9,7 +9,7 @@ use crate::harness::{
 use crate::policy_cpus::uncounted;
 use crate::{check, check_eq};
 
-/// So many that they outlast the swaps on the watched kernel, too, which is slow to load a plan.
+/// Number of tasks that outlast the swaps on the watched kernel, too, which is slow to load a plan.
 const TASKS: u32 = 240;
 const SLOT_INSNS: u64 = 2_000_000;
 const BURN_INSNS: u64 = 1_900_000;
@@ -219,7 +219,7 @@ fn counts() -> Result<Vec<i64>, String> {
     kinds().map(|kind| sysfs_number(&format!("cpu0/counts/{}", kind.name()))).collect()
 }
 
-/// Those that happen on a CPU.
+/// Kinds of events that happen on a CPU.
 fn kinds() -> impl Iterator<Item = EventKind> {
     let all = EventKind::ALL.iter().copied();
     all.filter(|&kind| kind != EventKind::Overrun)

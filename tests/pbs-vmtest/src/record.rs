@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the policy is told, recorded: it comes out the same, or it is said why not.
+//! Recording of the policy's inputs: a replay gives the same result, or reports why not.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{
     check, check_eq, policy, policy_ceiling, policy_fill, policy_memory, policy_order, policy_swap,
 };
 
-/// Where the host finds what is to be kept, if it shares a folder.
+/// File in which the host finds the recording, if it shares a folder.
 const KEPT: &str = "/mnt/recording";
 
-/// Where it is left for who looks into a test that has failed.
+/// Stores the recording for the analysis of a failed test.
 pub fn keep(recorder: Recorder<Vec<u8>>) {
     let kept = recorder.end().map(|bytes| std::fs::write(KEPT, bytes));
     match kept {
@@ -76,8 +76,8 @@ pub fn recording_replays() -> Verdict {
     all_replay(&parts, 1, &kinds)
 }
 
-/// The same of four CPUs, on which tasks wait for each other, and one loses its plan to
-/// another one.
+/// A recording of four CPUs, on which tasks wait for each other and one loses its plan to another
+/// one, is replayed.
 pub fn recording_of_four_cpus_replays() -> Verdict {
     let parts: [Part; 2] = [
         ("order", policy_order::cpus_meet),
@@ -149,8 +149,8 @@ fn all_replay(parts: &[Part], cpus: u32, kinds: &[EventKind]) -> Verdict {
     Ok(())
 }
 
-/// Who does not look for long is told what is lost, and replays what comes from the next
-/// plan on that begins where none is.
+/// A recorder that pauses for long receives the number of lost inputs, and the replay begins with
+/// the next plan that begins where none is.
 pub fn recording_tells_overruns() -> Verdict {
     let recorder = recorder()?;
     let node = more_than_is_held(0)?;
@@ -179,15 +179,15 @@ fn work() -> Verdict {
     Ok(())
 }
 
-/// How many inputs the ring of CPU 0 has had, if it has one.
+/// Number of inputs that the ring of CPU 0 has had, if it has one.
 fn noted() -> Result<u64, String> {
     let inputs = Inputs::open().context("open")?;
     let ring = inputs.ring(0).context("map")?;
     Ok(ring.map_or(0, |ring| ring.bounds().1))
 }
 
-/// As long as nobody records nothing is noted, whoever has recorded before and however
-/// that ended; of two who record each has all.
+/// Without a recorder nothing is noted, whatever has been recorded before and however that ended;
+/// each of two recorders gets all inputs.
 pub fn recording_is_of_who_records() -> Verdict {
     work()?;
     check_eq!(noted()?, 0, "inputs before anybody has recorded");
@@ -231,7 +231,7 @@ pub fn recording_is_of_who_records() -> Verdict {
 
 const NOBODY: libc::uid_t = 65534;
 
-/// Who is not root can't record.
+/// A user other than root can't record.
 pub fn recording_is_for_root() -> Verdict {
     let mut child = fork(|| {
         // SAFETY: no memory is involved; the child has one thread.

@@ -47,7 +47,7 @@ pub(crate) fn prepare() -> Verdict {
     fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")
 }
 
-/// What the service has said is told with what went wrong.
+/// Adds the output of the service to the report of a failure.
 pub(crate) fn with_log(test: fn() -> Verdict) -> Verdict {
     test().map_err(|why| {
         let log = fs::read_to_string(format!("{DIR}/log")).unwrap_or_default();
@@ -271,8 +271,8 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
     Ok(())
 }
 
-/// What Slurm gives to a job of its own is for jobs of its user alone, also for a service that
-/// is started anew, and what is left of them ends with it.
+/// An allocation of Slurm for a job is for jobs of its user alone, also for a service that is
+/// restarted, and its remaining jobs end with it.
 pub fn service_has_allocations() -> Verdict {
     with_log(has_allocations_inner)
 }
@@ -712,14 +712,13 @@ fn written(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What the service cannot start with is told in a line, and it ends: a history that can't
-/// be written, no device. What runs under a service whose device file goes away goes on, and
-/// so does what comes.
+/// A service that cannot start reports that in a line and ends: a history that can't be written, no
+/// device. If the device file of a running service goes away, running and later jobs continue.
 pub fn service_has_no_device() -> Verdict {
     with_log(has_no_device_inner)
 }
 
-/// How a service ends that can't start: its status and what it says.
+/// Exit status and output of a service that can't start.
 fn refuses(history: &str) -> Result<String, String> {
     let refused = command(history).output().context("pbsd")?;
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

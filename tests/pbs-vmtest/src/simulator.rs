@@ -28,19 +28,19 @@ use crate::harness::{
 };
 use crate::{check, check_eq};
 
-/// So many plans of each scenario are executed.
+/// Number of plans of each scenario that are executed.
 const PLANS: usize = 36;
 
-/// How many parts of a thousand the counts may be apart, beside [`OVERHEAD_INSNS`].
+/// Greatest difference of the counts in thousandths, beside [`OVERHEAD_INSNS`].
 const OFF_PERMILLE: u64 = 1;
 
 /// An endless loop need not be longer than this to look like one.
 const ENDLESS_INSNS: u64 = 20_000_000;
 
-/// What a kernel may take for itself.
+/// Cost of the kernel itself.
 struct Cost {
     timing: Timing,
-    /// What a child retires around the call that ends a task.
+    /// Instructions that a child retires around the call that ends a task.
     task_end_insns: u64,
 }
 
@@ -67,7 +67,7 @@ const fn cost(timer_delay_insns: u64, look_ns: u64, switch_ns: u64, task_end_ins
 /// An event without its time and its numbers.
 type Step = (EventKind, u32, u32, &'static str, u32);
 
-/// What must have come about at least once, for the test to be worth something.
+/// Signals that must have occurred at least once for the test to be meaningful.
 const SIGNALS: [(EventKind, Cause); 8] = [
     (EventKind::Info, Cause::Process),
     (EventKind::Info, Cause::Node),
@@ -79,7 +79,7 @@ const SIGNALS: [(EventKind, Cause); 8] = [
     (EventKind::Early, Cause::Node),
 ];
 
-/// So many plans of each scenario.
+/// Compares the kernel with the simulator for `PLANS` plans of each scenario.
 pub fn kernel_equals_simulator() -> Verdict {
     if kernel_is_watched() {
         skip("this kernel watches itself, which takes it longer than a slot");
@@ -193,7 +193,7 @@ fn config(random: &mut Random) -> Config {
     }
 }
 
-/// What the simulator says will happen, if it says the same at all costs.
+/// Events that the simulator predicts, if it predicts the same at all costs.
 fn expected(plan: &Plan, rate_insns_per_ms: u64) -> Result<Option<Vec<Event>>, String> {
     let mut first: Option<Vec<Event>> = None;
     for cost in COSTS {
@@ -275,7 +275,7 @@ fn compare(
     Ok(())
 }
 
-/// So many generated plans of each scenario are run by `pbsctl run`.
+/// Number of generated plans of each scenario that are run by `pbsctl run`.
 const RUN_PLANS: usize = 6;
 
 /// Generated plans with programs do what the simulator says: the same ends of
@@ -307,7 +307,7 @@ pub fn generated_plans_run() -> Verdict {
     Ok(())
 }
 
-/// What `pbsctl gen` makes, with thresholds for tasks as short as these.
+/// Plan of `pbsctl gen`, with thresholds for tasks as short as these.
 fn runnable(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     let mut command = Command::new("pbsctl");
     command.args(["gen", scenario.name(), "--runnable", "--processes", "3"]);

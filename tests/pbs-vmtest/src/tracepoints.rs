@@ -180,8 +180,8 @@ fn plan(id: u64) -> Plan {
         .slot(2, 1, 60_000_000)
 }
 
-/// Who does what the plan does not say: process 1 is late, 2 is early, and 3
-/// sleeps through its slot.
+/// A scene of processes that deviate from the plan: process 1 is late, 2 is early, and 3 sleeps
+/// through its slot.
 fn scene() -> Result<Scene, String> {
     let mut scene = Scene::new()?;
     scene.tasks(1, &[2_600_000, 1_000_000])?;
@@ -249,7 +249,7 @@ pub fn tracepoints_tell_the_events() -> Verdict {
     check_slots(traced.iter().filter(slots).collect(), &node)
 }
 
-/// What the tracepoints of slots must say of [`plan`], and of plan 9 behind it.
+/// Checks the tracepoints of slots for [`plan`], and for plan 9 behind it.
 fn check_slots(slots: Vec<&Line>, node: &Node) -> Verdict {
     // What begins ends, before the next begins.
     let mut number = -1;
@@ -375,7 +375,7 @@ pub fn tracepoints_can_be_counted() -> Verdict {
     Ok(())
 }
 
-/// Who follows `trace_pipe` gets the records while the plan runs.
+/// A reader of `trace_pipe` gets the records while the plan runs.
 pub fn trace_pipe_while_a_plan_runs() -> Verdict {
     let mut plan = Plan::new(1).lead_in();
     for task in 0..40 {

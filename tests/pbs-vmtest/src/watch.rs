@@ -227,7 +227,7 @@ fn press(key: &str) -> Verdict {
     fs::write(path, key).context(path)
 }
 
-/// The same goes to the log, by a key.
+/// A key writes the dump to the log.
 pub fn sysrq_dumps() -> Verdict {
     let trio = Trio::new()?;
     press("B")?;

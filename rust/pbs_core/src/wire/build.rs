@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From a section of a written plan to a [`Plan`], with all checks of the
-//! slots; and back.
+//! Conversion of a section of a written plan to a [`Plan`], with all checks of the slots, and back.
 
 use core::iter;
 
@@ -69,8 +68,8 @@ impl<M: Memory> Plan<M> {
         Ok(plan)
     }
 
-    /// Reads the edges.  That the processes that are waited for have the tasks
-    /// is seen when the plans of all CPUs are [joined](super::super::join).
+    /// Reads the edges.  Whether the awaited processes have the awaited tasks is checked when the
+    /// plans of all CPUs are [joined](super::super::join).
     fn read_edges(&mut self, section: &Section<'_>) -> Result<(), Refusal> {
         let cpu = section.cpu();
         let nr_edges = section.nr_edges();
@@ -87,7 +86,7 @@ impl<M: Memory> Plan<M> {
             }
         }
         let mut edges = M::alloc(nr_edges as usize, Edge::NONE)?;
-        // The process that the edges have come to.
+        // The process whose edges are being read.
         let mut process = 0;
         for (place, edge) in edges.iter_mut().zip(0..) {
             pause::<M>(edge)?;
@@ -133,7 +132,7 @@ impl<M: Memory> Plan<M> {
         Ok(())
     }
 
-    /// The size of what [`Plan::encode`] writes.
+    /// The size of the output of [`Plan::encode`].
     pub fn encoded_bytes(&self) -> u64 {
         let processes = self.processes.len() as u64;
         let (slots, edges) = (self.slots.len() as u64, self.edges.len() as u64);
@@ -250,8 +249,8 @@ fn read_processes<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Process>,
     Ok(processes)
 }
 
-/// Reads the slots and counts those of each process.  Returns them and how
-/// many are not idle.
+/// Reads the slots and counts those of each process.  Returns them and the number of those that are
+/// not idle.
 fn read_slots<M: Memory>(
     section: &Section<'_>,
     processes: &mut [Process],

@@ -38,9 +38,9 @@ pub struct Header {
     pub plan_id: u64,
     /// See [`total_bytes`].
     pub total_bytes: u64,
-    /// How many CPUs the plan is for.
+    /// Number of CPUs of the plan.
     pub nr_cpus: u32,
-    /// A configuration follows.
+    /// Whether a configuration follows.
     pub with_config: bool,
     /// See [`Message::dealt_seq`](super::Message::dealt_seq).
     pub dealt_seq: u64,
@@ -85,13 +85,13 @@ pub fn config(config: &Config) -> [u8; CONFIG_BYTES] {
 /// `struct pbs_plan_cpu`
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// How many processes follow,
+    /// Number of processes that follow.
     pub nr_processes: u32,
-    /// and slots,
+    /// Number of slots that follow.
     pub nr_slots: u64,
-    /// and edges.
+    /// Number of edges that follow.
     pub nr_edges: u64,
     /// See [`Section::rate_insns_per_ms`](super::Section::rate_insns_per_ms).
     pub rate_insns_per_ms: u64,
@@ -112,7 +112,7 @@ impl Cpu {
 
 /// `struct pbs_plan_process`; see [`Process`](super::super::Process).
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // They are those of the plan's.
+#[allow(missing_docs)] // The fields are those of the plan's process.
 pub struct Process {
     pub id: u32,
     pub buffer_insns: u64,

@@ -25,7 +25,7 @@ pub const MAX_EDGES: u64 = 1 << 22;
 pub const MAX_SLOT_INSNS: u64 = 1 << 48;
 /// `PBS_MAX_BUFFER_INSNS`
 pub const MAX_BUFFER_INSNS: u64 = 1 << 56;
-/// What a lease can be, if there is one.
+/// Range of the length of a lease, if there is one.
 pub const LEASE_NS: core::ops::RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;
 /// The slots of a CPU together: leaves room for lateness in an `i64`.
 pub const MAX_PLAN_INSNS: u64 = 1 << 62;

@@ -42,8 +42,7 @@ enum Written {
 impl<'a> Message<'a> {
     /// Reads and checks `bytes`, one whole plan.
     ///
-    /// `M` is needed for the moment only, to see whether a process is on two
-    /// CPUs.
+    /// `M` is needed only during the call, to check whether a process is on two CPUs.
     pub fn parse<M: Memory>(bytes: &'a [u8]) -> Result<Message<'a>, Refusal> {
         let message = Message::header(bytes)?;
         message.check_sections::<M>()?;
@@ -189,24 +188,24 @@ impl<'a> Message<'a> {
         self.plan_id
     }
 
-    /// The plan deals with the prediction failures of all events whose number
-    /// is smaller; 0: with none.
+    /// The plan deals with the prediction failures of all events whose number is smaller; 0: with
+    /// none.
     pub fn dealt_seq(&self) -> u64 {
         self.dealt_seq
     }
 
-    /// After how much time without a renewal the plan is dropped; 0: never.
+    /// Time without a renewal after which the plan is dropped; 0: never.
     pub fn lease_ns(&self) -> u64 {
         self.lease_ns
     }
 
-    /// The memory that the plan may use on the node; 0: it does not say.
+    /// Memory that the plan may use on the node; 0: not declared.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Refuses a plan that deals with failures of the future: `next_seq` is the
-    /// number that the next event will have.
+    /// Refuses a plan that deals with failures of the future: `next_seq` is the number of the next
+    /// event.
     pub fn check_dealt(&self, next_seq: u64) -> Result<(), Refusal> {
         if self.dealt_seq <= next_seq {
             return Ok(());
@@ -218,8 +217,8 @@ impl<'a> Message<'a> {
         Err(fault.at(40))
     }
 
-    /// The configuration that the plan carries, if it does, for a CPU of that
-    /// rate: in version 1 it is in instructions.
+    /// The configuration that the plan carries, if any, for a CPU of that rate: in version 1 it is
+    /// in instructions.
     pub fn config(&self, rate: Rate) -> Option<Config> {
         match self.config? {
             Written::Version1(values) => Some(version_1::times(values, rate)),
@@ -227,7 +226,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// How many CPUs the plan is for.
+    /// Number of CPUs of the plan.
     pub fn nr_cpus(&self) -> u32 {
         self.nr_cpus
     }
@@ -300,7 +299,7 @@ impl<'a> Section<'a> {
         }
         let nr_edges = record.u64(16);
         let rate_insns_per_ms = record.u64(24);
-        // Nothing is planned for it, which must be said of all.
+        // A CPU may have an empty plan, which must have neither processes nor slots.
         let is_empty = version != VERSION_1 && nr_slots == 0;
         if nr_processes == 0 && !is_empty {
             return Err(Fault::NoProcesses { cpu }.at(offset + 4));
@@ -359,7 +358,7 @@ impl<'a> Section<'a> {
         Ok(section)
     }
 
-    /// The memory that the whole plan may use on the node; 0: it does not say.
+    /// Memory that the whole plan may use on the node; 0: not declared.
     pub(super) fn memory_bytes(&self) -> Result<u64, Refusal> {
         Ok(Record::new(self.bytes, 0, HEADER_BYTES, Part::Header)?.u64(56))
     }
@@ -413,7 +412,7 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// Refuses edges that do not ascend, so that none is there twice.
+    /// Refuses edges that do not ascend: this way no edge is there twice.
     fn check_edges<M: Memory>(&self) -> Result<(), Refusal> {
         let mut before = None;
         for number in 0..self.nr_edges {
@@ -436,27 +435,27 @@ impl<'a> Section<'a> {
         self.cpu
     }
 
-    /// Where the section stands in the written plan, for a refusal of its CPU.
+    /// Offset of the section in the written plan, for a refusal of its CPU.
     pub fn offset_bytes(&self) -> usize {
         self.offset
     }
 
-    /// How many processes it has.
+    /// Number of processes of the section.
     pub fn nr_processes(&self) -> u32 {
         self.nr_processes
     }
 
-    /// How many slots it has.
+    /// Number of slots of the section.
     pub fn nr_slots(&self) -> u32 {
         self.nr_slots
     }
 
-    /// How many edges it has.
+    /// Number of edges of the section.
     pub fn nr_edges(&self) -> u32 {
         self.nr_edges
     }
 
-    /// The rate of the CPU as the plan says it; 0: the CPU's own.
+    /// Rate of the CPU that the plan declares; 0: the CPU's own.
     pub fn rate_insns_per_ms(&self) -> u64 {
         self.rate_insns_per_ms
     }

@@ -2,9 +2,9 @@
 
 //! The wire format of plans: version 2, and version 1, which is still read.
 //!
-//! C header: `include/uapi/linux/pbs.h`, which is the definition; the numbers
-//! here are those of it.  [`Message`] reads a plan, [`encode`] writes the
-//! records, and [`Plan::encode`](super::Plan::encode) a whole plan of one CPU.
+//! C header: `include/uapi/linux/pbs.h`, which is the definition and the source of the numbers
+//! here.  [`Message`] reads a plan, [`encode`] writes the records, and
+//! [`Plan::encode`](super::Plan::encode) a whole plan of one CPU.
 
 mod build;
 pub mod encode;

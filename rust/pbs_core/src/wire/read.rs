@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading records out of bytes that nobody has vouched for.
+//! Reading of records from untrusted bytes.
 
 use super::super::refusal::{Fault, Part, Refusal};
 

@@ -7,10 +7,10 @@ use super::super::rate::Rate;
 use super::super::refusal::{Fault, Refusal};
 use super::format::HEADER_BYTES;
 
-/// How many numbers it has: the first of [`Config::NAMES`].
+/// Count of its numbers: the first of [`Config::NAMES`].
 pub(super) const COUNT: usize = 25;
 
-/// Those that are instructions: their places, and their names in version 1.
+/// Numbers that are instructions: their places, and their names in version 1.
 const LENGTHS: [(usize, &str); 7] = [
     (1, "preemption_limit_insns"),
     (2, "no_preemption_insns"),
@@ -21,7 +21,7 @@ const LENGTHS: [(usize, &str); 7] = [
     (18, "stress_gain_insns"),
 ];
 
-/// The lower bound of tm2_node had no number of its own.
+/// Place of the number that also was the lower bound of tm2_node.
 const T2_MIN_PROCESS: usize = 14;
 const TM2_NODE_LOWER_BOUND: usize = COUNT;
 

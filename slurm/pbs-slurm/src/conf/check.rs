@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is missing, or in the way, before jobs of a partition can be planned.
+//! Settings that are missing, or in the way, before jobs of a partition can be planned.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,20 +13,21 @@ use crate::conf::nodes::Partition;
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
 
-/// What is planned far ahead waits in Slurm; Slurm's default is 10000.
+/// Number of jobs that may wait in Slurm, as jobs that are planned far ahead do; Slurm's default is
+/// 10000.
 const MANY_JOBS: u64 = 20_000;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Without it jobs are not planned, or start elsewhere or at another time.
     Error,
-    /// It works, and would be better.
+    /// The setting works, and would be better otherwise.
     Advice,
 }
 
 impl Level {
-    /// As it is printed.
+    /// Name of the level in the output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -38,22 +39,22 @@ impl Level {
 /// One thing that should be another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub level: Level,
     /// The key of slurm.conf, or the file.
     pub key: String,
-    /// What it is; none: it is not there.
+    /// Present value; none: it is missing.
     pub is: Option<String>,
-    /// What it is to be.
+    /// Required value.
     pub should: String,
-    /// Why.
+    /// Reason.
     pub why: String,
-    /// Where it is said; none: nowhere.
+    /// Place of the setting; none: nowhere.
     pub place: Option<Place>,
 }
 
-/// What an operator has to do before jobs of a partition can be planned: errors first, in the
-/// order of the documentation.
+/// Returns the changes that an operator must make before jobs of a partition can be planned: errors
+/// first, in the order of the documentation.
 pub fn check(conf: &Conf, partition: &str) -> Vec<Finding> {
     let mut checks = Checks { conf, findings: Vec::new() };
     checks.user();
@@ -78,7 +79,7 @@ struct Checks<'a> {
 use Level::{Advice, Error};
 
 impl Checks<'_> {
-    /// Of a key of slurm.conf: what it is, and where.
+    /// Adds a finding about a key of slurm.conf, with its value and place.
     fn key(&mut self, level: Level, key: &str, should: impl Into<String>, why: &str) {
         let setting = self.conf.setting(key).cloned();
         self.say(level, key, setting, should, why);
@@ -103,7 +104,7 @@ impl Checks<'_> {
         });
     }
 
-    /// Of a hook's file.
+    /// Adds a finding about a hook's file.
     fn file(&mut self, level: Level, file: &Path, is: &str, should: &str, why: &str, line: usize) {
         let name = file.file_name().unwrap_or(file.as_os_str());
         let is = Setting { value: is.into(), place: Place { file: file.into(), line } };
@@ -291,7 +292,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Of a partition's line.
+    /// Adds a finding about a partition's line.
     fn of_partition(&mut self, level: Level, of: &Partition, key: &str, should: &str, why: &str) {
         let is =
             of.value(key).map(|value| Setting { value: value.into(), place: of.place.clone() });

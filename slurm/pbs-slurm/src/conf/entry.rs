@@ -23,14 +23,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why Slurm's files can't be read.
+/// Reason why Slurm's files can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// In which file.
+    /// The file.
     pub file: PathBuf,
-    /// In which line; none: the file itself can't be read.
+    /// The line; none: the file itself can't be read.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
@@ -52,12 +52,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What is said for a key, and where.
+/// Value of a key, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The value, without quotes.
     pub value: String,
-    /// Where.
+    /// Place of the setting.
     pub place: Place,
 }
 

@@ -15,13 +15,13 @@ const COMPILERS: [&str; 2] = ["luac5.1", "luac"];
 /// A file that slurmctld runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// Where it is to be.
+    /// Expected place of the file.
     pub path: PathBuf,
     /// Whether it is there.
     pub is_there: bool,
     /// Whether it may be run.
     pub is_executable: bool,
-    /// What it says, if that can be read.
+    /// Content of the file, if it can be read.
     pub text: String,
 }
 
@@ -57,7 +57,7 @@ impl Hook {
 pub struct Lua {
     /// The file.
     pub hook: Hook,
-    /// What the compiler says against it, if it does.
+    /// Error message of the compiler, if there is one.
     pub fault: Option<String>,
     /// Whether a compiler looked at it.
     pub is_compiled: bool,

@@ -10,17 +10,17 @@ pub const MOST_HOSTS: usize = 1 << 16;
 const MOST_BYTES: usize = 4 << 20;
 /// Longer names are none.
 const MOST_NAME_BYTES: usize = 255;
-/// So many digits fit a number.
+/// Greatest number of digits of a number.
 const MOST_DIGITS: usize = 18;
 
-/// Why a list of hosts can't be read.
+/// Reason why a list of hosts can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListError {
-    /// It has more than [`MOST_HOSTS`].
+    /// The list has more than [`MOST_HOSTS`].
     TooMany,
-    /// It, or a name in it, is longer than any can be.
+    /// The list, or a name in it, is longer than any can be.
     TooLong,
-    /// What is wrong, with the part of the list.
+    /// A syntax error, with the part of the list.
     Syntax(String),
 }
 
@@ -61,7 +61,7 @@ pub fn expand(list: &str) -> Result<Vec<String>, ListError> {
     Ok(hosts)
 }
 
-/// What stands between commas that are in no brackets.
+/// Items of a list, separated by commas outside brackets.
 fn items(list: &str) -> Result<Vec<&str>, ListError> {
     let mut items = Vec::new();
     let mut is_inside = false;
@@ -118,7 +118,7 @@ fn expand_item(item: &str, most: usize) -> Result<Vec<String>, ListError> {
     Ok(hosts)
 }
 
-/// What stands in brackets: `01-03,7`.
+/// Numbers in brackets: `01-03,7`.
 fn numbers(ranges: &str, most: usize) -> Result<Vec<String>, ListError> {
     let mut numbers = Vec::new();
     for range in ranges.split(',') {
@@ -207,7 +207,7 @@ fn ranges(of: &[(&str, Option<u64>, &str)]) -> Vec<String> {
     ranges.iter().map(text).collect()
 }
 
-/// What stands before its last digits, those as a number, and as they are.
+/// The part before the last digits of a name, the digits as a number, and the digits as text.
 fn parts(host: &str) -> (&str, Option<u64>, &str) {
     let digits = host.bytes().rev().take_while(u8::is_ascii_digit).count();
     let (prefix, digits) = host.split_at(host.len() - digits);

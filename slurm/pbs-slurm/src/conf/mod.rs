@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Slurm is told in its files, seen by a planner: which nodes a partition has, and
-//! what an operator has to add or change before its jobs can be planned.
+//! Slurm's configuration files, seen by a planner: the nodes of a partition, and the changes that
+//! an operator must make before its jobs can be planned.
 //!
-//! [`read`] reads `slurm.conf` with all that it includes, `plugstack.conf`, and what of the
-//! hooks (`slurm/hooks`) is where Slurm looks for it. [`check`] says what is missing,
-//! [`site_of`] writes the site's file for `pbsctl cluster new --site`; neither looks at
-//! anything but what was read. Nothing here talks to Slurm.
+//! [`read`] reads `slurm.conf` with all that it includes, `plugstack.conf`, and the hooks
+//! (`slurm/hooks`) where Slurm looks for them. [`check`] reports what is missing, [`site_of`]
+//! writes the site's file for `pbsctl cluster new --site`; both use only what was read. Nothing
+//! here talks to Slurm.
 //!
 //! Lists of hosts as Slurm writes them are read by [`expand`] and written by [`compress`].
 

@@ -9,35 +9,35 @@ use crate::conf::host_list::{expand, ListError, MOST_HOSTS};
 /// A node, as jobs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// CPUs that jobs get: without those kept for the system.
     pub cpus: u64,
     /// Memory that jobs get, in MiB.
     pub memory_mib: u64,
-    /// The dearer, the later Slurm takes it.
+    /// Weight of the node: Slurm takes nodes with a greater weight later.
     pub weight: u64,
-    /// What it is said to have.
+    /// Declared features.
     pub features: Vec<String>,
-    /// Where it is described.
+    /// Place of its description.
     pub place: Place,
 }
 
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its name.
+    /// Name of the partition.
     pub name: String,
-    /// Its nodes, each once, in the order of their list.
+    /// Nodes of the partition, each once, in the order of their list.
     pub nodes: Vec<String>,
-    /// What else is said of it, or of all; keys in lower case.
+    /// Other settings of the partition, or of all; keys in lower case.
     pub keys: BTreeMap<String, String>,
-    /// Where.
+    /// Place of its description.
     pub place: Place,
 }
 
 impl Partition {
-    /// What is said for a key.
+    /// Returns the value of a key.
     pub fn value(&self, key: &str) -> Option<&str> {
         let value = self.keys.get(&key.to_ascii_lowercase());
         value.map(String::as_str)

@@ -12,14 +12,14 @@ use crate::conf::nodes::{self, Node, Partition};
 
 /// Files that include each other go no deeper.
 const MOST_DEPTH: usize = 8;
-/// Of all files together.
+/// Greatest number of lines of all files together.
 const MOST_LINES: usize = 200_000;
 
 /// Keys that begin such a line.
 const ENTRIES: [&str; 6] =
     ["nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname"];
 
-/// What Slurm is told.
+/// Slurm's configuration.
 #[derive(Clone, Debug)]
 pub struct Conf {
     /// The file that was read first.
@@ -35,22 +35,22 @@ pub struct Conf {
     pub job_submit: Lua,
     /// jobcomp.lua.
     pub jobcomp: Lua,
-    /// What PrologSlurmctld names.
+    /// Hook that PrologSlurmctld names.
     pub prolog: Option<Hook>,
-    /// What EpilogSlurmctld names.
+    /// Hook that EpilogSlurmctld names.
     pub epilog: Option<Hook>,
-    /// The number of SlurmUser, where /etc/passwd or slurm.conf says it.
+    /// The number of SlurmUser, if /etc/passwd or slurm.conf has it.
     pub slurm_uid: Option<u32>,
 }
 
 impl Conf {
-    /// What is said for a key; in which case it is written makes no difference. Of several
-    /// the last counts.
+    /// Returns the setting of a key, which is compared without regard to case. If there are
+    /// several, the last counts.
     pub fn setting(&self, key: &str) -> Option<&Setting> {
         self.settings.get(&key.to_ascii_lowercase())
     }
 
-    /// Its value.
+    /// Returns the value of a key.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.setting(key).map(|of| of.value.as_str())
     }

@@ -11,8 +11,8 @@ use crate::conf::times::seconds;
 /// Numbers of nodes with more digits are part of the name.
 const MOST_DIGITS: usize = 9;
 
-/// What `pbsctl cluster new --site` takes: nodes of a partition with their CPUs and memory,
-/// the dearer the later Slurm would take them, and how long a job may take at most.
+/// Site file for `pbsctl cluster new --site`: nodes of a partition with their CPUs and memory, the
+/// dearer the later Slurm would take them, and the longest time of a job.
 ///
 /// Nodes that follow each other and are alike are described once.
 pub fn site_of(conf: &Conf, partition: &str) -> String {
@@ -57,7 +57,7 @@ fn word(name: &str) -> String {
     name.chars().map(|c| if is_right(c) { c } else { '-' }).collect()
 }
 
-/// How many of the first nodes have the same description and numbers one after the other.
+/// Number of first nodes with the same description and consecutive numbers.
 fn alike(nodes: &[Node]) -> usize {
     let first = &nodes[0];
     let Some((_, number, _)) = numbered(&first.name) else {
@@ -73,7 +73,7 @@ fn alike(nodes: &[Node]) -> usize {
     nodes.iter().zip(number..).take_while(are_alike).count()
 }
 
-/// What stands before the last digits, their number, and how many they are.
+/// Part of a name before the last digits, their number, and their count.
 fn numbered(name: &str) -> Option<(&str, u64, usize)> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let (before, number) = name.split_at(name.len() - digits);

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a batch system can be told, and what it tells.
+//! Interface of a batch system: orders to it, and events from it.
 
 use std::fmt;
 
 use crate::steer::seen::{Key, World};
 
-/// Something has happened: a hint to look. What it says of an end is kept.
+/// Hint that the batch system has changed. The outcome of a job in it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A job was submitted, altered, or has begun, or nodes are free: somebody should look.
+    /// A job was submitted, altered, or has begun, or nodes are free: a check is due.
     Look,
-    /// Hints may have been lost, or the batch system was started anew: all has to be looked
-    /// at again.
+    /// Hints may have been lost, or the batch system was restarted: everything must be checked
+    /// again.
     Resync,
 }
 
-/// Why something was not done.
+/// Reason why an order was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no such job any more.
+    /// The job does not exist any more.
     Gone,
-    /// It has begun already.
+    /// The job has begun already.
     Started,
     /// The batch system does not allow that; in its words.
     Denied(String),
     /// Not now; a moment later it will do.
     Later,
-    /// It does not answer.
+    /// The batch system does not answer.
     Unreachable(String),
 }
 
@@ -42,26 +42,26 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What became of a commitment that was taken back.
+/// Outcome of a revoked commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revoked {
-    /// It is held, and does not start.
+    /// The job is held, and does not start.
     Held,
-    /// It was too late: it runs.
+    /// The revocation was too late: the job runs.
     AlreadyStarted,
 }
 
-/// Why a job is to be over.
+/// Reason why a job is to be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Its time is over, or it is not wanted any more.
+    /// The time of the job is over, or it is not wanted any more.
     End,
-    /// It runs where or when it should not: it is held again, to be started once more.
+    /// The job runs where or when it should not: it is held again, to be started once more.
     Again,
 }
 
-/// A batch system. All calls may be repeated: what is so already is not done again. None
-/// takes longer than it takes to be told that it is done.
+/// A batch system. All calls may be repeated: an order that is fulfilled already has no effect.
+/// None takes longer than the confirmation that it is done.
 pub trait Controller {
     /// Jobs and nodes as they are.
     ///
@@ -70,60 +70,60 @@ pub trait Controller {
     /// [`Fault::Unreachable`].
     fn snapshot(&mut self) -> Result<World, Fault>;
 
-    /// Nobody but an operator can let it go any more. It must not have begun.
+    /// Holds a job that has not begun: only an operator can let it go.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
     fn hold(&mut self, job: Key) -> Result<(), Fault>;
 
-    /// The same of several, each for itself.
+    /// Holds several jobs, each for itself.
     fn hold_all(&mut self, jobs: &[Key]) -> Vec<Result<(), Fault>> {
         jobs.iter().map(|&job| self.hold(job)).collect()
     }
 
-    /// Tells its user when and where it is planned, or why it is not.
+    /// Shows the user of a job when and where it is planned, or why it is not.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault>;
 
-    /// Lets it go: it starts then, on just these nodes; `None`: at once.
+    /// Lets a job go: it starts then, on just these nodes; `None`: at once.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
     fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Result<(), Fault>;
 
-    /// Holds it again.
+    /// Holds a job again.
     ///
     /// # Errors
     ///
     /// All of [`Fault`] but [`Fault::Started`].
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault>;
 
-    /// Ends it, or has it wait again.
+    /// Ends a job, or makes it wait again.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
     fn stop(&mut self, job: Key, why: Stop) -> Result<(), Fault>;
 
-    /// It may run for so long.
+    /// Sets the longest run time of a job.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
     fn limit(&mut self, job: Key, limit_s: u64) -> Result<(), Fault>;
 
-    /// Tells its user something.
+    /// Sends a message to the user of a job.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
     fn notify(&mut self, job: Key, text: &str) -> Result<(), Fault>;
 
-    /// What has happened since it was asked last.
+    /// Returns the events since the last call.
     fn events(&mut self) -> Vec<Event>;
 }

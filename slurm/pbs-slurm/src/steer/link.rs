@@ -7,7 +7,7 @@ use std::time::Duration;
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Engine, Happened};
 
-/// What the manager wants done.
+/// Order of the manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// A request has its nodes.
@@ -20,23 +20,23 @@ pub(crate) enum Order {
     Notify(RequestId),
 }
 
-/// The engine that a manager is given whose requests are steered.
+/// The engine of a manager whose requests are steered.
 #[derive(Debug)]
 pub struct Link {
     window_s: u64,
     pub(crate) orders: Vec<Order>,
-    /// What has happened, by when: it is told when the manager's clock is there.
+    /// Events by their time: each is reported when the manager's clock has reached it.
     told: BTreeMap<(u64, u64), Happened>,
     count: u64,
 }
 
 impl Link {
-    /// For one who lets go so long before the start.
+    /// A link for a steering that lets jobs go that long before their start.
     pub fn new(window: Duration) -> Self {
         Self { window_s: window.as_secs(), orders: Vec::new(), told: BTreeMap::new(), count: 0 }
     }
 
-    /// Something has happened then.
+    /// Stores an event of that time.
     pub(crate) fn tell(&mut self, at_s: u64, happened: Happened) {
         self.count += 1;
         self.told.insert((at_s, self.count), happened);

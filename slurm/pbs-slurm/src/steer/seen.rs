@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a batch system says of its jobs and nodes.
+//! Jobs and nodes as a batch system reports them.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A job. Numbers are given again after a crash, so when it was submitted belongs to it.
+/// Key of a job. Numbers are reused after a crash: therefore the time of submission belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Its number, or that of its array.
+    /// Number of the job, or of its array.
     pub job: u32,
-    /// Which of the array.
+    /// Index in the array.
     pub index: Option<u32>,
-    /// When it was submitted.
+    /// Time of the submission.
     pub submit_s: u64,
 }
 
 impl Key {
-    /// As the batch system calls it: `7`, `7_3`.
+    /// Name in the batch system: `7`, `7_3`.
     pub fn name(self) -> String {
         match self.index {
             None => self.job.to_string(),
@@ -54,71 +54,71 @@ impl FromStr for Key {
     }
 }
 
-/// Whether a pending job waits for somebody to let it go.
+/// Hold of a pending job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It does not.
+    /// The job is not held.
     No,
-    /// Its user can.
+    /// The user of the job can let it go.
     User,
     /// Only an operator can.
     Admin,
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// It has not begun.
+    /// The job has not begun.
     Pending(Hold),
-    /// It has its nodes.
+    /// The job has its nodes.
     Running,
-    /// It is over, and its nodes are being cleaned; how it ended, if that is known already.
+    /// The job is over, and its nodes are being cleaned; the outcome, if that is known already.
     Completing(Option<String>),
-    /// It is over; how.
+    /// The job is over; the outcome.
     Over(String),
 }
 
-/// A job as the batch system says that it is.
+/// A job as the batch system reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSeen {
-    /// Which.
+    /// Key of the job.
     pub key: Key,
-    /// Whose.
+    /// User of the job.
     pub user: String,
-    /// On whose account.
+    /// Account of the job.
     pub account: String,
-    /// What its user calls it.
+    /// Name of the job.
     pub name: String,
-    /// How far it is.
+    /// Progress of the job.
     pub state: JobState,
-    /// On so many nodes.
+    /// Number of nodes that it requests.
     pub nodes_wanted: u64,
-    /// So many cores in all.
+    /// Number of cores in all.
     pub cpus: u64,
-    /// So much memory.
+    /// Requested memory.
     pub memory: Memory,
-    /// It shares its nodes with nobody.
+    /// Whether the job has its nodes for itself.
     pub is_exclusive: bool,
-    /// So long at most; `None`: without limit.
+    /// Longest run time; `None`: without limit.
     pub limit_s: Option<u64>,
-    /// When it began, or is to begin at the earliest.
+    /// Time at which it began, or is to begin at the earliest.
     pub start_s: Option<u64>,
-    /// When it ended, if it did.
+    /// Time at which it ended, if it did.
     pub end_s: Option<u64>,
-    /// Those that it has, or had.
+    /// Nodes that it has, or had.
     pub nodes: Vec<String>,
-    /// Those that it has to have: a plan that was committed, or its user's wish.
+    /// Nodes that it must have: from a committed plan, or by the user's wish.
     pub required: Vec<String>,
-    /// What has to be over before it starts, as the batch system writes it; empty: nothing.
+    /// Dependencies of its start, as the batch system writes them; empty: none.
     pub after: String,
-    /// What its user says to the planner.
+    /// Words of its user to the planner.
     pub words: String,
-    /// What it asks for that can't be planned.
+    /// Requests that can't be planned.
     pub foreign: Option<String>,
 }
 
 impl JobSeen {
-    /// So many cores on each of its nodes, at most.
+    /// Number of cores on each of its nodes, at most.
     pub(crate) fn cpus_each(&self) -> u64 {
         self.cpus.max(1).div_ceil(self.nodes_wanted.max(1))
     }
@@ -127,39 +127,39 @@ impl JobSeen {
 /// Memory of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// All that its nodes have.
+    /// All memory of its nodes.
     All,
-    /// So much on each node.
+    /// Memory on each node.
     OfNode(u64),
-    /// So much for each core.
+    /// Memory for each core.
     OfCore(u64),
 }
 
-/// A node as the batch system says that it is.
+/// A node as the batch system reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSeen {
-    /// Which.
+    /// Name of the node.
     pub name: String,
-    /// So many cores.
+    /// Number of cores.
     pub cpus: u64,
-    /// How it is.
+    /// State of the node.
     pub state: NodeState,
-    /// Why, in words.
+    /// Reason of the state, in words.
     pub why: String,
 }
 
 /// Whether a node can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// It can.
+    /// The node can be used.
     Up,
-    /// It gets nothing new; what runs there goes on.
+    /// The node gets no new jobs; running ones continue.
     Drained,
-    /// It can't, and what ran there does not any more.
+    /// The node can't be used, and its jobs do not run any more.
     Down,
 }
 
-/// All that there is.
+/// All jobs and nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World {
     /// Jobs that are not over, and the last of those that are; in the order of their keys.
@@ -171,7 +171,7 @@ pub struct World {
 }
 
 impl World {
-    /// Of those jobs and nodes.
+    /// Makes a world of those jobs and nodes.
     pub fn new(mut jobs: Vec<JobSeen>, nodes: Vec<NodeSeen>) -> Self {
         jobs.sort_by_key(|job| job.key);
         let mut used_cpus: HashMap<String, u64> = HashMap::new();

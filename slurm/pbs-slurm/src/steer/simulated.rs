@@ -13,24 +13,24 @@ use crate::steer::seen::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeSta
 struct Job {
     seen: JobSeen,
     run_s: u64,
-    /// It can't be stopped.
+    /// Whether the job can't be stopped.
     outlives: bool,
 }
 
-/// A batch system that can be told to fail.
+/// A batch system that can be made to fail.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
     jobs: BTreeMap<Key, Job>,
     nodes: BTreeMap<String, NodeSeen>,
     now_s: u64,
     events: Vec<Event>,
-    /// It does not answer.
+    /// Whether it does not answer.
     pub is_away: bool,
-    /// It starts nothing.
+    /// Whether it starts nothing.
     pub is_stuck: bool,
-    /// All that it was told to let go: when, which, on which nodes.
+    /// All commitments: time, job, nodes.
     pub commits: Vec<(u64, Key, Vec<String>)>,
-    /// What users are told of each job.
+    /// Messages to the user of each job.
     pub told: BTreeMap<Key, String>,
 }
 
@@ -97,7 +97,7 @@ impl Simulated {
         self.events.push(Event::Look);
     }
 
-    /// It crashed, and what was new is lost.
+    /// Simulates a crash that loses the new jobs.
     pub fn crash(&mut self, lost: &[Key]) {
         self.jobs.retain(|key, _| !lost.contains(key));
         self.events.push(Event::Resync);

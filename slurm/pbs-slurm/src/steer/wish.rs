@@ -8,22 +8,22 @@ use pbs_resources::{parse_duration_s, Rset};
 
 use crate::steer::seen::{JobSeen, Memory};
 
-/// What a job's comment begins with that says something to the planner.
+/// Prefix of a job's comment that is for the planner.
 const MARK: &str = "pbs";
 
-/// What a user says to the planner, beyond what the batch system has options for. In a job's
-/// comment: `pbs deadline=4h`, `pbs start=1764000000 late`.
+/// Words of a user to the planner, beyond the options of the batch system. In a job's comment: `pbs
+/// deadline=4h`, `pbs start=1764000000 late`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// It is over by then, or declined.
+    /// Deadline: the job is over by then, or declined.
     pub deadline_s: Option<u64>,
-    /// It starts exactly then.
+    /// Exact start.
     pub start_s: Option<u64>,
-    /// As late as its deadline allows.
+    /// Whether it starts as late as its deadline allows.
     pub is_late: bool,
-    /// So long before its end its user is told.
+    /// Time before its end at which its user is notified.
     pub notify_s: Option<u64>,
-    /// It is predicted to end then: what its nodes say.
+    /// Predicted end, as its nodes report it.
     pub predicted_end_s: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far schedulers are from the optimum.
+//! Gap between schedulers and the optimum.
 
 use pbs_cosched::{
     brute_force, evaluations, not_co_scheduled, schedule, timing, EnhancedOptions, GreedyOptions,
@@ -10,23 +10,23 @@ use serde::Serialize;
 
 use crate::cosched::workloads::{platform, random};
 
-/// What the evolutionary scheduler tries.
+/// Mappings that the evolutionary scheduler evaluates.
 const EVALUATIONS: u64 = 2_000;
 
-/// By how much a scheduler's makespans exceed the optimum.
+/// Excess of a scheduler's makespans over the optimum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gap {
     /// The scheduler.
     pub scheduler: String,
-    /// How many instances it was tried on.
+    /// Number of instances on which the scheduler was tried.
     pub instances: usize,
-    /// How many of them it solved.
+    /// Number of instances for which it found an optimum.
     pub optimal: usize,
     /// The median, in percent of the optimum.
     pub median_percent: f64,
     /// The mean.
     pub mean_percent: f64,
-    /// Of 95 % of the instances it is no more than this.
+    /// The 95th percentile of the instances.
     pub percentile_95_percent: f64,
     /// The worst.
     pub worst_percent: f64,

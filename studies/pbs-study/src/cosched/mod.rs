@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the thesis on co-scheduling claims, recomputed; and what co-scheduling costs.
+//! Claims of the thesis on co-scheduling, recomputed, and the costs of co-scheduling.
 //!
-//! [`claims`] and [`gaps`] give the same on every machine: what is printed of a recomputed
-//! figure comes out of the schedulers or of arithmetic, never from a table of results.
-//! [`overheads`] and [`costs`] look at the clock.
+//! [`claims`] and [`gaps`] give the same results on every machine: each recomputed figure is a
+//! result of the schedulers or of arithmetic, never taken from a table of results. [`overheads`]
+//! and [`costs`] measure time.
 
 mod gap;
 mod heterogeneous;

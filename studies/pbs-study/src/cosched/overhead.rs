@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What co-scheduling takes on the clock (§6.5).
+//! Time that co-scheduling takes (§6.5).
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ const PUBLISHED: [Published; 7] = [
 ];
 
 impl Published {
-    /// What its runs are measured on: the random schedulers need mappings that are allowed.
+    /// Workload for the measurement: the random schedulers need mappings that are allowed.
     fn workload(&self, tasks: usize, on: &Platform) -> Workload {
         match self.scheduler {
             Scheduler::EnhancedRandom(..) => chains(tasks),
@@ -94,7 +94,7 @@ impl Published {
     }
 }
 
-/// What the published regressions come to.
+/// Results of the published regressions.
 pub(crate) fn published() -> Vec<ComparedClaim> {
     let told = |of: &Published| {
         let ms = |tasks: usize| of.regression.ns(tasks) as f64 / 1e6;
@@ -116,17 +116,17 @@ pub(crate) fn published() -> Vec<ComparedClaim> {
 /// A figure measured with the clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overhead {
-    /// What was measured.
+    /// The measured operation.
     pub what: String,
     /// With so many tasks.
     pub tasks: usize,
     /// The median of many runs, in µs.
     pub median_us: f64,
-    /// Of 95 % of the runs it was no more than this.
+    /// The 95th percentile of the runs.
     pub percentile_95_us: f64,
-    /// What the thesis's regression gives, if it has one and its unit is ns.
+    /// Result of the thesis's regression, if it has one and its unit is ns.
     pub published_us: Option<f64>,
-    /// What it may take; nothing is asserted.
+    /// Target; nothing is asserted.
     pub target_us: Option<f64>,
     /// More about it.
     pub remark: String,
@@ -157,7 +157,7 @@ pub struct Fitted {
     pub scheduler: &'static str,
     /// ns per task squared, per task, and once.
     pub coefficients_ns: [f64; 3],
-    /// The same as published, if the unit is ns.
+    /// The published coefficients, if their unit is ns.
     pub published_ns: [f64; 3],
 }
 
@@ -227,7 +227,8 @@ fn measured(
     }
 }
 
-/// As many tasks as table 6.4's file holds, all but one of the process that asks.
+/// Measures a determination with as many tasks as table 6.4's file holds; all except one belong to
+/// the process that asks.
 fn determinations(on: &Platform, each: Duration) -> Vec<Overhead> {
     const TASKS: usize = 1_638;
     let mut dice = Random::new(6);

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What became of a claim.
+/// Result of the recomputation of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It comes out as printed.
+    /// The claim holds as printed.
     Holds,
-    /// It comes out otherwise.
+    /// The recomputation differs from the claim.
     Off,
     /// The thesis gives no figure, or left it open: this is ours.
     Ours,
@@ -23,17 +23,17 @@ pub struct ComparedClaim {
     /// The first section and the words of the claim, in small letters with hyphens: no two rows
     /// have the same.
     pub id: String,
-    /// What is claimed.
+    /// The claim.
     pub claim: String,
-    /// Where.
+    /// Section of the claim.
     pub section: &'static str,
-    /// As printed; empty if no figure is.
+    /// The figure as printed; empty if there is none.
     pub published: String,
-    /// As it comes out.
+    /// The recomputed figure.
     pub recomputed: String,
-    /// What became of it.
+    /// Result of the comparison.
     pub verdict: Verdict,
-    /// How it was recomputed, or what is wrong.
+    /// Method of the recomputation, or the deviation.
     pub remark: String,
     /// The numbers of what comes out; `value` where there is one alone, in the unit of what was
     /// published.
@@ -104,7 +104,7 @@ impl ComparedClaim {
         }
     }
 
-    /// The same with a number of what comes out.
+    /// Adds a number of the result.
     pub(crate) fn with(mut self, name: &'static str, value: f64) -> Self {
         self.figures.insert(name, value);
         self
@@ -122,7 +122,7 @@ fn id(section: &str, claim: &str) -> String {
         .join("-")
 }
 
-/// How a printed figure came from its value.
+/// Way from a value to its printed figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Printed {
     Rounded,

@@ -10,7 +10,7 @@ use crate::cosched::row::ComparedClaim;
 use crate::cosched::workloads::{as_in_the_thesis, chain, heap, platform, processes, run, GPU};
 
 const MS: u64 = 1_000_000;
-/// What co-scheduling takes, and tasks wait for it.
+/// Time that co-scheduling takes; tasks wait for it.
 const COST_MS: u64 = 10;
 /// Between episodes.
 const APART_MS: u64 = 1_000;
@@ -44,11 +44,11 @@ fn scenario() -> (Workload, Platform) {
     (workload, platform(4, &[("GPU", 1)]))
 }
 
-/// Which of the processes of an episode decides.
+/// Indices of the processes that decide, one for each episode.
 const DECIDES: [usize; 4] = [0, 2, 4, 6];
 
-/// By strategy: whether the process that comes co-schedules, and the sum of the episode's
-/// turnarounds in ms, by episode.
+/// Compares the strategies. Returns for each strategy, by episode, whether the arriving process
+/// co-schedules, and the sum of the episode's turnarounds in ms.
 pub(crate) fn compare() -> Vec<(&'static str, Vec<(bool, u64)>)> {
     let (workload, on) = scenario();
     STRATEGIES

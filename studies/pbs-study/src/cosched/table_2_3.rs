@@ -169,7 +169,7 @@ fn speed_ups() -> ComparedClaim {
     .with("as_printed", (all - off.len()) as f64)
 }
 
-/// The same tasks, none waiting for another.
+/// Claims about the tasks of the table without dependencies.
 fn independent() -> Vec<ComparedClaim> {
     let (workload, on) = scenario(false);
     let thesis = as_in_the_thesis();

@@ -19,9 +19,9 @@ pub struct Sim<A> {
 struct Member<A> {
     app: AppId,
     model: A,
-    /// What it calls the requests that it has.
+    /// The application's names of its requests.
     labels: BTreeMap<Label, RequestId>,
-    /// Its session has been ended by the manager.
+    /// Whether the manager has ended the session.
     is_killed: bool,
 }
 
@@ -58,7 +58,7 @@ impl<A: Application> Sim<A> {
         self.now_ns
     }
 
-    /// How many passes there were.
+    /// Number of passes.
     pub fn passes(&self) -> u64 {
         self.passes
     }
@@ -73,7 +73,7 @@ impl<A: Application> Sim<A> {
         self.members.get(place).map(|member| &member.model)
     }
 
-    /// What it is called by the manager.
+    /// The manager's name of an application.
     pub fn app(&self, place: usize) -> Option<AppId> {
         self.members.get(place).map(|member| member.app)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What each threshold buys: all of them on, each alone off, and none.
+//! Effect of each threshold: all of them on, each alone off, and none.
 
 use pbs_plan::{Config, Threshold};
 use pbs_text::{grouped, Table};
@@ -10,12 +10,12 @@ use crate::node::plans::{plan, with_memory, Deviation};
 use crate::node::{count, kept_alone, percent, run, sums, Error, Format, Options, Rows, Tally};
 use crate::Study;
 
-/// Which thresholds are on.
+/// Thresholds that are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setup {
     All,
     Without(Threshold),
-    /// And no ceiling that a slot could reach.
+    /// No thresholds, and no ceiling that a slot could reach.
     None,
 }
 
@@ -27,7 +27,7 @@ impl Setup {
         setups
     }
 
-    /// What is off.
+    /// Name of the thresholds that are off.
     fn off(self) -> &'static str {
         match self {
             Self::All => "nothing",
@@ -53,7 +53,7 @@ impl Setup {
     }
 }
 
-/// What became of all processes of a setup.
+/// Results of all processes of a setup.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cell {
     #[serde(flatten)]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How often the levels of the validation are right.
+//! Accuracy of the levels of the validation.
 //!
-//! The thesis calls its three levels a good estimation (Glaß 2024, 6.1.4) and has
-//! no figures. Here each says yes or no to the same nets, with deadlines from too
-//! short to ample, and is held against what is known: a plan that keeps the
-//! deadline, found by a long search, or a lower bound that proves that there is none.
+//! The thesis calls its three levels a good estimation (Glaß 2024, 6.1.4) and has no figures. Here
+//! each level accepts or refuses the same nets, with deadlines from too short to ample. Its answer
+//! is compared with a known fact: a plan that keeps the deadline, found by a long search, or a
+//! lower bound that proves that there is none.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ const TRIES: usize = 36_000;
 
 const RUN: RunId = RunId(0);
 
-/// Who says yes or no.
+/// Source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum Judge {
     /// Level 1, which proves.
@@ -60,7 +60,7 @@ impl Judge {
         }
     }
 
-    /// Whether it takes the job.
+    /// Whether this judge accepts the job.
     fn takes(self, store: &Store, request: &Request<'_>) -> bool {
         let store = &mut store.clone();
         let validation = Validation::default();
@@ -75,18 +75,18 @@ impl Judge {
     }
 }
 
-/// What it said of the nets with a deadline.
+/// Wrong answers about the nets with a deadline.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Answers {
     /// Nets refused, although there is a plan.
     refused_though_planned: u64,
-    /// Nets taken, although it is proven that there is no plan.
+    /// Nets accepted, although it is proven that there is no plan.
     taken_though_impossible: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
 struct AdmissionRow {
-    /// Of the end of the best plan known.
+    /// Deadline, in percent of the end of the best plan known.
     deadline_percent: u64,
     judge: Judge,
     /// Nets with a plan that keeps the deadline.
@@ -97,7 +97,7 @@ struct AdmissionRow {
     answers: Answers,
 }
 
-/// All that was asked.
+/// Results for all nets.
 #[derive(Debug, Serialize)]
 struct Admission {
     nets: u64,
@@ -109,7 +109,7 @@ struct Admission {
     rows: Vec<AdmissionRow>,
 }
 
-/// What is known of a net with a deadline, and who takes it.
+/// Known facts about a net with a deadline, and the judges that accept it.
 #[derive(Clone, Copy)]
 struct Case {
     is_planned: bool,

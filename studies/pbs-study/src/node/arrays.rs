@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What it costs to decide, by the length of the plan, here and where a plan is an array
-//! whose tasks are moved (Leppert 2021, 5.2).
+//! Cost of a decision by the length of the plan, here and where a plan is an array whose tasks are
+//! moved (Leppert 2021, 5.2).
 //!
-//! In the thesis a task that is preempted is moved behind in the array, and all between
-//! one place forward, which is said to add overhead that a list would avoid. Here slots
-//! stay where they are, and a process has its place among its tasks. What is measured is
-//! the time that a thread has a CPU for, so it differs from machine to machine.
+//! In the thesis a preempted task is moved back in the array, and all tasks in between move one
+//! place forward; the thesis says that a list would avoid this overhead. Here slots stay where they
+//! are, and a process has its position among its tasks. The measured quantity is the time for which
+//! a thread has a CPU: therefore it differs from machine to machine.
 
 use pbs_core::wire::Message;
 use pbs_core::{Event, EventKind, Node, Presence, Rate, Sink, StdMemory};
@@ -20,7 +20,7 @@ use crate::Study;
 /// Tasks of the plans.
 const TASKS: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 
-/// As many preemptions are measured, of plans made anew where one has fewer.
+/// Number of preemptions that are measured; plans with fewer are made anew.
 const PREEMPTIONS: usize = 2_048;
 
 /// Bytes that arrays move in a measurement at most, but for the first preemption.
@@ -29,7 +29,7 @@ const MOST_BYTES: usize = 1 << 31;
 const LENGTH_INSNS: u64 = 10_000_000;
 const RATE_INSNS_PER_MS: u64 = 1_000_000;
 
-/// Where the next slot of the process that is preempted stands.
+/// Place of the next slot of the preempted process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Layout {
@@ -57,7 +57,7 @@ impl Layout {
         }
     }
 
-    /// Whose the slots are.
+    /// Owners of the slots.
     fn owners(self, tasks: usize) -> Vec<usize> {
         let processes = self.processes(tasks);
         match self {
@@ -115,7 +115,7 @@ struct ArrayRow {
     array_ns: f64,
 }
 
-/// What came of it.
+/// Results of the study.
 #[derive(Debug, Serialize)]
 struct Arrays {
     rows: Vec<ArrayRow>,

@@ -14,7 +14,7 @@ use crate::node::plans::{plan, Deviation, LONGEST_TASK_INSNS};
 use crate::node::{count, for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
 use crate::Study;
 
-/// What is switched on.
+/// Parts of the policy that are switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 enum Setup {
     #[serde(rename = "off")]
@@ -62,7 +62,7 @@ impl Setup {
         Setup::NoT1,
     ];
 
-    /// Those that change one thing of "all".
+    /// The setups that change one thing of "all".
     const VARIANTS: &'static [Setup] = Self::ALL.split_at(5).1;
 
     fn name(self) -> &'static str {
@@ -127,15 +127,15 @@ impl Setup {
     }
 }
 
-/// What happened to a process that misses its deadline because of the policy.
+/// Cause for which a process misses its deadline because of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 enum Kind {
-    /// Its last slot ended by t1 or its ceiling, and an idle slot, or that of a
-    /// process that could not run, went to another process before it ended.
+    /// The last slot ended by t1 or its ceiling. An idle slot, or the slot of a process that could
+    /// not run, went to another process before this one ended.
     #[serde(rename = "idle slot")]
     IdleSlot,
-    /// Its last slot ended by t1 or its ceiling, and what was left waited
-    /// behind the slots of the others.
+    /// The last slot ended by t1 or its ceiling, and the rest waited behind the slots of the
+    /// others.
     #[serde(rename = "last slot")]
     LastSlot,
     /// An earlier slot of it ended so, and it did not catch up.
@@ -200,7 +200,7 @@ impl Kind {
     }
 }
 
-/// What became of all processes of a setup.
+/// Results of all processes of a setup.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cell {
     #[serde(flatten)]
@@ -234,7 +234,7 @@ struct Case {
     process: u32,
     deadline_ns: u64,
     ended_ns: Option<u64>,
-    /// When it ended with all off.
+    /// End of the process with all off.
     ended_off_ns: Option<u64>,
     /// The setups that avoid it.
     avoided_by: Vec<Setup>,
@@ -248,14 +248,14 @@ struct DeadlineRow {
     cell: Cell,
 }
 
-/// What came of it.
+/// Results of the study.
 #[derive(Debug, Serialize)]
 struct Deadlines {
     plans: u64,
     seed: u64,
     rows: Vec<DeadlineRow>,
     cases: Vec<Case>,
-    /// As many of the cases are printed.
+    /// Number of cases that are printed.
     #[serde(skip)]
     listed: usize,
 }

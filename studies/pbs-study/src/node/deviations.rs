@@ -30,7 +30,7 @@ const TASKS: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
 /// The figure of the thesis: tasks of so many ticks, deviations in so many bins.
 const FIGURE_TICKS: f64 = 100.0;
 const FIGURE_BINS: usize = 1000;
-/// Its TASK_SIGMA is not printed; here it is the default of `pbsctl gen`.
+/// TASK_SIGMA of the figure, which is not printed; here it is the default of `pbsctl gen`.
 const FIGURE_SIGMA: f64 = 0.1;
 /// The figure has the deviations up to so many standard deviations.
 const FIGURE_REACH: f64 = 4.0;
@@ -38,18 +38,17 @@ const FIGURE_REACH: f64 = 4.0;
 /// A list longer than that proves any model wrong, however near it is.
 const TESTED: usize = 1000;
 
-/// How tasks deviate.
+/// Distribution of the deviations of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Shape {
-    /// Normally around the planned length.
+    /// Normal around the planned length.
     Normal,
-    /// By a factor whose logarithm is normal, with the planned length as mean: seldom
-    /// much longer, mostly a little shorter.
+    /// Log-normal, with the planned length as mean: seldom much longer, mostly a little shorter.
     Skewed,
-    /// Normally, and all tasks of a process by the same: its input has grown.
+    /// Normal, and equal for all tasks of a process: its input has grown.
     Common,
-    /// As one of a list, each as likely.
+    /// One of a list, each as likely.
     Measured,
 }
 
@@ -64,7 +63,7 @@ impl Shape {
     }
 }
 
-/// Where the factors come from.
+/// Source of the factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Source {
     shape: Shape,
@@ -85,7 +84,7 @@ impl Source {
         all
     }
 
-    /// What `count` tasks of a process really take, of what is planned.
+    /// Ratios of the real to the planned lengths of `count` tasks of a process.
     fn ratios(self, random: &mut Random, measured: &[f64], count: usize) -> Vec<f64> {
         let sigma = self.sigma_percent as f64 / 100.0;
         // A task retires at least something.
@@ -106,8 +105,8 @@ impl Source {
     }
 }
 
-/// Of one process of a plan: what it is late by after so many tasks, and what buffer it
-/// has by then, both in instructions, for each of [`TASKS`].
+/// Lateness and buffer of one process of a plan after each number of [`TASKS`], both in
+/// instructions.
 struct Process {
     late_tasks: u64,
     lateness_insns: [f64; TASKS.len()],
@@ -118,7 +117,7 @@ struct Process {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Length {
-    /// How many tasks a process has.
+    /// Number of tasks of a process.
     tasks: usize,
     /// Processes that are late by more than their capacity buffer.
     over_buffer: u64,
@@ -165,15 +164,15 @@ struct Figure {
     counts: Vec<u64>,
 }
 
-/// What came of it.
+/// Results of the study.
 #[derive(Debug, Serialize)]
 struct Deviations {
     plans: u64,
     seed: u64,
-    /// The share of what is planned that a process may be late by.
+    /// The share of the planned length that a process may be late by.
     buffer_permille: u64,
     rows: Vec<DeviationRow>,
-    /// Of the list as it is, all of it.
+    /// Normality of the whole list.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Normality>,
     figure9: Figure,
@@ -294,7 +293,7 @@ fn sigma(values: &[f64]) -> f64 {
     (squares.sum::<f64>() / count).sqrt()
 }
 
-/// Of the straight line with the least squares.
+/// Slope of the straight line with the least squares.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let x = points.iter().map(|point| point.0).sum::<f64>() / count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who gets idle slots and how much of them, and what becomes of tasks that are
-//! preempted again (Leppert 2021, 3.2.3 and 6.2.3).
+//! Policies of idle slots, and ways to treat tasks that are preempted again (Leppert 2021, 3.2.3
+//! and 6.2.3).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::node::plans::{plan, Deviation};
 use crate::node::{kept_alone, percent, run, sums, Error, Format, Options, Rows, Tally};
 use crate::Study;
 
-/// What plans run under. It is ordered as the rows are.
+/// Policy of a run, ordered like the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Setup {
     /// t1 ends the last slot of a process, too: as in the thesis.
@@ -35,7 +35,7 @@ impl Setup {
         })
     }
 
-    /// What it is compared with: what the thesis chooses.
+    /// The setup that this one is compared with: the choice of the thesis.
     fn chosen(self) -> Self {
         Self { policy: IdlePolicy::Latest as usize, way: PreemptionWay::Capped as usize, ..self }
     }
@@ -50,26 +50,26 @@ impl Setup {
     }
 }
 
-/// What became of all processes under a setup.
+/// Results of all processes under a setup.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cell {
     #[serde(flatten)]
     tally: Tally,
-    /// Kept, and missed under what the thesis chooses.
+    /// Kept, and missed under the choice of the thesis.
     kept_here_alone: u64,
-    /// The other way round.
+    /// Missed, and kept under the choice of the thesis.
     missed_here_alone: u64,
-    /// How often another process than before got the CPU.
+    /// Number of times that another process than before got the CPU.
     switches: u64,
     /// Signals of t2_preemptions.
     preemption_failures: u64,
     /// Signals of t2_task.
     task_failures: u64,
-    /// Execution time in which nobody ran: idle slots that nobody filled.
+    /// Execution time in which no process ran: idle slots that none filled.
     idle_ns: u64,
     /// Time in which idle slots were filled.
     filled_ns: u64,
-    /// What of it went to the process that had most of it, plan by plan.
+    /// Part of that time of the process that had most of it, plan by plan.
     most_filled_ns: u64,
     /// Processes that had any of it, plan by plan.
     fillers: u64,
@@ -244,7 +244,7 @@ impl Rows<IdlePolicyRow> {
 }
 
 impl IdlePolicyRow {
-    /// What both tables begin with.
+    /// First columns of both tables.
     fn begin(&self, what: &str) -> Vec<String> {
         let Cell { tally, kept_here_alone, missed_here_alone, .. } = &self.cell;
         let last_slots = if self.t1_spares_last_slot { "spared" } else { "cut" };

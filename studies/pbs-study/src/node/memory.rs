@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What it is worth that the planner looks at memory.
+//! Benefit of a planner that considers memory.
 //!
-//! The thesis on memory (Glaß 2024) expects that more jobs keep their deadlines, and
-//! has no figures.
+//! The thesis on memory (Glaß 2024) expects that more jobs keep their deadlines, and has no
+//! figures.
 
 use std::fmt::Write;
 
@@ -34,19 +34,20 @@ const MEMORY_SIGMA_PERMILLE: u64 = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 enum Planner {
-    /// It does not look at memory.
+    /// A planner that ignores memory.
     #[serde(rename = "blind")]
     Blind,
-    /// It reserves the planned peaks.
+    /// A planner that reserves the planned peaks.
     #[serde(rename = "aware")]
     Aware,
-    /// It does, and who gets the memory of others waits for them.
+    /// A planner that reserves the planned peaks. A process that gets the memory of others waits
+    /// for them.
     #[serde(rename = "aware, in order")]
     InOrder,
-    /// It reserves a tenth more: two of the standard deviations of peaks.
+    /// A planner that reserves a tenth more: two of the standard deviations of peaks.
     #[serde(rename = "aware, +10 %")]
     Reserve,
-    /// Both.
+    /// A planner with the waiting and the reserve.
     #[serde(rename = "aware, both")]
     Both,
 }
@@ -83,14 +84,14 @@ impl Planner {
     }
 }
 
-/// What became of all jobs.
+/// Results of all jobs.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cell {
     jobs: u64,
     admitted: u64,
-    /// Those of them that met their deadlines on a node that kills.
+    /// Admitted jobs that met their deadlines on a node that kills.
     kept_kill: u64,
-    /// Those that did on a node that swaps.
+    /// Admitted jobs that met their deadlines on a node that swaps.
     kept_swap: u64,
     /// Processes that were killed.
     killed: u64,
@@ -145,7 +146,7 @@ fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
     Ok(cells)
 }
 
-/// Those of all jobs: 3 to 8 tasks of 10 to 200 ms, peaks of 16 to 256 MiB.
+/// Processes of all jobs: 3 to 8 tasks of 10 to 200 ms, peaks of 16 to 256 MiB.
 fn processes(seed: u64, number: u64) -> Result<Vec<Process>, Error> {
     let parameters = Parameters {
         processes: (JOBS * PROCESSES) as u64,
@@ -236,7 +237,7 @@ impl Planned {
         Ok(cell)
     }
 
-    /// How many jobs met their deadlines.
+    /// Number of jobs that met their deadlines.
     fn kept(&self, simulation: &Simulation) -> u64 {
         let runs = self.admitted.iter();
         runs.filter(|&&run| self.is_kept(run, simulation)).count() as u64

@@ -27,14 +27,14 @@ pub use pbs_text::Format;
 use pbs_uapi::EventKind;
 use serde::Serialize;
 
-/// What all studies are made with.
+/// Options of all studies.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// How many plans are generated.
+    /// Number of plans that are generated.
     pub plans: u64,
     /// Another seed, other plans.
     pub seed: u64,
-    /// Hears how many plans are done, from any thread.
+    /// Receives the number of plans that are done, from any thread.
     pub done: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -64,11 +64,11 @@ fn run(plan: &Plan, config: Config, answers: bool) -> Result<Simulation, Error> 
     simulate(plan, &options, &mut *scheduler).map_err(|error| Error(error.to_string()))
 }
 
-/// What became of processes, and what it took.
+/// Results of processes, and their costs.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Tally {
     processes: u64,
-    /// Those that met their deadlines.
+    /// Processes that met their deadlines.
     kept: u64,
     /// Sum of what deadlines were missed by.
     tardiness_ns: u64,
@@ -102,7 +102,7 @@ impl Tally {
     }
 }
 
-/// What many generated plans came to, a row for each setup.
+/// Results of many generated plans, a row for each setup.
 #[derive(Debug, Serialize)]
 struct Rows<R> {
     plans: u64,
@@ -129,7 +129,7 @@ fn sums<K: Ord + Send, S: Default + Send>(
     Ok(sums)
 }
 
-/// How often something happened.
+/// Number of events of a kind.
 fn count(simulation: &Simulation, kind: EventKind) -> u64 {
     let events = simulation.events.iter();
     events.filter(|event| event.kind == kind as u16).count() as u64

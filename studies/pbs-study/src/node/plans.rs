@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use crate::node::Error;
 
-/// How what really happens deviates from the plan.
+/// Deviation of the real course from the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Deviation {
     /// Normal, with a standard deviation of 5 %.
     Normal5,
-    /// Of 10 %.
+    /// Normal, with a standard deviation of 10 %.
     Normal10,
-    /// Of 20 %.
+    /// Normal, with a standard deviation of 20 %.
     Normal20,
-    /// Of 10 %, and one task takes four times as long as planned.
+    /// Normal, with a standard deviation of 10 %, and one task takes four times as long as planned.
     Rogue,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn plan(seed: u64, number: u64, deviation: Deviation) -> Result<Plan,
     deviating(parameters(seed, number), deviation)
 }
 
-/// As many processes and tasks, but these of 1 to 20 ms, with idle slots of 1 to 10.
+/// Plan with as many processes and tasks, but tasks of 1 to 20 ms and idle slots of 1 to 10.
 pub(crate) fn short(seed: u64, number: u64, deviation: Deviation) -> Result<Plan, Error> {
     let parameters = Parameters {
         task_insns: Span::new(1_000_000, 20_000_000),
@@ -89,8 +89,8 @@ fn deviating(parameters: Parameters, deviation: Deviation) -> Result<Plan, Error
     generate(&parameters).map_err(|error| Error(error.to_string()))
 }
 
-/// The same plan with peaks of memory from 16 to 256 MiB, which are normally 5 % more or
-/// less than planned.
+/// Adds peaks of memory from 16 to 256 MiB to a plan. The real peaks deviate by a standard
+/// deviation of 5 %.
 pub(crate) fn with_memory(mut plan: Plan, seed: u64, number: u64) -> Plan {
     let mut random = Random::new(seed.wrapping_add(number), Stream::Memory);
     for process in &mut plan.processes {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How precisely a node looks at what is retired, and what that costs (Leppert 2021,
-//! 3.1.3).
+//! Precision with which a node checks the count of retired instructions, and its cost (Leppert
+//! 2021, 3.1.3).
 //!
-//! The thesis names 250 timer interrupts a second, 1,000 of them, and overflow events of
-//! the counter, and leaves open what is to be preferred.
+//! The thesis names 250 timer interrupts a second, 1,000 of them, and overflow events of the
+//! counter, and leaves the choice open.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ use crate::node::plans::{plan, short, Deviation};
 use crate::node::{count, percent, sums, Error, Format, Options, Tally};
 use crate::Study;
 
-/// What the class was measured to take on a CPU that retires 10^9 instructions a second
-/// (Documentation/benchmarks.rst): a timer that expires, a preemption with its switch, and
-/// how far beyond t1 a slot runs in 99 of 100 cases.
+/// Measured costs of the class on a CPU that retires 10^9 instructions a second
+/// (Documentation/benchmarks.rst): a timer that expires, a preemption with its switch, and the
+/// excess of a slot over t1 in 99 of 100 cases.
 const LOOK_NS: u64 = 2_000;
 const SWITCH_NS: u64 = 5_110;
 const DELAY_INSNS: u64 = 132;
 
-/// What a node with a timer of its own has as well.
+/// Ticks that a node with a timer of its own has as well.
 const TICKS_PER_S: u64 = 250;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// When the node looks.
+/// Times at which the node checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 enum Setup {
     #[serde(rename = "tick 250 Hz")]
@@ -39,7 +39,7 @@ enum Setup {
     /// A timer, or the counter's overflow, as the class has it.
     #[serde(rename = "timer")]
     Timer,
-    /// It takes no time and comes in the moment.
+    /// A check that takes no time and occurs at the exact moment.
     #[serde(rename = "ideal")]
     Ideal,
 }
@@ -102,7 +102,7 @@ impl Setup {
     }
 }
 
-/// How long the tasks are.
+/// Lengths of the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Lengths {
@@ -130,7 +130,7 @@ impl Lengths {
     }
 }
 
-/// What came of all plans.
+/// Results of all plans.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     tally: Tally,
@@ -170,8 +170,7 @@ impl Sum {
     }
 }
 
-/// Of each task that t1 ended the slot of for the first time, in its own slot: what it had
-/// retired by then, beyond t1.
+/// Instructions retired beyond t1 by each task whose own slot t1 ended for the first time.
 fn overshoots(plan: &Plan, simulation: &Simulation) -> Vec<u64> {
     let Some(cpu) = plan.cpus.first() else {
         return Vec::new();
@@ -200,26 +199,26 @@ struct ResolutionRow {
     #[serde(flatten)]
     tally: Tally,
     signals: u64,
-    /// How many slots the next four are of.
+    /// Number of slots on which the next four values are based.
     overshoots: usize,
     overshoot_mean_insns: u64,
     overshoot_median_insns: u64,
     overshoot_p99_insns: u64,
     overshoot_max_insns: u64,
-    /// Times that the class looks at count or clock.
+    /// Times that the class checks count or clock.
     looks_per_s: u64,
     /// Interrupts, the ticks among them.
     interrupts_per_s: u64,
-    /// What looks and switches take of the CPU, in millionths.
+    /// Share of the CPU that checks and switches take, in millionths.
     cost_ppm: u64,
 }
 
-/// What came of it.
+/// Results of the study.
 #[derive(Debug, Serialize)]
 struct Resolutions {
     plans: u64,
     seed: u64,
-    /// What a look and a switch take, and what a timer comes late by.
+    /// Times of a check and of a switch, and the delay of a timer.
     look_ns: u64,
     switch_ns: u64,
     timer_delay_insns: u64,

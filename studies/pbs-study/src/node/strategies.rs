@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How good the rules are by which jobs are planned, and what it is worth that the cores
-//! of a node share its memory.
+//! Quality of the rules by which jobs are planned, and the benefit of sharing a node's memory among
+//! its cores.
 //!
-//! The thesis found its first rule, earliest done, sufficient in tests by hand (Glaß 2024,
-//! 6.1.3), and compares static with dynamic balancing of memory in drawings (figures 5 and
-//! 6). Here small nets are planned in every way and held against the best plan that a long
-//! search finds, and against a lower bound that proves some of these to be the best.
+//! The thesis found its first rule, earliest done, sufficient in tests by hand (Glaß 2024, 6.1.3),
+//! and compares static with dynamic balancing of memory in drawings (figures 5 and 6). Here small
+//! nets are planned in every way and compared with the best plan that a long search finds, and with
+//! a lower bound that proves some of these plans optimal.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ const RUN: RunId = RunId(0);
 const BALANCINGS: [(Balancing, &str); 2] =
     [(Balancing::Static, "static"), (Balancing::Dynamic, "dynamic")];
 
-/// Who plans.
+/// Planners that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum Planner {
     /// The thesis's rule.
@@ -45,10 +45,10 @@ enum Planner {
     /// The best of these four.
     #[serde(rename = "rules")]
     Rules,
-    /// What the planner does while jobs run.
+    /// The search that the planner runs while jobs run.
     #[serde(rename = "local search")]
     LocalSearch,
-    /// With ten times the tries: the best plan that is known.
+    /// The search with ten times the tries: the best plan that is known.
     #[serde(rename = "long search")]
     LongSearch,
 }
@@ -99,12 +99,12 @@ impl Planner {
     }
 }
 
-/// Of one net with one way to divide memory.
+/// Ends of one net with one way to divide memory.
 #[derive(Clone, Copy)]
 struct Ends {
     /// No plan ends before.
     bound_ns: u64,
-    /// Of each planner; `None`: it finds no plan.
+    /// Ends of the plans by planner; `None`: it finds no plan.
     ends_ns: [Option<u64>; Planner::ALL.len()],
 }
 
@@ -122,17 +122,17 @@ impl Ends {
 struct StrategyRow {
     balancing: &'static str,
     planner: Planner,
-    /// Nets that it finds a plan for, however late that ends.
+    /// Nets for which the planner finds a plan, however late that ends.
     planned: u64,
     /// Nets whose plan ends as early as the best one known with that balancing.
     best: u64,
-    /// Of the nets whose best plan is proven to be one, those that it finds that of.
+    /// Nets for which the planner finds an optimal plan, of the nets with a proven optimum.
     proven: u64,
     optimal: u64,
-    /// By how much its plans end later than the best known, in percent: mean and most.
+    /// Excess of the ends of its plans over the best known, in percent: mean and most.
     over_mean_percent: f64,
     over_max_percent: f64,
-    /// Its plans that keep a deadline of 100, 110 and 150 % of the end of the best plan
+    /// Number of its plans that keep a deadline of 100, 110 and 150 % of the end of the best plan
     /// that is known with dynamic balancing.
     accepted: [u64; DEADLINES_PERCENT.len()],
 }
@@ -145,7 +145,7 @@ struct Comparison {
     planned_dynamic: u64,
     /// Nets with a plan under static balancing alone: rules of thumb may miss one.
     static_alone: u64,
-    /// Of those with both: whose plan ends earlier.
+    /// Nets with both plans, by the plan that ends earlier.
     dynamic_earlier: u64,
     same: u64,
     static_earlier: u64,
@@ -154,7 +154,7 @@ struct Comparison {
     static_end_max_percent: f64,
 }
 
-/// What came of it.
+/// Results of the study.
 #[derive(Debug, Serialize)]
 struct Strategies {
     nets: u64,

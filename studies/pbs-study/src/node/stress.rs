@@ -17,12 +17,12 @@ use crate::Study;
 
 const NODES: [u32; 4] = [1, 4, 8, 16];
 
-/// What the job scheduler needs for an answer.
+/// Time that the job scheduler needs for an answer.
 const ANSWER_NS: [u64; 3] = [10_000_000, 100_000_000, 500_000_000];
 
 const NS_PER_S: f64 = 1e9;
 
-/// How far a node holds back.
+/// Extent to which a node holds back signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Stress {
@@ -55,14 +55,14 @@ impl Stress {
     }
 }
 
-/// What the nodes run.
+/// Workload of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Jobs {
     /// Every task of every node takes 15 % longer than planned, and scatters by 10 %: the
     /// job has changed.
     Changed,
-    /// Nothing has changed, and tasks scatter by 20 %.
+    /// The job has not changed, and tasks scatter by 20 %.
     Scattered,
     /// Processes of three tasks of 5 to 40 ms with deadlines that are near, one of which
     /// takes twice as long as planned.
@@ -80,7 +80,7 @@ impl Jobs {
         }
     }
 
-    /// That of one node.
+    /// Plan of one node.
     fn plan(self, seed: u64) -> Result<Plan, Error> {
         let long = Parameters {
             processes: 3,
@@ -113,7 +113,7 @@ impl Jobs {
         generate(&parameters).map_err(|error| Error(error.to_string()))
     }
 
-    /// As many nodes, each with a CPU of the plan.
+    /// Plan with as many nodes, each with a CPU of the plan.
     fn nodes(self, nodes: u32, seed: u64) -> Result<Plan, Error> {
         let mut whole = Plan { plan_id: 1, ..Plan::default() };
         for node in 0..nodes {
@@ -137,7 +137,7 @@ impl Jobs {
     }
 }
 
-/// What came of it on all nodes.
+/// Results of all nodes.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     tally: Tally,
@@ -146,7 +146,7 @@ struct Sum {
     /// Kept, and missed with stress off.
     saved: u64,
     signals: u64,
-    /// Of them those of t2_process and t2_node, which stress holds back.
+    /// Signals of t2_process and t2_node, which stress holds back.
     of_sums: u64,
     info: u64,
     replans: u64,
@@ -213,7 +213,7 @@ fn of_sums(simulation: &Simulation) -> u64 {
 struct StressRow {
     jobs: Jobs,
     nodes: u32,
-    /// What the job scheduler needs for an answer.
+    /// Time that the job scheduler needs for an answer.
     answer_ns: u64,
     stress: Stress,
     #[serde(flatten)]
@@ -224,15 +224,15 @@ struct StressRow {
     of_sums: u64,
     info: u64,
     replans: u64,
-    /// Answers that a node did not take, since a process had ended meanwhile.
+    /// Answers that a node did not accept, since a process had ended meanwhile.
     refused: u64,
     unanswered: u64,
-    /// Of all nodes together.
+    /// Signals of all nodes together.
     signals_per_s: f64,
     replans_per_s: f64,
     /// The share of the time in which the job scheduler works.
     load_percent: f64,
-    /// From a signal to the plan that answers it.
+    /// Time from a signal to the plan that answers it.
     response_mean_ns: u64,
     response_p99_ns: u64,
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the planner's benchmarks measure.
+//! Measurement of the planner's benchmarks.
 //!
-//! Benchmarks of one thread ask how much they get done on one core. So what counts
-//! is the time that the thread had a core, not the clock: then what else the
-//! machine does hardly matters.
+//! Benchmarks of one thread measure the work done on one core. Therefore they count the time that
+//! the thread had a core, not the clock: then other work of the machine hardly matters.
 
 use std::time::Duration;
 
@@ -48,7 +47,7 @@ impl Measurement for CpuTime {
     }
 }
 
-/// What the benchmarks have in common.
+/// Configuration of all benchmarks.
 pub(crate) fn config() -> Criterion<CpuTime> {
     Criterion::default()
         .with_measurement(CpuTime)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is planned in the planner's benchmarks: synthetic, and the same on every
-//! machine.
+//! Scenes of the planner's benchmarks: synthetic, and the same on every machine.
 
 #![allow(dead_code)] // each benchmark takes a part
 
@@ -21,7 +20,7 @@ pub(crate) fn large_net() -> Job {
     large_job(&mut Random::new(1), 800, 30_000, 4 << 30, 3 * S)
 }
 
-/// So many tasks in 400 processes; the first takes a second's instructions.
+/// Net of that many tasks in 400 processes; the first takes a second's instructions.
 pub(crate) fn open_net(tasks: usize) -> Job {
     let mut job = large_job(&mut Random::new(4), 400, tasks, 4 << 30, 3 * S);
     job.tasks[0].insns = S;

@@ -15,14 +15,14 @@
 
 use pbs_random::Random;
 
-/// Of the machine.
+/// Nodes of the machine.
 pub(crate) const NODES: u64 = 1152;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// What people estimate.
+/// Estimates that people give.
 const ESTIMATES: [u64; 10] = [
     10 * MINUTE,
     30 * MINUTE,
@@ -40,13 +40,13 @@ const ESTIMATES: [u64; 10] = [
 pub(crate) struct Job {
     pub(crate) submitted: u64,
     pub(crate) nodes: u64,
-    /// How long it is planned for.
+    /// Planned run time.
     pub(crate) planned: u64,
-    /// How long it really runs, which is no longer.
+    /// Real run time, which is no longer.
     pub(crate) runtime: u64,
 }
 
-/// What is known of the time that jobs take.
+/// Knowledge about the run times of jobs.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Lengths {
     Known,
@@ -71,7 +71,7 @@ fn nodes(random: &mut Random) -> u64 {
     }
 }
 
-/// So many jobs in the order in which they are submitted.
+/// Makes `count` jobs in the order in which they are submitted.
 pub(crate) fn jobs(count: usize, seed: u64, lengths: Lengths, load_permille: u64) -> Vec<Job> {
     let mut random = Random::new(seed);
     let mut jobs: Vec<Job> = (0..count)

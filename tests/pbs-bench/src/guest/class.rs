@@ -4,13 +4,13 @@
 use pbs_vmtest::harness::{Child, Context, Gate, Node, Plan, Verdict};
 use pbs_vmtest::sched_attr::SchedAttr;
 
-/// In which class the processes of a measurement run.
+/// Class in which the processes of a measurement run.
 pub enum Class {
     Fifo,
     /// `SCHED_OTHER`, that is EEVDF.
     Other,
     Deadline,
-    /// By this plan, as its processes 1, 2 and so on.
+    /// Plan whose processes 1, 2 and so on they are.
     Pbs(Box<Plan>),
 }
 
@@ -30,14 +30,14 @@ impl Class {
     }
 }
 
-/// What a process of a measurement does.
+/// Work of a process of a measurement.
 pub type Work<'a> = Box<dyn FnOnce() + 'a>;
 
 /// Processes of a measurement, in their class, and held until [`Ready::go`].
 pub struct Ready {
     gate: Gate,
     children: Vec<Child>,
-    /// Of plan processes, to drop their plan in the end.
+    /// The node of plan processes, to drop their plan in the end.
     node: Option<Node>,
 }
 

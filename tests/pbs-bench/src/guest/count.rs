@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How exact the counts are: of tasks, and of slots that end at t1. The events
-//! tell the kernel's, and the loops are known.
+//! Accuracy of the counts: of tasks, and of slots that end at t1. The events contain the kernel's
+//! counts, and the loops are known.
 
 use pbs_uapi::EventKind;
 use pbs_vmtest::harness::{burn, rate, Node, Plan, Scene, CONFIG};
@@ -8,8 +8,8 @@ use pbs_vmtest::{check, check_eq};
 
 use super::named::Named;
 
-/// What the kernel counted of tasks that are longer than their slots and take
-/// turns with others, against the loops that they are: the greatest error.
+/// Greatest error of the kernel's counts of tasks that are longer than their slots and take turns
+/// with others, compared with their loops.
 pub fn accounting_percent() -> Result<f64, String> {
     const BURNS: [[u64; 3]; 2] =
         [[10_000_000, 25_000_000, 50_000_000], [10_000_000, 8_000_000, 30_000_000]];
@@ -76,7 +76,7 @@ pub fn preempted_turns() -> Result<(Node, u64), String> {
     Ok((scene.node, t1_insns))
 }
 
-/// How far slots go beyond t1, over 1,000 of them.
+/// Overshoot of slots beyond t1, over 1,000 of them.
 pub fn overshoot() -> Result<Vec<Named>, String> {
     let (node, t1_insns) = preempted_turns()?;
     let mut over_insns = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How dense the stream of events can be.
+//! Greatest density of the stream of events.
 
 use pbs_uapi::{Event, EventKind};
 use pbs_vmtest::check_eq;

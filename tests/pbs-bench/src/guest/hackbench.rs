@@ -54,7 +54,7 @@ fn crowd(probe: &Probe, class: &Class) -> Result<f64, String> {
     Ok(insns as f64 / (GROUPS * SENDERS * SENDERS * MESSAGES) as f64)
 }
 
-/// That of SCHED_FIFO and of SCHED_OTHER.
+/// Figures of SCHED_FIFO and of SCHED_OTHER.
 pub fn crowds(probe: &Probe) -> Result<Vec<Named>, String> {
     Ok(vec![
         Named::insns("hackbench-fifo", crowd(probe, &Class::Fifo)?),

@@ -129,7 +129,7 @@ fn install_twice(
     Ok((probe.read() - start) as f64 / f64::from(tasks))
 }
 
-/// How long a change of plans has held the CPU at most, in microseconds.
+/// Longest time for which a change of plans has held the CPU, in microseconds.
 fn longest_swap_us() -> Result<f64, String> {
     Ok(sysfs_number("cpu0/longest_swap_ns")? as f64 / 1000.0)
 }

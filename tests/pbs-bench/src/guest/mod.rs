@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is measured inside the virtual machine.
+//! Measurements inside the virtual machine.
 
 mod class;
 mod count;
@@ -19,7 +19,7 @@ use crate::figure::Figure;
 use named::Named;
 use probe::Probe;
 
-/// How something is measured.
+/// Kind of a measurement.
 enum Measure {
     /// Kernel instructions each time that it is done; these can be profiled.
     Cost(fn(&Probe) -> Result<f64, String>),

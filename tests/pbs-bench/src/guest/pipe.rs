@@ -43,7 +43,7 @@ impl Player {
         (&self.from).read_exact(&mut [0]).expect("a byte");
     }
 
-    /// Round trips of who begins.
+    /// Round trips of the process that begins.
     fn serve(&self, trips: u64) {
         for _ in 0..trips {
             self.send();
@@ -51,7 +51,7 @@ impl Player {
         }
     }
 
-    /// Of who answers.
+    /// Round trips of the process that answers.
     fn answer(&self, trips: u64) {
         for _ in 0..trips {
             self.receive();

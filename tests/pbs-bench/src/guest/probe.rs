@@ -12,7 +12,7 @@ use pbs_vmtest::counter::Counter;
 /// Counts kernel instructions in a stretch of a process's work.
 pub struct Probe {
     counter: Counter,
-    /// What a child has counted.
+    /// Count of a child.
     insns: &'static AtomicU64,
     /// Work begins when there is this file, and the bounds of the stretch are
     /// marked with times(2), for `scripts/bench --profile`.

@@ -52,7 +52,7 @@ fn task_ends(probe: &Probe, task_insns: u64, planned_insns: u64) -> Result<f64, 
     ends_of(probe, task_insns, plan)
 }
 
-/// The same of a plan in which two processes take turns.
+/// Like [`task_ends`], for a plan in which two processes take turns.
 fn ends_of(probe: &Probe, task_insns: u64, plan: Plan) -> Result<f64, String> {
     let pairs = pairs(probe);
     let tasks = pairs + 2 * MARGIN;
@@ -90,8 +90,8 @@ pub fn recorded_preemptions(probe: &Probe) -> Result<f64, String> {
     preemptions(probe)
 }
 
-/// As long as it is open what the policy is told is noted. Nobody reads it, as nobody reads
-/// the events.
+/// Opens the device of inputs: as long as it is open the inputs of the policy are recorded. Like
+/// the events, they are not read.
 fn record() -> Result<Inputs, String> {
     Inputs::open().map_err(|error| format!("{}: {error}", pbs_uapi::INPUTS_PATH))
 }
@@ -193,7 +193,7 @@ pub fn yield_threads(probe: &Probe) -> Result<f64, String> {
     })
 }
 
-/// The same between two processes.
+/// Measures yields between two processes.
 fn yield_processes(probe: &Probe, class: &Class) -> Result<f64, String> {
     let pairs = pairs(probe);
     probe.of_each(2 * pairs, || {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How often the class's timer expires in a slot.
+//! Number of expiries of the class's timer in a slot.
 //!
-//! A tracepoint at each expiry and one at the begin of each slot leave records in the
-//! kernel's buffer, which is read after the run. They make the way from the timer to user
-//! space some hundred instructions longer; whether that changes how often the timer
-//! expires is seen by the class's own count, which a run without them has, too.
+//! A tracepoint at each expiry and one at the begin of each slot leave records in the kernel's
+//! buffer, which is read after the run. They make the way from the timer to user space some hundred
+//! instructions longer. The class's own count, which a run without them has, too, shows whether
+//! that changes the number of expiries.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn handler_address() -> Result<String, String> {
     Ok(format!("0x{address}"))
 }
 
-/// What is recorded while `run` runs.
+/// Returns the records made while `run` runs.
 fn trace_of(run: impl FnOnce() -> Verdict) -> Result<String, String> {
     set(&format!("{EXPIRY}/filter"), &format!("function == {}", handler_address()?))?;
     set("trace", "")?;
@@ -60,7 +60,7 @@ fn trace_of(run: impl FnOnce() -> Verdict) -> Result<String, String> {
     fs::read_to_string(&path).context(&path)
 }
 
-/// How often the timer expired in each slot of a process, the last one apart.
+/// Number of expiries of the timer in each slot of a process, the last one apart.
 fn expiries_by_slot(trace: &str) -> Vec<u64> {
     let mut slots = Vec::new();
     let mut expiries: Option<u64> = None;
@@ -76,7 +76,7 @@ fn expiries_by_slot(trace: &str) -> Vec<u64> {
     slots
 }
 
-/// How often the timer expires in a whole run.
+/// Number of expiries of the timer in a whole run.
 fn expiries_of(run: impl FnOnce() -> Verdict) -> Result<f64, String> {
     let number = || sysfs_number("cpu0/timer_interrupts");
     let before = number()?;
@@ -84,8 +84,8 @@ fn expiries_of(run: impl FnOnce() -> Verdict) -> Result<f64, String> {
     Ok((number()? - before) as f64)
 }
 
-/// How often the timer expires in a slot whose task ends far from every threshold, and
-/// needs none.
+/// Number of expiries of the timer in a slot whose task ends far from every threshold, and needs
+/// none.
 pub fn per_task_end(probe: &Probe) -> Result<Vec<Named>, String> {
     let expiries = expiries_of(|| switch::early_tasks(probe).map(|_| ()))?;
     let per_switch = expiries / switch::SWITCHES as f64;

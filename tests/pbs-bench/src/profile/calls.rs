@@ -8,16 +8,16 @@ use super::image::{Image, Kind};
 /// Kernel addresses have their upper half set.
 const KERNEL: u64 = 1 << 63;
 
-/// How far down the stack a return is looked for: functions that jump to others
-/// at their end leave frames behind, which return with their caller.
+/// Depth of the stack to which a return is searched: functions that jump to others at their end
+/// leave frames behind, which return with their caller.
 const DEPTH: usize = 32;
 
-/// What a function took.
+/// Cost of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Its own instructions.
+    /// Instructions of the function itself.
     pub insns: u64,
-    /// How often it was entered.
+    /// Number of calls.
     pub calls: u64,
     /// Calls that returned with no switch of threads between.
     pub whole_calls: u64,
@@ -27,7 +27,7 @@ pub struct Cost {
 
 struct Frame {
     symbol: usize,
-    /// Where its caller goes on.
+    /// Address at which the caller continues.
     back: u64,
     /// Kernel instructions before it.
     since: u64,
@@ -61,7 +61,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// By the number of the function.
+    /// Costs by the number of the function.
     pub fn costs(&self) -> &HashMap<usize, Cost> {
         &self.costs
     }
@@ -78,7 +78,7 @@ impl<'a> Calls<'a> {
         self.last = None;
     }
 
-    /// Nothing comes any more.
+    /// Ends the trace.
     pub fn finish(&mut self) {
         if let Some(pc) = self.last.take() {
             self.count(pc);

@@ -8,12 +8,12 @@ use std::path::Path;
 pub struct Image {
     /// Address and name, by address; text alone.
     symbols: Vec<(u64, String)>,
-    /// Where the first byte of the image is.
+    /// Address of the first byte of the image.
     base: u64,
     bytes: Vec<u8>,
 }
 
-/// What matters of an instruction here.
+/// Kind of an instruction, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `bl` or `blr`
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Image {
-    /// That of an object tree.
+    /// Opens the image of an object tree.
     pub fn open(obj: &Path) -> Result<Self, String> {
         let read = |name: &str| {
             let path = obj.join(name);
@@ -62,7 +62,7 @@ impl Image {
         })
     }
 
-    /// Where a function begins.
+    /// Address at which a function begins.
     pub fn address_of(&self, name: &str) -> Result<u64, String> {
         let found = self.symbols.iter().find(|(_, known)| known == name);
         found
@@ -80,7 +80,7 @@ impl Image {
         self.symbols.get(symbol).map_or("?", |(_, name)| name)
     }
 
-    /// What an address is, for people: most others than the kernel's are of user space.
+    /// Description of an address: most others than the kernel's are of user space.
     pub fn place(&self, address: u64) -> &str {
         if address < self.base {
             "not in the kernel"
@@ -94,8 +94,8 @@ impl Image {
         self.symbols.get(symbol).is_some_and(|(address, _)| *address == pc)
     }
 
-    /// What the instruction is, as the image has it. What the kernel patches at
-    /// boot is no call.
+    /// Kind of the instruction in the image. An instruction that the kernel patches at boot is no
+    /// call.
     pub fn kind(&self, pc: u64) -> Kind {
         let offset = pc.wrapping_sub(self.base) as usize;
         let Some(bytes) = self.bytes.get(offset..offset.saturating_add(4)) else {

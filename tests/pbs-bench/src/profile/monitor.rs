@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// What it says when it wants the next command.
+/// Prompt of the monitor for the next command.
 const PROMPT: &[u8] = b"(qemu) ";
 
 /// A connection to the monitor of a running machine.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The lines that QEMU writes with `log exec`.
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The instruction at this address is executed next.

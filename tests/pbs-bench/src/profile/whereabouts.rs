@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where the CPUs of a machine are that does not get on.
+//! Whereabouts of the CPUs of a machine that makes no progress.
 
 use std::path::Path;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Image, Monitor};
 
-/// How often it is looked, and with how much time between.
+/// Number of looks, and the time between them.
 const LOOKS: u32 = 5;
 const BETWEEN: Duration = Duration::from_secs(2);
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::{number, Measurement};
 
 const WIDTH: f64 = 760.0;
-/// Where bars begin, and how long the longest is.
+/// Left edge of bars, and the length of the longest.
 const LEFT: f64 = 250.0;
 const LONGEST: f64 = 420.0;
 const LINE: f64 = 26.0;

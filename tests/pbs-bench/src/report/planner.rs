@@ -130,7 +130,7 @@ const TARGETS: &[RowTarget] = &[
 /// Benchmarks that are told in milliseconds, as others in nanoseconds.
 const IN_MS: &[&str] = &["planner/large-net", "planner/replan"];
 
-/// Of criterion's benchmark.json.
+/// Content of criterion's benchmark.json.
 #[derive(Deserialize)]
 struct Benchmark {
     full_id: String,
@@ -143,7 +143,7 @@ struct Throughput {
     elements: Option<u64>,
 }
 
-/// Of criterion's estimates.json, in nanoseconds.
+/// Content of criterion's estimates.json, in nanoseconds.
 #[derive(Deserialize)]
 struct Estimates {
     mean: Estimate,
@@ -198,7 +198,7 @@ fn collect(folder: &Path, rows: &mut Vec<Measurement>) -> Result<(), String> {
     Ok(())
 }
 
-/// Those with a target first, in the order of [`TARGETS`].
+/// Place of a row: rows with a target come first, in the order of [`TARGETS`].
 fn place(row: &Measurement) -> (usize, String) {
     let known = TARGETS.iter().position(|known| known.name == row.name);
     let place = known.filter(|_| row.target.is_some());

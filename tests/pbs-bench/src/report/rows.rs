@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which rows the report has, and what they should reach.
+//! Rows of the report, and their targets.
 
 use super::{Boots, Bound, Measurement};
 
@@ -60,8 +60,8 @@ impl Maker<'_> {
         }
     }
 
-    /// How much more the kernel with the class takes than the one without. With
-    /// `target` `None` it should be no more than what boots differ by themselves.
+    /// Adds the overhead of the kernel with the class over the one without. With `target` `None` it
+    /// should be no more than the difference between boots.
     fn overhead(&mut self, figure: &str, name: &str, target: Option<f64>, what: &'static str) {
         let with = self.boots.repeated(WITH, figure);
         let without = self.boots.repeated(WITHOUT, figure);

@@ -10,10 +10,10 @@ use pbs_vmtest::{check, check_eq};
 use serde_json::{json, Value};
 
 const DIR: &str = "/tmp/memory";
-/// What the thesis says.
+/// Memory in the thesis.
 const NODE_BYTES: u64 = 1_000_000_000;
 const JOBS_BYTES: [u64; 2] = [700_000_000, 500_000_000];
-/// What each computes once it has its memory.
+/// Instructions of each job once it has its memory.
 const INSNS: u64 = 800_000_000;
 /// Beside what a job asks for it has its program.
 const PROGRAM_BYTES: u64 = 8_000_000;
@@ -44,7 +44,7 @@ fn available_bytes() -> Result<u64, String> {
     Ok(1024 * kib.ok_or("no MemAvailable")?)
 }
 
-/// Who was killed for want of memory since the machine was booted.
+/// Number of processes killed for lack of memory since the machine was booted.
 fn oom_kills() -> Result<u64, String> {
     let text = fs::read_to_string("/proc/vmstat").context("/proc/vmstat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
@@ -56,7 +56,7 @@ fn program() -> Result<String, String> {
     path.into_os_string().into_string().map_err(|_| "no name of a program".into())
 }
 
-/// How long a job takes alone.
+/// Time that a job takes alone.
 fn alone_ns(bytes: u64) -> Result<u64, String> {
     let begun_ns = now_ns();
     let mut command = Command::new(program()?);

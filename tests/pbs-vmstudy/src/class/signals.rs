@@ -11,7 +11,7 @@ const ROGUE: u32 = 1;
 const SLOT_INSNS: u64 = 2_000_000;
 const OTHER_INSNS: u64 = 500_000;
 const SLOTS: u32 = 60;
-/// How many plans the rogue gets to see.
+/// Number of plans that the rogue gets to see.
 const PLANS: u64 = 5;
 
 const TASK: u64 = Threshold::T2Task as u64;

@@ -21,7 +21,7 @@ const FOR_EVER_INSNS: u64 = 1 << 40;
 const COMMANDS_NS: u64 = 4_000_000_000;
 const LOOP_NS: u64 = 3_000_000_000;
 
-/// Where the hog is.
+/// Class of the hog.
 #[derive(Clone, Copy)]
 enum Hog {
     Nowhere,

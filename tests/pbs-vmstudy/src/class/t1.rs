@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far a task may go beyond its plan, and how often it is interrupted (Leppert 2021, 1.1
-//! and 3.2.2).
+//! Limits of t1: the excess of a task over its plan, and its interruptions (Leppert 2021, 1.1 and
+//! 3.2.2).
 
 use pbs_core::{Config, Threshold};
 use pbs_uapi::EventKind;
@@ -26,7 +26,7 @@ fn config(no_preemption_ticks: u64) -> Config {
     }
 }
 
-/// What a task without end has retired when t1 ends its slot.
+/// Instructions that a task without end has retired when t1 ends its slot.
 fn retired_at_t1_insns(length_ticks: u64) -> Result<u64, String> {
     let length_insns = length_ticks * TICK_INSNS;
     let plan = Plan::new(1).config(config(1)).lead_in().slot(1, 0, length_insns);

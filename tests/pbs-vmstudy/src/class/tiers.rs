@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How far slots go beyond t1, and what it takes to notice it, by how the machine was booted
-//! (Leppert 2021, 3.1.3 and 5.1): `pbs.tier=`, without a PMU, or with timers that expire at
+//! Overshoot of slots beyond t1, and the cost to notice it, by the way in which the machine was
+//! booted (Leppert 2021, 3.1.3 and 5.1): `pbs.tier=`, without a PMU, or with timers that expire at
 //! ticks alone (`highres=off`).
 //!
-//! What a tier counts can't tell how far off it is, so the two processes of the plan count
-//! their own instructions: each leaves its count where the other, when its slot has begun,
-//! reads it.
+//! The counts of a tier can't show its own error. Therefore the two processes of the plan count
+//! their own instructions: each leaves its count where the other, when its slot has begun, reads
+//! it.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -18,7 +18,7 @@ use pbs_vmtest::shared;
 use serde_json::{json, Value};
 
 const SLOT_INSNS: u64 = 1_000_000;
-/// Of each process.
+/// Slots of each process.
 const SLOTS: u32 = 150;
 
 /// Instructions of a turn of the loop.
@@ -53,7 +53,7 @@ fn count_until(mine: &AtomicU64, other: &AtomicU64, count: u64, seen: u64, end: 
     count
 }
 
-/// What a process does: in each of its slots it notes how far the other one has come.
+/// Work of a process: in each of its slots it notes the progress of the other one.
 fn turns(counts: &[AtomicU64], me: usize, notes: &[AtomicU64], end: u64) {
     let (mine, other) = (&counts[me], &counts[1 - me]);
     let (mut count, mut seen, mut noted) = (0, 0, 0);
@@ -70,7 +70,7 @@ fn turns(counts: &[AtomicU64], me: usize, notes: &[AtomicU64], end: u64) {
     }
 }
 
-/// Nothing but t1 ends a slot.
+/// Configuration in which only t1 ends a slot.
 fn config() -> Config {
     Config {
         max_preemptions: 1_000_000,

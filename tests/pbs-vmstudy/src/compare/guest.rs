@@ -22,9 +22,9 @@ const LEAD_NS: u64 = 1_500_000_000;
 /// The first plan is made so long before the first release, as `pbsctl run` makes it.
 const PLAN_BEFORE_NS: u64 = 150_000_000;
 
-/// What the process has that hands jobs to SCHED_DEADLINE: it must come before them.
+/// Reservation of the process that hands jobs to SCHED_DEADLINE: it must come before them.
 const LAUNCHER_NS: (u64, u64) = (100_000, 10_000_000);
-/// What a job needs beside its loop: it wakes up, and interrupts come meanwhile.
+/// Time that a job needs beside its loop: it wakes up, and interrupts arrive meanwhile.
 const OVERHEAD_NS: u64 = 200_000;
 const OVERHEAD_PERMILLE: u64 = 20;
 
@@ -146,7 +146,7 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
     })
 }
 
-/// By job: the earlier its deadline, the greater.
+/// Priorities by job: the earlier its deadline, the greater.
 fn priorities(jobs: &[Job]) -> Vec<u32> {
     let later = |job: &Job| jobs.iter().filter(|other| other.deadline_ns > job.deadline_ns).count();
     jobs.iter().map(|job| 1 + later(job) as u32).collect()

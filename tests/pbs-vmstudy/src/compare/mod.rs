@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The same jobs under a plan and in the kernel's other classes.
+//! Comparison of jobs under a plan and in the kernel's other classes.
 //!
-//! In the guest each run prints what became of each job, as a line of JSON; outside,
-//! the figures are made of that.
+//! In the guest each run prints the result of each job, as a line of JSON. Outside, the figures are
+//! computed from these lines.
 
 mod guest;
 mod plan;
@@ -16,27 +16,27 @@ pub use guest::measure;
 pub use report::report;
 use workload::{Job, Setting};
 
-/// Who schedules.
+/// Schedulers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// A plan, and new plans when the node tells of a prediction failure.
+    /// A plan, and new plans when the node signals a prediction failure.
     Plan,
-    /// The same plan; the node is left alone with it.
+    /// A plan with which the node is left alone.
     PlanUnanswered,
-    /// As `Plan`, but that t1 ends the last slot of a process, too, as in the thesis.
+    /// Like `Plan`, but t1 ends the last slot of a process, too, as in the thesis.
     PlanT1Always,
     /// `SCHED_OTHER`, that is EEVDF, nice 0.
     Other,
-    /// Those jobs alone that the planner has admitted.
+    /// `SCHED_OTHER` with only the jobs that the planner has admitted.
     OtherAdmitted,
     /// `SCHED_FIFO`, the earlier deadline at the greater priority.
     Fifo,
-    /// Those jobs alone that the planner has admitted.
+    /// `SCHED_FIFO` with only the jobs that the planner has admitted.
     FifoAdmitted,
-    /// `SCHED_DEADLINE`, with what was planned as the run time.
+    /// `SCHED_DEADLINE`, with the planned length as the run time.
     Deadline,
-    /// With the greatest length that a job may have which is no rogue.
+    /// `SCHED_DEADLINE`, with the greatest length of a job that is no rogue.
     DeadlinePadded,
 }
 
@@ -54,7 +54,7 @@ impl Scheduler {
         Self::DeadlinePadded,
     ];
 
-    /// As `--schedulers` and the tables have it.
+    /// Name of the scheduler in `--schedulers` and the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -70,12 +70,12 @@ impl Scheduler {
     }
 }
 
-/// What became of a job.
+/// Result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Outcome {
     #[serde(flatten)]
     job: Job,
-    /// It was run at all.
+    /// Whether the job was run at all.
     accepted: bool,
     /// Counted from the begin of the run; `None`: it was not run.
     ended_ns: Option<u64>,
@@ -90,7 +90,7 @@ struct Run {
     jobs: Vec<Outcome>,
     /// Context switches of the jobs, by the kernel's count.
     switches: u64,
-    /// Of all that ran on the CPU, those of the jobs with it.
+    /// Context switches of all that ran on the CPU, including the jobs.
     all_switches: u64,
     /// Plans that were put into force.
     plans: u64,

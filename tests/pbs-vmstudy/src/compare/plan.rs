@@ -54,7 +54,7 @@ impl Planner {
         Ok(Self { controller, runs, plans: 0 })
     }
 
-    /// By job: whether it was admitted.
+    /// Whether each job was admitted.
     pub fn accepted(&self) -> Vec<bool> {
         self.runs.iter().map(Option::is_some).collect()
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Outcome, Run, Scheduler};
 
-/// What the document is.
+/// Schema of the document.
 const SCHEMA: &str = "pbs.scheduler-comparison/1";
 
 /// The figures of one scheduler in one setting. A rogue is in none of them but the
@@ -29,19 +29,19 @@ struct SettingRow {
     kept: usize,
     kept_of_accepted_percent: f64,
     kept_of_all_percent: f64,
-    /// Of those that were accepted: from release to end.
+    /// Mean time from release to end of the accepted jobs.
     mean_response_ms: f64,
-    /// The same over the CPU time that was planned: 1 is a job that had the CPU at once.
+    /// Mean of that time over the planned CPU time: 1 is a job that had the CPU at once.
     mean_slowdown: f64,
-    /// By how much the accepted ones ended after their deadlines, those in time as 0.
+    /// Mean time by which the accepted jobs ended after their deadlines, those in time as 0.
     mean_tardiness_ms: f64,
     greatest_tardiness_ms: f64,
     /// Context switches of a job that was run, a rogue as well.
     switches_per_job: f64,
-    /// Of everybody, in a second.
+    /// Context switches of all tasks, in a second.
     all_switches_per_s: f64,
     plans: u64,
-    /// Of a normal task that is to wake up a hundred times in a second.
+    /// Wake-ups of a normal task that is to wake up a hundred times in a second.
     beside_wakeups_per_s: f64,
     beside_mean_wait_ms: f64,
     beside_longest_wait_ms: f64,
@@ -167,7 +167,7 @@ fn cells(row: &SettingRow) -> [String; 10] {
     ]
 }
 
-/// As reStructuredText, a table for each setting; a terminal shows it as well.
+/// Formats the rows as reStructuredText, a table for each setting; a terminal shows it as well.
 fn tables(rows: &[SettingRow]) -> String {
     let mut out = String::new();
     let of = |row: &SettingRow| (row.rogue, row.load_percent, row.error_percent);

@@ -4,7 +4,7 @@
 use pbs_vmtest::harness::Random;
 use serde::{Deserialize, Serialize};
 
-/// How many jobs there are.
+/// Number of jobs.
 pub const JOBS: usize = 20;
 /// Each is planned for so much CPU time.
 const PLANNED_MS: (u64, u64) = (10, 80);
@@ -12,10 +12,10 @@ const PLANNED_MS: (u64, u64) = (10, 80);
 const SLACK_PERMILLE: (u64, u64) = (1500, 4000);
 /// A rogue retires so many times what was said.
 const ROGUE_FACTOR: u64 = 10;
-/// Of all planned times and lengths.
+/// Rate of all planned times and lengths.
 const INSNS_PER_MS: u64 = 250_000;
 
-/// What a run is about.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setting {
     /// All planned instructions, of what the CPU retires while jobs are released.
@@ -31,15 +31,15 @@ pub struct Setting {
 /// One process with a deadline. Times count from the begin of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// It can't begin before.
+    /// Earliest begin of the job.
     pub release_ns: u64,
-    /// It is to have ended then.
+    /// Deadline of the job.
     pub deadline_ns: u64,
-    /// What is said of it.
+    /// Declared length.
     pub planned_insns: u64,
-    /// What it retires.
+    /// Real length.
     pub real_insns: u64,
-    /// It is the rogue.
+    /// Whether the job is the rogue.
     pub rogue: bool,
 }
 

@@ -12,17 +12,17 @@ use pbs_vmtest::harness::{Context, Plan, Scene, Verdict};
 
 use super::Run;
 
-/// Where the guest finds what the host has cut, and where it puts what programs read.
+/// Directory of the texts that the host has cut, and of the input of programs.
 const TEXT: &str = "/mnt/text";
 const DIR: &str = "/tmp/programs";
 
-/// What a shell says of a program that it does not find.
+/// Exit status of a shell for a program that it does not find.
 const NOT_THERE: i32 = 127;
 
 /// More than any run takes.
 const PLANNED_INSNS: u64 = 4_000_000_000;
 
-/// How each program is called; it reads `input`, in [`DIR`].
+/// Command line of each program; it reads `input`, in [`DIR`].
 const PROGRAMS: [(&str, &[&str]); 10] = [
     ("sha256sum", &["sha256sum", "input"]),
     ("md5sum", &["md5sum", "input"]),
@@ -43,8 +43,8 @@ const PROGRAMS: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// So many bytes of the text, and a copy in which every fiftieth line differs. Parts of one
-/// size lie one behind the other.
+/// Prepares that many bytes of the text, and a copy in which every fiftieth line differs. Parts of
+/// one size follow one another.
 fn prepare(text: &[u8], input_bytes: u64, part: u32) -> Verdict {
     let mut parts = text.chunks_exact(input_bytes as usize);
     let input = parts.nth(part as usize);

@@ -16,12 +16,12 @@ pub use predict::report;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Run {
     program: String,
-    /// What it reads.
+    /// Size of the input.
     input_bytes: u64,
-    /// Which part of the text that is: inputs of the same size differ in this.
+    /// Part of the text that is the input: inputs of the same size differ in this.
     part: u32,
     /// The how manieth run on that input, from 0 on.
     repeat: u32,
-    /// By the class's count.
+    /// Instructions by the class's count.
     retired_insns: u64,
 }

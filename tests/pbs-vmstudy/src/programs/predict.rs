@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the history predicts of a program, and what a line through the sizes of its input
-//! would have.
+//! Predictions of programs by the history, compared with those of a line through the sizes of their
+//! input.
 //!
-//! *Left out*: each run is predicted from all others of the program, so both know what came
-//! before and after. *Growing*: each is predicted from those on smaller input alone, as it
-//! happens where the input of a job grows from run to run.
+//! *Left out*: each run is predicted from all others of the program: both methods know the runs
+//! before and after. *Growing*: each is predicted from those on smaller input alone, as it happens
+//! where the input of a job grows from run to run.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,7 +17,7 @@ use super::Run;
 
 const SCHEMA: &str = "pbs.programs/1";
 
-/// By how much predictions are off, in percent of what was retired.
+/// Errors of predictions, in percent of the retired instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Errors {
     median_percent: f64,
@@ -48,7 +48,7 @@ struct Repeated {
     program: String,
     input_bytes: u64,
     retired_insns: Vec<u64>,
-    /// Of each, from their mean, in millionths.
+    /// Deviation of each run from their mean, in millionths.
     deviations_ppm: Vec<i64>,
 }
 
@@ -56,7 +56,7 @@ struct Repeated {
 struct Document {
     schema: &'static str,
     programs: Vec<Program>,
-    /// Of all programs together.
+    /// Comparison over all programs together.
     left_out: Compared,
     growing: Compared,
     linear_better_left_out: usize,
@@ -67,14 +67,14 @@ struct Document {
     varied: Vec<Repeated>,
     /// Deviations of runs on the same input, of all programs.
     same_input_deviations_ppm: Vec<i64>,
-    /// Of runs on inputs of the same size.
+    /// Deviations of runs on inputs of the same size.
     same_size_deviations_ppm: Vec<i64>,
     /// Deviations of what was retired from what the history predicts where input grows, of
     /// all programs, in thousandths of the prediction.
     growing_input_deviations_permille: Vec<i64>,
 }
 
-/// What the history predicts after these runs, the oldest first.
+/// Prediction of the history after these runs, the oldest first.
 fn by_history(runs: &[(u64, u64)]) -> Option<f64> {
     let retired: Vec<u64> = runs.iter().map(|run| run.1).collect();
     estimate(&Config::DEFAULT, None, &retired).map(|estimate| estimate.insns as f64)
@@ -112,7 +112,7 @@ fn errors(mut off_percent: Vec<f64>) -> Errors {
     Errors { median_percent, greatest_percent: off_percent.last().copied().unwrap_or(0.0) }
 }
 
-/// What was predicted by the history and by the line, and what was retired.
+/// Predictions by the history and by the line, and the retired instructions.
 type Prediction = (f64, f64, f64);
 
 fn left_out(runs: &[(u64, u64)]) -> Vec<Prediction> {

@@ -17,7 +17,7 @@ use crate::{check, check_eq};
 /// value that is none of these.
 type Number = (&'static str, u64, u64, u64, u64);
 
-/// As include/uapi/linux/pbs.h has them, in its order.
+/// The numbers of include/uapi/linux/pbs.h, in its order.
 const NUMBERS: [Number; Config::COUNT] = [
     ("sigma_t1_permille", 1_050, 1_001, 100_000, 1_200),
     ("preemption_limit_ns", 50_000_000, 0, 1 << 48, 60_000_000),
@@ -52,7 +52,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
 ];
 
-/// Those whose value bounds that of another.
+/// Numbers whose value bounds that of another.
 const BOUND_OTHERS: [&str; 5] = [
     "sigma_t1_permille",
     "preemption_limit_ns",
@@ -156,7 +156,7 @@ impl Log {
         Ok(Self(file))
     }
 
-    /// What was logged since the last call.
+    /// Returns the log since the last call.
     fn read(&mut self) -> String {
         let mut text = String::new();
         let mut record = [0; 1024];

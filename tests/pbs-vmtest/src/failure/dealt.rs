@@ -61,9 +61,8 @@ pub fn dealt_task_is_silent() -> Verdict {
     Ok(())
 }
 
-/// What [`process_scene`] has its process burn: it is late by a million in task
-/// 0, as planned in task 1, in which the second plan comes, and late by 300,000
-/// in task 2.
+/// Instructions that the process of [`process_scene`] burns. It is late by a million in task 0, as
+/// planned in task 1, in which the second plan arrives, and late by 300,000 in task 2.
 const BURNS: [u64; 4] = [2_000_000, 59_990_000, 1_300_000, 900_000];
 const LENGTHS: [u64; 4] = [1_000_000, 60_000_000, 1_000_000, 1_000_000];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What comes before a failure, what is switched off, and who hears it.
+//! Information before a failure, thresholds that are switched off, and readers of signals.
 
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, EventKind};
@@ -23,7 +23,7 @@ pub fn info_before_t2_process() -> Verdict {
     in_four_steps(&node, Cause::Process)
 }
 
-/// The same of t2_node.
+/// The steps to t2_node are reported in order, then the failure.
 pub fn info_before_t2_node() -> Verdict {
     let node = one_late_task(config(&[Threshold::T2Node, Threshold::Info]))?;
     in_four_steps(&node, Cause::Node)

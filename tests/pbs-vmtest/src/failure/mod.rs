@@ -43,7 +43,7 @@ pub fn config(thresholds: &[Threshold]) -> Config {
 /// threshold in percent.
 pub type SignalFields = (EventKind, Cause, u32, u32, u32);
 
-/// What all signals say, in order.
+/// Fields of all signals, in order.
 pub fn said(node: &Node) -> Result<Vec<SignalFields>, String> {
     node.signals().iter().map(says).collect()
 }

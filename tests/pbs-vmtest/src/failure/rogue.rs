@@ -19,7 +19,7 @@ const ROUNDS: u32 = 8;
 const ROGUE_INSNS: u64 = 5_000_000;
 const OTHER_INSNS: u64 = 2_000_000;
 
-/// It computes for ever: t1 ends each of its slots, and it is told as late.
+/// A process computes for ever: t1 ends each of its slots, and it is reported as late.
 pub fn rogue_loop_keeps_to_its_slots() -> Verdict {
     let node = rogue(|_| burn(1 << 40))?;
     let preempted = node.of(EventKind::Preempted);
@@ -35,9 +35,9 @@ pub fn rogue_loop_keeps_to_its_slots() -> Verdict {
     )
 }
 
-/// It calls the kernel for ever, and so retires hardly anything: the ceiling
-/// ends each of its slots. The clock counts what it does in the kernel, too, so
-/// there t1 ends them.
+/// A process calls the kernel for ever, and therefore retires hardly anything: the ceiling ends
+/// each of its slots. If the clock counts, its work in the kernel is counted, too: there t1 ends
+/// them.
 pub fn rogue_calls_keep_to_their_slots() -> Verdict {
     let node = rogue(|_| loop {
         // SAFETY: no memory is involved.

@@ -117,7 +117,7 @@ fn attacher(number: u32, words: &'static SharedWords) -> Result<Child, String> {
     })
 }
 
-/// How often the caller has slept so far.
+/// Number of times that the caller has slept so far.
 fn sleeps() -> i64 {
     // SAFETY: plain memory, which the call fills.
     unsafe {
@@ -127,8 +127,8 @@ fn sleeps() -> i64 {
     }
 }
 
-/// How long it takes to drop the plan of CPU 2, as a median and at most, in ns, and how often the
-/// caller sleeps meanwhile.
+/// Time to drop the plan of CPU 2, as a median and at most, in ns, and the number of sleeps of the
+/// caller meanwhile.
 fn drop_ns(node: &Node) -> Result<(u64, u64, i64), String> {
     const ROUNDS: usize = 31;
     let plan = Plan::new(5).cpu(2).slot(9, 0, ENDLESS_INSNS);

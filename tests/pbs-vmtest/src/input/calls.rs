@@ -12,10 +12,10 @@ use crate::harness::{fork, setting, Random, Verdict};
 use crate::linux::scene::{dies, ends_well, SharedWords};
 use crate::{check, check_eq};
 
-/// How many calls there are of all processes, unless the environment says so.
+/// Number of calls of all processes, unless the environment sets it.
 const CALLS: u32 = 20_000;
 
-/// How many processes make them.
+/// Number of processes that make them.
 const CALLERS: u32 = 4;
 
 /// The longest record, and room for what GET_PLAN writes; in words.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the kernel allocates for plans it frees again.
+//! Memory that the kernel allocates for plans is freed again.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::check;
 use crate::harness::{fork, skip, Child, Context, Plan, Verdict};
 use crate::linux::scene::{eventually, SharedWords, PLAN_CPU};
 
-/// What the machine says is still to be had.
+/// Available memory, as the machine reports it.
 pub fn available_bytes() -> Result<u64, String> {
     let text = std::fs::read_to_string("/proc/meminfo").context("meminfo")?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"));

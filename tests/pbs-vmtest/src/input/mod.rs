@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is wrong is refused with an errno and a reason in words, and changes
-//! nothing.
+//! Invalid input is refused with an errno and a reason in words, and changes nothing.
 
 pub mod attach;
 pub mod calls;

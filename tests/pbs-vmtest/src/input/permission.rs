@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who is not root may not open the device, and with a device that somebody
-//! else has opened may not change anything.
+//! A user other than root may not open the device, and may not change anything with a device that
+//! another process has opened.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;
@@ -15,7 +15,7 @@ use crate::{check, check_eq};
 
 const NOBODY: libc::uid_t = 65534;
 
-/// What the unprivileged child finds.
+/// Tries all calls in the unprivileged child.
 fn try_all(device: &Device, parent: i32) -> Verdict {
     // SAFETY: no memory is involved; the child has one thread.
     cvt(unsafe { libc::setresgid(NOBODY, NOBODY, NOBODY) }).context("setresgid")?;

@@ -13,7 +13,7 @@ use crate::harness::{Context, Plan, Verdict};
 use crate::linux::scene::PLAN_CPU;
 use crate::{check, check_eq};
 
-/// Where the records of [`good`] begin.
+/// Offsets of the records of [`good`].
 const CPU_AT: usize = HEADER_BYTES;
 const PROCESS_AT: usize = CPU_AT + CPU_BYTES;
 const SLOT_AT: usize = PROCESS_AT + 2 * PROCESS_BYTES;
@@ -28,14 +28,14 @@ fn good() -> Plan {
         .slot(1, 1, 1_000_000)
 }
 
-/// Its bytes with some of them replaced.
+/// Bytes of [`good`] with some of them replaced.
 fn with(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut plan = good().bytes();
     plan[at..at + bytes.len()].copy_from_slice(bytes);
     plan
 }
 
-/// What is wrong with it, the plan, the errno, and a part of the reason.
+/// The fault, the plan, the errno, and a part of the reason.
 type Case = (&'static str, Vec<u8>, i32, &'static str);
 
 fn header_cases() -> Vec<Case> {

@@ -55,8 +55,8 @@ fn mutate(plan: &mut Vec<u8>, dice: &mut Random) {
     }
 }
 
-/// What the policy core says to a plan, in the order in which the kernel looks;
-/// and its CPUs.
+/// The policy core's verdict on a plan, with checks in the order of the kernel, and the CPUs of the
+/// plan.
 fn verdict(plan: &[u8]) -> Result<Vec<u32>, Refusal> {
     let message = Message::parse::<StdMemory>(plan)?;
     let (mut cpus, mut plans) = (Vec::new(), Vec::new());
@@ -73,7 +73,7 @@ fn verdict(plan: &[u8]) -> Result<Vec<u32>, Refusal> {
     Ok(cpus)
 }
 
-/// How many plans are wrong, unless the environment says so.
+/// Number of invalid plans, unless the environment sets it.
 const PLANS: u32 = 10_000;
 
 /// Plans that are wrong somewhere: the kernel refuses each with the words that

@@ -13,7 +13,7 @@ use crate::harness::{fork, skip, Context, Plan, Verdict};
 use crate::linux::scene::{SharedWords, ENDLESS_INSNS, PLAN_CPU};
 use crate::{check, check_eq};
 
-/// What a call may allocate, and then some.
+/// More allocations than any call makes.
 const MOST_ALLOCATIONS: u32 = 1000;
 
 /// Has allocations of this thread fail, by `fail-nth` of
@@ -94,8 +94,8 @@ impl Scarcity {
     }
 }
 
-/// What was taken for a call that failed must come back: this is more than is lost
-/// by chance, and less than a plan of [`large`] for each failure.
+/// Memory that may be missing after failed calls: more than is lost by chance, and less than a plan
+/// of [`large`] for each failure.
 const LIMIT_BYTES: u64 = 32 << 20;
 
 /// A plan of some MiB.

@@ -97,7 +97,7 @@ fn long_plan(id: u64, slots: u32) -> Vec<u8> {
     plan.bytes()
 }
 
-/// Who is killed while it writes a long plan has written none, and dies at once.
+/// A process that is killed while it writes a long plan has written none, and dies at once.
 pub fn killed_writer_changes_nothing() -> Verdict {
     const SLOTS: u32 = 500_000;
     let running = Running::new()?;
@@ -138,7 +138,7 @@ pub fn killed_writer_changes_nothing() -> Verdict {
     running.completes()
 }
 
-/// Of many who write at once some are told to try again; who is not has written a plan.
+/// If many write at once, some are asked to try again; the others have written a plan.
 pub fn few_write_at_once() -> Verdict {
     const WRITERS: u32 = 12;
     let words = SharedWords::shared()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Linux tells of plan processes: who can run and who sleeps, how long somebody has
-//! waited for the CPU, how often it lost it, and who was woken up.
+//! Linux's accounts of plan processes: tasks that can run or sleep, waits for the CPU, losses of
+//! the CPU, and wake-ups.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::linux::scene::{
 use crate::linux::sleeps::{self, Crew};
 use crate::{check, check_eq};
 
-/// How many tasks can run or wait for I/O, of all CPUs.
+/// Number of tasks that can run or wait for I/O, of all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Runnable {
-    /// By `/proc/stat`.
+    /// Number in `/proc/stat`.
     running: u32,
     blocked: u32,
-    /// By `/proc/loadavg`.
+    /// Number in `/proc/loadavg`.
     of_load: u32,
     /// Sums of the CPUs' own accounts: on the run queue, and asleep so that it counts as load.
     /// Of the latter a CPU's share may be negative.
@@ -42,12 +42,12 @@ fn number_behind(text: &str, word: &str) -> Result<u32, String> {
     line.trim().parse().context(word)
 }
 
-/// What `/proc/stat` tells; a number below zero would be a very great one here.
+/// Number in `/proc/stat`; a number below zero would be a very great one here.
 fn running() -> Result<u32, String> {
     number_behind(&read("/proc/stat")?, "procs_running ")
 }
 
-/// How many tasks wait for their input or output.
+/// Number of tasks that wait for their input or output.
 pub fn waiting_for_input() -> Result<u32, String> {
     number_behind(&read("/proc/stat")?, "procs_blocked ")
 }
@@ -92,7 +92,7 @@ pub fn all_at_rest() -> Verdict {
     .map_err(|why| format!("{why}: {last:?}"))
 }
 
-/// How many tasks can run, at many moments, from the fewest to the most. The test is one of
+/// Number of tasks that can run, at many moments, from the fewest to the most. The test is one of
 /// them.
 fn samples_of_running() -> Result<Vec<u32>, String> {
     let mut samples = Vec::new();
@@ -189,8 +189,8 @@ fn schedstat(pid: i32) -> Result<[u64; 3], String> {
     Ok([next()?, next()?, next()?])
 }
 
-/// Who waits for its slot sleeps: it does not run, and no time that it waits is time that it
-/// wants the CPU; neither while it waits nor when it has its turn.
+/// A process that waits for its slot sleeps: it does not run, and the time that it waits is not
+/// time that it wants the CPU, neither while it waits nor when it has its turn.
 pub fn waiting_is_sleeping() -> Verdict {
     const WAIT_MS: u64 = 300;
     // What it may be kept from the CPU by others than the plan.
@@ -216,8 +216,7 @@ pub fn waiting_is_sleeping() -> Verdict {
     all_at_rest()
 }
 
-/// How often a thread went to sleep, and how often it lost the CPU otherwise:
-/// `/proc/PID/status`.
+/// Number of sleeps of a thread, and of other losses of the CPU: `/proc/PID/status`.
 fn switches(pid: i32) -> Result<[u32; 2], String> {
     let status = read(&format!("/proc/{pid}/status"))?;
     Ok([
@@ -245,10 +244,10 @@ fn trace(on: bool) -> Verdict {
     Ok(())
 }
 
-/// What the trace tells of one thread.
+/// Traced facts about one thread.
 #[derive(Default, Debug)]
 struct Traced {
-    /// How often it went to sleep, and how often it lost the CPU otherwise.
+    /// Number of sleeps, and of other losses of the CPU.
     switches: [u32; 2],
     asleep: bool,
     /// Since it went to sleep, or at all if it does not.
@@ -292,7 +291,7 @@ impl Traced {
     }
 }
 
-/// What the trace tells of these threads.
+/// Traced facts about these threads.
 fn traced(pids: &[i32]) -> Result<HashMap<i32, Traced>, String> {
     let text = read(&format!("{TRACEFS}/trace"))?;
     let mut threads: HashMap<i32, Traced> = HashMap::new();

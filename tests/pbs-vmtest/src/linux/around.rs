@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Linux around the class knows of plans: where others run, and what is shown.
+//! Plans in Linux around the class: the places where others run, and the views of plans.
 
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
@@ -18,7 +18,7 @@ struct Unbound {
 }
 
 impl Unbound {
-    /// Of `SCHED_FIFO` with that priority.
+    /// Starts a thread of `SCHED_FIFO` with that priority.
     fn fifo(priority: u32) -> Result<Self, String> {
         let words = SharedWords::shared()?;
         let child = fork(|| loop {
@@ -211,7 +211,7 @@ fn shown(text: &str, name: &str) -> Result<i64, String> {
     value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no number {name} in\n{text}"))
 }
 
-/// What there is to see of a thread and of a CPU, and in reports: process, task and slot.
+/// Views of a thread and of a CPU, and reports: process, task and slot.
 pub fn plan_is_shown() -> Verdict {
     const DEBUGFS: &str = "/sys/kernel/debug";
     let mut scene = Scene::new()?;

@@ -246,7 +246,7 @@ impl Chaos {
     }
 }
 
-/// How many things happen, unless the environment says so.
+/// Number of steps, unless the environment sets it.
 const STEPS: u32 = 3000;
 
 /// The machine lives through it, nobody is counted as what it is not, everybody can be

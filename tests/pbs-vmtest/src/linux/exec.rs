@@ -132,12 +132,12 @@ pub fn exec_kills_waiting_leader() -> Verdict {
     sibling_execs(true, "leader")
 }
 
-/// How a program with a waiting thread ends by what another of its threads does.
+/// Ways in which another thread ends a program with a waiting thread.
 #[derive(Clone, Copy, Debug)]
 enum Ends {
-    /// It exits with this status.
+    /// The other thread exits with this status.
     Exits(i32),
-    /// It fails, and its memory is written to a file while all threads stand still.
+    /// The other thread fails, and its memory is written to a file while all threads stand still.
     DumpsCore,
 }
 

@@ -16,7 +16,7 @@ use crate::linux::scene::{ends_well, Scene, SharedWords, Turns, PLAN_CPU};
 const SHARE: &CStr = c"/mnt";
 const FILE: &str = "/mnt/input";
 const BYTES: usize = 1 << 20;
-/// How often the plan process is to be seen where it waits for a page.
+/// Number of times that the plan process must be seen where it waits for a page.
 const WAITS: u32 = 3;
 
 /// Has the shared folder read through the page cache, where a reader waits for pages.
@@ -48,9 +48,8 @@ fn read_again_and_again(words: &SharedWords) {
     }
 }
 
-/// Who waits for its input is counted as such while it does, whether the CPU is
-/// another's meanwhile or its slot is over when the input comes, and not any more
-/// afterwards.
+/// A process that waits for its input is counted as such while it does, whether the CPU is
+/// another's meanwhile or its slot is over when the input arrives, and not any more afterwards.
 pub fn waits_for_input_are_counted() -> Verdict {
     fs::write(FILE, vec![7; BYTES]).context(FILE)?;
     read_through_the_cache()?;

@@ -14,8 +14,8 @@ fn set_online(online: u8) -> Verdict {
     fs::write(&path, online.to_string()).context(&path)
 }
 
-/// Its processes, in whatever state, go on as normal ones elsewhere; a plan for
-/// it is refused until it is back.
+/// Processes of a CPU that goes offline, in whatever state, continue as normal ones elsewhere. A
+/// plan for it is refused until it is back.
 pub fn cpu_goes_and_comes() -> Verdict {
     for (round, waits) in
         [Waits::AtACall, Waits::InUserCode, Waits::AtACall].into_iter().enumerate()

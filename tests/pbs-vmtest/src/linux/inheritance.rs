@@ -14,9 +14,9 @@ use crate::linux::scene::{
 };
 use crate::{check, check_eq};
 
-/// What `/proc` shows of a deadline task, or one that is boosted to one.
+/// Priority in `/proc` of a deadline task, or of one that is boosted to one.
 const DEADLINE_PRIORITY: i32 = -101;
-/// What it shows of a plan process.
+/// Priority in `/proc` of a plan process.
 const PBS_PRIORITY: i32 = -100;
 
 /// The effective priority of a thread, as `/proc` shows it.

@@ -36,7 +36,7 @@ pub fn kill_running() -> Verdict {
     trio.scene.plan_ends()
 }
 
-/// It dies without its slot, and the one that runs goes on.
+/// A waiting process dies without its slot, and the running one continues.
 pub fn kill_waiting() -> Verdict {
     let mut trio = Trio::new()?;
     let unended = Counting::here().unended_by_death();
@@ -48,8 +48,8 @@ pub fn kill_waiting() -> Verdict {
     trio.scene.plan_ends()
 }
 
-/// The same where t1 has sent it to wait: the task that it has begun ends with it, and the
-/// next one never begins.
+/// A process that t1 has sent to wait dies: the task that it has begun ends with it, and the next
+/// one never begins.
 pub fn kill_preempted() -> Verdict {
     let mut trio = Trio::waiting(Waits::InUserCode)?;
     let before = trio.waiting.words.progress();
@@ -61,7 +61,7 @@ pub fn kill_preempted() -> Verdict {
     trio.scene.plan_ends()
 }
 
-/// It dies out of its sleep, and the others go on.
+/// A blocked process dies out of its sleep, and the others continue.
 pub fn kill_blocked() -> Verdict {
     let mut trio = Trio::new()?;
     kill(&mut trio.scene, &mut trio.blocked, 0)?;

@@ -115,8 +115,8 @@ pub fn cpuset(name: &str, cpus: &str) -> Result<String, String> {
     Ok(group)
 }
 
-/// As operating.rst has it: a CPU for plans alone, an isolated partition. Threads that are
-/// started there can be attached, others never come there.
+/// A CPU for plans alone, as in operating.rst: an isolated partition. Threads that are started
+/// there can be attached, others never arrive there.
 pub fn isolated_cpu_takes_a_plan() -> Verdict {
     let group = cpuset("plans", "1")?;
     let partition = format!("{group}/cpuset.cpus.partition");
@@ -215,7 +215,7 @@ pub fn log_says_who_had_to_leave() -> Verdict {
     Ok(())
 }
 
-/// Who leaves the class by its policy is told of, and goes on as others do.
+/// A thread that leaves the class by its policy is reported, and continues as others do.
 pub fn policy_leads_away() -> Verdict {
     let mut trio = Trio::new()?;
     let ways = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Linux tells of pressure (PSI): who waits for its slot wants no CPU.
+//! Linux's reports of pressure (PSI): a process that waits for its slot wants no CPU.
 
 use std::fs;
 

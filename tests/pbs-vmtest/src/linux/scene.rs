@@ -22,7 +22,7 @@ pub const PLAN_CPU: u32 = 1;
 pub const SCHED_PBS: i32 = 8;
 /// Long enough that a slot does not end by itself while a test looks.
 pub const ENDLESS_INSNS: u64 = 1 << 36;
-/// How long the guest may take for what should happen at once.
+/// Time that the guest may take for events that should be immediate.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// Words that the test and its children share.
@@ -32,9 +32,9 @@ pub struct SharedWords {
     pub progress: AtomicU32,
     /// Not 0: the child may end.
     pub go: AtomicU32,
-    /// What the child has to say, by the meaning of each test.
+    /// Report of the child, whose meaning depends on the test.
     pub note: AtomicU32,
-    /// More of that.
+    /// A second part of the report.
     pub other: AtomicU32,
 }
 
@@ -225,7 +225,7 @@ impl Scene {
         self.wait_for(&what, |event| event.kind == kind as u16 && event.process == process)
     }
 
-    /// How many events of that kind there were.
+    /// Number of events of that kind.
     pub fn count(&mut self, kind: EventKind) -> Result<usize, String> {
         self.node.read()?;
         Ok(self.node.of(kind).len())
@@ -363,12 +363,12 @@ impl Actor {
     }
 }
 
-/// What the waiting process of a [`Trio`] did before it was sent to wait.
+/// State of the waiting process of a [`Trio`] before it was sent to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waits {
-    /// It attached itself, by a system call, and has not run in the plan yet.
+    /// The process attached itself, by a system call, and has not run in the plan yet.
     AtACall,
-    /// It computed, and t1 ended its slot.
+    /// The process computed, and t1 ended its slot.
     InUserCode,
 }
 
@@ -458,8 +458,8 @@ impl Trio {
         Ok(())
     }
 
-    /// What was to be shown is shown: the running process ends its task, the
-    /// waiting one runs in its slot, the blocked one wakes up after the plan.
+    /// Runs the rest of the plan: the running process ends its task, the waiting one runs in its
+    /// slot, the blocked one wakes up after the plan.
     pub fn goes_on_to_the_end(mut self) -> Verdict {
         let before = self.waiting.words.progress();
         self.running.runs()?;

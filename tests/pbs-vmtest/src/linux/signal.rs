@@ -27,7 +27,7 @@ extern "C" fn count(_signal: i32) {
     }
 }
 
-/// What is known of the waiting process, for the message of a failure.
+/// Facts about the waiting process, for the message of a failure.
 fn about(trio: &Trio) -> String {
     let status = std::fs::read_to_string(format!("/proc/{}/status", trio.waiting.pid()));
     let status: Vec<String> = status

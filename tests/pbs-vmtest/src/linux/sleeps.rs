@@ -19,7 +19,7 @@ pub fn sleep_us(us: u64) {
     std::thread::sleep(std::time::Duration::from_micros(us));
 }
 
-/// How often the calling thread went to sleep.
+/// Number of times that the calling thread went to sleep.
 pub fn own_voluntary_switches() -> u32 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` has room for the answer, and zero is a valid one.
@@ -30,7 +30,7 @@ pub fn own_voluntary_switches() -> u32 {
     usage.ru_nvcsw as u32
 }
 
-/// What a process of the crew has for its way.
+/// Data of a process of the crew.
 struct Member<'a> {
     device: &'a Device,
     number: usize,

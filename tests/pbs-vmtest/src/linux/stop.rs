@@ -26,8 +26,8 @@ fn hold_running(how: &impl Hold) -> Verdict {
     trio.goes_on_to_the_end()
 }
 
-/// What a process that is woken up like by a signal retires at most before it waits
-/// again, though it had none to handle: it is noticed at an interrupt (pbs.rst, Signals).
+/// Instructions that a process may retire that is woken up like by a signal and had none to handle,
+/// before it waits again: it is noticed at an interrupt (pbs.rst, Signals).
 const LET_THROUGH_INSNS: u32 = 20_000;
 
 /// A waiting process waits again when it is let go.
@@ -148,18 +148,18 @@ pub fn ptrace_beyond_the_slot() -> Verdict {
 /// The freezer of a control group, which the process is moved into.
 pub struct Freezer {
     group: &'static str,
-    /// What says whether the group is frozen, and what is written there.
+    /// File that freezes and thaws the group, and the texts written to it.
     control: &'static str,
     frozen: &'static str,
     thawed: &'static str,
-    /// What says whether that is done, and by which line.
+    /// File that shows whether that is done, and its lines.
     said: &'static str,
     says_frozen: &'static str,
     says_thawed: &'static str,
 }
 
 impl Freezer {
-    /// That of today.
+    /// The present freezer.
     pub fn new() -> Result<Self, String> {
         Self::made(Self {
             group: "/sys/fs/cgroup/frozen",
@@ -172,8 +172,8 @@ impl Freezer {
         })
     }
 
-    /// That of the first version of control groups: threads are held where they
-    /// sleep, as they are when the machine is suspended.
+    /// The freezer of the first version of control groups: threads are held where they sleep, as
+    /// they are when the machine is suspended.
     pub fn old() -> Result<Self, String> {
         let root = "/tmp/freezer";
         fs::create_dir(root).context(root)?;
@@ -231,9 +231,9 @@ impl Freezer {
         self.set(self.frozen, self.says_frozen)
     }
 
-    /// The same, where signals may just be about to stop some. The old freezer asks each thread
-    /// once, which one that is on its way to stop does not notice any more: only who asks again
-    /// takes it there.
+    /// Like [`freeze`](Freezer::freeze), where signals may be about to stop some threads. The old
+    /// freezer asks each thread once, which a thread on its way to stop does not notice any more:
+    /// only another request freezes it.
     pub fn freeze_stopping(&self) -> Verdict {
         eventually(&format!("{} says {}", self.said, self.says_frozen), || {
             self.ask(self.frozen).is_ok() && self.says(self.says_frozen)
@@ -276,7 +276,7 @@ pub fn old_freezer_running() -> Verdict {
     hold_running(&Freezer::old()?)
 }
 
-/// Where it waits makes no difference, and one machine does for both.
+/// The place where the process waits makes no difference, and one machine tests both.
 pub fn old_freezer_waiting() -> Verdict {
     let freezer = Freezer::old()?;
     hold_waiting(&freezer, Waits::AtACall)?;

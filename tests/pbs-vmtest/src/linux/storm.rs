@@ -46,8 +46,8 @@ fn pass_time(dice: &mut Random) {
     burn(dice.between(1, 4 * SLOT_INSNS));
 }
 
-/// Of signals that are queued, each is handled once, whatever its process does when it
-/// comes: falls asleep, is granted the CPU, or runs.
+/// Each queued signal is handled once, whatever its process does when it arrives: falls asleep, is
+/// granted the CPU, or runs.
 pub fn signals_meet_grants() -> Verdict {
     const SIGNALS: u32 = 1000;
     let queued = libc::SIGRTMIN();
@@ -80,7 +80,8 @@ pub fn signals_meet_grants() -> Verdict {
     all_at_rest()
 }
 
-/// Who is stopped and let go in quick succession is held when it has to be, and goes on.
+/// A process that is stopped and continued in quick succession is held when it must be, and
+/// continues.
 pub fn stop_storm() -> Verdict {
     const STEPS: u32 = 1000;
     let mut dice = Random::new(2);
@@ -326,7 +327,7 @@ pub fn timer_signals_keep_the_count() -> Verdict {
     all_at_rest()
 }
 
-/// What all tasks of a process retired.
+/// Instructions that all tasks of a process retired.
 fn retired_insns(node: &Node, process: u32) -> u64 {
     let ended = node.of(EventKind::TaskEnded);
     let mine = ended.iter().filter(|event| event.process == process);

@@ -25,10 +25,10 @@ use crate::{check, check_eq};
 /// The longest that a stopped counter goes unnoticed: 20 ms and a few ticks.
 const UNNOTICED_INSNS: u64 = 10_000_000;
 
-/// What is retired between two ticks, and somewhat more.
+/// Instructions retired between two ticks, and somewhat more.
 const TICK_INSNS: u64 = 1_250_000;
 
-/// What the events of the tier say of a counter that is taken, and comes back.
+/// Values of the events of the tier for a counter that is taken, and returns.
 const FALLS_AND_RETURNS: [(u64, u16); 2] =
     [(Tier::Clock as u64, TierCause::Taken as u16), (Tier::Pmu as u64, TierCause::Returned as u16)];
 
@@ -64,7 +64,7 @@ pub fn multiplexed_counter_falls_and_returns() -> Verdict {
     is_near(&fallen, TICK_INSNS)
 }
 
-/// What came of the process whose counter failed.
+/// Result of the process whose counter failed.
 struct Fallen {
     burned_insns: u64,
     counted_insns: u64,

@@ -15,8 +15,8 @@ use crate::harness::{
 };
 use crate::{check, check_eq};
 
-/// How much later than the counter's interrupt the timer comes, which stands in
-/// for one that QEMU delivers late: 50 us.
+/// Delay of the timer after the counter's interrupt; the timer stands in for an interrupt that QEMU
+/// delivers late: 50 us.
 const BACKSTOP_INSNS: u64 = 12_500;
 
 /// The emulated x86-64 has no PMU; elsewhere a machine that finds none has failed.
@@ -159,8 +159,8 @@ fn is_exact(event: &Event, burned_insns: u64) -> Verdict {
     Ok(())
 }
 
-/// As good as the clock is: time in the kernel is counted too, here and when the
-/// rate is measured.
+/// Checks a count with the accuracy of the clock: time in the kernel is counted too, here and when
+/// the rate is measured.
 fn is_about(event: &Event, burned_insns: u64) -> Verdict {
     let share = if kernel_is_watched() { 4 } else { 20 };
     check!(

@@ -22,8 +22,8 @@ use crate::{check, check_eq};
 /// For how long the machine is to sleep.
 const ASLEEP_S: u64 = 3;
 
-/// How much of it may go by before it sleeps: the alarm knows whole seconds, and all
-/// processes have to be frozen and the devices put to sleep.
+/// Part of that time that may pass before it sleeps: the alarm has a resolution of whole seconds,
+/// all processes must be frozen, and the devices put to sleep.
 const AWAKE_S: u64 = 2;
 
 pub fn suspend_pmu() -> Verdict {
@@ -41,9 +41,9 @@ pub fn suspend_clock() -> Verdict {
     goes_on_after_suspend(Tier::Clock)
 }
 
-/// What each of two processes burns in its one task, and what each slot of it is
-/// long: three slots, the first two cut by t1. Each is longer than the test may wait for the CPU,
-/// and a watched kernel takes some tenths of a second to suspend and to wake.
+/// Instructions that each of two processes burns in its one task, and length of each slot of it:
+/// three slots, the first two cut by t1. Each is longer than the test may wait for the CPU, and a
+/// watched kernel takes some tenths of a second to suspend and to wake.
 const BURN_INSNS: u64 = 450_000_000;
 const SLOT_INSNS: u64 = 180_000_000;
 

@@ -21,16 +21,18 @@ use crate::{check, check_eq};
 const CPU: u32 = 1;
 /// HZ of the kernel.
 const TICKS_A_SECOND: u64 = 250;
-/// How long the test may take to sleep for a second, and a little before, and how often it is tried.
+/// Longest time that the test may take to sleep for a second, and a little before, and the number
+/// of tries.
 const LONGEST_SLEEP_NS: u64 = 1_600_000_000;
 const TRIES: u32 = 10;
-/// How often the CPU may be interrupted in the second in which it has no tick.
+/// Greatest number of interrupts of the CPU in the second in which it has no tick.
 const INTERRUPTS_A_SECOND: u64 = 10;
-/// What is retired on CPU 0 meanwhile, beside a share of the time: the test reads
-/// events there.
+/// Instructions retired on CPU 0 meanwhile, beside a share of the time: the test reads events
+/// there.
 const OTHER_CPU_INSNS: u64 = 1_000_000;
-/// What CPU 0 retires in a tick of its own. The emulated machine executes one CPU after the other
-/// and counts for all, so this may come between a count and the interrupt that notices it.
+/// Instructions that CPU 0 retires in a tick of its own. The emulated machine executes one CPU
+/// after the other and counts for all: therefore this may come between a count and the interrupt
+/// that notices it.
 const OTHER_TICK_INSNS: u64 = 20_000;
 
 pub fn no_tick_pmu() -> Verdict {
@@ -153,9 +155,9 @@ fn second_without_tick(tier: Tier, backstop_insns: u64) -> Result<bool, String> 
     Ok(true)
 }
 
-/// What is mapped for somewhat longer than a second, in the middle of a slot, is in
-/// the peak of the task: the CPU has no tick to sample memory in, but another has
-/// it done once a second.
+/// Memory that is mapped for somewhat longer than a second, in the middle of a slot, is in the peak
+/// of the task: the CPU has no tick to sample memory in, but another one requests a sample once a
+/// second.
 pub fn no_tick_samples_memory() -> Verdict {
     const SECOND_INSNS: u64 = 250_000_000;
     const AROUND_INSNS: u64 = 25_000_000;
@@ -208,7 +210,7 @@ fn alone_on_cpu_0() -> Verdict {
     Ok(())
 }
 
-/// How often the timer of `cpu` has interrupted.
+/// Number of interrupts of the timer of `cpu`.
 fn timer_interrupts(cpu: u32) -> Result<u64, String> {
     let path = "/proc/interrupts";
     let text = fs::read_to_string(path).context(path)?;

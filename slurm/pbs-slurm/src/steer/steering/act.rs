@@ -208,7 +208,7 @@ impl Steer {
         }
     }
 
-    /// What had its nodes, or was to have them, waits again.
+    /// Makes a job wait again that had its nodes, or was to have them.
     fn send_back(&mut self, controller: &mut dyn Controller, key: Key) {
         match controller.revoke(key) {
             Ok(Revoked::Held) | Err(Fault::Gone) => {}

@@ -225,7 +225,7 @@ impl Steer {
         }
     }
 
-    /// Its user wants something else.
+    /// Handles a changed request of a user.
     fn alter(
         &mut self,
         manager: &mut Manager<Link>,

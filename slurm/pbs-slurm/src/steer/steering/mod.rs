@@ -17,30 +17,30 @@ use crate::steer::controller::{Controller, Event, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key, Memory, World};
 
-/// In whose name the planner is asked.
+/// User in whose name the planner is called.
 const OPERATOR: &str = "controller";
-/// What the reason of a node begins with that the batch system took out of use.
+/// Prefix of the reason of a node that the batch system took out of use.
 const TOLD: &str = "controller: ";
 /// Plans that are shown at once at most; the soonest first.
 const SHOWN_AT_ONCE: usize = 100;
 /// New jobs that are planned in a turn at most: what is due must not wait for thousands.
 const NEW_AT_ONCE: usize = 200;
-/// How a request ended that is nowhere any more.
+/// Outcome of a request whose job has disappeared.
 const LOST: &str = "lost by the controller; submit it again";
-/// How it ended if its job was sent back, and is planned as another.
+/// Outcome of a request whose job was sent back, and is planned as another.
 const AGAIN: &str = "sent back, and planned as another request";
 
-/// How it is steered.
+/// Settings of the steering.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// So long before its start a job is committed (W).
+    /// Time before its start at which a job is committed (W).
     pub window: Duration,
-    /// So long after its start it may begin; then it is held and planned anew (G). At most as
-    /// long as the site books for that: later it would be in the way of others.
+    /// Time after its start within which a job may begin; then it is held and planned anew (G). At
+    /// most as long as the site books for that: later it would be in the way of others.
     pub grace: Duration,
-    /// Without a hint it is looked so often.
+    /// Interval between checks without a hint.
     pub look: Duration,
-    /// So long after a hint it is looked once more: hints come before all that they hint at.
+    /// Time from a hint to a second check: hints arrive before the changes that they announce.
     pub again: Duration,
 }
 
@@ -60,7 +60,7 @@ impl Default for Settings {
 struct Committed {
     start_s: u64,
     nodes: Vec<String>,
-    /// Until then it has to run.
+    /// Time by which the job must run.
     until: Duration,
 }
 
@@ -68,16 +68,16 @@ struct Committed {
 #[derive(Clone, Debug)]
 struct Tracked {
     id: RequestId,
-    /// What it asked for when it was planned; `None`: it is as it was when the ledger was
-    /// written, as far as is known.
+    /// Request at the time of planning; `None`: it is as it was when the ledger was written, as far
+    /// as is known.
     asked: Option<Asked>,
     shown_s: Option<u64>,
     committed: Option<Committed>,
-    /// Its request is over, or to start again: it is to be stopped or held.
+    /// Whether its request is over, or to start again: the job is to be stopped or held.
     is_unwanted: bool,
 }
 
-/// What of a job decides where and when it is planned.
+/// Values of a job that decide where and when it is planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
     nodes: u64,
@@ -103,22 +103,22 @@ impl Asked {
     }
 }
 
-/// Has a batch system start what a manager plans.
+/// Makes a batch system start the jobs that a manager plans.
 #[derive(Debug)]
 pub struct Steer {
     settings: Settings,
     world: World,
-    /// By job, what it is to the planner.
+    /// Planned jobs, by their keys.
     jobs: BTreeMap<Key, Tracked>,
     keys: HashMap<RequestId, Key>,
-    /// Those that the planner would not take, as they were then.
+    /// Jobs that the planner declined, with their requests at that time.
     declined: HashMap<Key, Asked>,
     /// Since the Unix epoch.
     next_look: Duration,
     is_stale: bool,
-    /// New jobs were left for the next turn, which comes at once.
+    /// Whether new jobs were left for the next turn, which comes at once.
     is_behind: bool,
-    /// What is to be said to the operator, once each.
+    /// Messages to the operator, once each.
     news: Vec<String>,
     unreachable: Option<String>,
 }
@@ -147,12 +147,12 @@ impl Steer {
         this
     }
 
-    /// What went wrong, or was done that somebody should know, since it was asked last.
+    /// Takes the messages about problems and important actions since the last call.
     pub fn news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
 
-    /// When it has to be called again at the latest if nothing happens; since the Unix epoch.
+    /// Latest time at which it must be called again if nothing happens; since the Unix epoch.
     pub fn next(&self, manager: &Manager<Link>, now: Duration) -> Duration {
         if self.is_behind {
             return now;
@@ -218,7 +218,7 @@ impl Steer {
         Ok(())
     }
 
-    /// Nobody could let jobs go for a while: only those started that were let go before.
+    /// Handles a time in which no jobs could be let go: only jobs started that were let go before.
     fn wake(&mut self, manager: &mut Manager<Link>, now: Duration) -> Result<(), Error> {
         let past = now.saturating_sub(Duration::from_secs(manager.clock_s()));
         if past <= self.settings.grace {
@@ -307,7 +307,7 @@ fn ended(manager: &mut Manager<Link>, request: RequestId, at_s: u64, outcome: &s
     manager.engine_mut().tell(at_s, happened);
 }
 
-/// It ended then, and its nodes are free by now.
+/// Reports that a request ended then, and that its nodes are free by now.
 fn over(manager: &mut Manager<Link>, request: RequestId, at_s: u64, now_s: u64, outcome: &str) {
     ended(manager, request, at_s, outcome);
     let released = Happened::Released { request };

@@ -12,18 +12,18 @@ use crate::evolving::Sim;
 /// The nodes for an overcommit factor of 1 (5.1.3).
 pub(super) const NODES: f64 = 1400.0;
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// φ: of the cluster and of what the mesh pre-allocates.
     pub factor: f64,
-    /// When the mesh says that it needs other nodes.
+    /// Time at which the mesh requests other nodes.
     pub updates: Updates,
-    /// How long the tasks of each sweep take, in seconds.
+    /// Length of the tasks of each sweep, in seconds.
     pub tasks_s: Vec<u64>,
-    /// Who is killed first.
+    /// Order in which tasks are killed.
     pub kill_order: KillOrder,
-    /// Nobody gets what another does not use.
+    /// Whether unused nodes stay unused, instead of being lent to another application.
     pub is_strict: bool,
 }
 
@@ -39,30 +39,30 @@ impl Default for Evaluation {
     }
 }
 
-/// What became of it.
+/// Results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// When the mesh was done, in seconds.
+    /// End of the mesh, in seconds.
     pub end_s: f64,
-    /// What the mesh had, in node seconds.
+    /// Allocation of the mesh, in node seconds.
     pub mesh_node_s: f64,
-    /// What all had.
+    /// Allocation of all applications.
     pub allocated_node_s: f64,
-    /// What killed tasks had done.
+    /// Lost work of killed tasks.
     pub wasted_node_s: f64,
-    /// What there was.
+    /// Capacity of the cluster.
     pub total_node_s: f64,
     /// Passes of the manager.
     pub passes: u64,
 }
 
 impl Outcome {
-    /// "Used resources" of 5.3: what was given out and not wasted, in percent of all.
+    /// "Used resources" of 5.3: the part that was allocated and not wasted, in percent of all.
     pub fn used_percent(&self) -> f64 {
         100.0 * (self.allocated_node_s - self.wasted_node_s) / self.total_node_s
     }
 
-    /// What was wasted, in percent of all.
+    /// The wasted part, in percent of all.
     pub fn wasted_percent(&self) -> f64 {
         100.0 * self.wasted_node_s / self.total_node_s
     }

@@ -15,26 +15,26 @@ use crate::Study;
 /// The figures that can be made.
 pub const FIGURES: [u8; 7] = [1, 2, 3, 4, 9, 10, 11];
 
-/// What is to be made.
+/// Figures to make, and their parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Of which meshes.
+    /// Sample of meshes.
     pub sample: Sample,
-    /// Which of [`FIGURES`]; none: all.
+    /// Selection from [`FIGURES`]; none: all.
     pub figures: Vec<u8>,
     /// Memory of a node, for figure 4.
     pub node_mib: f64,
 }
 
-/// The figures that were asked for.
+/// The requested figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evolving {
-    /// Of which meshes.
+    /// Sample of meshes.
     pub sample: Sample,
-    /// How working sets evolve, and the equivalent static allocations (2.3, 5.2).
+    /// Evolution of working sets, and the equivalent static allocations (2.3, 5.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure1: Option<(Figure1, Equivalents)>,
-    /// How long a step takes, by the model alone.
+    /// Duration of a step, by the model alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure2: Option<Figure2>,
     /// Ends later with a static allocation.
@@ -52,7 +52,7 @@ pub struct Evolving {
     /// Two sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure11: Option<Figure11>,
-    /// What the report claims, and what was found of it.
+    /// Claims of the report, and the findings about them.
     pub verdicts: Vec<Verdict>,
 }
 

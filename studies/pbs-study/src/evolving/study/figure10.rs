@@ -16,26 +16,26 @@ const BUMP_PERCENT: f64 = 0.25;
 /// An announce interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct IntervalRow {
-    /// How long before an update is announced, in seconds.
+    /// Time from the announcement to the update, in seconds.
     pub interval_s: u64,
-    /// When the mesh ends, over when it does without announcing.
+    /// End of the mesh, relative to its end without announcements.
     pub end: Quantiles,
-    /// What killed tasks had done, in percent of all node time.
+    /// Lost work of killed tasks, in percent of all node time.
     pub wasted_percent: Quantiles,
-    /// What was given out and not wasted, in percent of all node time.
+    /// Node time that was allocated and not wasted, in percent of all.
     pub used_percent: Quantiles,
 }
 
 /// All intervals, with one of the orders in which a sweep may kill its tasks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure10 {
-    /// Of which meshes.
+    /// Sample of meshes.
     pub sample: Sample,
-    /// Who is killed first. The report does not say.
+    /// Order in which tasks are killed, which the report leaves open.
     pub kill_order: KillOrder,
-    /// By interval, which grows.
+    /// Rows by ascending interval.
     pub rows: Vec<IntervalRow>,
-    /// Meshes that did not come to their end.
+    /// Number of meshes that did not reach their end.
     pub unfinished: usize,
 }
 

@@ -11,21 +11,21 @@ use super::{for_all, meshes, updates_before, Evaluation, INTERVALS_S};
 /// An announce interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FillingRow {
-    /// How long before an update is announced, in seconds.
+    /// Time from the announcement to the update, in seconds.
     pub interval_s: u64,
-    /// What was given out and not wasted, in percent of all node time, if each sweep may have
-    /// what the other does not use.
+    /// Node time that was allocated and not wasted, in percent of all, if each sweep may use the
+    /// nodes that the other leaves.
     pub filling: Quantiles,
-    /// The same if each has its half.
+    /// Node time that was allocated and not wasted, in percent of all, if each sweep has its half.
     pub strict: Quantiles,
 }
 
 /// All intervals.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure11 {
-    /// Of which meshes.
+    /// Sample of meshes.
     pub sample: Sample,
-    /// By interval, which grows.
+    /// Rows by ascending interval.
     pub rows: Vec<FillingRow>,
     /// Meshes that did not come to their end.
     pub unfinished: usize,

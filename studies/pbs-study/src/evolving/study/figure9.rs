@@ -11,7 +11,7 @@ use super::{for_all, meshes, Evaluation};
 
 /// The report's own can't be read.
 const FACTORS: [f64; 10] = [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0];
-/// What another implementation of the same readings has found of a static allocation.
+/// Results of another implementation of this report for a static allocation.
 const KNOWN: [(f64, f64); 3] = [(1.0, 1.0), (2.0, 1.27), (4.0, 1.88)];
 const KNOWN_WITHIN: f64 = 0.02;
 
@@ -20,30 +20,30 @@ const KNOWN_WITHIN: f64 = 0.02;
 pub struct FactorRow {
     /// φ.
     pub factor: f64,
-    /// What a mesh that uses all it has pre-allocated has of nodes, over A(75 %).
+    /// Allocation of a mesh that uses all it has pre-allocated, over A(75 %).
     pub fixed: Quantiles,
-    /// The same of one that updates what it uses.
+    /// Allocation of a mesh that updates its use, over A(75 %).
     pub dynamic: Quantiles,
-    /// What the sweep beside that wastes, over A(75 %).
+    /// Waste of the sweep beside that mesh, over A(75 %).
     pub waste: Quantiles,
-    /// Which part of the meshes uses less than it would with all, by more than is wasted.
+    /// Share of the meshes that save more than is wasted, compared with using all.
     pub pays: f64,
 }
 
-/// What all cost.
+/// Costs of all factors.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure9 {
-    /// Of which meshes.
+    /// Sample of meshes.
     pub sample: Sample,
-    /// By factor, which grows.
+    /// Rows by ascending factor.
     pub rows: Vec<FactorRow>,
     /// The most by which the waste of a mesh differs, in percent, between factors at which
     /// all that it ever wants is pre-allocated.
     pub waste_differs_percent: f64,
-    /// By how many percent the median of the waste differs between factors greater than 1,
-    /// from which on the report sees it stay the same.
+    /// Difference, in percent, of the median of the waste between factors greater than 1, from
+    /// which on the report finds it constant.
     pub waste_above_1_differs_percent: f64,
-    /// Meshes that did not come to their end.
+    /// Number of meshes that did not reach their end.
     pub unfinished: usize,
 }
 
@@ -86,7 +86,7 @@ pub fn figure9(sample: Sample) -> Figure9 {
     }
 }
 
-/// By how many percent of the greatest value the least one is less.
+/// Difference between the greatest and the least value, in percent of the greatest.
 fn differ_percent(values: impl Iterator<Item = f64>) -> f64 {
     let values: Vec<f64> = values.collect();
     let most = values.iter().copied().fold(0.0, f64::max);
@@ -98,7 +98,7 @@ fn differ_percent(values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// What a mesh costs with a factor, over its area, and whether that is enough for all that it
+/// Costs of a mesh with a factor, over its area, and whether the factor is enough for all that it
 /// ever wants.
 fn costs(steps: &Allocation, factor: f64) -> Option<(Costs, bool)> {
     let with = |updates| Evaluation { factor, updates, ..Evaluation::default() };
@@ -113,9 +113,9 @@ fn costs(steps: &Allocation, factor: f64) -> Option<(Costs, bool)> {
 }
 
 impl Figure9 {
-    /// What a static allocation has grows with the factor, what a dynamic one has does not; the
-    /// waste beside it rises until all is pre-allocated that is ever wanted, and is less than
-    /// what is saved (5.2).
+    /// Compares with the claims of 5.2. A static allocation grows with the factor, a dynamic one
+    /// does not. The waste beside it rises until all that is ever wanted is pre-allocated, and is
+    /// less than the savings.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let grows = |of: fn(&FactorRow) -> f64| {
             let mut pairs = self.rows.windows(2);

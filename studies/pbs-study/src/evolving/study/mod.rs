@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pbs_rms_apps::study::{Sample, TARGET};
 use pbs_rms_apps::{Allocation, SpeedUp, Updates, MOST_MIB, SECOND_NS};
 
-/// How long before updates are announced, in seconds; the report's own can't be read.
+/// Times from the announcement to the update, in seconds; the report's own can't be read.
 const INTERVALS_S: [u64; 15] =
     [0, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700];
 

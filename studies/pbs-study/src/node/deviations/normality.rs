@@ -21,13 +21,13 @@ pub(super) struct Normality {
     /// n/6 · (skewness² + excess²/4); of normal values distributed as χ² with two degrees
     /// of freedom, if they are many.
     pub(super) jarque_bera: f64,
-    /// How likely normal values are to be so far off, or farther.
+    /// Probability that normal values deviate as much, or more.
     pub(super) p: f64,
     /// Whether that is more than one of twenty.
     pub(super) holds: bool,
 }
 
-/// Of one value or more.
+/// Tests one value or more.
 pub(super) fn jarque_bera(values: &[f64]) -> Normality {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
