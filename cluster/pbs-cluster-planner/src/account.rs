@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users and groups have and may have of a resource: Keller's usdRS with the limits
-//! that it is held against (4.1, 5.1).
+//! Use and limits of a resource for users and groups: Keller's usdRS with the limits that apply to
+//! it (4.1, 5.1).
 
 use std::ops::Range;
 
@@ -15,10 +15,10 @@ use crate::types::NOTHING;
 /// More than anybody can have.
 const UNLIMITED: u64 = 1 << 61;
 
-/// What a consumer may still have under some of its limits.
+/// Amount that a consumer may still use under some of its limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
-    /// It gives way below that use of the resource.
+    /// Use of the resource, in thousandths, below which the limit gives way.
     pub(crate) soft_permille: Option<u64>,
     pub(crate) profile: Profile,
 }
@@ -31,14 +31,14 @@ pub(crate) struct Bound {
     pub(crate) valid: Vec<Range<u64>>,
 }
 
-/// Which limit a request exceeds.
+/// Limit that a request exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
     Duration,
     Area,
 }
 
-/// What a consumer has and may have of a resource.
+/// Use and limits of one resource for one consumer.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     /// One for all hard limits on items, and one for each soft one.
@@ -101,7 +101,8 @@ impl Account {
         }
     }
 
-    /// So many items for so long count as asked for and not over, or do no more.
+    /// Adds the items and seconds of an accepted request to those that have not ended, or removes
+    /// them.
     pub(crate) fn count_area(&mut self, amount: u64, span_s: u64, is_more: bool) {
         if let Some(area) = &mut self.area {
             let more = u128::from(amount) * u128::from(span_s);

@@ -6,7 +6,7 @@ use crate::request::When;
 use crate::sweep::Sweep;
 use crate::types::RequestId;
 
-/// So many of them at once find nothing before the others are not asked.
+/// Number of fruitless tries in one pass after which the remaining requests are skipped.
 const MAX_TRIES: usize = 256;
 
 impl Planner {
@@ -15,7 +15,7 @@ impl Planner {
         self.backfill.from_s.is_some()
     }
 
-    /// How many times a better place was sought so far: Keller's backfills (6).
+    /// Returns the number of searches for a better place up to now: Keller's backfills (6).
     pub fn decisions(&self) -> u64 {
         self.backfill.decisions
     }
@@ -109,7 +109,7 @@ impl Planner {
         }
     }
 
-    /// Those that wait, and whose time is over: they can't be in time any more.
+    /// Returns the waiting requests that can no longer end in time.
     pub fn hopeless(&self, now_s: u64) -> Vec<RequestId> {
         let waiting = self.queues.waiting().filter_map(|id| {
             let entry = self.entries.get(&id)?;
@@ -150,7 +150,7 @@ impl Planner {
         planned
     }
 
-    /// When those that wait are to be looked at again by [`Self::plan_waiting`].
+    /// Returns the time at which [`Self::plan_waiting`] must run again.
     pub fn next_look_s(&self) -> Option<u64> {
         self.queues.next_check_s()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which nodes are taken where there is a choice: policies of mapping (Keller, 5 and 8).
+//! Choice among suitable nodes: policies of mapping (Keller, 5 and 8).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,7 +52,7 @@ fn turns(machine: &Machine, hosts: &[Host], wanted: u64) -> BTreeMap<u32, usize>
     turns.map(|(turn, (switch, _))| (switch, turn)).collect()
 }
 
-/// What a mapping costs, so that two of one request can be compared.
+/// Returns the cost of a mapping. Two mappings of one request can be compared by it.
 pub(crate) fn price(
     mapping: Mapping,
     machine: &Machine,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which nodes are worth a search: the longest gap of each, by the cores that are free in
-//! it.
+//! Preselection of nodes for a search: the longest gap of each node, by the number of cores that
+//! are free in it.
 //!
-//! Of a request, most nodes say by two numbers that they have no place before they are
-//! empty, or before the time that matters; only the others' steps are looked at. Both
-//! numbers of neighbouring nodes lie side by side. They speak of cores alone, so they
-//! exclude what has no place and promise none.
+//! For most nodes, two numbers show that a request has no place before the node is empty, or before
+//! the time that matters. Only the other nodes' steps are searched. Both numbers of neighbouring
+//! nodes lie side by side in memory. They cover cores alone: they can exclude a node, but don't
+//! guarantee a place.
 
 use pbs_profile::FOREVER;
 
@@ -21,7 +21,7 @@ pub(crate) struct Gaps {
     longest_s: Vec<u64>,
     /// From when on so many cores are free for ever.
     tail_s: Vec<u64>,
-    /// What the numbers of a node were made from is not what is planned now.
+    /// Whether the plan of a node has changed since its numbers were computed.
     stale: Vec<bool>,
     /// Reused.
     open: Vec<(u64, u64)>,

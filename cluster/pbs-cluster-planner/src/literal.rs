@@ -34,7 +34,7 @@ pub struct Literal {
 /// A place that the procedure found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// When it starts.
+    /// Start time of the request.
     pub start_s: u64,
     /// On which nodes.
     pub nodes: Vec<Placed>,

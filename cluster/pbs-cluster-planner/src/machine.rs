@@ -12,10 +12,10 @@ pub type ResourceId = usize;
 /// The place of `ncpus`; every machine has it.
 pub const NCPUS: ResourceId = 0;
 
-/// What can be consumed, of nodes or of the cluster as a whole.
+/// Resource that can be consumed, of nodes or of the cluster as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// As users call it.
+    /// Name for users.
     pub name: String,
     /// Licences and the like are on no node; the amount that there is of them.
     pub job_wide: Option<u64>,
@@ -24,9 +24,9 @@ pub struct Resource {
 /// A node as its operator describes it.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
-    /// As operators call it.
+    /// Name for operators.
     pub name: String,
-    /// What it has of each resource; what is missing at the end is nothing.
+    /// Amount of each resource on the node; missing entries at the end are zero.
     pub has: Vec<u64>,
     /// Attributes with their value: `arch=linux`.
     pub words: Vec<(String, String)>,
@@ -34,8 +34,8 @@ pub struct NodeSpec {
     pub prio: i64,
     /// Only chunks for which this holds may use it (Keller, 5.4).
     pub only_if: Option<Condition>,
-    /// So many cores are for requests of that resource only, which alone may have the node
-    /// to themselves (Keller, 5.4).
+    /// Number of cores that are reserved for requests of that resource. Only such requests may use
+    /// the node exclusively (Keller, 5.4).
     pub kept: Option<(ResourceId, u64)>,
     /// Nodes at one switch are near each other; those of which none is told are at one, too.
     pub switch: Option<String>,
@@ -44,14 +44,14 @@ pub struct NodeSpec {
 /// Nodes that are alike in all but their names.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// What a node has of each resource.
+    /// Amount of each resource on a node.
     pub(crate) has: Vec<u64>,
     pub(crate) words: Vec<(String, String)>,
     pub(crate) only_if: Option<Condition>,
     pub(crate) kept: Option<(ResourceId, u64)>,
     /// Scaled by [`WEIGHT_UNIT`].
     pub(crate) weight: i128,
-    /// Its nodes, which are neighbours.
+    /// Nodes of the class, as a contiguous range.
     pub(crate) nodes: Range<usize>,
 }
 
@@ -63,9 +63,9 @@ pub struct Machine {
     pub(crate) classes: Vec<Class>,
     pub(crate) names: Vec<String>,
     pub(crate) class_of: Vec<usize>,
-    /// By number; nodes at one switch are near each other.
+    /// Number of each node's switch; nodes at one switch are near each other.
     pub(crate) switch_of: Vec<u32>,
-    /// Of all nodes together, or what there is beside them.
+    /// Total of each resource: the sum over all nodes, or the job-wide amount.
     pub(crate) totals: Vec<u64>,
     /// The resource that stands for the cores which are not kept for others.
     pub(crate) common: Option<ResourceId>,
@@ -155,7 +155,7 @@ impl Machine {
         }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> usize {
         self.names.len()
     }
@@ -176,22 +176,22 @@ impl Machine {
         known.into_iter().position(|known| known.name == name)
     }
 
-    /// What can be consumed.
+    /// Returns the resources that can be consumed.
     pub fn resources(&self) -> &[Resource] {
         &self.resources[..self.shown()]
     }
 
-    /// What there is of a resource where nothing is defective: maxAvl (Keller, 4).
+    /// Returns the total of a resource if nothing is defective: maxAvl (Keller, 4).
     pub fn total(&self, resource: ResourceId) -> u64 {
         self.totals[resource]
     }
 
-    /// What a node has of a resource.
+    /// Returns the amount of a resource on a node.
     pub fn has(&self, node: usize, resource: ResourceId) -> u64 {
         self.class(node).has[resource]
     }
 
-    /// How expensive a node is, in cores (Keller, 5.2), rounded down.
+    /// Returns the weight (cost) of a node, in cores (Keller, 5.2), rounded down.
     pub fn weight(&self, node: usize) -> i64 {
         (self.class(node).weight / WEIGHT_UNIT) as i64
     }
@@ -200,7 +200,7 @@ impl Machine {
         &self.classes[self.class_of[node]]
     }
 
-    /// Those that users know.
+    /// Number of resources that are visible to users.
     fn shown(&self) -> usize {
         self.resources.len() - usize::from(self.common.is_some())
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which chunk is on which node: the second phase of Keller's mapping (5.2).
+//! Mapping of chunks to nodes: the second phase of Keller's mapping (5.2).
 //!
-//! Expensive chunks go on cheap nodes first. With one kind of chunk that finds a mapping
-//! wherever there is one. With several it may not; then what was chosen is taken back
-//! step by step, so many times. Which nodes come first is a matter of policy: see
-//! `choice`.
+//! Expensive chunks go on cheap nodes first. With one kind of chunk, this finds a mapping whenever
+//! one exists. With several kinds it may fail. The search then backtracks step by step, up to a
+//! fixed number of steps. The order of nodes is a matter of policy: see `choice`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use crate::need::{Fit, Need};
 use crate::nodes::Nodes;
 use crate::placed::Placed;
 
-/// So many steps back and forth before it is given up.
+/// Number of backtracking steps after which the search gives up.
 const MAX_STEPS: u32 = 10_000;
 
 /// Maps the request in that interval on what is planned, if that can be; the result is in

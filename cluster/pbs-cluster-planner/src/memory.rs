@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the plan takes of memory: Keller's report of his resource usage vectors (6, example
-//! 4).
+//! Memory use of the plan: Keller's report of his resource usage vectors (6, example 4).
 
 /// Vectors with their slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vectors {
-    /// How many.
+    /// Number of vectors.
     pub vectors: usize,
     /// The slots of all of them.
     pub slots: usize,
@@ -21,13 +20,13 @@ impl Vectors {
     }
 }
 
-/// By what they are of.
+/// Memory use of the plan by kind of vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Of the cluster as a whole and of its pools: sRS.
+    /// Vectors of the cluster as a whole and of its pools: sRS.
     pub system: Vectors,
-    /// Of nodes, one for each resource: nRS.
+    /// Vectors of nodes, one for each resource: nRS.
     pub nodes: Vectors,
-    /// Of users and groups: usdRS.
+    /// Vectors of users and groups: usdRS.
     pub consumers: Vectors,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a request needs, in the machine's terms: Keller's reqRS and jRS (4.1).
+//! Needs of a request, in the machine's terms: Keller's reqRS and jRS (4.1).
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use crate::machine::{Class, Machine, ResourceId, NCPUS};
 pub enum Impossible {
     /// The cluster has no such resource.
     Unknown {
-        /// What was asked for.
+        /// Name of the requested resource.
         resource: String,
     },
     /// More than there is where all nodes are in order.
     TooMuch {
-        /// Of what.
+        /// Name of the resource.
         resource: String,
-        /// So much was asked for.
+        /// Requested amount.
         wanted: u64,
-        /// So much there is.
+        /// Total of the cluster.
         total: u64,
     },
     /// No node could ever host the chunk.
@@ -51,12 +51,12 @@ impl fmt::Display for Impossible {
 
 impl std::error::Error for Impossible {}
 
-/// How a kind of chunk fits on the nodes of a class.
+/// Fit of a kind of chunk on the nodes of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
-    /// What one takes.
+    /// Amounts that one chunk takes.
     pub(crate) amounts: Vec<(ResourceId, u64)>,
-    /// How many an empty node takes, by the place that was asked for too.
+    /// Number of chunks that an empty node can host under the requested placement.
     pub(crate) most: u64,
 }
 
@@ -65,9 +65,9 @@ pub(crate) struct Fit {
 pub(crate) struct Kind {
     pub(crate) count: u64,
     pub(crate) cores: u64,
-    /// What one asks for.
+    /// Amounts that one chunk requests.
     pub(crate) amounts: Vec<(ResourceId, u64)>,
-    /// By class; `None` where it can't be.
+    /// Fit for each class; `None` if the class can't host the chunk.
     pub(crate) fits: Vec<Option<Fit>>,
 }
 
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// What is needed, and for how long.
+/// Needs of a request, and their duration.
 #[derive(Clone, Debug)]
 pub(crate) struct Need {
     /// The most demanding first.
@@ -86,19 +86,19 @@ pub(crate) struct Need {
     /// jRS: the sum of each resource, those of no node too. Where nodes are taken whole,
     /// the least that it can be.
     pub(crate) sums: Vec<(ResourceId, u64)>,
-    /// What of `sums` is on no node.
+    /// Part of `sums` that is on no node.
     pub(crate) job_wide: Vec<(ResourceId, u64)>,
     /// One chunk a node.
     pub(crate) scatter: bool,
     /// Nodes are taken whole.
     pub(crate) exclusive: bool,
-    /// How long the nodes are booked: what was asked for, and the margin.
+    /// Time for which the nodes are booked: the requested time and the margin.
     pub(crate) duration_s: u64,
-    /// What of it is for getting the nodes ready and for cleaning them.
+    /// Part of the duration for preparing and cleaning the nodes.
     pub(crate) margin_s: u64,
 }
 
-/// What a condition of a node may ask of a chunk.
+/// Facts about a chunk for the condition of a node.
 struct OfChunk<'a> {
     machine: &'a Machine,
     amounts: &'a [(ResourceId, u64)],
@@ -124,11 +124,11 @@ impl Facts for OfChunk<'_> {
     }
 }
 
-/// What a chunk asks for: amounts, and words that the node must have.
+/// Demands of a chunk: amounts, and words that the node must have.
 type Wanted = (Vec<(ResourceId, u64)>, Vec<(String, String)>);
 
 impl Need {
-    /// Of a request in its user's terms.
+    /// Translates a request from its user's terms.
     pub(crate) fn new(machine: &Machine, rset: &Rset, duration_s: u64) -> Result<Self, Impossible> {
         let mut chunks: Vec<(u64, Wanted)> = Vec::new();
         for chunk in &rset.chunks {
@@ -201,14 +201,14 @@ impl Need {
         Ok(need)
     }
 
-    /// The same with time before and after what was asked for (Keller, 5.4: timeouts).
+    /// Adds time before and after the requested time (Keller, 5.4: timeouts).
     pub(crate) fn with_margin(mut self, margin_s: u64) -> Self {
         self.duration_s += margin_s;
         self.margin_s = margin_s;
         self
     }
 
-    /// How long was asked for: what limits and conditions are about.
+    /// Returns the requested duration, to which limits and conditions apply.
     pub(crate) fn asked_s(&self) -> u64 {
         self.duration_s - self.margin_s
     }
@@ -232,7 +232,7 @@ impl Need {
     }
 }
 
-/// What is asked of one resource becomes an amount or a word.
+/// Adds the demand for one resource to `wanted`, as an amount or as a word.
 fn want(
     machine: &Machine,
     name: &str,
@@ -295,7 +295,7 @@ pub(crate) fn amount_of(amounts: &[(ResourceId, u64)], resource: ResourceId) -> 
     found.map_or(0, |&(_, amount)| amount)
 }
 
-/// How a chunk fits on an empty node of the class, if it does.
+/// Returns the fit of a chunk on an empty node of the class, if the class can host it.
 fn fit(
     machine: &Machine,
     class: &Class,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What of a node is used from when to when: Keller's nRS (4.1), all resources of a node
-//! in one list of steps.
+//! Use of a node over time: Keller's nRS (4.1), all resources of a node in one list of steps.
 //!
-//! A node has few steps, for few requests are on it at a time; they lie side by side in
-//! memory and are searched in the order of time. That a search asks few nodes at all is
-//! the work of [`Gaps`](crate::gaps::Gaps).
+//! A node has few steps because it hosts few requests at a time. The steps lie side by side in
+//! memory and are searched in the order of time. [`Gaps`](crate::gaps::Gaps) keeps the number of
+//! searched nodes small.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use pbs_profile::FOREVER;
 
 use crate::machine::ResourceId;
 
-/// So much of each resource is needed at once.
+/// Amounts of resources that are needed at once.
 pub(crate) type Amounts = [(ResourceId, u64)];
 
 /// The steps of a node. The first begins at 0 or where what was is forgotten, the last has
@@ -20,7 +19,7 @@ pub(crate) type Amounts = [(ResourceId, u64)];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodePlan {
     begins_s: Vec<u64>,
-    /// Of each resource, as long as `begins_s`.
+    /// Use of each resource, one entry for each of `begins_s`.
     used: Vec<Vec<u64>>,
 }
 
@@ -29,7 +28,7 @@ impl NodePlan {
         Self { begins_s: vec![0], used: vec![vec![0]; resources] }
     }
 
-    /// What each resource takes of memory; the times are the first one's.
+    /// Returns the memory that each resource takes; the times count for the first resource.
     pub(crate) fn vector_bytes(&self) -> impl Iterator<Item = usize> + '_ {
         let times = size_of::<Self>() + self.begins_s.capacity() * size_of::<u64>();
         let used = self.used.iter().enumerate();
@@ -47,7 +46,7 @@ impl NodePlan {
         self.begins_s[step]
     }
 
-    /// Where the step ends.
+    /// Returns the end of the step.
     pub(crate) fn end_s(&self, step: usize) -> u64 {
         self.begins_s.get(step + 1).copied().unwrap_or(FOREVER)
     }
@@ -129,7 +128,7 @@ impl NodePlan {
         }
     }
 
-    /// How often the amounts fit in a step beside what is used, no more than `most`.
+    /// Returns how many times the amounts fit in a step beside the current use, at most `most`.
     pub(crate) fn fits(&self, step: usize, has: &[u64], amounts: &Amounts, most: u64) -> u64 {
         let mut fits = most;
         for &(resource, amount) in amounts {
@@ -141,7 +140,7 @@ impl NodePlan {
         fits
     }
 
-    /// How often the amounts fit at the least in an interval, no more than `most`.
+    /// Returns how many times the amounts fit throughout an interval, at most `most`.
     pub(crate) fn fits_over(
         &self,
         over: Range<u64>,

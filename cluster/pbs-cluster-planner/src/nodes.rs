@@ -22,9 +22,9 @@ use crate::placed::{by_node, taken, Placed};
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     plans: Vec<NodePlan>,
-    /// Those out of use keep their plan, and get nothing new.
+    /// Whether each node accepts new requests. A node out of use keeps its plan.
     usable: Vec<bool>,
-    /// By class.
+    /// Gaps of each class.
     gaps: Vec<Gaps>,
     /// Reused.
     amounts: Vec<(ResourceId, u64)>,
@@ -123,7 +123,7 @@ impl Nodes {
         self.set_stale(machine, placed, false);
     }
 
-    /// What was lifted remains so.
+    /// Makes the removal of lifted chunks permanent.
     pub(crate) fn settle(&mut self, machine: &Machine, placed: &[Placed]) {
         for on_node in by_node(placed) {
             self.renew(machine, on_node[0].node as usize);
@@ -180,7 +180,8 @@ impl Nodes {
         }
     }
 
-    /// How many chunks of a kind fit on a node in an interval, no more than `most`.
+    /// Returns the number of chunks of a kind that fit on a node throughout an interval, at most
+    /// `most`.
     pub(crate) fn fits_over(
         &self,
         machine: &Machine,
@@ -203,7 +204,8 @@ impl Nodes {
         plan.fits_over(over.clone(), &class.has, &fit.amounts, most)
     }
 
-    /// What of each resource is free on a node all the time; `None` if nothing is.
+    /// Returns the amount of each resource that is free on a node throughout an interval; `None` if
+    /// nothing is free.
     pub(crate) fn free_over(
         &self,
         machine: &Machine,
@@ -304,9 +306,9 @@ impl Nodes {
         steps.any(|step| plan.used(step, NCPUS) > 0)
     }
 
-    /// When how many chunks of a kind can start, from `from_s` on and before `until_s`,
-    /// over all nodes: FCJ, of starts. By several threads each asks its part of the nodes
-    /// (Keller, 5.4); the result is the same.
+    /// Returns the changes in the number of chunks of a kind that can start, over all nodes, from
+    /// `over.start` on and before `over.end`: FCJ, of starts. With several threads, each searches a
+    /// part of the nodes (Keller, 5.4); the result does not depend on their number.
     pub(crate) fn starts(
         &self,
         machine: &Machine,
@@ -342,7 +344,7 @@ impl Nodes {
         changes
     }
 
-    /// The same of some nodes, in no order.
+    /// Returns the changes of [`Self::starts`] for some of the nodes, unsorted.
     fn starts_of(
         &self,
         machine: &Machine,

@@ -11,8 +11,8 @@ use crate::planner::{Entry, Planner};
 use crate::types::RequestId;
 
 impl Planner {
-    /// When a request may be in the plan (Keller, 5.1), at points that are as far apart as
-    /// they have to be; `None` as long as what it follows has no end.
+    /// Returns the interval in which a request may be planned (Keller, 5.1), at points with the
+    /// policy's minimum distance. Returns `None` while a request that it follows has no end.
     pub(crate) fn window(&self, now_s: u64, entry: &Entry) -> Option<Range<u64>> {
         let mut window = entry.when.window(now_s, entry.need.duration_s);
         if entry.is_held {
@@ -27,7 +27,7 @@ impl Planner {
         Some(window)
     }
 
-    /// Who follows a request.
+    /// Returns the requests that follow a request.
     pub fn followers(&self, id: RequestId) -> impl Iterator<Item = RequestId> + '_ {
         self.followers.of(id)
     }
@@ -42,7 +42,7 @@ impl Planner {
         }
     }
 
-    /// What follows a request does so still: it was taken out and put back.
+    /// Restores the followers of a request that was taken out and put back.
     pub(crate) fn follow_again(&mut self, id: RequestId, followers: &[RequestId]) {
         for &follower in followers {
             if let Some(entry) = self.entries.get_mut(&follower) {

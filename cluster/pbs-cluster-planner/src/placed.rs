@@ -9,13 +9,13 @@ use crate::need::Need;
 pub struct Placed {
     /// The node, by its place in the order of weights.
     pub node: u32,
-    /// Which kind of chunk, the most demanding first.
+    /// Kind of chunk, the most demanding first.
     pub kind: u32,
-    /// How many.
+    /// Number of chunks.
     pub count: u32,
 }
 
-/// What a request takes of a node.
+/// Computes the amounts that a request takes of a node.
 pub(crate) fn taken(
     machine: &Machine,
     need: &Need,

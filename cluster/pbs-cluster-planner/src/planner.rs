@@ -34,17 +34,17 @@ pub(crate) struct Entry {
     pub(crate) when: When,
     pub(crate) priority: i64,
     pub(crate) submit_s: u64,
-    /// How long it was to run at first.
+    /// Duration of the request before any change.
     pub(crate) first_duration_s: u64,
     pub(crate) is_of_array: bool,
-    /// What has to be over before it starts, of that which is not.
+    /// Unfinished requests that must end before the request starts.
     pub(crate) after: Vec<RequestId>,
-    /// It has no place until it is released.
+    /// Whether the request has no place until it is released.
     pub(crate) is_held: bool,
     pub(crate) is_running: bool,
     /// `None`: it waits.
     pub(crate) place: Option<Place>,
-    /// It has nodes for other requests: a reservation.
+    /// Planner of the nodes of a reservation, for the requests in it.
     pub(crate) inside: Option<Box<Planner>>,
 }
 
@@ -81,17 +81,17 @@ pub struct Planner {
     pub(crate) backfill: Sweep,
     counts: Counts,
     pub(crate) followers: Followers,
-    /// Which requests changed, if somebody wants to know.
+    /// Changed requests, if they are recorded.
     pub(crate) changes: Option<BTreeSet<RequestId>>,
 }
 
 impl Planner {
-    /// Nothing is planned yet, and all nodes are in order.
+    /// Creates a planner with an empty plan, all of whose nodes are in order.
     pub fn new(machine: Arc<Machine>, rules: Rules) -> Self {
         Self::with_policy(machine, rules, Policy::default())
     }
 
-    /// The same by a policy.
+    /// Creates a planner that follows a policy.
     pub fn with_policy(machine: Arc<Machine>, rules: Rules, policy: Policy) -> Self {
         Self {
             policy,
@@ -197,7 +197,7 @@ impl Planner {
         }
     }
 
-    /// Why there is no place.
+    /// Returns the reason for which there is no place.
     fn refusal(&self, now_s: u64, entry: &Entry) -> Refusal {
         let need = &entry.need;
         if entry.when.is_bound() {
@@ -274,7 +274,7 @@ impl Planner {
         Some(place)
     }
 
-    /// What has become of a request; `None` once it has ended.
+    /// Returns the state of a request; `None` once it has ended.
     pub fn state(&self, id: RequestId) -> Option<State> {
         let entry = self.entries.get(&id)?;
         Some(match entry.over() {
@@ -291,13 +291,13 @@ impl Planner {
         self.entries.keys().copied()
     }
 
-    /// Where the chunks of a request are.
+    /// Returns the placement of a request's chunks.
     pub fn placed(&self, id: RequestId) -> &[Placed] {
         let place = self.entries.get(&id).and_then(|entry| entry.place.as_ref());
         place.map_or(&[], |place| &place.nodes)
     }
 
-    /// What a request takes of each resource, node by node.
+    /// Returns the amount of each resource that a request takes, node by node.
     pub fn used_by(&self, id: RequestId) -> Vec<(usize, Vec<u64>)> {
         let Some(entry) = self.entries.get(&id) else {
             return Vec::new();
@@ -316,22 +316,23 @@ impl Planner {
         nodes.collect()
     }
 
-    /// What of a resource is free from when on, in the order of time.
+    /// Returns the times at which the free amount of a resource changes, in order, each with the
+    /// new amount.
     pub fn free(&self, resource: crate::ResourceId) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.system.free(resource)
     }
 
-    /// What of a resource is available, free or not: avl (Keller, 4).
+    /// Returns the available amount of a resource, free or not: avl (Keller, 4).
     pub fn available(&self, resource: crate::ResourceId) -> u64 {
         self.system.available(resource)
     }
 
-    /// How often the number of free cores changes.
+    /// Returns the number of steps in the profile of free cores.
     pub fn steps(&self) -> usize {
         self.system.step_count(NCPUS)
     }
 
-    /// When the next request is to start.
+    /// Returns the start time of the next request.
     pub fn next_start_s(&self) -> Option<u64> {
         self.queues.next_start_s()
     }
@@ -350,8 +351,9 @@ impl Planner {
         }
     }
 
-    /// What starts has had its nodes since it was planned; better ones may have become free
-    /// since. Keller maps some requests only now (5), which can fail; this can't.
+    /// Chooses the nodes of a starting request again, because better ones may have become free
+    /// since it was planned. Keller maps some requests only now (5), which can fail; this step
+    /// can't.
     fn choose_again(&mut self, id: RequestId) {
         let Some(entry) = self.entries.get(&id) else {
             return;
@@ -383,7 +385,7 @@ impl Planner {
         self.set_place(id, better.unwrap_or(old));
     }
 
-    /// What runs and should be over by now: it is aborted (Keller, 5.4).
+    /// Returns the running requests whose time is over: they must be aborted (Keller, 5.4).
     pub fn overdue(&self, now_s: u64) -> Vec<RequestId> {
         let running = self.entries.iter().filter(|(_, entry)| entry.is_running);
         running
@@ -419,9 +421,9 @@ impl Planner {
         true
     }
 
-    /// Why a request has no earlier place: of each cause when it would let the request
-    /// start if there were no other, the latest first. What lets it start at once is left
-    /// out. `None` is never.
+    /// Returns the causes that keep a request from an earlier place, the latest first. With each
+    /// cause goes the earliest start if no other cause existed; `None` means never. Causes that
+    /// would let the request start at once are left out.
     pub fn why(&mut self, now_s: u64, id: RequestId) -> Vec<(Cause, Option<u64>)> {
         let known = self.entries.get(&id).filter(|entry| entry.is_to_start(now_s));
         let Some(entry) = known.cloned() else {
@@ -453,7 +455,7 @@ impl Planner {
         causes
     }
 
-    /// What the plan takes of memory; what is in reservations left out.
+    /// Returns the memory use of the plan, without the plans of reservations.
     pub fn memory(&self) -> Memory {
         let mut memory = Memory::default();
         self.system.count_memory(&mut memory);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the planner goes about it.
+//! Policy of the planner.
 
 use pbs_site::{Mapping, Site};
 
-/// What the planner may choose, and how far it looks.
+/// Choices of the planner, and its horizon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Which nodes are taken where there is a choice.
+    /// Choice among suitable nodes.
     pub mapping: Mapping,
     /// Two points of the plan are the same or so far apart: minDist (Keller, 4). At
     /// least 1.
     pub min_dist_s: u64,
-    /// Nothing is planned to start later than so far from now: it waits instead (Keller,
-    /// 8). `None`: however far.
+    /// Largest distance of a planned start from now. A request that would start later waits instead
+    /// (Keller, 8). `None`: any distance.
     pub horizon_s: Option<u64>,
     /// Nodes are asked by so many threads where many chunks are wanted: Keller's thread
     /// pool (5.4). The plan does not depend on it. At least 1.
@@ -36,7 +36,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// As a site wants it.
+    /// Returns the policy that a site declares.
     pub fn of_site(site: &Site) -> Self {
         Self {
             mapping: site.mapping,

@@ -130,8 +130,7 @@ impl Queues {
         self.next_check_s = None;
     }
 
-    /// Where there is a horizon, waiting requests are checked again before much of it has
-    /// passed.
+    /// Schedules the next check of waiting requests: with a horizon, well before it has passed.
     pub(crate) fn check_again(&mut self, now_s: u64, horizon_s: Option<u64>) {
         let horizon_s = horizon_s.filter(|_| !self.waiting.is_empty());
         let check_s = horizon_s.map(|horizon_s| now_s.saturating_add((horizon_s / CHECKS).max(1)));

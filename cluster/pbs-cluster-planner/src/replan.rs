@@ -11,7 +11,7 @@ use crate::planner::Planner;
 use crate::request::{Refusal, Request, When};
 use crate::types::RequestId;
 
-/// What replanning did.
+/// Result of replanning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replanned {
     /// They ran on what was lost and have ended.
@@ -78,8 +78,8 @@ impl Planner {
         has.filter(|&(_, amount)| amount > 0).collect()
     }
 
-    /// What runs on a node out of use takes nothing of the cluster, for the node has been
-    /// taken from it as a whole.
+    /// Removes running requests on a node out of use from the sums of the cluster, or restores
+    /// them: the node as a whole has already been taken from the cluster.
     fn count_running(&mut self, now_s: u64, node: usize, is_more: bool) {
         for id in self.on_node(node) {
             let used = self.used_by(id).into_iter().find(|(of, _)| *of == node);
@@ -257,8 +257,8 @@ impl Planner {
         replanned
     }
 
-    /// Nobody was there for a while: of those that were to start meanwhile some did, and the
-    /// others wait for another place. Returns those that did.
+    /// Resumes after a time without service. Of the requests that should have started meanwhile,
+    /// those that did start are returned. The others wait for another place.
     pub fn wake(&mut self, now_s: u64, did: &dyn Fn(RequestId) -> bool) -> Vec<RequestId> {
         let passed = self.queues.passed(now_s).into_iter();
         for id in passed.filter(|&id| !did(id)) {
@@ -358,7 +358,8 @@ impl Planner {
         Ok(())
     }
 
-    /// What runs will be over earlier: the rest is given back, and others get their turn.
+    /// Moves the end of a running request to an earlier time. The rest is given back, and other
+    /// requests get their turn.
     pub fn shorten(&mut self, now_s: u64, id: RequestId, end_s: u64) {
         let Some(entry) = self.entries.get(&id).filter(|entry| entry.is_running) else {
             return;
@@ -399,7 +400,7 @@ impl Planner {
         true
     }
 
-    /// When the next provisional request is to be dropped.
+    /// Returns the time at which the next provisional request must be dropped.
     pub fn next_drop_s(&self) -> Option<u64> {
         self.queues.next_drop_s()
     }
@@ -422,7 +423,7 @@ impl Planner {
         (late_s > 0).then_some(late_s)
     }
 
-    /// How many cores are in use at a time.
+    /// Returns the number of cores in use at a time.
     pub fn busy_cores(&self, time_s: u64) -> u64 {
         let free = self.system.free_at(NCPUS, time_s);
         self.system.available(NCPUS).saturating_sub(free)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users ask for, and what they are told.
+//! Requests of users, and the answers to them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +12,14 @@ use crate::need::Impossible;
 use crate::rules::Limited;
 use crate::types::{Cause, RequestId};
 
-/// When a request wants to run: Keller's request types (5), by their search interval.
+/// Desired time of a request: Keller's request types (5), by their search interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Best effort: as early as can be.
     BestEffort,
     /// Fixed start: exactly then.
     Fixed {
-        /// When it starts.
+        /// Start time.
         start_s: u64,
     },
     /// Slot-aware start: as early as can be, but not before.
@@ -29,29 +29,29 @@ pub enum When {
     },
     /// Deadline: ended by then, or declined.
     Deadline {
-        /// When it is over at the latest.
+        /// Latest end.
         end_s: u64,
-        /// As late as can be instead of as early.
+        /// Whether to plan as late as possible instead of as early.
         late: bool,
     },
     /// In that time, or declined: what a reservation leaves of the others.
     Between {
-        /// When it starts at the earliest.
+        /// Earliest start.
         start_s: u64,
-        /// When it is over at the latest.
+        /// Latest end.
         end_s: u64,
-        /// As late as can be instead of as early.
+        /// Whether to plan as late as possible instead of as early.
         late: bool,
     },
     /// Provisional: has a place, and loses it unless it is confirmed in time.
     Provisional {
-        /// When it is dropped.
+        /// Time at which the request is dropped.
         until_s: u64,
     },
     /// Service level agreement: a deadline that is told where it can't be kept, and accepted
     /// all the same.
     Agreement {
-        /// When it should be over.
+        /// Agreed end.
         end_s: u64,
     },
 }
@@ -68,7 +68,7 @@ impl When {
         }
     }
 
-    /// As late as can be instead of as early.
+    /// Whether to plan as late as possible instead of as early.
     pub(crate) fn is_late(self) -> bool {
         matches!(self, Self::Deadline { late: true, .. } | Self::Between { late: true, .. })
     }
@@ -128,18 +128,18 @@ impl FromStr for When {
     }
 }
 
-/// What a user asks for.
+/// Request of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Resources and place.
     pub rset: Rset,
-    /// How long at most, in seconds.
+    /// Maximum duration, in seconds.
     pub duration_s: u64,
-    /// So much longer are its nodes booked: until they are ready, and until they are free.
+    /// Additional time for which the nodes are booked, to prepare and to clean them.
     pub margin_s: u64,
-    /// When.
+    /// Desired time.
     pub when: When,
-    /// Whose it is.
+    /// User who submits the request.
     pub user: String,
     /// On whose account.
     pub group: String,
@@ -147,9 +147,9 @@ pub struct Request {
     pub priority: i64,
     /// Whether it belongs to an array.
     pub is_of_array: bool,
-    /// What has to be over before it starts.
+    /// Requests that must end before this one starts.
     pub after: Vec<RequestId>,
-    /// It has no place until it is released.
+    /// Whether the request has no place until it is released.
     pub is_held: bool,
 }
 
@@ -171,29 +171,29 @@ impl Request {
     }
 }
 
-/// Why a request is declined.
+/// Reason for which a request is declined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The cluster could not do it if it were empty.
     Impossible(Impossible),
-    /// It has no place at any time, for what keeps it out at all times by itself, if
-    /// something does.
+    /// The request has no place at any time, for the listed causes. Each of them alone excludes all
+    /// times; the list can be empty.
     Never(Vec<Cause>),
-    /// It has no place in its time.
+    /// The request has no place in its time.
     NotInTime {
-        /// When it could be over, if that were in time.
+        /// Earliest possible end, without regard to the deadline.
         earliest_end_s: Option<u64>,
     },
     /// A limit on the number of requests.
     TooMany {
-        /// Whose limit.
+        /// Consumer to whom the limit applies.
         whom: Whom,
-        /// Of requests, or of those of arrays.
+        /// Limited kind of request: all requests, or those of arrays.
         of: Limited,
-        /// So many.
+        /// Largest permitted number.
         most: u64,
     },
-    /// There is no such request, or it is not of the kind that this can be done with.
+    /// The request does not exist, or the operation does not apply to its kind.
     NoSuchRequest(RequestId),
     /// The site has no such thing, or not as much.
     NotAccepted(pbs_site::Refused),
@@ -252,21 +252,21 @@ impl From<Impossible> for Refusal {
     }
 }
 
-/// What has become of a request.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It has a place in the plan.
+    /// The request has a place in the plan.
     Planned {
-        /// Where it starts.
+        /// Planned start.
         start_s: u64,
     },
-    /// It has its nodes.
+    /// The request has its nodes.
     Running {
         /// Since when.
         start_s: u64,
         /// Until when at most.
         end_s: u64,
     },
-    /// It is accepted, but has no place now: Keller's waiting room.
+    /// The request is accepted, but has no place now: Keller's waiting room.
     Waiting,
 }

@@ -103,13 +103,13 @@ impl Planner {
         self.entries.get(&reservation)?.inside.as_deref()
     }
 
-    /// The same, to start and end requests in it.
+    /// Returns the planner of a reservation, for starting and ending requests in it.
     pub fn inside_mut(&mut self, reservation: RequestId) -> Option<&mut Self> {
         self.entries.get_mut(&reservation)?.inside.as_deref_mut()
     }
 }
 
-/// The same wish, within a time.
+/// Restricts a desired time to the interval of a reservation.
 fn inside_of(when: When, over: &Range<u64>, duration_s: u64) -> When {
     let window = when.window(over.start, duration_s);
     When::Between {

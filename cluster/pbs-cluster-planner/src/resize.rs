@@ -91,7 +91,7 @@ fn is_alike(one: &Need, other: &Need) -> bool {
         && one.job_wide == other.job_wide
 }
 
-/// What is wanted more, with the kinds of chunks that it has; `None`: nothing.
+/// Returns the additional need and the indices of its kinds of chunks; `None` if nothing is added.
 fn addition(old: &Need, need: &Need, duration_s: u64) -> Option<(Need, Vec<u32>)> {
     let mut more = Need {
         kinds: Vec::new(),

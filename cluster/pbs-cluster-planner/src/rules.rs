@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users may have: limits and free pools (Keller, 3).
+//! Rules for users: limits and free pools (Keller, 3).
 //!
-//! Their validity comes as stretches of time, made from dates and cron strings by whoever
-//! knows calendars, up to a horizon. Nothing is planned beyond that, so a search ends.
+//! The validity of a rule is a list of intervals, derived from dates and cron strings by the
+//! caller, up to a horizon. Nothing is planned beyond the horizon, therefore each search ends.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use pbs_site::{Share, Whom};
 
 use crate::machine::ResourceId;
 
-/// What a limit is of.
+/// Subject of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limited {
     /// Each resource that has no limit of its own at that time: `*`.
@@ -21,52 +21,52 @@ pub enum Limited {
     Resource(ResourceId),
     /// Requests that have not ended: `jobs`.
     Requests,
-    /// Those of them that belong to arrays: `arrayjobs`.
+    /// Unfinished requests that belong to arrays: `arrayjobs`.
     ArrayRequests,
 }
 
-/// What a consumer may have of a resource at most. It binds requests that overlap its
-/// validity.
+/// Upper limit of a consumer's use of a resource. It binds requests that overlap its validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Whose; everyone has one like it who has no limit of that.
+    /// Consumer to whom the limit applies. A limit of everyone applies to each user without own
+    /// limits.
     pub whom: Whom,
-    /// Of what.
+    /// Limited subject.
     pub of: Limited,
-    /// So many at once; `None` is no limit.
+    /// Largest number of items at once; `None` is no limit.
     pub items: Option<Share>,
-    /// As long as no more than so many thousandths of the resource are in use by all, one
-    /// may have more than `items` (Keller, 8); `None`: never.
+    /// Total use of the resource, in thousandths, up to which a consumer may exceed `items`
+    /// (Keller, 8). `None`: the limit never gives way.
     pub soft_permille: Option<u64>,
     /// For so long a request.
     pub duration_s: Option<u64>,
     /// Items times seconds, summed over all requests that have not ended.
     pub area_s: Option<u64>,
-    /// When it holds, in the order of time and apart from each other.
+    /// Validity of the limit: disjoint intervals in the order of time.
     pub valid: Vec<Range<u64>>,
 }
 
-/// What is kept free of a resource, but for some.
+/// Amount of a resource that is kept free for some users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// As operators call it.
+    /// Name for operators.
     pub name: String,
-    /// Of what.
+    /// Resource of the pool.
     pub resource: ResourceId,
-    /// How much.
+    /// Amount that is kept free.
     pub free: Share,
     /// For whom; its amounts are those of the whole request.
     pub access: Condition,
     /// Whether what those use that may counts as kept free (Keller's formula says no).
     pub share: bool,
-    /// When it holds, in the order of time and apart from each other.
+    /// Validity of the pool: disjoint intervals in the order of time.
     pub valid: Vec<Range<u64>>,
 }
 
 /// All limits and pools of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Of all consumers; who has none is not limited.
+    /// Limits of all consumers. A consumer without an entry is not limited.
     pub limits: Vec<Limit>,
     /// No more than 64 of a resource.
     pub pools: Vec<Pool>,
@@ -114,7 +114,7 @@ impl Rules {
         self.limits.iter().filter(move |limit| limit.whom == *of)
     }
 
-    /// How many requests, and how many of arrays, a consumer may have.
+    /// Returns the largest number of requests, or of array requests, for a consumer.
     pub(crate) fn most_requests(&self, whom: &Whom, of: Limited, now_s: u64) -> u64 {
         let limits = self.whose(whom).filter(|limit| {
             let is_valid = limit.valid.iter().any(|valid| valid.contains(&now_s));
@@ -125,7 +125,7 @@ impl Rules {
     }
 }
 
-/// What of the first is not in the second; both in the order of time.
+/// Returns the parts of `of` that are not in `out`; both are in the order of time.
 fn without(of: &[Range<u64>], out: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     let mut out = out.iter().peekable();
@@ -151,7 +151,7 @@ fn without(of: &[Range<u64>], out: &[Range<u64>]) -> Vec<Range<u64>> {
     left
 }
 
-/// What the access to a pool may ask of a request.
+/// Facts about a request for the access condition of a pool.
 pub(crate) struct OfRequest<'a> {
     pub(crate) amounts: &'a dyn Fn(&str) -> Option<u64>,
     pub(crate) duration_s: u64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When a request can start at the earliest, and where (Keller, 5.1 and 5.2).
+//! Search for the earliest start of a request and its place (Keller, 5.1 and 5.2).
 //!
-//! The cluster's profiles and the nodes are asked in turn until both agree on a time: the
-//! first says when the sums are free, the second when so many chunks can start. Only then
-//! is mapped. A request can start earlier than this nowhere, for what is free changes only
-//! where one of the two says so.
+//! The search asks the cluster's profiles and the nodes in turn until both agree on a time. The
+//! profiles yield times at which the sums are free; the nodes yield times at which enough chunks
+//! can start. Only then are the chunks mapped. No earlier start exists, because free amounts change
+//! only at times that one of the two yields.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ use crate::types::{Sums, Who};
 pub(crate) struct Place {
     pub(crate) start_s: u64,
     pub(crate) nodes: Vec<Placed>,
-    /// What it takes of the cluster.
+    /// Amounts that the request takes of the cluster.
     pub(crate) sums: Vec<(ResourceId, u64)>,
 }
 
@@ -62,7 +62,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// When the nodes have room for it, whatever else is limited.
+    /// Returns the earliest time at which the nodes have room for the request, regardless of other
+    /// limits.
     pub(crate) fn on_nodes(&self, need: &Need, window: Range<u64>) -> Option<u64> {
         let last_s = last_start_s(need, window.end)?;
         let mut starts = Starts::new(self, need, last_s + 1);
@@ -116,7 +117,7 @@ impl<'a> Search<'a> {
         map(self.machine, self.nodes, need, over, self.policy.mapping)
     }
 
-    /// What the cluster is asked for a request that takes these sums.
+    /// Returns the conditions on the cluster for a request that takes these sums.
     pub(crate) fn ask(&self, need: &Need, sums: &Sums) -> Ask<'a> {
         self.system.ask(sums, &need.sums, need.asked_s(), self.who)
     }
@@ -127,7 +128,7 @@ impl<'a> Search<'a> {
         self.earliest(need, window)
     }
 
-    /// What the mapping takes of the cluster: more than what is needed where nodes are
+    /// Returns the amounts that the mapping takes of the cluster: more than the need if nodes are
     /// taken whole.
     fn sums(&self, need: &Need, nodes: &[Placed]) -> Vec<(ResourceId, u64)> {
         if !need.exclusive {
@@ -138,7 +139,7 @@ impl<'a> Search<'a> {
         sums
     }
 
-    /// What chunks take of the cluster by the nodes that they are on.
+    /// Returns the amounts that chunks take of the cluster, by the nodes that host them.
     pub(crate) fn sums_of_chunks(&self, need: &Need, nodes: &[Placed]) -> Vec<(ResourceId, u64)> {
         let mut sums: Vec<(ResourceId, u64)> = Vec::new();
         let mut amounts = Vec::new();
@@ -172,7 +173,7 @@ fn last_start_s(need: &Need, end_s: u64) -> Option<u64> {
     }
 }
 
-/// When enough chunks of all kinds can start, in the order of time.
+/// Times at which enough chunks of all kinds can start, in order.
 enum Starts<'a> {
     /// One chunk: the nodes are asked for each time anew.
     One { search: Search<'a>, need: &'a Need, until_s: u64 },
@@ -212,7 +213,7 @@ impl<'a> Starts<'a> {
 }
 
 impl Search<'_> {
-    /// When enough chunks of each kind can start.
+    /// Returns the intervals in which enough chunks of each kind can start.
     fn free_starts(&self, need: &Need, from_s: u64, until_s: u64) -> Vec<Range<u64>> {
         let mut together: Option<Vec<Range<u64>>> = None;
         for kind in &need.kinds {
@@ -229,7 +230,8 @@ impl Search<'_> {
     }
 }
 
-/// Where the sum of changes, which are in the order of time, is enough.
+/// Returns the intervals in which the running sum of `changes`, which are in the order of time, is
+/// at least `wanted`.
 pub(crate) fn enough(changes: &[Change], wanted: u64, until_s: u64) -> Vec<Range<u64>> {
     let mut enough: Vec<Range<u64>> = Vec::new();
     let mut count = 0;

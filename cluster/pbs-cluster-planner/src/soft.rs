@@ -4,16 +4,16 @@
 
 use pbs_profile::{Profile, FOREVER};
 
-/// What a request has to find under such a limit at each moment: enough of what its
-/// consumer may have, or enough that nobody uses.
+/// Condition of a soft limit on a request at each moment: either the consumer's allowance or the
+/// unused amount is large enough.
 #[derive(Clone, Copy)]
 pub(crate) struct SoftHole<'a> {
-    /// What the consumer may have.
+    /// Allowance of the consumer.
     pub(crate) allowance: &'a Profile,
     pub(crate) amount: u64,
-    /// What nobody has.
+    /// Unused amount of the resource.
     pub(crate) free: &'a Profile,
-    /// So much of that there must be.
+    /// Unused amount that is needed.
     pub(crate) free_amount: u64,
 }
 
@@ -43,7 +43,7 @@ impl SoftHole<'_> {
         start_s
     }
 
-    /// When something changes next.
+    /// Returns the time of the next change.
     pub(crate) fn next_change_s(&self, after_s: u64) -> u64 {
         self.at(after_s).1
     }

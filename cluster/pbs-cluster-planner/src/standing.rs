@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How a request stands, so that it can be kept in a file and put back where it stood.
+//! Stored state of a request: enough to write it to a file and to restore it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use crate::request::{Refusal, Request, When};
 use crate::search::Place;
 use crate::types::{RequestId, Who};
 
-/// How a request stands: with what was asked for, all that the plan is made of.
+/// Complete state of a request in the plan. The plan consists of the requests and these states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// When it wants to run; what was provisional and is confirmed is best effort.
+    /// Desired time. A confirmed provisional request is best effort.
     pub when: When,
     /// Greater goes first where several are planned anew.
     pub priority: i64,
-    /// When it was submitted.
+    /// Time of submission.
     pub submit_s: u64,
-    /// How long its nodes are booked, in seconds: with the margin.
+    /// Time for which the nodes are booked, in seconds, with the margin.
     pub duration_s: u64,
-    /// The same before it was extended.
+    /// Booked time before any extension, in seconds.
     pub first_duration_s: u64,
-    /// What has to be over before it starts, of that which is not.
+    /// Unfinished requests that must end before this one starts.
     pub after: Vec<RequestId>,
-    /// It has no place until it is released.
+    /// Whether the request has no place until it is released.
     pub is_held: bool,
     /// Whether it has its nodes.
     pub is_running: bool,
     /// Whether it holds its nodes for others: a reservation.
     pub is_reservation: bool,
-    /// When it starts or started; `None`: it waits.
+    /// Planned or actual start; `None` while the request waits.
     pub start_s: Option<u64>,
-    /// Where its chunks are.
+    /// Placement of the chunks.
     pub nodes: Vec<Placed>,
 }
 
@@ -44,8 +44,8 @@ impl Planner {
         self.changes.get_or_insert_default();
     }
 
-    /// Those that have come, gone, moved or become different since it was last asked, and
-    /// not those inside of reservations, which have planners of their own.
+    /// Returns the requests that were added, removed, moved or altered since the last call.
+    /// Requests inside reservations are left out: these have planners of their own.
     pub fn take_changes(&mut self) -> BTreeSet<RequestId> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl Planner {
         }
     }
 
-    /// How a request stands; `None` once it has ended.
+    /// Returns the state of a request; `None` once it has ended.
     pub fn standing(&self, id: RequestId) -> Option<Standing> {
         let entry = self.entries.get(&id)?;
         let place = entry.place.as_ref();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the cluster has as a whole, and what of it a user may have when: Keller's sRS,
+//! Amounts of the cluster as a whole, and the part available to a user over time: Keller's sRS,
 //! usdRS and uRS (4.1, 5.1).
 //!
-//! Keller makes the uRS for each request: the sum of the sRS and what pools keep, and of
-//! that the least of limit and own use. Here each of the three is a profile that bookings
-//! keep up to date, and a search asks all of them: nothing is copied for a request.
+//! Keller makes the uRS for each request. He adds the sRS and the amounts that pools keep free; the
+//! minimum of limit and own use restricts the result. Here each of the three is a profile that
+//! bookings update, and a search asks all of them. Nothing is copied for a request.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -50,7 +50,7 @@ impl Why<'_> {
     }
 }
 
-/// What a search asks of the cluster: profiles with amounts, and when not at all.
+/// Conditions of a search on the cluster: profiles with the amounts needed, and blocked times.
 pub(crate) struct Ask<'a> {
     holes: Vec<(Why<'a>, Hole<'a>)>,
     soft: Vec<(Why<'a>, SoftHole<'a>)>,
@@ -61,15 +61,16 @@ pub(crate) struct Ask<'a> {
 /// The profiles of the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct System {
-    /// What is available of each resource: maxAvl without what is defective.
+    /// Available amount of each resource: maxAvl without defective items.
     available: Vec<u64>,
     /// sRS, by resource.
     profiles: Vec<Profile>,
     rules: Rules,
     views: Vec<View>,
-    /// What those use whom a pool lets in, by pool, where that counts.
+    /// Use by the users whom a pool admits, for each pool that counts it.
     inside: Vec<Profile>,
-    /// Of users and groups that have asked for something, by resource; `None`: no limit.
+    /// Accounts of the users and groups that have submitted requests, by resource; `None`: no
+    /// limit.
     accounts: HashMap<Whom, Vec<Option<Account>>>,
     names: Vec<String>,
 }
@@ -193,7 +194,8 @@ impl System {
         }
     }
 
-    /// So many items for so long count as asked for and not over, or do no more.
+    /// Adds the items and seconds of an accepted request to its consumers' accounts, or removes
+    /// them.
     pub(crate) fn count_area(&mut self, sums: &Sums, span_s: u64, who: &Who, is_more: bool) {
         for whom in who.consumers() {
             let Some(accounts) = self.accounts.get_mut(whom) else {
@@ -327,12 +329,12 @@ impl System {
         }
     }
 
-    /// What of a resource is available: avl (Keller, 4).
+    /// Returns the available amount of a resource: avl (Keller, 4).
     pub(crate) fn available(&self, resource: ResourceId) -> u64 {
         self.available[resource]
     }
 
-    /// What of a resource is free at a time; less than nothing counts as nothing.
+    /// Returns the free amount of a resource at a time; a negative amount counts as zero.
     pub(crate) fn free_at(&self, resource: ResourceId, time_s: u64) -> u64 {
         self.profiles[resource].value_at(time_s).saturating_sub(NOTHING)
     }
@@ -410,7 +412,7 @@ impl Ask<'_> {
         }
     }
 
-    /// When something changes next of what is asked.
+    /// Returns the time of the next change in any of the conditions.
     pub(crate) fn next_change_s(&self, after_s: u64) -> u64 {
         let ends = self.holes.iter().map(|(_, hole)| {
             let mut steps = hole.profile.steps_from(after_s);
@@ -429,7 +431,7 @@ impl Ask<'_> {
         steps.chain(blocked.map(|blocked| blocked.start)).chain(soft)
     }
 
-    /// Of each cause by itself, when the request could start; `None` is never.
+    /// Returns each cause with the earliest start if no other cause existed; `None` means never.
     pub(crate) fn causes(&self, duration_s: u64, window: &Range<u64>) -> Vec<(Cause, Option<u64>)> {
         let window = window.start..window.end.min(self.horizon_s);
         let holes = self.holes.iter().map(|(why, hole)| {
@@ -452,7 +454,7 @@ impl Ask<'_> {
     }
 }
 
-/// What a pool keeps free when: all, or what its users leave of it.
+/// Returns the amounts that a pool keeps free over time: all, or the rest that its users leave.
 fn kept(inside: &Profile, share: bool, free: u64, over: Range<u64>) -> Vec<(Range<u64>, u64)> {
     if over.is_empty() {
         return Vec::new();

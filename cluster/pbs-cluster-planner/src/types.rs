@@ -20,7 +20,7 @@ pub(crate) type Sums = [(ResourceId, u64)];
 /// a limit or the cluster became smaller than what is used already.
 pub(crate) const NOTHING: u64 = 1 << 62;
 
-/// Who asks.
+/// Submitter of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     pub(crate) user: String,
@@ -43,7 +43,7 @@ impl Who {
     }
 }
 
-/// Why a request can't be somewhere, or can't start before.
+/// Reason for which a request can't be somewhere, or can't start earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Others use the resource.
@@ -52,12 +52,12 @@ pub enum Cause {
     Pool(String),
     /// A limit on the items of a resource.
     Items(Whom, ResourceId),
-    /// It is longer than a limit lets it be.
+    /// The request is longer than a limit permits.
     Duration(Whom, ResourceId),
     /// The items times the time of all requests exceed a limit.
     Area(Whom, ResourceId),
     /// No nodes have room for the chunks together.
     Nodes,
-    /// It follows that request.
+    /// The request follows that request.
     After(RequestId),
 }

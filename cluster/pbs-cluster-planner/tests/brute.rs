@@ -16,7 +16,7 @@ use pbs_gen::{Random, Stream};
 use pbs_resources::{Arrangement, Rset, Sharing};
 use pbs_site::{Share, Whom};
 
-/// Who uses what: nodes with amounts, from when to when.
+/// Use of nodes by a request: nodes with amounts, and the interval.
 struct Used {
     nodes: Vec<(usize, [u64; 2])>,
     from_s: u64,
@@ -36,8 +36,8 @@ struct Wanted {
 }
 
 impl Oracle {
-    /// What of a node is free from then on for that long; `None` if others use it and
-    /// nobody may.
+    /// Returns the free amounts of a node throughout the wanted duration; `None` if the request is
+    /// exclusive and the node is in use.
     fn free(&self, node: usize, from_s: u64, wanted: &Wanted) -> Option<[u64; 2]> {
         let mut least = self.has[node];
         for time_s in from_s..from_s + wanted.duration_s {
@@ -145,7 +145,7 @@ fn wanted(random: &mut Random) -> (Wanted, Rset) {
     (wanted, rset)
 }
 
-/// What the planner did, as the oracle holds it; what does not fit panics there.
+/// Converts the planner's placement for the oracle. Panics if the placement is invalid.
 fn used(planner: &Planner, id: RequestId, wanted: &Wanted, start_s: u64, has: &[[u64; 2]]) -> Used {
     let mut nodes: Vec<(usize, [u64; 2])> = Vec::new();
     // Kinds are sorted by the planner; by their counts and sums they are found again.
@@ -234,8 +234,8 @@ fn every_start_is_the_earliest() {
     }
 }
 
-/// The same under limits of users and groups, valid for a while, and under a pool: what of
-/// the cores is used by whom is counted second by second.
+/// Under limits of users and groups with limited validity, and under a pool, every start is the
+/// earliest. The oracle counts the use of cores by each consumer second by second.
 #[test]
 fn every_start_is_the_earliest_under_rules() {
     const USERS: [(&str, &str); 3] = [("a", "g"), ("b", "g"), ("c", "h")];

@@ -23,7 +23,7 @@ fn by(mapping: Mapping) -> Policy {
     Policy { mapping, ..Policy::default() }
 }
 
-/// Where a request comes if it starts now.
+/// Submits a request that can start at once and returns its nodes.
 fn at_once(planner: &mut Planner, rset: &str) -> Vec<String> {
     let id = planner.submit(0, &ask(rset, 10)).unwrap();
     assert_eq!(start(planner, id), Some(0), "{rset}");

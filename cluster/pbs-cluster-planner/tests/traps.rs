@@ -201,7 +201,7 @@ fn a_start_that_never_comes_is_found_out() {
     assert_eq!(refused, Refusal::Never(vec![Cause::Pool("service".into())]));
 }
 
-/// Who came first moves up first.
+/// The earliest submitted request moves up first.
 #[test]
 fn backfilling_moves_the_earliest_submitted_first() {
     let mut planner = nodes(&[10]);
@@ -228,7 +228,7 @@ fn a_mapping_is_found_where_greedy_fails() {
     assert_eq!(used, [10, 10]);
 }
 
-/// What is cheap goes first, and who is alone has all of it.
+/// Cheap nodes go first, and an exclusive request gets whole nodes.
 #[test]
 fn cheap_nodes_go_first_and_exclusive_requests_get_whole_ones() {
     let specs = |prio| {

@@ -7,7 +7,7 @@ use common::*;
 use pbs_cluster_planner::{Planner, Policy, Rules, When};
 use pbs_profile::{intersection, Profile, FOREVER};
 
-/// So much, from then on.
+/// Builds a profile from steps: each value holds from its time on.
 fn vector(steps: &[(u64, u64)]) -> Profile {
     let mut profile = Profile::new(0);
     for (index, &(from_s, value)) in steps.iter().enumerate() {

@@ -41,7 +41,7 @@ pub(crate) fn with_rules(cores: &[u64], rules: Rules) -> Planner {
     Planner::new(Arc::new(Machine::new(vec![ncpus()], &specs)), rules)
 }
 
-/// The same with other resources, of nodes or job-wide.
+/// Creates a planner with additional resources, of nodes or job-wide.
 pub(crate) fn on(others: &[(&str, Option<u64>)], nodes: &[NodeSpec], rules: Rules) -> Planner {
     let others = others.iter().map(|&(name, job_wide)| Resource { name: name.into(), job_wide });
     let resources = [ncpus()].into_iter().chain(others).collect();
