@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the cluster's planner gets done on one core, beside Keller's procedure as printed.
+//! Throughput of the cluster's planner on one core, beside Keller's procedure as printed.
 //!
-//! One decision is: unbook a planned request, seek an earlier place, map, and book that or
-//! what was. The jobs are those of Keller's example 3; 200 users of 70 groups have limits,
-//! and a pool keeps cores free for small requests. A thread's time on a CPU is what counts.
+//! One decision takes a planned request out of the plan, searches an earlier place, maps, and books
+//! that place or the old one. The jobs are those of Keller's example 3. Limits apply to 200 users
+//! of 70 groups, and a pool keeps cores free for small requests. The measure is a thread's time on
+//! a CPU.
 
 mod rows;
 
@@ -28,7 +29,7 @@ fn cpu_s() -> f64 {
     thread_cpu_ns() as f64 / 1e9
 }
 
-/// How much of it something takes, with what it says.
+/// Measures the CPU time of a closure and returns it with the closure's result.
 fn timed<T>(what: impl FnOnce() -> T) -> (f64, T) {
     let begin_s = cpu_s();
     let said = what();
@@ -109,7 +110,7 @@ fn decide(planner: &mut Planner, seconds: f64) -> f64 {
     (planner.decisions() - before) as f64 / took_s
 }
 
-/// The same by the procedure as printed, without its limits and pools.
+/// Measures decisions per second of the procedure as printed, without limits and pools.
 fn decide_literally(planner: &Planner, seconds: f64) -> f64 {
     let mut literal = Literal::of(planner);
     let mut random = Random::new(1, Stream::Trace);
@@ -206,7 +207,7 @@ fn scene(rows: &Rows, of: &Scene) {
     tell("times-literal", decided / literally, "times", none, what);
 }
 
-/// What ten times, and a hundred times as many jobs change.
+/// Measures the planner with ten and a hundred times as many jobs.
 fn many(rows: &Rows) {
     let machine = oculus();
     let mut decided = Vec::new();
@@ -233,8 +234,8 @@ fn many(rows: &Rows) {
     );
 }
 
-/// How long who asks waits while all that is planned is looked at for a better place: for
-/// ten of those, and for the answer.
+/// Measures the time to answer a request while all planned requests are searched for better places:
+/// ten of them, then the answer.
 fn answers(rows: &Rows, planner: &mut Planner) {
     let first = planner.requests().next();
     if let Some(first) = first {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What one policy gains over others, on several traces of the same kind.
+//! Gains of one policy over others, on several traces of the same kind.
 
 use pbs_text::{Format, Table};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::{Compared, Comparison};
 /// One policy beside another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
-    /// Whose gain it is.
+    /// Policy whose gains are listed.
     pub policy: String,
     /// Over whom.
     pub against: String,
@@ -25,11 +25,11 @@ pub struct Gain {
     pub wait_times: f64,
     /// Mean bounded slowdown, as a part of the other's.
     pub bounded_slowdown_times: f64,
-    /// By how many points more of the machine is used from the first submission to the last end.
+    /// Gain in utilisation from the first submission to the last end, in percentage points.
     pub used_points: f64,
     /// ... and while jobs come.
     pub used_loaded_points: f64,
-    /// By how many points more of all deadlines are kept.
+    /// Gain in the share of deadlines that are kept, in percentage points.
     pub deadlines_kept_points: f64,
 }
 
@@ -51,7 +51,8 @@ impl Gain {
     }
 }
 
-/// What the last policy of each comparison gains over the others, which are the same in all.
+/// Computes the gains of each comparison's last policy over the other policies. All comparisons
+/// have the same policies.
 pub fn against(comparisons: &[Comparison]) -> Vec<Against> {
     let last = |of: &Comparison| of.policies.last().cloned();
     let Some(policy) = comparisons.first().and_then(last) else {

@@ -5,10 +5,10 @@ use std::fmt;
 
 use crate::{Outcome, TraceJob};
 
-/// Why a schedule is impossible.
+/// Reason for which a schedule is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// There are more or fewer outcomes than jobs, or not in their order.
+    /// The outcomes differ from the jobs in number or order.
     NotTheJobs {
         /// The first place that is wrong.
         job: usize,
@@ -17,21 +17,21 @@ pub enum Invalid {
     TooEarly {
         /// The place in the trace.
         job: usize,
-        /// When it starts, in seconds.
+        /// Start time, in seconds.
         start_s: u64,
     },
     /// A job has its cores for longer or shorter than it runs, or is killed without reason.
     WrongEnd {
         /// The place in the trace.
         job: usize,
-        /// When it ends, in seconds.
+        /// End time, in seconds.
         end_s: u64,
     },
     /// More is used than there is.
     Overuse {
         /// The first such time, in seconds.
         time_s: u64,
-        /// So much is used then.
+        /// Cores in use at that time.
         used_cores: u64,
     },
 }

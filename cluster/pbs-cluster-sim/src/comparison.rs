@@ -16,9 +16,9 @@ const SHARES: usize = 400;
 /// Policies that replayed the same trace on the same cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What was replayed.
+    /// Name of the replayed trace.
     pub trace: String,
-    /// So many cores there are.
+    /// Number of cores.
     pub cores: u64,
     /// Jobs of the trace.
     pub jobs: usize,
@@ -28,15 +28,15 @@ pub struct Comparison {
     first_s: Option<u64>,
 }
 
-/// What a policy made of the trace.
+/// Result of a policy on the trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// What is measured of it.
+    /// Metrics of the replay.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// How many cores are used from when on, in seconds.
+    /// Number of cores in use, each from a time on, in seconds.
     #[serde(skip)]
     usage: Vec<(u64, u64)>,
     /// From the least to the greatest.
@@ -45,7 +45,7 @@ pub struct Compared {
 }
 
 impl Comparison {
-    /// Of nobody yet.
+    /// Creates a comparison without policies.
     pub fn new(trace: &str, jobs: &[TraceJob], cores: u64) -> Self {
         Self {
             trace: trace.into(),

@@ -16,12 +16,12 @@ use crate::{Policy, TraceJob};
 #[derive(Clone, Debug)]
 pub struct Conservative {
     cores: u64,
-    /// What nobody has or has reserved, if all run for as long as they may.
+    /// Cores that are neither used nor reserved, if all jobs run for their whole requested time.
     free_cores: Profile,
     /// In the order in which they came, by a count of those.
     waiting: BTreeMap<u64, Reservation>,
     came: u64,
-    /// When they start, with that count.
+    /// Start times of the reservations, each with the job's number of arrival.
     starts: BTreeSet<(u64, u64)>,
     running: HashMap<usize, (u64, u64)>,
     told_s: HashMap<usize, u64>,
@@ -39,14 +39,14 @@ struct Reservation {
 }
 
 impl Reservation {
-    /// What ends at the end of time has no end.
+    /// Returns the end of the reservation; an end past the range of time means no end.
     fn end_s(&self) -> u64 {
         self.start_s.saturating_add(self.requested_s)
     }
 }
 
 impl Conservative {
-    /// Nothing runs on so many cores.
+    /// Creates a scheduler for that many idle cores.
     pub fn new(cores: u64) -> Self {
         Self {
             cores,
@@ -71,8 +71,8 @@ impl Conservative {
         self
     }
 
-    /// When a job starts at the latest, in seconds, as was told when it came; `None` if it
-    /// was declined. By its place in the trace.
+    /// Returns the latest start of a job, in seconds, as promised at its arrival; `None` if it was
+    /// declined. `job` is its index in the trace.
     pub fn told_s(&self, job: usize) -> Option<u64> {
         self.told_s.get(&job).copied()
     }

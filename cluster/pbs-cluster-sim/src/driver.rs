@@ -15,39 +15,40 @@ const PROGRESS_JOBS: usize = 1024;
 /// nothing, never will.
 const IDLE_QUESTIONS: u32 = 100_000;
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Its place in the trace.
+    /// Index of the job in the trace.
     pub job: usize,
-    /// When it started, in seconds; `None`: never.
+    /// Start time, in seconds; `None`: never.
     pub start_s: Option<u64>,
-    /// When it ended, in seconds; where it never started, when it came.
+    /// End time, in seconds. For a job that never started, its time of submission.
     pub end_s: u64,
-    /// It was ended at the end of the time that it asked for, before it was over.
+    /// Whether the job was killed at the end of its requested time, before it was over.
     pub killed: bool,
 }
 
 /// A policy did what none may. The replay ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It starts a job that the trace has not, or that has not come yet.
+    /// The policy starts a job that is not in the trace, or that has not arrived yet.
     NotSubmitted {
-        /// When, in seconds.
+        /// Time of the start, in seconds.
         time_s: u64,
         /// The place in the trace.
         job: usize,
     },
-    /// It starts a job again.
+    /// The policy starts a job a second time.
     Twice {
-        /// When, in seconds.
+        /// Time of the second start, in seconds.
         time_s: u64,
         /// The place in the trace.
         job: usize,
     },
-    /// It wants to be asked again and again, and starts nothing, though nothing else happens.
+    /// The policy asks to be called again and again, but starts nothing although nothing else
+    /// happens.
     Idle {
-        /// When it was asked last, in seconds.
+        /// Time of the last call, in seconds.
         time_s: u64,
     },
 }

@@ -25,7 +25,7 @@ pub struct Easy {
 }
 
 impl Easy {
-    /// Nothing runs on so many cores.
+    /// Creates a scheduler for that many idle cores.
     pub fn new(cores: u64) -> Self {
         Self {
             cores,
@@ -51,8 +51,8 @@ impl Easy {
         self.running.insert(waiter.job, (end_s, waiter.cores));
     }
 
-    /// When so many cores are free if all run for as long as they may, and how many more
-    /// are then.
+    /// Returns the time at which `cores` are free if all jobs run for their whole requested time,
+    /// and the number of additional free cores at that time.
     fn first_free(&self, now_s: u64, cores: u64) -> (u64, u64) {
         let free = &self.free_cores;
         match free.first_at_least(cores, now_s..FOREVER) {

@@ -16,7 +16,7 @@ pub struct Fcfs {
 }
 
 impl Fcfs {
-    /// Nothing runs on so many cores.
+    /// Creates a scheduler for that many idle cores.
     pub fn new(cores: u64) -> Self {
         Self { cores, free_cores: cores, queue: VecDeque::new(), running: HashMap::new() }
     }

@@ -3,36 +3,36 @@
 
 use serde::Serialize;
 
-/// What a trace says of a job. Times are whole seconds from the begin of the trace.
+/// Job of a trace. Times are whole seconds from the begin of the trace.
 ///
-/// Rigid: it takes the same cores from its start to its end, whenever that is.
+/// The job is rigid: it uses the same cores from its start to its end, at whatever time it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceJob {
-    /// Its number in the trace. Nothing relies on it: traces have numbers twice, or none.
+    /// Number in the trace. No code relies on it, because traces contain duplicate or missing
+    /// numbers.
     pub number: u64,
-    /// When it comes.
+    /// Time of submission.
     pub submit_s: u64,
-    /// How long it would run if nobody ended it. Less than a second counts as one.
+    /// Run time if nothing ends the job. Less than a second counts as one second.
     pub run_s: u64,
-    /// How long its user says that it runs at most. It is ended then, as sites do.
+    /// Maximum run time according to the user. The job is killed at that time, as sites do.
     pub requested_s: u64,
-    /// How many cores it takes; none can't run.
+    /// Number of cores; a job without cores can't run.
     pub cores: u64,
     /// Memory that it takes on all of its cores together, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Whose it is.
+    /// User who submits the job.
     pub user: u64,
     /// On whose account.
     pub group: u64,
-    /// When it has to have ended. The Standard Workload Format has no such field: see
+    /// Deadline for the end. The Standard Workload Format has no such field: see
     /// [`workload::add_deadlines`](crate::workload::add_deadlines).
     pub deadline_s: Option<u64>,
-    /// What became of it where the trace was recorded.
+    /// Status of the job in the recorded trace.
     pub status: Status,
 }
 
-/// What became of a job where the trace was recorded: field 11 of the Standard Workload
-/// Format.
+/// Status of a job in the recorded trace: field 11 of the Standard Workload Format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -54,7 +54,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// That of a number of the format.
+    /// Returns the status for a number of the format.
     pub fn of_number(number: i64) -> Option<Self> {
         Some(match number {
             -1 => Self::Unknown,
@@ -68,7 +68,7 @@ impl Status {
         })
     }
 
-    /// Its number in the format.
+    /// Returns the number of the status in the format.
     pub fn number(self) -> i64 {
         match self {
             Self::Unknown => -1,
@@ -87,13 +87,13 @@ impl Status {
     }
 }
 
-/// What schedulers are told of how long jobs run.
+/// Estimates of run times that schedulers receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimates {
-    /// What users said.
+    /// Estimates of the users.
     Users,
-    /// How long they do run.
+    /// Actual run times.
     Perfect,
 }
 
@@ -133,18 +133,18 @@ impl TraceJob {
         Self { requested_s: self.requested_s.max(self.run_s), ..*self }
     }
 
-    /// How long it has its cores: until it is over, or until it is killed at the end of the
-    /// time that it asked for; at least a second.
+    /// Returns the time for which the job occupies its cores: until it is over, or until it is
+    /// killed at the end of its requested time. At least a second.
     pub fn occupies_s(&self) -> u64 {
         self.run_s.min(self.requested_s).max(1)
     }
 
-    /// It would run longer than it may.
+    /// Whether the job would run longer than it may.
     pub fn is_killed(&self) -> bool {
         self.run_s.max(1) > self.requested_s.max(1)
     }
 
-    /// What a scheduler may know: how long it really runs is no part of that.
+    /// Returns the job as a scheduler may see it: without the actual run time.
     pub(crate) fn as_told(&self) -> Self {
         let requested_s = self.requested_s.max(1);
         Self { run_s: requested_s, requested_s, status: Status::Unknown, ..*self }

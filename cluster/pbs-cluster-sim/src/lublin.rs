@@ -44,7 +44,7 @@ type Gamma = (f64, f64);
 /// Logarithms of run times in seconds, of short jobs and of long ones.
 const SHORT: Gamma = (4.2, 0.94);
 const LONG: Gamma = (312.0, 0.03);
-/// How likely a job of so many cores is a short one: a line.
+/// Slope of the probability of a short job, as a linear function of the job's cores.
 const SHORT_PER_CORE: f64 = -0.0054;
 const SHORT_OF_NONE: f64 = 0.78;
 /// No job runs for longer than this, as a logarithm: some two days.
@@ -52,7 +52,7 @@ const MOST_RUN_LOG: f64 = 12.0;
 /// The logarithm of the time between two jobs, in any unit.
 const BETWEEN: Gamma = (10.2303 * 1.0225, 0.4871);
 const MOST_BETWEEN_LOG: f64 = 13.0;
-/// When of the day jobs come, in half hours.
+/// Distribution of arrivals over the day, in half hours.
 const OF_DAY: Gamma = (8.1737, 3.9631);
 /// A day of that begins with this half hour, in the night behind it ends.
 const FIRST_HALF_HOUR: usize = 11;
@@ -62,12 +62,13 @@ const HALF_HOUR_S: f64 = 1_800.0;
 const DAY_S: f64 = 86_400.0;
 /// Users ask for whole minutes.
 const ROUND_S: u64 = 60;
-/// Nobody asks for more who does not need it: the limit of new projects on OCuLUS (Keller, 6).
+/// Largest requested time, unless the job needs more: the limit of new projects on OCuLUS (Keller,
+/// 6).
 const MOST_REQUESTED_S: u64 = 7 * 86_400;
 /// Parts about the mean accuracy, as a part of that.
 const ABOUT: f64 = 0.8;
 
-/// What is generated. The same numbers give the same jobs on every machine.
+/// Parameters of the generated jobs. Equal parameters produce equal jobs on every machine.
 ///
 /// ```
 /// use pbs_cluster_sim::Lublin;
@@ -78,7 +79,7 @@ const ABOUT: f64 = 0.8;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lublin {
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
     /// Cores of the machine that they are for.
     pub cores: u64,
@@ -143,8 +144,8 @@ impl Lublin {
     }
 }
 
-/// How jobs come over a day: where they are many, more of *busy* time goes by, in which they
-/// would come alike.
+/// Distribution of arrivals over a day. *Busy* time passes faster at hours with many arrivals; in
+/// busy time, arrivals are uniform.
 struct Day {
     /// Busy seconds of each half hour, from midnight on; all together a day's.
     busy_s: [f64; HALF_HOURS],
@@ -162,7 +163,7 @@ impl Day {
         Self { busy_s: busy_s.map(|part| part / sum * DAY_S) }
     }
 
-    /// When so much busy time has gone by since a midnight.
+    /// Returns the time at which that much busy time has passed since a midnight.
     fn time_s(&self, busy_s: f64) -> f64 {
         let days = libm::floor(busy_s / DAY_S);
         let mut rest_s = busy_s - days * DAY_S;
@@ -202,8 +203,8 @@ fn gamma(random: &mut Random, (shape, scale): Gamma) -> f64 {
     }
 }
 
-/// Which part of a gamma distribution is no more than this: the series of the incomplete
-/// gamma function, whose terms all have the same sign.
+/// Returns the part of a gamma distribution up to `value`: the series of the incomplete gamma
+/// function, whose terms all have the same sign.
 fn part_below((shape, scale): Gamma, value: f64) -> f64 {
     let x = value / scale;
     if x <= 0.0 {

@@ -13,10 +13,10 @@ use crate::{Policy, TraceJob};
 #[derive(Clone, Debug)]
 pub struct Planned {
     planner: Planner,
-    /// So many cores a chunk has, at most.
+    /// Maximum number of cores of a chunk.
     node_cores: u64,
-    /// So many requests are looked at for an earlier place each time something happens.
-    /// What is left over goes on the next time, as Keller's background thread does (5.4).
+    /// Number of requests that are searched for an earlier place at each event. The rest continues
+    /// at the next event, as in Keller's background thread (5.4).
     backfills: usize,
     jobs: HashMap<RequestId, usize>,
     requests: HashMap<usize, RequestId>,
@@ -26,12 +26,12 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Nothing is planned yet.
+    /// Creates a policy with an empty plan.
     pub fn new(machine: Arc<Machine>, rules: Rules, backfills: usize) -> Self {
         Self::with_policy(machine, rules, pbs_cluster_planner::Policy::default(), backfills)
     }
 
-    /// The same by a policy of its site.
+    /// Creates a policy with an empty plan that follows a site's policy.
     pub fn with_policy(
         machine: Arc<Machine>,
         rules: Rules,
@@ -61,12 +61,12 @@ impl Planned {
         self
     }
 
-    /// What no plan could have, by their places in the trace.
+    /// Returns the jobs that no plan can satisfy, by their index in the trace.
     pub fn declined(&self) -> &[usize] {
         &self.declined
     }
 
-    /// How often an earlier place was sought.
+    /// Returns the number of searches for an earlier place.
     pub fn decisions(&self) -> u64 {
         self.planner.decisions()
     }

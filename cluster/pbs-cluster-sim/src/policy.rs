@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is common to all schedulers.
+//! Interface of all schedulers.
 
 use crate::TraceJob;
 
@@ -9,7 +9,7 @@ use crate::TraceJob;
 /// something happens, ends are told first, then what comes, in the order of the trace; then
 /// it is asked once what starts.
 pub trait Policy {
-    /// As tables call it.
+    /// Name of the policy in tables.
     fn name(&self) -> &str;
 
     /// A job comes. `what.run_s` is what it asks for: how long it really runs is told to
@@ -19,12 +19,12 @@ pub trait Policy {
     /// A job that was started has ended, at the end of the time that it asked for or before.
     fn ended(&mut self, now_s: u64, job: usize);
 
-    /// Which jobs start now, added to `started`. Each has to have come and not to have been
-    /// started; [`replay`](crate::replay) ends with a fault otherwise.
+    /// Adds the jobs that start now to `started`. Each must have been submitted, and must not have
+    /// been started before; otherwise [`replay`](crate::replay) ends with a fault.
     fn start(&mut self, now_s: u64, started: &mut Vec<usize>);
 
-    /// When it wants to be asked again at the latest, if nothing happens before. What is not
-    /// after the time of the last question is ignored.
+    /// Latest time at which the policy must be called again if nothing happens before. A time that
+    /// is not after the last call is ignored.
     fn next_s(&self) -> Option<u64> {
         None
     }

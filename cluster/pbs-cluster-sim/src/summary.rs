@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What jobs are like before anybody has planned them: how many, how long, how wide, and how
-//! well their users know them; by their cores as in Keller's example 3.
+//! Summary of jobs before planning: number, run time, cores and accuracy of the users' estimates;
+//! by cores as in Keller's example 3.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use crate::TraceJob;
 
 const DAY_S: f64 = 86_400.0;
 
-/// Of all jobs of a trace.
+/// Summary of all jobs of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many there are.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Whose they are.
+    /// Number of users.
     pub users: usize,
     /// On whose accounts.
     pub groups: usize,
@@ -25,7 +25,7 @@ pub struct Summary {
     pub per_day: f64,
     /// The most that come on a day, of 24 hours from the begin of the trace on.
     pub busiest_day: usize,
-    /// How long a job has its cores, on average.
+    /// Mean time for which a job occupies its cores.
     pub mean_run_s: f64,
     /// The shortest and the longest of those times.
     pub run_s: (u64, u64),
@@ -35,20 +35,20 @@ pub struct Summary {
     pub mean_accuracy: f64,
     /// Core seconds that all take.
     pub core_s: u128,
-    /// By cores, those first that take most core time.
+    /// Jobs by number of cores; the classes with the most core time come first.
     pub sizes: Vec<Size>,
 }
 
-/// Of the jobs of so many cores.
+/// Summary of the jobs with the same number of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Size {
-    /// So many.
+    /// Number of cores.
     pub cores: u64,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
     /// ... as a part of all.
     pub share_of_jobs: f64,
-    /// How long each has its cores, on average.
+    /// Mean time for which a job occupies its cores.
     pub mean_run_s: f64,
     /// Run time over what was asked for, on average.
     pub mean_accuracy: f64,
@@ -79,7 +79,7 @@ impl Sums {
 }
 
 impl Summary {
-    /// Of some jobs.
+    /// Summarizes jobs.
     pub fn of(jobs: &[TraceJob]) -> Self {
         let mut all = Sums::default();
         let mut by_cores: BTreeMap<u64, Sums> = BTreeMap::new();

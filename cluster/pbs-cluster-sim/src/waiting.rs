@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A job that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
-    /// Its place in the trace.
+    /// Index of the job in the trace.
     pub(crate) job: usize,
     pub(crate) cores: u64,
     pub(crate) requested_s: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Waiter {
 /// Cores and seconds: of a job, or no more than those of each job below.
 type Least = (u64, u64);
 
-/// Where there is no job: nothing is as wide and as long as this.
+/// Placeholder where there is no job: wider and longer than any job.
 const NOBODY: Least = (u64::MAX, u64::MAX);
 
 /// Places of the smallest tree.
@@ -32,14 +32,14 @@ pub(crate) struct Waiting {
     /// In the order in which they came, by a count of those.
     jobs: BTreeMap<u64, Waiter>,
     came: u64,
-    /// By the power of two of their cores.
+    /// Jobs by the power of two of their cores.
     kinds: BTreeMap<u32, Kind>,
 }
 
 /// Jobs of about as many cores.
 #[derive(Clone, Debug, Default)]
 struct Kind {
-    /// When each came; those that have left stay until there is no room.
+    /// Number of arrival of each job. Jobs that have left remain until there is no room.
     came: Vec<u64>,
     /// The root is at 1, the children of `n` at `2n` and `2n + 1`; the latter half are the
     /// jobs.
@@ -54,7 +54,7 @@ impl Waiting {
         self.came += 1;
     }
 
-    /// Who came first, and when in the order of all.
+    /// Returns the job that arrived first, with its number of arrival.
     pub(crate) fn first(&self) -> Option<(u64, Waiter)> {
         self.jobs.first_key_value().map(|(&came, &waiter)| (came, waiter))
     }
@@ -132,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// When the first after `came` came that has no more than `most`.
+    /// Returns the number of arrival of the first job after `came` that needs at most `most`.
     fn next(&self, came: u64, most: Least) -> Option<u64> {
         let from = self.came.partition_point(|&other| other <= came);
         let room = self.room();

@@ -72,7 +72,7 @@ const SIZES: [SizeOf; 10] = [
 
 const ONE_CORE: SizeOf = size(1, 1_480_565, 1.0, 0.2139);
 
-/// What is generated. The same numbers give the same jobs on every machine.
+/// Parameters of the generated jobs. Equal parameters produce equal jobs on every machine.
 ///
 /// ```
 /// use pbs_cluster_sim::workload::{Workload, MEAN_DAY};
@@ -83,20 +83,20 @@ const ONE_CORE: SizeOf = size(1, 1_480_565, 1.0, 0.2139);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// How many jobs of all sizes.
+    /// Number of jobs of all sizes.
     pub jobs: usize,
-    /// How many of one core besides, in arrays.
+    /// Number of additional jobs of one core, in arrays.
     pub more_of_one_core: usize,
     /// In how many seconds they come.
     pub span_s: u64,
-    /// How many jobs an array has at most.
+    /// Maximum number of jobs of an array.
     pub longest_array: u64,
     /// Another seed, other jobs.
     pub seed: u64,
 }
 
 impl Workload {
-    /// So many jobs, so many a day on average.
+    /// Creates a workload with a number of jobs and their average number a day.
     pub fn oculus(jobs: usize, per_day: usize, seed: u64) -> Self {
         let span_s = jobs as u128 * u128::from(DAY_S) / per_day.max(1) as u128;
         Self {
@@ -108,7 +108,8 @@ impl Workload {
         }
     }
 
-    /// The same jobs in a time in which they ask for that part of a machine's core time.
+    /// Stretches or shortens the span, after which the same jobs request that part of a machine's
+    /// core time.
     pub fn with_load(self, cores: u64, load_percent: u64) -> Self {
         let span_s = span_s(&self.generate(), cores, load_percent);
         Self { span_s, ..self }

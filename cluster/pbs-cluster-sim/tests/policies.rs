@@ -54,7 +54,8 @@ fn starts(jobs: &[TraceJob], policy: &mut dyn Policy) -> Vec<u64> {
     outcomes.iter().map(start).collect()
 }
 
-/// What is free from a second on, if those that run do so for as long as they may.
+/// Returns the free cores of each second from `now_s` on, if running jobs use their whole requested
+/// time.
 fn free(jobs: &[TraceJob], starts: &[Option<u64>], now_s: u64) -> Vec<u64> {
     let free = (now_s..now_s + HORIZON_S).map(|time_s| {
         let used = jobs.iter().zip(starts).filter_map(|(job, start_s)| {

@@ -17,7 +17,7 @@ fn process(real_s: u64) -> Vec<Length> {
 /// The planner leaves a twentieth of the time to others, and takes the node to be slower by
 /// the capacity buffer of 1.111: 100 s / 0.95 * 1.111.
 const DURATION_S: u64 = 117;
-/// What is as long as planned has no use for the buffer: 100 s / 0.95.
+/// End of a job that is as long as planned and therefore does not need the buffer: 100 s / 0.95.
 const OVER_S: u64 = 106;
 
 /// A job of one core.
@@ -120,7 +120,7 @@ fn a_plan_is_on_just_its_cores() {
     assert_eq!((end_s(&[4, 6, 7]), end_s(&[1, 2])), (OVER_S, 170));
 }
 
-/// As Documentation/cluster.rst has it.
+/// Checks the case of Documentation/cluster.rst.
 #[test]
 fn idle_slots_pass_though_all_were_late() {
     let task = Length { planned_insns: S, real_insns: S * 1050 / 1000 };

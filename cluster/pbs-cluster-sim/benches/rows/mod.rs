@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a benchmark of the cluster measures, row by row: as text, or with `--json` as lines of
-//! `{name, value, unit, target, met, what}`, which `scripts/bench-cluster` puts together.
-//! Benchmarks take it in by its path: for a crate it is too little.
+//! Results of the cluster's benchmarks, row by row: text, or with `--json` lines of `{name, value,
+//! unit, target, met, what}`, which `scripts/bench-cluster` collects. Benchmarks include this file
+//! by its path, because it is too small for a crate.
 
 use std::io::Write;
 
-/// What a row is meant to reach.
+/// Target of a row.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code)] // Not every benchmark has both.
 pub(crate) enum Bar {
@@ -13,19 +13,19 @@ pub(crate) enum Bar {
     AtLeast(f64),
     /// No more than this.
     AtMost(f64),
-    /// It stands beside another row.
+    /// No target: the row stands beside another row.
     None,
 }
 
-/// How rows are told, and which of them are wanted.
+/// Output format of rows, and the selected parts.
 pub(crate) struct Rows {
     is_json: bool,
     wanted: Vec<String>,
 }
 
 impl Rows {
-    /// By the command line: `--json`, and names of parts; without any, all parts. `None` where
-    /// cargo only wants to know that it can be called.
+    /// Parses the command line: `--json`, and names of parts; without any name, all parts. Returns
+    /// `None` if cargo only checks that the benchmark can run.
     pub(crate) fn from_arguments() -> Option<Self> {
         let mut rows = Self { is_json: false, wanted: Vec::new() };
         for argument in std::env::args().skip(1) {

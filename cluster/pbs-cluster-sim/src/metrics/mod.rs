@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What came of a replay, as the literature measures it.
+//! Metrics of a replay, as defined in the literature.
 //!
-//! | measure | of a job that comes at `c`, starts at `s` and ends at `e` | defined in |
+//! | measure | for a job submitted at `c`, started at `s` and ended at `e` | defined in |
 //! |---|---|---|
 //! | wait | `s − c` | Feitelson and Rudolph 1998 |
 //! | response | `e − c` | the same |
 //! | slowdown | `(e − c) / (e − s)` | the same |
 //! | bounded slowdown | `max(1, (e − c) / max(e − s, τ))` | Feitelson et al. 1997 |
-//! | utilisation | used core seconds of those that there are | the same |
+//! | utilisation | used core seconds as a part of the available ones | the same |
 //! | fairness | Jain's index | Jain, Chiu and Hawe 1984 |
 //!
-//! Feitelson et al. 1997 is *Theory and practice in parallel job scheduling*, Feitelson and
-//! Rudolph 1998 *Metrics and benchmarking for parallel job scheduling*. Jobs that never started
-//! have none of these: a policy that declines many has to be compared by
-//! [`Metrics::acceptance`] as well.
+//! Feitelson et al. 1997 is *Theory and practice in parallel job scheduling*, Feitelson and Rudolph
+//! 1998 *Metrics and benchmarking for parallel job scheduling*. Jobs that never started have none
+//! of these. A policy that declines many jobs must be compared by [`Metrics::acceptance`] as well.
 
 mod sizes;
 mod spread;
@@ -33,14 +32,14 @@ use crate::{Outcome, TraceJob};
 /// the very short ones decide of its mean.
 pub const SLOWDOWN_BOUND_S: u64 = 10;
 
-/// What a policy made of a trace.
+/// Metrics of a policy on a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metrics {
-    /// How many jobs ran.
+    /// Number of jobs that ran.
     pub jobs: usize,
-    /// How many never started.
+    /// Number of jobs that never started.
     pub unstarted: usize,
-    /// How many of those that ran were killed at the end of the time that they asked for.
+    /// Number of jobs that were killed at the end of their requested time.
     pub killed: usize,
     /// Jobs that ran, of all; 1 of none.
     pub acceptance: f64,
@@ -62,15 +61,15 @@ pub struct Metrics {
     /// are: what the emptying of the cluster at the end of the trace does not blur. 0 if
     /// all come at once.
     pub utilisation_loaded: f64,
-    /// How differently users fare.
+    /// Fairness between users.
     pub fairness: Fairness,
     /// Jobs with a deadline.
     pub deadlines: usize,
-    /// Those of them that ran.
+    /// Number of jobs with a deadline that ran.
     pub deadlines_accepted: usize,
-    /// Those of them that were over by then, and not because they were killed.
+    /// Number of jobs that ended by their deadline and were not killed.
     pub deadlines_kept: usize,
-    /// By cores, from the narrow to the wide; only what there is.
+    /// Metrics by number of cores, from narrow to wide jobs, without empty classes.
     pub sizes: Vec<SizeClass>,
 }
 
@@ -132,12 +131,12 @@ pub fn bounded_slowdowns(jobs: &[TraceJob], outcomes: &[Outcome], bound_s: u64) 
 }
 
 impl Metrics {
-    /// Of a replay on so many cores; outcomes are in the order of the trace.
+    /// Computes the metrics of a replay on that many cores; outcomes are in the order of the trace.
     pub fn of(jobs: &[TraceJob], outcomes: &[Outcome], cores: u64) -> Self {
         Self::with_bound(jobs, outcomes, cores, SLOWDOWN_BOUND_S)
     }
 
-    /// The same with another bound τ than [`SLOWDOWN_BOUND_S`], in seconds.
+    /// Computes the metrics with another bound τ than [`SLOWDOWN_BOUND_S`], in seconds.
     pub fn with_bound(jobs: &[TraceJob], outcomes: &[Outcome], cores: u64, bound_s: u64) -> Self {
         let ran = all_that_ran(jobs, outcomes);
         let submits = || jobs.iter().map(|job| job.submit_s);

@@ -13,15 +13,15 @@ const CLASSES: [RangeInclusive<u64>; 5] = [1..=1, 2..=15, 16..=128, 129..=1024, 
 /// Jobs of about as many cores.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeClass {
-    /// How many: `1`, `2–15`, …, `over 1024`.
+    /// Range of cores: `1`, `2–15`, …, `over 1024`.
     pub cores: String,
-    /// How many jobs ran.
+    /// Number of jobs that ran.
     pub jobs: usize,
-    /// What they used.
+    /// Core seconds that these jobs used.
     pub core_seconds: u128,
     /// From submission to start, in seconds.
     pub wait_s: Spread,
-    /// As of all jobs.
+    /// Bounded slowdown of these jobs.
     pub bounded_slowdown: Spread,
 }
 

@@ -3,12 +3,11 @@
 
 use serde::Serialize;
 
-/// Of one figure of all jobs: its mean, median, 95th percentile and greatest value. All are 0
-/// of no job.
+/// Mean, median, 95th percentile and maximum of one figure over all jobs. Without jobs, all are 0.
 ///
-/// The pth percentile of n values is that at place ⌈p·n/100⌉ of them in order (the nearest
-/// rank): always one that is there. Means of whole numbers are of their exact sum; those of
-/// ratios, of a sum whose error does not grow with the jobs (Neumaier 1974).
+/// The pth percentile of n values is the value at position ⌈p·n/100⌉ in order (the nearest rank),
+/// which always exists. Means of whole numbers use the exact sum. Means of ratios use a sum whose
+/// error does not grow with the number of jobs (Neumaier 1974).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// Arithmetic.
@@ -44,7 +43,7 @@ impl Spread {
     }
 }
 
-/// Of values in order.
+/// Returns a percentile of sorted values.
 fn percentile<T: Copy>(values: &[T], percent: usize) -> Option<T> {
     let rank = (values.len() * percent).div_ceil(100).max(1);
     values.get(rank - 1).copied()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How many cores are used, over time.
+//! Number of used cores over time.
 
 use crate::{Outcome, TraceJob};
 
-/// When how many cores are used from then on: in the order of time, each once, the last with
-/// none. Empty if nothing ran.
+/// Returns the times at which the number of used cores changes, in order and without duplicates,
+/// each with the new number. The last number is zero; the list is empty if nothing ran.
 pub fn usage(jobs: &[TraceJob], outcomes: &[Outcome]) -> Vec<(u64, u64)> {
     let mut changes = Vec::with_capacity(2 * jobs.len());
     for (job, outcome) in jobs.iter().zip(outcomes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How differently users fare.
+//! Fairness between users.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{spread, Ran};
 
-/// How differently users fare, by the mean bounded slowdown of each. That of the policy, not
-/// of single jobs: who overtook whom is not looked at, as it is by the fair start times of
-/// Sabin and Sadayappan 2005, which take a replay for each job.
+/// Fairness between users, by the mean bounded slowdown of each. It judges the policy, not single
+/// jobs. Overtaking is not examined, unlike in the fair start times of Sabin and Sadayappan 2005,
+/// which take a replay for each job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fairness {
     /// Users of whom a job ran.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a file can't be read.
+//! Errors of reading a file.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::io;
 pub struct Problem {
     /// Counted from 1.
     pub line: u64,
-    /// What is wrong, and what would be right.
+    /// Description of the problem and of its correction.
     pub message: String,
 }
 
@@ -19,8 +19,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a [`Reader`](super::Reader) comes upon. After a wrong line it goes on with the next,
-/// after the file failed it has ended.
+/// Problem that a [`Reader`](super::Reader) meets. After a wrong line it continues with the next;
+/// after a failure of the file it has ended.
 #[derive(Debug)]
 pub enum Stop {
     /// The file failed.
@@ -29,7 +29,7 @@ pub enum Stop {
     Line(Problem),
 }
 
-/// Why a trace can't be read.
+/// Reason for which a trace can't be read.
 #[derive(Debug)]
 pub enum Error {
     /// The file failed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What comments say of the cluster.
+//! Header comments that describe the cluster.
 
 /// Comments with a name are kept so far; those of the archive have some twenty.
 const MOST: usize = 1000;
@@ -25,7 +25,7 @@ impl Header {
         fields.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many cores the cluster has: `MaxProcs`, or else `MaxNodes`.
+    /// Returns the number of cores of the cluster: `MaxProcs`, or else `MaxNodes`.
     pub fn cores(&self) -> Option<u64> {
         self.number("MaxProcs").or(self.number("MaxNodes"))
     }

@@ -31,18 +31,18 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Nothing is read yet.
+    /// Creates a reader that has read nothing yet.
     pub fn new(from: R) -> Self {
         Self { from, line: 0, buffer: Vec::new(), header: Header::default(), has_ended: false }
     }
 
-    /// What the comments say that were read so far: all of it before the first job, as
-    /// the format wants them there.
+    /// Returns the header comments read up to now. The format puts all of them before the first
+    /// job.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What all comments said.
+    /// Returns all header comments.
     pub fn into_header(self) -> Header {
         self.header
     }

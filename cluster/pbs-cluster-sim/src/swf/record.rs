@@ -50,14 +50,14 @@ pub struct Record {
     pub think_s: Option<u64>,
 }
 
-/// Why a line is no job that can be replayed.
+/// Reason for which a line is not a job that can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoJob {
-    /// It was taken back before it started.
+    /// The job was cancelled before it started.
     Cancelled,
-    /// It is a part of a job that another line has all of.
+    /// The line is a part of a job that another line covers completely.
     Part,
-    /// When it came, how long it ran or how many cores it took is unknown, or it took none.
+    /// Submission, run time or number of cores is unknown, or the job used no cores.
     Unknown,
 }
 
@@ -89,16 +89,16 @@ impl Record {
         })
     }
 
-    /// What can be replayed of it. Where fields contradict each other or miss, as in some
-    /// traces of the archive:
+    /// Converts the line to a job that can be replayed. Some traces of the archive have
+    /// contradictory or missing fields:
     ///
-    /// - It takes the cores that it got; if that is unknown, those that it asked for.
-    /// - It asked for as long as it ran, if what it asked for is unknown.
-    /// - It takes the memory that it asked for; if that is unknown, what it used.
+    /// - The job takes the allocated cores. If these are unknown, it takes the requested cores.
+    /// - The requested time is the run time, if the former is unknown.
+    /// - The job takes the requested memory. If this is unknown, it takes the used memory.
     ///
     /// # Errors
     ///
-    /// Why there is nothing.
+    /// Reason for which the line can't be replayed.
     pub fn job(&self) -> Result<TraceJob, NoJob> {
         if self.status.is_part() {
             return Err(NoJob::Part);
@@ -129,8 +129,8 @@ impl Record {
         })
     }
 
-    /// Of a job, with what became of it. A job that was killed has failed, one that never
-    /// started was taken back; without an outcome it has the status of its trace.
+    /// Builds the line for a job with its outcome. A killed job has failed, and a job that never
+    /// started was cancelled. Without an outcome, the job has the status of its trace.
     pub fn of(job: &TraceJob, outcome: Option<&Outcome>) -> Self {
         let start_s = outcome.and_then(|outcome| outcome.start_s);
         let has_run = outcome.is_none_or(|outcome| outcome.start_s.is_some());
@@ -162,7 +162,7 @@ impl Record {
     }
 }
 
-/// As in a file: 18 numbers with spaces between them.
+/// Formats the line as in a file: 18 numbers separated by spaces.
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let before = [

@@ -6,28 +6,28 @@ use std::io::BufRead;
 use super::{Error, Header, NoJob, Reader, Stop};
 use crate::TraceJob;
 
-/// So many lines that are wrong are told.
+/// Maximum number of wrong lines that are reported.
 const TOLD: usize = 12;
 
 /// A trace as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What comments say of the cluster.
+    /// Header comments that describe the cluster.
     pub header: Header,
     /// In the order of submission; those that come at the same time, in that of the file.
     pub jobs: Vec<TraceJob>,
-    /// How many lines are no job that can be replayed.
+    /// Number of lines that are not jobs that can be replayed.
     pub left_out: LeftOut,
 }
 
-/// How many lines are no job that can be replayed, and why.
+/// Number of lines that are not jobs that can be replayed, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Taken back before they started.
     pub cancelled: u64,
     /// Parts of a job that another line has all of.
     pub parts: u64,
-    /// When they came, how long they ran or how many cores they took is unknown.
+    /// Jobs whose submission, run time or number of cores is unknown.
     pub unknown: u64,
 }
 

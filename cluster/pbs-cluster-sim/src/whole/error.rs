@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// Something could not be generated, planned or simulated, and why.
+/// Failure to generate, plan or simulate, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub(crate) String);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the policies are compared by.
+//! Figures for the comparison of policies.
 
 use crate::metrics::Metrics;
 use crate::{Outcome, TraceJob};
@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::whole::{Fate, Options, WholeJob};
 
-/// What a policy made of the jobs. `accepted` and `declined` are all jobs; `kept`, `late`
-/// and `aborted` are all that were accepted.
+/// Figures of a policy. `accepted` and `declined` add up to all jobs; `kept`, `late` and `aborted`
+/// add up to the accepted ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// As it is called.
+    /// Name of the policy.
     pub policy: String,
     /// Jobs that were taken.
     pub accepted: u64,
@@ -30,26 +30,26 @@ pub struct Figures {
     pub kept_of_all_permille: u64,
     /// Core time that jobs had, of all from the first submission to the last end.
     pub utilisation_permille: u64,
-    /// The same of jobs that kept their deadlines: what was of use.
+    /// Core time of jobs that kept their deadlines: the useful part of the utilisation.
     pub useful_permille: u64,
     /// From submission to start, of accepted jobs, in seconds.
     pub mean_wait_s: f64,
-    /// Of accepted jobs, with 10 s as the least run time.
+    /// Mean bounded slowdown of accepted jobs, with 10 s as the least run time.
     pub mean_bounded_slowdown: f64,
-    /// What nodes signalled: late or early.
+    /// Number of signals of nodes: late or early.
     pub signals: u64,
     /// New plans that nodes got.
     pub replans: u64,
-    /// How often a job got more time.
+    /// Number of extensions of jobs.
     pub extensions: u64,
-    /// How often one was to have more, and others had the cores.
+    /// Number of extensions that were refused because other jobs had the cores.
     pub refused_extensions: u64,
 }
 
 /// Policies over the same jobs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What was simulated.
+    /// Options of the simulation.
     #[serde(flatten)]
     pub options: Options,
     /// In the order in which they were added.
@@ -57,7 +57,7 @@ pub struct Comparison {
 }
 
 impl Figures {
-    /// Of fates in the order of their jobs.
+    /// Computes the figures; the fates are in the order of their jobs.
     pub fn of(policy: &str, options: &Options, jobs: &[WholeJob], fates: &[Fate]) -> Self {
         let pairs = || jobs.iter().zip(fates);
         let count = |is: fn(&WholeJob, &Fate) -> bool| {
@@ -98,7 +98,7 @@ impl Figures {
     }
 }
 
-/// As replays of traces are measured.
+/// Computes the metrics that replays of traces have.
 fn metrics(options: &Options, jobs: &[WholeJob], fates: &[Fate]) -> Metrics {
     let trace = jobs.iter().zip(fates).map(|(job, fate)| {
         let run_s = fate.end_s - fate.start_s.unwrap_or(fate.end_s);
@@ -115,7 +115,7 @@ fn metrics(options: &Options, jobs: &[WholeJob], fates: &[Fate]) -> Metrics {
 }
 
 impl Comparison {
-    /// Of nobody yet.
+    /// Creates a comparison without policies.
     pub fn new(options: &Options) -> Self {
         Self { options: *options, policies: Vec::new() }
     }
@@ -126,7 +126,7 @@ impl Comparison {
         self.policies.push(figures);
     }
 
-    /// As a table.
+    /// Formats the comparison as a table.
     pub fn text(&self, format: Format) -> String {
         let mut titles = vec![""];
         titles.extend(self.policies.iter().map(|of| of.policy.as_str()));

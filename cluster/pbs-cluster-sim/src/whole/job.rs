@@ -6,9 +6,9 @@ use pbs_gen::{generate, Parameters, Random, Scenario, SlotOrder, Span, Stream};
 use crate::whole::node::span_s;
 use crate::whole::{Error, Options};
 
-/// Of each process.
+/// Number of tasks of each process.
 const TASKS: Span = Span::new(10, 30);
-/// Of each task: 0.1 s to 3 s.
+/// Length of each task: 0.1 s to 3 s.
 const TASK_INSNS: Span = Span::new(100_000_000, 3_000_000_000);
 /// Scenarios deviate by their default where that is the deviation of the options.
 const DEFAULT_DEVIATION_PERMILLE: u64 = 100;
@@ -33,22 +33,22 @@ const SCENARIOS: [Scenario; 10] = [
 /// The length of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
-    /// As it is planned.
+    /// Planned length.
     pub planned_insns: u64,
-    /// As it really is.
+    /// Actual length.
     pub real_insns: u64,
 }
 
 /// A job of the cluster: a chunk of cores on one node, with what runs there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholeJob {
-    /// When it comes.
+    /// Time of submission.
     pub submit_s: u64,
-    /// When it has to be over.
+    /// Deadline for the end.
     pub deadline_s: u64,
-    /// How long it asks for: the span of its plan, in which the capacity buffer is.
+    /// Requested duration: the span of the job's plan, which contains the capacity buffer.
     pub duration_s: u64,
-    /// How many cores it takes, all on one node.
+    /// Number of cores, all on one node.
     pub cores: u32,
     /// The tasks of its processes, which wait for nobody.
     pub processes: Vec<Vec<Length>>,

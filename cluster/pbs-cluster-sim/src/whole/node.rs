@@ -21,33 +21,33 @@ const WHENEVER_NS: u64 = 1 << 60;
 /// The simulation goes on for so many times what was asked for: nobody gets more.
 const MOST_DURATIONS: u64 = 2;
 
-/// What the node foresees of an allocation.
+/// Prediction of a node for an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prediction {
-    /// When it says so, in nanoseconds from the start.
+    /// Time of the prediction, in nanoseconds from the start.
     pub told_ns: u64,
-    /// When all will be over, from the start; `None`: it does not know.
+    /// Predicted end, from the start; `None`: the node does not know it.
     pub end_ns: Option<u64>,
 }
 
-/// What becomes of an allocation if it may go on.
+/// Course of an allocation that is not interrupted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Course {
-    /// When all is over, in nanoseconds from the start; `None`: not by any time that it may
-    /// get.
+    /// End of the allocation, in nanoseconds from the start; `None`: later than any extension
+    /// permits.
     pub end_ns: Option<u64>,
-    /// When the node signalled that something is late or early.
+    /// Times of the node's signals, late or early.
     pub signals_ns: Vec<u64>,
-    /// When a new plan came into force.
+    /// Times at which a new plan came into force.
     pub replans_ns: Vec<u64>,
-    /// What was foreseen and is later than what was asked for, by the time of telling.
+    /// Predictions of an end later than requested, by the time of prediction.
     pub predictions: Vec<Prediction>,
 }
 
 /// A plan for all cores of an allocation.
 struct Planned {
     controller: Controller,
-    /// By process: its run.
+    /// Run of each process.
     runs: Vec<RunId>,
     end_ns: u64,
 }
@@ -138,22 +138,22 @@ fn plan(cpus: &[u32], processes: &[Vec<Length>]) -> Result<Planned, Error> {
     Ok(Planned { controller, runs, end_ns })
 }
 
-/// How long a plan of the processes on so many cores takes, in whole seconds: with the
-/// capacity buffer and the unallocated time, since the planner plans with a node that is so
-/// much slower.
+/// Returns the length of a plan of the processes on that many cores, in whole seconds. The length
+/// contains the capacity buffer and the unallocated time, because the planner plans with a
+/// correspondingly slower node.
 ///
 /// # Errors
 ///
-/// They can't be planned.
+/// The processes can't be planned.
 pub fn span_s(cores: u32, processes: &[Vec<Length>]) -> Result<u64, Error> {
     let cpus: Vec<u32> = (0..cores).collect();
     let planned = plan(&cpus, processes)?;
     Ok(planned.end_ns.div_ceil(NS_PER_S).max(1))
 }
 
-/// How long the processes really take on so many cores without a plan, in whole seconds:
-/// each core takes the longest that has not begun, and has no time to leave to others. So
-/// what is as long as planned takes less than [`span_s`].
+/// Returns the actual time of the processes on that many cores without a plan, in whole seconds.
+/// Each core takes the longest process that has not begun, and has no time to leave to others.
+/// Therefore processes as long as planned take less than [`span_s`].
 pub fn list_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
     let mut free_insns = vec![0u64; cores.max(1) as usize];
     for number in longest_first(processes) {
@@ -221,12 +221,12 @@ pub fn course(cpus: &[u32], processes: &[Vec<Length>], duration_s: u64) -> Resul
     Ok(course)
 }
 
-/// What answers the node: a controller for each core, as the simulator asks core by core.
+/// Controllers that answer the node: one for each core, because the simulator asks core by core.
 /// Processes stay on the core of the first plan.
 struct Cores {
     by_cpu: BTreeMap<u32, OfCore>,
-    /// By process: what its tasks will have retired when they have ended. A node tells that
-    /// of each, and the simulator does not.
+    /// Instructions that the tasks of each process will have retired at their end. A node reports
+    /// this for each task; the simulator does not.
     real_insns: BTreeMap<u32, Vec<u64>>,
     deadline_ns: u64,
     predictions: Vec<Prediction>,

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// What is simulated.
+/// Options of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
     /// Nodes, which are alike. 1 to 1,000.
@@ -12,11 +12,11 @@ pub struct Options {
     pub cores: u32,
     /// Jobs have one process for each of their cores, or up to so many. 1 to 100.
     pub most_processes_per_core: u32,
-    /// How many jobs come. 1 to 100,000.
+    /// Number of jobs. 1 to 100,000.
     pub jobs: usize,
-    /// How much real lengths deviate from planned ones: the standard deviation of every
-    /// task; and half of the jobs have besides what a scenario of `pbs-gen` does to them,
-    /// which at 100 is as much as it is by default. 0: all take what is planned. Up to 300.
+    /// Deviation of actual lengths from planned ones, as the standard deviation of each task. Half
+    /// of the jobs additionally get the deviations of a `pbs-gen` scenario, which has its default
+    /// strength at 100. 0: all tasks take their planned length. Up to 300.
     pub deviation_permille: u64,
     /// Core time that is asked for, of what there is while jobs come. 1 to 10,000.
     pub load_permille: u64,

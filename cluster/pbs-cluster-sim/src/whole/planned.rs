@@ -19,10 +19,10 @@ pub const MOST_EXTENSION_PERMILLE: u64 = 100;
 const BACKFILLS: usize = 1000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// How jobs run on their nodes.
+/// Execution of jobs on their nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// By plans, under the class.
+    /// Execution by plans, under the class.
     Plans,
     /// Without: as under the yardsticks. Nobody foresees anything, so nobody gets more time.
     /// What is left of the system is its admission.
@@ -34,18 +34,18 @@ struct Running {
     job: usize,
     start_s: u64,
     course: Course,
-    /// How many of the predictions were told.
+    /// Number of predictions that were reported.
     told: usize,
 }
 
 impl Running {
-    /// When it is over if it may go on.
+    /// Returns the end of the job if it is not interrupted.
     fn over_s(&self) -> Option<u64> {
         let end_ns = self.course.end_ns?;
         Some(self.start_s + end_ns.div_ceil(NS_PER_S).max(1))
     }
 
-    /// What is told next, and when.
+    /// Returns the next prediction and its time.
     fn next_told(&self) -> Option<(u64, Prediction)> {
         let told = self.course.predictions.get(self.told)?;
         Some((self.start_s + told.told_ns.div_ceil(NS_PER_S), *told))
@@ -59,11 +59,11 @@ struct Whole<'a> {
     fates: Vec<Fate>,
     requests: BTreeMap<RequestId, usize>,
     running: BTreeMap<RequestId, Running>,
-    /// By node: the cores that nobody has.
+    /// Free cores of each node.
     free_cores: Vec<BTreeSet<u32>>,
 }
 
-/// What becomes of the jobs, which are in the order of their coming.
+/// Returns the fates of the jobs, which are in the order of submission.
 ///
 /// # Errors
 ///
@@ -119,7 +119,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// When the allocation of a job ends.
+    /// Returns the end of a job's allocation.
     fn end_s(&self, id: RequestId) -> Option<u64> {
         match self.planner.state(id) {
             Some(State::Running { end_s, .. }) => Some(end_s),
@@ -127,7 +127,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// When something happens to those that run.
+    /// Returns the time of the next event of a running job.
     fn next_s(&self) -> Option<u64> {
         let times = self.running.iter().flat_map(|(&id, running)| {
             let told_s = running.next_told().map(|told| told.0);

@@ -17,7 +17,7 @@ pub enum Yardstick {
 }
 
 impl Yardstick {
-    /// As tables call it.
+    /// Name of the yardstick in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Easy => "EASY",
@@ -38,12 +38,12 @@ fn trace(jobs: &[WholeJob]) -> Vec<TraceJob> {
     jobs.iter().map(of).collect()
 }
 
-/// What becomes of the jobs under a scheduler that knows no deadlines. Who takes longer than
-/// asked for is ended then, as sites do.
+/// Returns the fates of the jobs under a scheduler without deadlines. A job that exceeds its
+/// requested time is killed then, as sites do.
 ///
 /// # Errors
 ///
-/// The scheduler did what none may.
+/// The scheduler violated the rules of a replay.
 pub fn yardstick(
     options: &Options,
     jobs: &[WholeJob],
