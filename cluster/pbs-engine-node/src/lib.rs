@@ -29,7 +29,7 @@ use pbs_node_api::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, 
 use pbs_uapi::clock::{since_1970, unix_s};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// So many jobs that are over are looked through for one that was started before.
+/// Maximum number of finished jobs that are searched for a previously started one.
 const LAST: u64 = 10_000;
 
 /// A request that was handed to the service.
@@ -37,15 +37,15 @@ const LAST: u64 = 10_000;
 struct Handed {
     number: u64,
     until_s: u64,
-    /// What was told last of when it ends.
+    /// End that was reported last.
     told_s: u64,
 }
 
-/// Why a request is not with the service.
+/// Reason for which a request is not with the service.
 enum Unhanded {
-    /// It does not answer.
+    /// The service does not answer.
     Away(String),
-    /// It would not take it.
+    /// The service refused the request.
     Refused(String),
 }
 
@@ -62,16 +62,16 @@ impl From<Failure> for Unhanded {
 #[derive(Debug)]
 pub struct Local {
     service: Lasting,
-    /// Whose jobs they are.
+    /// User who owns the jobs.
     uid: Option<u32>,
     directory: String,
     environment: Vec<Environment>,
     handed: HashMap<RequestId, Handed>,
-    /// What is to start, and was not handed over, as the service was away.
+    /// Allocations that must start but were not handed over, because the service was away.
     late: Vec<Allocation>,
-    /// What was refused, and has not been told yet.
+    /// Refused requests that were not reported yet.
     refused: Vec<(RequestId, String)>,
-    /// Why the service was not asked, if it was not.
+    /// Reason for which the service could not be asked, if there is one.
     trouble: Option<String>,
     /// The name of this node, once it had something to do, and when its service answered
     /// last.
@@ -99,7 +99,7 @@ impl Local {
         !(self.handed.is_empty() && self.late.is_empty() && self.refused.is_empty())
     }
 
-    /// What went wrong since it was asked last; jobs go on.
+    /// Returns the problem since the last call, if any; jobs continue.
     pub fn trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
@@ -265,7 +265,7 @@ impl Engine for Local {
     }
 }
 
-/// How long it is until then; `None` if that is past.
+/// Returns the time left until `until_s`; `None` if that is past.
 fn left_ns(until_s: u64) -> Option<u64> {
     let left = Duration::from_secs(until_s).checked_sub(since_1970())?;
     u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)

@@ -13,7 +13,7 @@ use pbs_uapi::clock::unix_s;
 
 use crate::Local;
 
-/// So often one looks what has happened, and lets others write.
+/// Interval at which events are checked and other writers get their turn.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Lets the clock of a ledger go with that of the machine, and has the service of this node
