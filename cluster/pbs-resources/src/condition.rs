@@ -2,7 +2,7 @@
 //! Conditions on a request: who may use what is kept free, and which chunks a node takes
 //! (Keller, 3 and 5.4).
 
-/// What must be so of a request or of one of its chunks.
+/// Condition on a request or on one of its chunks.
 ///
 /// ```
 /// use pbs_resources::{Condition, Facts};
@@ -39,7 +39,7 @@ pub enum Condition {
     Compare {
         /// The resource, or `duration` or `area`.
         name: String,
-        /// How it compares.
+        /// Comparison operator.
         op: Op,
         /// With what; seconds of a duration, items times seconds of an area.
         amount: u64,
@@ -50,7 +50,7 @@ pub enum Condition {
     Group(String),
 }
 
-/// How two amounts compare.
+/// Comparison of two amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// `<`
@@ -67,7 +67,7 @@ pub enum Op {
     More,
 }
 
-/// What is asked for, and by whom.
+/// Facts about a request and its submitter.
 pub trait Facts {
     /// The amount of that name: of a resource, 0 where it isn't asked for; seconds of
     /// `duration`; items times seconds of `area`. `None`: nothing is known of it, and no
@@ -112,7 +112,7 @@ impl Op {
     pub(crate) const ALL: [Self; 6] =
         [Self::AtMost, Self::AtLeast, Self::Unequal, Self::Less, Self::More, Self::Equal];
 
-    /// Its sign.
+    /// Returns the operator's sign.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Less => "<",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How conditions are read and written.
+//! Parser and display of conditions.
 //!
 //! ```text
 //! any     = all {"|" all}

@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// What is there, as it is named in a message.
+    /// Returns the next character as a message names it.
     pub(crate) fn found(&self) -> String {
         match self.rest.chars().next() {
             None => "the end".into(),

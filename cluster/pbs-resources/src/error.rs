@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a text could not be read.
+//! Error of reading a text.
 
 use std::fmt;
 
-/// What is wrong with a text, where, and what to write instead.
+/// Error in a text: description, place and correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The character it is about, counted from 1.
     pub column: usize,
-    /// What is wrong and what would be right, in one line.
+    /// Description of the error and of its correction, in one line.
     pub message: String,
 }
 
@@ -17,7 +17,7 @@ impl Error {
         Self { column, message: message.into() }
     }
 
-    /// The same error in a text that begins so many characters further left.
+    /// Moves the error to the right by that many characters, for a text that begins further left.
     pub(crate) fn after(mut self, characters: usize) -> Self {
         self.column += characters;
         self

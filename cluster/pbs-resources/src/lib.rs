@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users ask of a cluster, as they write it (Keller, *A Data Structure for Planning
+//! Text formats in which users submit requests to a cluster (Keller, *A Data Structure for Planning
 //! Based Workload Management of Heterogeneous HPC Systems*, section 3).
 //!
 //! | text | type | example |
@@ -8,13 +8,12 @@
 //! | resources of a node, or that are given without being asked for | [`parse_items`] | `ncpus=32:mem=1t:arch=linux` |
 //! | a time span | [`parse_duration_s`] | `4d3h`, `00:10:00` |
 //! | an amount | [`parse_size_bytes`] | `16`, `10g` |
-//! | who may | [`Condition`] | `group:G1 \| ncpus<4 & duration<1h` |
+//! | permitted users | [`Condition`] | `group:G1 \| ncpus<4 & duration<1h` |
 //! | lines of a job script | [`script`] | `#CCS -t 7d` |
 //!
-//! All of them are texts alone: whether a cluster has a resource of that name, and so
-//! many of it, is not known here. What can't be read is an [`Error`] with the column and
-//! with what would be right. What was read is displayed in one canonical form, which is
-//! read as the same again.
+//! This crate handles text alone: it does not know whether a cluster has a resource of that name,
+//! or enough of it. An unreadable text yields an [`Error`] with the column and the correction.
+//! Values are displayed in one canonical form, which reads back to the same value.
 
 mod condition;
 mod condition_text;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A request: chunks, what the job as a whole needs, and where chunks go.
 
-/// What a job needs (Keller, 3).
+/// Resources that a job needs (Keller, 3).
 ///
 /// ```
 /// use pbs_resources::{Arrangement, Rset, Sharing};
@@ -22,14 +22,14 @@ pub struct Rset {
     pub chunks: Vec<Chunk>,
     /// Resources of no node: licences, disk space.
     pub job_wide: Vec<Item>,
-    /// Where the chunks go.
+    /// Placement of the chunks.
     pub place: Placement,
 }
 
 /// Resources that are taken together on one node, and so many times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Chunk {
-    /// How many such chunks; at least 1.
+    /// Number of such chunks; at least 1.
     pub count: u64,
     /// Each resource once, in the order of the text; never empty when it was read.
     pub items: Vec<Item>,
@@ -40,30 +40,30 @@ pub struct Chunk {
 pub struct Item {
     /// The name of the resource.
     pub resource: String,
-    /// How much, or which.
+    /// Amount or word.
     pub value: Value,
 }
 
-/// How much of a resource, or which.
+/// Amount of a resource, or a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// A number, or bytes: `16`, `10g`. A number may be meant as a word (`rack=8`); that
     /// is known to the site alone.
     Amount(u64),
-    /// What an attribute has to be, or which of a job-wide resource: `linux`, `g03`.
+    /// Required value of an attribute, or name of a job-wide resource's instance: `linux`, `g03`.
     Word(String),
 }
 
 /// Placement of chunks on nodes, and whether other requests may be there (Keller, table 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Placement {
-    /// How the chunks are spread over nodes.
+    /// Distribution of the chunks over nodes.
     pub arrangement: Arrangement,
     /// `None`: nothing is said of others.
     pub sharing: Option<Sharing>,
 }
 
-/// How chunks are spread over nodes.
+/// Distribution of chunks over nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
     /// Anywhere.
@@ -85,9 +85,8 @@ pub enum Sharing {
 }
 
 impl Rset {
-    /// How much of a resource all chunks together and the job as a whole ask for: one
-    /// entry of Keller's jRS (4.1). [`u64::MAX`] if it were more, which is never so for
-    /// what was read.
+    /// Returns the total of a resource over all chunks and the job as a whole: one entry of
+    /// Keller's jRS (4.1). A larger sum yields [`u64::MAX`]; parsed requests never reach it.
     pub fn total(&self, resource: &str) -> u64 {
         let of = |items: &[Item]| {
             let amounts = items.iter().filter_map(|item| match item.value {

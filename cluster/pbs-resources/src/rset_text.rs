@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How requests are read and written.
+//! Parser and display of requests.
 //!
 //! ```text
 //! request = ["rset="] chunks {"," job-wide} ["," "place=" place]
@@ -62,7 +62,8 @@ impl FromStr for Rset {
     }
 }
 
-/// What comes where an item, a chunk or the request could have ended.
+/// Returns the error for an unexpected character where an item, a chunk or the request could have
+/// ended.
 fn unexpected(cursor: &Cursor<'_>) -> Error {
     let found = cursor.found();
     cursor.error(format!(

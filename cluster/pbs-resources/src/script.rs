@@ -16,10 +16,10 @@
 
 use std::fmt;
 
-/// What is in front of options.
+/// Prefix of options.
 pub const PREFIX: &str = "#CCS";
 
-/// What a script says.
+/// Options in a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// In the order of the script.
@@ -38,12 +38,12 @@ pub struct Word {
     pub text: String,
 }
 
-/// Why the options of a script can't be read.
+/// Reason for which the options of a script can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The line of the script, counted from 1.
     pub line: usize,
-    /// What is wrong and what to do.
+    /// Description of the error and of its correction.
     pub message: String,
 }
 
@@ -92,7 +92,7 @@ pub fn read(text: &str) -> Result<Script, Error> {
     Ok(script)
 }
 
-/// What follows `#CCS` in a line.
+/// Returns the text after `#CCS` in a line.
 fn options(line: &str) -> Option<&str> {
     let options = line.strip_prefix(PREFIX)?;
     let is_alone = options.is_empty() || options.starts_with(char::is_whitespace);

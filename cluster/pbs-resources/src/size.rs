@@ -8,12 +8,12 @@ use crate::Error;
 /// Each is 1024 of the one before; the first is 1024 bytes.
 const UNITS: [char; 5] = ['k', 'm', 'g', 't', 'p'];
 
-/// What a text is.
+/// Kind of a text that may be an amount.
 pub(crate) enum Size {
     Is(u64),
     /// A number that 64 bits don't hold.
     TooLarge,
-    /// Something else.
+    /// The text is not an amount.
     No,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can't be read, with the column and with what would be right.
+//! Errors of unreadable texts, with their column and the correction.
 
 use pbs_resources::{parse_items, Condition, Rset};
 
