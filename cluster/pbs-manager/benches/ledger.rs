@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a cluster that is written down takes: submissions, an array, recovery, memory.
+//! Performance of a persistent cluster: submissions, an array, recovery, memory.
 //!
-//! OCuLUS as it comes with pbs-site, with limits and pools; jobs as in Keller's example 3,
-//! best effort, of its users. The ledger is in the directory of `PBS_BENCH_DIR`, or that of
-//! temporary files; time is that of the clock, for the disk is waited for.
+//! The cluster is OCuLUS as included in pbs-site, with limits and pools. The jobs are those of
+//! Keller's example 3, best effort, of its users. The ledger is in the directory of
+//! `PBS_BENCH_DIR`, or in that of temporary files. Times are wall-clock times, because the
+//! benchmark waits for the disk.
 
 #[path = "../../pbs-cluster-sim/benches/rows/mod.rs"]
 mod rows;
@@ -63,8 +64,8 @@ fn wishes(count: usize) -> Vec<(Caller, Wish)> {
     wishes.take(count).collect()
 }
 
-/// So many threads, each with one question at a time; the planner answers all that have
-/// come together.
+/// Submits with a number of threads, each with one question at a time. The planner answers all
+/// waiting questions together.
 fn by_clients(manager: &mut Manager<Simulated>, wishes: Vec<(Caller, Wish)>) -> (usize, f64) {
     type Question = ((Caller, Wish), Sender<bool>);
     let (ask, asked) = channel::<Question>();

@@ -8,9 +8,9 @@ use pbs_cluster_planner::RequestId;
 /// Deadlines of running requests, the earliest first.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    /// When what runs is over at the latest.
+    /// Latest ends of running requests.
     ends: BTreeSet<(u64, RequestId)>,
-    /// When a user is notified that the end is near.
+    /// Times at which users are notified that the end is near.
     notices: BTreeSet<(u64, RequestId)>,
 }
 

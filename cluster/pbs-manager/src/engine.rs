@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What carries allocations out: the node side (Keller, 3), simulated or real.
+//! Execution of allocations: the node side (Keller, 3), simulated or real.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,9 +13,9 @@ pub(crate) const COMPLETED: &str = "completed";
 pub struct Allocation {
     /// For which request.
     pub request: RequestId,
-    /// Whose it is.
+    /// User who owns the request.
     pub user: String,
-    /// What is started.
+    /// Command that is started.
     pub command: Vec<String>,
     /// Names of nodes, and of each the names and amounts of resources.
     pub nodes: Vec<(String, Vec<(String, u64)>)>,
@@ -23,61 +23,61 @@ pub struct Allocation {
     pub from_s: u64,
     /// Until then at the latest.
     pub until_s: u64,
-    /// How long it really runs, if that is known: it is simulated then.
+    /// Actual run time, if it is known: the allocation is simulated then.
     pub run_s: Option<u64>,
 }
 
-/// What an engine tells.
+/// Event that an engine reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// A request is over; how, in a word or two.
     Ended {
-        /// Which.
+        /// Request that ended.
         request: RequestId,
         /// `completed` if all went well.
         outcome: String,
     },
     /// A request will need longer than it may.
     PredictedEnd {
-        /// Which.
+        /// Request that needs more time.
         request: RequestId,
-        /// When it will be over.
+        /// Predicted end.
         end_s: u64,
     },
     /// The nodes of a request are ready: it runs.
     Allocated {
-        /// Which.
+        /// Request whose nodes are ready.
         request: RequestId,
     },
     /// The nodes of a request that was stopped, or has ended, are free of it.
     Released {
-        /// Which.
+        /// Request whose nodes are free again.
         request: RequestId,
     },
     /// A request that was to start did not, and is held: it is planned again.
     NotStarted {
-        /// Which.
+        /// Request that did not start.
         request: RequestId,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// A node can't be used.
     NodeFailed {
-        /// Which.
+        /// Node that failed.
         node: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// A node is to have nothing new; what runs there goes on.
     NodeDrained {
-        /// Which.
+        /// Node that is drained.
         node: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// A node can be used again.
     NodeBack {
-        /// Which.
+        /// Node that is usable again.
         node: String,
     },
 }
@@ -90,7 +90,7 @@ pub trait Engine {
     fn stop(&mut self, request: RequestId);
     /// Another end.
     fn extend(&mut self, request: RequestId, until_s: u64);
-    /// Its user is to be told that it ends soon.
+    /// Notifies the user of a request that it ends soon.
     fn notify(&mut self, request: RequestId);
     /// A running request has another number of chunks now.
     fn resize(&mut self, allocation: &Allocation) {
@@ -113,13 +113,14 @@ pub trait Engine {
         let _ = request;
         Vec::new()
     }
-    /// When nodes were last heard of; a node that is not among them is not watched.
+    /// Returns the times at which nodes were last heard from. A node that is not listed is not
+    /// watched.
     fn heard(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
-    /// When something will happen next, if that is known.
+    /// Returns the time of the next event, if it is known.
     fn next_s(&self) -> Option<u64>;
-    /// What has happened until now and was not told yet, in its order.
+    /// Returns the events up to now that were not reported yet, in their order.
     fn happened(&mut self, now_s: u64) -> Vec<Happened>;
 }
 
@@ -174,9 +175,9 @@ impl<E: Engine> Engine for &mut E {
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
     to_come: BTreeSet<(u64, RequestId, Step)>,
-    /// What is to come of each request.
+    /// Next step of each request, with its time.
     of: HashMap<RequestId, (u64, Step)>,
-    /// How long nodes take until they are ready, and until they are free.
+    /// Time that nodes take until they are ready, and until they are free.
     phases_s: Option<(u64, u64)>,
     /// Since then it has nodes that are ready.
     runs: HashMap<RequestId, Option<u64>>,

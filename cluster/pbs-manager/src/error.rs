@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why something was not done.
+//! Errors of operations.
 
 use std::fmt;
 
 use pbs_cluster_planner::{Refusal, RequestId};
 
-/// Why an operation was refused, or failed. Nothing is changed then, but for
-/// [`Error::Ledger`]: what is in memory is ahead of the file, and the manager has to be
-/// opened again.
+/// Reason for which an operation was refused, or failed. Nothing has changed then, except for
+/// [`Error::Ledger`]: the memory is ahead of the file, and the manager must be opened again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The planner declines.
     Declined(Refusal),
-    /// There is no such request that has not ended.
+    /// The request does not exist, or it has ended.
     NoRequest(RequestId),
-    /// There is no such node.
+    /// The node does not exist.
     NoNode(String),
-    /// It is somebody else's, or only operators may.
+    /// The request belongs to another user, or the operation is reserved for operators.
     NotPermitted(String),
-    /// What is asked makes no sense for that request; what to do.
+    /// The operation makes no sense for that request; the text advises what to do.
     Wrong(String),
     /// The site in the ledger can't be read; the first problem.
     Site(String),

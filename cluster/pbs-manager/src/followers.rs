@@ -11,7 +11,7 @@ use crate::record::is_held;
 use crate::wish::Wish;
 
 impl<E: Engine> Manager<E> {
-    /// What a request is to follow, of that which is not over.
+    /// Returns the requests that a new request must follow, without those that are over.
     pub(crate) fn open_after(&self, wish: &Wish) -> Result<Vec<After>, Error> {
         if wish.within.is_some() && !wish.after.is_empty() {
             let what = "what is in a reservation follows nothing; leave one of both out";

@@ -16,7 +16,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Nothing is to be written yet; the file has that clock and that next number.
+    /// Creates a journal without pending changes. The file has that clock and that next number.
     pub(crate) fn new(ledger: Ledger, clock_s: u64, next_id: RequestId) -> Self {
         Self { ledger, changes: Changes::default(), written: (clock_s, next_id) }
     }

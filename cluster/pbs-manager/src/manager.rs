@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What there is, and how it is opened and written down.
+//! State of a cluster, its opening and its storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,10 +34,10 @@ pub struct Manager<E> {
     pub(crate) clock_s: u64,
 }
 
-/// What was found when a ledger was opened.
+/// Result of opening a ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// So many requests that have not ended.
+    /// Number of requests that have not ended.
     pub requests: usize,
     /// Their places are no more, as the site is another: they are planned anew, or wait.
     pub moved: Vec<RequestId>,
@@ -121,7 +121,7 @@ impl<E: Engine> Manager<E> {
         &self.site
     }
 
-    /// Its nodes.
+    /// Returns the machine, with its nodes.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -131,12 +131,12 @@ impl<E: Engine> Manager<E> {
         &self.planner
     }
 
-    /// What carries out.
+    /// Returns the engine that carries out allocations.
     pub fn engine_mut(&mut self) -> &mut E {
         &mut self.engine
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn clock_s(&self) -> u64 {
         self.clock_s
     }
@@ -296,12 +296,12 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// What a node is doing.
+    /// Returns the state of a node that is out of use.
     pub fn node_state(&self, name: &str) -> Option<NodeState> {
         self.nodes_out.get(name).map(|row| row.state)
     }
 
-    /// As the planner has it completed.
+    /// Returns the request as completed by the planner.
     pub(crate) fn request(&self, id: RequestId) -> Result<&Request, Error> {
         let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
         Ok(&record.request)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What operators do with nodes.
+//! Operations of operators on nodes.
 
 use crate::ledger::{NodeRow, NodeState, Phase, Row, State};
 use pbs_cluster_planner::{Replanned, RequestId};

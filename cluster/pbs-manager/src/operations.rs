@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users ask for.
+//! Operations of users.
 
 use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State};
 use pbs_resources::Rset;
@@ -28,12 +28,12 @@ impl<E: Engine> Manager<E> {
         planned
     }
 
-    /// The same of several, each for itself; they are written down together, so that the
-    /// disk is waited for once.
+    /// Submits several requests, each independent of the others. They are written together,
+    /// therefore the disk is waited for only once.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn submit_all(&mut self, wishes: &[(Caller, Wish)]) -> Result<Vec<Planned>, Error> {
         let planned = wishes.iter().map(|(caller, wish)| self.plan(caller, wish));
         let planned = planned.collect();
@@ -245,8 +245,8 @@ impl<E: Engine> Manager<E> {
         self.commit()
     }
 
-    /// Why a request does not start earlier: each cause with when it would let it start if
-    /// there were no other; `None` is never.
+    /// Returns the causes that keep a request from an earlier start. With each cause goes the
+    /// earliest start if no other cause existed; `None` means never.
     ///
     /// # Errors
     ///

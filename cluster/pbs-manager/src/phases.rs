@@ -16,7 +16,7 @@ use crate::engine::{Allocation, Engine};
 use crate::manager::Manager;
 
 impl<E: Engine> Manager<E> {
-    /// How long it may take to make nodes ready, and to clean them.
+    /// Returns the maximum times to make nodes ready, and to clean them.
     pub(crate) fn margins_s(&self) -> (u64, u64) {
         if self.engine.has_phases() {
             (self.site.allocate_timeout_s, self.site.release_timeout_s)
@@ -49,7 +49,7 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// What the engine is told of a request that has its nodes.
+    /// Builds the engine's description of a request that has its nodes.
     pub(crate) fn allocation(&self, id: RequestId) -> Option<Allocation> {
         let (row, record) = (self.row(id)?, self.records.get(&id)?);
         let planner = self.planner_of(record.within)?;
@@ -94,8 +94,8 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// Who becomes ready later than was planned has its whole time all the same, if nobody else
-    /// is planned there: it took longer to make its nodes ready.
+    /// Extends a request whose nodes became ready late, if nothing else is planned there. This way
+    /// it has its whole time although its preparation took longer.
     pub(crate) fn make_up(&mut self, row: &Row, start_s: u64) {
         let asked_s = row.duration_s.saturating_sub(row.allocate_s + row.release_s);
         let needs_s = start_s.saturating_add(asked_s + row.release_s);
@@ -131,7 +131,7 @@ impl<E: Engine> Manager<E> {
         self.tell(Some(row.id), "restarted", why.into());
     }
 
-    /// What a request waited for, or could have, is over.
+    /// Handles the end of the time of a request or of its phase.
     pub(crate) fn is_due(&mut self, id: RequestId) {
         let Some(row) = self.row(id) else { return };
         match row.phase {
@@ -259,7 +259,7 @@ pub(crate) fn run_end_s(row: &Row) -> Option<u64> {
     }
 }
 
-/// When it has to have done what it is at.
+/// Returns the latest end of the current phase.
 fn due_s(row: &Row) -> Option<u64> {
     match row.phase {
         Some(Phase::Allocating) => Some(row.start_s?.saturating_add(row.allocate_s)),

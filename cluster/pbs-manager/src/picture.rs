@@ -10,7 +10,7 @@ use pbs_site::format_time;
 use crate::engine::Engine;
 use crate::manager::Manager;
 
-/// What may be between two ticks, in seconds.
+/// Possible distances of two ticks, in seconds.
 const STEPS: [u64; 14] = [
     1, 10, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400, 604_800, 2_592_000,
     31_536_000,

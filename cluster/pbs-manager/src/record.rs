@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the manager knows of a request that has not ended, beside its plan.
+//! Record of an unfinished request, beside its plan.
 
 use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing};
 
@@ -17,19 +17,19 @@ pub(crate) struct RequestRecord {
     pub(crate) run_s: Option<u64>,
     pub(crate) notify_s: Option<u64>,
     pub(crate) is_restartable: bool,
-    /// What has to be over before it starts, of that which is not.
+    /// Unfinished requests that must end before this one starts.
     pub(crate) after: Vec<After>,
-    /// What of its time is for making nodes ready, and for cleaning them.
+    /// Part of the request's time for making nodes ready.
     pub(crate) allocate_s: u64,
     pub(crate) release_s: u64,
     pub(crate) phase: Option<Phase>,
     pub(crate) ready_s: Option<u64>,
-    /// How it ended, while its nodes are cleaned.
+    /// Outcome of the request, while its nodes are cleaned.
     pub(crate) outcome: Option<String>,
 }
 
 impl RequestRecord {
-    /// What a row says; `None` if it is of no version of ours.
+    /// Builds the record of a row; `None` if no version of this software wrote the row.
     pub(crate) fn of_row(row: &Row) -> Option<Self> {
         let margin_s = row.allocate_s + row.release_s;
         let margin_s = margin_s.min(row.duration_s.saturating_sub(1));
@@ -63,8 +63,8 @@ impl RequestRecord {
         })
     }
 
-    /// How the row says that it stands; `None` where a node is not there any more. Inside
-    /// a reservation nodes are known by their names, too.
+    /// Returns the state in the plan according to the row; `None` if a node does not exist any
+    /// more. Nodes inside a reservation are named, too.
     pub(crate) fn standing(&self, row: &Row, machine: &Machine) -> Option<Standing> {
         let placed = row.nodes.iter().map(|part| {
             Some(Placed {
@@ -79,7 +79,7 @@ impl RequestRecord {
         Some(Standing { start_s: row.start_s, nodes, ..Self::waiting(row, self)? })
     }
 
-    /// The same without a place.
+    /// Returns the state in the plan without a place.
     pub(crate) fn waiting(row: &Row, record: &Self) -> Option<Standing> {
         Some(Standing {
             when: record.request.when,
@@ -97,12 +97,12 @@ impl RequestRecord {
     }
 }
 
-/// What is followed.
+/// Returns the numbers of the followed requests.
 pub(crate) fn numbers(after: &[After]) -> Vec<RequestId> {
     after.iter().map(|after| after.request).collect()
 }
 
-/// Who follows what need not come has no place before it has come.
+/// Whether the request is held because an outcome that it needs may never occur.
 pub(crate) fn is_held(after: &[After]) -> bool {
     after.iter().any(|after| after.outcome == Outcome::NotOk)
 }

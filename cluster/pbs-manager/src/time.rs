@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::manager::Manager;
 use crate::phases::run_end_s;
 
-/// So many requests are looked at for a better place at once.
+/// Maximum number of requests that one pass searches for a better place.
 const LOOKS: usize = 1024;
 
 impl<E: Engine> Manager<E> {
@@ -30,13 +30,13 @@ impl<E: Engine> Manager<E> {
         self.commit()
     }
 
-    /// Nobody was there until now, and nothing could start that the engine did not start by
-    /// itself: it tells which requests it did, and when. The others are planned anew. What has
-    /// happened to those that ran before is told as ever.
+    /// Resumes after a time without a manager, in which only the engine could start requests. `did`
+    /// returns the start of each request that the engine started. The others are planned anew.
+    /// Events of requests that ran before are reported as usual.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn wake(
         &mut self,
         now_s: u64,
@@ -56,7 +56,7 @@ impl<E: Engine> Manager<E> {
         self.commit()
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     pub fn next_s(&self) -> Option<u64> {
         let inside = self.reservations.iter().filter_map(|&id| {
             let is_running = self.planner.standing(id)?.is_running;
@@ -177,7 +177,7 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// What is in a reservation is over with it.
+    /// Ends the requests inside a reservation that ends.
     pub(crate) fn drop_inside(&mut self, reservation: RequestId, outcome: &str) {
         if !self.reservations.contains(&reservation) {
             return;

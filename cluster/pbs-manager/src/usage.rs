@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was asked for and used so far: accounting (Keller, 3), and his report by core
-//! counts (6, example 3).
+//! Requested and used amounts up to now: accounting (Keller, 3), and his report by core counts (6,
+//! example 3).
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::manager::Manager;
 
-/// What some requests had together.
+/// Total usage of some requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// How many of them have ended after they had run.
+    /// Number of requests that ran and have ended.
     pub ran: u64,
     /// Cores times seconds that they had until now.
     pub core_s: u64,
-    /// The same of those that have ended after they had run.
+    /// Cores times seconds of the requests that ran and have ended.
     pub ran_core_s: u64,
     /// And what those had asked for.
     pub asked_core_s: u64,
     /// From submission to start, of those that have started.
     pub wait_s: u64,
-    /// How many have started.
+    /// Number of requests that have started.
     pub started: u64,
 }
 
@@ -54,23 +54,24 @@ impl Usage {
 pub struct Usages {
     /// All together.
     pub all: Usage,
-    /// By user.
+    /// Usage by user.
     pub users: BTreeMap<String, Usage>,
-    /// By group.
+    /// Usage by group.
     pub groups: BTreeMap<String, Usage>,
-    /// By the number of cores.
+    /// Usage by number of cores.
     pub cores: BTreeMap<u64, Usage>,
-    /// How many ended how; a node or a user that is named counts as one.
+    /// Number of requests by outcome; outcomes that differ only in the named node or user count as
+    /// one.
     pub outcomes: BTreeMap<String, u64>,
 }
 
 impl<E: Engine> Manager<E> {
-    /// What was asked for and used until now. What is in a reservation counts, and the
-    /// reservation does not.
+    /// Returns requested and used amounts up to now. Requests inside a reservation count, and the
+    /// reservation itself does not.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn usage(&self) -> Result<Usages, Error> {
         let mut usages = Usages::default();
         let rows = self.rows()?;

@@ -6,7 +6,7 @@ use crate::ledger::{NodeRow, NodeState};
 use crate::engine::Engine;
 use crate::manager::Manager;
 
-/// Why a node is down that was not heard of: it is up again when it is.
+/// Reason of a node that is down because it was silent. The node is up again once it is heard from.
 const SILENT: &str = "not heard of for too long";
 
 impl<E: Engine> Manager<E> {
@@ -29,7 +29,7 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// When a node has been silent for too long.
+    /// Returns the time at which the next node will have been silent for too long.
     pub(crate) fn next_watch_s(&self) -> Option<u64> {
         let limit_s = self.site.watchdog_s?;
         let heard = self.engine.heard().into_iter();

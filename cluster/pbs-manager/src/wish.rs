@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is asked, and by whom.
+//! Submissions of callers.
 
 use std::ops::RangeInclusive;
 
@@ -7,8 +7,8 @@ use crate::ledger::After;
 use pbs_cluster_planner::{RequestId, When};
 use pbs_resources::Rset;
 
-/// Who asks. Who it is comes from the socket or from who may write the file, never from
-/// the request.
+/// Caller of an operation. Its identity is derived from the socket or from write access to the
+/// file, never from the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's name.
@@ -17,26 +17,26 @@ pub struct Caller {
     pub is_operator: bool,
 }
 
-/// What is asked for.
+/// Submission of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// Resources and place.
     pub rset: Rset,
-    /// How long at most; 0: what the site takes for it.
+    /// Maximum duration; 0: the site's default.
     pub duration_s: u64,
-    /// When.
+    /// Desired time.
     pub when: When,
-    /// Whose it is to be.
+    /// User who will own the request.
     pub user: String,
     /// On whose account.
     pub group: String,
-    /// What it is called.
+    /// Name of the request.
     pub name: String,
-    /// What is started, with its arguments.
+    /// Command with its arguments.
     pub command: Vec<String>,
-    /// How long it really runs, where that is simulated; as long as it may otherwise.
+    /// Actual run time of a simulated request; the maximum duration by default.
     pub run_s: Option<u64>,
-    /// So long before its end at the latest its user is told (Keller, 5.4).
+    /// Minimum time between the notification of the user and the request's end (Keller, 5.4).
     pub notify_s: Option<u64>,
     /// Whether it may be started again where its node fails (Keller, 5).
     pub is_restartable: bool,
@@ -44,7 +44,7 @@ pub struct Wish {
     pub array: Option<RangeInclusive<u64>>,
     /// In that reservation.
     pub within: Option<RequestId>,
-    /// What has to be over before it starts, and how.
+    /// Requests that must end before this one starts, with the required outcomes.
     pub after: Vec<After>,
 }
 
@@ -69,13 +69,13 @@ impl Wish {
     }
 }
 
-/// What is to be different; `None`: as it is.
+/// Alterations of a request; `None` leaves a value unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Resources and place.
     pub rset: Option<Rset>,
-    /// How long at most.
+    /// Maximum duration.
     pub duration_s: Option<u64>,
-    /// When.
+    /// Desired time.
     pub when: Option<When>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a cluster has beyond its planner, one test for each feature.
+//! Features of a cluster beyond its planner, one test for each.
 
 mod common;
 

@@ -19,7 +19,7 @@ use pbs_manager::{Manager, Simulated};
 const OPERATIONS: usize = 150;
 const CHILD: &str = "PBS_LEDGER_OF_CHILD";
 
-/// What was written after each operation, and before the first.
+/// Calls `after` before the first operation and after each operation.
 fn run(path: &Path, mut after: impl FnMut(&Manager<Simulated>)) {
     let mut manager = Manager::create(path, SITE, T, Simulated::default()).unwrap();
     let mut random = Random::new(7, Stream::Scenario);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What holds whatever users and operators do: no node gives more than it has, nobody
-//! starts later than it was told unless a node was lost, it was altered or what it follows
-//! ends later, and who has started ends when it was told to.
+//! Invariants under any operations of users and operators. No node gives more than it has. Nobody
+//! starts later than promised, unless a node was lost, the request was altered, or a followed
+//! request ends later. Each started request ends as promised.
 //!
-//! `PBS_SEEDS` says how many courses of events are tried.
+//! `PBS_SEEDS` is the number of sequences of events that are tried.
 
 mod common;
 
@@ -14,10 +14,11 @@ use pbs_gen::{Random, Stream};
 use pbs_manager::ledger::{Row, State};
 
 const OPERATIONS: usize = 120;
-/// What each of the two nodes has.
+/// Number of cores of each of the two nodes.
 const CORES: u64 = 8;
 
-/// Of each node the most cores that are booked at once, those in reservations left out.
+/// Returns the largest number of cores that are booked at once on each node, without requests
+/// inside reservations.
 fn most_booked(cluster: &Cluster, rows: &[Row]) -> BTreeMap<usize, u64> {
     let planner = cluster.manager.planner();
     let mut changes: BTreeMap<usize, Vec<(u64, i64)>> = BTreeMap::new();

@@ -20,9 +20,9 @@ use crate::ledger::row::{Event, NodeRow, Row, State};
 const APPLICATION: i64 = 0x5042_5343;
 /// The version of the tables.
 const VERSION: i64 = 1;
-/// So long one waits for another process.
+/// Maximum time to wait for another process.
 const WAIT: Duration = Duration::from_secs(10);
-/// So often one looks whether it has let go.
+/// Interval at which a held lock is tried again.
 const POLL: Duration = Duration::from_millis(20);
 
 const TABLES: &str = "
@@ -38,13 +38,13 @@ CREATE INDEX event_request ON event (request) WHERE request IS NOT NULL;
 /// Whether the file is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nobody else writes until it is closed.
+    /// Exclusive write access: no other process writes until the ledger is closed.
     Write,
-    /// As it is now, whoever writes.
+    /// Read access to the current state, even while another process writes.
     Read,
 }
 
-/// What an operation changes.
+/// Changes of an operation.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Requests as they stand now.
@@ -53,9 +53,9 @@ pub struct Changes {
     pub nodes_out: Vec<NodeRow>,
     /// Nodes that are in use again, by name.
     pub nodes_back: Vec<String>,
-    /// What happened, in its order.
+    /// Events, in their order.
     pub events: Vec<Event>,
-    /// What time it is.
+    /// Current time of the clock.
     pub clock_s: u64,
     /// The number of the next request.
     pub next_id: u64,
@@ -289,11 +289,11 @@ impl Ledger {
         self.read("SELECT body FROM node ORDER BY name", [])
     }
 
-    /// What happened to a request, in its order.
+    /// Returns the events of a request, in their order.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn events_of(&self, id: u64) -> Result<Vec<Event>, Error> {
         let of = [signed(id)];
         self.read("SELECT body FROM event WHERE request = ?1 ORDER BY seq", of)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can be wrong with the file, and what to do about it.
+//! Errors of the ledger's file, with their remedies.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-/// Why the ledger did not do what was asked. The file is as it was before.
+/// Reason for which the ledger did not do its work. The file is as it was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such file.
+    /// The file does not exist.
     Missing(PathBuf),
     /// A ledger is to be made, and something is there already.
     Exists(PathBuf),
@@ -30,7 +30,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What SQLite says, in our words.
+    /// Translates an error of SQLite.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let (path, text) = (path.to_path_buf(), error.to_string());
         let rusqlite::Error::SqliteFailure(cause, _) = error else {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a cluster's planner knows, in a file that survives.
+//! Persistent state of a cluster's planner, in a file.
 //!
-//! One SQLite file holds the site, the clock, the nodes that are out of use and each
-//! request as it stands. What one operation changes is one transaction, which is on the
-//! disk when it returns; SQLite's write-ahead log is the journal, and its tables are the
-//! snapshot. So a planner that is killed at any point is found as it was after the last
-//! operation that was answered, or after the one that was not.
+//! One SQLite file holds the site, the clock, the nodes that are out of use and the state of each
+//! request. The changes of one operation are one transaction, which is on the disk when it returns.
+//! SQLite's write-ahead log is the journal, and its tables are the snapshot. Therefore a planner
+//! that is killed at any point is restored to the state after the last answered operation, or after
+//! the unanswered one.
 //!
-//! The ledger knows rows and not what they mean: who plans does.
+//! The ledger stores rows without interpreting them; the planner does that.
 
 mod database;
 mod error;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What stands in the ledger.
+//! Rows of the ledger.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a request is in its life.
+/// State of a request in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is accepted and has no place now.
+    /// The request is accepted and has no place now.
     Waiting,
-    /// It has a place in the plan.
+    /// The request has a place in the plan.
     Planned,
-    /// It has its nodes.
+    /// The request has its nodes.
     Running,
-    /// It is over; `outcome` says how.
+    /// The request is over; `outcome` says how it ended.
     Ended,
 }
 
 impl State {
-    /// Its name.
+    /// Returns the name of the state.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -29,18 +29,18 @@ impl State {
     }
 }
 
-/// Where a running request is on its way.
+/// Phase of a running request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// Its nodes are made ready for it.
+    /// Nodes are made ready for the request.
     Allocating,
-    /// It is over, and its nodes are being cleaned; `outcome` says how it ended.
+    /// The request is over, and its nodes are being cleaned; `outcome` says how it ended.
     Releasing,
 }
 
 impl Phase {
-    /// Its name.
+    /// Returns the name of the phase.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allocating => "allocating",
@@ -49,13 +49,13 @@ impl Phase {
     }
 }
 
-/// How another request has to end before one may start.
+/// Required outcome of a request before its follower may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It completed.
+    /// The request completed.
     Ok,
-    /// It ended otherwise.
+    /// The request ended otherwise.
     NotOk,
     /// Either.
     Any,
@@ -64,9 +64,9 @@ pub enum Outcome {
 /// Another request that has to be over first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct After {
-    /// Which.
+    /// Number of the request that must end.
     pub request: u64,
-    /// How it has to end.
+    /// Required outcome.
     pub outcome: Outcome,
 }
 
@@ -75,92 +75,92 @@ pub struct After {
 pub struct Part {
     /// The node's name.
     pub node: String,
-    /// Which kind of chunk, the most demanding first.
+    /// Kind of chunk, the most demanding first.
     pub kind: u32,
-    /// How many.
+    /// Number of chunks.
     pub count: u32,
 }
 
 /// A request as it stands, or as it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its number.
+    /// Number of the request.
     pub id: u64,
     /// The reservation that it is in.
     pub within: Option<u64>,
-    /// Whose it is.
+    /// User who owns the request.
     pub user: String,
     /// On whose account.
     pub group: String,
-    /// What its user calls it.
+    /// Name that the user gave the request.
     pub name: String,
     /// Resources and place, as text.
     pub rset: String,
-    /// When it wants to run, as text.
+    /// Desired time, as text.
     pub when: String,
     /// Whether it belongs to an array.
     pub is_of_array: bool,
-    /// Which of the array.
+    /// Index in the array.
     pub array_index: Option<u64>,
     /// Whether it holds its nodes for others.
     pub is_reservation: bool,
-    /// What is started, with its arguments.
+    /// Command with its arguments.
     pub command: Vec<String>,
-    /// How long it really runs, where that is simulated.
+    /// Actual run time of a simulated request.
     pub run_s: Option<u64>,
-    /// So long before its end at the latest its user is told.
+    /// Minimum time between the notification of the user and the request's end.
     pub notify_s: Option<u64>,
     /// Whether it may be started again where its node fails.
     pub is_restartable: bool,
     /// Greater goes first where several are planned anew.
     pub priority: i64,
-    /// What has to be over before it starts, of that which is not.
+    /// Unfinished requests that must end before this one starts.
     #[serde(default)]
     pub after: Vec<After>,
-    /// When it was submitted.
+    /// Time of submission.
     pub submit_s: u64,
-    /// How long at most its nodes are booked.
+    /// Maximum time for which the nodes are booked.
     pub duration_s: u64,
-    /// What of that is for making them ready.
+    /// Part of the booked time for making nodes ready.
     #[serde(default)]
     pub allocate_s: u64,
-    /// What of that is for cleaning them.
+    /// Part of the booked time for cleaning nodes.
     #[serde(default)]
     pub release_s: u64,
-    /// The same before it was extended.
+    /// Booked time before any extension.
     pub first_duration_s: u64,
-    /// Where it is in its life.
+    /// State of the request.
     pub state: State,
-    /// Where it is while it runs, if that is not running.
+    /// Phase of a running request whose program does not run yet, or not any more.
     #[serde(default)]
     pub phase: Option<Phase>,
-    /// When its nodes were ready.
+    /// Time at which the nodes were ready.
     #[serde(default)]
     pub ready_s: Option<u64>,
-    /// When it starts or started.
+    /// Planned or actual start.
     pub start_s: Option<u64>,
-    /// When it is over at the latest, or was.
+    /// Latest end, or actual end.
     pub end_s: Option<u64>,
-    /// How it ended.
+    /// Outcome of an ended request.
     pub outcome: Option<String>,
-    /// Where its chunks are or were.
+    /// Current or former placement of the chunks.
     pub nodes: Vec<Part>,
-    /// How many cores it has.
+    /// Number of cores.
     pub cores: u64,
 }
 
-/// Why a node is not in use.
+/// State of a node that is not in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeState {
-    /// What runs on it ends there, and nothing new starts.
+    /// Running requests end there, and nothing new starts.
     Offline,
-    /// It has failed.
+    /// The node has failed.
     Down,
 }
 
 impl NodeState {
-    /// Its name.
+    /// Returns the name of the state.
     pub fn name(self) -> &'static str {
         match self {
             Self::Offline => "offline",
@@ -172,20 +172,20 @@ impl NodeState {
 /// A node that is not in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// How.
+    /// State of the node.
     pub state: NodeState,
-    /// What the operator says.
+    /// Reason given by the operator.
     pub why: String,
     /// Since when.
     pub since_s: u64,
 }
 
-/// Something that happened.
+/// Event in the life of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub time_s: u64,
     /// To which request.
     pub request: Option<u64>,

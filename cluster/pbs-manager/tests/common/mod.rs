@@ -10,7 +10,7 @@ use pbs_gen::Random;
 use pbs_manager::ledger::{Access, After, NodeState, Outcome, Row};
 use pbs_manager::{Caller, Change, Manager, Recovered, Simulated, Wish};
 
-/// When all begins.
+/// Initial time of the clock.
 pub(crate) const T: u64 = 1_800_000_000;
 
 pub(crate) const SITE: &str = r#"
@@ -53,7 +53,7 @@ pub(crate) fn operator() -> Caller {
     Caller { user: "op".into(), is_operator: true }
 }
 
-/// Of user `u`, group `g`.
+/// Builds a wish of user `u`, group `g`.
 pub(crate) fn wish(rset: &str, duration_s: u64) -> Wish {
     Wish { duration_s, ..Wish::new(rset.parse().unwrap(), "u", "g") }
 }
@@ -115,7 +115,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Something that users or operators do; what is refused is part of it.
+/// Performs a random operation of a user or an operator; refused operations are included.
 pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
     let open: Vec<u64> = manager.open_rows().iter().map(|row| row.id).collect();
     let one = |random: &mut Random| match open.len() {
