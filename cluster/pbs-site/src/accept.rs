@@ -9,35 +9,35 @@ use pbs_text::reader::closest;
 
 use crate::{Consumer, Kind, Node, Resource, Scope, Site};
 
-/// Why a request can't be had at this site at any time.
+/// Reason for which this site can never satisfy a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such resource.
+    /// The resource does not exist.
     Unknown {
-        /// As it was asked for.
+        /// Name in the request.
         resource: String,
         /// One that was probably meant.
         closest: Option<String>,
     },
     /// A chunk asks for what is of no node, or the job for what only nodes have.
     Misplaced {
-        /// What is asked for.
+        /// Requested resource.
         resource: String,
-        /// Whose it is.
+        /// Owner of the resource: nodes, or the job as a whole.
         scope: Scope,
     },
-    /// It is asked for by number, or by word, and is there the other way.
+    /// The request has a number where the site has words, or a word where it has numbers.
     Value {
-        /// What to write instead.
+        /// Correction.
         message: String,
     },
     /// All together there is less.
     TooMuch {
-        /// What is asked for.
+        /// Requested resource.
         resource: String,
-        /// How much.
+        /// Requested amount.
         asked: u64,
-        /// How much there is: maxAvl.
+        /// Total amount: maxAvl.
         most: u64,
     },
     /// No node has what a chunk needs, when it is empty.

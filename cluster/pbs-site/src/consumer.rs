@@ -11,24 +11,24 @@ use crate::Validity;
 /// (Keller, 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumer {
-    /// Its name; a user and a group may have the same.
+    /// Name of the user or group; a user and a group may have the same.
     pub name: String,
-    /// Of a user: the groups whose account it may use; none: any. Of a group: none.
+    /// For a user, the groups whose accounts it may use; none: any. Empty for a group.
     pub groups: Vec<String>,
-    /// What it may ask for. A user also has what its group has.
+    /// Privileges of the consumer. A user also has those of its group.
     pub privileges: BTreeSet<Privilege>,
-    /// What its chunks or jobs get that do not ask (Keller, 5.1).
+    /// Values for resources that its chunks or jobs do not request (Keller, 5.1).
     pub defaults: Vec<Item>,
-    /// What they get whatever they ask for (Keller, 5.1).
+    /// Values that override the requested ones (Keller, 5.1).
     pub force: Vec<Item>,
     /// Is added to the priority of its requests.
     pub priority: i64,
-    /// When it may have anything; outside it is locked.
+    /// Time in which the consumer may have anything; it is locked otherwise.
     pub validity: Validity,
 }
 
-/// What not everybody may do. Keller names privileges (3) without saying which; these are
-/// ours.
+/// Permission that not every user has. Keller mentions privileges (3) without a list; this list is
+/// our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Privilege {
     /// Everything that operators do: nodes, others' requests.
@@ -65,7 +65,7 @@ impl Privilege {
         Self::Array,
     ];
 
-    /// Its name, as it is written in site files.
+    /// Returns the name in site files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Operator => "operator",
@@ -80,7 +80,8 @@ impl Privilege {
         }
     }
 
-    /// What those have of whom the site says nothing: all but [`Privilege::Operator`].
+    /// Returns the privileges of consumers that the site does not list: all but
+    /// [`Privilege::Operator`].
     pub fn ordinary() -> BTreeSet<Self> {
         let all = Self::ALL.into_iter();
         all.filter(|&privilege| privilege != Self::Operator).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How validities are read and written.
+//! Parser and display of validities.
 //!
 //! ```text
 //! validity = "always" | until time | time "-" time | time "-" | cron
@@ -7,8 +7,8 @@
 //! time     = day [hour] | "@" seconds
 //! ```
 //!
-//! A day is `31.08.17` or `31.08.2017`, an hour `18:00` or `18:00:30`, both local. What
-//! ends with a day holds on that day, too; what ends at an hour does not hold from it on.
+//! A day is `31.08.17` or `31.08.2017`, an hour `18:00` or `18:00:30`, both local. A validity that
+//! ends with a day includes that day. A validity that ends at an hour excludes that time.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -21,7 +21,7 @@ const EXAMPLES: &str =
     "write always, until 31.08.17, 01.08.17-31.08.17 or cron 0 7 * * 1,5 +4h; a time of day \
      may follow a date: 31.08.17 18:00";
 
-/// Which end of a stretch a time is.
+/// End of an interval that a time denotes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     First,

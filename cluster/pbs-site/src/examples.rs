@@ -20,7 +20,7 @@ const GIB: u64 = 1 << 30;
 const HOUR_S: u64 = 3600;
 const DAY_S: u64 = 24 * HOUR_S;
 
-/// How much more address space than memory nodes give.
+/// Address space of a node beyond its memory.
 const SWAP_BYTES: u64 = 16 * GIB;
 
 /// Nodes at one switch.
@@ -122,7 +122,8 @@ impl Site {
     }
 }
 
-/// Where both clusters are. Its rules are told, so that the system needs to have none.
+/// Returns the time zone of both clusters. Its rules are explicit, therefore the system does not
+/// need a time zone database.
 fn central_europe() -> TimeZone {
     TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap_or(TimeZone::UTC)
 }

@@ -109,7 +109,7 @@ impl Site {
         }
     }
 
-    /// What can't be told from the nodes.
+    /// Writes the properties of a resource that can't be deduced from the nodes.
     fn write_resource(&self, out: &mut Out, resource: &Resource) {
         let name = resource.name.as_str();
         let has = self.nodes.iter().flat_map(|node| &node.has);

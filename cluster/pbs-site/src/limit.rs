@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What consumers may have at most.
+//! Limits of consumers.
 
 use std::fmt;
 
@@ -11,40 +11,40 @@ pub(crate) const ALL: &str = "*";
 /// Names that stand for requests and not for a resource: all, and those of job arrays.
 pub(crate) const REQUESTS: [&str; 2] = ["jobs", "arrayjobs"];
 
-/// What a consumer may have of a resource at most (Keller, 3, example 1). Who has no limit
+/// Upper limit of a consumer's use of a resource (Keller, 3, example 1). A consumer without a limit
 /// may have everything at any time.
 ///
-/// It binds requests that overlap its validity. A limit of `*` holds for a resource at the
-/// times at which the consumer has no valid one of that resource by name.
+/// The limit binds requests that overlap its validity. A limit of `*` holds for a resource at the
+/// times at which the consumer has no valid limit of that resource by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Whose it is.
+    /// Consumer to whom the limit applies.
     pub whom: Whom,
-    /// Of what: the name of a resource; `*` for all; `jobs` and `arrayjobs` for the number
-    /// of requests that have not ended, and of those that belong to arrays.
+    /// Limited subject: the name of a resource; `*` for all; `jobs` and `arrayjobs` for the number
+    /// of unfinished requests, and of those that belong to arrays.
     pub resource: String,
-    /// So many at once; `None`: no limit.
+    /// Largest number of items at once; `None`: no limit.
     pub items: Option<Share>,
-    /// As long as no more than so many thousandths of the resource are in use by all, one
-    /// may have more than `items`; `None`: never. Keller's dynamic soft limits (8).
+    /// Total use of the resource, in thousandths, up to which a consumer may exceed `items`;
+    /// `None`: the limit never gives way. Keller's dynamic soft limits (8).
     pub soft_permille: Option<u64>,
     /// A request may take so long, in seconds; `None`: no limit.
     pub duration_s: Option<u64>,
     /// Items times seconds, summed over the requests that have not ended; `None`: no
     /// limit.
     pub area_s: Option<u64>,
-    /// When it holds.
+    /// Validity of the limit.
     pub validity: Validity,
 }
 
-/// Whose a limit is.
+/// Consumer to whom a limit applies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Whom {
     /// Each user has one like it.
     Everyone,
     /// One user's.
     User(String),
-    /// That of a group, which all on its account share.
+    /// A group; all requests on its account share the limit.
     Group(String),
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which nodes are taken where there is a choice.
+//! Choice among suitable nodes.
 
-/// Which of the nodes that have room are taken first (Keller, 5 and 8, names such policies;
-/// the default is his).
+/// Order in which suitable nodes are chosen (Keller, 5 and 8, names such policies; the default is
+/// his).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mapping {
     /// The cheap ones, by weight (Keller, 5.2).
     #[default]
     Cheapest,
-    /// Those at one switch, or at as few as can be: chunks are near each other.
+    /// Nodes at one switch, or at as few as possible: chunks are near each other.
     Switches,
-    /// Those that have something to do anyway, so that others can sleep.
+    /// Nodes that are busy anyway, which lets other nodes sleep.
     Busy,
 }
 
@@ -18,7 +18,7 @@ impl Mapping {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Cheapest, Self::Switches, Self::Busy];
 
-    /// As site files have it.
+    /// Returns the name in site files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cheapest => "cheapest",

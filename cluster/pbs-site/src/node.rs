@@ -6,19 +6,18 @@ use pbs_resources::{Condition, Item, Value};
 /// A computer of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, unlike that of any other.
+    /// Unique name of the node.
     pub name: String,
-    /// Its resources: amounts, each once, and words, of which an attribute can have
-    /// several.
+    /// Resources of the node: amounts, each once, and words. An attribute can have several words.
     pub has: Vec<Item>,
     /// Makes it dearer, so that it is taken later: as many times all cores of the cluster
     /// are added to its weight (Keller, 5.2).
     pub prio: i64,
-    /// Which chunks it takes (Keller, 5.4); `None`: all.
+    /// Condition on the chunks that the node accepts (Keller, 5.4); `None`: all.
     pub only_if: Option<Condition>,
     /// Cores that not everybody may have.
     pub kept: Option<ReservedCores>,
-    /// What it is connected to: nodes with the same switch are near each other.
+    /// Switch that connects the node: nodes with the same switch are near each other.
     pub switch: Option<String>,
 }
 
@@ -26,14 +25,14 @@ pub struct Node {
 /// Others may have the rest, and never have the node to themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReservedCores {
-    /// How many; no more than the node has.
+    /// Number of cores; at most those of the node.
     pub cores: u64,
     /// For requests of this; the node has some of it.
     pub resource: String,
 }
 
 impl Node {
-    /// How much it has of a resource that is counted.
+    /// Returns the amount of a countable resource on the node.
     pub fn amount(&self, resource: &str) -> u64 {
         let mut of = self.has.iter().filter(|item| item.resource == resource);
         match of.next().map(|item| &item.value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can be asked for.
+//! Resources that can be requested.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,25 @@ use pbs_resources::Value;
 
 use crate::Validity;
 
-/// Something that can be asked for (Keller, 3): built in, declared, or deduced from what
-/// nodes have.
+/// Resource that can be requested (Keller, 3): built in, declared, or deduced from the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// Its name, unlike that of any other.
+    /// Unique name of the resource.
     pub name: String,
     /// Whether nodes have it.
     pub scope: Scope,
     /// Whether using it takes it away.
     pub kind: Kind,
-    /// How much there is of a job-wide one that is asked for by number; else 0.
+    /// Total of a job-wide resource that is requested by number; otherwise 0.
     pub amount: u64,
-    /// How much there is of a job-wide one that is asked for by word, by that word:
-    /// `sw=g03` takes one of `g03`. Else empty.
+    /// Totals of a job-wide resource that is requested by word, for each word: `sw=g03` takes one
+    /// of `g03`. Otherwise empty.
     pub items: BTreeMap<String, u64>,
-    /// When it is there.
+    /// Validity of the resource.
     pub validity: Validity,
 }
 
-/// Who has a resource.
+/// Owner of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Nodes do; chunks ask for it.
@@ -38,9 +37,9 @@ pub enum Scope {
 /// Whether using a resource takes it away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It does: who uses some leaves less to others.
+    /// The resource is consumed: use by one request leaves less for others.
     Consumable,
-    /// It does not; it says what a node is: `arch=linux`.
+    /// The resource is not consumed; it is a property of a node: `arch=linux`.
     Attribute,
 }
 
@@ -57,8 +56,8 @@ impl Resource {
         }
     }
 
-    /// Those that every site has: `ncpus`, `mem` and `vmem` are consumed, `ompthreads`
-    /// only tells the program how many threads to start.
+    /// Returns the resources of every site: `ncpus`, `mem` and `vmem` are consumed, `ompthreads`
+    /// only sets the number of threads for the program.
     pub fn built_in() -> Vec<Self> {
         let kind = |name| match name {
             "ompthreads" => Kind::Attribute,
@@ -68,7 +67,7 @@ impl Resource {
         names.map(|name| Self::of_nodes(name, kind(name))).collect()
     }
 
-    /// What is wrong with asking so for it, and what to write instead; `None`: nothing is.
+    /// Returns the error of requesting that value, with its correction; `None`: there is no error.
     pub fn fault(&self, value: &Value) -> Option<String> {
         let name = &self.name;
         match value {

@@ -18,15 +18,15 @@ use pbs_resources::{format_size, parse_size_bytes, Error};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Share {
-    /// So many; `None`: no number.
+    /// Absolute amount; `None`: no number.
     pub least: Option<u64>,
-    /// So many thousandths of what is available; `None`: no part. At most 1000.
+    /// Part of the available amount, in thousandths; `None`: no part. At most 1000.
     pub permille: Option<u64>,
 }
 
 impl Share {
-    /// How much that is of `available`: the greater of both, and no more than there is.
-    /// Parts are rounded down.
+    /// Returns the share of `available`: the greater of both, but not more than there is. Parts are
+    /// rounded down.
     pub fn of(&self, available: u64) -> u64 {
         let permille = u128::from(self.permille.unwrap_or(0).min(1000));
         let part = u128::from(available) * permille / 1000;

@@ -11,27 +11,26 @@ use crate::{Consumer, Kind, Limit, Mapping, Node, Pool, Privilege, Resource, Sco
 /// A cluster. One that was read has been checked: what is said of names and amounts holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// What people call it.
+    /// Name of the site.
     pub name: String,
     /// Two points of the plan are the same or so many seconds apart: Keller's minDist
     /// (4). At least 1.
     pub min_dist_s: u64,
-    /// How long a request is planned that does not say (Keller, 3). At least 1.
+    /// Planned duration of a request that declares none (Keller, 3). At least 1.
     pub default_duration_s: u64,
-    /// How much longer than it asked for a running job may become, in thousandths of that
-    /// (Keller, 5.4).
+    /// Largest extension of a running job, in thousandths of the requested duration (Keller, 5.4).
     pub max_extension_permille: u64,
-    /// How long it may take until a job's nodes are ready for it (Keller, 5.4).
+    /// Maximum time until a job's nodes are ready for it (Keller, 5.4).
     pub allocate_timeout_s: u64,
-    /// How long it may take until they are free of it (Keller, 5.4).
+    /// Maximum time until a job's nodes are free of it (Keller, 5.4).
     pub release_timeout_s: u64,
-    /// Nothing is planned to start later than so far from now; what would waits until it is
-    /// nearer. `None`: however far (Keller, 8).
+    /// Largest distance of a planned start from now. A request that would start later waits until
+    /// the start is nearer. `None`: any distance (Keller, 8).
     pub planning_horizon_s: Option<u64>,
     /// A node that was heard of and is not for so long has failed; `None`: nobody waits for
     /// it (the watchdog of Keller, 3).
     pub watchdog_s: Option<u64>,
-    /// Which nodes are taken where there is a choice.
+    /// Choice among suitable nodes.
     pub mapping: Mapping,
     /// In which dates and cron strings of the site are meant.
     pub time_zone: TimeZone,
@@ -48,17 +47,17 @@ pub struct Site {
     pub limits: Vec<Limit>,
     /// In the order of the file, each name once.
     pub pools: Vec<Pool>,
-    /// What a chunk or a job gets that does not ask (Keller, 5.1).
+    /// Values for resources that a chunk or a job does not request (Keller, 5.1).
     pub defaults: Vec<Item>,
-    /// What it gets whatever it asks for (Keller, 5.1).
+    /// Values that override the requested ones (Keller, 5.1).
     pub force: Vec<Item>,
-    /// What a request's priority is made of.
+    /// Components of a request's priority.
     pub weights: Weights,
 }
 
-/// What a request's priority is made of when it is submitted (Keller, 5.4 names the
-/// criteria; the numbers are ours). The sum of all that apply is the priority; the greater
-/// one is looked at first.
+/// Components of a request's priority at its submission (Keller, 5.4 names the criteria; the
+/// numbers are ours). The sum of all that apply is the priority; requests with a greater priority
+/// go first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
     /// For a request that starts as soon as it can.
@@ -123,7 +122,7 @@ impl Site {
         self.groups.iter().find(|of| of.name == name)
     }
 
-    /// Those of the group and the user that are listed.
+    /// Returns the listed group and the listed user.
     pub fn consumers(&self, user: &str, group: &str) -> impl Iterator<Item = &Consumer> {
         [self.group(group), self.user(user)].into_iter().flatten()
     }
@@ -149,9 +148,9 @@ impl Site {
         }
     }
 
-    /// How much of a resource there is in all, whatever is booked or broken: Keller's
-    /// maxAvl (4). Of one that is asked for by word, `word` says of which; of an attribute
-    /// there is nothing to count.
+    /// Returns the total of a resource, whatever is booked or broken: Keller's maxAvl (4). For a
+    /// resource that is requested by word, `word` selects the one to count. The total of an
+    /// attribute is 0.
     pub fn most(&self, name: &str, word: Option<&str>) -> u64 {
         let Some(resource) = self.resource(name) else {
             return 0;

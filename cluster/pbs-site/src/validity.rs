@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When something holds.
+//! Validity of rules and resources.
 
 use std::ops::Range;
 
 use crate::cron::{Cron, CronWindows};
 
-/// When a resource, a consumer, a limit or a pool is there (Keller, 3). Times are Unix
-/// seconds.
+/// Validity of a resource, a consumer, a limit or a pool (Keller, 3). Times are Unix seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Validity {
     /// At all times.

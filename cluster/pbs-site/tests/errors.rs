@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is wrong in a site file, with its line and with what to write instead.
+//! Errors in site files, with their line and the correction.
 
 use pbs_site::Site;
 

@@ -14,7 +14,7 @@ const DAY_S: u64 = 24 * HOUR_S;
 
 const NODES: &str = "[[nodes]]\nname = 'n%d'\ncount = 10\nhas = 'ncpus=16:mem=64g:tesla=1'\n";
 
-/// What is read, and read again when it was written.
+/// Reads a site, and checks that writing and reading it again yields the same site.
 fn read(text: &str) -> Site {
     let site = Site::from_toml(text).unwrap_or_else(|problems| panic!("{problems:?}"));
     let written = site.to_toml();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When something holds, in local time and through changes of the clock.
+//! Validities in local time and through changes of the clock.
 
 // A list of one stretch is meant.
 #![allow(clippy::single_range_in_vec_init)]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What repeats, in local time.
+//! Repeating intervals, in local time.
 //!
-//! Keller makes a template of one period, an hour, a day or a week, and shifts it along
-//! (cronToRUSV, 5.4). His own example of every other month (3) has no such period, nor
-//! has any local time that is put forward and back. So stretches are made day by day from
-//! the calendar here, when they are asked for.
+//! Keller makes a template of one period (an hour, a day or a week) and shifts it along
+//! (cronToRUSV, 5.4). His own example of every other month (3) has no such period. Neither has
+//! local time in a zone with daylight saving time. Therefore the intervals are derived day by day
+//! from the calendar here, when they are needed.
 //!
-//! A stretch is what the clock on the wall shows: `cron 0 2 * * * +1h` holds whenever it
-//! is between 2 and 3. On the day on which this hour is left out it never holds, on the
-//! day that has it twice it holds for two hours.
+//! An interval refers to the wall clock: `cron 0 2 * * * +1h` holds whenever it is between 2 and 3.
+//! On the day on which this hour is left out it never holds; on the day that has it twice it holds
+//! for two hours.
 
 mod calendar;
 mod text;
@@ -39,11 +39,11 @@ pub struct Cron {
     days: u64,
     /// Bits 1 to 12.
     months: u64,
-    /// By weekday, from Sunday: in which weeks of a month, bits 1 to 5.
+    /// Permitted weeks of a month for each weekday, from Sunday on: bits 1 to 5.
     weekdays: [u64; 7],
     /// Seconds of each stretch.
     length_s: i64,
-    /// Whose clock is meant.
+    /// Time zone of the clock.
     zone: TimeZone,
     /// The stretches that begin on one day, in seconds since its midnight: in order, and
     /// apart from each other. They may end on a later day.
@@ -64,7 +64,7 @@ impl Cron {
         })
     }
 
-    /// How many seconds each stretch lasts.
+    /// Returns the length of each interval, in seconds.
     pub fn length_s(&self) -> u64 {
         self.length_s.unsigned_abs()
     }
@@ -123,7 +123,7 @@ fn timestamp(time_s: u64) -> Option<Timestamp> {
     Timestamp::from_second(time_s).ok()
 }
 
-/// How far the clock on the wall is ahead.
+/// Returns the offset of local time from UTC.
 fn offset_s(zone: &TimeZone, timestamp: Timestamp) -> i64 {
     zone.to_offset(timestamp).seconds().into()
 }

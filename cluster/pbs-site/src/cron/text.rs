@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How cron strings are read and written.
+//! Parser and display of cron strings.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) struct Column {
     name: &'static str,
     least: u64,
     most: u64,
-    /// What can stand for numbers, from the least on.
+    /// Names for the numbers of the column, from the least on.
     names: &'static [&'static str],
 }
 
@@ -220,7 +220,7 @@ impl Cron {
         cron
     }
 
-    /// What begins on a day.
+    /// Returns the intervals that begin on a day.
     fn stretches(&self) -> Vec<std::ops::Range<i64>> {
         let mut of_day: Vec<std::ops::Range<i64>> = Vec::new();
         for hour in numbers(self.hours) {

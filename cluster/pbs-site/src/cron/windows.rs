@@ -16,18 +16,18 @@ pub(crate) struct CronWindows<'a> {
     cron: &'a Cron,
     /// Ends of time, in Unix seconds.
     over: Range<i64>,
-    /// How far the clock is ahead in this piece of time.
+    /// Offset of the clock in the current piece of time.
     offset_s: i64,
     /// The piece, in Unix seconds.
     piece: Range<i64>,
-    /// Those of the piece, by the clock.
+    /// Intervals of the piece, in clock time.
     of_clock: ClockWindows<'a>,
     /// One that the next may yet make longer.
     open: Option<Range<u64>>,
 }
 
 impl Cron {
-    /// Those within `over`, as long as can be.
+    /// Returns the intervals within `over`, each as long as possible.
     pub(crate) fn windows(&self, over: Range<u64>) -> CronWindows<'_> {
         let bound =
             |time_s| i64::try_from(time_s).map_or(last_s(), |time_s: i64| time_s.min(last_s()));
@@ -95,13 +95,13 @@ impl Iterator for CronWindows<'_> {
     }
 }
 
-/// Those of a clock that is never changed, in seconds since it showed 1970-01-01. They are
-/// in the order of their start, and may overlap.
+/// Intervals of a clock that is never changed, in seconds since it showed 1970-01-01. They are in
+/// the order of their start, and may overlap.
 struct ClockWindows<'a> {
     cron: &'a Cron,
     over: Range<i64>,
     day: i64,
-    /// Which stretch of the day is next.
+    /// Index of the next interval of the day.
     next: usize,
 }
 

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use crate::Resource;
 
-/// What has been read that others are named by.
+/// Declared names to which later parts refer.
 pub(super) struct DeclaredNames {
     pub(super) zone: TimeZone,
     pub(super) resources: Vec<Resource>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is named, whether it is there, and which names there can be.
+//! Checks of names against the declared ones.
 
 use pbs_resources::Condition;
 use pbs_text::reader::{closest, Reader, Table};
@@ -81,8 +81,8 @@ pub(super) fn resource<'r>(
     found
 }
 
-/// What can be limited or kept free: a resource that is consumed, by its name, or one of
-/// those that are asked for by word, as `sw=g03`.
+/// Whether the name can be limited or kept free: a consumable resource by its name, or one word of
+/// a resource that is requested by word, as `sw=g03`.
 pub(super) fn countable(
     reader: &mut Reader,
     line: Line,

@@ -18,7 +18,7 @@ const KEYS: &[&str] =
 /// No cluster has more, and a slip of the pen should not fill the memory.
 const MOST_NODES: u64 = 1 << 20;
 
-/// What most is said of how dear a node is.
+/// Largest absolute value of a node's `prio`.
 const MOST_PRIO: i64 = 1_000_000;
 
 /// All nodes; resources that only they name become known.
@@ -251,7 +251,7 @@ fn check(reader: &mut Reader, group: &Group, known: &DeclaredNames) {
     }
 }
 
-/// What all nodes have has to fit into 64 bits, so that nobody after this has to ask.
+/// Checks that each resource's sum over all nodes fits into 64 bits. Later code relies on it.
 fn check_sums(reader: &mut Reader, nodes: &[Node]) {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for item in nodes.iter().flat_map(|node| &node.has) {

@@ -14,7 +14,7 @@ use crate::{Kind, Resource, Scope, Validity};
 
 const KEYS: &[&str] = &["scope", "kind", "amount", "items", "validity"];
 
-/// Those that are built in and those that the file declares, by name; their validity is
+/// Returns the built-in resources and those that the file declares, by name; their validity is
 /// still missing.
 pub(super) fn declared(reader: &mut Reader, top: &mut Table<'_, '_>) -> Vec<Resource> {
     let mut resources = Resource::built_in();
@@ -136,7 +136,8 @@ pub(super) fn read_validity(
     }
 }
 
-/// What nodes have beside what is declared: a number is consumed, a word is an attribute.
+/// Deduces resources from those of nodes that are not declared: a number is consumed, a word is an
+/// attribute.
 pub(super) fn deduce(reader: &mut Reader, had: &[(Line, Item)], resources: &mut Vec<Resource>) {
     let mut deduced: BTreeMap<&str, (Kind, Line)> = BTreeMap::new();
     for (line, item) in had {

@@ -17,7 +17,7 @@ use crate::{Limit, Pool, Share, Whom};
 const LIMIT_KEYS: &[&str] = &["for", "resource", "items", "soft", "duration", "area", "validity"];
 const POOL_KEYS: &[&str] = &["name", "resource", "free", "access", "share", "validity"];
 
-/// What says that there is no limit; Keller's example 1 has both.
+/// Words for the absence of a limit; Keller's example 1 has both.
 const NO_LIMIT: [&str; 2] = ["unlimited", "none"];
 
 pub(super) fn limits(
@@ -161,7 +161,7 @@ fn whom(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -
     Some(whom)
 }
 
-/// What a limit is of.
+/// Reads the subject of a limit.
 fn limited(
     reader: &mut Reader,
     table: &mut Table<'_, '_>,

@@ -14,7 +14,7 @@ use super::names;
 use crate::share::permille as parse_permille;
 use crate::{Resource, Validity};
 
-/// What most is added to or taken from a priority by one number.
+/// Largest absolute value that one number can add to a priority.
 pub(super) const MAX_PRIORITY: i64 = 1_000_000_000;
 
 /// A text that is read by something of its own.
@@ -35,7 +35,7 @@ pub(super) fn read_with<T>(
     }
 }
 
-/// The same for what has one way to be read, if the key is there.
+/// Reads a value of a type with a single notation, if the key is there.
 pub(super) fn parsed<T: FromStr<Err = Error>>(
     reader: &mut Reader,
     table: &mut Table<'_, '_>,
@@ -118,7 +118,7 @@ pub(super) fn priority(reader: &mut Reader, table: &mut Table<'_, '_>, key: &str
     signed(reader, line, key, value, MAX_PRIORITY).unwrap_or(0)
 }
 
-/// When something holds; always, if the key isn't there.
+/// Reads a validity; always, if the key is missing.
 pub(super) fn validity(
     reader: &mut Reader,
     table: &mut Table<'_, '_>,
