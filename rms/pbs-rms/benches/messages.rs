@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the manager gets done on one core: messages, passes, views.
+//! Throughput of the manager on one core: messages, passes, views.
 //!
-//! The report gives 500 requests a second on a core of 2.53 GHz (Klein and Pérez 2011, 3.2)
-//! and does not say of what. Here applications that evolve update every second, malleable ones
-//! answer what they are told, chains run, and others queue. A request is a message, done is
-//! one, and an update is both. A thread's time on a CPU is what counts.
+//! The report gives 500 requests a second on a core of 2.53 GHz (Klein and Pérez 2011, 3.2) and
+//! does not say of which kind. Here evolving applications update every second, malleable ones
+//! answer their views, chains run, and other applications queue. A request is one message, done is
+//! one, and an update is both. The measure is a thread's time on a CPU.
 
 #[path = "../../../cluster/pbs-cluster-sim/benches/rows/mod.rs"]
 mod rows;
@@ -143,7 +143,7 @@ impl Load {
         updated.expect("it is pre-allocated, or can be taken back");
     }
 
-    /// Those that evolve say what they need now, with that after each message.
+    /// Sends the current needs of evolving applications, and calls `after` after each message.
     fn evolve(&mut self, now_ns: u64, mut after: impl FnMut(&mut Self)) {
         let apps: Vec<AppId> = self.apps.keys().copied().collect();
         for app in apps {

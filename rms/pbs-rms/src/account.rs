@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a session has had: the accounting that the report leaves to future work.
+//! Account of a session: the accounting that the report leaves to future work.
 
 use std::ops::Range;
 
@@ -13,28 +13,28 @@ use crate::{Kind, Prices};
 pub struct Account {
     /// Pre-allocated, whether used or not.
     pub pre_allocated_node_ns: u128,
-    /// Of that, what no non-preemptible request of the session used.
+    /// Pre-allocated node-time that no non-preemptible request of the session used.
     pub idle_node_ns: u128,
     /// Used by non-preemptible requests.
     pub non_preemptible_node_ns: u128,
     /// Given to preemptible requests.
     pub preemptible_node_ns: u128,
-    /// Of that, what was kept although a view had asked for it.
+    /// Node-time of preemptible requests that was kept although a view had asked for it.
     pub overstayed_node_ns: u128,
-    /// What the application says it has lost by killing.
+    /// Node-time lost by killing, as reported by the application.
     pub wasted_node_ns: u128,
     /// Besides, what non-preemptible requests had after their end, until a pass took it: who
     /// asks for next to no time again and again has nodes all the time.
     #[serde(default)]
     pub late_non_preemptible_node_ns: u128,
-    /// The same of preemptible requests.
+    /// Node-time that preemptible requests had after their end, until a pass took it.
     #[serde(default)]
     pub late_preemptible_node_ns: u128,
 }
 
 impl Account {
-    /// What it costs, in millionths of the unit in which an hour of a node is priced. What is
-    /// pre-allocated is paid as such while it is not used.
+    /// Returns the cost, in millionths of the unit in which an hour of a node is priced.
+    /// Pre-allocated node-time is charged as such while it is not used.
     pub fn cost_micro(&self, prices: &Prices) -> u128 {
         const HOUR_NS: u128 = 3_600_000_000_000;
         let of = |node_ns: u128, kind| node_ns.saturating_mul(u128::from(prices.of(kind)));
@@ -62,12 +62,12 @@ impl Account {
         }
     }
 
-    /// What non-preemptible requests had, until it was taken.
+    /// Returns the node-time of non-preemptible requests, until it was taken.
     pub fn all_non_preemptible_node_ns(&self) -> u128 {
         self.non_preemptible_node_ns.saturating_add(self.late_non_preemptible_node_ns)
     }
 
-    /// What preemptible ones had.
+    /// Returns the node-time of preemptible requests, until it was taken.
     pub fn all_preemptible_node_ns(&self) -> u128 {
         self.preemptible_node_ns.saturating_add(self.late_preemptible_node_ns)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What applications send (Klein and Pérez 2011, 3.1 and A.1).
+//! Messages of applications (Klein and Pérez 2011, 3.1 and A.1).
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What it is called.
+    /// Returns the name of the type.
     pub fn name(self) -> &'static str {
         match self {
             Self::PreAllocation => "pre-allocation",
@@ -66,13 +66,13 @@ impl Relation {
 pub struct Ask {
     /// The number of a cluster.
     pub cluster: usize,
-    /// How many nodes, at least one.
+    /// Number of nodes, at least one.
     pub nodes: u64,
     /// At least 1; [`FOREVER`](pbs_profile::view::FOREVER): until it is done.
     pub duration_ns: u64,
-    /// Its type.
+    /// Type of the request.
     pub kind: Kind,
-    /// Its constraint.
+    /// Constraint of the request.
     pub relation: Relation,
     /// Nodes that it would like to have, as near to each other or to data; it gets those of
     /// them that are free.
@@ -84,20 +84,20 @@ pub struct Ask {
 /// those a pass could start or refuse the successor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
-    /// Which request gets a successor.
+    /// Request that gets a successor.
     pub of: RequestId,
-    /// How many nodes the successor wants.
+    /// Number of nodes of the successor.
     pub nodes: u64,
     /// For how long.
     pub duration_ns: u64,
-    /// How long the nodes stay as they are before; 0 is a spontaneous update.
+    /// Time for which the nodes stay unchanged first; 0 is a spontaneous update.
     pub announce_ns: u64,
     /// The nodes that the successor does not get: exactly as many as it wants fewer, or, of
     /// an announced one, none: then the manager chooses.
     pub released: Vec<u32>,
 }
 
-/// Why a message is refused. Nothing has changed then.
+/// Reason for which a message is refused. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
@@ -111,28 +111,28 @@ pub enum Refusal {
     Empty,
     /// More nodes than the cluster has, or than a limit allows.
     TooMany {
-        /// So many were asked for.
+        /// Requested number.
         nodes: u64,
-        /// So many may be.
+        /// Largest permitted number.
         most: u64,
     },
     /// NEXT keeps nodes, so that both have to be of one cluster, and neither a
     /// pre-allocation if the other is none.
     OtherNodes(RequestId),
-    /// What a request hangs on has to be firmer: pre-allocations, then non-preemptible
-    /// requests, then preemptible ones. Within a type all is as firm.
+    /// A request must depend on one that is at least as firm. Pre-allocations are the firmest, then
+    /// non-preemptible requests, then preemptible ones.
     NotFirmer(RequestId),
     /// A request has at most one successor, which gets its nodes.
     HasSuccessor(RequestId),
-    /// What has ended, or does not end, has no place for a successor.
+    /// A request that has ended, or does not end, can't have a successor.
     NeverEnds(RequestId),
     /// The nodes are not free for that time.
     NoRoom,
     /// Other nodes have to be given back.
     Released {
-        /// So many were named.
+        /// Number of named nodes.
         named: usize,
-        /// So many have to be.
+        /// Number of nodes that must be released.
         needed: usize,
     },
     /// A node that the request does not have, or that is named twice.

@@ -23,7 +23,7 @@ fn class_of(nodes: u64) -> usize {
 }
 
 impl Holes {
-    /// Of a profile with no more nodes than that.
+    /// Creates an empty set for a profile with at most that many nodes.
     pub(crate) fn new(most: u64) -> Self {
         Self { places: vec![Vec::new(); class_of(most) + 2] }
     }
@@ -44,7 +44,8 @@ impl Holes {
         earliest_ns
     }
 
-    /// So many nodes, at least one, are there for so long at that time at the earliest.
+    /// Records that `begin_ns` is the earliest time at which that many nodes, at least one, are
+    /// free for the duration.
     pub(crate) fn found(&mut self, nodes: u64, duration_ns: u64, begin_ns: u64) {
         if begin_ns <= self.earliest_ns(nodes, duration_ns) {
             return;

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A resource manager for evolving and malleable applications: CooRMv2 (Klein and Pérez 2011,
-//! INRIA RR-7644), with its algorithms corrected where they are printed wrong.
+//! Resource manager for evolving and malleable applications: CooRMv2 (Klein and Pérez 2011, INRIA
+//! RR-7644). Algorithms that are printed wrong are corrected.
 //!
-//! An application connects, is told views of what it may have, and sends requests:
-//! pre-allocations for what it may need once, non-preemptible ones inside of them, preemptible
-//! ones for what nobody else needs. [`Rms`] has neither a clock nor a transport: whoever drives
-//! it says what time it is, hands it messages and passes on its notices.
+//! An application connects, receives views of what it may have, and sends requests: pre-allocations
+//! for what it may need at some time, non-preemptible requests inside of them, and preemptible
+//! requests for what nobody else needs. [`Rms`] has neither a clock nor a transport. Its driver
+//! provides the time, passes messages in and delivers the notices.
 //!
 //! | file | |
 //! |---|---|
-//! | `ask` | what applications send |
-//! | `notice` | what they are told |
-//! | `policy`, `account` | what the operator decides and charges |
-//! | `request`, `session` | what an application has, and the trees of what it wants |
-//! | `sessions` | all of them |
-//! | `share` | who may have which preemptible nodes: eqSchedule |
+//! | `ask` | messages of applications |
+//! | `notice` | notices to applications |
+//! | `policy`, `account` | decisions and charges of the operator |
+//! | `request`, `session` | requests of an application, and trees of those to be placed |
+//! | `sessions` | all sessions |
+//! | `share` | division of preemptible nodes: eqSchedule |
 //! | `pool` | node numbers |
-//! | `rms` | the messages |
-//! | `pass` | the pass that answers them |
-//! | `holes` | where there is none any more |
-//! | `place`, `preemptible` | its parts: what fits where: fit, and who gets what |
-//! | `state` | what is kept for after a crash |
-//! | `views` | whose view has changed, and what it is |
+//! | `rms` | handling of messages |
+//! | `pass` | the pass that answers messages |
+//! | `holes` | times before which no room exists |
+//! | `place`, `preemptible` | parts of the pass: fit, and the shares of preemptible requests |
+//! | `state` | state for recovery after a crash |
+//! | `views` | views, and the sessions whose view has changed |
 
 mod account;
 mod ask;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the manager tells applications (3.1.4).
+//! Notices of the manager to applications (3.1.4).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,49 +10,49 @@ use crate::{AppId, RequestId};
 pub struct Notice {
     /// The session.
     pub app: AppId,
-    /// What happened.
+    /// Event of the notice.
     pub event: Event,
 }
 
-/// What happened.
+/// Event that concerns a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// A view of a cluster has changed: [`Rms::views`](crate::Rms::views) has it.
     Views {
-        /// Of which cluster.
+        /// Cluster of the view.
         cluster: usize,
     },
     /// startNotify(): the request has started and its nodes are free.
     Started {
-        /// Which one.
+        /// Started request.
         request: RequestId,
         /// All of its nodes; none for a pre-allocation.
         nodes: Vec<u32>,
     },
-    /// Its duration is over. What ran on its nodes is killed, but for those that a successor
-    /// keeps.
+    /// The duration of a request is over. Processes on its nodes are killed, except on nodes that a
+    /// successor keeps.
     Ended {
-        /// Which one.
+        /// Ended request.
         request: RequestId,
         /// The nodes that it no longer has.
         killed: Vec<u32>,
     },
     /// A request that had been taken can't be: it is gone.
     Refused {
-        /// Which one.
+        /// Refused request.
         request: RequestId,
     },
     /// The session has ended: more was kept of a cluster than allowed, for longer than the
     /// grace.
     Violation {
-        /// Of which cluster.
+        /// Cluster whose nodes were kept.
         cluster: usize,
-        /// So many preemptible nodes were kept.
+        /// Number of preemptible nodes that were kept.
         held: u64,
-        /// So many were allowed.
+        /// Number of preemptible nodes that were allowed.
         allowed: u64,
-        /// What ran on any of its nodes is killed, of each cluster.
+        /// Nodes of the session in each cluster; processes on any of them are killed.
         killed: Vec<Vec<u32>>,
     },
 }

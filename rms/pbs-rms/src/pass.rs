@@ -237,7 +237,7 @@ struct Waiting<'a> {
     app: AppId,
     session: &'a mut Session,
     marks: &'a mut Marks,
-    /// What has been placed of it on each cluster; none where nothing depends on that.
+    /// Placed requests on each cluster; empty if nothing depends on them.
     placed: Vec<Placed>,
 }
 
@@ -246,7 +246,7 @@ struct Firm {
     /// The place of its session among those that wait.
     place: usize,
     tree: Tree,
-    /// It is inside a pre-allocation: after what is not.
+    /// Whether the requests are inside a pre-allocation. These are placed after the others.
     is_inside: bool,
     id: RequestId,
 }
@@ -256,7 +256,7 @@ impl<'a> Waiting<'a> {
         Self { app, session, marks, placed: Vec::new() }
     }
 
-    /// What has to be placed, and nothing is yet: what is not preempted, and what is.
+    /// Collects the trees that are not placed yet: non-preemptible ones and preemptible ones.
     fn trees(&mut self, place: usize, firm: &mut Vec<Firm>, preemptible: &mut Trees) {
         let session = &mut *self.session;
         session.planned.iter_mut().for_each(Steps::clear);
@@ -283,17 +283,17 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// What is placed in a pass. It may be placed elsewhere next time: it is not booked.
+/// Placements of a pass. They are not booked: the next pass may choose others.
 struct Plan {
     now_ns: u64,
-    /// How many nodes of a cluster a session may take from others.
+    /// Number of nodes of a cluster that a session may take from others.
     limit: u64,
-    /// What is left of each cluster that nobody has.
+    /// Nodes of each cluster that remain free.
     profiles: Vec<Profile>,
     holes: Vec<Holes>,
-    /// What is taken of each cluster from preemptible requests.
+    /// Nodes of each cluster that are taken from preemptible requests.
     taken: Vec<Vec<(Range<u64>, u64)>>,
-    /// Of which sessions something starts.
+    /// Sessions in which a request starts.
     changed: BTreeSet<AppId>,
 }
 

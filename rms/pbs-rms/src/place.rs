@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where the trees of a session fit: fit (A.4.2), corrected.
+//! Placement of a session's trees: fit (A.4.2), corrected.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::holes::Holes;
 use crate::session::{Booked, Tree};
 use crate::{Kind, Session};
 
-/// What a pass has placed of a session on a cluster, to start now or later.
+/// Placements of a pass for a session on a cluster, to start now or later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placed {
     pre_allocated: Steps,
@@ -26,14 +26,14 @@ impl Placed {
         }
     }
 
-    /// What is left for non-preemptible requests inside the pre-allocations.
+    /// Returns the nodes inside the pre-allocations that remain for non-preemptible requests.
     pub(crate) fn inside(&self, booked: &Booked, now_ns: u64) -> Profile {
         let all = booked.pre_allocated.sum(&self.pre_allocated);
         let used = booked.non_preemptible.sum(&self.non_preemptible);
         profile_of(&all.saturating_difference(&used), now_ns, |nodes| nodes)
     }
 
-    /// What is left of so many nodes that a session may take from others.
+    /// Returns the rest of the nodes that a session may take from others.
     pub(crate) fn below(&self, limit: u64, booked: &Booked, now_ns: u64) -> Profile {
         let all = booked.pre_allocated.sum(&self.pre_allocated);
         let used = booked.non_preemptible.sum(&self.non_preemptible);
@@ -50,12 +50,12 @@ fn profile_of(steps: &Steps, now_ns: u64, of: impl Fn(u64) -> u64) -> Profile {
     Profile::from_steps(all).unwrap_or_else(|_| Profile::starting_at(now_ns, 0))
 }
 
-/// When a tree may begin.
+/// Begin of a tree, as far as it depends on other requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     /// At any time.
     None,
-    /// When a request of another type does: at this time or, for now, never.
+    /// The tree begins with a request of another type: at this time or, for now, never.
     At(Option<u64>),
 }
 
@@ -152,8 +152,9 @@ pub(crate) fn find_in_both(
     }
 }
 
-/// What is left of a profile when nodes are taken, of which it has enough, each for some time
-/// after its begin. Takes O(n log n) of n steps and times, once and not for each of them.
+/// Returns the rest of a profile after nodes are taken from it, each for some time after its begin.
+/// The profile must have enough nodes. Takes O(n log n) of n steps and times in all, not for each
+/// of them.
 pub(crate) fn without(profile: &Profile, taken: &[(Range<u64>, u64)]) -> Profile {
     if taken.is_empty() {
         return profile.clone();

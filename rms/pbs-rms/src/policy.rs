@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an operator decides.
+//! Decisions of the operator.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Kind;
 
-/// How a manager decides where the report leaves a choice.
+/// Policy of a manager where the report leaves a choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Policy {
     /// The least time from one pass to the next (3.2): messages in between are answered by
     /// one pass.
     pub interval_ns: u64,
-    /// How long preemptible nodes may be kept after a view has asked for them. The report
-    /// has none; its prototype never killed (A.6).
+    /// Maximum time for which preemptible nodes may be kept after a view has asked for them. The
+    /// report has none; its prototype never killed (A.6).
     pub release_grace_ns: u64,
     /// The baseline of section 5.4: nobody gets what another does not use.
     pub is_strict: bool,
     /// Order in which requests are placed.
     pub order: PlacementOrder,
-    /// Which nodes a request gets.
+    /// Choice among free nodes.
     pub choice: NodeChoice,
-    /// What a session may ask for.
+    /// Limits of a session.
     pub limits: Limits,
-    /// What nodes cost.
+    /// Prices of nodes.
     pub prices: Prices,
 }
 
@@ -45,15 +45,15 @@ impl Default for Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementOrder {
-    /// Those of the session that connected first (A.4): a session that has been idle overtakes
-    /// what others have queued since.
+    /// Connection of the sessions, the earliest first (A.4): a session that has been idle overtakes
+    /// requests that others have queued since.
     #[default]
     Connection,
-    /// Those that were submitted first.
+    /// Submission of the requests, the earliest first.
     Request,
 }
 
-/// Which of the free nodes a request gets, after those that it prefers.
+/// Choice among free nodes, after those that the request prefers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeChoice {
@@ -64,7 +64,7 @@ pub enum NodeChoice {
     Contiguous,
 }
 
-/// What one session may ask for.
+/// Limits of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Limits {
@@ -83,7 +83,7 @@ impl Default for Limits {
     }
 }
 
-/// What a node costs in an hour, in millionths of the operator's unit.
+/// Price of a node for an hour, in millionths of the operator's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Prices {

@@ -31,7 +31,7 @@ impl Pool {
         Self { words, free: u64::from(nodes), low: 0 }
     }
 
-    /// How many are free.
+    /// Returns the number of free nodes.
     pub(crate) fn free(&self) -> u64 {
         self.free
     }
@@ -41,7 +41,7 @@ impl Pool {
         self.runs().flat_map(|(first, end)| first..end)
     }
 
-    /// So many nodes, those that are preferred first; all that there are if there are fewer.
+    /// Takes that many nodes, the preferred ones first; all free nodes if there are fewer.
     pub(crate) fn take(&mut self, count: u64, preferred: &[u32], choice: NodeChoice) -> Vec<u32> {
         let mut taken = Vec::new();
         for &node in preferred {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What preemptible requests want and get.
+//! Wants and grants of preemptible requests.
 
 use pbs_profile::view::{Cap, Steps, FOREVER};
 use pbs_profile::Profile;
@@ -9,8 +9,8 @@ use crate::session::Tree;
 use crate::share::Shares;
 use crate::{AppId, Kind, Session};
 
-/// What a session wants of a cluster: what it has asked for with what has started, and with
-/// what could start once. None: nothing.
+/// Returns the nodes that a session wants of a cluster: for started requests, and for those that
+/// could start at some time. `None`: no nodes.
 pub(crate) fn wants_of(
     session: &Session,
     waiting: &[(AppId, Tree)],
@@ -39,7 +39,7 @@ pub(crate) fn wants_of(
     is_any(&wants).then_some(wants)
 }
 
-/// When a tree could begin at the earliest, if it had to share with nobody.
+/// Returns the earliest begin of a tree if it had to share with nobody.
 fn first_begin_ns(session: &Session, tree: &Tree, left: &[Profile], now_ns: u64) -> Option<u64> {
     if let Anchor::At(ns) = Anchor::of(session, tree, now_ns) {
         return ns;
@@ -115,9 +115,9 @@ pub(crate) fn grant(
     has_started
 }
 
-/// How many more nodes a session could have from now up to each change of what it may have:
-/// fewer and fewer. That is as long as all requests together, so that it is made once for all
-/// trees of a session.
+/// Returns the number of additional nodes that a session could have from now up to each change of
+/// its cap; it never grows. The list is as long as all requests together, therefore it is made once
+/// for all trees of a session.
 fn spare_of(cap: &Cap, own: &Steps, now_ns: u64) -> Vec<(u64, u64)> {
     let mut least = u64::MAX;
     let steps = cap.times(now_ns, FOREVER).map(|ns| {

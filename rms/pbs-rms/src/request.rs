@@ -10,16 +10,16 @@ use crate::{Ask, Kind, RequestId};
 /// A request that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Its number.
+    /// Number of the request.
     pub id: RequestId,
-    /// What the application asked for. An announcement or a done sets its duration.
+    /// Attributes set by the application. An announcement or a done changes the duration.
     pub ask: Ask,
-    /// When it started, if it has.
+    /// Time of the start, if the request has started.
     pub started_ns: Option<u64>,
-    /// When it starts as things are, if it has not and ever does.
+    /// Expected start, if the request has not started and will at some time.
     pub scheduled_ns: Option<u64>,
-    /// How many nodes it may have since it started: for a preemptible one perhaps fewer
-    /// than it asked for.
+    /// Number of nodes that the request may have since it started: for a preemptible one perhaps
+    /// fewer than requested.
     pub granted: u64,
     /// The nodes that it has. Fewer than granted: it waits for others to release theirs.
     #[serde(with = "crate::runs")]
@@ -69,12 +69,12 @@ impl Request {
         begin_ns..begin_ns.saturating_add(self.ask.duration_ns)
     }
 
-    /// When it ends by itself; none if it has not started.
+    /// Returns the end of the duration; `None` if the request has not started.
     pub fn end_ns(&self) -> Option<u64> {
         self.started_ns.map(|ns| self.span_from(ns).end)
     }
 
-    /// How many nodes it still waits for.
+    /// Returns the number of nodes for which the request still waits.
     pub fn lacks(&self) -> u64 {
         match (self.ask.kind, self.started_ns) {
             (Kind::PreAllocation, _) | (_, None) => 0,

@@ -21,18 +21,18 @@ use crate::{
 #[derive(Debug)]
 pub struct Rms {
     pub(crate) policy: Policy,
-    /// How many nodes each cluster has.
+    /// Number of nodes of each cluster.
     pub(crate) sizes: Vec<u32>,
     pub(crate) pools: Vec<Pool>,
     /// For each cluster what is not booked for good, and then for each what is not booked by
     /// requests that run to completion.
     pub(crate) profiles: Vec<Profile>,
     pub(crate) sessions: Sessions,
-    /// Of each cluster, since the last pass.
+    /// Shares of each cluster, since the last pass.
     pub(crate) shares: Vec<Shares>,
-    /// What the views of sessions were made of that have ended since the last pass.
+    /// Origins of the views of sessions that have ended since the last pass.
     pub(crate) gone: Vec<(AppId, Vec<LastView>)>,
-    /// What happened since the last pass.
+    /// Notices since the last pass.
     pub(crate) notices: Vec<Notice>,
     pub(crate) closed: Vec<Closed>,
     /// Sessions of which what is kept of them is old.
@@ -48,11 +48,11 @@ pub struct Rms {
 /// A session that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// Which one.
+    /// Number of the session.
     pub app: AppId,
-    /// What it called itself.
+    /// Name of the application.
     pub name: String,
-    /// What it had.
+    /// Account of the session.
     pub account: Account,
 }
 
@@ -199,7 +199,7 @@ impl Rms {
         Ok(())
     }
 
-    /// When there is something to do for a pass, if ever and if no message comes before.
+    /// Returns the time at which a pass is needed if no message arrives before; `None`: never.
     pub fn next_pass_ns(&self) -> Option<u64> {
         let earliest_ns =
             (self.passed_ns).map_or(0, |ns| ns.saturating_add(self.policy.interval_ns));
@@ -230,12 +230,12 @@ impl Rms {
         self.sessions.get(app)
     }
 
-    /// How many nodes each cluster has.
+    /// Returns the number of nodes of each cluster.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
 
-    /// What the operator decided.
+    /// Returns the operator's policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }

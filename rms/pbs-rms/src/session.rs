@@ -12,37 +12,38 @@ use crate::{Account, Ask, Kind, Refusal, Relation, Request, RequestId, Update};
 /// An application that has connected.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Session {
-    /// What it calls itself.
+    /// Name of the application.
     pub name: String,
-    /// Its requests that have not ended, in the order of submission.
+    /// Unfinished requests, in the order of submission.
     pub requests: Vec<Request>,
-    /// What it has had so far.
+    /// Node-time used up to now.
     pub account: Account,
     /// Up to when that is counted.
     pub(crate) accounted_ns: u64,
-    /// Of each cluster how many preemptible nodes it keeps that others should have, and since
-    /// when.
+    /// Number of preemptible nodes of each cluster that the session keeps although others should
+    /// have them, and the time since when.
     pub(crate) overstays: Vec<Option<(u64, u64)>>,
-    /// What is booked of each cluster; follows from the requests.
+    /// Booked nodes of each cluster; derived from the requests.
     #[serde(skip)]
     pub(crate) booked: Vec<Booked>,
-    /// What its requests that have no room yet will take of each cluster, as things are.
+    /// Expected use of each cluster by requests that have no room yet.
     #[serde(skip)]
     pub(crate) planned: Vec<Steps>,
-    /// What its view was made of.
+    /// Origin of the last view of each cluster.
     #[serde(skip)]
     pub(crate) told: Vec<LastView>,
 }
 
-/// What a session's requests that have started, or hang on one that has, take of a cluster.
+/// Nodes of a cluster for a session's requests that have started, or depend on one that has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Booked {
     pub(crate) pre_allocated: Steps,
     pub(crate) non_preemptible: Steps,
-    /// What preemptible requests want: all that was asked for.
+    /// Nodes that preemptible requests want: all that were requested.
     pub(crate) preemptible: Steps,
-    /// What other sessions can't have for good. Non-preemptible requests that are not inside
-    /// a pre-allocation are as if in one of their size; where they outgrow one, the rest is.
+    /// Nodes that other sessions can't have for good. A non-preemptible request outside
+    /// pre-allocations counts as if it were inside one of its size. If it outgrows a
+    /// pre-allocation, the rest counts this way.
     pub(crate) outer: Steps,
 }
 
@@ -55,11 +56,11 @@ pub(crate) struct LastView {
     pub(crate) planned: Steps,
 }
 
-/// What a pass has to look at of a session. Most sessions have nothing to do in most passes, and
+/// Marks for work that a pass must do for a session. Most sessions have no work in most passes, and
 /// are not even read then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// When the first of its requests is over.
+    /// Earliest end of the session's requests.
     pub(crate) first_end_ns: u64,
     /// A request has to be placed: it has not started, and does not follow one that has. Or what
     /// is known of when requests start is old.
@@ -70,9 +71,9 @@ pub(crate) struct Marks {
     pub(crate) is_open: bool,
     /// A preemptible one has.
     pub(crate) is_open_preemptible: bool,
-    /// It has preemptible requests.
+    /// Whether the session has preemptible requests.
     pub(crate) is_preemptible: bool,
-    /// Its view is made of something else than when it was told last.
+    /// Whether the origin of the view has changed since the last view was sent.
     pub(crate) is_stale: bool,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Tree {
     pub(crate) members: Vec<(usize, u64)>,
 }
 
-/// What the requests of a tree need.
+/// Returns the needs of a tree's requests.
 pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
     let members = tree.members.iter();
     let part = |&(place, offset_ns): &(usize, u64)| {
@@ -95,7 +96,7 @@ pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
     members.map(part).collect()
 }
 
-/// What the end of a request does.
+/// Effects of the end of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     /// Nodes that are free now.
@@ -187,8 +188,8 @@ impl Session {
         })
     }
 
-    /// When each request begins and ends, if that is for sure: it has started, or it hangs on
-    /// one that has and its nodes are kept for it (toView, A.4.1).
+    /// Returns the span of each request, if it is certain: the request has started, or it depends
+    /// on one that has and its nodes are kept for it (toView, A.4.1).
     pub(crate) fn spans(&self) -> Vec<Option<Range<u64>>> {
         let mut spans: Vec<Option<Range<u64>>> = Vec::with_capacity(self.requests.len());
         for request in &self.requests {
@@ -210,7 +211,7 @@ impl Session {
         spans
     }
 
-    /// What is for sure of so many clusters.
+    /// Returns the certain bookings of each cluster.
     pub(crate) fn book(&self, clusters: usize) -> Vec<Booked> {
         let mut booked = vec![Booked::default(); clusters];
         for (request, span) in self.requests.iter().zip(self.spans()) {
@@ -347,7 +348,7 @@ impl Session {
         Ok(self.end(place, released, now_ns))
     }
 
-    /// How many of its nodes a request's successor does not get.
+    /// Returns the number of nodes that a request's successor does not get.
     fn surplus(&self, place: usize, successor: usize) -> usize {
         let held = self.requests[place].nodes.len();
         let wanted = self.requests[successor].ask.nodes;
@@ -500,7 +501,7 @@ impl Session {
         }
     }
 
-    /// What it has had until a time.
+    /// Returns the account up to a time.
     pub fn account_at(&self, now_ns: u64) -> Account {
         let mut until = self.clone();
         until.account_until(now_ns);

@@ -71,7 +71,7 @@ impl Sessions {
         self.iter().all(|(_, session, marks)| session.marks() == *marks)
     }
 
-    /// Those for which there is something to be done.
+    /// Returns the sessions whose marks show work.
     pub(crate) fn marked(&self, what: impl Fn(&Marks) -> bool) -> Vec<AppId> {
         let marked = self.iter().filter(|(_, _, marks)| what(marks));
         marked.map(|(app, _, _)| app).collect()

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who may have which of the preemptible nodes of a cluster: eqSchedule (A.4.3), corrected.
+//! Division of the preemptible nodes of a cluster: eqSchedule (A.4.3), corrected.
 //!
-//! Between two times at which nothing changes, all sessions together want so much of what is
-//! there. Where that is too much, those that want something fill up evenly and nobody gets
-//! less than an equal part; where it is not, everyone also sees what the others leave. What one
-//! session sees follows from its own wants and from numbers that are the same for all, so
-//! that a view is only made for whom it is asked.
+//! Between two changes, the sum of all sessions' wants is constant. If it exceeds the available
+//! nodes, the active sessions fill up evenly, and none gets less than an equal part. Otherwise each
+//! session also sees the nodes that the others leave. The view of one session follows from its own
+//! wants and from numbers that are equal for all. Therefore a view is computed only on demand.
 
 use std::cell::OnceCell;
 
@@ -18,15 +17,15 @@ use crate::AppId;
 #[derive(Clone, Debug)]
 struct Stretch {
     from_ns: u64,
-    /// How many nodes there are.
+    /// Number of available nodes.
     nodes: u64,
     /// The sum of all wants.
     wanted: u64,
-    /// How many sessions want something.
+    /// Number of sessions that want nodes.
     active: u64,
-    /// Where it is too much: how far all are filled up.
+    /// Level up to which all sessions are filled, if the wants exceed the nodes.
     level: u64,
-    /// What is left then, for the earliest connected of those that want more.
+    /// Remaining nodes above the level, for the earliest connected of the sessions that want more.
     rest: u64,
     /// The last of those that get one of the rest, when somebody has asked.
     last_with_rest: OnceCell<Option<AppId>>,
@@ -49,7 +48,7 @@ pub(crate) struct Shares {
     is_strict: bool,
     /// In order of time; the last one has no end.
     stretches: Vec<Stretch>,
-    /// Those that want something at some time, in the order of connection.
+    /// Wants of the sessions that want nodes at some time, in the order of connection.
     wants: Vec<(AppId, Steps)>,
 }
 
@@ -86,7 +85,7 @@ impl Shares {
         Self { is_strict, stretches, wants }
     }
 
-    /// What a session may have at a time.
+    /// Returns the number of nodes that a session may have at a time.
     pub(crate) fn at(&self, app: AppId, time_ns: u64) -> u64 {
         self.at_with(self.wants_of(app), app, time_ns)
     }
@@ -101,7 +100,7 @@ impl Shares {
         })
     }
 
-    /// What sessions want that are asked for in the order of connection.
+    /// Returns a lookup of the sessions' wants, which must be called in the order of connection.
     pub(crate) fn wants_in_order<'a>(&'a self) -> impl FnMut(AppId) -> Option<&'a Steps> + use<'a> {
         let mut rest = &self.wants[..];
         move |app| {
@@ -115,7 +114,7 @@ impl Shares {
         }
     }
 
-    /// What a session may have from the first time on.
+    /// Returns the nodes that a session may have from the first time on.
     pub(crate) fn cap(&self, app: AppId) -> Cap {
         let wants = self.wants_of(app);
         let from_ns = self.stretches.first().map_or(0, |stretch| stretch.from_ns);
@@ -249,7 +248,7 @@ fn changes_of(wants: &[(AppId, Steps)], now_ns: u64) -> Vec<(u64, usize, u64)> {
     changes
 }
 
-/// What is wanted at a time, the least first.
+/// Wants at a time, the least first.
 #[derive(Default)]
 struct Fill {
     wants: Vec<u64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What has to be kept to go on after a crash.
+//! State that must be stored for recovery after a crash.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::{AppId, Kind, Policy, Rms, Session};
 /// All that does not follow from sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// How many nodes each cluster has.
+    /// Number of nodes of each cluster.
     pub sizes: Vec<u32>,
     /// The number of the next session.
     pub next_app: u64,
@@ -22,12 +22,12 @@ pub struct Counters {
     pub next_request: u64,
 }
 
-/// Why sessions can't be taken over.
+/// Reason for which stored sessions can't be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
     /// The clusters are others.
     Sizes {
-        /// What they were.
+        /// Former sizes of the clusters.
         were: Vec<u32>,
     },
     /// Two requests have the same node, or more is booked than there is.

@@ -18,9 +18,9 @@ use crate::{AppId, Event, Notice, PlacementOrder, Rms};
 /// The views of a cluster, from the time of the last pass or message on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Views {
-    /// What pre-allocations and non-preemptible requests could get.
+    /// Nodes that pre-allocations and non-preemptible requests could get.
     pub non_preemptible: Cap,
-    /// What preemptible requests could get, and have to give back.
+    /// Nodes that preemptible requests could get. They must give back any more than these.
     pub preemptible: Cap,
 }
 
@@ -56,8 +56,8 @@ impl Rms {
         })
     }
 
-    /// What preemptible requests of a session could have of a cluster at this time: its view
-    /// in one place, without making it.
+    /// Returns the number of nodes of a cluster that preemptible requests of a session may have
+    /// now. This is one point of its view, and cheaper than the view.
     pub fn preemptible_now(&self, app: AppId, cluster: usize) -> u64 {
         let shares = self.shares.get(cluster);
         shares.map_or(0, |shares| shares.at(app, self.now_ns))
@@ -170,7 +170,7 @@ impl Changes {
         }
     }
 
-    /// What is more in the first than in the second.
+    /// Adds the difference of the first and the second.
     fn add_difference(&mut self, first: &Steps, second: &Steps) {
         if first != second {
             self.add_steps(first, 1);
@@ -179,7 +179,7 @@ impl Changes {
     }
 }
 
-/// What changes when make, clipped.
+/// Builds the cap that results from changes, clipped to the limit.
 fn cap(changes: &[(u64, i128)], now_ns: u64, limit: u64) -> Cap {
     let mut nodes = 0;
     let steps = changes.iter().enumerate().map(|(place, change)| {

@@ -29,7 +29,7 @@ fn drawn(rms: &Driver, app: AppId) -> String {
     session.requests.iter().map(line).collect()
 }
 
-/// The same of all of some requests, by name.
+/// Lists the start times of some requests, by name.
 fn times(rms: &Driver, app: AppId, ids: &[(&str, RequestId)]) -> String {
     let session = rms.rms.session(app).expect("it is there");
     let time = |&(name, id): &(&str, RequestId)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the report describes and what it leaves to future work, as far as no other test has it.
+//! Features of the report and of its future work that no other test covers.
 
 mod driver;
 

@@ -7,7 +7,7 @@ mod driver;
 use driver::{ask, with, Driver};
 use pbs_rms::{AppId, Event, Kind, Notice, FOREVER};
 
-/// What was sent so far, a line each, as the figure numbers it.
+/// Messages up to now, one per line, as the figure numbers them.
 #[derive(Default)]
 struct Trace {
     lines: Vec<String>,
@@ -19,7 +19,7 @@ impl Trace {
         self.lines.push(format!("{step:>2} {what}"));
     }
 
-    /// What the manager tells; what the figure leaves out has no number.
+    /// Records the notices of the manager; those that the figure leaves out have no number.
     fn told(&mut self, rms: &Driver, steps: &[&str], notices: &[Notice]) {
         assert_eq!(steps.len(), notices.len(), "{notices:?}");
         for (step, notice) in steps.iter().zip(notices) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What applications might do to each other, or to the manager.
+//! Attacks of applications on each other, or on the manager.
 
 mod driver;
 

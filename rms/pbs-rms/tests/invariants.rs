@@ -195,7 +195,7 @@ impl Run {
         self.check();
     }
 
-    /// What is kept is enough to go on with.
+    /// Restores the manager from its stored state, which must be sufficient.
     fn crash(&mut self) {
         let kept = self.rms.sessions().map(|(app, session)| {
             let text = serde_json::to_string(session).expect("plain values");

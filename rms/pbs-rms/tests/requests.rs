@@ -328,8 +328,8 @@ fn non_preemptible_requests_are_placed_inside_pre_allocations() {
     assert_eq!(rms.scheduled(late, inside), Some(141));
 }
 
-/// What sessions that want so many preemptible nodes see, and how many each has, once all have
-/// given back what they see no more.
+/// Returns the view and the number of nodes of each session that wants preemptible nodes, once all
+/// have given back the nodes beyond their views.
 fn parts(nodes: u64, wants: &[u64], is_strict: bool) -> Vec<(u64, u64)> {
     let policy = Policy { is_strict, ..policy() };
     let mut rms = Driver::with(policy, &[u32::try_from(nodes).expect("few")]);
@@ -399,7 +399,7 @@ fn an_announcement_may_be_changed_until_it_takes_effect() {
     assert_eq!(rms.nodes(app, soon).len(), 7);
 }
 
-/// What outlives a crash.
+/// Returns the state that outlives a crash.
 fn kept(rms: &Rms) -> (Counters, Vec<(pbs_rms::AppId, Session)>) {
     let sessions = rms.sessions().map(|(app, session)| {
         let text = serde_json::to_string(session).expect("plain values");

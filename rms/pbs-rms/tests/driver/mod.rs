@@ -8,7 +8,7 @@ use pbs_rms::{
     FOREVER,
 };
 
-/// How long preemptible nodes may be kept.
+/// Time for which preemptible nodes may be kept.
 pub const GIVE_BACK_LATE: u64 = 5;
 
 pub struct Driver {
