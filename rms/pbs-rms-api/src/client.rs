@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A client that waits for each answer.
+//! Client that waits for each answer.
 
 use std::fmt;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Client {
     waiter: Waiter,
 }
 
-/// Why there is no answer, or that it is a refusal.
+/// Failure of a call: no answer, or a refusal.
 pub type Failure = pbs_socket::client::Failure<Refusal>;
 
 #[zlink::proxy("org.sched-pbs.Rms")]
@@ -64,57 +64,57 @@ impl Client {
         self.waiter.answer(self.connection.connect(name))
     }
 
-    /// Ends one, with all that it has.
+    /// Ends a session and all its requests.
     pub fn disconnect(&mut self, session: u64) -> Result<(), Failure> {
         self.waiter.answer(self.connection.disconnect(session))
     }
 
-    /// request(): asks for nodes.
+    /// Requests nodes: request().
     pub fn request(&mut self, session: u64, asked: &Asked) -> Result<u64, Failure> {
         let answer = self.connection.request(session, asked);
         self.waiter.answer(answer).map(|made| made.request)
     }
 
-    /// done(): ends a request, or takes it back.
+    /// Ends a request, or withdraws it: done().
     pub fn done(&mut self, session: u64, request: u64, released: &[u32]) -> Result<(), Failure> {
         let answer = self.connection.done(session, request, released);
         self.waiter.answer(answer)
     }
 
-    /// Gives a request other nodes: the number of the request that takes its place, and, if
-    /// that is announced, of the one that has the nodes until then.
+    /// Changes a request's nodes. Returns the number of the request that takes its place. For an
+    /// announced change, also returns the number of the request that has the nodes until then.
     pub fn update(&mut self, session: u64, update: &Change) -> Result<Made, Failure> {
         let answer = self.connection.update(session, update);
         self.waiter.answer(answer)
     }
 
-    /// Says what was lost by killing.
+    /// Reports node-time lost by killing.
     pub fn waste(&mut self, session: u64, node_ns: u64) -> Result<(), Failure> {
         self.waiter.answer(self.connection.waste(session, node_ns))
     }
 
-    /// How all sessions stand.
+    /// Returns the state of all sessions.
     pub fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
         self.waiter.answer(self.connection.sessions()).map(|all| all.sessions)
     }
 
-    /// Which nodes of each cluster nobody has or waits for.
+    /// Returns the nodes of each cluster that no session has or waits for.
     pub fn nodes(&mut self) -> Result<Vec<ClusterNodes>, Failure> {
         self.waiter.answer(self.connection.nodes()).map(|all| all.clusters)
     }
 
-    /// What a session sees.
+    /// Returns the views of a session.
     pub fn views(&mut self, session: u64) -> Result<Vec<View>, Failure> {
         self.waiter.answer(self.connection.views(session)).map(|seen| seen.views)
     }
 
-    /// What sessions have had: one's own, or for operators all.
+    /// Returns the accounts of the caller's sessions; for operators, of all sessions.
     pub fn accounts(&mut self) -> Result<Vec<Account>, Failure> {
         self.waiter.answer(self.connection.accounts()).map(|all| all.accounts)
     }
 
-    /// Hands over what happens to a session, from how it is now on, until `notice` says that
-    /// it is enough.
+    /// Passes notices of a session to `notice`, beginning with its current state, until `notice`
+    /// returns `false`.
     pub fn monitor(
         mut self,
         session: u64,

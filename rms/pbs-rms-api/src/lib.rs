@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What applications that evolve and their resource manager say to each other, over varlink.
+//! Varlink interface between evolving applications and their resource manager.
 //!
-//! An application has two connections, as a call that goes on keeps its connection busy: one
-//! for calls, and one on which it [monitors](Client::monitor) its session. Times that end in
-//! `_unix_ns` count from 1970; durations are in nanoseconds, and one that is absent has no end.
+//! An application has two connections, because a continuing call keeps its connection busy: one for
+//! calls, and one on which it [monitors](Client::monitor) its session. Times that end in `_unix_ns`
+//! count from 1970. Durations are in nanoseconds; an absent duration has no end.
 
 mod client;
 mod types;
@@ -14,5 +14,5 @@ pub use types::{
     Notice, Refusal, Seen, Session, Sessions, Step, View,
 };
 
-/// Where the manager listens.
+/// Socket on which the manager listens.
 pub const SOCKET: &str = "/run/pbs/rms.sock";

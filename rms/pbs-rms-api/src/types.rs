@@ -1,247 +1,247 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What goes over the socket.
+//! Messages on the socket.
 
 use serde::{Deserialize, Serialize};
 use zlink::introspect::{CustomType, ReplyError, Type};
 
-/// A cluster of nodes that are all the same.
+/// Cluster of identical nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Cluster {
-    /// Its name
+    /// Name of the cluster
     pub name: String,
-    /// How many nodes it has, numbered from 0
+    /// Number of nodes, numbered from 0
     pub nodes: u64,
-    /// Which CPU of this machine each node is; none: they are no CPUs of it
+    /// CPU of this machine for each node; none: the nodes are not CPUs of this machine
     pub cpus: Option<Vec<u32>>,
 }
 
-/// A session that has begun, or that goes on.
+/// Session that has begun, or continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Connected {
-    /// Its number
+    /// Number of the session
     pub session: u64,
-    /// The clusters; requests and views name them by their place, from 0
+    /// Clusters; requests and views refer to them by index, from 0
     pub clusters: Vec<Cluster>,
 }
 
-/// What an application asks for.
+/// Request of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Asked {
-    /// Of which cluster
+    /// Index of the cluster
     pub cluster: u64,
-    /// How many nodes
+    /// Number of nodes
     pub nodes: u64,
-    /// For how long; none: until it is done
+    /// Duration; none: until the request is done
     pub duration_ns: Option<u64>,
     /// pre-allocation, non-preemptible or preemptible
     pub kind: String,
-    /// A request that it starts with
+    /// Request with which it starts
     pub coalloc: Option<u64>,
-    /// A request that it starts after, and keeps the nodes of
+    /// Request after which it starts, and whose nodes it keeps
     pub next: Option<u64>,
-    /// Nodes that it would like to have
+    /// Preferred nodes
     pub preferred: Option<Vec<u32>>,
 }
 
-/// Other nodes for a request.
+/// Change of a request's nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Change {
-    /// Which request
+    /// Number of the request
     pub request: u64,
-    /// How many nodes it is to have
+    /// New number of nodes
     pub nodes: u64,
-    /// For how long; none: until it is done
+    /// Duration; none: until the request is done
     pub duration_ns: Option<u64>,
-    /// How long it keeps those that it has first; none: it does not
+    /// Time for which the request keeps its old nodes first; none: no time
     pub announce_ns: Option<u64>,
-    /// The nodes that it gives back, as many as it is to have fewer
+    /// Nodes to release: exactly as many as the request loses
     pub released: Option<Vec<u32>>,
 }
 
-/// A request that has been taken.
+/// Accepted request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Made {
-    /// Its number
+    /// Number of the request
     pub request: u64,
-    /// Of an announced update the one that has the nodes until then
+    /// Number of the request that has the nodes until an announced update
     pub until: Option<u64>,
 }
 
-/// So many nodes for so long.
+/// Number of nodes for a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Step {
-    /// None: for ever
+    /// Duration; none: for ever
     pub duration_ns: Option<u64>,
-    /// How many nodes there could be
+    /// Number of nodes that could be available
     pub nodes: u64,
 }
 
-/// Steps one after the other; nothing before and after.
+/// Consecutive steps, without nodes before and after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Cap {
-    /// When the first begins
+    /// Begin of the first step
     pub from_unix_ns: u64,
-    /// The steps
+    /// Steps
     pub steps: Vec<Step>,
 }
 
-/// What an application sees of a cluster.
+/// Views of an application on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct View {
-    /// Which one
+    /// Index of the cluster
     pub cluster: u64,
-    /// What pre-allocations and non-preemptible requests could get
+    /// Nodes that pre-allocations and non-preemptible requests could get
     pub non_preemptible: Cap,
-    /// What preemptible requests could get; what they have more than that now has to be
-    /// given back
+    /// Nodes that preemptible requests could get; the application must give back any that they have
+    /// beyond these
     pub preemptible: Cap,
 }
 
-/// What a session sees of all clusters.
+/// Views of a session on all clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Seen {
-    /// By cluster
+    /// Views of each cluster
     pub views: Vec<View>,
 }
 
-/// What happens to a session.
+/// Notice to a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Notice {
-    /// When
+    /// Time of the notice
     pub unix_ns: u64,
-    /// views: what there could be has changed; started: a request has its nodes; ended: its
-    /// time is over; refused: it can't be and is gone; violation: nodes were kept for too
-    /// long, and the session is over; closed: the session is over
+    /// views: a view has changed; started: a request has its nodes; ended: the time of a request is
+    /// over; refused: a request is impossible and was removed; violation: nodes were kept for too
+    /// long, and the session has ended; closed: the session has ended
     pub kind: String,
     /// The views
     pub views: Option<View>,
     /// The request
     pub request: Option<u64>,
-    /// Its nodes; or those that are no longer the session's, and what ran there is killed
+    /// Nodes of the request; or nodes that the session has lost, on which all processes are killed
     pub nodes: Option<Vec<u32>>,
-    /// Of what was refused, ended or violated: why
+    /// Reason, if a request was refused or ended, or nodes were kept for too long
     pub why: Option<String>,
 }
 
-/// A request as it stands.
+/// State of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Held {
-    /// Its number
+    /// Number of the request
     pub request: u64,
-    /// Of which cluster
+    /// Index of the cluster
     pub cluster: u64,
     /// pre-allocation, non-preemptible or preemptible
     pub kind: String,
-    /// How many nodes it wants
+    /// Number of requested nodes
     pub nodes: u64,
-    /// For how long; none: until it is done
+    /// Duration; none: until the request is done
     pub duration_ns: Option<u64>,
-    /// When it started
+    /// Time of the start
     pub started_unix_ns: Option<u64>,
-    /// When it will, as things are
+    /// Expected time of the start
     pub scheduled_unix_ns: Option<u64>,
-    /// Those that it has
+    /// Nodes that the request has
     pub held: Vec<u32>,
 }
 
-/// The nodes of a cluster as they stand.
+/// State of a cluster's nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct ClusterNodes {
-    /// Its name
+    /// Name of the cluster
     pub name: String,
-    /// How many it has
+    /// Number of nodes
     pub nodes: u64,
-    /// Those that nobody has or waits for: they may be switched off
+    /// Nodes that no session has or waits for: they may be switched off
     pub idle: Vec<u32>,
 }
 
 /// The nodes of all clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct AllNodes {
-    /// In the order in which requests name them
+    /// Clusters, in the order of their indices
     pub clusters: Vec<ClusterNodes>,
 }
 
-/// A session as it stands.
+/// State of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Session {
-    /// Its number
+    /// Number of the session
     pub session: u64,
-    /// What it calls itself
+    /// Name of the application
     pub name: String,
-    /// Whose it is
+    /// User who owns the session
     pub uid: u32,
-    /// Somebody monitors it
+    /// Whether a connection monitors the session
     pub is_monitored: bool,
-    /// Its requests, in the order of submission
+    /// Requests, in the order of submission
     pub requests: Vec<Held>,
 }
 
 /// All sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Sessions {
-    /// In the order of connection
+    /// Sessions, in the order of connection
     pub sessions: Vec<Session>,
 }
 
-/// What a session has had.
+/// Account of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Account {
-    /// Its number
+    /// Number of the session
     pub session: u64,
-    /// What it calls itself
+    /// Name of the application
     pub name: String,
-    /// Whose it is
+    /// User who owned the session
     pub uid: u32,
-    /// It is over
+    /// Whether the session has ended
     pub is_over: bool,
     /// Node seconds pre-allocated
     pub pre_allocated_node_s: u64,
-    /// ... of which nothing non-preemptible used
+    /// ... of which no non-preemptible request used
     pub idle_node_s: u64,
     /// Node seconds of non-preemptible requests
     pub non_preemptible_node_s: u64,
-    /// Node seconds of preemptible ones
+    /// Node seconds of preemptible requests
     pub preemptible_node_s: u64,
-    /// ... of which were kept although a view had asked for them
+    /// ... of which the session kept although a view had asked for them
     pub overstayed_node_s: u64,
-    /// What it says it has lost by killing
+    /// Node seconds lost by killing, as reported by the application
     pub wasted_node_s: u64,
-    /// What it costs, in millionths of the operator's unit
+    /// Cost, in millionths of the operator's unit
     pub cost_micro: u64,
 }
 
-/// What sessions have had.
+/// Accounts of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Accounts {
-    /// In the order of connection; those that are over last
+    /// Accounts in the order of connection; those of ended sessions come last
     pub accounts: Vec<Account>,
 }
 
-/// Why something was not done.
+/// Reason for which a call was refused.
 #[derive(Clone, Debug, PartialEq, Eq, zlink::ReplyError, ReplyError)]
 #[zlink(interface = "org.sched-pbs.Rms")]
 pub enum Refusal {
-    /// There is no such session; one that is not monitored ends after a while
+    /// The session does not exist; a session that is not monitored ends after a while
     NoSuchSession {
-        /// Its number
+        /// Number of the session
         session: u64,
     },
-    /// Only its user, or an operator, may do that
+    /// The operation is reserved for the session's user and for operators
     NotPermitted {
-        /// What
+        /// Refused operation
         what: String,
     },
-    /// What was asked for can't be; nothing has changed
+    /// The request is impossible; nothing has changed
     Refused {
-        /// Why
+        /// Reason
         why: String,
     },
-    /// There are too many sessions; end some first
+    /// The user has too many sessions; end some first
     TooManySessions {
-        /// So many may be
+        /// Largest permitted number
         most: u64,
     },
-    /// Notices came faster than they were read, and some are lost: monitor again
+    /// Notices arrived faster than they were read, and some are lost: monitor again
     Lagged,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the manager gets done over its socket, with a pass after each message: applications
-//! ask for a node, wait until it is theirs, and give it back.
+//! Throughput of the manager over its socket, with a pass after each message: applications request
+//! a node, wait until it is theirs, and give it back.
 //!
-//! By the clock, with the applications on the same machine. They write their calls by hand, so
-//! that it is the service that is measured.
+//! Times are wall-clock times, with the applications on the same machine. The applications write
+//! their calls by hand, therefore only the service is measured.
 
 #[path = "../../../cluster/pbs-cluster-sim/benches/rows/mod.rs"]
 mod rows;
@@ -18,7 +18,7 @@ use pbs_rms::Policy;
 use pbs_rms_server::{serve, Hub, Managed, Settings};
 use rows::{Bar, Rows};
 
-/// How long is measured.
+/// Duration of the measurement.
 const TIME: Duration = Duration::from_secs(5);
 
 /// A connection that speaks varlink.

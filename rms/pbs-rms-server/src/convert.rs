@@ -17,7 +17,7 @@ fn because(why: &str) -> wire::Refusal {
     wire::Refusal::Refused { why: why.into() }
 }
 
-/// What a session had that is over.
+/// Account of a session that has ended.
 pub(crate) use pbs_rms::Closed as Over;
 
 /// After that there is nothing: an int of varlink has no more bits everywhere, and of a user's

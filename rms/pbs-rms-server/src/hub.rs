@@ -26,7 +26,7 @@ const MOST_NOTICES: usize = 4096;
 const MOST_NOTICED: usize = 1 << 20;
 /// Accounts of sessions of one user that are over; of earlier ones there is the sum.
 const MOST_OVER: usize = 200;
-/// What the sum is called.
+/// Name of the sum.
 const EARLIER: &str = "(earlier)";
 /// After a pass that has taken longer than that, others get as much time.
 const LONG_PASS_NS: u64 = 5_000_000;
@@ -36,29 +36,29 @@ const NAME_BYTES: usize = 200;
 /// A cluster that is managed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managed {
-    /// Its name.
+    /// Name of the cluster.
     pub name: String,
-    /// How many nodes it has.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Which CPU of this machine each of them is; `None`: they are no CPUs of it.
+    /// CPU of this machine for each node; `None`: the nodes are not CPUs of this machine.
     pub cpus: Option<Vec<u32>>,
 }
 
 impl Managed {
-    /// So many nodes that are elsewhere.
+    /// Creates a cluster of that many nodes elsewhere.
     pub fn new(name: impl Into<String>, nodes: u32) -> Self {
         Self { name: name.into(), nodes, cpus: None }
     }
 }
 
-/// What an operator says.
+/// Settings of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The clusters.
     pub clusters: Vec<Managed>,
-    /// How the manager decides.
+    /// Policy of the manager.
     pub policy: Policy,
-    /// How long a session goes on that nobody monitors.
+    /// Time after which a session that is not monitored ends.
     pub absence_grace_ns: u64,
     /// Sessions of one user at a time, unless an operator's.
     pub most_sessions: usize,
@@ -78,7 +78,7 @@ pub struct Hub {
     settings: Settings,
     clock: Clock,
     owners: BTreeMap<AppId, Owner>,
-    /// What sessions of each user have had that are over, the latest last.
+    /// Accounts of each user's ended sessions, the latest last.
     over: BTreeMap<u32, VecDeque<Over>>,
     /// Before that there is no pass.
     rests_until_ns: u64,
@@ -91,7 +91,7 @@ pub struct Hub {
 #[derive(Debug)]
 struct Owner {
     uid: u32,
-    /// Who monitors it; 0: nobody does, since then.
+    /// Number of the monitor; 0: the session is not monitored, since `absent_since_ns`.
     monitor: u64,
     absent_since_ns: u64,
     waiting: VecDeque<Event>,
@@ -106,7 +106,7 @@ struct Owner {
 /// The next notice for a monitor.
 pub(crate) enum NextNotice {
     Notice(Box<Notice>),
-    /// Nothing yet; rings when there is.
+    /// No notice is available yet; the bell rings when there is one.
     Wait(Rc<Notify>),
     Lagged,
     Over,
@@ -170,7 +170,7 @@ impl Hub {
         Ok(hub)
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub fn session_count(&self) -> usize {
         self.rms.sessions().count()
     }
@@ -180,7 +180,7 @@ impl Hub {
         Rc::clone(&self.bell)
     }
 
-    /// How long nothing is to be done if nobody rings.
+    /// Returns the time without work if nobody rings.
     pub(crate) fn wait_ns(&self) -> Option<u64> {
         let absent = self.owners.values().filter(|owner| owner.monitor == 0 && !owner.is_over);
         let grace_ns = self.settings.absence_grace_ns;
@@ -272,7 +272,7 @@ impl Hub {
         }
     }
 
-    /// As if something could not be kept.
+    /// Simulates a failure of the journal.
     #[cfg(test)]
     pub(crate) fn fail(&mut self) {
         self.failed = Some(io::Error::from(io::ErrorKind::StorageFull));
@@ -548,7 +548,7 @@ impl Hub {
         }
     }
 
-    /// Nobody monitors a session any more, if it was that one who did.
+    /// Marks a session as not monitored, if the given monitor was its last.
     pub(crate) fn left(&mut self, session: u64, monitor: u64) {
         let app = AppId(session);
         let now_ns = self.clock.now_ns();
@@ -566,7 +566,7 @@ impl Hub {
     }
 }
 
-/// How many nodes an event names.
+/// Returns the number of nodes that an event names.
 fn nodes_of(event: &Event) -> usize {
     match event {
         Event::Views { .. } | Event::Refused { .. } => 0,

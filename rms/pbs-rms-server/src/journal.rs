@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is kept for after a crash: a line for what changes at once, with all of each session.
+//! State for recovery after a crash. Changes that belong together are one line, with the complete
+//! state of each session.
 //!
-//! A line is written before anybody hears of what it says, so that no crash of the service
-//! makes a node have two owners. For the same reason what one session loses and another gets
-//! is in one line: of one that was cut off, nothing has happened. It is not waited for until it is on the disk: what a
-//! failure of power loses is what ran on the same machine's nodes.
+//! A line is written before anybody learns of its contents, therefore no crash of the service makes
+//! a node have two owners. For the same reason, a node's passage from one session to another is one
+//! line. A line that was cut off has no effect. The service does not wait until a line is on the
+//! disk: a power failure also ends the processes on the same machine's nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_TIMES: u64 = 4;
 
-/// What sessions have had is nobody else's business.
+/// Mode of the file: accounts of sessions are private.
 const MODE: u32 = 0o600;
 
 /// A session and its user.
@@ -52,14 +53,14 @@ struct WrittenSession<'a> {
     session: &'a Session,
 }
 
-/// Why a file is not one of these.
+/// Reason for which a file is not a journal.
 #[derive(Debug)]
 pub enum Error {
-    /// It can't be read or written.
+    /// The file can't be read or written.
     Io(PathBuf, io::Error),
     /// A line other than the last one is none of ours.
     Line(PathBuf, usize, String),
-    /// What it says can't be.
+    /// The contents are inconsistent.
     Unusable(PathBuf, pbs_rms::Unusable),
 }
 
@@ -182,7 +183,7 @@ impl Journal {
     }
 }
 
-/// Who could write it could give himself the sessions of others.
+/// Checks the owner of the file: another user could take over sessions by writing it.
 fn check_owner(file: &File) -> io::Result<()> {
     let own = fs::metadata("/proc/self")?.uid();
     match file.metadata()?.uid() {

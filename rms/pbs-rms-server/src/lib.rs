@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The resource manager for applications that evolve, as a service: [`pbs_rms`] with a clock,
-//! a socket and a file.
+//! Resource manager for evolving applications, as a service: [`pbs_rms`] with a clock, a socket and
+//! a file.
 //!
-//! All is done in one thread. [`Hub`] has the manager and everybody's notices; a task for each
-//! connection calls it, and one more makes its passes. Nobody keeps it while waiting.
+//! All work is done in one thread. [`Hub`] has the manager and the notices of all sessions. A task
+//! for each connection calls it, and one more task makes its passes. No task keeps it borrowed
+//! while waiting.
 
 mod convert;
 mod hub;
@@ -26,7 +27,7 @@ use zlink::futures_util::future::{pending, select, Either};
 
 use crate::session::Session;
 
-/// Serves until that fails: the socket is no more, or what has changed can't be kept.
+/// Serves until a failure: the socket is gone, or changes can't be stored.
 pub fn serve(listener: UnixListener, hub: Hub) -> io::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What one caller may ask: the methods of the interface.
+//! Calls of one client: the methods of the interface.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use zlink::Reply;
 
 use crate::hub::{Hub, NextNotice};
 
-/// The service, as one caller sees it.
+/// Service, as one caller sees it.
 pub(crate) struct Session {
     pub(crate) caller: Caller,
     pub(crate) hub: Rc<RefCell<Hub>>,
@@ -30,66 +30,66 @@ pub(crate) struct Session {
     version = env!("CARGO_PKG_VERSION")
 )]
 impl Session {
-    /// Begins a session. It ends when it is disconnected, or when nobody has monitored it for
-    /// a while.
+    /// Begins a session. The session ends when it is disconnected, or when nobody has monitored it
+    /// for a while.
     async fn connect(&self, name: String) -> Result<Connected, Refusal> {
         self.hub.borrow_mut().connect(&self.caller, &name)
     }
 
-    /// Ends a session with all that it has.
+    /// Ends a session and all its requests.
     async fn disconnect(&self, session: u64) -> Result<(), Refusal> {
         self.hub.borrow_mut().disconnect(&self.caller, session)
     }
 
-    /// Asks for nodes, which come when there are some.
+    /// Requests nodes. They are granted once they are available.
     async fn request(&self, session: u64, asked: Asked) -> Result<Made, Refusal> {
         let made = self.hub.borrow_mut().request(&self.caller, session, asked);
         made.map(|request| Made { request, until: None })
     }
 
-    /// Ends a request, or takes it back if it has not started. If another one follows it with
-    /// fewer nodes, those that it does not get are released.
+    /// Ends a request, or withdraws it if it has not started. If its successor has fewer nodes, the
+    /// nodes that the successor does not get are released.
     async fn done(&self, session: u64, request: u64, released: Vec<u32>) -> Result<(), Refusal> {
         let mut hub = self.hub.borrow_mut();
         hub.done(&self.caller, session, request, &released)
     }
 
-    /// Gives a request other nodes, at once or announced: the number of the request that takes
-    /// its place.
+    /// Changes a request's nodes, at once or announced. Returns the number of the request that
+    /// takes its place.
     async fn update(&self, session: u64, update: Change) -> Result<Made, Refusal> {
         self.hub.borrow_mut().update(&self.caller, session, update)
     }
 
-    /// Says what was lost by killing, for the account.
+    /// Reports node-time lost by killing, for the account.
     async fn waste(&self, session: u64, node_ns: u64) -> Result<(), Refusal> {
         self.hub.borrow_mut().waste(&self.caller, session, node_ns)
     }
 
-    /// How all sessions stand.
+    /// Returns the state of all sessions.
     async fn sessions(&self) -> Result<Sessions, Refusal> {
         let sessions = self.hub.borrow().sessions();
         Ok(Sessions { sessions })
     }
 
-    /// Which nodes nobody has or waits for.
+    /// Returns the nodes that no session has or waits for.
     async fn nodes(&self) -> Result<AllNodes, Refusal> {
         let clusters = self.hub.borrow().nodes();
         Ok(AllNodes { clusters })
     }
 
-    /// What a session sees now.
+    /// Returns the current views of a session.
     async fn views(&self, session: u64) -> Result<Seen, Refusal> {
         let views = self.hub.borrow().views(&self.caller, session)?;
         Ok(Seen { views })
     }
 
-    /// What one's own sessions have had; for operators, what all have.
+    /// Returns the accounts of the caller's sessions; for operators, of all sessions.
     async fn accounts(&self) -> Result<Accounts, Refusal> {
         let accounts = self.hub.borrow().accounts(&self.caller);
         Ok(Accounts { accounts })
     }
 
-    /// What happens to a session: first how it is, then all that changes.
+    /// Reports notices of a session: first its current state, then all changes.
     #[zlink(more)]
     async fn monitor(
         &self,
@@ -113,7 +113,7 @@ impl Session {
     }
 }
 
-/// A session that is monitored, as long as this is there.
+/// Session that is monitored, as long as this value exists.
 struct Watched {
     hub: Rc<RefCell<Hub>>,
     session: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What users might do to each other, or to the service: here anyone can be any user.
+//! Attacks of users on each other, or on the service: here a test can be any user.
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink, MetadataExt, PermissionsExt};
@@ -320,7 +320,7 @@ impl Dice {
         }
     }
 
-    /// How long: often less than it takes to say so.
+    /// Draws a duration, which often is shorter than the time of its message.
     fn duration_ns(&mut self) -> Option<u64> {
         let ns = [1, 1000, 100_000, 10_000_000][self.below(4) as usize];
         (self.below(3) > 0).then(|| self.wild(ns))
