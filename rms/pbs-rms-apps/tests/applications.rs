@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the applications of Klein and Pérez (2011, 4) say to what happens.
+//! Reactions of the applications of Klein and Pérez (2011, 4) to events.
 
 use pbs_rms_apps::{
     Application, Choice, Execution, How, Kind, Label, Malleable, Moldable, Nea, Predictable,

@@ -165,7 +165,8 @@ fn announcements_help_sweeps_and_cost_the_mesh() {
     }
 }
 
-/// Whom a sweep kills first the report does not say; it moves what is wasted without announcing.
+/// The report does not say which tasks a sweep kills first. The choice changes the waste without
+/// announcements.
 #[test]
 fn the_order_of_kills_changes_the_waste() {
     let waste = |order| {

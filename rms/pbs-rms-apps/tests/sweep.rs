@@ -16,7 +16,7 @@ fn see(psa: &mut Psa, now_s: u64, steps: &[(u64, u64)]) -> Vec<Wish> {
     psa.views(now_s * S, views)
 }
 
-/// How many nodes it wants, if it says so.
+/// Returns the wanted number of nodes, if a wish contains one.
 fn wanted(wishes: &[Wish]) -> Option<u64> {
     let mut nodes = wishes.iter().filter_map(|wish| match wish {
         Wish::Request(request) => Some(request.nodes),
@@ -27,7 +27,7 @@ fn wanted(wishes: &[Wish]) -> Option<u64> {
     nodes.next_back()
 }
 
-/// It gets at once what it wants.
+/// Grants the wanted nodes at once.
 fn give(psa: &mut Psa, now_s: u64, nodes: u64) -> Vec<Wish> {
     psa.started(now_s * S, Psa::NODES, nodes)
 }
@@ -132,7 +132,7 @@ fn idle_nodes_are_counted() {
     assert_eq!((psa.running(), psa.account().done), (3, 3));
 }
 
-/// What is free in each of many seconds, and what a manager knows of it.
+/// Free nodes in each of many seconds, and the part that a manager knows.
 struct Future {
     nodes: Vec<u64>,
 }
@@ -159,8 +159,8 @@ impl Future {
 /// Tasks of the random courses.
 const TASK_S: u64 = 20;
 
-/// What a driver does with a sweep for a while: always with all that is to come as long as a
-/// task takes, or now and then with less.
+/// Drives a sweep for a while: either with a view as long as a task, or now and then with a shorter
+/// one.
 fn course(seed: u64, is_foreseen: bool) -> Psa {
     let random = &mut Random::new(seed, Stream::Trace);
     let future = Future::new(random);

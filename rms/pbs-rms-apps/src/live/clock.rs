@@ -19,7 +19,7 @@ impl Clock {
         Self { begin_unix_ns: unix_ns(), speed: speed.max(1) }
     }
 
-    /// What time it is for the model.
+    /// Returns the current time of the model.
     pub(crate) fn now_ns(self) -> u64 {
         self.of_unix_ns(unix_ns())
     }
@@ -30,7 +30,7 @@ impl Clock {
         since_ns.saturating_mul(self.speed)
     }
 
-    /// How long it is until a time of the model.
+    /// Returns the real time left until a time of the model.
     pub(crate) fn until(self, time_ns: u64) -> Duration {
         let left_ns = time_ns.saturating_sub(self.now_ns());
         Duration::from_nanos(left_ns.div_ceil(self.speed))

@@ -17,69 +17,69 @@ use crate::live::tasks::{TaskNews, Tasks};
 
 /// No wait is longer: whoever wants it to end need not wait for long.
 const LOOK: Duration = Duration::from_millis(200);
-/// So often one looks how tasks are.
+/// Interval at which the state of tasks is checked.
 const TASK_LOOK: Duration = Duration::from_millis(50);
 
-/// What happened, for whoever looks on.
+/// Event for an observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// A request has its nodes.
     Started {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
-        /// Its number.
+        /// Number of the request.
         request: u64,
-        /// Its nodes.
+        /// Nodes of the request.
         nodes: Vec<u32>,
     },
     /// A request was given other nodes, or the same for longer.
     Updated {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
         /// The number of the one that takes its place.
         request: u64,
-        /// How many nodes.
+        /// New number of nodes.
         nodes: u64,
-        /// How long it is until then, in the time of the model; 0: at once.
+        /// Time until the change, in the time of the model; 0: at once.
         announce_ns: u64,
         /// For how long, in the time of the model.
         duration_ns: u64,
     },
     /// A task has begun.
     TaskStarted {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
-        /// Its number.
+        /// Number of the task.
         task: u64,
-        /// Where.
+        /// Node of the task.
         node: u32,
     },
     /// A task has ended, or could not begin.
     TaskEnded {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
-        /// Its number.
+        /// Number of the task.
         task: u64,
         /// complete, killed, or what has gone wrong.
         outcome: String,
     },
-    /// Nobody knows how the tasks are, for now.
+    /// The state of the tasks is unknown for now.
     Trouble {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// A request was refused.
     Refused {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
-        /// Why, if the manager has said so.
+        /// Reason, if the manager gave one.
         why: Option<String>,
     },
     /// Nodes were kept for too long; the session is over.
     Violation {
-        /// When, in the time of the model.
+        /// Time of the model.
         at_ns: u64,
     },
 }
@@ -95,7 +95,7 @@ struct HeldRequest {
 }
 
 impl HeldRequest {
-    /// When its nodes are no longer the application's.
+    /// Returns the time at which the application loses the nodes.
     fn until_unix_ns(&self) -> Option<u64> {
         Some(self.from_unix_ns?.saturating_add(self.duration_ns?))
     }
@@ -116,19 +116,19 @@ pub struct Driver<A> {
     calls: Client,
     session: u64,
     notices: Receiver<Result<Notice, Failure>>,
-    /// What has come and was not heard yet.
+    /// Notices that have arrived but were not handled yet.
     waiting: VecDeque<Notice>,
-    /// What the model calls the requests that it has.
+    /// Requests of the model, by label.
     labels: BTreeMap<Label, HeldRequest>,
     /// Their nodes, as far as it has heard.
     nodes: BTreeMap<u64, Vec<u32>>,
     /// Updates to fewer nodes that came before it had heard of more: to be tried again.
     again: BTreeMap<Label, Wish>,
-    /// Where its nodes are.
+    /// Cluster of the nodes.
     cluster: Cluster,
     /// `None`: a model, of which the tasks only last.
     tasks: Option<Box<dyn Tasks>>,
-    /// By node.
+    /// Running task of each node.
     running: BTreeMap<u32, Task>,
     looked: Instant,
     is_over: bool,
@@ -439,7 +439,7 @@ impl<A: Application> Driver<A> {
         wishes
     }
 
-    /// What killed tasks had done is lost, which the account is to say.
+    /// Reports the work of killed tasks as waste to the account.
     fn tell_waste(&mut self, killed: &[Task]) -> Result<(), Failure> {
         let now_unix_ns = unix_ns();
         let ran = killed.iter().map(|task| now_unix_ns.saturating_sub(task.since_unix_ns));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What runs the tasks of an application.
+//! Execution of an application's tasks.
 
 use std::fmt;
 
-/// What runs the tasks of an application on the nodes that it has.
+/// Executor of an application's tasks on its nodes.
 pub trait Tasks: fmt::Debug {
     /// Begins a task on a node, which is the application's until then; none: until it is taken
     /// away.
@@ -19,30 +19,30 @@ pub trait Tasks: fmt::Debug {
     /// Ends a task before its time: when this returns, nothing of it runs.
     fn kill(&mut self, task: u64);
 
-    /// What has happened since it was asked last.
+    /// Returns the events since the last call.
     fn look(&mut self) -> Vec<TaskNews>;
 }
 
-/// What has happened to a task.
+/// Event of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskNews {
-    /// It is expected to end at another time than before.
+    /// The expected end of the task has changed.
     Expected {
-        /// Which one.
+        /// Number of the task.
         task: u64,
-        /// When.
+        /// Expected end.
         end_unix_ns: u64,
     },
-    /// It has ended, by itself or not.
+    /// The task has ended, by itself or not.
     Ended {
-        /// Which one.
+        /// Number of the task.
         task: u64,
         /// complete, or what has gone wrong.
         outcome: String,
     },
-    /// Nobody knows how tasks are, for now.
+    /// The state of tasks is unknown for now.
     Trouble {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }

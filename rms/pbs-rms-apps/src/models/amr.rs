@@ -11,14 +11,14 @@
 
 use crate::{ns, Allocation, Application, How, Kind, Label, Request, Wish, FOREVER};
 
-/// How it changes its nodes.
+/// Kind of updates by which the application changes its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updates {
     /// Not at all: it has all of its pre-allocation from begin to end (5.2).
     Never,
     /// At once (5.2).
     Spontaneous,
-    /// So long after it has said how many (5.3).
+    /// Announced an interval ahead (5.3).
     Announced {
         /// The announce interval; 0 is spontaneous.
         interval_ns: u64,
@@ -63,12 +63,12 @@ struct PendingUpdate {
 }
 
 impl Amr {
-    /// What it calls its pre-allocation.
+    /// Label of the pre-allocation.
     pub const PRE_ALLOCATION: Label = Label(0);
-    /// What it calls the request that has nodes.
+    /// Label of the request that has nodes.
     pub const NODES: Label = Label(1);
 
-    /// These steps inside so many nodes.
+    /// Creates an application with these steps inside a pre-allocation of that many nodes.
     pub fn new(steps: Allocation, pre_allocation: u64, updates: Updates) -> Self {
         Self {
             steps,
@@ -82,8 +82,8 @@ impl Amr {
         }
     }
 
-    /// How many nodes a step wants: n_i, as far as the pre-allocation goes. Of a step that
-    /// is still to come the application does not know it.
+    /// Returns the number of nodes that a step wants: n_i, as far as the pre-allocation permits.
+    /// The application itself does not know it for future steps.
     pub fn wanted(&self, step: usize) -> u64 {
         match (self.updates, self.steps.nodes.get(step)) {
             (Updates::Never, _) => self.pre_allocation,
@@ -92,7 +92,7 @@ impl Amr {
         }
     }
 
-    /// How long a step takes on so many nodes.
+    /// Returns the duration of a step on that many nodes.
     pub fn step_ns(&self, step: usize, nodes: u64) -> u64 {
         let size_mib = self.steps.sizes_mib.get(step);
         size_mib.map_or(0, |&size_mib| ns(self.steps.model.seconds(nodes as f64, size_mib)))
@@ -103,17 +103,17 @@ impl Amr {
         self.step
     }
 
-    /// How many nodes work.
+    /// Returns the number of working nodes.
     pub fn working(&self) -> u64 {
         self.running.map_or(0, |running| running.nodes)
     }
 
-    /// How many nodes it has.
+    /// Returns the number of nodes that the application has.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// When its last step ended.
+    /// Returns the end of the last step.
     pub fn ended_ns(&self) -> Option<u64> {
         self.ended_ns
     }

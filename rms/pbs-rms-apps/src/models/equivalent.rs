@@ -27,7 +27,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// That of a working set whose greatest size is given.
+    /// Computes the allocation of a working set with a given maximum size.
     pub fn new(set: &WorkingSet, most_mib: f64, target: f64, model: SpeedUp) -> Self {
         let sizes_mib = set.in_mib(most_mib);
         let nodes = sizes_mib.iter().map(|&size| model.nodes(target, size));
@@ -46,7 +46,7 @@ impl Allocation {
         steps.map(|(n, size)| self.model.area(n, size)).sum()
     }
 
-    /// When it ends if each step has its nodes.
+    /// Returns the end if each step has its nodes.
     pub fn seconds(&self) -> f64 {
         let steps = self.steps();
         steps.map(|(n, size)| self.model.seconds(n, size)).sum()
@@ -77,30 +77,31 @@ impl Allocation {
         nodes.max(1.0) * self.static_seconds(nodes)
     }
 
-    /// When it ends with so many nodes in each step.
+    /// Returns the end with that many nodes in each step.
     pub fn static_seconds(&self, nodes: f64) -> f64 {
         Sums::of(&self.sizes_mib).seconds(&self.model, nodes)
     }
 
-    /// By which part it ends later with the equivalent static allocation (figure 3).
+    /// Returns the relative increase of the end time with the equivalent static allocation (figure
+    /// 3).
     pub fn end_increase(&self) -> f64 {
         self.static_seconds(self.equivalent()) / self.seconds() - 1.0
     }
 
-    /// The same steps with no more nodes than that: what a pre-allocation leaves of it.
+    /// Returns these steps with at most that many nodes: the part that fits into a pre-allocation.
     pub fn at_most(&self, nodes: u64) -> Self {
         let capped = self.nodes.iter().map(|&wanted| wanted.min(nodes.max(1)));
         Self { nodes: capped.collect(), ..self.clone() }
     }
 
-    /// Which static allocations have memory for the greatest size and consume at most
-    /// `budget` times A(e_t) (figure 4); empty if none has both. How much memory a node has
-    /// the report does not say.
+    /// Returns the static allocations with memory for the greatest size that consume at most
+    /// `budget` times A(e_t) (figure 4); the range is empty if no allocation satisfies both. The
+    /// report does not give the memory of a node.
     pub fn static_range(&self, node_mib: f64, budget: f64) -> RangeInclusive<u64> {
         self.least_for_memory(node_mib)..=self.most_for_budget(budget)
     }
 
-    /// How many nodes have memory for the greatest size.
+    /// Returns the number of nodes that have memory for the greatest size.
     pub fn least_for_memory(&self, node_mib: f64) -> u64 {
         let most_mib = self.sizes_mib.iter().copied().fold(0.0, f64::max);
         ((most_mib / node_mib).ceil() as u64).max(1)

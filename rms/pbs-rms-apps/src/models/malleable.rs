@@ -4,7 +4,7 @@
 
 use crate::{Application, How, Kind, Label, Request, View, Views, Wish};
 
-/// Which node counts it can take advantage of.
+/// Numbers of nodes that the application can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Any, up to so many.
@@ -30,7 +30,7 @@ pub struct Malleable {
     shape: Shape,
     duration_ns: u64,
     view: View,
-    /// How many it has asked for besides; 0: there is no such request.
+    /// Number of requested extra nodes; 0: there is no such request.
     extra: u64,
     held_extra: u64,
     started_ns: Option<u64>,
@@ -39,9 +39,9 @@ pub struct Malleable {
 }
 
 impl Malleable {
-    /// What it calls r_min.
+    /// Label of r_min.
     pub const LEAST: Label = Label(0);
-    /// What it calls r_extra.
+    /// Label of r_extra.
     pub const EXTRA: Label = Label(1);
 
     /// At least so many nodes, one or more, and besides what the shape can use, for so long.
@@ -59,7 +59,7 @@ impl Malleable {
         }
     }
 
-    /// How many nodes it works on.
+    /// Returns the number of nodes on which the application works.
     pub fn nodes(&self) -> u64 {
         match self.started_ns {
             Some(_) if !self.has_ended => self.least + self.held_extra,

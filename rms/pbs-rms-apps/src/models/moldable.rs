@@ -12,7 +12,7 @@ use crate::{Application, How, Kind, Label, Request, View, Views, Wish};
 pub struct Choice {
     /// On how many nodes.
     pub nodes: u64,
-    /// How long that takes.
+    /// Duration on these nodes.
     pub duration_ns: u64,
 }
 
@@ -20,7 +20,7 @@ pub struct Choice {
 #[derive(Clone, Debug)]
 pub struct Moldable {
     choices: Vec<Choice>,
-    /// What it has asked for, and what it calls that.
+    /// Current request: its label and the choice.
     asked: Option<(Label, Choice)>,
     ends_ns: Option<u64>,
     has_ended: bool,
@@ -33,7 +33,7 @@ impl Moldable {
         Self { has_ended: choices.is_empty(), choices, asked: None, ends_ns: None }
     }
 
-    /// What ends first by a view; `None` if nothing ever starts.
+    /// Returns the choice that ends first in a view; `None` if none ever starts.
     pub fn choose(&self, now_ns: u64, view: &View) -> Option<Choice> {
         let end = |choice: &Choice| {
             let start_ns = view.first_hole_ns(choice.nodes, choice.duration_ns, now_ns)?;
@@ -44,7 +44,7 @@ impl Moldable {
         ends.min_by_key(|&(end_ns, nodes, _)| (end_ns, nodes)).map(|best| best.2)
     }
 
-    /// What it has asked for last, and what it calls that.
+    /// Returns the last request: its label and the choice.
     pub fn asked(&self) -> Option<(Label, Choice)> {
         self.asked
     }

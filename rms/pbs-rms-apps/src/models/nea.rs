@@ -9,7 +9,7 @@
 
 use crate::{Application, How, Kind, Label, Request, Wish, FOREVER};
 
-/// How it chooses its pre-allocation.
+/// Choice of the pre-allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
     /// The most that it may need, which is known.
@@ -30,17 +30,17 @@ pub struct Nea {
     execution: Execution,
     pre_allocation: u64,
     needed: u64,
-    /// What it has asked for and not got yet.
+    /// Requested number of nodes that was not granted yet.
     asked: Option<u64>,
     held: u64,
     checkpoints: u64,
     has_ended: bool,
-    /// Of the requests of this attempt; another attempt has others.
+    /// First label of this attempt's requests; another attempt has others.
     first_label: u32,
 }
 
 impl Nea {
-    /// It begins with so many nodes, one at least.
+    /// Creates an application that begins with that many nodes, at least one.
     pub fn new(execution: Execution, nodes: u64) -> Self {
         let (Execution::Sure { most: first } | Execution::Probable { guess: first }) = execution;
         let pre_allocation = first.max(1);
@@ -56,33 +56,33 @@ impl Nea {
         }
     }
 
-    /// What it calls its pre-allocation.
+    /// Returns the label of the pre-allocation.
     pub fn pre_allocation_label(&self) -> Label {
         Label(self.first_label)
     }
 
-    /// What it calls the request that has nodes.
+    /// Returns the label of the request that has nodes.
     pub fn nodes_label(&self) -> Label {
         Label(self.first_label.wrapping_add(1))
     }
 
-    /// How many nodes it has pre-allocated, or wants to.
+    /// Returns the number of nodes that are pre-allocated, or requested for it.
     pub fn pre_allocation(&self) -> u64 {
         self.pre_allocation
     }
 
-    /// How many nodes it has; 0 while it waits.
+    /// Returns the number of nodes that the application has; 0 while it waits.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// How often it had to come again.
+    /// Returns the number of restarts with a larger pre-allocation.
     pub fn checkpoints(&self) -> u64 {
         self.checkpoints
     }
 
-    /// It needs so many nodes from now on. Of sure execution that is never more than was
-    /// said; what is more is not asked for.
+    /// Sets the number of nodes needed from now on. Under sure execution, it is capped at the
+    /// declared maximum.
     pub fn need(&mut self, nodes: u64) -> Vec<Wish> {
         self.needed = match self.execution {
             Execution::Sure { most } => nodes.clamp(1, most.max(1)),
@@ -91,7 +91,7 @@ impl Nea {
         self.ask()
     }
 
-    /// It has computed all.
+    /// Ends the application after it has computed everything.
     pub fn end(&mut self) -> Vec<Wish> {
         self.has_ended = true;
         self.give_back()

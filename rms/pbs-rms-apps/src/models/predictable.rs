@@ -8,24 +8,25 @@ use crate::{Application, How, Kind, Label, Request, Step, Wish};
 #[derive(Clone, Debug)]
 pub struct Predictable {
     phases: Vec<Step>,
-    /// Which one runs, and until when.
+    /// Running phase, and its end.
     running: Option<(usize, u64)>,
     has_ended: bool,
 }
 
 impl Predictable {
-    /// These phases one after the other; those without nodes or time are none.
+    /// Creates an application with consecutive phases; phases without nodes or time are dropped.
     pub fn new(mut phases: Vec<Step>) -> Self {
         phases.retain(|phase| phase.nodes > 0 && phase.duration_ns > 0);
         Self { has_ended: phases.is_empty(), phases, running: None }
     }
 
-    /// What it calls a phase, counted from 0.
+    /// Returns the label of a phase, counted from 0.
     pub fn label(phase: usize) -> Label {
         Label(u32::try_from(phase).unwrap_or(u32::MAX))
     }
 
-    /// How many nodes it gives back when a phase ends: those that the next has not.
+    /// Returns the number of nodes released at the end of a phase: those that the next phase does
+    /// not have.
     pub fn released(&self, phase: usize) -> u64 {
         let nodes = |phase: usize| self.phases.get(phase).map_or(0, |phase| phase.nodes);
         nodes(phase).saturating_sub(nodes(phase + 1))

@@ -25,27 +25,27 @@ use crate::{Application, How, Kind, Label, Request, View, Views, Wish, FOREVER};
 /// killed if that is a little late.
 const SPARE: u64 = 4;
 
-/// Who is killed first.
+/// Tasks that are killed first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KillOrder {
-    /// Those that have done least.
+    /// Tasks that have done least.
     #[default]
     Youngest,
-    /// Those that have done most.
+    /// Tasks that have done most.
     Oldest,
 }
 
-/// What has become of its tasks.
+/// Account of the sweep's tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
     /// Tasks that ended.
     pub done: u64,
     /// Tasks that were killed.
     pub killed: u64,
-    /// How long the tasks that were killed had run, all together: the PSA waste.
+    /// Total run time of the killed tasks: the PSA waste.
     pub wasted_node_ns: u128,
-    /// How long nodes were there without a task.
+    /// Total time of nodes without a task.
     pub idle_node_ns: u128,
 }
 
@@ -53,7 +53,7 @@ pub struct Account {
 struct Task {
     number: u64,
     started_ns: u64,
-    /// When it ends or, of a job, is expected to.
+    /// End of the task; for a job, its expected end.
     end_ns: u64,
 }
 
@@ -62,8 +62,8 @@ struct Task {
 pub struct Psa {
     task_ns: u64,
     kill_order: KillOrder,
-    /// Of a sweep of jobs: how many are to be started. `None`: tasks without end, which last
-    /// as long as they say.
+    /// Number of jobs to start, for a sweep of jobs. `None`: tasks without end, whose duration is
+    /// exact.
     jobs: Option<u64>,
     /// Jobs that were killed, to be run again.
     again: Vec<u64>,
@@ -80,7 +80,7 @@ pub struct Psa {
 }
 
 impl Psa {
-    /// What it calls its request.
+    /// Label of the request.
     pub const NODES: Label = Label(0);
 
     /// Tasks of that length, of which the youngest are killed.
@@ -101,39 +101,40 @@ impl Psa {
         }
     }
 
-    /// So many jobs, each thought to take so long.
+    /// Creates a sweep of that many jobs with an expected duration.
     pub fn of_jobs(task_ns: u64, count: u64) -> Self {
         Self { jobs: Some(count), has_ended: count == 0, ..Self::new(task_ns) }
     }
 
-    /// The same with others to be killed first.
+    /// Sets the order in which tasks are killed.
     pub fn with_kill_order(self, kill_order: KillOrder) -> Self {
         Self { kill_order, ..self }
     }
 
-    /// How many tasks run.
+    /// Returns the number of running tasks.
     pub fn running(&self) -> u64 {
         self.tasks.len() as u64
     }
 
-    /// How many nodes it has.
+    /// Returns the number of nodes that the sweep has.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// What has become of its tasks until it was last told anything.
+    /// Returns the account of the tasks up to the last call with a time.
     pub fn account(&self) -> Account {
         self.account
     }
 
-    /// How many of its nodes will have to be free, as far as the view goes: so many tasks
+    /// Returns the number of nodes that must become free according to the view: that many tasks
     /// have no successor.
     pub fn draining(&self) -> u64 {
         let least = self.view.least(self.told_ns, FOREVER).unwrap_or(0);
         self.running().saturating_sub(least)
     }
 
-    /// It stops, as nobody waits for it any more. Tasks that run are neither done nor wasted.
+    /// Stops the sweep because its results are not needed any more. Running tasks count neither as
+    /// done nor as wasted.
     pub fn stop(&mut self, now_ns: u64) -> Vec<Wish> {
         self.settle(now_ns);
         self.has_ended = true;
@@ -229,7 +230,8 @@ impl Psa {
         numbers
     }
 
-    /// How many tasks could start now and end, on nodes that it has or could ask for.
+    /// Returns the number of tasks that could start now and end, on nodes that the sweep has or
+    /// could request.
     fn startable(&self, now_ns: u64) -> u64 {
         let end_ns = now_ns.saturating_add(self.task_ns);
         let times = self.view.times(now_ns, end_ns);
@@ -237,7 +239,7 @@ impl Psa {
         room.min().unwrap_or(0).min(self.jobs.unwrap_or(u64::MAX))
     }
 
-    /// How many of those that run now will still do so.
+    /// Returns the number of running tasks that will still run at a time.
     fn running_at(&self, time_ns: u64) -> u64 {
         let spare_ns = match self.jobs {
             None => 0,

@@ -14,10 +14,10 @@ pub struct Rigid {
 }
 
 impl Rigid {
-    /// What it calls its request.
+    /// Label of the request.
     pub const NODES: Label = Label(0);
 
-    /// So many nodes, one at least, for so long.
+    /// Creates an application with that many nodes, at least one, for a duration.
     pub fn new(nodes: u64, duration_ns: u64) -> Self {
         Self { nodes: nodes.max(1), duration_ns, ends_ns: None, has_ended: false }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How long a step takes (Klein and Pérez 2011, 2.2 and figure 2), and how many nodes it is
-//! worth (2.3).
+//! Duration of a step (Klein and Pérez 2011, 2.2 and figure 2), and the number of nodes that is
+//! efficient (2.3).
 //!
-//! The constants are the published ones. What they were fitted to is in another paper, so
-//! that the 15 % by which they miss no point can't be tested here.
+//! The constants are the published ones. The data of the fit are in another paper, therefore the
+//! claim that it misses no point by more than 15 % can't be tested here.
 
 use serde::Serialize;
 

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 
 use crate::{Application, How, Kind, Label, Request, Step, Wish, FOREVER};
 
-/// What is asked for longer than a task is expected to need, as a part of that: a quarter.
+/// Divisor of a task's expected duration for the additional time that is requested: a quarter.
 const SPARE: u64 = 4;
 
-/// What has been asked for and has not started.
+/// Request that has not started yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     /// The nodes of the stage that is next.
@@ -38,16 +38,16 @@ pub struct Staged {
     stages: Vec<Step>,
     pre_allocation: u64,
     announce_ns: u64,
-    /// Which stage has nodes, or waits for its first.
+    /// Index of the stage that has nodes, or waits for its first ones.
     stage: usize,
     next_task: u64,
     /// Tasks of stages that have nodes, and which have not started.
     to_start: u64,
-    /// When each task that runs is expected to end.
+    /// Expected end of each running task.
     running: BTreeMap<u64, u64>,
     held: u64,
     asked: LastRequest,
-    /// What there is if that is refused.
+    /// Request that remains if the last one is refused.
     before: LastRequest,
     /// The next stage's nodes could not be announced: that is tried again when something has
     /// started, and they are asked for when they are needed.
@@ -57,9 +57,9 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// What it calls its pre-allocation.
+    /// Label of the pre-allocation.
     pub const PRE_ALLOCATION: Label = Label(0);
-    /// What it calls the request that has nodes.
+    /// Label of the request that has nodes.
     pub const NODES: Label = Label(1);
 
     /// Stages of so many nodes for about so long; those without nodes or time are none. It
@@ -84,22 +84,22 @@ impl Staged {
         }
     }
 
-    /// How many nodes it has; 0 while it waits for its first.
+    /// Returns the number of nodes; 0 while the application waits for its first ones.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// How many of its tasks run.
+    /// Returns the number of running tasks.
     pub fn running(&self) -> u64 {
         self.running.len() as u64
     }
 
-    /// How often it has asked for its nodes for longer.
+    /// Returns the number of requests for more time.
     pub fn extended(&self) -> u64 {
         self.extended
     }
 
-    /// When the last of the tasks that run is expected to end.
+    /// Returns the expected end of the last running task.
     fn expected_ns(&self) -> Option<u64> {
         self.running.values().copied().max()
     }
@@ -192,7 +192,7 @@ impl Staged {
         Some(self.change(now_ns, next, Pending::Next))
     }
 
-    /// When the nodes of the next stage are to be announced.
+    /// Returns the time at which the nodes of the next stage must be announced.
     fn announce_at_ns(&self) -> Option<u64> {
         let is_said = self.is_unannounced || self.asked.pending == Some(Pending::Next);
         let can = self.announce_ns > 0 && !is_said && self.to_start == 0;

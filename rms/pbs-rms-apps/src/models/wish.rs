@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What applications are told and what they want: plain values, for any manager.
+//! Inputs and wishes of applications: plain values, for any manager.
 //!
-//! All applications here want nodes of one cluster, as those of the evaluation do (Klein and
-//! Pérez 2011, 5.1.3), and count them: which of its nodes one gives back is for its driver
-//! to say, who knows which tasks run where.
+//! All applications here want nodes of one cluster, as those of the evaluation do (Klein and Pérez
+//! 2011, 5.1.3), and count them. The driver of an application chooses the nodes that it gives back,
+//! because the driver knows where its tasks run.
 
 use std::ops::Range;
 
 use crate::View;
 
-/// What an application calls a request. An update keeps it: it means the successor then.
+/// Label of a request. An update keeps the label, which then refers to the successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub u32);
 
@@ -38,20 +38,20 @@ pub enum How {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What it is called from now on.
+    /// Label of the request from now on.
     pub label: Label,
-    /// Its type.
+    /// Type of the request.
     pub kind: Kind,
-    /// How many nodes, at least one.
+    /// Number of nodes, at least one.
     pub nodes: u64,
     /// [`FOREVER`](crate::FOREVER): until it is done.
     pub duration_ns: u64,
-    /// Its constraint.
+    /// Constraint of the request.
     pub how: How,
 }
 
-/// What an application wants, of its manager or of the nodes that it has. Of several, the
-/// first is done first.
+/// Wish of an application to its manager or to its nodes. Several wishes are carried out in their
+/// order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// request().
@@ -59,20 +59,20 @@ pub enum Wish {
     /// An update (3.1.3): spontaneous, or announced so long before. Where it wants fewer
     /// nodes, those without a task are given back.
     Update {
-        /// Of which request.
+        /// Label of the updated request.
         label: Label,
-        /// How many nodes from then on.
+        /// New number of nodes.
         nodes: u64,
-        /// How long it wants those.
+        /// New duration.
         duration_ns: u64,
         /// 0: spontaneous.
         announce_ns: u64,
     },
     /// done(): a request ends, or is taken back.
     Done {
-        /// Which one.
+        /// Label of the request.
         label: Label,
-        /// How many of its nodes a successor (NEXT) does not get.
+        /// Number of nodes that a successor (NEXT) does not get.
         released: u64,
     },
     /// Tasks start, each on a node of its own that has none.
@@ -85,16 +85,16 @@ pub enum Wish {
         /// Their numbers.
         tasks: Vec<u64>,
     },
-    /// What has been done is written down, to go on from there later.
+    /// The results up to now are written down, to continue from there later.
     Checkpoint,
 }
 
-/// What an application sees (3.1.4).
+/// Views of an application (3.1.4).
 #[derive(Clone, Copy, Debug)]
 pub struct Views<'a> {
-    /// What pre-allocations and non-preemptible requests could get.
+    /// Nodes that pre-allocations and non-preemptible requests could get.
     pub non_preemptible: &'a View,
-    /// What preemptible ones could get and have to give back.
+    /// Nodes that preemptible requests could get. They must give back any more than these.
     pub preemptible: &'a View,
 }
 
@@ -102,10 +102,10 @@ pub struct Views<'a> {
 ///
 /// Times never go back. What falls together comes in this order: ends, views, starts.
 pub trait Application {
-    /// It is connected and may ask.
+    /// Handles the connection: the application may send requests from now on.
     fn connect(&mut self, now_ns: u64) -> Vec<Wish>;
 
-    /// There are new views.
+    /// Handles new views.
     fn views(&mut self, now_ns: u64, views: Views<'_>) -> Vec<Wish> {
         let _ = (now_ns, views);
         Vec::new()
@@ -143,7 +143,7 @@ pub trait Application {
     /// Time has come to that of [`Application::next_ns`].
     fn wake(&mut self, now_ns: u64) -> Vec<Wish>;
 
-    /// When it wants to be woken, if nothing happens before.
+    /// Returns the time at which the application wants to be woken if nothing happens before.
     fn next_ns(&self) -> Option<u64>;
 
     /// All is done; it wants nothing any more.

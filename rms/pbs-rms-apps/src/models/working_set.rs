@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the data of an adaptive mesh grow (Klein and Pérez 2011, 2.1 and figure 1): the
+//! Growth of an adaptive mesh's data (Klein and Pérez 2011, 2.1 and figure 1): the
 //! acceleration-deceleration model.
 //!
-//! Published, and kept: 1,000 steps in phases of 1 to 200 steps, each as likely; in even
-//! phases the velocity grows by 0.01 a step, in odd ones it falls to 0.95 of itself; noise
-//! of σ = 2; the maximum is brought to 1,000.
+//! Published, and kept: 1,000 steps in phases of 1 to 200 steps, with uniform distribution; in even
+//! phases the velocity grows by 0.01 a step, in odd ones it falls to 0.95 of itself; noise of σ =
+//! 2; the maximum is normalised to 1,000.
 //!
-//! Chosen here, as it is not published:
+//! Chosen here, because it is not published:
 //!
 //! - Size and velocity begin at 0, and the phases with number 0, which is even.
-//! - The noise is added to the size and not to the velocity, so it does not add up.
-//! - No size is below 0, which noise would make of the first ones.
+//! - The noise is added to the size and not to the velocity, therefore it does not add up.
+//! - No size is below 0; noise would make some of the first ones negative.
 //! - Phases and noise have random numbers of their own: with other noise, a mesh has the
 //!   same phases.
 
@@ -23,9 +23,9 @@ pub const STEPS: usize = 1_000;
 pub const MOST: f64 = 1_000.0;
 /// A phase has 1 to so many steps.
 const LONGEST_PHASE: u64 = 200;
-/// What the velocity gains in a step of an even phase.
+/// Increase of the velocity in a step of an even phase.
 const ACCELERATION: f64 = 0.01;
-/// What is left of the velocity in a step of an odd phase.
+/// Factor of the velocity in a step of an odd phase.
 const DECELERATION: f64 = 0.95;
 /// Standard deviation of the noise.
 const SIGMA: f64 = 2.0;
@@ -46,7 +46,7 @@ pub struct WorkingSet {
 }
 
 impl WorkingSet {
-    /// That of a seed, the same on every machine.
+    /// Generates the working set of a seed, which is the same on every machine.
     pub fn new(seed: u64) -> Self {
         let mut phases = Random::new(seed, Stream::MeshPhases);
         let mut noise = Random::new(seed, Stream::MeshNoise);

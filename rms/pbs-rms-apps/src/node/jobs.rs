@@ -18,9 +18,9 @@ use pbs_node_api::{
 };
 use pbs_uapi::clock::unix_ns;
 
-/// So long one waits for the end of a job that is cancelled.
+/// Maximum wait for the end of a cancelled job.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So often one looks whether it is over.
+/// Interval at which a cancelled job is checked.
 const LOOK: Duration = Duration::from_millis(5);
 /// No deadline of a job is nearer than that.
 const LEAST_NS: u64 = 1_000_000;

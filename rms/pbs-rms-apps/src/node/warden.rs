@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who sees to it that nobody keeps a CPU that the manager has taken away.
+//! Warden of the manager's CPUs: nobody keeps a CPU that the manager has taken away.
 //!
-//! An application that is told to give back a CPU ends what runs there. One that does not, or
-//! that has died, leaves jobs: those are cancelled, by their control groups, on the CPUs that
-//! their user does not have. It looks at how things are, and not at what has happened, so that
-//! nothing is missed while one of the two services is away.
+//! An application that must give back a CPU ends its processes there. An application that does not,
+//! or that has died, leaves jobs behind. The warden cancels these jobs by their control groups, on
+//! the CPUs that their user does not have. It compares states, not events, therefore it misses
+//! nothing while one of the two services is away.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use pbs_rms_api as rms;
 /// A job that was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// Its number.
+    /// Number of the job.
     pub number: u64,
-    /// Whose it was.
+    /// User who owned the job.
     pub uid: u32,
     /// The CPU that is not its user's.
     pub cpu: u32,
@@ -28,7 +28,7 @@ pub struct Cancelled {
 pub struct Warden {
     manager: PathBuf,
     node: PathBuf,
-    /// Of each cluster which CPU each node is; nothing of those that are elsewhere.
+    /// CPU of each node of each cluster; empty for clusters elsewhere.
     cpus: Vec<Vec<u32>>,
 }
 
@@ -74,7 +74,7 @@ impl Warden {
         Ok(cancelled)
     }
 
-    /// Whose each CPU is that somebody has.
+    /// Returns the user of each allocated CPU.
     fn held(&self, sessions: &[rms::Session]) -> BTreeMap<u32, u32> {
         let mut held = BTreeMap::new();
         for session in sessions {

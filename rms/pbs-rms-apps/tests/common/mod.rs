@@ -9,7 +9,7 @@ use pbs_rms_apps::{
     Wish, WorkingSet, FOREVER, MOST_MIB,
 };
 
-/// What came of it.
+/// Course of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
     pub(crate) ended_ns: u64,
@@ -47,7 +47,7 @@ struct Machine {
     now_ns: u64,
     mesh: Amr,
     mesh_nodes: u64,
-    /// When the mesh has how many others.
+    /// Next change of the mesh's nodes: its time and the new number.
     change: Option<(u64, u64)>,
     sweep: Psa,
     course: Course,

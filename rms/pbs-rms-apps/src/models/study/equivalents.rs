@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How many nodes are equivalent (2.3), and whether 1,400 are enough (5.2).
+//! Equivalent number of nodes (2.3), and whether 1,400 are enough (5.2).
 
 use serde::Serialize;
 
 use super::{allocations, Quantiles, Sample, Tolerance, Verdict, TARGET};
 use crate::MOST_MIB;
 
-/// So many nodes have been enough for the report.
+/// Number of nodes that was enough in the report.
 const NODES: f64 = 1_400.0;
 
 /// The equivalent static allocations at 75 %.
 #[derive(Clone, Debug, Serialize)]
 pub struct Equivalents {
-    /// Of which meshes.
+    /// Meshes of the figure.
     pub sample: Sample,
     /// n_eq in whole nodes.
     pub nodes: Quantiles,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{share, Sample, Tolerance, Verdict};
 use crate::{WorkingSet, MOST};
 
-/// How many of them are drawn.
+/// Number of working sets that are drawn.
 const DRAWN: usize = 4;
 /// Steps whose mean is compared with that of the next.
 const STRETCH: usize = 50;
@@ -15,7 +15,7 @@ const STRETCH: usize = 50;
 /// The working sets.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure1 {
-    /// Of which meshes.
+    /// Meshes of the figure.
     pub sample: Sample,
     /// The sizes of each.
     pub sets: Vec<WorkingSet>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Tolerance, Verdict, TARGET};
 use crate::{SpeedUp, MOST_MIB};
 
-/// How much data, over S_max.
+/// Amounts of data, over S_max.
 const FACTORS: [f64; 4] = [0.001, 0.01, 0.1, 1.0];
 const NODES: [u64; 8] = [1, 4, 16, 64, 256, 1024, 4096, 16_384];
 /// The most nodes with which the most data are worked on at 75 %, and how long a step takes
@@ -29,7 +29,7 @@ pub struct SpeedUpRow {
 /// The values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure2 {
-    /// By nodes, which grow.
+    /// Rows by growing number of nodes.
     pub rows: Vec<SpeedUpRow>,
 }
 

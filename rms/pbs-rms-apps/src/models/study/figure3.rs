@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::{allocations, share, Quantiles, Sample, Tolerance, Verdict, TARGET};
 use crate::MOST_MIB;
 
-/// Of the target efficiencies below 0.8, at which the report has found equivalent static
-/// allocations; which ones it has drawn can't be read.
+/// Target efficiencies below 0.8, for which the report has found equivalent static allocations. The
+/// drawn ones can't be read from the figure.
 const TARGETS: [f64; 12] = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, TARGET, 0.775, 0.79];
 /// From here on the claim holds; below, fewer and fewer meshes keep it.
 const CLAIMED_FROM: f64 = 0.6;
-/// What the report claims, in percent.
+/// Claim of the report, in percent.
 const MOST_PERCENT: f64 = 2.5;
 
 /// End times for one target efficiency.
@@ -20,18 +20,18 @@ const MOST_PERCENT: f64 = 2.5;
 pub struct EndTimeRow {
     /// e_t.
     pub target: f64,
-    /// By how much later it ends, in percent.
+    /// Increase of the end time, in percent.
     pub increase_percent: Quantiles,
-    /// Which part of the meshes ends at most 2.5 % later.
+    /// Share of the meshes that end at most 2.5 % later.
     pub within: f64,
 }
 
 /// The end-time increases.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure3 {
-    /// Of which meshes.
+    /// Meshes of the figure.
     pub sample: Sample,
-    /// By target efficiency, which grows.
+    /// Rows by growing target efficiency.
     pub rows: Vec<EndTimeRow>,
 }
 

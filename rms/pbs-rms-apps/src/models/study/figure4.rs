@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{allocations, share, Quantiles, Sample, Tolerance, Verdict, TARGET};
 use crate::MOST_MIB;
 
-/// What S_max is multiplied by: from this on, so many times twice as much, in four steps
-/// each. How far the report goes can't be read.
+/// Smallest factor of S_max. It is doubled several times, in four steps each. The range of the
+/// report can't be read from the figure.
 const LEAST_FACTOR: f64 = 0.125;
 const DOUBLINGS: u32 = 6;
 const QUARTERS: [f64; 4] =
@@ -33,18 +33,18 @@ pub struct StaticChoiceRow {
     pub least_nodes: u64,
     /// Nodes that consume 1.1 · A(75 %), by mesh.
     pub most_nodes: Quantiles,
-    /// Which part of the meshes has any choice at all.
+    /// Share of the meshes that have any choice at all.
     pub possible: f64,
 }
 
 /// The choices.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure4 {
-    /// Of which meshes.
+    /// Meshes of the figure.
     pub sample: Sample,
     /// Memory of a node.
     pub node_mib: f64,
-    /// By S_max, which grows.
+    /// Rows by growing S_max.
     pub rows: Vec<StaticChoiceRow>,
 }
 
@@ -71,8 +71,8 @@ pub fn figure4(sample: Sample, node_mib: f64) -> Figure4 {
 }
 
 impl Figure4 {
-    /// There are no published values: those of the upper bound are compared with others' of
-    /// the same model.
+    /// Compares the upper bounds with those of another implementation of the same model, because no
+    /// values are published.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let known = KNOWN.into_iter().filter_map(|(factor, nodes)| {
             let row = self.rows.iter().find(|row| row.factor == factor)?;

@@ -30,12 +30,12 @@ use crate::{Allocation, SpeedUp, WorkingSet};
 /// The target efficiency of the evaluation (5.1.1).
 pub const TARGET: f64 = 0.75;
 
-/// Which meshes are looked at.
+/// Meshes under study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sample {
     /// The seed of the first one; the others follow.
     pub seed: u64,
-    /// How many.
+    /// Number of meshes.
     pub meshes: u64,
 }
 
@@ -63,7 +63,7 @@ fn allocations(sets: &[WorkingSet], most_mib: f64, target: f64) -> Vec<Allocatio
     sets.iter().map(of).collect()
 }
 
-/// Which part of all it is true for; of none it is true.
+/// Returns the share of the values for which the condition holds; 1 if there are none.
 fn share<T>(all: &[T], is: impl Fn(&T) -> bool) -> f64 {
     match all.len() {
         0 => 1.0,

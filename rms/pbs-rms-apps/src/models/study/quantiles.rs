@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the values of several meshes are spread.
+//! Spread of values over several meshes.
 
 use serde::Serialize;
 
-/// What boxes and bands are drawn of; all 0 where there are no values.
+/// Quantiles for drawing boxes and bands; all 0 if there are no values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
     /// The least.
@@ -23,7 +23,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Those of values in any order. Between two values it is as far as the rank is.
+    /// Computes the quantiles of unsorted values, with linear interpolation between two values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// What counts as the same.
+/// Tolerance of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
@@ -35,11 +35,11 @@ impl Tolerance {
 pub struct Verdict {
     /// In words, with the section or figure that it is from.
     pub claim: String,
-    /// What there is of it, in the unit of the tolerance.
+    /// Found value, in the unit of the tolerance.
     pub found: f64,
-    /// What would do.
+    /// Values that satisfy the claim.
     pub tolerance: Tolerance,
-    /// It does.
+    /// Whether the claim holds.
     pub holds: bool,
 }
 
