@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What happens without co-scheduling.
+//! Baseline: execution without co-scheduling.
 
 use crate::check::fits;
 use crate::mapping::Mapping;

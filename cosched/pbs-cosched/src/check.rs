@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is wrong with a workload or a mapping.
+//! Checks of workloads and mappings.
 
 use std::collections::HashMap;
 
 use crate::model::{ExecutionTarget, Platform, Task, Workload};
 
-/// What is wrong.  Tasks, variants and processes are indices into the workload.
+/// Fault of a workload or a mapping.  Tasks, variants and processes are indices into the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Each of these tasks waits for the next, and the last for the first.
@@ -33,7 +33,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What is wrong and what to do, with the names of tasks.
+    /// Describes the fault and its remedy, with the names of tasks.
     pub fn tell(&self, workload: &Workload) -> String {
         let name = |task: &usize| match workload.tasks.get(*task) {
             None => format!("number {task}"),

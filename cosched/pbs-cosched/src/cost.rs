@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What co-scheduling costs: "derived experimentally" (§4.1).
+//! Cost of co-scheduling: "derived experimentally" (§4.1).
 
 /// The time a scheduler takes for n tasks: a·n² + b·n + c, as in tables 6.1 and 6.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When to co-schedule: the four strategies (§4.1, §5.1).
+//! Determination, the decision when to co-schedule: the four strategies (§4.1, §5.1).
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::cost::Cost;
 use crate::model::{ExecutionTarget, Platform, Task, Workload};
 use crate::queues::{Entry, Queues};
 
-/// Which waits have to amortize the cost.
+/// Waits that must amortize the cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Amortization {
     /// The longest on a desired device (§5.1.5).
@@ -53,7 +53,7 @@ impl Default for Determination {
     }
 }
 
-/// What decided, and how.
+/// Result of a determination: the strategy that decided, and its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Necessity {
     /// Always is set.
@@ -62,9 +62,9 @@ pub enum Necessity {
     Alone,
     /// Whether a desired device's queue has an entry of another process.
     Contention(bool),
-    /// What the desired devices would save, and what co-scheduling costs.
+    /// Time that the desired devices would save, and cost of co-scheduling.
     Speedup { saved_ns: u64, cost_ns: u64 },
-    /// How long is waited, and what co-scheduling costs.
+    /// Waiting time, and cost of co-scheduling.
     Amortization { wait_ns: u64, cost_ns: u64 },
     /// No strategy is set.
     NoStrategy,
@@ -151,8 +151,8 @@ pub fn necessary(
     Necessity::Amortization { wait_ns: wait_ns.unwrap_or(0), cost_ns }
 }
 
-/// How much sooner a task would end on the devices on which it is fastest than on what is free;
-/// where nothing is, than where it would end first.
+/// Returns the time that a task would save on the devices on which it is fastest, compared with
+/// free devices.  If no device is free, it is compared with the device on which it would end first.
 fn saved_ns(task: &Task, waits: &Kinds) -> u64 {
     let [mut best_ns, mut free_ns, mut waiting_ns] = [u64::MAX; 3];
     // More threads come last as a rule, and are faster: few others are looked at closely.
@@ -174,9 +174,10 @@ fn saved_ns(task: &Task, waits: &Kinds) -> u64 {
 
 /// A number for each kind and number of queues that a variant can take.
 struct Kinds {
-    /// By threads, from none on: the largest number on so many queues with the least.
+    /// Values for numbers of threads, from none on: the largest value among that many queues with
+    /// the least values.
     threads: Vec<u64>,
-    /// By accelerator type: the least.
+    /// Least value for each accelerator type.
     devices: Vec<u64>,
 }
 

@@ -52,7 +52,7 @@ pub fn evolutionary(
     problem.mapping(&best.order, &best.ways)
 }
 
-/// What other schedulers decide.
+/// Returns the mappings that other schedulers decide.
 pub(crate) fn first_mappings<'a>(
     workload: &'a Workload,
     platform: &'a Platform,
@@ -85,7 +85,7 @@ struct Population<'a> {
     ends_ns: Vec<u64>,
     /// The best first.
     living: Vec<Individual>,
-    /// By job, where it stands in the order that is being changed.
+    /// Position of each job in the order that is being changed.
     places: Vec<usize>,
 }
 

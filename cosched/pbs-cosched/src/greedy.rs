@@ -13,8 +13,8 @@ use crate::mapping::{Choice, Mapping};
 use crate::model::{ExecutionTarget, Platform, Task, Workload};
 use crate::queues::{Queues, State, Where};
 
-/// Who wins an accelerator (§5.4.2).  Of equals it is who was submitted first, then the
-/// smaller owner, then the smaller number of the task.
+/// Criterion by which a task wins an accelerator (§5.4.2).  Equal tasks are ranked by submission,
+/// then by the smaller owner, then by the smaller number of the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
     /// Most direct successors.
@@ -26,12 +26,12 @@ pub enum Priority {
     Age,
 }
 
-/// How the greedy scheduler decides.
+/// Options of the greedy scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreedyOptions {
-    /// Who wins where several tasks urgently need an accelerator (§4.4.1).
+    /// Criterion when several tasks urgently need an accelerator (§4.4.1).
     pub contention: Priority,
-    /// Who wins what is left: accelerators that are free, and the larger share of the CPU.
+    /// Criterion for leftovers: free accelerators, and the larger share of the CPU.
     pub leftovers: Priority,
     /// A task that is alone in its round stays where its predecessor ran, unless it gains more
     /// than the transfer costs (§5.4.3; the criterion is ours).
@@ -70,12 +70,12 @@ struct Rounds<'a> {
     successors: Vec<Vec<usize>>,
     /// Place among equals.
     rank: Vec<u32>,
-    /// How many predecessors are not given out yet.
+    /// Number of predecessors of each task that are not allocated yet.
     open: Vec<usize>,
     ready: BTreeSet<usize>,
     /// Ready tasks with a CPU variant.
     ready_for_cpu: u32,
-    /// By accelerator type: who has nothing else, and who can use it.
+    /// Contest of each accelerator type: tasks without another option, and tasks that can use it.
     urgent: Vec<Contest>,
     able: Vec<Contest>,
     cpu: Contest,
@@ -299,7 +299,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// What a task is worth in the contest for a device, or for the CPU.
+    /// Returns the rank of a task in the contest for a device, or for the CPU.
     fn entry(
         &self,
         task: usize,

@@ -12,7 +12,7 @@ use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::problem::{FittingVariant, Memory, Placed, Problem};
 use crate::queues::Queues;
 
-/// What HEFT decides, and in which order it took the tasks.
+/// Result of HEFT: the mapping, and the order in which the tasks were considered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heft {
     /// The mapping; tasks enter the queues as they start.
@@ -112,7 +112,7 @@ fn by_upward_rank(problem: &Problem) -> Vec<usize> {
     order
 }
 
-/// How many of some equal lanes are free, over time.
+/// Number of free lanes among equal ones, over time.
 struct Occupation {
     /// From when on how many are free; the first is time 0.
     free: Vec<(u64, u32)>,

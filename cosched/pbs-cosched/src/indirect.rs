@@ -10,16 +10,16 @@ use std::collections::HashMap;
 
 use crate::model::Edge;
 
-/// What a task's record says of others, by their names ("pid-task").
+/// Record of a task with references to others, by their names ("pid-task").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its own name.
+    /// Name of the task.
     pub name: String,
-    /// What it depends on.
+    /// Tasks on which it depends.
     pub after: Vec<String>,
-    /// Its reverse dependencies: what depends on it.
+    /// Reverse dependencies: tasks that depend on it.
     pub before: Vec<String>,
-    /// It is a memory transfer and takes so long; nothing for a computing task.
+    /// Duration, if the task is a memory transfer; `None` for a computing task.
     pub transfer_ns: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ fn add(longest: &mut HashMap<usize, u64>, behind: Option<&HashMap<usize, u64>>, 
 struct Names<'a> {
     recorded: &'a [Recorded],
     by_name: HashMap<&'a str, usize>,
-    /// Who names it as a reverse dependency.
+    /// Tasks that name a task as a reverse dependency.
     named_by: HashMap<&'a str, Vec<usize>>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Names<'a> {
         of.transfer_ns.is_none().then_some(number)
     }
 
-    /// What comes before it: what it names, and what names it.
+    /// Returns the tasks before a task: those that it names, and those that name it.
     fn before(&self, name: &str) -> impl Iterator<Item = &'a str> + '_ {
         let known = self.by_name.get(name).map(|&number| &self.recorded[number]);
         let after = known.into_iter().flat_map(|of| &of.after);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is decided of tasks, and the times that follow from it.
+//! Decisions on tasks, and the resulting times.
 
 use crate::model::Workload;
 use crate::queues::Slot;
 
-/// What is decided of a task: "best index" and "round" of its CSI (§5.3).
+/// Decision on a task: "best index" and "round" of its CSI (§5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Which of its variants.
+    /// Index of the chosen variant.
     pub variant: usize,
     /// The round it was given out in, from 1.
     pub round: u32,
-    /// Its place within the round.
+    /// Position within the round.
     pub place: u32,
 }
 
-/// What is decided of all waiting tasks.
+/// Decisions on all waiting tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
-    /// By task; nothing for those that do not wait.
+    /// Choice for each task; `None` for tasks that do not wait.
     pub choices: Vec<Option<Choice>>,
 }
 
@@ -48,20 +48,20 @@ impl Mapping {
     }
 }
 
-/// When and where each task runs.
+/// Time and place of each task's execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// By task: those that have started and those that were mapped.
+    /// Slot of each task that has started or was mapped.
     pub slots: Vec<Option<Slot>>,
 }
 
 impl Timeline {
-    /// When everything has ended.
+    /// Returns the time at which everything has ended.
     pub fn end_ns(&self) -> u64 {
         self.slots.iter().flatten().map(|slot| slot.end_ns).max().unwrap_or(0)
     }
 
-    /// When a process's last task has ended, if it has one with a slot.
+    /// Returns the end of a process's last task, if it has one with a slot.
     pub fn process_end_ns(&self, workload: &Workload, process: usize) -> Option<u64> {
         let of = workload.tasks.iter().zip(&self.slots).filter(|(of, _)| of.process == process);
         of.filter_map(|(_, slot)| Some(slot.as_ref()?.end_ns)).max()

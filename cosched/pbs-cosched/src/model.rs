@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is co-scheduled, and what it runs on.
+//! Workload and platform of co-scheduling.
 
 /// A node: CPU threads and accelerators by type (§2.5.1's system S).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,16 +13,16 @@ pub struct Platform {
 /// Accelerators of one type.  Each has its own memory and its own queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceType {
-    /// Its name, as reports tell it.
+    /// Name for reports.
     pub name: String,
-    /// How many there are.
+    /// Number of devices of the type.
     pub count: u32,
 }
 
 /// Target that a variant runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExecutionTarget {
-    /// So many threads of the CPU.
+    /// Number of threads of the CPU.
     Threads(u32),
     /// One accelerator of this type, an index into [`Platform::devices`].
     Device(usize),
@@ -34,9 +34,9 @@ pub enum ExecutionTarget {
 pub struct Variant {
     /// Programming model: CPU, OMP, GPU, CUDA, OCL or another.
     pub model: String,
-    /// What it runs on.
+    /// Target of the execution.
     pub place: ExecutionTarget,
-    /// Its profiled runtime.
+    /// Profiled runtime.
     pub runtime_ns: u64,
 }
 
@@ -45,34 +45,34 @@ pub struct Variant {
 pub struct Edge {
     /// The task that is waited for, an index into [`Workload::tasks`].
     pub task: usize,
-    /// How long its data travel if both tasks' memories differ.  The host is one memory, each
-    /// accelerator another.
+    /// Duration of the data transfer if the memories of both tasks differ.  The host is one memory,
+    /// each accelerator another.
     pub transfer_ns: u64,
 }
 
 /// A unit of work (§2.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Its name, unique within its process.
+    /// Name of the task, unique within its process.
     pub name: String,
-    /// Its process, an index into [`Workload::processes`].
+    /// Process of the task, an index into [`Workload::processes`].
     pub process: usize,
-    /// What it waits for.
+    /// Tasks for which it waits.
     pub after: Vec<Edge>,
-    /// What it can run as; at least one.
+    /// Variants of the task; at least one.
     pub variants: Vec<Variant>,
 }
 
 /// A program that was called, with its tasks (§2.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its name, as reports tell it.
+    /// Name for reports.
     pub name: String,
-    /// Who owns it; breaks ties.
+    /// Owner of the process; breaks ties.
     pub owner: u64,
-    /// When it submits its tasks.
+    /// Time at which the process submits its tasks.
     pub arrival_ns: u64,
-    /// When all its tasks should have ended, on the same clock.
+    /// Time by which all its tasks should have ended, on the same clock.
     pub deadline_ns: Option<u64>,
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Which of two schedules is better.
+//! Comparison of schedules.
 
 use std::fmt;
 
 use crate::mapping::Timeline;
 use crate::model::Workload;
 
-/// What is to be small.  The thesis says only "throughput".
+/// Figure to minimise.  The thesis says only "throughput".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Objective {
     /// Deadline misses, then the makespan, then the sum of turnarounds.
@@ -18,21 +18,21 @@ pub enum Objective {
     Sum,
 }
 
-/// What a schedule is worth.
+/// Score of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
     /// Processes that end after their deadline.
     pub misses: u64,
     /// From the first arrival to the last end.
     pub makespan_ns: u64,
-    /// Of all processes, from arrival to end.
+    /// Sum over all processes of the time from arrival to end.
     pub turnarounds_ns: u64,
-    /// Of all tasks.
+    /// Sum over all tasks of the runtime.
     pub runtimes_ns: u64,
 }
 
 impl Score {
-    /// What is compared, the most important first; smaller is better.
+    /// Returns the figures to compare, the most important first; smaller is better.
     pub fn key(&self, objective: Objective) -> [u64; 3] {
         match objective {
             Objective::Lexicographic => [self.misses, self.makespan_ns, self.turnarounds_ns],
@@ -42,7 +42,7 @@ impl Score {
     }
 }
 
-/// What a timeline is worth.  Tasks without a slot count nothing.
+/// Returns the score of a timeline.  Tasks without a slot count nothing.
 pub fn score(workload: &Workload, timeline: &Timeline) -> Score {
     let mut ends_ns: Vec<Option<u64>> = vec![None; workload.processes.len()];
     let mut score = Score::default();
@@ -69,20 +69,20 @@ pub fn score(workload: &Workload, timeline: &Timeline) -> Score {
 /// Whether a schedule is taken, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// It is not worse than not co-scheduling.
+    /// Whether the schedule is not worse than without co-scheduling.
     pub accepted: bool,
-    /// What not co-scheduling is worth.
+    /// Score without co-scheduling.
     pub without: Score,
-    /// What co-scheduling is worth.
+    /// Score with co-scheduling.
     pub with: Score,
-    /// What decided.
+    /// Deciding figure.
     pub reason: Reason,
 }
 
-/// What decided between co-scheduling and not; times are without and with it.
+/// Figure that decided between co-scheduling and not; values are without and with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Nothing that counts differs.
+    /// All compared figures are equal.
     Equal,
     /// The number of processes that miss their deadline.
     Misses(u64, u64),

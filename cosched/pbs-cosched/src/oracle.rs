@@ -50,23 +50,24 @@ pub fn brute_force(
 struct Search<'a> {
     problem: &'a Problem,
     objective: Objective,
-    /// Who is placed earlier never makes another later.  Then only orders of starts need be
-    /// tried, and no way for which another is as fast with as few threads.
+    /// Whether a job that is placed earlier never makes another one later.  Then only orders of
+    /// starts must be tried.  A way can be skipped if another is as fast with at most as many
+    /// threads.
     monotone: bool,
-    /// By job, the ways that are tried.
+    /// Ways of each job that are tried.
     ways: Vec<Vec<usize>>,
-    /// By job: the thread time it takes at least, nothing if it can run elsewhere.
+    /// Minimum thread time of each job; 0 if the job can run elsewhere.
     cpu_work_ns: Vec<u64>,
-    /// By job: the only type it can run on, and how long at least.
+    /// Accelerator type and minimum time of each job that can run on only one type.
     device_work_ns: Vec<Option<(usize, u64)>>,
-    /// By job: an equal one, which enters the queues before it.
+    /// Equal job of each job, which enters the queues before it.
     twin: Vec<Option<usize>>,
     /// Queues by depth.
     states: Vec<State>,
     order: Vec<usize>,
     placed: Vec<bool>,
     chosen: Vec<usize>,
-    /// By job: when it ends at the earliest.
+    /// Earliest end of each job.
     earliest_end_ns: Vec<u64>,
     best: (Vec<usize>, Vec<usize>),
     best_key: [u64; 3],
@@ -164,7 +165,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// What nothing below a branch can be better than; of a leaf, what it is worth.
+    /// Returns a lower bound of the score below a branch; for a leaf, the score itself.
     fn bound(&mut self, last_start_ns: u64) -> [u64; 3] {
         let state = &self.states[self.order.len()];
         let from_ns = if self.monotone { last_start_ns } else { 0 };

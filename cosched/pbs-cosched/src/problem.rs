@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is to be decided, laid out for schedulers that try many mappings.
+//! Scheduling problem, laid out for schedulers that try many mappings.
 //!
-//! Only waiting tasks remain, numbered anew ("jobs"); what has started became times at which
-//! data and devices are there.  All timing of this crate happens in [`State::place`].
+//! Only waiting tasks remain, with new numbers ("jobs").  Started tasks are reduced to the times at
+//! which their data and devices are available.  All timing of this crate happens in
+//! [`State::place`].
 
 use crate::check::fits;
 use crate::mapping::Mapping;
@@ -10,7 +11,7 @@ use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{Objective, Score};
 use crate::queues::{Queues, Where};
 
-/// Where data are: in the host's memory, or in that of an accelerator.
+/// Memory of data: the host's, or that of an accelerator.
 pub(crate) type Memory = Option<(usize, u32)>;
 
 pub(crate) fn memory(place: &Where) -> Memory {
@@ -23,7 +24,7 @@ pub(crate) fn memory(place: &Where) -> Memory {
 /// A variant that fits the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FittingVariant {
-    /// Its number among the task's variants.
+    /// Index among the task's variants.
     pub(crate) variant: usize,
     pub(crate) place: ExecutionTarget,
     pub(crate) runtime_ns: u64,
@@ -37,7 +38,8 @@ pub(crate) struct Job {
     pub(crate) released_ns: u64,
     /// Jobs it waits for, and how long their data travel.
     pub(crate) after: Vec<(usize, u64)>,
-    /// Of started tasks: where their data are, from when on, and how long these travel.
+    /// Data of started tasks: their memory, the time from which they are available, and the
+    /// duration of their transfer.
     inputs: Vec<(Memory, u64, u64)>,
     /// Jobs that wait for it.
     pub(crate) before: Vec<usize>,
@@ -49,7 +51,7 @@ pub(crate) struct Problem {
     pub(crate) jobs: Vec<Job>,
     /// The jobs as they are submitted, each behind those it waits for.
     pub(crate) submitted: Vec<usize>,
-    /// As many as the workload has.
+    /// Number of tasks of the workload.
     tasks: usize,
     processes: Vec<Owner>,
     first_arrival_ns: u64,
@@ -60,13 +62,13 @@ pub(crate) struct Problem {
 struct Owner {
     arrival_ns: u64,
     deadline_ns: u64,
-    /// It has a task that started or waits.
+    /// Whether the process has a task that started or waits.
     present: bool,
-    /// When its started tasks have ended.
+    /// End of the process's started tasks.
     started_end_ns: u64,
 }
 
-/// When a job runs, and in which memory.
+/// Time and memory of a job's execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) start_ns: u64,
@@ -77,11 +79,11 @@ pub(crate) struct Placed {
 /// The queues while jobs enter them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// When each CPU thread is free, and its number; in this order.
+    /// Time from which each CPU thread is free, and its number; sorted in this order.
     pub(crate) threads: Vec<(u64, u32)>,
-    /// When each accelerator is free, by type.
+    /// Time from which each accelerator is free, by type.
     pub(crate) devices: Vec<Vec<u64>>,
-    /// By job; meaningless until it is placed.
+    /// Placement of each job; meaningless until it is placed.
     pub(crate) placed: Vec<Placed>,
     /// The threads of the job placed last, if it took threads.
     pub(crate) taken: Vec<u32>,
@@ -169,7 +171,7 @@ impl Problem {
         self.submitted.len() == self.jobs.len() && self.jobs.iter().all(|job| !job.ways.is_empty())
     }
 
-    /// What it comes to if jobs enter the queues in this order; `ways` by job.
+    /// Places the jobs in the order in which they enter the queues; `ways` is indexed by job.
     pub(crate) fn run(&self, state: &mut State, order: &[usize], ways: &[usize]) {
         self.restart(state);
         for &job in order {
@@ -177,7 +179,7 @@ impl Problem {
         }
     }
 
-    /// What a state is worth in which all jobs were placed; `ways` by job.
+    /// Returns the score of a state in which all jobs are placed; `ways` is indexed by job.
     pub(crate) fn score(&self, state: &State, ways: &[usize], ends_ns: &mut Vec<u64>) -> Score {
         ends_ns.clear();
         ends_ns.extend(self.processes.iter().map(|of| of.started_end_ns));
@@ -209,7 +211,7 @@ impl Problem {
         end_ns.saturating_sub(self.first_arrival_ns)
     }
 
-    /// When the processes' started tasks have ended.
+    /// Returns the ends of the processes' started tasks.
     pub(crate) fn started_ends_ns(&self) -> impl Iterator<Item = u64> + '_ {
         self.processes.iter().map(|of| of.started_end_ns)
     }
@@ -308,7 +310,7 @@ impl State {
         placed
     }
 
-    /// When all that a job needs is in a memory.
+    /// Returns the time at which all data that a job needs are in a memory.
     pub(crate) fn data_ns(&self, of: &Job, here: Memory) -> u64 {
         let mut ready_ns = of.released_ns;
         let mut wait_for = |memory: Memory, end_ns: u64, transfer_ns: u64| {

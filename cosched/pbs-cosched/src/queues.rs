@@ -3,72 +3,72 @@
 
 use crate::model::Platform;
 
-/// Where exactly a task runs.
+/// Exact place of a task's execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Where {
-    /// These threads of the CPU.
+    /// Threads of the CPU, by number.
     Threads(Vec<u32>),
     /// This accelerator.
     Device {
-        /// Its type.
+        /// Type of the accelerator.
         device: usize,
-        /// Which one of the type.
+        /// Number within the type.
         instance: u32,
     },
 }
 
-/// When and where a task runs.
+/// Time and place of a task's execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// When it starts.
+    /// Start of the execution.
     pub start_ns: u64,
-    /// When it ends, as far as is expected.
+    /// Expected end.
     pub end_ns: u64,
-    /// Where it runs.
+    /// Place of the execution.
     pub place: Where,
 }
 
-/// How far a task is.
+/// State of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It has a CSI: it is subject to co-scheduling.
+    /// The task has a CSI: it is subject to co-scheduling.
     #[default]
     Waiting,
-    /// It has started and keeps its variant (§1.2: no preemption), or it has ended.
+    /// The task has started and keeps its variant (§1.2: no preemption), or it has ended.
     Started(Slot),
-    /// Nothing is known of it: not submitted yet, or gone.  Who waits for it does not wait.
+    /// The task is unknown: not submitted yet, or gone.  Successors do not wait for it.
     Absent,
 }
 
 /// An entry of a waiting queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose it is: an index into the workload's processes, or another number for a process
-    /// that is not in it.
+    /// Process of the entry: an index into the workload's processes, or another number for a
+    /// process that is not in it.
     pub process: usize,
-    /// It runs already.
+    /// Whether the entry is being executed.
     pub in_execution: bool,
-    /// How long its task runs.
+    /// Runtime of the task.
     pub runtime_ns: u64,
-    /// When its task is expected to end.
+    /// Expected end of the task.
     pub end_ns: u64,
 }
 
 /// The waiting queues: one per CPU thread and one per accelerator, each first in, first out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queues {
-    /// What time it is.
+    /// Current time.
     pub now_ns: u64,
-    /// Of each CPU thread.
+    /// Queue of each CPU thread.
     pub threads: Vec<Vec<Entry>>,
-    /// Of each accelerator: by type, then by instance.
+    /// Queue of each accelerator: by type, then by instance.
     pub devices: Vec<Vec<Vec<Entry>>>,
-    /// How far each task is; [`State::Waiting`] where the list is shorter.
+    /// State of each task; [`State::Waiting`] where the list is shorter.
     pub tasks: Vec<State>,
 }
 
 impl Queues {
-    /// Nothing runs and everything waits.
+    /// Creates empty queues, with all tasks waiting.
     pub fn idle(platform: &Platform) -> Self {
         Self {
             now_ns: 0,
@@ -108,7 +108,7 @@ impl Queues {
         matches!(self.tasks.get(task), None | Some(State::Waiting))
     }
 
-    /// When and where a task started, if it has.
+    /// Returns the slot of a task that has started.
     pub fn slot(&self, task: usize) -> Option<&Slot> {
         match self.tasks.get(task) {
             Some(State::Started(slot)) => Some(slot),
@@ -116,7 +116,7 @@ impl Queues {
         }
     }
 
-    /// When a queue is through, in execution or not.
+    /// Returns the time at which a queue is worked off, whether it is being executed or not.
     pub(crate) fn free_ns(&self, queue: &[Entry]) -> u64 {
         queue.iter().map(|entry| entry.end_ns).max().unwrap_or(0).max(self.now_ns)
     }

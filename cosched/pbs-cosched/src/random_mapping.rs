@@ -25,7 +25,7 @@ pub fn plain_random(
     problem.mapping(&order, &ways)
 }
 
-/// How the enhanced random scheduler decides.
+/// Options of the enhanced random scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnhancedOptions {
     /// Mappings that are tried at least (§5.5.2).
@@ -82,14 +82,14 @@ pub fn enhanced_random(
     best.map_or_else(instead, |(_, ways)| problem.mapping(&problem.submitted, &ways))
 }
 
-/// How often devices may be used.
+/// Permitted number of uses of the devices.
 struct Allowed {
     threads: u64,
     devices: Vec<u64>,
 }
 
 impl Allowed {
-    /// Nothing if no mapping can be allowed.
+    /// Computes the permitted uses; `None` if no mapping can be allowed.
     fn new(problem: &Problem, platform: &Platform) -> Option<Self> {
         if !problem.solvable() {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a schedule is worth in the thesis's terms (§2.5.1, §6.3, §6.4).
+//! Measures of a schedule in the thesis's terms (§2.5.1, §6.3, §6.4).
 
 use crate::mapping::Timeline;
 use crate::model::{Platform, Workload};
@@ -11,18 +11,19 @@ use crate::queues::{Slot, Where};
 pub struct Measures {
     /// Deadline misses, makespan, sums.
     pub score: Score,
-    /// By process, from its arrival to the end of its last task; nothing for those that ran
-    /// nothing.
+    /// Turnaround of each process, from its arrival to the end of its last task; `None` for
+    /// processes that ran nothing.
     pub turnarounds_ns: Vec<Option<u64>>,
     /// Δ: between the longest and the shortest turnaround (§6.4.2).
     pub delta_ns: u64,
-    /// By CPU thread, how long it was busy.
+    /// Busy time of each CPU thread.
     pub threads_busy_ns: Vec<u64>,
-    /// By accelerator type and instance, how long it was busy.
+    /// Busy time of each accelerator, by type and instance.
     pub devices_busy_ns: Vec<Vec<u64>>,
     /// The part of all threads' and accelerators' time that was used (§2.5.1's 8/9).
     pub load: f64,
-    /// The same with the CPU as one device, busy if any thread is (§2.5.1's 1/2).
+    /// Used part of the devices' time with the CPU as one device, which is busy if any thread is
+    /// (§2.5.1's 1/2).
     pub load_monolithic: f64,
 }
 
@@ -86,12 +87,12 @@ pub fn measure(workload: &Workload, platform: &Platform, timeline: &Timeline) ->
     }
 }
 
-/// How much faster: the makespan without over the makespan with.
+/// Returns the speed-up: the makespan without over the makespan with co-scheduling.
 pub fn speed_up(without: &Measures, with: &Measures) -> f64 {
     without.score.makespan_ns as f64 / with.score.makespan_ns as f64
 }
 
-/// How long at least one of these ran.
+/// Returns the time for which at least one of the slots ran.
 fn union_ns(mut slots: Vec<&Slot>) -> u64 {
     slots.sort_unstable_by_key(|slot| slot.start_ns);
     let (mut covered_ns, mut until_ns) = (0, 0);

@@ -11,7 +11,7 @@ use crate::oracle::brute_force;
 use crate::queues::Queues;
 use crate::random_mapping::{enhanced_random, plain_random, EnhancedOptions};
 
-/// Who decides what runs where.
+/// Scheduler that decides the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// The round-based greedy one (§5.4).

@@ -12,22 +12,22 @@ use crate::queues::{Entry, Queues, Slot, State};
 use crate::schedule::{evaluations, schedule, Scheduler};
 use crate::timing::timing;
 
-/// How co-scheduling is done.
+/// Options of co-scheduling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// When.
+    /// Determination of the times to co-schedule.
     pub determination: Determination,
-    /// By whom.
+    /// Scheduler that decides the mapping.
     pub scheduler: Scheduler,
     /// To what end.
     pub objective: Objective,
-    /// What it costs.
+    /// Cost of co-scheduling.
     pub cost: Cost,
     /// Waiting tasks start only after the cost; else it only enters the determination.
     pub charge_cost: bool,
     /// Take nothing that is worse than going on as before (ours).
     pub reject_worse: bool,
-    /// How many mappings the evolutionary scheduler and brute force try.
+    /// Number of mappings that the evolutionary scheduler and brute force try.
     pub evaluations: u64,
 }
 
@@ -45,18 +45,18 @@ impl Default for Options {
     }
 }
 
-/// What happened at an arrival.
+/// Decision at an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// When.
+    /// Time of the arrival.
     pub at_ns: u64,
-    /// Which process submitted its tasks.
+    /// Process that submitted its tasks.
     pub process: usize,
-    /// How many tasks waited, its own included.
+    /// Number of waiting tasks, those of the process included.
     pub waiting: usize,
     /// Whether to co-schedule.
     pub necessity: Necessity,
-    /// What came of it, if so.
+    /// Verdict on the schedule, if one was computed.
     pub verdict: Option<Verdict>,
     /// Everything waiting was mapped anew.
     pub taken: bool,
@@ -65,11 +65,11 @@ pub struct Decision {
 /// A run: what was decided and when everything ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// When and where each task ran.
+    /// Time and place of each task's execution.
     pub timeline: Timeline,
-    /// By task, the variant it ran as.
+    /// Executed variant of each task.
     pub variants: Vec<Option<usize>>,
-    /// What happened at the arrivals, in their order.
+    /// Decisions at the arrivals, in their order.
     pub decisions: Vec<Decision>,
 }
 
@@ -112,18 +112,18 @@ struct Simulation<'a> {
     options: &'a Options,
     order: Vec<usize>,
     arrived: Vec<bool>,
-    /// What is planned at the moment.
+    /// Current plan.
     slots: Vec<Option<Slot>>,
     variants: Vec<Option<usize>>,
     decisions: Vec<Decision>,
 }
 
-/// Which tasks count as started, or have their entries kept in the queues.
+/// Tasks that count as started, or whose entries are kept in the queues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Planned {
     /// All that are planned.
     All,
-    /// Those whose start has passed.
+    /// Planned tasks whose start has passed.
     Running,
 }
 
@@ -196,7 +196,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// What waits as it is planned, in the order of its starts.
+    /// Returns the waiting tasks with their planned variants, in the order of their planned starts.
     fn same_order(&self, running: &Queues, planned: &Timeline) -> Mapping {
         let mut order: Vec<(u64, usize, usize)> = Vec::new();
         for (place, &task) in self.order.iter().enumerate() {
@@ -210,7 +210,7 @@ impl Simulation<'_> {
         Mapping::in_order(self.workload.tasks.len(), with_variant)
     }
 
-    /// By task, whether it is submitted once this process has arrived, too.
+    /// Returns for each task whether it is submitted once this process has arrived, too.
     fn submit(&mut self, process: usize) -> Vec<bool> {
         self.arrived[process] = true;
         let mut submitted = vec![false; self.workload.tasks.len()];

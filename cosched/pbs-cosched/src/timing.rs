@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a mapping comes to in time.
+//! Times that result from a mapping.
 //!
-//! Rounds carry no time.  It follows from the queues: each thread and each accelerator works
-//! its queue off first in, first out, and tasks enter the queues in the order of their rounds.
+//! Rounds carry no time.  Time follows from the queues: each thread and each accelerator works its
+//! queue off first in, first out, and tasks enter the queues in the order of their rounds.
 
 use crate::check::{fits, Fault};
 use crate::mapping::{Mapping, Timeline};
@@ -10,16 +10,16 @@ use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::problem::Problem;
 use crate::queues::{Queues, Slot, Where};
 
-/// When and where everything runs under a mapping.
+/// Returns the times and places of all tasks under a mapping.
 ///
-/// A task with n threads takes the n threads whose queues are through first, a task of an
-/// accelerator that one of its type on which it starts first.  It starts when all of them are
-/// free, its process has arrived and the data of all that it waits for are there; until then
-/// nobody passes it in its queues.
+/// A task with n threads takes the n threads whose queues are worked off first.  A task of an
+/// accelerator takes the one of its type on which it starts first.  It starts when all of them are
+/// free, its process has arrived, and the data of all its predecessors are available.  Until then
+/// no other task passes it in its queues.
 ///
 /// # Errors
-/// The mapping names a task, a variant or a device that is not there, or queues a task before
-/// one that it waits for.
+/// The mapping names a task, a variant or a device that does not exist, or queues a task before one
+/// of its predecessors.
 pub fn timing(
     workload: &Workload,
     platform: &Platform,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When to co-schedule, feature by feature.
+//! Tests of the determination, one for each feature.
 
 mod common;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is co-scheduled and what is told of it, feature by feature.
+//! Tests of the model and its checks, one for each feature.
 
 mod common;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What holds for any workload, tried on random ones.
+//! Properties of any workload, tried on random ones.
 
 mod common;
 
