@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is decided about: a workload on a node at a time.
+//! Subject of a decision: a workload on a node at a time.
 
 use crate::lanes::Question;
 use pbs_cosched::{
@@ -17,28 +17,28 @@ pub struct Case<'a> {
     pub workload: &'a Workload,
     /// The node.
     pub platform: &'a Platform,
-    /// What they are called.
+    /// Names for answers.
     pub names: Names,
-    /// What everybody runs without co-scheduling.
+    /// Mapping of all processes without co-scheduling.
     pub without_mapping: Mapping,
-    /// When and where, without co-scheduling.
+    /// Timeline without co-scheduling.
     pub without: Timeline,
-    /// What runs at the time; all else has left the queues (§4.3).
+    /// Queues with the tasks that run at the time; all others have left them (§4.3).
     pub running: Queues,
     /// The queues as the last process to come finds them, with what waits of others.
     pub standing: Queues,
     /// The last process to come.
     pub newcomer: usize,
-    /// Who slows whom, if that is known.
+    /// Slow-downs between tasks, if they are known.
     pub slowed: Option<Slowed>,
 }
 
 impl<'a> Case<'a> {
-    /// That of a question at a time.
+    /// Builds the case of a question at a time.
     ///
     /// # Errors
     ///
-    /// All that is wrong with the workload, each with what to do.
+    /// All faults of the workload, each with its remedy.
     pub fn new(question: &'a Question, at_ns: u64) -> Result<Self, Vec<String>> {
         let (workload, platform) = (&question.workload, &question.platform);
         let tell = |faults: Vec<pbs_cosched::Fault>| {
@@ -81,8 +81,8 @@ impl<'a> Case<'a> {
         Some(slowed.timeline(self.workload, variants, timeline))
     }
 
-    /// What not co-scheduling and a timeline of tasks of those variants are worth with
-    /// slow-downs, and both timelines.
+    /// Returns the measures with slow-downs of not co-scheduling and of a timeline, and both
+    /// timelines; `variants` is the variant of each task of the timeline.
     pub(crate) fn slow_both(
         &self,
         timeline: &Timeline,
@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
         Some((both, without, with))
     }
 
-    /// How many tasks wait.
+    /// Returns the number of waiting tasks.
     pub fn waiting(&self) -> usize {
         let tasks = 0..self.workload.tasks.len();
         tasks.filter(|&task| self.running.waits(task)).count()

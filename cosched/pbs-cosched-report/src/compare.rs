@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::measures::{faster, percent};
 use crate::{Case, Measured, SchedulerName, Settings, When, WithAndWithout};
 
-/// What became of a workload under each of them.
+/// Results of a workload under each scheduler and determination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// Not co-scheduling.
@@ -22,9 +22,9 @@ pub struct Compared {
 /// Result of the workload under one scheduler and determination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparisonRow {
-    /// Who decided.
+    /// Name of the scheduler.
     pub scheduler: &'static str,
-    /// When.
+    /// Name of the determination.
     pub determination: &'static str,
     /// The makespan without over that with.
     pub speed_up: f64,
@@ -32,7 +32,7 @@ pub struct ComparisonRow {
     pub necessary: usize,
     /// At how many everything was mapped anew.
     pub taken: usize,
-    /// What it was worth.
+    /// Measures of the result.
     pub measured: Measured,
 }
 

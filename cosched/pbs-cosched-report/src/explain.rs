@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why each task got what it got.
+//! Explanation of each task's choice.
 
 use pbs_cosched::{necessary, timing};
 use pbs_text::{columns, ms};
@@ -10,69 +10,70 @@ use crate::sim::numbers;
 use crate::words;
 use crate::{plan, Case, Planned, Rounds, SchedulerName, Settings, When};
 
-/// So many alternatives of all tasks, times the tasks whose timing each needs, are tried.
+/// Maximum work for alternatives: their number over all tasks, times the number of tasks whose
+/// timing each needs.
 const MOST_WORK: usize = 10_000_000;
 /// Tasks that are listed in text, and alternatives of each.
 const SHOWN: usize = 30;
 /// See [`SHOWN`].
 const ALTERNATIVES: usize = 3;
 
-/// Why it was decided so.
+/// Explanation of a decision.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// What was.
+    /// Explained decision.
     #[serde(flatten)]
     pub planned: Planned,
-    /// Who comes last, and asks whether to co-schedule.
+    /// Process that arrives last, and asks whether to co-schedule.
     pub newcomer: String,
-    /// What each determination says to it.
+    /// Answer of each determination to the newcomer.
     pub determinations: Vec<DeterminationAnswer>,
-    /// Who won what in which round, of the greedy scheduler.
+    /// Rounds of the greedy scheduler with their winners.
     pub rounds: Option<Rounds>,
-    /// Of each waiting task what else it could run as; empty where there are too many.
+    /// Alternatives of each waiting task; empty if there are too many.
     pub alternatives: Vec<Explained>,
 }
 
 /// Answer of one determination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeterminationAnswer {
-    /// Which.
+    /// Name of the determination.
     pub determination: &'static str,
     /// Co-scheduling is necessary.
     pub necessary: bool,
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
-    /// What would be saved, of speedup.
+    /// Time that would be saved, for speedup.
     pub saved_ns: Option<u64>,
-    /// How long is waited, of amortization.
+    /// Waiting time, for amortization.
     pub wait_ns: Option<u64>,
-    /// What co-scheduling costs, of both.
+    /// Cost of co-scheduling, for both.
     pub cost_ns: Option<u64>,
 }
 
-/// What else a task could run as.
+/// Alternatives of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explained {
-    /// Its process.
+    /// Name of the process.
     pub process: String,
-    /// Its name.
+    /// Name of the task.
     pub task: String,
-    /// Its variants, those first with which everything would end first.
+    /// Variants of the task, sorted by the end of everything.
     pub variants: Vec<Alternative>,
 }
 
 /// A task as another variant, all else being as it was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alternative {
-    /// Which.
+    /// Label of the variant.
     pub variant: String,
-    /// It is the one that was chosen.
+    /// Whether this variant was chosen.
     pub chosen: bool,
-    /// How long it takes.
+    /// Runtime.
     pub runtime_ns: u64,
-    /// When the task would end.
+    /// End of the task.
     pub end_ns: u64,
-    /// When everything would.
+    /// End of everything.
     pub all_end_ns: u64,
 }
 
@@ -115,7 +116,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
     })
 }
 
-/// Of each task that waits.
+/// Returns the alternatives of each waiting task.
 fn alternatives(case: &Case<'_>, planned: &Planned) -> Vec<Explained> {
     let tasks = &case.workload.tasks;
     let variants: usize = tasks.iter().map(|task| task.variants.len()).sum();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What co-scheduling decides about task graphs, for people and programs.
+//! Decisions of co-scheduling about task graphs, for people and programs.
 //!
-//! A [`Case`] is a workload on a node at a time, with what runs already. [`plan`] decides
-//! about it once, [`explain`] says why each task got what it got, [`sim`] has the processes
-//! arrive one after the other, and [`compare`] does that with all schedulers and all
-//! determinations. Each answer serialises, prints itself as tables, and is drawn by
-//! [`pbs_report::Placements`]. What is compared with is always not co-scheduling (§2.5.1).
+//! A [`Case`] is a workload on a node at a time, with its running tasks. [`plan`] decides about it
+//! once. [`explain`] explains the choice of each task. [`sim`] lets the processes arrive one after
+//! the other. [`compare`] does so with all schedulers and all determinations. Each answer
+//! serialises, prints itself as tables, and is drawn by [`pbs_report::Placements`]. Results are
+//! always compared with not co-scheduling (§2.5.1).
 //!
-//! It has no clock and reads no files.
+//! This crate has no clock and reads no files.
 
 mod case;
 mod compare;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What schedules are worth, side by side.
+//! Measures of schedules, side by side.
 
 use pbs_cosched::{measure, speed_up, Platform, Timeline, Workload};
 use pbs_text::{ms, Format, Table};
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::Names;
 
-/// What a schedule is worth.
+/// Measures of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// From the first arrival to the last end.
     pub makespan_ns: u64,
-    /// Of each process.
+    /// Turnaround of each process.
     pub turnarounds: Vec<Turnaround>,
     /// The sum of them.
     pub turnarounds_ns: u64,
@@ -22,22 +22,22 @@ pub struct Measured {
     pub misses: u64,
     /// The part of all threads' and accelerators' time that is used (§2.5.1), up to 1.
     pub load: f64,
-    /// The same with the CPU as one device, busy if any thread is.
+    /// Used part of the devices' time with the CPU as one device, which is busy if any thread is.
     pub load_monolithic: f64,
 }
 
-/// How long a process takes from its arrival to its end.
+/// Turnaround of a process, from its arrival to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Turnaround {
-    /// Which.
+    /// Name of the process.
     pub process: String,
-    /// So long.
+    /// Turnaround time.
     pub turnaround_ns: Option<u64>,
-    /// When it ends.
+    /// End of the process.
     pub end_ns: Option<u64>,
-    /// When it should have, in nanoseconds from the submission of all, as `end_ns`.
+    /// Deadline, in nanoseconds from the submission of all, as `end_ns`.
     pub deadline_ns: Option<u64>,
-    /// It ends after its deadline.
+    /// Whether the process ends after its deadline.
     pub misses: bool,
 }
 
@@ -149,7 +149,7 @@ impl Turnaround {
         self.turnaround_ns.map_or_else(|| "-".into(), ms)
     }
 
-    /// When it ends, as a deadline does not count from the arrival, as the turnaround does.
+    /// Formats the end. A deadline does not count from the arrival, as the turnaround does.
     fn end_text(&self) -> String {
         let late = if self.misses { "late " } else { "" };
         self.end_ns.map_or_else(|| "-".into(), |ns| format!("{late}{}", ms(ns)))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What things are called in answers.
+//! Names in answers.
 
 use crate::lanes::Question;
 use pbs_cosched::{ExecutionTarget, Platform, Variant, Where, Workload};
 
-/// What processes, threads and accelerators are called.
+/// Names of processes, threads and accelerators.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The processes; of several with the same name, those after the first with a number.
@@ -16,7 +16,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of a question.
+    /// Builds the names of a question.
     pub fn new(question: &Question) -> Self {
         let mut processes: Vec<String> = Vec::new();
         for process in &question.workload.processes {
@@ -36,12 +36,12 @@ impl Names {
         }
     }
 
-    /// What each thread is called.
+    /// Returns the name of each thread.
     pub(crate) fn threads(&self) -> Vec<String> {
         self.cpus.iter().map(|cpu| format!("CPU {cpu}")).collect()
     }
 
-    /// What each accelerator is called.
+    /// Returns the name of each accelerator.
     pub(crate) fn accelerators(&self) -> Vec<String> {
         let devices = self.devices.iter().enumerate();
         let devices = devices.flat_map(|(device, &(_, count))| {
@@ -70,7 +70,7 @@ impl Names {
         }
     }
 
-    /// Where a task runs: `CPU 0-3,6`, `gpu 1`.
+    /// Returns the name of a task's place: `CPU 0-3,6`, `gpu 1`.
     pub fn place(&self, place: &Where) -> String {
         match place {
             Where::Threads(threads) => {
@@ -105,7 +105,7 @@ fn ranges(numbers: &[u32]) -> String {
     ranges.collect::<Vec<_>>().join(",")
 }
 
-/// What tells a variant from the others of its task: `omp 4`, `ocl gpu`.
+/// Returns a label that distinguishes a variant from the others of its task: `omp 4`, `ocl gpu`.
 pub(crate) fn label(platform: &Platform, variant: &Variant) -> String {
     match variant.place {
         ExecutionTarget::Threads(1) => variant.model.clone(),

@@ -12,7 +12,7 @@ use crate::{Case, Planned, Simulated, TaskRow, WithAndWithout};
 /// Rows of the page's table of tasks.
 const ROWS: usize = 2_000;
 
-/// What the lower schedule is: when and where, what each task runs as, and marks.
+/// Lower schedule of a picture: its timeline, the placement of each task, and marks.
 struct Below<'a> {
     timeline: &'a Timeline,
     tasks: Vec<Option<&'a Placed>>,
@@ -84,7 +84,7 @@ struct PageFigures<'a> {
     slowed: Option<&'a WithAndWithout>,
     /// The title of the column of what was found.
     title: &'a str,
-    /// Who found it, if that was not taken.
+    /// Name of the scheduler, if its schedule was not taken.
     not_taken: Option<&'a str>,
     note: &'a str,
     tasks: &'a [TaskRow],

@@ -11,37 +11,37 @@ use crate::measures::{faster, CO_SCHEDULED};
 use crate::rows::{placed, rows, table, Placed};
 use crate::{words, Case, SchedulerName, Settings, TaskRow, When, WithAndWithout};
 
-/// What was decided.
+/// Decision of a scheduler.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
-    /// When, in nanoseconds from the submission of all.
+    /// Time of the decision, in nanoseconds from the submission of all.
     pub at_ns: u64,
     /// Tasks that waited.
     pub waiting: usize,
-    /// Who decided.
+    /// Name of the scheduler.
     pub scheduler: &'static str,
     /// Brute force has shown that no mapping is better; nothing: it was not asked, or slow-downs
     /// decide, which it does not reckon with.
     pub proved: Option<bool>,
     /// Whether it is done, and why.
     pub verdict: Verdict,
-    /// What it is worth.
+    /// Measures of the schedule.
     pub measures: WithAndWithout,
-    /// The same where tasks that run side by side slow each other, if it is known how much;
-    /// then that decides.
+    /// Measures with slow-downs of tasks that run side by side, if these are known; they decide
+    /// then.
     pub slowed: Option<WithAndWithout>,
-    /// What each task runs as.
+    /// Placement of each task.
     pub tasks: Vec<TaskRow>,
-    /// What is done.
+    /// Mapping that is carried out.
     #[serde(skip)]
     pub mapping: Mapping,
-    /// When and where.
+    /// Timeline that is carried out.
     #[serde(skip)]
     pub timeline: Timeline,
-    /// What the scheduler found, taken or not.
+    /// Result of the scheduler, taken or not.
     #[serde(skip)]
     pub found: (Mapping, Timeline),
-    /// What each task would run as by that, and since when and until when.
+    /// Placement of each task by the result of the scheduler.
     #[serde(skip)]
     pub(crate) found_tasks: Vec<Option<Placed>>,
     /// Not co-scheduling and what was found, as slow-downs make them.
@@ -52,13 +52,13 @@ pub struct Planned {
 /// Whether what was found is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// It is.
+    /// Whether the result is carried out.
     pub taken: bool,
-    /// It is not worse than not co-scheduling.
+    /// Whether the result is not worse than not co-scheduling.
     pub accepted: bool,
-    /// Which determination was asked; nothing: none.
+    /// Determination that was asked, if any.
     pub determination: Option<&'static str>,
-    /// It said that co-scheduling is necessary, or was not asked.
+    /// Whether the determination found co-scheduling necessary, or was not asked.
     pub necessary: bool,
     /// All of that in words.
     pub why: String,
@@ -213,7 +213,7 @@ pub(crate) fn apart(
     }
 }
 
-/// What slow-downs make of it; `title`: that of the column of the other schedule.
+/// Formats the measures with slow-downs; `title` is the title of the other schedule's column.
 pub(crate) fn slowed_text(slowed: Option<&WithAndWithout>, title: &str) -> String {
     slowed.map_or_else(String::new, |both| {
         let (text, faster) = (both.text(title), faster(both.speed_up));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who won what in which round, of the greedy scheduler (§5.4.1).
+//! Rounds of the greedy scheduler with their winners (§5.4.1).
 
 use pbs_cosched::{Choice, ExecutionTarget, GreedyOptions, Mapping, Priority, Task};
 use pbs_text::{columns, ms};
@@ -13,7 +13,7 @@ const SHOWN: usize = 40;
 /// Losers that are named.
 const NAMED: usize = 4;
 
-/// What was given out, round by round.
+/// Assignments, round by round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rounds {
     /// In their order.
@@ -25,24 +25,24 @@ pub struct Rounds {
 pub struct GreedyAssignment {
     /// In which round.
     pub round: u32,
-    /// What: an accelerator's type, or so many threads.
+    /// Assigned resource: an accelerator's type, or a number of threads.
     pub what: String,
-    /// Who got it.
+    /// Process that got it.
     pub process: String,
-    /// Which task of it.
+    /// Task that got it.
     pub task: String,
-    /// As which variant.
+    /// Variant of the task.
     pub variant: String,
-    /// It could run on nothing else.
+    /// Whether the task could run on nothing else.
     pub urgent: bool,
-    /// Why it, in words.
+    /// Reason for the choice, in words.
     pub why: String,
     /// Tasks that were ready for the same and did not get it in this round.
     pub losers: Vec<String>,
 }
 
 impl Rounds {
-    /// What the greedy scheduler gave out with such options.
+    /// Reconstructs the assignments of the greedy scheduler with such options.
     pub fn new(case: &Case<'_>, mapping: &Mapping, options: &GreedyOptions) -> Self {
         let choice = |task: usize| mapping.choices.get(task).copied().flatten();
         let ready: Vec<u32> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What each task runs as, where and when.
+//! Placement of each task: variant, place and time.
 
 use pbs_cosched::{Platform, Timeline, Workload};
 use pbs_text::{columns, ms};
@@ -14,22 +14,23 @@ const SHOWN: usize = 60;
 /// A task with and without co-scheduling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskRow {
-    /// Its process.
+    /// Name of the process.
     pub process: String,
-    /// Its name.
+    /// Name of the task.
     pub task: String,
-    /// It had started when it was decided, and so keeps what it has.
+    /// Whether the task had started before the decision, and therefore keeps its placement.
     pub is_running: bool,
-    /// What is done: as it was decided, or as without co-scheduling if that was not taken.
+    /// Placement that is carried out: by the decision, or without co-scheduling if that was not
+    /// taken.
     pub placed: Option<Placed>,
-    /// What would be done without co-scheduling.
+    /// Placement without co-scheduling.
     pub without: Option<Placed>,
 }
 
-/// What a task runs as, where and when.
+/// Placement of a task: variant, place and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Placed {
-    /// Its variant.
+    /// Label of the variant.
     pub variant: String,
     /// The round in which it was given out; nothing where no rounds are.
     pub round: Option<u32>,
@@ -41,7 +42,7 @@ pub struct Placed {
     pub end_ns: u64,
 }
 
-/// What all tasks run as; `chosen`: variant and round of each.
+/// Returns the placements of all tasks; `chosen` is the variant and the round of each.
 pub(crate) fn placed(
     workload: &Workload,
     platform: &Platform,

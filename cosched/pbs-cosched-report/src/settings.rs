@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who decides, when, and to what end.
+//! Settings of decisions: scheduler, determination and objective.
 
 use pbs_cosched::{
     Amortization, Cost, Determination, EnhancedOptions, GreedyOptions, Objective, Options,
@@ -30,7 +30,7 @@ impl SchedulerName {
     pub const ALL: [Self; 6] =
         [Self::Greedy, Self::Random, Self::Enhanced, Self::Evolutionary, Self::Heft, Self::Oracle];
 
-    /// Its name on the command line and in answers.
+    /// Returns the name on the command line and in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Greedy => "greedy",
@@ -44,7 +44,7 @@ impl SchedulerName {
     }
 }
 
-/// When tasks are mapped anew, by name.
+/// Determinations by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Never.
@@ -57,7 +57,7 @@ pub enum When {
     Speedup,
     /// Waiting time amortization by the longest wait (§5.1.5).
     Amortization,
-    /// The same by the shortest: all devices are occupied (§4.1).
+    /// Waiting time amortization by the shortest wait: all devices are occupied (§4.1).
     AllOccupied,
 }
 
@@ -72,7 +72,7 @@ impl When {
         Self::AllOccupied,
     ];
 
-    /// Its name on the command line and in answers.
+    /// Returns the name on the command line and in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -99,19 +99,18 @@ impl When {
     }
 }
 
-/// How it is decided.
+/// Settings of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// When; nothing: in any case where it is decided once, contention where processes
-    /// arrive.
+    /// Determination. `None`: always for a single decision, contention for arriving processes.
     pub when: Option<When>,
-    /// By whom.
+    /// Scheduler.
     pub who: SchedulerName,
-    /// What the greedy scheduler goes by.
+    /// Options of the greedy scheduler.
     pub greedy: GreedyOptions,
     /// To what end.
     pub objective: Objective,
-    /// What co-scheduling costs, by the number of tasks.
+    /// Cost of co-scheduling, by the number of tasks.
     pub cost: Cost,
     /// Waiting tasks start only after the cost.
     pub charge_cost: bool,
@@ -120,7 +119,7 @@ pub struct Settings {
     /// Mappings that are tried: by enhanced random at least, by the evolutionary scheduler and
     /// brute force at most; nothing: as many as each needs to be good.
     pub iterations: Option<u32>,
-    /// Where pseudo-random numbers begin.
+    /// Seed of pseudo-random numbers.
     pub seed: u64,
 }
 
@@ -150,7 +149,7 @@ const MOST_PLACED: u64 = 5_000_000;
 const LEAST: u64 = 200;
 
 impl Settings {
-    /// How many mappings brute force tries where it is asked itself.
+    /// Returns the number of mappings that brute force tries, if it is selected.
     pub(crate) fn brute_force(&self) -> u64 {
         match (self.iterations, self.who) {
             (Some(most), _) => most.into(),
@@ -159,7 +158,7 @@ impl Settings {
         }
     }
 
-    /// As the decisions about so many tasks take them.
+    /// Returns the options for decisions about that many tasks.
     pub(crate) fn options(&self, when: When, tasks: usize) -> Options {
         let enhanced = EnhancedOptions::default();
         let least = self.iterations.unwrap_or(enhanced.min_iterations);

@@ -10,23 +10,23 @@ use crate::plan::{apart, slowed_text, TIMES_ALONE, WITHOUT_SLOWDOWNS};
 use crate::rows::{placed, rows, table};
 use crate::{words, Case, Settings, TaskRow, When, WithAndWithout};
 
-/// What became of a workload.
+/// Result of a simulated workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Simulated {
-    /// Who decided.
+    /// Name of the scheduler.
     pub scheduler: &'static str,
-    /// When.
+    /// Name of the determination.
     pub determination: &'static str,
-    /// What happened at the arrivals.
+    /// Decisions at the arrivals.
     pub decisions: Vec<DecisionRow>,
-    /// What it is worth.
+    /// Measures of the result.
     pub measures: WithAndWithout,
-    /// The same where tasks that run side by side slow each other, if it is known how much;
-    /// decisions know nothing of it.
+    /// Measures with slow-downs of tasks that run side by side, if these are known; decisions
+    /// ignore them.
     pub slowed: Option<WithAndWithout>,
-    /// What each task ran as.
+    /// Placement of each task.
     pub tasks: Vec<TaskRow>,
-    /// When and where.
+    /// Variants and timeline of the run.
     #[serde(skip)]
     pub run: Run,
     /// Not co-scheduling and what came out, as slow-downs make them.
@@ -34,28 +34,28 @@ pub struct Simulated {
     pub(crate) slowed_timelines: Option<(Timeline, Timeline)>,
 }
 
-/// What happened at an arrival.
+/// Decision at an arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionRow {
-    /// When.
+    /// Time of the arrival.
     pub at_ns: u64,
-    /// Who came.
+    /// Process that arrived.
     pub process: String,
     /// Tasks that waited, its own included.
     pub waiting: usize,
     /// The determination said that co-scheduling is necessary.
     pub necessary: bool,
-    /// Why, in words.
+    /// Reason of the determination, in words.
     pub determination: String,
-    /// What would be saved, of speedup.
+    /// Time that would be saved, for speedup.
     pub saved_ns: Option<u64>,
-    /// How long is waited, of amortization.
+    /// Waiting time, for amortization.
     pub wait_ns: Option<u64>,
-    /// What co-scheduling costs, of both.
+    /// Cost of co-scheduling, for both.
     pub cost_ns: Option<u64>,
     /// All that waited was mapped anew.
     pub taken: bool,
-    /// What decided between the new mapping and the old; nothing: there was no new one.
+    /// Figure that decided between the new mapping and the old; `None`: there was no new mapping.
     pub verdict: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl DecisionRow {
     }
 }
 
-/// What is saved or waited, and the cost.
+/// Returns the saved time, the waiting time and the cost of a determination.
 pub(crate) fn numbers(necessity: Necessity) -> (Option<u64>, Option<u64>, Option<u64>) {
     match necessity {
         Necessity::Speedup { saved_ns, cost_ns } => (Some(saved_ns), None, Some(cost_ns)),

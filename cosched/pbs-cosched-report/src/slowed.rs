@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What schedules come to where tasks that run side by side slow each other (ours).
+//! Schedules under slow-downs of tasks that run side by side (ours).
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use pbs_interference::{names, Entry, Key, Names, Neighbour, Sharing, Slowdowns};
 
 use crate::names::label_of;
 
-/// Who slows whom, of the tasks of a question.
+/// Slow-downs between the tasks of a question.
 ///
-/// A process is called as its graph, so entries name `graph`, `graph/task` or
-/// `graph/task@variant`. Threads of one task do not slow each other: its time has that
-/// already. Nor is anybody slowed on an accelerator.
+/// A process has the name of its graph, therefore entries name `graph`, `graph/task` or
+/// `graph/task@variant`. Threads of one task do not slow each other, because the task's runtime
+/// already includes that. Tasks on accelerators are not slowed either.
 #[derive(Clone, Debug, Default)]
 pub struct Slowed {
     slowdowns: Slowdowns,
@@ -22,7 +22,7 @@ pub struct Slowed {
 }
 
 impl Slowed {
-    /// By those entries, where CPUs share so much.
+    /// Builds the slow-downs from entries, for CPUs that share resources according to `sharing`.
     pub fn new(question: &Question, entries: &[Entry<String>], sharing: Sharing) -> Self {
         let (workload, platform) = (&question.workload, &question.platform);
         let mut known = Names::default();
@@ -42,7 +42,7 @@ impl Slowed {
         }
     }
 
-    /// How many pairs and sets are known of the tasks.
+    /// Returns the number of pairs and sets that are known of the tasks.
     pub fn known(&self) -> usize {
         self.slowdowns.entries().len()
     }
@@ -69,7 +69,7 @@ fn key(workload: &Workload, task: usize, variant: usize) -> Key {
     }
 }
 
-/// What is less than this is nothing: a part of a nanosecond.
+/// Negligible time: a part of a nanosecond.
 const NOTHING_NS: f64 = 1e-3;
 
 struct Fluid<'a> {
@@ -77,11 +77,11 @@ struct Fluid<'a> {
     workload: &'a Workload,
     slots: &'a [Option<Slot>],
     keys: Vec<Key>,
-    /// Of each thread and accelerator: its tasks, and how many of them have ended.
+    /// Tasks of each thread and accelerator, and the number of those that have ended.
     queues: Vec<(Vec<usize>, usize)>,
-    /// Of each task: its queues.
+    /// Queues of each task.
     of: Vec<Vec<usize>>,
-    /// What is left of each, alone; and from when to when it ran.
+    /// Remaining time of each task alone; then its begin and end.
     left_ns: Vec<f64>,
     began_ns: Vec<Option<f64>>,
     ended_ns: Vec<Option<f64>>,
@@ -144,8 +144,8 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    /// When a task can begin that is the first in all its queues; never, while one that it
-    /// waits for has not ended.
+    /// Returns the earliest begin of a task that is the first in all its queues; `None` while a
+    /// predecessor has not ended.
     fn ready_ns(&self, task: usize) -> Option<f64> {
         let slot = self.slots[task].as_ref()?;
         let mut ready_ns = slot.start_ns as f64;

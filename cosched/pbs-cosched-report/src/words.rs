@@ -4,7 +4,7 @@
 use pbs_cosched::{Necessity, Reason};
 use pbs_text::ms;
 
-/// What decided between two schedules.
+/// Describes the figure that decided between two schedules.
 pub(crate) fn reason(reason: Reason) -> String {
     let (what, without_ns, with_ns) = match reason {
         Reason::MakespanNs(without_ns, with_ns) => {
@@ -24,7 +24,7 @@ pub(crate) fn reason(reason: Reason) -> String {
     }
 }
 
-/// Why co-scheduling is necessary, or not.
+/// Describes the reason for which co-scheduling is necessary, or not.
 pub(crate) fn necessity(necessity: Necessity) -> String {
     let (what, ns, cost_ns) = match necessity {
         Necessity::Speedup { saved_ns, cost_ns } => {

@@ -220,7 +220,7 @@ fn plans_need_deadlines() {
     assert_eq!(refused, CannotLower::NotMapped("load".into()));
 }
 
-/// What is measured under plans is found again, by what it was measured of.
+/// Runtimes measured under plans are found again by the key of their variant.
 #[test]
 fn what_variants_took_is_known_the_next_time() {
     let graphs = [graph_from_toml(GRAPH).unwrap()];

@@ -80,7 +80,7 @@ fn a_plan_is_compared_with_no_co_scheduling() {
     assert!(text.contains("61.11 %"), "{text}");
 }
 
-/// What is worse than not co-scheduling is told, but not done, unless it is asked for.
+/// A schedule that is worse than not co-scheduling is reported, but carried out only on request.
 #[test]
 fn a_worse_schedule_is_reported_but_not_taken() {
     let question = question(&[
@@ -137,7 +137,7 @@ fn what_runs_keeps_what_it_has() {
     assert_eq!(planned.measures.with.makespan_ns, 30_000_000);
 }
 
-/// Who wins an accelerator is told with those who wanted it, too.
+/// The winner of an accelerator is reported with the tasks that wanted it, too.
 #[test]
 fn rounds_say_who_won_and_who_waits() {
     let question = question(&[
@@ -254,7 +254,7 @@ fn pictures_have_the_rows_of_threads_and_accelerators() {
     assert_eq!(rows(1), [(vec![2], 30_000_000), (vec![0], 25_000_000)]);
 }
 
-/// The same file twice is two processes that can be told apart.
+/// Two processes from one file have distinct names.
 #[test]
 fn processes_of_the_same_name_get_numbers() {
     let one = graph("one", "0ns", &[("a", Some(9), None)]);
@@ -290,7 +290,7 @@ fn tasks_that_slow_each_other_advance_at_changing_rates() {
     }
 }
 
-/// What is better only as long as nobody slows anybody is not taken.
+/// A schedule that is better only without slow-downs is not taken.
 #[test]
 fn slowdowns_decide_between_schedules() {
     // On the accelerator one after the other 30 ms and 60; side by side 40 at most.
@@ -343,7 +343,7 @@ fn slowdowns_decide_between_schedules() {
     assert_eq!(ends.max(), Some(simulated.slowed.unwrap().with.makespan_ns));
 }
 
-/// Who reads that something is not taken does not find its figures as what is done.
+/// Figures of a schedule that is not taken are not shown as those of the executed one.
 #[test]
 fn what_is_not_taken_is_shown_as_such() {
     let question = question(&[

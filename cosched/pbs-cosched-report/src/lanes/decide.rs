@@ -8,7 +8,7 @@ use pbs_cosched::{
 
 use crate::lanes::Question;
 
-/// What each task runs as, where and when.
+/// Decision on each task: variant, place and time.
 #[derive(Clone, Debug)]
 pub struct Decided {
     /// The variants and rounds.

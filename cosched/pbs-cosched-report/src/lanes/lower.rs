@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What was decided, as jobs of lanes.
+//! Decisions as jobs of lanes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::lanes::Question;
 pub struct Lowered {
     /// The job: a process for each CPU that the graph uses, confined to it.
     pub job: Job,
-    /// Of each of its tasks: the lane that it is. What [`Draft::check`] has added is none.
+    /// Lane of each of the job's tasks; `None` for tasks that [`Draft::check`] has added.
     pub lanes: Vec<Option<Lane>>,
 }
 
@@ -24,15 +24,15 @@ pub struct Lowered {
 pub struct Lane {
     /// Index of its task in the workload.
     pub task: usize,
-    /// Which of its threads it is, from 0.
+    /// Number of the thread within its task, from 0.
     pub lane: u32,
-    /// When it is to begin and to end by the schedule, in nanoseconds from its start.
+    /// Begin by the schedule, in nanoseconds from its start.
     pub start_ns: u64,
     /// See [`start_ns`](Self::start_ns).
     pub end_ns: u64,
 }
 
-/// Why a graph can be no job of lanes.
+/// Reason for which a graph can't be a job of lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotLower {
     /// The job of that name has no deadline, and plans need one.

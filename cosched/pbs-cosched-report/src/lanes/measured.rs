@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What variants took under plans, for the history, by which the next are decided (§5.6.4).
+//! Runtimes of variants under plans, for the history. The next decisions are based on them
+//! (§5.6.4).
 
 use std::collections::BTreeMap;
 
@@ -9,18 +10,18 @@ use pbs_job::graph::{Graph, Target};
 
 use crate::lanes::{Lowered, Question};
 
-/// What became of a lane.
+/// Execution of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// When it had its CPU for the first time.
+    /// Time at which the lane first had its CPU.
     pub start_ns: u64,
-    /// When it ended.
+    /// Time at which the lane ended.
     pub end_ns: u64,
-    /// What it retired.
+    /// Number of retired instructions.
     pub insns: u64,
 }
 
-/// By what the history knows a variant of a task of a graph.
+/// Returns the key of the history for a variant of a graph's task.
 pub fn variant_key(graph: &Graph, task: usize, variant: usize) -> VariantKey {
     let task = &graph.tasks[task];
     let variant = &task.variants[variant];
@@ -38,9 +39,9 @@ pub fn variant_key(graph: &Graph, task: usize, variant: usize) -> VariantKey {
     }
 }
 
-/// What the tasks took whose lanes have all ended: from when the first had its CPU until
-/// the last ended, and the instructions of the one with most. `ran`: what became of a task of
-/// a job, by the index of both.
+/// Returns the runs of all tasks whose lanes have all ended. A run lasts from the time at which the
+/// first lane had its CPU until the last lane ended. Its instructions are those of the lane with
+/// most. `ran` returns the execution of a job's task, by the index of both.
 pub fn variant_runs(
     question: &Question,
     graphs: &[Graph],

@@ -7,7 +7,7 @@ use pbs_cosched::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Va
 use pbs_job::graph::{Graph, GraphEdge, GraphTask, Target};
 use pbs_job::Machine;
 
-/// What is to be co-scheduled, with what its numbers stand for.
+/// Input of co-scheduling, with the meaning of its indices.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
     /// The node.
@@ -16,9 +16,9 @@ pub struct Question {
     pub workload: Workload,
     /// The CPU, by its number in Linux, that each thread of the platform is.
     pub cpus: Vec<u32>,
-    /// Of each accelerator type: the CPU whose process waits for it.
+    /// Host CPU of each accelerator type, whose process waits for it.
     pub hosts: Vec<u32>,
-    /// Of each task of the workload: where it is in the graphs.
+    /// Origin of each task of the workload in the graphs.
     pub tasks: Vec<TaskOrigin>,
 }
 
@@ -29,8 +29,8 @@ pub struct TaskOrigin {
     pub graph: usize,
     /// Index of its task there.
     pub task: usize,
-    /// Of each of its variants: its index there. Those for which the machine has nothing
-    /// are left out.
+    /// Index of each variant in the graph's task. Variants that fit nothing on the machine are left
+    /// out.
     pub variants: Vec<usize>,
 }
 
@@ -39,9 +39,9 @@ pub struct TaskOrigin {
 pub struct Unfit {
     /// The name of its job.
     pub job: String,
-    /// Its name.
+    /// Name of the task.
     pub task: String,
-    /// Why not.
+    /// Reason.
     pub why: UndecidableReason,
 }
 
@@ -50,7 +50,7 @@ pub struct Unfit {
 pub enum UndecidableReason {
     /// The machine has nothing that any of its variants runs on: each with why not.
     NothingFits(Vec<(String, String)>),
-    /// Nobody knows how long these variants take (§5.6.4).
+    /// The runtimes of these variants are unknown (§5.6.4).
     Unprofiled(Vec<String>),
 }
 
@@ -80,9 +80,9 @@ impl fmt::Display for Unfit {
 }
 
 impl Question {
-    /// Of those graphs on the first node of that machine. `known`: how long a variant takes
-    /// by what was measured, in nanoseconds, by the indices of graph, task and variant; it goes
-    /// before what the file says.
+    /// Builds the question of graphs on the first node of a machine. `known` returns the measured
+    /// runtime of a variant, in nanoseconds, by the indices of graph, task and variant. It takes
+    /// precedence over the runtime in the file.
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ fn device(machine: &Machine, kind: &str, model: &str) -> Result<usize, String> {
     }
 }
 
-/// How long the data of an edge are on the way where the memories differ: over the slowest
-/// link of the devices that the two tasks can run on.
+/// Returns the duration of an edge's data transfer if the memories differ: over the slowest link of
+/// the devices on which the two tasks can run.
 fn transfer_ns(machine: &Machine, graph: &Graph, task: &GraphTask, edge: &GraphEdge) -> u64 {
     if let Some(transfer_ns) = edge.transfer_ns {
         return transfer_ns;
