@@ -9,12 +9,12 @@ use crate::node::Locked;
 use crate::table::{Entry, State};
 use crate::Error;
 
-/// What a task claims.
+/// Claim of a task on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Where its entry is.
+    /// Slot of the task's entry.
     pub slot: u32,
-    /// Its number.
+    /// Number of the task.
     pub task: u64,
     /// The generation that its owner has fetched.
     pub generation: u64,
@@ -22,14 +22,14 @@ pub struct Claim {
     pub device: u32,
     /// Devices of the type, or threads.
     pub units: u32,
-    /// How long it will take.
+    /// Expected runtime.
     pub runtime_ns: u64,
     /// Whether it may start before others that are before it in the queue, as when these
     /// have not started though the device was free.
     pub overtakes: bool,
 }
 
-/// What came of a claim.
+/// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
     /// The task may run on these devices of the type. Its CSI is gone.
@@ -38,12 +38,12 @@ pub enum Claimed {
         /// but not one beside the other.
         instance: Option<u32>,
     },
-    /// There is a result to fetch first, or one is being calculated.
+    /// A result must be fetched first, or one is being calculated.
     Changed,
     /// The device is taken, or others are before in its queue.
     Busy {
-        /// When the first of those in execution there should end; 0: nothing is in execution,
-        /// and others are before.
+        /// Expected end of the first task in execution there; 0: no task is in execution, but
+        /// others are before in the queue.
         until_ns: u64,
     },
     /// Somebody has removed the entry: the task is not known any more.

@@ -12,10 +12,10 @@ use crate::node::{Node, Options, Status};
 use crate::table::{owner_of, Entry};
 use crate::Error;
 
-/// What there is.
+/// Contents of the shared memory.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// How far a co-scheduling is.
+    /// Status of co-scheduling.
     pub status: Status,
     /// The generation.
     pub generation: u64,
@@ -23,11 +23,11 @@ pub struct Listed {
     pub devices: Vec<Device>,
     /// The tasks.
     pub entries: Vec<Entry>,
-    /// So many CSIs there are.
+    /// Number of CSIs.
     pub csis: usize,
 }
 
-/// What was removed.
+/// Numbers of removed items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Entries of processes that are gone.
@@ -38,7 +38,7 @@ pub struct Cleaned {
     pub csimf: bool,
 }
 
-/// What there is in a directory, which stays as it is; nothing if there is no CSIMF.
+/// Lists the contents of a directory without changing it; `None` if there is no CSIMF.
 ///
 /// # Errors
 ///
@@ -82,7 +82,8 @@ pub fn clean(options: &Options, force: bool) -> Result<Cleaned, Error> {
     Ok(cleaned)
 }
 
-/// Who only looks, or cleans, need not say whose it is: nothing is decided with it.
+/// Returns the options with the group of the existing CSIMF. Operators who only list or clean need
+/// not name the group, because nothing is decided with it.
 fn of_its_group(options: &Options) -> Options {
     let group = fs::symlink_metadata(options.directory.join(CSIMF_NAME)).map(|about| about.gid());
     Options { group: options.group.or(group.ok()), ..options.clone() }

@@ -27,12 +27,12 @@ pub struct Variant {
     pub device: u32,
 }
 
-/// What the co-scheduler must know of a task (T5.3).
+/// Information about a task for the co-scheduler (T5.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Csi {
-    /// Whose it is.
+    /// Process that owns the task.
     pub owner: Owner,
-    /// Its number there.
+    /// Number of the task in its process.
     pub task: u64,
     /// Tasks of the same process that it depends on.
     pub dependencies: Vec<u64>,
@@ -40,11 +40,11 @@ pub struct Csi {
     pub reverse_dependencies: Vec<u64>,
     /// The variant that was chosen.
     pub best_index: Option<u32>,
-    /// Its variants.
+    /// Variants of the task.
     pub variants: Vec<Variant>,
     /// Time that its data need to come to another memory, in ns.
     pub transfer_ns: u64,
-    /// It is a transfer, which stands for an indirect dependency.
+    /// Whether the task is a transfer, which stands for an indirect dependency.
     pub is_transfer: bool,
 }
 
@@ -57,7 +57,7 @@ impl Csi {
         name
     }
 
-    /// As it stands in the file.
+    /// Returns the record for the file.
     pub(crate) fn to_record(&self) -> Result<CsiRecord, Error> {
         let mut record = CsiRecord::zero();
         record.magic = CSI_MAGIC;
@@ -151,7 +151,7 @@ pub(crate) fn file_name(owner: Owner, task: u64) -> String {
     format!("{CSI_PREFIX}{}-{}-{task}", owner.pid, owner.start_ticks)
 }
 
-/// Where a CSI is.
+/// Returns the path of a CSI's file.
 pub(crate) fn path(directory: &Path, owner: Owner, task: u64) -> PathBuf {
     directory.join(file_name(owner, task))
 }

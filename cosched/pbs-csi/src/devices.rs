@@ -8,11 +8,11 @@ use crate::Error;
 /// A type of device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its name, up to 31 visible ASCII characters.
+    /// Name of the type, up to 31 visible ASCII characters.
     pub name: String,
     /// Bit set of the models that run on it.
     pub models: u32,
-    /// So many there are; of the CPU its threads.
+    /// Number of devices; for the CPU, its threads.
     pub count: u32,
 }
 

@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can go wrong, and what to do about it.
+//! Errors of the shared memory, with their remedies.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the shared memory could not be used. None of these harms the process: it goes on
+/// Reason for which the shared memory could not be used. No error harms the process: it continues
 /// without co-scheduling.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused.
     Io {
-        /// Which file, or what of the system.
+        /// File, or part of the system.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         error: io::Error,
     },
     /// The file is truncated, foreign, of another layout or another boot, or its content
     /// can't be.
     Damaged {
-        /// Which.
+        /// Damaged file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         why: String,
     },
     /// Somebody else than those whom we share with may write the file.
     NotTrusted {
-        /// Which.
+        /// File that is not trusted.
         path: PathBuf,
-        /// Who or what.
+        /// User or property that is not trusted.
         why: String,
     },
     /// The lock was not to be had in the time that there was.
     Locked {
-        /// Which file.
+        /// Locked file.
         path: PathBuf,
-        /// Who holds it as the file says; 0: it does not say.
+        /// Holder of the lock according to the file; 0: the file names none.
         holder_pid: u32,
     },
-    /// There is no room for so much.
+    /// The capacity is exceeded.
     Full {
-        /// What there is too much of.
+        /// Kind of the items that exceed the capacity.
         what: &'static str,
         /// Most that there may be.
         capacity: usize,
     },
     /// A device has the name of another that is not the same.
     DeviceDiffers {
-        /// Its name.
+        /// Name of the device.
         name: String,
-        /// What differs.
+        /// Description of the difference.
         why: String,
     },
     /// Another has taken the part of the master meanwhile; the result is void.

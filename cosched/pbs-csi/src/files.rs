@@ -16,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Error, Options};
 
-/// Who may read and write: the user, and the group if one shares.
+/// Returns the mode of files: read and write access for the user, and for the group if the files
+/// are shared.
 fn mode(group: Option<u32>) -> u32 {
     match group {
         Some(_) => 0o660,
@@ -24,7 +25,7 @@ fn mode(group: Option<u32>) -> u32 {
     }
 }
 
-/// Whom we share with.
+/// Users with whom files are shared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trust {
     /// This group, beside root and this user.

@@ -20,23 +20,23 @@ pub const CSIMF_MAGIC: [u8; 8] = *b"PBSCSIMF";
 pub const CSI_MAGIC: [u8; 8] = *b"PBS--CSI";
 /// The name of the CSIMF in its directory: static, so that all find it (§4.2.2).
 pub const CSIMF_NAME: &str = "pbs-csimf";
-/// What the name of a CSI's file begins with; `PID-START-TASK` follows, where START is the
-/// start time of the process in ticks since boot.
+/// Prefix of the name of a CSI's file; `PID-START-TASK` follows, where START is the start time of
+/// the process in ticks since boot.
 pub const CSI_PREFIX: &str = "pbs-csi-";
 
 /// Length of the CSIMF in bytes.
 pub const CSIMF_BYTES: usize = 256 * 1024;
-/// So many types of devices at most.
+/// Maximum number of device types.
 pub const DEVICE_CAPACITY: usize = 32;
-/// Where the table of devices begins.
+/// Offset of the table of devices.
 pub const DEVICES_AT: usize = CsimfHeader::BYTES;
-/// Where the entries begin.
+/// Offset of the entries.
 pub const ENTRIES_AT: usize = DEVICES_AT + DEVICE_CAPACITY * DeviceRecord::BYTES;
-/// So many tasks at most, waiting and running.
+/// Maximum number of tasks, waiting and running.
 pub const ENTRY_CAPACITY: usize = (CSIMF_BYTES - ENTRIES_AT) / EntryRecord::BYTES;
-/// So many dependencies of a task at most, and as many reverse ones.
+/// Maximum number of dependencies of a task, and of reverse dependencies.
 pub const DEPENDENCY_CAPACITY: usize = 48;
-/// So many variants of a task at most. §6.6.2 has never seen more than 50.
+/// Maximum number of variants of a task. §6.6.2 has never seen more than 50.
 pub const VARIANT_CAPACITY: usize = 50;
 
 // An entry never lies in two pages: a killed process has written all of one or nothing.
@@ -92,13 +92,13 @@ record! {
         pub generation: u64,
         /// [`NOT_STARTED`], [`RUNNING`] or [`DONE`].
         pub status: u32,
-        /// Who holds the lock, to see afterwards that he died with it; else 0.
+        /// Holder of the lock, to detect afterwards that it died with the lock; otherwise 0.
         pub holder_pid: u32,
         /// Start time of the holder.
         pub holder_start_ticks: u64,
         /// Start time of the master.
         pub master_start_ticks: u64,
-        /// Who calculates, or has calculated; 0: nobody.
+        /// Process that calculates, or has calculated; 0: none.
         pub master_pid: u32,
         /// Devices in use, from the first on.
         pub device_count: u32,
@@ -116,7 +116,7 @@ record! {
 record! {
     /// A type of device, of all processes of the node.
     pub struct DeviceRecord: 64 {
-        /// Its name, filled with zeros.
+        /// Name of the type, filled with zeros.
         pub name: [u8; 32],
         /// Bit set of programming models that run on it: 1 << model.
         pub models: u32,
@@ -147,7 +147,7 @@ record! {
         pub reserved_flags: u8,
         /// Number of the task in its process.
         pub task: u64,
-        /// Its place in the order of submission, over all processes.
+        /// Position in the order of submission, over all processes.
         pub submission: u64,
         /// `CLOCK_MONOTONIC` at registration in ns: its age (§5.4.2).
         pub registered_ns: u64,
@@ -234,7 +234,7 @@ const _: () = assert!(VARIANT_CAPACITY * VariantRecord::BYTES == 1200 && DEPENDE
 pub(crate) const BEST_INDEX_AT: u64 = std::mem::offset_of!(CsiRecord, best_index) as u64;
 /// Offset of the generation in the CSIMF.
 pub(crate) const GENERATION_AT: usize = std::mem::offset_of!(CsimfHeader, generation);
-/// Where the part of the header that changes begins, after the generation.
+/// Offset of the part of the header that changes, after the generation.
 pub(crate) const STATE_AT: usize = std::mem::offset_of!(CsimfHeader, status);
 
 /// Puts a name into a field, cut where it does not fit.

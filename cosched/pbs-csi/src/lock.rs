@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_micros(50);
 const AT_ONCE: u32 = 20;
 
-/// So often is tried at least, if there is any patience: who was stopped for long has
-/// not been waiting.
+/// Minimum number of tries, if there is any patience: a process that was stopped for long has not
+/// been waiting.
 const AT_LEAST: u32 = 16;
 
 /// Takes the lock, if it can be had in this time.

@@ -20,18 +20,18 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::layout::GENERATION_AT;
 
-/// What is mapped, in bytes: not more than a page has anywhere.
+/// Length of the mapping in bytes: at most the page size of any architecture.
 const MAPPED_BYTES: usize = 4096;
-/// So many files can be open at once in a process.
+/// Maximum number of files that are open at once in a process.
 const MAPS: usize = 256;
 
-/// Where the pages are that the handler answers for; 0: none.
+/// Addresses of the pages for which the handler is responsible; 0: none.
 static PAGES: [AtomicUsize; MAPS] = [const { AtomicUsize::new(0) }; MAPS];
-/// Which of them the handler has replaced.
+/// Whether the handler has replaced each page.
 static LOST: [AtomicBool; MAPS] = [const { AtomicBool::new(false) }; MAPS];
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
-/// Who had the signal before us.
+/// Previous handler of the signal.
 struct Before {
     is_set: AtomicBool,
     action: UnsafeCell<MaybeUninit<libc::sigaction>>,
@@ -176,7 +176,7 @@ extern "C" fn answer(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
 enum PreviousHandler {
     Handler,
     Ignored,
-    /// Nobody: the default is to be done.
+    /// No handler: the default action applies.
     Nobody,
 }
 

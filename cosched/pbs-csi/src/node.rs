@@ -19,10 +19,10 @@ use crate::map::Page;
 use crate::owner::World;
 use crate::{Error, Owner};
 
-/// Where the files are if nothing else is said.
+/// Default directory of the files.
 pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
 
-/// How a node's shared memory is opened.
+/// Options for opening a node's shared memory.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The directory of the files. Where users do not trust each other one of the group's
@@ -32,8 +32,8 @@ pub struct Options {
     /// The group that shares them, by its number: files are of mode 0660. Without one only
     /// this user, and root, have them: mode 0600.
     pub group: Option<u32>,
-    /// So long is waited for the lock, and so long may a master compute before it loses
-    /// its part.
+    /// Maximum wait for the lock, and maximum time for which a master may compute before it is
+    /// replaced.
     pub patience: Duration,
     /// Called before each change of shared memory. For tests that kill the process there.
     pub on_step: Option<fn()>,
@@ -63,14 +63,14 @@ impl Default for Options {
     }
 }
 
-/// How far a co-scheduling is (§5.3.1).
+/// Status of a co-scheduling (§5.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// None is calculated, and all have fetched the last.
     NotStarted,
     /// This process calculates one.
     Running(Owner),
-    /// There is a result that not all have fetched.
+    /// A result exists that not all processes have fetched.
     Done,
 }
 
@@ -236,7 +236,7 @@ impl Node {
     }
 }
 
-/// Which file it is, whatever its name.
+/// Returns the identity of a file, whatever its name.
 fn file_id(about: &Metadata) -> (u64, u64) {
     (about.dev(), about.ino())
 }
@@ -317,7 +317,7 @@ impl Drop for Locked<'_> {
 }
 
 impl Locked<'_> {
-    /// How far a co-scheduling is.
+    /// Returns the status of co-scheduling.
     pub fn status(&self) -> Status {
         match self.header.status {
             RUNNING => Status::Running(self.master()),

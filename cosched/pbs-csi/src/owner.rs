@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who is who: a pid alone is reused, with its start time it is not within a boot.
+//! Identity of processes: a pid alone is reused, but together with the start time it is unique
+//! within a boot.
 
 use std::fs;
 use std::io;
@@ -10,9 +11,9 @@ use crate::Error;
 /// A process: within a boot and a namespace of pids there is never another of both numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// Its pid.
+    /// Process id.
     pub pid: u32,
-    /// When it started, in ticks since boot (field 22 of `/proc/PID/stat`).
+    /// Start time, in ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_ticks: u64,
 }
 
@@ -94,7 +95,7 @@ fn exists(pid: u32) -> bool {
     answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
-/// What pids and start times are relative to.
+/// Boot and namespace to which pids and start times are relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct World {
     pub(crate) boot_id: [u8; 16],

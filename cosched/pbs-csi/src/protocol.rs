@@ -17,19 +17,19 @@ use crate::node::Locked;
 use crate::table::{Entry, State};
 use crate::{Error, Owner};
 
-/// Who computes.
+/// Process that computes.
 #[derive(Debug)]
 pub enum Begun {
     /// This process: with what it computes.
     Master(Snapshot),
-    /// That one. When it has come to an end, there is something to fetch.
+    /// Another process. Once it has finished, there is a result to fetch.
     Other(Owner),
 }
 
 /// All that a master needs, and who it is.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Its generation, for [`Locked::publish`].
+    /// Generation of the master, for [`Locked::publish`].
     pub generation: u64,
     /// `CLOCK_MONOTONIC`.
     pub now_ns: u64,
@@ -37,29 +37,29 @@ pub struct Snapshot {
     pub devices: Vec<Device>,
     /// Tasks that wait, in the order of submission.
     pub waiting: Vec<Waiting>,
-    /// What is in execution, and keeps its variant and device.
+    /// Tasks in execution, which keep their variants and devices.
     pub in_execution: Vec<Entry>,
 }
 
 /// A task that is subject to co-scheduling.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// Its entry.
+    /// Entry of the task.
     pub entry: Entry,
-    /// Its CSI.
+    /// CSI of the task.
     pub csi: Csi,
 }
 
-/// What a master has decided of a task.
+/// Decision of a master on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Its place in the table.
+    /// Slot in the table.
     pub slot: u32,
-    /// Whose it is.
+    /// Process that owns the task.
     pub owner: Owner,
-    /// Its number there.
+    /// Number of the task in its process.
     pub task: u64,
-    /// Which of its variants.
+    /// Index of the chosen variant.
     pub best_index: u32,
     /// From 1.
     pub round: u32,
@@ -69,19 +69,19 @@ pub struct Placement {
     pub device: u32,
     /// Devices or threads that it takes there.
     pub units: u32,
-    /// How long it runs there.
+    /// Expected runtime on the device.
     pub runtime_ns: u64,
 }
 
-/// What was decided of a task of this process.
+/// Decision on a task of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its number.
+    /// Number of the task.
     pub task: u64,
-    /// Which of its variants; nothing: the last co-scheduling knew nothing of it, or was
+    /// Index of the chosen variant. `None`: the last co-scheduling did not include the task, or was
     /// taken back.
     pub best_index: Option<u32>,
-    /// Its place in the queue of its device: see [`Entry::place`].
+    /// Position in the queue of its device: see [`Entry::place`].
     pub place: (u32, Reverse<u64>, u64),
 }
 

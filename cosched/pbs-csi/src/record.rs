@@ -68,7 +68,7 @@ macro_rules! record {
         };
 
         impl $name {
-            /// Its length in the file.
+            /// Length in the file.
             pub const BYTES: usize = $bytes;
 
             /// Name, offset and length in bytes of each field, as the C header has them.
@@ -86,7 +86,7 @@ macro_rules! record {
                 }
             }
 
-            /// Its bytes.
+            /// Returns the bytes of the record.
             pub fn to_bytes(self) -> [u8; $bytes] {
                 let mut bytes = [0; $bytes];
                 $({

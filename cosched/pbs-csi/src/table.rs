@@ -15,35 +15,35 @@ use crate::layout::{
 use crate::node::{Locked, Node};
 use crate::{Error, Owner};
 
-/// How far a task is.
+/// State of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It waits: it has a CSI and is subject to co-scheduling.
+    /// The task waits: it has a CSI and is subject to co-scheduling.
     Waiting,
-    /// It is in execution and keeps its variant (§1.2).
+    /// The task is in execution and keeps its variant (§1.2).
     InExecution,
 }
 
 /// A task in the CSIMF, and in the queue of its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where in the table.
+    /// Slot in the table.
     pub slot: u32,
-    /// Whose.
+    /// Process that owns the task.
     pub owner: Owner,
-    /// Its number there.
+    /// Number of the task in its process.
     pub task: u64,
-    /// How far it is.
+    /// State of the task.
     pub state: State,
     /// A co-scheduling gave it a variant.
     pub is_scheduled: bool,
     /// All that it depends on has ended.
     pub is_ready: bool,
-    /// Its place in the order of submission.
+    /// Position in the order of submission.
     pub submission: u64,
-    /// When it was registered, on `CLOCK_MONOTONIC`.
+    /// Time of registration, on `CLOCK_MONOTONIC`.
     pub registered_ns: u64,
-    /// What the co-scheduler gave it; greater goes first.
+    /// Priority from the co-scheduler; greater goes first.
     pub priority: u64,
     /// Round in which it was scheduled, from 1; 0: not scheduled.
     pub round: u32,
@@ -56,9 +56,9 @@ pub struct Entry {
     /// In execution: the first of the devices or threads that it has, which follow each
     /// other; nothing if it has threads, but no certain ones.
     pub instance: Option<u32>,
-    /// When it should end, in execution.
+    /// Expected end of a task in execution.
     pub expected_end_ns: u64,
-    /// How long its variant runs.
+    /// Expected runtime of the variant.
     pub runtime_ns: u64,
     /// Generation that its owner has fetched.
     pub acknowledged: u64,
@@ -122,7 +122,7 @@ impl Entry {
         record
     }
 
-    /// Its place in the queue of its device: who has less is before.
+    /// Returns the position in the queue of its device: smaller values come first.
     pub fn place(&self) -> (u32, Reverse<u64>, u64) {
         (self.round, Reverse(self.priority), self.submission)
     }
@@ -141,7 +141,7 @@ impl Entry {
 /// A task to register.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// What the co-scheduler must know of it. Its owner is this process.
+    /// Information for the co-scheduler. The owner is this process.
     pub csi: Csi,
     /// All that it depends on has ended.
     pub is_ready: bool,
@@ -149,7 +149,7 @@ pub struct NewTask {
     pub device: Option<u32>,
     /// Devices or threads that it takes there.
     pub units: u32,
-    /// How long it runs there.
+    /// Expected runtime on the device.
     pub runtime_ns: u64,
 }
 
@@ -166,7 +166,7 @@ impl Locked<'_> {
         Ok(entries.filter_map(|(record, slot)| Entry::from_record(slot, record, devices)).collect())
     }
 
-    /// As they stand, up to the last that was ever used.
+    /// Reads the records up to the last one ever used.
     fn records(&self) -> Result<Vec<EntryRecord>, Error> {
         let limit = (self.header.entry_limit as usize).min(ENTRY_CAPACITY);
         let mut bytes = vec![0; limit * EntryRecord::BYTES];
@@ -371,15 +371,15 @@ impl Node {
     }
 }
 
-/// Whose a file is, as its name tells.
+/// Owner of a file, according to its name.
 pub(crate) enum FileOwner {
-    /// It is the CSI of a task of this process.
+    /// The file is the CSI of a task of this process.
     OfCsi(Owner),
-    /// It is a CSIMF that a process of this pid was making.
+    /// The file is a CSIMF that a process of this pid was creating.
     OfUnpublished(u32),
 }
 
-/// Whose the file of this name is, if it is one of ours.
+/// Returns the owner of the file with this name, if it is one of ours.
 pub(crate) fn owner_of(name: &str) -> Option<FileOwner> {
     let of_csi = parse_name(name).map(FileOwner::OfCsi);
     of_csi.or_else(|| parse_unpublished(name).map(FileOwner::OfUnpublished))

@@ -21,7 +21,7 @@ const SHARED: &str = "PBS_CSI_TEST_SHARED";
 const BUS: &str = "bus";
 /// The signal is sent.
 const SENT_BUS: &str = "sent-bus";
-/// It is sent and ignored, and then a page of our file is lost.
+/// A process ignores a sent SIGBUS, and then a page of our file is lost.
 const SENT_BUS_IGNORED: &str = "sent-bus-ignored";
 /// The child registers, becomes master, and is another program then.
 const BEFORE_EXEC: &str = "before-exec";
@@ -71,7 +71,7 @@ fn child() {
     }
 }
 
-/// Who has the lock, as the file says.
+/// Returns the holder of the lock, according to the file.
 fn holder(directory: &Directory) -> u32 {
     let bytes = std::fs::read(directory.csimf()).unwrap();
     let mut header = [0; CsimfHeader::BYTES];
@@ -190,7 +190,7 @@ fn lose_a_page(directory: &str) {
     }
 }
 
-/// What is not ours ends the process as it would without us.
+/// The loss of a page that is not ours ends the process, as it would without us.
 #[test]
 fn the_loss_of_foreign_pages_is_not_hidden() {
     let directory = Directory::new("bus");

@@ -143,7 +143,8 @@ fn a_file_shortened_and_restored_is_reported() {
     assert_eq!(directory.node().generation(), generation);
 }
 
-/// Who has it open and who comes now would have a file each, and a master each.
+/// Without this check, processes that have the file open and new ones would each have their own
+/// file and master.
 #[test]
 fn a_file_that_lost_its_name_is_reported() {
     let directory = Directory::new("nameless");

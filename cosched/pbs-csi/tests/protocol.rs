@@ -105,7 +105,7 @@ fn a_master_without_a_result_gives_its_part_back() {
     assert_eq!(fetched[0].best_index, None);
 }
 
-/// It lives, but is stopped, or computes for ever.
+/// A master that lives, but is stopped or computes for ever, is replaced.
 #[test]
 fn a_master_whose_time_is_up_is_replaced() {
     let directory = Directory::new("patience");

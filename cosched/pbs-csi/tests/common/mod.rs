@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What tests of shared memory share.
+//! Common parts of tests with shared memory.
 #![allow(dead_code)] // Not every test uses all of it.
 
 use std::path::{Path, PathBuf};
