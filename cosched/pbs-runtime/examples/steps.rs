@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What co-scheduling costs a process: the check before a task, and the steps of one round.
+//! Cost of co-scheduling for a process: the check before a task, and the steps of one round.
 //!
-//! `cargo run --release -p pbs-runtime --example steps [DIRECTORY]`; medians, in a new
-//! directory below `/dev/shm` if none is named.
+//! `cargo run --release -p pbs-runtime --example steps [DIRECTORY]`; medians, in a new directory
+//! below `/dev/shm` if none is named.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use pbs_runtime::{CoScheduling, Graph, Runtime, Task};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Of each number of tasks so many rounds.
+/// Number of rounds for each number of tasks.
 const ROUNDS: usize = 51;
 const CHECKS: u32 = 1_000_000;
 

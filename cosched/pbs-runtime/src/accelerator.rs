@@ -18,11 +18,11 @@ pub struct Buffer(pub Box<dyn Any + Send + Sync>);
 /// A region as a variant gets it on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument<'a> {
-    /// Where its content is.
+    /// Buffer with the content.
     pub buffer: &'a Buffer,
-    /// How long it is.
+    /// Length of the content.
     pub bytes: usize,
-    /// What is done with it.
+    /// Access of the variant.
     pub access: Access,
 }
 
@@ -30,10 +30,10 @@ pub struct Argument<'a> {
 ///
 /// The buffers that it gets are those that it gave. What goes wrong it says in words.
 pub trait Accelerator: Debug + Send + Sync {
-    /// What it can execute.
+    /// Returns the programming models that the device can execute.
     fn models(&self) -> Vec<Model>;
 
-    /// So much memory it has, in bytes.
+    /// Returns the size of its memory, in bytes.
     fn memory_bytes(&self) -> u64;
 
     /// Memory for so many bytes.

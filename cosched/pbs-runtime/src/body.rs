@@ -20,7 +20,7 @@ pub struct Kernel {
 /// A function of the host.
 pub type Function = Arc<dyn Fn(&mut Context<'_>) -> Result<(), String> + Send + Sync>;
 
-/// What a variant executes.
+/// Code that a variant executes.
 #[derive(Clone)]
 pub enum Body {
     /// A function, on the CPU or on a simulated accelerator.

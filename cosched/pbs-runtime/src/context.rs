@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a task's function sees: its regions, and how many threads it may use.
+//! Context of a task's function: its regions, and the number of threads that it may use.
 
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What a task does with a region.
+/// Access of a task to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It reads it.
+    /// The task reads the region.
     Read,
-    /// It writes all of it, and does not look at what was there.
+    /// The task writes all of the region, and does not read the old content.
     Write,
     /// Both.
     ReadWrite,
@@ -43,7 +43,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// What a task's function gets.
+/// Context of a running task's function.
 #[derive(Debug)]
 pub struct Context<'a> {
     guards: Vec<Guard<'a>>,
@@ -55,13 +55,13 @@ impl<'a> Context<'a> {
         Self { guards, threads }
     }
 
-    /// So many threads the variant may use, this one included. Threads that it starts run
-    /// on the CPUs that it has.
+    /// Returns the number of threads that the variant may use, this one included. Threads that it
+    /// starts run on its CPUs.
     pub fn threads(&self) -> u32 {
         self.threads
     }
 
-    /// So many regions the task has.
+    /// Returns the number of regions of the task.
     pub fn regions(&self) -> usize {
         self.guards.len()
     }

@@ -22,25 +22,25 @@ pub use pbs_cosched::Scheduler;
 
 /// Looks again at what a master does after so long.
 const AGAIN: Duration = Duration::from_micros(50);
-/// So many masters' times are waited for one that comes to an end.
+/// Number of masters' times for which a master that does not finish is waited for.
 const MASTERS: u32 = 4;
-/// So many tasks are registered before the lock is given to others.
+/// Number of tasks that are registered before other processes get the lock.
 const AT_ONCE: usize = 64;
 
-/// How this process co-schedules.
+/// Options of this process's co-scheduling.
 #[derive(Clone, Debug)]
 pub struct CoScheduling {
-    /// Where shared memory is, and who shares it.
+    /// Directory of the shared memory, and the group that shares it.
     pub shared: pbs_csi::Options,
-    /// When to co-schedule (§5.1).
+    /// Determination of the times to co-schedule (§5.1).
     pub determination: Determination,
-    /// Who decides what runs where, if this process is master.
+    /// Scheduler that decides the mapping, if this process is master.
     pub scheduler: Scheduler,
-    /// What it is to make small.
+    /// Objective that it minimises.
     pub objective: Objective,
-    /// What co-scheduling costs, as long as none was measured.
+    /// Cost of co-scheduling, as long as none was measured.
     pub cost: Cost,
-    /// So long schedulers may search that could always go on.
+    /// Maximum search time of schedulers that could search for ever.
     pub search: Duration,
 }
 
@@ -58,7 +58,7 @@ impl CoScheduling {
     }
 }
 
-/// What costs are kept under.
+/// Returns the name under which costs are stored.
 fn name(scheduler: &Scheduler) -> &'static str {
     match scheduler {
         Scheduler::Greedy(_) => "greedy",
@@ -73,9 +73,9 @@ fn name(scheduler: &Scheduler) -> &'static str {
 /// A task to enter, as this process knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    /// Its place in the graph.
+    /// Index in the graph.
     pub(crate) task: usize,
-    /// Its dependencies, by place.
+    /// Dependencies, by index in the graph.
     pub(crate) after: Vec<usize>,
     pub(crate) successors: Vec<usize>,
     /// With devices by their place in the runtime's list.
@@ -86,10 +86,10 @@ pub(crate) struct Offer {
     pub(crate) own_choice: Option<usize>,
 }
 
-/// What was decided of a task.
+/// Decision on a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decided {
-    /// Which of the variants that were offered.
+    /// Index among the offered variants.
     pub(crate) variant: usize,
     pub(crate) place: (u32, std::cmp::Reverse<u64>, u64),
 }
@@ -130,11 +130,11 @@ pub(crate) struct Session<'a> {
     node: &'a Node,
     how: &'a CoScheduling,
     left: &'a LeftoverTasks,
-    /// Of each of the runtime's devices, its index in shared memory.
+    /// Index in shared memory of each of the runtime's devices.
     devices: Vec<u32>,
-    /// By place in the graph: slot and number.
+    /// Slot and number of each entered task, by index in the graph.
     entered: HashMap<usize, (u32, u64)>,
-    /// By number: what is in our own files need not be read.
+    /// CSIs of this process, by number: its own files need not be read.
     own: HashMap<u64, Csi>,
     pub(crate) generation: u64,
 }
@@ -332,7 +332,8 @@ impl<'a> Session<'a> {
         Ok(decided.collect())
     }
 
-    /// So long others are waited for that are before, and do not start.
+    /// Returns the maximum wait for other processes' tasks that are before in a queue, but do not
+    /// start.
     pub(crate) fn patience(&self) -> Duration {
         self.how.shared.patience
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a graph did not run to its end.
+//! Errors of running a graph.
 
 use std::fmt;
 
-/// Why a graph could not be run.
+/// Reason for which a graph could not be run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// Tasks that wait for each other, by name, the last for the first.
     Cycle(Vec<String>),
-    /// Something of the graph can't be: what, and what to do.
+    /// The graph is invalid: description and remedy.
     Graph(String),
-    /// Something of the options can't be.
+    /// The options are invalid.
     Options(String),
     /// A task can run on none of the devices.
     NothingFits(String),
@@ -21,14 +21,14 @@ pub enum Error {
     Failed {
         /// The task.
         task: String,
-        /// What it said.
+        /// Message of the task.
         why: String,
     },
     /// A device has failed, or has too little memory.
     Device {
-        /// Its name.
+        /// Name of the device.
         device: String,
-        /// What it said.
+        /// Message of the device.
         why: String,
     },
 }

@@ -13,7 +13,7 @@ use crate::graph::Task;
 use crate::memory::Memory;
 use crate::region::{Region, Transferred};
 
-/// How a variant ran; transfers are before it.
+/// Execution of a variant, without the transfers before it.
 pub(crate) struct Ran {
     pub(crate) started_ns: u64,
     pub(crate) ended_ns: u64,
@@ -90,7 +90,7 @@ pub(crate) fn execute(
     Ok(Ran { started_ns, ended_ns, transfers })
 }
 
-/// What other tasks have on a device goes home. The answer is whether there was something.
+/// Copies other tasks' regions from a device back to the host. Returns whether there were any.
 fn make_room(task: &Task, memory: &Arc<Memory>, all: &[Region]) -> Result<bool, String> {
     let mut has_freed = false;
     for region in all {

@@ -63,8 +63,8 @@ impl Variant {
         self
     }
 
-    /// It takes this long on a simulated accelerator; elsewhere it is the runtime that is
-    /// expected as long as none was measured.
+    /// Sets the runtime on a simulated accelerator. Elsewhere it is the expected runtime until one
+    /// was measured.
     #[must_use]
     pub fn taking(mut self, takes: Duration) -> Self {
         self.takes = Some(takes);
@@ -101,21 +101,21 @@ impl Task {
         self
     }
 
-    /// It can run as this, too.
+    /// Adds a variant.
     #[must_use]
     pub fn variant(mut self, variant: Variant) -> Self {
         self.variants.push(variant);
         self
     }
 
-    /// It has this region.
+    /// Adds a region with the task's access to it.
     #[must_use]
     pub fn region(mut self, region: &Region, access: Access) -> Self {
         self.regions.push((region.clone(), access));
         self
     }
 
-    /// It waits for that one.
+    /// Adds a dependency on another task.
     #[must_use]
     pub fn after(mut self, task: TaskId) -> Self {
         self.after.push(task);
@@ -179,7 +179,7 @@ impl Graph {
         all
     }
 
-    /// Those that wait for each.
+    /// Returns the successors of each task.
     pub(crate) fn successors(&self) -> Vec<Vec<usize>> {
         let mut successors = vec![Vec::new(); self.tasks.len()];
         for (index, task) in self.tasks.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What of the devices this process itself has in use.
+//! Devices that this process itself uses.
 
 /// Devices of one type, or threads of the CPU.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Units {
         Some(first)
     }
 
-    /// Those of which it is known where they are.
+    /// Returns the used units whose position is known.
     fn known(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let taken = self.taken.iter();
         taken.filter_map(|&(first, units)| Some((first?, units)))
@@ -45,7 +45,7 @@ impl Units {
         end.is_some_and(|end| self.known().all(|(of, its)| of + its <= first || end <= of))
     }
 
-    /// These are in use.
+    /// Marks units as used.
     pub(crate) fn note(&mut self, first: Option<u32>, units: u32) {
         self.taken.push((first, units));
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is in shared memory, as the co-scheduler sees it, and what it decides.
+//! Translation of the shared memory for the co-scheduler, and its decisions.
 //!
-//! Others wrote most of it. Numbers are cut to what can be, variants of devices that are
-//! not there are left out, and a process whose tasks wait for each other is left out with
-//! all of them.
+//! Other processes wrote most of the shared memory. Numbers are limited to possible values.
+//! Variants of missing devices are left out. A process whose tasks wait for each other is left out
+//! with all of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,9 +16,9 @@ use pbs_csi::{Device, Entry, Owner, Placement, Snapshot, Waiting};
 
 use crate::model::Model;
 
-/// Nothing takes longer, in ns: thirteen days.
+/// Maximum time of anything, in ns: thirteen days.
 const LONGEST_NS: u64 = 1 << 50;
-/// So many threads, and so many accelerators of a type, at most.
+/// Maximum number of threads, and of accelerators of a type.
 const MOST_UNITS: u32 = 1024;
 
 /// A workload made of what is in shared memory.
@@ -26,13 +26,13 @@ pub(crate) struct View {
     pub(crate) workload: Workload,
     pub(crate) platform: Platform,
     pub(crate) queues: Queues,
-    /// Of each process of the workload, who it is.
+    /// Owner of each process of the workload.
     pub(crate) owners: Vec<Owner>,
-    /// Of each waiting task of the workload, which one of those that were given.
+    /// Index of each waiting task of the workload among the given ones.
     given: Vec<Option<usize>>,
-    /// Of each task and variant of the workload, which variant of the CSI.
+    /// Index in the CSI of each task's variants.
     variants: Vec<Vec<u32>>,
-    /// Of each device in shared memory, what it is here.
+    /// Local meaning of each device in shared memory.
     places: Vec<Option<On>>,
 }
 
@@ -329,14 +329,14 @@ impl View {
         }
     }
 
-    /// Which process of the workload this is.
+    /// Returns the index of a process in the workload.
     pub(crate) fn index(&self, owner: Owner) -> Option<usize> {
         self.owners.iter().position(|of| *of == owner)
     }
 }
 
-/// What a master decides of the tasks that wait: nothing, where it is not better than
-/// letting each process go on as it would alone.
+/// Decides on the waiting tasks as master. Returns nothing if the schedule is not better than
+/// letting each process continue on its own.
 pub(crate) fn decide(
     snapshot: &Snapshot,
     scheduler: &Scheduler,
@@ -388,7 +388,7 @@ fn key(owner: Owner, task: u64) -> String {
     format!("{}.{}-{task}", owner.pid, owner.start_ticks)
 }
 
-/// What tasks that wait record of each other, without those of some owners.
+/// Returns the records of waiting tasks with their dependencies, without those of some owners.
 fn recorded(waiting: &[Waiting], left_out: &HashSet<Owner>) -> Vec<Recorded> {
     let waiting = waiting.iter();
     let waiting = waiting.filter(|of| !left_out.contains(&of.entry.owner));

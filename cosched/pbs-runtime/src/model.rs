@@ -23,7 +23,7 @@ impl Model {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Cpu, Self::Omp, Self::Gpu, Self::Cuda, Self::Ocl];
 
-    /// Its number.
+    /// Returns the number of the model.
     pub fn number(self) -> u32 {
         self as u32
     }
@@ -33,7 +33,7 @@ impl Model {
         Self::ALL.into_iter().find(|of| of.number() == number)
     }
 
-    /// Its name, as in job files.
+    /// Returns the name, as in job files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",

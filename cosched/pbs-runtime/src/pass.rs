@@ -23,15 +23,16 @@ use crate::Error;
 /// A device that others have is looked at again after so long, at least and at most.
 const SOON: Duration = Duration::from_micros(100);
 const LATER: Duration = Duration::from_millis(2);
-/// So many passes in which no task starts are no co-scheduling, but somebody who writes.
+/// Number of passes without a started task that indicates a hostile writer instead of
+/// co-scheduling.
 const FRUITLESS: u32 = 64;
 
-/// How a task is to run.
+/// Planned execution of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapped {
-    /// Which of its candidates.
+    /// Index of the chosen candidate.
     pub(crate) candidate: usize,
-    /// Its place in the queue of the device.
+    /// Position in the queue of the device.
     pub(crate) place: (u32, Reverse<u64>, u64),
     pub(crate) is_co_scheduled: bool,
 }
@@ -44,7 +45,7 @@ enum State {
     Done,
 }
 
-/// How a pass came to its end.
+/// Outcome of a pass.
 enum Outcome {
     Ended,
     /// Another mapping is there: what has not started is to be mapped anew.
@@ -60,7 +61,7 @@ enum Started {
     Changed,
 }
 
-/// What workers say.
+/// Message of a worker.
 enum Message {
     Ran(usize, Result<Ran, String>),
     Staged(Vec<Transferred>),
@@ -72,7 +73,7 @@ pub(crate) struct Pass<'r, 'g> {
     graph: &'g Graph,
     candidates: &'g [Vec<Candidate>],
     successors: Vec<Vec<usize>>,
-    /// So many dependencies of each task have not ended.
+    /// Number of unfinished dependencies of each task.
     open: Vec<usize>,
     states: Vec<State>,
     mapped: Vec<Mapped>,

@@ -15,11 +15,11 @@ thread_local! {
     static WITHIN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Something to do.
+/// Job for a worker.
 pub(crate) struct Job {
     /// On these CPUs.
     pub(crate) cpus: Vec<u32>,
-    /// What it is. It does not panic.
+    /// Function to run. It does not panic.
     pub(crate) run: Box<dyn FnOnce() + Send>,
 }
 

@@ -12,7 +12,7 @@ use crate::model::Model;
 /// Costs are fitted to so many co-schedulings, the last.
 const MOST_COSTS: usize = 256;
 
-/// What a runtime is of.
+/// Key of a measured runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The kind of the task.
@@ -25,7 +25,7 @@ pub struct Key {
     pub device: String,
 }
 
-/// Where measured runtimes are kept. It may be asked by several threads.
+/// Storage of measured runtimes. Several threads may use it at once.
 pub trait Profiles: Debug + Send + Sync {
     /// The runtime to expect in ns; nothing: it never ran.
     fn runtime_ns(&self, key: &Key) -> Option<u64>;
@@ -33,14 +33,14 @@ pub trait Profiles: Debug + Send + Sync {
     /// A variant ran so long.
     fn ran(&self, key: &Key, runtime_ns: u64);
 
-    /// How long so many bytes take between the host and a device, in ns; nothing: none ever
-    /// went there.
+    /// Returns the expected time of a transfer between the host and a device, in ns; `None`: there
+    /// was no transfer yet.
     fn transfer_ns(&self, device: &str, bytes: u64) -> Option<u64>;
 
-    /// So many bytes took so long.
+    /// Records a transfer.
     fn transferred(&self, device: &str, bytes: u64, took_ns: u64);
 
-    /// What co-scheduling costs with this scheduler (§4.1); nothing: it was never used.
+    /// Returns the cost of co-scheduling with this scheduler (§4.1); `None`: it was never used.
     fn cost(&self, scheduler: &str) -> Option<Cost>;
 
     /// A co-scheduling of so many tasks took so long, from RUNNING to DONE.

@@ -18,7 +18,7 @@ pub(crate) struct Inner {
     state: Mutex<State>,
 }
 
-/// Where the content is valid.
+/// Memories in which the content is valid.
 #[derive(Debug)]
 struct State {
     is_home: bool,
@@ -50,7 +50,7 @@ impl Region {
         }))
     }
 
-    /// Its length in bytes, which never changes.
+    /// Returns the length in bytes, which never changes.
     pub fn len(&self) -> usize {
         self.0.bytes
     }

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a run was like.
+//! Report of a run.
 
 use crate::model::Model;
 
-/// How a graph ran.
+/// Report of a graph's run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The tasks, in the order in which they were added.
     pub tasks: Vec<TaskReport>,
-    /// So often the graph was built anew (listing 5.4).
+    /// Number of times that the graph was built anew (listing 5.4).
     pub rebuilds: u32,
-    /// So often this process was master.
+    /// Number of times that this process was master.
     pub co_schedulings: u32,
     /// Bytes of device memory that were given back on early exits.
     pub freed_on_exit_bytes: u64,
     /// The graph was run to measure variants.
     pub is_calibration: bool,
-    /// Why it ran without the others, from some time on.
+    /// Reason for which it ran without the others, from some time on.
     pub alone_because: Option<String>,
 }
 
-/// How a task ran.
+/// Report of a task's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskReport {
-    /// Its name.
+    /// Name of the task.
     pub name: String,
-    /// Which of its variants ran.
+    /// Index of the variant that ran.
     pub variant: usize,
-    /// Its programming model.
+    /// Programming model of the variant.
     pub model: Model,
     /// The type of device.
     pub device: String,
-    /// Which of the type; of the CPU, the first of its threads. Nothing: no certain ones.
+    /// Number within the type; for the CPU, the first of its threads. `None`: no certain ones.
     pub instance: Option<u32>,
-    /// When it started, on `CLOCK_MONOTONIC`, in ns.
+    /// Time of the start, on `CLOCK_MONOTONIC`, in ns.
     pub started_ns: u64,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ns: u64,
-    /// So often it was skipped by an early exit, to run later.
+    /// Number of times that the task was skipped by an early exit, to run later.
     pub reruns: u32,
-    /// Its variant was chosen by a co-scheduling of several processes' tasks.
+    /// Whether a co-scheduling of several processes' tasks chose the variant.
     pub is_co_scheduled: bool,
 }

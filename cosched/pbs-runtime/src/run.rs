@@ -56,7 +56,7 @@ impl Runtime {
         Pass::new(self, graph, &candidates, own, session, report).run()
     }
 
-    /// What devices here can execute of each task.
+    /// Returns the candidates of each task: its variants that devices here can execute.
     fn candidates(&self, graph: &Graph) -> Result<Vec<Vec<Candidate>>, Error> {
         let mut all = Vec::with_capacity(graph.tasks.len());
         for task in &graph.tasks {
@@ -129,7 +129,7 @@ impl Runtime {
             .collect()
     }
 
-    /// How this process would map its tasks without the others: by the same scheduler, as if
+    /// Returns the mapping of this process's tasks without the others: by the same scheduler, as if
     /// it had the devices to itself.
     fn own_mapping(&self, offers: &[Offer]) -> Vec<Mapped> {
         let nobody = Owner { pid: std::process::id(), start_ticks: 0 };
@@ -231,7 +231,7 @@ fn fastest(offer: &Offer) -> Mapped {
 }
 
 impl Mapped {
-    /// What a co-scheduling has decided.
+    /// Converts the decision of a co-scheduling.
     pub(crate) fn decided(decided: Decided) -> Self {
         Self { candidate: decided.variant, place: decided.place, is_co_scheduled: true }
     }

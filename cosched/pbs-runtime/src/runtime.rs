@@ -14,7 +14,7 @@ use crate::pool::Pool;
 use crate::profile::{InMemory, Key, Profiles};
 use crate::Error;
 
-/// So many threads, or devices of a type, a runtime may have.
+/// Maximum number of threads, or of devices of a type, of a runtime.
 pub const MOST_UNITS: u32 = 1024;
 /// The name of the CPU among the devices.
 const CPU: &str = "cpu";
@@ -27,7 +27,7 @@ pub struct DeviceSpec {
     pub instances: Vec<Arc<dyn Accelerator>>,
 }
 
-/// What is done with variants that have never run (§5.6.4).
+/// Treatment of variants that have never run (§5.6.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unprofiled {
     /// The graph is run once to measure them, without co-scheduling: each variant runs.
@@ -37,7 +37,7 @@ pub enum Unprofiled {
     Refuse,
 }
 
-/// What a runtime has.
+/// Options of a runtime.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// CPUs that may be used; thread n is on the one at n modulo their number.
@@ -46,11 +46,11 @@ pub struct Options {
     pub threads: u32,
     /// Accelerators by type.
     pub devices: Vec<DeviceSpec>,
-    /// What is done with variants that have never run.
+    /// Treatment of variants that have never run.
     pub unprofiled: Unprofiled,
-    /// Where measured runtimes are kept.
+    /// Storage of measured runtimes.
     pub profiles: Arc<dyn Profiles>,
-    /// Nothing: off, and no shared memory is touched.
+    /// Options of co-scheduling. `None`: it is off, and no shared memory is used.
     pub co_scheduling: Option<CoScheduling>,
 }
 
@@ -73,7 +73,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) shared: pbs_csi::Device,
-    /// Of accelerators, each one's memory.
+    /// Memory of each accelerator.
     pub(crate) memories: Vec<Arc<Memory>>,
 }
 
@@ -95,7 +95,7 @@ pub struct Runtime {
     pub(crate) devices: Vec<Installed>,
     pub(crate) pool: Pool,
     pub(crate) shared: Result<Node, Option<String>>,
-    /// What is still to be withdrawn of graphs that have ended.
+    /// Tasks of ended graphs that must still be withdrawn.
     pub(crate) left: LeftoverTasks,
     /// One graph at a time: each takes the devices to be its own.
     pub(crate) turn: Mutex<()>,
@@ -168,7 +168,7 @@ impl Runtime {
         })
     }
 
-    /// Why there is no co-scheduling though it is wanted.
+    /// Returns the reason for which there is no co-scheduling although it is wanted.
     pub fn alone_because(&self) -> Option<&str> {
         self.shared.as_ref().err()?.as_deref()
     }

@@ -76,7 +76,7 @@ fn an_ever_changing_generation_does_not_keep_tasks_from_starting() {
     });
 }
 
-/// Where somebody writes a new generation before each change of this process.
+/// CSIMF in which a new generation is written before each change of this process.
 static CSIMF: OnceLock<fs::File> = OnceLock::new();
 
 fn another_generation() {

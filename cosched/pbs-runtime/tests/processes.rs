@@ -14,11 +14,11 @@ use common::{add, adding, co_scheduled, gpu, number, Directory, MILLISECOND};
 use pbs_csi::{Node, Status};
 use pbs_runtime::{Access, CoScheduling, Graph, Model, Region, Runtime, Task, Variant};
 
-/// What a child is to do, and where.
+/// Variable with the role of a child.
 const ROLE: &str = "PBS_RUNTIME_TEST_ROLE";
 const SHARED: &str = "PBS_RUNTIME_TEST_SHARED";
 const NOTES: &str = "PBS_RUNTIME_TEST_NOTES";
-/// Nothing takes so long; a test that waits longer has failed.
+/// Maximum number of tries; a test that waits longer has failed.
 const TRIES: u32 = 20_000;
 
 /// Processes of a test, with their shared memory and their notes.
@@ -59,7 +59,7 @@ impl Processes {
         assert!(status.success(), "{status}");
     }
 
-    /// What a child has noted in the end: a key and a value per line.
+    /// Returns a value that a child has noted at its end: the note has a key and a value per line.
     fn told(&self, name: &str, key: &str) -> String {
         let text = fs::read_to_string(self.note(name)).unwrap();
         let mut lines = text.lines().filter_map(|line| line.split_once('='));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the runtime of co-scheduled task graphs has measured, in the history, so that it
-//! outlives the process (§5.6.4).
+//! Measurements of the runtime of co-scheduled task graphs, stored in the history to outlive the
+//! process (§5.6.4).
 //!
-//! What is known is read when the file is opened. What is measured is kept in batches, since
-//! each is a transaction, and the rest when the last user lets go. A file that can't be
-//! written does not stop a program: it goes on with what it has measured itself, and
-//! [`InHistory::trouble`] says why.
+//! Known values are read when the file is opened. New measurements are stored in batches, because
+//! each batch is a transaction. The rest is stored when the last user drops its reference. A file
+//! that can't be written does not stop a program. The program continues with its own measurements,
+//! and [`InHistory::trouble`] returns the reason.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use pbs_history::{
 
 /// Measurements that are kept at once.
 const BATCH: usize = 256;
-/// What the memory of the CPU is called among those that data come from.
+/// Name of the CPU's memory among the sources of data.
 const HOST: &str = "host";
 
 /// Runtimes, transfers and costs of deciding of one application, in a history.
@@ -28,10 +28,10 @@ const HOST: &str = "host";
 pub struct InHistory {
     application: String,
     runtimes_ns: HashMap<VariantKey, u64>,
-    /// By device: of data from the host.
+    /// Transfer cost of data from the host, by device.
     transfers: HashMap<String, TransferCost>,
     costs: HashMap<String, Cost>,
-    /// What this process has measured.
+    /// Measurements of this process.
     own: InMemory,
     state: Mutex<State>,
 }
@@ -46,12 +46,12 @@ struct State {
 }
 
 impl InHistory {
-    /// What is known of an application in the history of that file, which is made if it is
-    /// not there.
+    /// Opens the history in that file, and reads the values of an application. The file is created
+    /// if it does not exist.
     ///
     /// # Errors
     ///
-    /// It is no history, or can't be opened.
+    /// The file is not a history, or can't be opened.
     pub fn open(path: &Path, application: &str) -> Result<Self, Error> {
         let store = Store::open(path, Options::DEFAULT)?;
         let variants = store.variants(Some(application))?.into_iter();
@@ -89,7 +89,7 @@ impl InHistory {
         })
     }
 
-    /// Why not all could be kept, if so.
+    /// Returns the reason for which not all measurements could be stored, if there is one.
     pub fn trouble(&self) -> Option<String> {
         self.state().trouble.as_ref().map(ToString::to_string)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is decided with what others have written.
+//! Tests of decisions with data that other processes wrote.
 
 use super::*;
 use pbs_cosched::{EnhancedOptions, GreedyOptions};
@@ -121,8 +121,8 @@ fn layers_of_transfers_do_not_keep_a_master_busy_for_ever() {
     assert_eq!(placements.len(), 2);
 }
 
-/// Who says the longest times for all that it may register keeps nobody else from being
-/// decided about.
+/// A process that declares the longest times for as many tasks as it may register does not prevent
+/// decisions for others.
 #[test]
 fn long_times_of_one_process_do_not_prevent_decisions_for_others() {
     let long = [variant(0, 1, u64::MAX, 0)];

@@ -10,7 +10,7 @@ use crate::{Accelerator, Argument, Body, Buffer, DeviceSpec, Model};
 
 use crate::opencl::handles::{self, Device, Kernel};
 
-/// Why there are no OpenCL devices, and what to install.
+/// Reason for which there are no OpenCL devices, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);
 
@@ -25,9 +25,9 @@ impl std::error::Error for Unavailable {}
 /// A device that OpenCL lists.
 #[derive(Clone, Debug)]
 pub struct FoundDevice {
-    /// Its name, as its maker says it.
+    /// Name according to its manufacturer.
     pub name: String,
-    /// Its memory in bytes.
+    /// Size of its memory in bytes.
     pub memory_bytes: u64,
     /// To execute kernels.
     pub accelerator: Arc<OpenCl>,
@@ -60,7 +60,7 @@ pub fn devices() -> Result<Vec<FoundDevice>, Unavailable> {
 #[derive(Debug)]
 pub struct OpenCl {
     device: Device,
-    /// By source and name, built once.
+    /// Kernels by source and name, each built once.
     kernels: Mutex<HashMap<(String, String), Kernel>>,
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// The library that knows all others (the ICD loader).
 const LIBRARY: &CStr = c"libOpenCL.so.1";
 
-/// What the library gives out: only it knows what is behind.
+/// Object of the library, opaque to its users.
 pub(crate) type Handle = *mut c_void;
 
 pub(crate) const SUCCESS: i32 = 0;

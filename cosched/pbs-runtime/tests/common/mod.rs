@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What tests of the runtime share.
+//! Common parts of the runtime's tests.
 #![allow(dead_code)] // Not every test uses all of it.
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ impl Directory {
         pbs_csi::Options::new(&self.0)
     }
 
-    /// Of a process with so many threads, which co-schedules here.
+    /// Returns the options of a process with that many threads, which co-schedules in this
+    /// directory.
     pub(crate) fn options(&self, threads: u32) -> Options {
         co_scheduled(&self.0, threads)
     }
@@ -61,7 +62,7 @@ pub(crate) fn co_scheduled(directory: &Path, threads: u32) -> Options {
     own
 }
 
-/// So many threads, whatever CPUs there are.
+/// Returns options with that many threads, regardless of the CPUs.
 pub(crate) fn options(threads: u32) -> Options {
     Options { threads, ..Options::default() }
 }
