@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the library for programs in C is linked.
+//! Linking of the library for programs in C.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * libpbsruntime: task graphs whose tasks have several implementations, and are co-scheduled
- * with those of other processes.
+ * libpbsruntime: task graphs whose tasks have several implementations and are co-scheduled
+ * with the tasks of other processes.
  *
  *	options -> runtime;  regions, graph with tasks and variants -> pbs_rt_run()
  *
- * Functions answer with 0, or a number of their own, or a negative enum pbs_rt_error; those
- * that answer with a pointer, with NULL.  pbs_rt_last_error() says more, in words, of the
- * last failure in this thread.  NULL for a handle is PBS_RT_EINVAL, never a crash; a handle
- * that was freed is not found out.  Handles may be used by any thread, one at a time; only a
- * runtime by several, which then wait for each other.  That goes for a context, too: a
- * function with threads of its own asks for its regions in one of them; the data are for all.
- * A child of fork() uses none of its parent.
+ * A function returns 0 or a non-negative number of its own; on failure it returns a negative
+ * enum pbs_rt_error.  A function that returns a pointer returns NULL on failure.
+ * pbs_rt_last_error() describes the last failure in this thread.  A NULL handle yields
+ * PBS_RT_EINVAL, never a crash; the use of a freed handle is not detected.
  *
- * With co-scheduling the library has a handler for SIGBUS: another process may make the
- * shared file shorter.  What is not its own it leaves to the handler that was there before;
- * one that is installed later should do the same.  A thread that blocks SIGBUS and calls
- * pbs_rt_run() may still die of it.  After dlclose() the library stays in memory.
+ * Any thread may use a handle, but only one thread at a time.  A runtime is the exception:
+ * several threads may use it, and then wait for each other.  The rule applies to a context,
+ * too: a function with threads of its own gets its regions in one of them; all of them may
+ * use the data.  A child of fork() must not use handles of its parent.
+ *
+ * With co-scheduling, the library installs a handler for SIGBUS, because another process may
+ * truncate the shared file.  It passes any other SIGBUS to the previous handler; a handler
+ * that is installed later should do the same.  A thread that blocks SIGBUS and calls
+ * pbs_rt_run() may still be killed by it.  The library stays in memory after dlclose().
  */
 #ifndef PBS_RUNTIME_H
 #define PBS_RUNTIME_H
@@ -30,16 +32,16 @@ extern "C" {
 
 enum pbs_rt_error {
 	PBS_RT_OK = 0,
-	PBS_RT_EINVAL = -1,		/* an argument can't be */
+	PBS_RT_EINVAL = -1,		/* an argument is invalid */
 	PBS_RT_ECYCLE = -2,		/* tasks wait for each other */
-	PBS_RT_EGRAPH = -3,		/* something of the graph can't be */
-	PBS_RT_EOPTIONS = -4,		/* something of the options can't be */
+	PBS_RT_EGRAPH = -3,		/* the graph is invalid */
+	PBS_RT_EOPTIONS = -4,		/* the options are invalid */
 	PBS_RT_EFIT = -5,		/* a task fits no device */
 	PBS_RT_EUNPROFILED = -6,	/* variants have never run, and are refused */
 	PBS_RT_EFAILED = -7,		/* a task has failed */
 	PBS_RT_EDEVICE = -8,		/* a device has failed */
-	PBS_RT_EUNAVAILABLE = -9,	/* there is no such device, or no shared memory */
-	PBS_RT_EPANIC = -10,		/* a mistake in the library; built with panic=abort, it ends */
+	PBS_RT_EUNAVAILABLE = -9,	/* the device or the shared memory is missing */
+	PBS_RT_EPANIC = -10,		/* a bug in the library; with panic=abort it aborts */
 };
 
 enum pbs_rt_model {
@@ -52,7 +54,7 @@ enum pbs_rt_model {
 
 enum pbs_rt_access {
 	PBS_RT_READ = 1,
-	PBS_RT_WRITE = 2,		/* all of it, without looking at what was there */
+	PBS_RT_WRITE = 2,		/* all of it, without reading the old content */
 	PBS_RT_READ_WRITE = 3,
 };
 
@@ -63,77 +65,83 @@ struct pbs_rt_region;
 struct pbs_rt_context;
 
 /*
- * A variant: 0 if it succeeded.  It runs in a thread of the library, perhaps while others
- * run with the same argument; it does not return by longjmp() or an exception.
+ * Function of a variant; returns 0 on success.  It runs in a thread of the library, perhaps
+ * while others run with the same argument.  It must not return by longjmp() or an exception.
  */
 typedef int (*pbs_rt_function)(struct pbs_rt_context *context, void *argument);
 
 struct pbs_rt_report {
 	uint32_t tasks;
-	uint32_t rebuilds;		/* of the graph, after a co-scheduling */
-	uint32_t co_schedulings;	/* that this process computed */
+	uint32_t rebuilds;		/* number of times that the graph was rebuilt */
+	uint32_t co_schedulings;	/* number that this process computed */
 	uint32_t is_calibration;	/* 1: run to measure variants that had never run */
-	uint32_t is_alone;		/* 1: without the others, though it was to be with them */
+	uint32_t is_alone;		/* 1: ran without co-scheduling although it was enabled */
 	uint32_t reserved;
-	uint64_t freed_on_exit_bytes;	/* of device memory, on early exits */
+	uint64_t freed_on_exit_bytes;	/* device memory, on early exits */
 };
 
-/* What an error is called; never NULL. */
+/* Returns the name of an error; never NULL. */
 const char *pbs_rt_strerror(int error);
-/* The last failure in this thread, until the next call; never NULL. */
+/* Returns the last failure in this thread, valid until the next call; never NULL. */
 const char *pbs_rt_last_error(void);
 
-/* All CPUs of this thread, no accelerator, no co-scheduling; variants are calibrated. */
+/* Default: all CPUs of this thread, no accelerator, no co-scheduling, calibration. */
 struct pbs_rt_options *pbs_rt_options_new(void);
 void pbs_rt_options_free(struct pbs_rt_options *options);
-/* 1 to 1024. */
+/* Number of threads: 1 to 1024. */
 int pbs_rt_options_threads(struct pbs_rt_options *options, uint32_t threads);
-/* Co-scheduling in this directory; NULL: /dev/shm.  A group below 0: only this user. */
+/* Enables co-scheduling; directory NULL: /dev/shm; group below 0: this user alone. */
 int pbs_rt_options_shared(struct pbs_rt_options *options, const char *directory,
 			  int64_t group);
-/* "never", "always", "contention", "speedup", "amortization"; after .._shared(). */
+/* "never", "always", "contention", "speedup" or "amortization"; call after .._shared(). */
 int pbs_rt_options_determination(struct pbs_rt_options *options, const char *name);
-/* "greedy", "plain-random", "enhanced-random", "evolutionary", "heft"; after .._shared(). */
+/*
+ * "greedy", "plain-random", "enhanced-random", "evolutionary" or "heft"; call after
+ * .._shared().
+ */
 int pbs_rt_options_scheduler(struct pbs_rt_options *options, const char *name);
-/* 1: refuse variants that have never run, instead of calibrating them. */
+/* 1: refuses variants that have never run, instead of calibrating them. */
 int pbs_rt_options_refuse(struct pbs_rt_options *options, int refuse);
 /*
- * What was measured is kept in this file under the name of the application, and known the
- * next time; else it is gone with the process.
+ * Stores measurements in this file under the name of the application, for the next runs.
+ * Otherwise they are lost at the end of the process.
  */
 int pbs_rt_options_history(struct pbs_rt_options *options, const char *path,
 			   const char *application);
-/* So many simulated accelerators. */
+/* Adds a number of simulated accelerators. */
 int pbs_rt_options_simulated(struct pbs_rt_options *options, const char *name,
 			     enum pbs_rt_model model, uint32_t count,
 			     uint64_t memory_bytes);
-/* All OpenCL devices of the machine; how many there are. */
+/* Adds all OpenCL devices of the machine; returns their number. */
 int pbs_rt_options_opencl(struct pbs_rt_options *options, const char *name);
 
-/* The options stay the caller's. */
+/* Creates a runtime.  The caller keeps the options. */
 struct pbs_rt *pbs_rt_new(const struct pbs_rt_options *options);
 void pbs_rt_free(struct pbs_rt *runtime);
-/* 1 if it can't co-schedule though it should; pbs_rt_last_error() says why. */
+/* Returns 1 if it can't co-schedule although it should; see pbs_rt_last_error(). */
 int pbs_rt_is_alone(const struct pbs_rt *runtime);
 
 /*
  * Data of tasks.  pbs_rt_run() copies them at its beginning, and back at its end, even if it
- * fails; until then they are not to be used.  A region is of one graph that is running at a
- * time: to run a second one is PBS_RT_EINVAL.  They live until the last graph that has them
- * was freed.
+ * fails; do not use them in between.  A region belongs to at most one running graph: running
+ * a second one yields PBS_RT_EINVAL.  Data must live until the last graph with the region is
+ * freed.
  */
 struct pbs_rt_region *pbs_rt_region_new(void *data, size_t bytes);
 void pbs_rt_region_free(struct pbs_rt_region *region);
 
 struct pbs_rt_graph *pbs_rt_graph_new(void);
 void pbs_rt_graph_free(struct pbs_rt_graph *graph);
-/* A task's number.  Runtimes are kept by kind; NULL: its name. */
+/* Adds a task; returns its number.  Runtimes are stored by kind; NULL: its name. */
 int pbs_rt_graph_task(struct pbs_rt_graph *graph, const char *name, const char *kind);
-/* takes_ns: on a simulated accelerator how long it takes, else what to expect; 0: unknown. */
+/*
+ * Adds a variant.  takes_ns: its runtime on a simulated accelerator, elsewhere the expected
+ * runtime; 0: unknown.
+ */
 int pbs_rt_task_function(struct pbs_rt_graph *graph, int task, enum pbs_rt_model model,
 			 uint32_t threads, uint64_t takes_ns,
 			 pbs_rt_function function, void *argument);
-/* OpenCL C, not empty; its arguments are the task's regions. */
+/* Adds a kernel in OpenCL C, not empty; its arguments are the task's regions. */
 int pbs_rt_task_kernel(struct pbs_rt_graph *graph, int task, const char *source,
 		       const char *name, size_t items, uint64_t expected_ns);
 int pbs_rt_task_region(struct pbs_rt_graph *graph, int task,
@@ -141,17 +149,17 @@ int pbs_rt_task_region(struct pbs_rt_graph *graph, int task,
 int pbs_rt_task_after(struct pbs_rt_graph *graph, int task, int before);
 
 /*
- * Runs all of it; the graph can be run again.  The report may be NULL.  A function of a task
- * runs graphs on other runtimes only: on its own it is PBS_RT_EGRAPH.
+ * Runs a graph to its end; it can be run again.  The report may be NULL.  The function of a
+ * task may run graphs on other runtimes only: its own yields PBS_RT_EGRAPH.
  */
 int pbs_rt_run(struct pbs_rt *runtime, struct pbs_rt_graph *graph,
 	       struct pbs_rt_report *report);
 
-/* Of a running variant: threads that it may use, and its regions in the task's order. */
+/* Threads that a running variant may use, and its regions in the task's order. */
 uint32_t pbs_rt_context_threads(const struct pbs_rt_context *context);
 const void *pbs_rt_context_read(const struct pbs_rt_context *context, size_t region,
 				size_t *bytes);
-/* NULL if the task only reads it. */
+/* Returns NULL if the task only reads the region. */
 void *pbs_rt_context_write(struct pbs_rt_context *context, size_t region, size_t *bytes);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ pub(crate) const EINVAL: c_int = -1;
 pub(crate) const EUNAVAILABLE: c_int = -9;
 const EPANIC: c_int = -10;
 
-/// By number, from 0 down.
+/// Names of the errors, by number from 0 down.
 const NAMES: [&CStr; 11] = [
     c"success",
     c"an argument can't be",
@@ -96,21 +96,21 @@ pub(crate) unsafe fn free<T>(handle: *mut T) {
     }
 }
 
-/// What a handle stands for.
+/// Returns the object of a handle.
 ///
 /// # Safety
 ///
-/// It is null, or valid and not changed meanwhile.
+/// The handle is null, or valid and not changed meanwhile.
 pub(crate) unsafe fn shared<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
     // SAFETY: as the caller has said.
     unsafe { handle.as_ref() }.ok_or_else(|| invalid("a handle is NULL"))
 }
 
-/// What a handle stands for, to change it.
+/// Returns the object of a handle, to change it.
 ///
 /// # Safety
 ///
-/// It is null, or valid and not used by others meanwhile.
+/// The handle is null, or valid and not used by others meanwhile.
 pub(crate) unsafe fn exclusive<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
     // SAFETY: as the caller has said.
     unsafe { handle.as_mut() }.ok_or_else(|| invalid("a handle is NULL"))
@@ -130,7 +130,7 @@ pub(crate) unsafe fn text(text: *const c_char) -> Result<Option<String>, Failure
     text.map(|text| Some(text.to_string())).map_err(|_| invalid("a text is not UTF-8"))
 }
 
-/// The same where there must be one.
+/// Reads a text that must not be null.
 ///
 /// # Safety
 ///
@@ -140,7 +140,7 @@ pub(crate) unsafe fn needed(own: *const c_char) -> Result<String, Failure> {
     unsafe { text(own) }?.ok_or_else(|| invalid("a text is NULL"))
 }
 
-/// What an error is called.
+/// Returns the name of an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn pbs_rt_strerror(error: c_int) -> *const c_char {
     let name = usize::try_from(error.unsigned_abs()).ok();

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn pbs_rt_options_shared(
     })
 }
 
-/// When to co-schedule.
+/// Sets the determination of the times to co-schedule.
 ///
 /// # Safety
 ///
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn pbs_rt_options_determination(
     })
 }
 
-/// Who decides what runs where.
+/// Sets the scheduler that decides the mapping.
 ///
 /// # Safety
 ///
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn pbs_rt_options_refuse(options: *mut Options, refuse: c_
     })
 }
 
-/// Where what was measured is kept.
+/// Sets the file in which measurements are stored.
 ///
 /// # Safety
 ///

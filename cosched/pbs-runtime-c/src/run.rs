@@ -11,15 +11,15 @@ use pbs_runtime::{Context, Options, Runtime};
 use crate::error::{exclusive, free, handle, invalid, number, remember, shared, Failure};
 use crate::graph::{OwnGraph, OwnRegion};
 
-/// How a graph ran; see the header.
+/// Report of a graph's run; see the header.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Report {
     /// Tasks of the graph.
     pub tasks: u32,
-    /// Of the graph, after a co-scheduling.
+    /// Number of times that the graph was rebuilt after a co-scheduling.
     pub rebuilds: u32,
-    /// That this process computed.
+    /// Number of co-schedulings that this process computed.
     pub co_schedulings: u32,
     /// 1: run to measure variants.
     pub is_calibration: u32,
@@ -27,7 +27,7 @@ pub struct Report {
     pub is_alone: u32,
     /// 0.
     pub reserved: u32,
-    /// Of device memory, on early exits.
+    /// Bytes of device memory freed on early exits.
     pub freed_on_exit_bytes: u64,
 }
 

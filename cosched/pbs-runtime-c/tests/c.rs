@@ -10,7 +10,7 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts the library when it builds tests.
+/// Returns the path at which cargo puts the library when it builds tests.
 fn library() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let directory = own.parent().unwrap();
@@ -109,7 +109,7 @@ fn mistakes_are_errors() {
     fs::remove_dir_all(directory).unwrap();
 }
 
-/// Its handler of a signal stays installed.
+/// The library stays in memory, because its signal handler stays installed.
 #[test]
 fn the_library_stays_in_memory() {
     let told = Command::new("readelf").arg("-d").arg(library()).output();

@@ -22,7 +22,7 @@ pub use pbs_cosched::Scheduler;
 
 /// Looks again at what a master does after so long.
 const AGAIN: Duration = Duration::from_micros(50);
-/// Number of masters' times for which a master that does not finish is waited for.
+/// Maximum wait for a result, in multiples of a master's maximum time.
 const MASTERS: u32 = 4;
 /// Number of tasks that are registered before other processes get the lock.
 const AT_ONCE: usize = 64;
