@@ -49,7 +49,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// One that has nothing yet; `None` if nothing is limited.
+    /// Creates an account without use; `None` if nothing is limited.
     pub(crate) fn new(
         rules: &Rules,
         whom: &Whom,
@@ -78,7 +78,7 @@ impl Account {
         Some(account)
     }
 
-    /// No more than so many at those times.
+    /// Limits the allowance to that many items at those times.
     fn limit(&mut self, soft_permille: Option<u64>, items: u64, valid: &[Range<u64>]) {
         // All hard limits are one; of soft ones each has its own use below which it gives way.
         let hard = |of: &Allowance| of.soft_permille.is_none() && soft_permille.is_none();

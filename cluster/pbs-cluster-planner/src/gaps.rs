@@ -19,7 +19,7 @@ pub(crate) struct Gaps {
     cores: usize,
     /// The longest time with an end in which so many cores are free: `[cores][node]`.
     longest_s: Vec<u64>,
-    /// From when on so many cores are free for ever.
+    /// Time from which on that many cores are free for ever.
     tail_s: Vec<u64>,
     /// Whether the plan of a node has changed since its numbers were computed.
     stale: Vec<bool>,

@@ -36,7 +36,7 @@ pub struct Literal {
 pub struct Found {
     /// Start time of the request.
     pub start_s: u64,
-    /// On which nodes.
+    /// Nodes of the request.
     pub nodes: Vec<Placed>,
 }
 

@@ -77,7 +77,7 @@ fn one_kind(
     Some(placed)
 }
 
-/// Takes of each host what it offers until it is enough.
+/// Takes chunks of each host until there are enough.
 fn fill(hosts: &mut dyn Iterator<Item = Host>, wanted: u64) -> Option<Vec<Placed>> {
     let mut left = wanted;
     let mut placed = Vec::new();

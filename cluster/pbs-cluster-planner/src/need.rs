@@ -88,7 +88,7 @@ pub(crate) struct Need {
     pub(crate) sums: Vec<(ResourceId, u64)>,
     /// Part of `sums` that is on no node.
     pub(crate) job_wide: Vec<(ResourceId, u64)>,
-    /// One chunk a node.
+    /// Whether each chunk is on a node of its own.
     pub(crate) scatter: bool,
     /// Nodes are taken whole.
     pub(crate) exclusive: bool,

@@ -93,7 +93,7 @@ impl NodePlan {
         self.join(first);
     }
 
-    /// Lets a step begin at that time, which is not before the first; its place.
+    /// Makes a step begin at that time, which is not before the first step, and returns its index.
     fn cut(&mut self, time_s: u64) -> usize {
         let step = self.step_at(time_s);
         if self.begins_s[step] == time_s {

@@ -67,7 +67,7 @@ impl Nodes {
         self.gaps[class].renew(of_class, &self.plans[node]);
     }
 
-    /// Before that time the node has no place.
+    /// Returns a time before which the node has no place.
     fn earliest_s(&self, machine: &Machine, node: usize, cores: u64, duration_s: u64) -> u64 {
         if !self.usable[node] {
             return FOREVER;
@@ -111,7 +111,7 @@ impl Nodes {
         self.set_stale(machine, placed, true);
     }
 
-    /// Takes a trial back: all is as it was, the gaps too.
+    /// Undoes a trial: everything is as before, including the gaps.
     pub(crate) fn put_back(
         &mut self,
         machine: &Machine,

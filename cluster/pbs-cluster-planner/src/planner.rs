@@ -61,7 +61,7 @@ impl Entry {
         !self.is_running && !self.place.as_ref().is_some_and(is_late)
     }
 
-    /// In which order requests are planned anew: priority, time of submission, number.
+    /// Returns the order in which requests are planned anew: priority, time of submission, number.
     pub(crate) fn turn(&self, id: RequestId) -> Turn {
         (Reverse(self.priority), self.submit_s, id)
     }
@@ -215,7 +215,7 @@ impl Planner {
         self.counts.count(rules, &entry.who, entry.is_of_array, is_more);
     }
 
-    /// Takes a request in, with its place.
+    /// Inserts a request, with its place.
     pub(crate) fn insert(&mut self, id: RequestId, mut entry: Entry) {
         self.changed(id);
         if let When::Provisional { until_s } = entry.when {

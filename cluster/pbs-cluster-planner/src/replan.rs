@@ -14,15 +14,15 @@ use crate::types::RequestId;
 /// Result of replanning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replanned {
-    /// They ran on what was lost and have ended.
+    /// Requests that ran on lost nodes and have ended.
     pub aborted: Vec<RequestId>,
-    /// They start at another time or place.
+    /// Requests that start at another time or place.
     pub moved: Vec<RequestId>,
-    /// They have no place now.
+    /// Requests that have no place now.
     pub waiting: Vec<RequestId>,
 }
 
-/// No more than so many are displaced for one.
+/// Maximum number of requests that are displaced for one.
 const MAX_DISPLACED: usize = 64;
 
 impl Planner {
@@ -107,7 +107,7 @@ impl Planner {
         }
     }
 
-    /// Takes a node out of use, and plans anew what was to start on it.
+    /// Takes a node out of use, and plans its requests that have not started anew.
     fn withdraw(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
         let mut planned = Vec::new();
         for id in self.on_node(node) {
@@ -167,8 +167,8 @@ impl Planner {
         }
     }
 
-    /// Lets a request keep its start by moving what is less important: first one, then
-    /// twice as many, and so on.
+    /// Keeps the start of a request by moving less important ones: first one, then twice as many,
+    /// and further doublings.
     fn displace(
         &mut self,
         now_s: u64,
@@ -306,12 +306,12 @@ impl Planner {
         Ok(())
     }
 
-    /// Lets a running request go on for longer, where nobody else is planned.
+    /// Extends a running request if nobody else is planned there.
     ///
     /// # Errors
     ///
-    /// [`Refusal::TooLong`] beyond `most_permille` of what it was to run at first, and
-    /// [`Refusal::NotInTime`] where others are planned.
+    /// [`Refusal::TooLong`] beyond `most_permille` of the first duration, and
+    /// [`Refusal::NotInTime`] if others are planned.
     pub fn extend(&mut self, id: RequestId, by_s: u64, most_permille: u64) -> Result<(), Refusal> {
         let by_s = self.policy.point_s(by_s);
         let known = self.entries.get(&id).filter(|entry| entry.is_running);

@@ -24,7 +24,7 @@ pub enum When {
     },
     /// Slot-aware start: as early as can be, but not before.
     After {
-        /// Then or later.
+        /// Earliest start.
         start_s: u64,
     },
     /// Deadline: ended by then, or declined.
@@ -34,7 +34,7 @@ pub enum When {
         /// Whether to plan as late as possible instead of as early.
         late: bool,
     },
-    /// In that time, or declined: what a reservation leaves of the others.
+    /// Within an interval, or declined: the rest of a desired time inside a reservation.
     Between {
         /// Earliest start.
         start_s: u64,
@@ -141,7 +141,7 @@ pub struct Request {
     pub when: When,
     /// User who submits the request.
     pub user: String,
-    /// On whose account.
+    /// Group whose account is charged.
     pub group: String,
     /// Greater goes first where several are planned anew; see [`priority`].
     pub priority: i64,
@@ -262,9 +262,9 @@ pub enum State {
     },
     /// The request has its nodes.
     Running {
-        /// Since when.
+        /// Start time.
         start_s: u64,
-        /// Until when at most.
+        /// Latest end.
         end_s: u64,
     },
     /// The request is accepted, but has no place now: Keller's waiting room.

@@ -38,7 +38,7 @@ pub struct Limit {
     /// Total use of the resource, in thousandths, up to which a consumer may exceed `items`
     /// (Keller, 8). `None`: the limit never gives way.
     pub soft_permille: Option<u64>,
-    /// For so long a request.
+    /// Maximum duration of a request.
     pub duration_s: Option<u64>,
     /// Items times seconds, summed over all requests that have not ended.
     pub area_s: Option<u64>,
@@ -55,7 +55,7 @@ pub struct Pool {
     pub resource: ResourceId,
     /// Amount that is kept free.
     pub free: Share,
-    /// For whom; its amounts are those of the whole request.
+    /// Condition on requests that may use the pool; its amounts are those of the whole request.
     pub access: Condition,
     /// Whether what those use that may counts as kept free (Keller's formula says no).
     pub share: bool,
@@ -70,7 +70,7 @@ pub struct Rules {
     pub limits: Vec<Limit>,
     /// No more than 64 of a resource.
     pub pools: Vec<Pool>,
-    /// Up to when the validities are told; [`FOREVER`] if none repeats.
+    /// Horizon of the validities; [`FOREVER`] if none repeats.
     pub horizon_s: u64,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Place {
     pub(crate) sums: Vec<(ResourceId, u64)>,
 }
 
-/// All that a search looks at.
+/// Inputs of a search.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub(crate) machine: &'a Machine,
@@ -175,7 +175,7 @@ fn last_start_s(need: &Need, end_s: u64) -> Option<u64> {
 
 /// Times at which enough chunks of all kinds can start, in order.
 enum Starts<'a> {
-    /// One chunk: the nodes are asked for each time anew.
+    /// One chunk: the nodes are asked again for each time.
     One { search: Search<'a>, need: &'a Need, until_s: u64 },
     /// Several: all times are gathered when the first is asked for.
     Many {

@@ -94,7 +94,8 @@ impl System {
         &self.rules
     }
 
-    /// One account for each resource that users know and a limit of the consumer is on.
+    /// Creates the accounts of a consumer: one for each resource that users know and on which the
+    /// consumer has a limit.
     fn make_accounts(&mut self, whom: &Whom) {
         let resources = 0..self.names.len();
         let accounts = resources.map(|of| Account::new(&self.rules, whom, of, self.available[of]));
@@ -249,8 +250,8 @@ impl System {
         }
     }
 
-    /// All that a request has to ask which takes these sums; what it asked for are fewer
-    /// where nodes are taken whole. [`Self::prepare`] came before.
+    /// Returns all conditions on a request that takes these sums. The requested sums are smaller if
+    /// nodes are taken whole. [`Self::prepare`] must be called before.
     pub(crate) fn ask<'a>(
         &'a self,
         sums: &Sums,

@@ -20,7 +20,7 @@ use pbs_uapi::clock::thread_cpu_ns;
 use rows::{Bar, Rows};
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
-/// For so long decisions are counted, in seconds.
+/// Time for which decisions are counted, in seconds.
 const LONG_S: f64 = 2.0;
 
 /// The time that this thread had of a CPU, in seconds; to the nanosecond, for some of what is

@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::metrics::Metrics;
 use crate::{Compared, Comparison};
 
-/// One policy beside another one.
+/// Gains of one policy over another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// Policy whose gains are listed.
     pub policy: String,
-    /// Over whom.
+    /// Policy with which it is compared.
     pub against: String,
     /// On each trace, in their order.
     pub gains: Vec<Gain>,
@@ -27,7 +27,7 @@ pub struct Gain {
     pub bounded_slowdown_times: f64,
     /// Gain in utilisation from the first submission to the last end, in percentage points.
     pub used_points: f64,
-    /// ... and while jobs come.
+    /// Gain in utilisation while jobs arrive, in percentage points.
     pub used_loaded_points: f64,
     /// Gain in the share of deadlines that are kept, in percentage points.
     pub deadlines_kept_points: f64,

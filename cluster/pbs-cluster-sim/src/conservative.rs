@@ -61,11 +61,10 @@ impl Conservative {
         }
     }
 
-    /// No more than so many jobs are looked at for an earlier time whenever somebody ends
-    /// early: those that came first. Behind an array of a hundred thousand, each end makes
-    /// all of them move, and a replay takes hours. What could move beyond those waits for
-    /// the next time, so starts may be later than those of the literature, though never
-    /// later than told.
+    /// Limits the number of jobs that are searched for an earlier time whenever a job ends early;
+    /// the earliest submitted are searched. Behind an array of a hundred thousand jobs, each end
+    /// moves all of them, and a replay takes hours. Further jobs wait for the next time. Therefore
+    /// starts can be later than those of the literature, though never later than promised.
     pub fn with_most_looks(mut self, jobs: usize) -> Self {
         self.most_looks = jobs;
         self
@@ -77,7 +76,7 @@ impl Conservative {
         self.told_s.get(&job).copied()
     }
 
-    /// Takes cores; there are enough, as somebody has looked before.
+    /// Takes cores, of which the caller has checked that there are enough.
     fn take(&mut self, from_s: u64, until_s: u64, cores: u64) {
         let done = self.free_cores.subtract(from_s..until_s, cores);
         debug_assert_eq!(done, Ok(()));

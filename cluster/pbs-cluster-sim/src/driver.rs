@@ -167,7 +167,7 @@ pub fn replay(
 mod tests {
     use super::*;
 
-    /// Says what it was told to say, every second until its last answer.
+    /// Policy that gives prepared answers, every second until the last one.
     struct Says(Vec<Vec<usize>>, u64);
 
     impl Policy for Says {

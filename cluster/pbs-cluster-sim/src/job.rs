@@ -23,7 +23,7 @@ pub struct TraceJob {
     pub memory_bytes: Option<u64>,
     /// User who submits the job.
     pub user: u64,
-    /// On whose account.
+    /// Group whose account is charged.
     pub group: u64,
     /// Deadline for the end. The Standard Workload Format has no such field: see
     /// [`workload::add_deadlines`](crate::workload::add_deadlines).

@@ -87,7 +87,7 @@ pub struct Lublin {
     pub load_percent: u64,
     /// Run time over what is asked for, on average, in percent.
     pub accuracy_percent: u64,
-    /// Another seed, other jobs.
+    /// Seed of the random numbers: another seed yields other jobs.
     pub seed: u64,
 }
 

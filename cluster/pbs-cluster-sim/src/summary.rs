@@ -17,7 +17,7 @@ pub struct Summary {
     pub jobs: usize,
     /// Number of users.
     pub users: usize,
-    /// On whose accounts.
+    /// Number of groups.
     pub groups: usize,
     /// From the first submission to the last.
     pub span_s: u64,
@@ -46,7 +46,7 @@ pub struct Size {
     pub cores: u64,
     /// Number of jobs.
     pub jobs: usize,
-    /// ... as a part of all.
+    /// Share of all jobs.
     pub share_of_jobs: f64,
     /// Mean time for which a job occupies its cores.
     pub mean_run_s: f64,

@@ -113,8 +113,8 @@ impl Kind {
         self.least[node] = (left.0.min(right.0), left.1.min(right.1));
     }
 
-    /// Lets those go who have left, and makes the tree so large that it is half empty: each
-    /// job pays for this a constant number of times.
+    /// Removes the jobs that have left, and resizes the tree to be half empty: each job pays for
+    /// this a constant number of times.
     fn make_room(&mut self) {
         let jobs = self.least.iter().skip(self.room());
         let jobs = self.came.iter().copied().zip(jobs.copied());

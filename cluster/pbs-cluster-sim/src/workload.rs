@@ -91,7 +91,7 @@ pub struct Workload {
     pub span_s: u64,
     /// Maximum number of jobs of an array.
     pub longest_array: u64,
-    /// Another seed, other jobs.
+    /// Seed of the random numbers: another seed yields other jobs.
     pub seed: u64,
 }
 

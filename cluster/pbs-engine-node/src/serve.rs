@@ -16,17 +16,17 @@ use crate::Local;
 /// Interval at which events are checked and other writers get their turn.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Lets the clock of a ledger go with that of the machine, and has the service of this node
-/// carry out what is planned, once it is there; between two looks others ask, alter and kill. With
-/// `until_idle` it ends when all requests have. `heard` is told what went wrong without
-/// being the end.
+/// Runs a ledger by the clock of the machine, and lets the service of this node carry out the plan,
+/// once the service is there. Between two checks, other processes submit, alter and kill. With
+/// `until_idle`, it returns when all requests have ended. `heard` receives errors that do not end
+/// it.
 ///
-/// All programs run as the user who calls this.
+/// All programs run as the user who calls this function.
 ///
 /// # Errors
 ///
-/// [`Error::Wrong`] if others may write the ledger, for they would run programs in the name
-/// of this user, or if its clock is ahead; and what the disk says.
+/// [`Error::Wrong`] if others may write the ledger, because they would run programs in the name of
+/// this user, or if its clock is ahead; and errors of the disk.
 pub fn serve(
     ledger: &Path,
     engine: &mut Local,

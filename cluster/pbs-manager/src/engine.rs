@@ -11,7 +11,7 @@ pub(crate) const COMPLETED: &str = "completed";
 /// Nodes with what is given of them, from when to when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// For which request.
+    /// Number of the request.
     pub request: RequestId,
     /// User who owns the request.
     pub user: String,
@@ -19,9 +19,9 @@ pub struct Allocation {
     pub command: Vec<String>,
     /// Names of nodes, and of each the names and amounts of resources.
     pub nodes: Vec<(String, Vec<(String, u64)>)>,
-    /// From then on. With the number of the request it is a name that no other has.
+    /// Start of the allocation. Together with the number of the request, it is a unique name.
     pub from_s: u64,
-    /// Until then at the latest.
+    /// Latest end.
     pub until_s: u64,
     /// Actual run time, if it is known: the allocation is simulated then.
     pub run_s: Option<u64>,
@@ -88,7 +88,7 @@ pub trait Engine {
     fn start(&mut self, allocation: &Allocation);
     /// A request is not to run any more. It counts as over.
     fn stop(&mut self, request: RequestId);
-    /// Another end.
+    /// Changes the latest end of a request.
     fn extend(&mut self, request: RequestId, until_s: u64);
     /// Notifies the user of a request that it ends soon.
     fn notify(&mut self, request: RequestId);
@@ -124,7 +124,7 @@ pub trait Engine {
     fn happened(&mut self, now_s: u64) -> Vec<Happened>;
 }
 
-/// One that outlives the manager.
+/// Engine that outlives the manager.
 impl<E: Engine> Engine for &mut E {
     fn start(&mut self, allocation: &Allocation) {
         E::start(self, allocation);
@@ -179,7 +179,7 @@ pub struct Simulated {
     of: HashMap<RequestId, (u64, Step)>,
     /// Time that nodes take until they are ready, and until they are free.
     phases_s: Option<(u64, u64)>,
-    /// Since then it has nodes that are ready.
+    /// Time since when the nodes of each request are ready.
     runs: HashMap<RequestId, Option<u64>>,
     now_s: u64,
 }

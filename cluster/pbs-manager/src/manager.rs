@@ -41,7 +41,7 @@ pub struct Recovered {
     pub requests: usize,
     /// Their places are no more, as the site is another: they are planned anew, or wait.
     pub moved: Vec<RequestId>,
-    /// They ran where nothing is any more, and have ended.
+    /// Requests that ran on removed nodes, and have ended.
     pub lost: Vec<RequestId>,
 }
 
@@ -166,11 +166,11 @@ impl<E: Engine> Manager<E> {
         Ok(self.journal.ledger().rows()?)
     }
 
-    /// One request, with what happened to it.
+    /// Returns a request with its events.
     ///
     /// # Errors
     ///
-    /// [`Error::NoRequest`], and what the disk says.
+    /// [`Error::NoRequest`], and errors of the disk.
     pub fn details(&self, id: RequestId) -> Result<(Row, Vec<Event>), Error> {
         let row = match self.row(id) {
             Some(row) => row,

@@ -10,12 +10,13 @@ use crate::manager::Manager;
 use crate::wish::Caller;
 
 impl<E: Engine> Manager<E> {
-    /// Takes a node out of use: offline, what runs there ends there; down, it is aborted,
-    /// or planned again if it may be. What was to start on it is planned elsewhere.
+    /// Takes a node out of use. Offline: running requests end there. Down: they are aborted, or
+    /// planned again if they are restartable. Requests that have not started there are planned
+    /// elsewhere.
     ///
     /// # Errors
     ///
-    /// [`Error::NoNode`]; only operators may.
+    /// [`Error::NoNode`]; the operation is reserved for operators.
     pub fn node_out(
         &mut self,
         caller: &Caller,
@@ -31,11 +32,11 @@ impl<E: Engine> Manager<E> {
         Ok(replanned)
     }
 
-    /// Takes a node into use again: who waits is planned, and others may move up.
+    /// Takes a node into use again: waiting requests are planned, and others may move up.
     ///
     /// # Errors
     ///
-    /// [`Error::NoNode`]; only operators may.
+    /// [`Error::NoNode`]; the operation is reserved for operators.
     pub fn node_back(&mut self, caller: &Caller, name: &str) -> Result<Replanned, Error> {
         self.as_operator(caller)?;
         let node = self.node(name)?;

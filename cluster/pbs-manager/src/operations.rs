@@ -155,12 +155,12 @@ impl<E: Engine> Manager<E> {
         self.commit()
     }
 
-    /// Lets a running request go on for longer, as far as the site allows and nobody else
-    /// is planned (Keller, 5.4).
+    /// Extends a running request, as far as the site permits and nobody else is planned (Keller,
+    /// 5.4).
     ///
     /// # Errors
     ///
-    /// [`Error::Declined`] with why; user or group need the privilege to extend.
+    /// [`Error::Declined`] with the reason; the user or the group needs the privilege to extend.
     pub fn extend(&mut self, caller: &Caller, id: RequestId, by_s: u64) -> Result<(), Error> {
         let request = self.request(id)?.clone();
         self.check_permission(caller, &request.user, "extend requests of others")?;

@@ -152,7 +152,7 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// Takes the nodes of a request out of use that have not told what they were to tell.
+    /// Takes those nodes of a request out of use that have not reported in time.
     fn nodes_failed(&mut self, row: &Row, why: &str) {
         let mut late = self.engine.late_nodes(row.id);
         if late.is_empty() {
@@ -246,7 +246,7 @@ impl<E: Engine> Manager<E> {
     }
 }
 
-/// Until when a request may run. Who became ready later than it should has what is left.
+/// Returns the latest end of a request. A request that became ready late has the time that is left.
 pub(crate) fn run_end_s(row: &Row) -> Option<u64> {
     let asked_s = row.duration_s.saturating_sub(row.allocate_s + row.release_s);
     let booked_s = row.end_s.map(|end_s| end_s.saturating_sub(row.release_s));

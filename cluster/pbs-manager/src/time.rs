@@ -13,12 +13,12 @@ use crate::phases::run_end_s;
 const LOOKS: usize = 1024;
 
 impl<E: Engine> Manager<E> {
-    /// Lets time go on until then, from event to event: what ends, starts, is over its time
-    /// or unconfirmed. It is written down once, at the end. Time does not go back.
+    /// Advances the time to `until_s`, from event to event: requests end, start, exceed their time
+    /// or remain unconfirmed. Changes are written once, at the end. Time never goes back.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn advance(&mut self, until_s: u64) -> Result<(), Error> {
         while let Some(next_s) = self.next_s().filter(|&next_s| next_s <= until_s) {
             self.clock_s = self.clock_s.max(next_s);
@@ -77,7 +77,7 @@ impl<E: Engine> Manager<E> {
         .min()
     }
 
-    /// All that is to be done by now.
+    /// Does all work that is due.
     fn step(&mut self) {
         for happened in self.engine.happened(self.clock_s) {
             match happened {
@@ -186,7 +186,7 @@ impl<E: Engine> Manager<E> {
         self.reservations.remove(&reservation);
     }
 
-    /// All that is in a reservation is over.
+    /// Ends all requests inside a reservation.
     pub(crate) fn end_inside(&mut self, reservation: RequestId, outcome: &str) {
         let inside = self.records.iter();
         let inside = inside.filter(|(_, record)| record.within == Some(reservation));

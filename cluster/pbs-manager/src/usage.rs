@@ -21,7 +21,7 @@ pub struct Usage {
     pub core_s: u64,
     /// Cores times seconds of the requests that ran and have ended.
     pub ran_core_s: u64,
-    /// And what those had asked for.
+    /// Cores times seconds that the requests that ran and have ended had requested.
     pub asked_core_s: u64,
     /// From submission to start, of those that have started.
     pub wait_s: u64,

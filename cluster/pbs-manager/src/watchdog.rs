@@ -10,7 +10,7 @@ use crate::manager::Manager;
 const SILENT: &str = "not heard of for too long";
 
 impl<E: Engine> Manager<E> {
-    /// Takes out of use who is silent, and back who is not any more.
+    /// Takes silent nodes out of use, and nodes that are heard from again back into use.
     pub(crate) fn watch(&mut self) {
         let Some(limit_s) = self.site.watchdog_s else {
             return;

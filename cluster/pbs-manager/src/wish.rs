@@ -28,7 +28,7 @@ pub struct Wish {
     pub when: When,
     /// User who will own the request.
     pub user: String,
-    /// On whose account.
+    /// Group whose account is charged.
     pub group: String,
     /// Name of the request.
     pub name: String,
@@ -40,9 +40,9 @@ pub struct Wish {
     pub notify_s: Option<u64>,
     /// Whether it may be started again where its node fails (Keller, 5).
     pub is_restartable: bool,
-    /// One request for each number.
+    /// Indices of an array, with one request for each.
     pub array: Option<RangeInclusive<u64>>,
-    /// In that reservation.
+    /// Reservation in which the request runs.
     pub within: Option<RequestId>,
     /// Requests that must end before this one starts, with the required outcomes.
     pub after: Vec<After>,

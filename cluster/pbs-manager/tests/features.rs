@@ -307,7 +307,7 @@ fn another_site_plans_anew_what_has_no_place() {
     assert!(gone.starts_with('n') && cluster.node_of(planned).starts_with('m'));
 }
 
-/// Says that a request will be over then, once.
+/// Engine that once predicts the end of a request.
 #[derive(Default)]
 struct Predicts(Option<(u64, u64)>, Simulated);
 

@@ -36,7 +36,7 @@ fn reopened(path: &Path) -> Vec<Row> {
     manager.open_rows()
 }
 
-/// Is the process that is killed; as a test of its own it does nothing.
+/// The process that is killed; as a test of its own it does nothing.
 #[test]
 fn child() {
     let Ok(path) = std::env::var(CHILD) else {

@@ -176,7 +176,7 @@ fn nodes_that_are_not_free_in_time_are_down() {
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
-/// Tells when it heard of nodes.
+/// Engine that reports when it heard from nodes.
 #[derive(Default)]
 struct Hears(Vec<(String, u64)>, Simulated);
 

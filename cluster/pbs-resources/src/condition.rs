@@ -31,9 +31,9 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// One of them holds; of none, never.
+    /// Disjunction: one of the conditions holds; an empty one never holds.
     Any(Vec<Condition>),
-    /// All of them hold; of none, always.
+    /// Conjunction: all conditions hold; an empty one always holds.
     All(Vec<Condition>),
     /// An amount that is asked for is so.
     Compare {
@@ -108,7 +108,7 @@ impl Condition {
 }
 
 impl Op {
-    /// All of them; a sign that begins like another stands before that.
+    /// All operators; a sign that is a prefix of another comes after it.
     pub(crate) const ALL: [Self; 6] =
         [Self::AtMost, Self::AtLeast, Self::Unequal, Self::Less, Self::More, Self::Equal];
 

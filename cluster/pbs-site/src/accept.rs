@@ -16,7 +16,7 @@ pub enum Refused {
     Unknown {
         /// Name in the request.
         resource: String,
-        /// One that was probably meant.
+        /// Resource that was probably meant.
         closest: Option<String>,
     },
     /// A chunk asks for what is of no node, or the job for what only nodes have.

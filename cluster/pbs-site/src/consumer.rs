@@ -21,7 +21,7 @@ pub struct Consumer {
     pub defaults: Vec<Item>,
     /// Values that override the requested ones (Keller, 5.1).
     pub force: Vec<Item>,
-    /// Is added to the priority of its requests.
+    /// Value that is added to the priority of its requests.
     pub priority: i64,
     /// Time in which the consumer may have anything; it is locked otherwise.
     pub validity: Validity,
@@ -52,7 +52,7 @@ pub enum Privilege {
 }
 
 impl Privilege {
-    /// All of them.
+    /// All privileges.
     pub const ALL: [Self; 9] = [
         Self::Operator,
         Self::Reserve,
@@ -89,7 +89,7 @@ impl Privilege {
 }
 
 impl Consumer {
-    /// One of whom the site says no more than the name.
+    /// Creates a consumer of which the site declares only the name.
     pub fn ordinary(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

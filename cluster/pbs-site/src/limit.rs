@@ -42,7 +42,7 @@ pub struct Limit {
 pub enum Whom {
     /// Each user has one like it.
     Everyone,
-    /// One user's.
+    /// One user.
     User(String),
     /// A group; all requests on its account share the limit.
     Group(String),

@@ -15,7 +15,7 @@ pub enum Mapping {
 }
 
 impl Mapping {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 3] = [Self::Cheapest, Self::Switches, Self::Busy];
 
     /// Returns the name in site files.

@@ -44,7 +44,7 @@ pub enum Kind {
 }
 
 impl Resource {
-    /// One that is always there, of nodes.
+    /// Creates a resource of nodes that is always valid.
     pub fn of_nodes(name: impl Into<String>, kind: Kind) -> Self {
         Self {
             name: name.into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! All that is known of a cluster.
+//! Description of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +32,10 @@ pub struct Site {
     pub watchdog_s: Option<u64>,
     /// Choice among suitable nodes.
     pub mapping: Mapping,
-    /// In which dates and cron strings of the site are meant.
+    /// Time zone of the site's dates and cron strings.
     pub time_zone: TimeZone,
-    /// All of them, each name once: first the built-in ones, `ncpus` before all others,
-    /// then those that are declared or that nodes have.
+    /// All resources, each name once: first the built-in ones, `ncpus` before all others, then
+    /// those that are declared or that nodes have.
     pub resources: Vec<Resource>,
     /// In the order of the file, each name once.
     pub nodes: Vec<Node>,

@@ -11,7 +11,7 @@ pub enum Validity {
     /// At all times.
     #[default]
     Always,
-    /// Before that time.
+    /// Valid before that time.
     Until(u64),
     /// From the one time on and before the other; [`u64::MAX`]: without an end.
     Between(Range<u64>),

@@ -169,8 +169,8 @@ fn stretches_join_and_reach_over_midnight() {
     assert_eq!(found, [T1..T1 + 60 * HOUR_S]);
 }
 
-/// Another way to say it: it holds if one of the minutes before, as the clock shows them,
-/// is one at which a stretch begins.
+/// Checks the validity in another way: it holds if a stretch begins at one of the minutes before,
+/// as the clock shows them.
 fn holds(fields: &Fields, zone: &TimeZone, time_s: u64) -> bool {
     let timestamp = Timestamp::from_second(time_s.try_into().unwrap()).unwrap();
     let local = zone.to_datetime(timestamp);

@@ -28,20 +28,20 @@ pub struct ComparisonRow {
     pub determination: &'static str,
     /// The makespan without over that with.
     pub speed_up: f64,
-    /// At how many arrivals it was necessary.
+    /// Number of arrivals at which co-scheduling was necessary.
     pub necessary: usize,
-    /// At how many everything was mapped anew.
+    /// Number of arrivals at which everything was mapped anew.
     pub taken: usize,
     /// Measures of the result.
     pub measured: Measured,
 }
 
-/// Has the processes of a case arrive, under each scheduler and determination; who and when
-/// of the settings play no part.
+/// Simulates the arrivals of a case under each scheduler and determination. The scheduler and the
+/// determination of the settings are ignored.
 ///
 /// # Errors
 ///
-/// All that is wrong with the workload.
+/// All faults of the workload.
 pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<String>> {
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let too_many = workload.tasks.len() > MOST_TASKS;

@@ -23,7 +23,7 @@ pub struct Rounds {
 /// Resource that a task got from greedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GreedyAssignment {
-    /// In which round.
+    /// Round of the assignment.
     pub round: u32,
     /// Assigned resource: an accelerator's type, or a number of threads.
     pub what: String,

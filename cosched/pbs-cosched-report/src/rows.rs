@@ -36,9 +36,9 @@ pub struct Placed {
     pub round: Option<u32>,
     /// The threads or the accelerator.
     pub on: String,
-    /// From then on.
+    /// Start time.
     pub start_ns: u64,
-    /// Until then.
+    /// End time.
     pub end_ns: u64,
 }
 

@@ -26,7 +26,7 @@ pub enum SchedulerName {
 }
 
 impl SchedulerName {
-    /// All of them but [`SchedulerName::Best`], which is another one each time.
+    /// All schedulers except [`SchedulerName::Best`], which stands for a different one each time.
     pub const ALL: [Self; 6] =
         [Self::Greedy, Self::Random, Self::Enhanced, Self::Evolutionary, Self::Heft, Self::Oracle];
 
@@ -62,7 +62,7 @@ pub enum When {
 }
 
 impl When {
-    /// All of them.
+    /// All determinations.
     pub const ALL: [Self; 6] = [
         Self::Never,
         Self::Always,
@@ -108,7 +108,7 @@ pub struct Settings {
     pub who: SchedulerName,
     /// Options of the greedy scheduler.
     pub greedy: GreedyOptions,
-    /// To what end.
+    /// Objective of the schedule.
     pub objective: Objective,
     /// Cost of co-scheduling, by the number of tasks.
     pub cost: Cost,

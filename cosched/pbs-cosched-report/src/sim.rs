@@ -53,7 +53,7 @@ pub struct DecisionRow {
     pub wait_ns: Option<u64>,
     /// Cost of co-scheduling, for both.
     pub cost_ns: Option<u64>,
-    /// All that waited was mapped anew.
+    /// Whether all waiting tasks were mapped anew.
     pub taken: bool,
     /// Figure that decided between the new mapping and the old; `None`: there was no new mapping.
     pub verdict: Option<String>,
@@ -86,11 +86,11 @@ pub(crate) fn numbers(necessity: Necessity) -> (Option<u64>, Option<u64>, Option
     }
 }
 
-/// Has the processes of a case arrive; its time plays no part.
+/// Simulates the arrivals of a case; its time is ignored.
 ///
 /// # Errors
 ///
-/// All that is wrong with the workload.
+/// All faults of the workload.
 pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String>> {
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let when = settings.when.unwrap_or(When::Contention);

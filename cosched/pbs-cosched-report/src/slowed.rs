@@ -175,7 +175,7 @@ impl<'a> Fluid<'a> {
         firsts.collect()
     }
 
-    /// Goes on until the next task begins or ends; whether there was one.
+    /// Advances until the next task begins or ends. Returns whether there was one.
     fn step(&mut self) -> bool {
         let mut until_ns = f64::INFINITY;
         for task in self.heads() {

@@ -211,8 +211,8 @@ impl<'a> Rounds<'a> {
         self.share_threads(threads);
     }
 
-    /// All that is left shares the CPU evenly.  A task without a variant for so few threads
-    /// gets as many as it needs, if they are left (ours: else it would never run).
+    /// Shares the CPU evenly among the remaining tasks.  A task without a variant for so few
+    /// threads gets as many as it needs, if they are left (ours: otherwise it would never run).
     fn share_threads(&mut self, threads: u32) {
         let sharing = self.ready_for_cpu;
         let mut left = threads;

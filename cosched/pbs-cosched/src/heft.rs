@@ -114,7 +114,7 @@ fn by_upward_rank(problem: &Problem) -> Vec<usize> {
 
 /// Number of free lanes among equal ones, over time.
 struct Occupation {
-    /// From when on how many are free; the first is time 0.
+    /// Number of free lanes, each from a time on; the first time is 0.
     free: Vec<(u64, u32)>,
 }
 

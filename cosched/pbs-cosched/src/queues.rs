@@ -96,7 +96,8 @@ impl Queues {
         }
     }
 
-    /// Takes away what is not in execution, as happens before tasks are mapped anew (§4.3).
+    /// Removes all entries that are not in execution, as happens before tasks are mapped anew
+    /// (§4.3).
     pub fn keep_running(&mut self) {
         for queue in self.threads.iter_mut().chain(self.devices.iter_mut().flatten()) {
             queue.retain(|entry| entry.in_execution);

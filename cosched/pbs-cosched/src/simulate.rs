@@ -19,7 +19,7 @@ pub struct Options {
     pub determination: Determination,
     /// Scheduler that decides the mapping.
     pub scheduler: Scheduler,
-    /// To what end.
+    /// Objective of the schedule.
     pub objective: Objective,
     /// Cost of co-scheduling.
     pub cost: Cost,
@@ -121,7 +121,7 @@ struct Simulation<'a> {
 /// Tasks that count as started, or whose entries are kept in the queues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Planned {
-    /// All that are planned.
+    /// All planned tasks.
     All,
     /// Planned tasks whose start has passed.
     Running,

@@ -156,8 +156,8 @@ impl Locked<'_> {
         Ok(Ok(first))
     }
 
-    /// Takes a task that has ended out of the queue of its device. `now_ready` are tasks of
-    /// this process, slot and number, that waited for it as the last.
+    /// Removes an ended task from the queue of its device. `now_ready` are tasks of this process,
+    /// slot and number, whose last dependency it was.
     ///
     /// # Errors
     ///

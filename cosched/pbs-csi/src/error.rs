@@ -53,7 +53,7 @@ pub enum Error {
         /// Description of the difference.
         why: String,
     },
-    /// Another has taken the part of the master meanwhile; the result is void.
+    /// Another process has become master meanwhile; the result is void.
     Superseded,
     /// A process that was forked uses what its parent opened.
     Forked,

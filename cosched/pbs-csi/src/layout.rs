@@ -87,7 +87,7 @@ record! {
         pub boot_id: [u8; 16],
         /// Inode of the namespace that pids are of.
         pub pid_namespace: u64,
-        /// Another after each change that processes must look at: the status became RUNNING
+        /// Number that changes with each event that processes must check: the status became RUNNING
         /// or DONE, or a result was taken back. Loaded before every task (§5.6.2).
         pub generation: u64,
         /// [`NOT_STARTED`], [`RUNNING`] or [`DONE`].

@@ -24,7 +24,7 @@ const AT_ONCE: u32 = 20;
 /// been waiting.
 const AT_LEAST: u32 = 16;
 
-/// Takes the lock, if it can be had in this time.
+/// Takes the lock, if it becomes free in this time.
 pub(crate) fn take(file: &File, patience: Duration) -> io::Result<bool> {
     let start = Instant::now();
     take_by(|| set(file, libc::F_WRLCK), || start.elapsed(), patience)

@@ -158,7 +158,7 @@ impl Node {
         self.page.generation().load(Ordering::Acquire)
     }
 
-    /// Takes the lock, and repairs what one has left who was killed with it.
+    /// Takes the lock, and repairs the state of a holder that was killed with it.
     ///
     /// # Errors
     ///
@@ -347,7 +347,7 @@ impl Locked<'_> {
         self.write(&bytes[STATE_AT..], STATE_AT)
     }
 
-    /// Has everybody look.
+    /// Changes the generation, which makes all processes check the status.
     pub(crate) fn next_generation(&mut self) -> u64 {
         self.node.step();
         // Zero is what a file reads as that was made shorter.

@@ -26,7 +26,7 @@ pub enum Begun {
     Other(Owner),
 }
 
-/// All that a master needs, and who it is.
+/// Input of a master, and its generation.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Generation of the master, for [`Locked::publish`].
@@ -216,7 +216,7 @@ impl Locked<'_> {
         Ok(Some((generation, fetched)))
     }
 
-    /// Takes the part of a master away that is gone, or that has had its time.
+    /// Dismisses a master that is gone, or whose time is up.
     pub(crate) fn recover(&mut self) -> Result<(), Error> {
         if self.header.status != RUNNING {
             return Ok(());

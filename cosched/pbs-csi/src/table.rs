@@ -37,7 +37,7 @@ pub struct Entry {
     pub state: State,
     /// A co-scheduling gave it a variant.
     pub is_scheduled: bool,
-    /// All that it depends on has ended.
+    /// Whether all dependencies of the task have ended.
     pub is_ready: bool,
     /// Position in the order of submission.
     pub submission: u64,
@@ -127,7 +127,7 @@ impl Entry {
         (self.round, Reverse(self.priority), self.submission)
     }
 
-    /// Takes it out of its queue, as before a new co-scheduling (§4.3).
+    /// Removes the task from its queue, as before a new co-scheduling (§4.3).
     pub(crate) fn unschedule(&mut self) {
         self.is_scheduled = false;
         self.round = 0;
@@ -143,7 +143,7 @@ impl Entry {
 pub struct NewTask {
     /// Information for the co-scheduler. The owner is this process.
     pub csi: Csi,
-    /// All that it depends on has ended.
+    /// Whether all dependencies of the task have ended.
     pub is_ready: bool,
     /// The device in whose queue it waits until a co-scheduling says otherwise.
     pub device: Option<u32>,

@@ -216,7 +216,7 @@ fn send_bus_ignored(directory: &str) {
     assert_eq!(node.generation(), 0);
 }
 
-/// One that is sent does what it would without us, the first time, too; and who ignores it
+/// A sent SIGBUS has the same effect as without us, also the first time. A process that ignores it
 /// still has the handler afterwards.
 #[test]
 fn a_sent_signal_is_not_swallowed() {

@@ -290,7 +290,7 @@ fn a_lock_held_for_long_is_reported_with_its_holder() {
     node.lock().unwrap();
 }
 
-/// All that can be called, on whatever is there.
+/// Calls all operations, on any content.
 fn use_all(node: &Node) {
     let _ = node.generation();
     let own: Vec<(u32, u64)> = (0..4).zip(1..).collect();

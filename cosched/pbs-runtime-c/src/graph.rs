@@ -244,7 +244,7 @@ pub unsafe extern "C" fn pbs_rt_task_region(
     })
 }
 
-/// Has a task wait for another.
+/// Makes a task wait for another.
 ///
 /// # Safety
 ///

@@ -82,8 +82,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// One that executes variants of these models. Transfers take no time but that of the
-    /// copy.
+    /// Creates an accelerator that executes variants of these models. Transfers take only the time
+    /// of the copy.
     pub fn new(models: &[Model], memory_bytes: u64) -> Self {
         Self { models: models.to_vec(), memory_bytes }
     }

@@ -10,7 +10,7 @@ pub enum Access {
     Read,
     /// The task writes all of the region, and does not read the old content.
     Write,
-    /// Both.
+    /// The task reads and writes the region.
     ReadWrite,
 }
 

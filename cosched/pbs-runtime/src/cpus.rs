@@ -16,11 +16,11 @@ pub fn allowed() -> io::Result<Vec<u32>> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Has this thread, and all that it starts, run on these CPUs only.
+/// Confines this thread, and all that it starts, to these CPUs.
 ///
 /// # Errors
 ///
-/// What the kernel says: none of them is there, or may be used.
+/// The error of the kernel: none of the CPUs exists, or may be used.
 pub(crate) fn stay_on(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     let cpus = cpus.iter().map(|&cpu| cpu as usize);

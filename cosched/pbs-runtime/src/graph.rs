@@ -159,7 +159,7 @@ impl Graph {
         TaskId(self.tasks.len() - 1)
     }
 
-    /// Has a task wait for another one.
+    /// Makes a task wait for another one.
     pub fn depend(&mut self, task: TaskId, on: TaskId) {
         if let Some(task) = self.tasks.get_mut(task.0) {
             if !task.after.contains(&on) {

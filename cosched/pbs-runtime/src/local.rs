@@ -19,8 +19,8 @@ impl Units {
         used == 0 || used + units <= self.count
     }
 
-    /// Takes so many: the first of them, or nothing within if they are not beside each
-    /// other. Nothing at all if there are not so many.
+    /// Takes that many units. Returns the first of them, or an inner `None` if they are not
+    /// contiguous. Returns an outer `None` if there are not that many.
     pub(crate) fn take(&mut self, units: u32) -> Option<Option<u32>> {
         if !self.has_room(units) {
             return None;
@@ -50,7 +50,7 @@ impl Units {
         self.taken.push((first, units));
     }
 
-    /// They are not any more.
+    /// Marks units as free.
     pub(crate) fn give_back(&mut self, first: Option<u32>, units: u32) {
         if let Some(at) = self.taken.iter().position(|of| *of == (first, units)) {
             self.taken.swap_remove(at);

@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// All of them.
+    /// All models.
     pub const ALL: [Self; 5] = [Self::Cpu, Self::Omp, Self::Gpu, Self::Cuda, Self::Ocl];
 
     /// Returns the number of the model.

@@ -48,7 +48,7 @@ enum State {
 /// Outcome of a pass.
 enum Outcome {
     Ended,
-    /// Another mapping is there: what has not started is to be mapped anew.
+    /// Another mapping exists: tasks that have not started are mapped anew.
     Changed,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Pass<'r, 'g> {
     states: Vec<State>,
     mapped: Vec<Mapped>,
     is_staged: Vec<bool>,
-    /// Since when each task waits for a device where nothing is in execution.
+    /// Time since when each task waits for a device on which no task is in execution.
     behind_since: Vec<Option<Instant>>,
     units: Vec<Units>,
     session: Option<Session<'r>>,
@@ -355,7 +355,7 @@ impl<'r, 'g> Pass<'r, 'g> {
         self.report.alone_because.get_or_insert(why);
     }
 
-    /// Has a worker execute a task on devices that it has.
+    /// Lets a worker execute a task on devices that the task has.
     fn dispatch(&mut self, task: usize, instance: Option<u32>) {
         let candidate = self.candidate(task);
         let own = &mut self.report.tasks[task];

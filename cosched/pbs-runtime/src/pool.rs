@@ -52,7 +52,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Has one of the threads do it, when one has nothing else to do.
+    /// Gives a job to one of the threads, as soon as one is idle.
     pub(crate) fn give(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
             let mut within = WITHIN.with_borrow(Vec::clone);

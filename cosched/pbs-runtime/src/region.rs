@@ -84,7 +84,7 @@ impl Region {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Has it in host memory; copies stay.
+    /// Brings the content to host memory; copies stay.
     pub(crate) fn to_host(&self) -> Result<Option<Transferred>, String> {
         self.home(&mut self.state())
     }
@@ -103,8 +103,8 @@ impl Region {
         Ok(Some(transferred))
     }
 
-    /// Has it in the memory of a device, with its content if that will be read. Nothing if
-    /// there is not enough memory.
+    /// Brings the region to the memory of a device, with its content if that will be read. Returns
+    /// `None` if there is not enough memory.
     pub(crate) fn to_memory(
         &self,
         memory: &Arc<Memory>,
@@ -157,8 +157,8 @@ impl Region {
         }
     }
 
-    /// Takes it out of the memory of a device, with its content if that is nowhere else. The
-    /// answer is whether it was there.
+    /// Removes the region from the memory of a device, and saves its content if that is nowhere
+    /// else. Returns whether it was there.
     pub(crate) fn evict(&self, memory: &Arc<Memory>) -> Result<bool, String> {
         let mut state = self.state();
         let is_here = |copy: &Copied| Arc::ptr_eq(&copy.memory, memory);

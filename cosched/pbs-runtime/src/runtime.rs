@@ -97,7 +97,7 @@ pub struct Runtime {
     pub(crate) shared: Result<Node, Option<String>>,
     /// Tasks of ended graphs that must still be withdrawn.
     pub(crate) left: LeftoverTasks,
-    /// One graph at a time: each takes the devices to be its own.
+    /// Lock for running one graph at a time: each graph uses the devices as its own.
     pub(crate) turn: Mutex<()>,
 }
 

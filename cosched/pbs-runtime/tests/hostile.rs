@@ -210,7 +210,7 @@ fn a_missed_lock_leaves_no_device_taken() {
     assert_eq!(directory.files(), ["pbs-csimf"]);
 }
 
-/// Another task of this process that has the only device.
+/// Enters another task of this process that occupies the only device.
 fn take_gpu(node: &Node) -> u32 {
     let device = Device { name: "gpu".into(), models: 1 << Model::Gpu.number(), count: 1 };
     let mut locked = node.lock().unwrap();

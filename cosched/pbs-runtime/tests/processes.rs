@@ -332,7 +332,8 @@ fn queues_are_first_in_first_out_over_processes() {
     assert_eq!(claim(true), pbs_csi::Claimed::Started { instance });
 }
 
-/// One that is before in the queue, and lives, but does not start.
+/// A task that is before in the queue, and whose process lives, but that does not start, is
+/// overtaken.
 #[test]
 fn a_process_that_does_not_start_its_task_is_overtaken() {
     let mut processes = Processes::new("idle");

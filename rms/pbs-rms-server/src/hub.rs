@@ -80,7 +80,7 @@ pub struct Hub {
     owners: BTreeMap<AppId, Owner>,
     /// Accounts of each user's ended sessions, the latest last.
     over: BTreeMap<u32, VecDeque<Over>>,
-    /// Before that there is no pass.
+    /// Time before which there is no pass.
     rests_until_ns: u64,
     journal: Option<Journal>,
     bell: Rc<Notify>,
@@ -113,7 +113,7 @@ pub(crate) enum NextNotice {
 }
 
 impl Clock {
-    /// One that does not begin before that time.
+    /// Creates a clock that does not begin before that time.
     fn new(earliest_ns: u64) -> Self {
         Self { began_ns: unix_ns().max(earliest_ns), began: Instant::now() }
     }

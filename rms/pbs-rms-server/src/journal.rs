@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use pbs_rms::{AppId, Counters, Session};
 use serde::{Deserialize, Serialize};
 
-/// Larger than that, and so many times larger than what it says, it is written anew.
+/// Size beyond which the journal is rewritten, if it is also that many times larger than its
+/// contents.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_TIMES: u64 = 4;
 
@@ -87,7 +88,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// With more than that it is written anew.
+    /// Size beyond which it is rewritten.
     most_bytes: u64,
     counters: Option<Counters>,
 }
@@ -141,7 +142,7 @@ impl Journal {
         self.file.write_all(&text)
     }
 
-    /// Is it time to write it anew?
+    /// Whether the journal should be rewritten.
     pub(crate) fn is_long(&self) -> bool {
         self.bytes > self.most_bytes
     }

@@ -327,7 +327,7 @@ impl Dice {
     }
 }
 
-/// All that has to outlive a crash.
+/// Returns all state that must outlive a crash.
 fn lasting(hub: &Hub) -> Vec<Session> {
     let mut all = hub.sessions();
     for session in &mut all {

@@ -46,7 +46,7 @@ impl Account {
         all.iter().fold(0, |sum, one| one.saturating_add(sum)) / HOUR_NS
     }
 
-    /// Both together.
+    /// Adds another account.
     pub fn add(&mut self, other: &Self) {
         for (sum, node_ns) in [
             (&mut self.pre_allocated_node_ns, other.pre_allocated_node_ns),

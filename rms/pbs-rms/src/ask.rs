@@ -88,7 +88,7 @@ pub struct Update {
     pub of: RequestId,
     /// Number of nodes of the successor.
     pub nodes: u64,
-    /// For how long.
+    /// Duration of the successor.
     pub duration_ns: u64,
     /// Time for which the nodes stay unchanged first; 0 is a spontaneous update.
     pub announce_ns: u64,

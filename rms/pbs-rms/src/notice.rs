@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AppId, RequestId};
 
-/// To whom, and what.
+/// Notice to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// The session.

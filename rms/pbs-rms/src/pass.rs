@@ -132,8 +132,9 @@ impl Rms {
         (plan.changed, preemptible)
     }
 
-    /// Says what preemptible requests get that have started or can, and which sessions have
-    /// kept preemptible nodes for longer than the grace. Says of which sessions something starts.
+    /// Determines the nodes that preemptible requests get which have started or can start, and the
+    /// sessions that have kept preemptible nodes for longer than the grace. Returns the sessions in
+    /// which a request starts.
     fn grant_all(&mut self, trees: &Trees, violations: &mut Vec<Violation>) -> BTreeSet<AppId> {
         let mut changed = BTreeSet::new();
         let mut waiting = by_app(trees);

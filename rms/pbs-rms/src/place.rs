@@ -88,7 +88,8 @@ impl Anchor {
 }
 
 impl Tree {
-    /// Is it inside pre-allocations? If not, it is as if in ones of its size (3.2).
+    /// Whether the tree is inside pre-allocations. Otherwise it counts as inside ones of its size
+    /// (3.2).
     pub(crate) fn is_inside(&self, session: &Session) -> bool {
         let asks = self.members.iter().map(|member| &session.requests[member.0].ask);
         let mut asks = asks.peekable();

@@ -142,8 +142,8 @@ impl Pool {
 /// Runs by how long they are, and their first node.
 type Lengths = BTreeSet<(u64, u32)>;
 
-/// Takes the shortest run that holds so many, or else the longest one: of several as long the
-/// first.
+/// Takes the shortest run that holds that many nodes, or else the longest one; the first of equally
+/// long ones.
 fn run_for(lengths: &mut Lengths, count: u64) -> Option<(u32, u32)> {
     let longest = lengths.last()?.0;
     let &run = lengths.range((count.min(longest), 0)..).next()?;

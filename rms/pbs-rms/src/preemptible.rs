@@ -55,8 +55,8 @@ fn first_begin_ns(session: &Session, tree: &Tree, left: &[Profile], now_ns: u64)
     }
 }
 
-/// Says how many nodes the preemptible requests get that have started, or do now. Has one
-/// started?
+/// Determines the number of nodes that preemptible requests get which have started, or start now.
+/// Returns whether one has started.
 pub(crate) fn grant(
     app: AppId,
     session: &mut Session,

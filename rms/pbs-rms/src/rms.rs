@@ -422,7 +422,7 @@ impl Rms {
     }
 }
 
-/// Takes from the profiles what is booked now and gives back what was: all or nothing.
+/// Subtracts the new bookings from the profiles and adds the old ones: all or nothing.
 pub(crate) fn rebook(
     profiles: &mut [Profile],
     before: &[Booked],

@@ -18,7 +18,7 @@ pub struct Session {
     pub requests: Vec<Request>,
     /// Node-time used up to now.
     pub account: Account,
-    /// Up to when that is counted.
+    /// Time up to which the account is complete.
     pub(crate) accounted_ns: u64,
     /// Number of preemptible nodes of each cluster that the session keeps although others should
     /// have them, and the time since when.
@@ -65,7 +65,7 @@ pub(crate) struct Marks {
     /// A request has to be placed: it has not started, and does not follow one that has. Or what
     /// is known of when requests start is old.
     pub(crate) waits: bool,
-    /// One is to start with another one that has started.
+    /// Whether a request must start together with another one that has started.
     pub(crate) is_late: bool,
     /// A request that is not preempted has started of which the application does not know yet.
     pub(crate) is_open: bool,
@@ -152,7 +152,7 @@ impl Session {
         marks
     }
 
-    /// Is its view made of something else than when it was told last?
+    /// Whether the origin of the view has changed since the last view was sent.
     pub(crate) fn is_stale(&self) -> bool {
         let now = self.booked.iter().zip(&self.planned);
         let mut both = self.told.iter().zip(now);
@@ -285,14 +285,14 @@ impl Session {
         Ok(())
     }
 
-    /// Has it a pre-allocation of a cluster?
+    /// Whether the session has a pre-allocation of a cluster.
     pub(crate) fn has_pre_allocation(&self, cluster: usize) -> bool {
         let mut asks = self.requests.iter().map(|r| &r.ask);
         asks.any(|ask| ask.kind == Kind::PreAllocation && ask.cluster == cluster)
     }
 
-    /// Takes a request, of which the cluster is known to be there. It starts at once if it
-    /// is to start with one that has.
+    /// Adds a request, whose cluster is known to exist. The request starts at once if it must start
+    /// with one that has.
     pub(crate) fn submit(
         &mut self,
         id: RequestId,
@@ -397,7 +397,7 @@ impl Session {
         });
     }
 
-    /// Takes back a request that has not started, with all that hangs on it.
+    /// Withdraws a request that has not started, with all requests that depend on it.
     pub(crate) fn withdraw(&mut self, id: RequestId, refused: &mut Vec<RequestId>) {
         if let Some(place) = self.place(id) {
             self.requests.remove(place);

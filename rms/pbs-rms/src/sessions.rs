@@ -29,7 +29,7 @@ impl Sessions {
         Some(&mut self.sessions[place].1)
     }
 
-    /// Takes a session; not if there is one of that number.
+    /// Inserts a session. Returns whether its number was free.
     pub(crate) fn insert(&mut self, app: AppId, session: Session) -> bool {
         let Err(place) = self.place(app) else {
             return false;
@@ -66,7 +66,7 @@ impl Sessions {
         }
     }
 
-    /// Is that so of all?
+    /// Whether the marks of all sessions are up to date.
     pub(crate) fn is_marked(&self) -> bool {
         self.iter().all(|(_, session, marks)| session.marks() == *marks)
     }

@@ -11,7 +11,7 @@ use crate::rms::rebook;
 use crate::session::{Booked, LastView};
 use crate::{AppId, Kind, Policy, Rms, Session};
 
-/// All that does not follow from sessions.
+/// State that does not follow from sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Number of nodes of each cluster.
@@ -52,7 +52,7 @@ impl fmt::Display for Unusable {
 impl std::error::Error for Unusable {}
 
 impl Rms {
-    /// All that does not follow from sessions.
+    /// Returns the state that does not follow from sessions.
     pub fn counters(&self) -> Counters {
         Counters {
             sizes: self.sizes.clone(),
@@ -66,8 +66,7 @@ impl Rms {
         std::mem::take(&mut self.changed)
     }
 
-    /// Goes on with sessions that were kept. All applications are told everything anew by the
-    /// next pass.
+    /// Continues with stored sessions. The next pass sends all applications everything anew.
     pub fn restore(
         policy: Policy,
         counters: Counters,

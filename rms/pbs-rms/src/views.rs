@@ -63,8 +63,8 @@ impl Rms {
         shares.map_or(0, |shares| shares.at(app, self.now_ns))
     }
 
-    /// Tells the sessions of which a view has changed since the last pass. Where limits clip it, or
-    /// much has changed, it may be the same all the same.
+    /// Notifies the sessions of which a view has changed since the last pass. Under limits, or
+    /// after many changes, the view may be unchanged all the same.
     pub(crate) fn changed_views(&mut self, before: &[Shares], notices: &mut Vec<Notice>) {
         let gone = std::mem::take(&mut self.gone);
         // Who comes first is told of what comes later only when that has started.

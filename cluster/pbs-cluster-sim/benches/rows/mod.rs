@@ -9,9 +9,9 @@ use std::io::Write;
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code)] // Not every benchmark has both.
 pub(crate) enum Bar {
-    /// No less than this.
+    /// Minimum.
     AtLeast(f64),
-    /// No more than this.
+    /// Maximum.
     AtMost(f64),
     /// No target: the row stands beside another row.
     None,
@@ -45,7 +45,7 @@ impl Rows {
         self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == part)
     }
 
-    /// Tells a row as soon as it is known: some take long.
+    /// Prints a row as soon as it is known, because some rows take long.
     pub(crate) fn tell(&self, name: &str, value: f64, unit: &str, bar: Bar, what: &str) {
         let (target, met) = match bar {
             Bar::AtLeast(target) => (Some(target), value >= target),

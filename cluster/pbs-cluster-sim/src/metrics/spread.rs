@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One figure of many jobs.
+//! Statistics of one figure over many jobs.
 
 use serde::Serialize;
 

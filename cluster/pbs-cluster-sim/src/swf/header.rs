@@ -41,7 +41,7 @@ impl Header {
         self.fields.push((clean(name), clean(value)));
     }
 
-    /// Takes up a comment, which begins after its `;`. One without a name is for people.
+    /// Reads a comment, which begins after its `;`. A comment without a name is for people.
     pub(super) fn comment(&mut self, text: &str) {
         let Some((name, value)) = text.split_once(':') else {
             return;

@@ -9,7 +9,7 @@ use super::{Header, Problem, Record, Stop};
 /// Longer lines are wrong: a file without an end of line is not taken into memory.
 const MAX_LINE_BYTES: u64 = 1 << 16;
 
-/// Goes through the jobs of a file of any length, one line in memory at a time.
+/// Iterator over the jobs of a file of any length, with one line in memory at a time.
 ///
 /// ```
 /// use pbs_cluster_sim::swf::Reader;

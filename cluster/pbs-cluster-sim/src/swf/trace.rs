@@ -32,7 +32,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// All of them.
+    /// Returns the number of all such lines.
     pub fn total(&self) -> u64 {
         self.cancelled + self.parts + self.unknown
     }

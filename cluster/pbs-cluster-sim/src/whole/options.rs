@@ -23,7 +23,7 @@ pub struct Options {
     /// Deadlines are between the end of a job that starts at once and this share of its
     /// duration later. Up to 100,000.
     pub most_slack_permille: u64,
-    /// Another seed, other jobs.
+    /// Seed of the random numbers: another seed yields other jobs.
     pub seed: u64,
 }
 

@@ -201,11 +201,11 @@ impl Ledger {
         Ok((text, clock_s as u64, next_id as u64))
     }
 
-    /// Another text of the site.
+    /// Replaces the text of the site.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn set_site(&mut self, text: &str) -> Result<(), Error> {
         self.transact(|all| all.execute("UPDATE site SET text = ?1", [text]).map(drop))
     }
@@ -265,11 +265,11 @@ impl Ledger {
         self.read("SELECT body FROM request ORDER BY id", [])
     }
 
-    /// One request, whether it has ended or not.
+    /// Returns a request, whether it has ended or not.
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn row(&self, id: u64) -> Result<Option<Row>, Error> {
         let body = self
             .connection

@@ -61,7 +61,7 @@ pub enum Outcome {
     Any,
 }
 
-/// Another request that has to be over first.
+/// Request that must end first, and its required outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct After {
     /// Number of the request that must end.
@@ -90,7 +90,7 @@ pub struct Row {
     pub within: Option<u64>,
     /// User who owns the request.
     pub user: String,
-    /// On whose account.
+    /// Group whose account is charged.
     pub group: String,
     /// Name that the user gave the request.
     pub name: String,
@@ -178,7 +178,7 @@ pub struct NodeRow {
     pub state: NodeState,
     /// Reason given by the operator.
     pub why: String,
-    /// Since when.
+    /// Time since when the node is in this state.
     pub since_s: u64,
 }
 
@@ -187,7 +187,7 @@ pub struct NodeRow {
 pub struct Event {
     /// Time of the event.
     pub time_s: u64,
-    /// To which request.
+    /// Request that the event concerns.
     pub request: Option<u64>,
     /// In a word: `submitted`, `started`, `moved` and others.
     pub what: String,

@@ -22,7 +22,7 @@ pub(crate) struct CronWindows<'a> {
     piece: Range<i64>,
     /// Intervals of the piece, in clock time.
     of_clock: ClockWindows<'a>,
-    /// One that the next may yet make longer.
+    /// Interval that the next one may still extend.
     open: Option<Range<u64>>,
 }
 
@@ -46,7 +46,7 @@ impl Cron {
 }
 
 impl CronWindows<'_> {
-    /// Goes to the time up to the next change of the clock.
+    /// Advances to the piece of time up to the next change of the clock.
     fn next_piece(&mut self) {
         let start = self.piece.end;
         let mut end = self.over.end;

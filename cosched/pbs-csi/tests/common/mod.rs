@@ -92,7 +92,7 @@ pub(crate) fn master(node: &Node) -> Snapshot {
     }
 }
 
-/// All that waits, on the GPU, in the order of submission.
+/// Places all waiting tasks on the GPU, in the order of submission.
 pub(crate) fn all_on_gpu(snapshot: &Snapshot) -> Vec<Placement> {
     let waiting = snapshot.waiting.iter().zip(1..);
     waiting

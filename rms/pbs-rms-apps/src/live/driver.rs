@@ -42,7 +42,7 @@ pub enum News {
         nodes: u64,
         /// Time until the change, in the time of the model; 0: at once.
         announce_ns: u64,
-        /// For how long, in the time of the model.
+        /// New duration, in the time of the model.
         duration_ns: u64,
     },
     /// A task has begun.
@@ -88,9 +88,9 @@ pub enum News {
 #[derive(Clone, Copy, Debug)]
 struct HeldRequest {
     request: u64,
-    /// For how long, for the manager.
+    /// Duration for the manager.
     duration_ns: Option<u64>,
-    /// Since when, or from when on, it counts; none: it has not started.
+    /// Time from which the duration counts; `None`: the request has not started.
     from_unix_ns: Option<u64>,
 }
 
@@ -177,7 +177,7 @@ impl<A: Application> Driver<A> {
         &self.cluster
     }
 
-    /// Has its tasks be run by these, in an application whose time is that of the machine.
+    /// Sets the executor of the tasks, for an application whose time is that of the machine.
     pub fn run_tasks_by(&mut self, tasks: Box<dyn Tasks>) {
         self.tasks = Some(tasks);
     }
@@ -187,7 +187,7 @@ impl<A: Application> Driver<A> {
         &self.model
     }
 
-    /// Goes on until the application has ended, its session is over, or `goes_on` says no.
+    /// Runs until the application has ended, its session is over, or `goes_on` returns `false`.
     pub fn run(
         &mut self,
         mut goes_on: impl FnMut(&A) -> bool,

@@ -7,7 +7,7 @@
 
 use crate::{Application, How, Kind, Label, Request, View, Views, Wish};
 
-/// One way to run.
+/// Number of nodes and duration of a possible run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// On how many nodes.
@@ -27,7 +27,7 @@ pub struct Moldable {
 }
 
 impl Moldable {
-    /// One of these. Those without nodes are no choices.
+    /// Creates an application with these choices. Choices without nodes are dropped.
     pub fn new(mut choices: Vec<Choice>) -> Self {
         choices.retain(|choice| choice.nodes > 0);
         Self { has_ended: choices.is_empty(), choices, asked: None, ends_ns: None }

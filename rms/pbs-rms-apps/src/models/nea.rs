@@ -17,7 +17,7 @@ pub enum Execution {
         /// n_max.
         most: u64,
     },
-    /// One that is hoped to be enough.
+    /// Guess that is expected to be enough.
     Probable {
         /// The first one.
         guess: u64,

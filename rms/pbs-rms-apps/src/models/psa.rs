@@ -72,7 +72,7 @@ pub struct Psa {
     tasks: VecDeque<Task>,
     next_task: u64,
     held: u64,
-    /// For how many nodes it has asked; `None`: there is no request.
+    /// Requested number of nodes; `None`: there is no request.
     requested: Option<u64>,
     account: Account,
     told_ns: u64,
@@ -193,7 +193,7 @@ impl Psa {
         wishes
     }
 
-    /// Takes so many of the tasks that are to be started: jobs that were killed first.
+    /// Takes that many of the tasks to start; killed jobs come first.
     fn next_tasks(&mut self, count: u64) -> Vec<Range<u64>> {
         let mut tasks = Vec::new();
         let mut left = count;

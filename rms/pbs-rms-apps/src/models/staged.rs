@@ -26,7 +26,7 @@ enum Pending {
 /// The last request of the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastRequest {
-    /// From when on, if it has not started.
+    /// Expected begin, if it has not started.
     begin_ns: u64,
     end_ns: u64,
     pending: Option<Pending>,
@@ -201,7 +201,7 @@ impl Staged {
         Some(self.expected_ns()?.saturating_sub(self.announce_ns))
     }
 
-    /// Has what was asked for, and has not started, be another.
+    /// Replaces the pending request with another one.
     fn change(&mut self, now_ns: u64, step: Step, pending: Pending) -> Wish {
         let begin_ns = self.asked.begin_ns;
         let wish = self.ask(now_ns, 0, step, pending);

@@ -53,7 +53,7 @@ struct Machine {
     course: Course,
 }
 
-/// Both together until the mesh has ended.
+/// Runs both applications together until the mesh has ended.
 pub(crate) fn run(nodes: u64, mesh: Amr, task_ns: u64, order: KillOrder) -> Course {
     let mut machine = Machine {
         nodes,

@@ -7,11 +7,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
-    /// Not more than this.
+    /// Maximum.
     AtMost(f64),
-    /// Not less than this.
+    /// Minimum.
     AtLeast(f64),
-    /// Not less than the first and not more than the second.
+    /// Range from the first to the second value.
     Between(f64, f64),
 }
 
