@@ -413,7 +413,7 @@ fn the_first_steps_show_the_output() {
     let (_, after) = document.split_once("build/pbsctl job explain ").unwrap();
     let (arguments, _) = after.split_once('\n').unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pbsctl"));
-    command.arg("explain").args(arguments.split(' '));
+    command.args(["job", "explain"]).args(arguments.split(' '));
     command.current_dir(top).env("PBS_HISTORY", scratch("none/history.db"));
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
