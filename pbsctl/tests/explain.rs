@@ -404,22 +404,23 @@ fn the_documentation_shows_the_output() {
     }
 }
 
-/// The README shows the output of the first command that it names, whose files exist.
+/// The first example of `Documentation/first-steps.rst` shows the output for the files that it
+/// names.
 #[test]
-fn the_readme_shows_the_output() {
-    let readme = include_str!("../../README.md");
+fn the_first_steps_show_the_output() {
+    let document = include_str!("../../Documentation/first-steps.rst");
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let (_, after) = readme.split_once("build/pbsctl explain ").unwrap();
+    let (_, after) = document.split_once("build/pbsctl job explain ").unwrap();
     let (arguments, _) = after.split_once('\n').unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pbsctl"));
-    command.arg("explain").args(arguments.split(' '));
+    command.args(["job", "explain"]).args(arguments.split(' '));
     command.current_dir(top).env("PBS_HISTORY", scratch("none/history.db"));
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     let text = String::from_utf8(ran.stdout).unwrap();
     let (shown, _) = text.split_once("\n\n").unwrap();
     let shown: Vec<_> = shown.lines().map(|line| format!("    {line}")).collect();
-    assert!(readme.contains(&shown.join("\n")), "{text}");
+    assert!(document.contains(&shown.join("\n")), "{text}");
 }
 
 /// Two jobs one after the other: what the first has is not there for the second, unless

@@ -61,7 +61,7 @@ fn readme_counts_the_claims_as_their_verdicts_do() {
     let declared = declared.lines().filter(|line| *line == "[[claim]]");
     assert_eq!(declared.count() as u64, all, "claims with a verdict, and declared claims");
     let readme = tree::text("README.md");
-    let sentence = between(&readme, "and whether it holds: ", ".  ");
+    let sentence = between(&readme, "`make reproduce` tries each: of ", ".\n");
     assert_eq!(numbers(sentence), [&[all], &verdicts[..]].concat(), "README.md: {sentence}");
 }
 
