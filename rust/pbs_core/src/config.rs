@@ -152,6 +152,8 @@ config! {
     /// a piece is the whole slot.  The default is two and a half ticks: ten of them
     /// are a window.
     idle_piece_ns = 10_000_000,
+    /// The order in which processes run: a [`Dispatch`] as number.
+    dispatch = Dispatch::Thesis as u64,
 }
 
 /// What can be switched on and off in [`Config::thresholds`], as bits.
@@ -317,6 +319,31 @@ impl PreemptionWay {
     }
 }
 
+/// The order in which the processes of a plan run: `enum pbs_dispatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Dispatch {
+    /// Slots stay where the plan has them, and late processes fill idle slots (Leppert
+    /// 2021).
+    Thesis = 0,
+    /// Slots float: of the processes that can run the one with the earliest deadline has
+    /// the CPU, and no CPU idles while one can run.
+    Deadline = 1,
+}
+
+impl Dispatch {
+    /// All of them, by number.
+    pub const ALL: [Dispatch; 2] = [Dispatch::Thesis, Dispatch::Deadline];
+
+    /// The name, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dispatch::Thesis => "thesis",
+            Dispatch::Deadline => "deadline",
+        }
+    }
+}
+
 impl Config {
     /// Why the number `name` may not be less than `least`, as the end of a
     /// sentence; nothing where that goes without saying.
@@ -356,6 +383,14 @@ impl Config {
             2 => PreemptionWay::NextSlot,
             3 => PreemptionWay::EverySlot,
             _ => PreemptionWay::Capped,
+        }
+    }
+
+    /// The order in which processes run.
+    pub const fn dispatch(&self) -> Dispatch {
+        match self.dispatch {
+            1 => Dispatch::Deadline,
+            _ => Dispatch::Thesis,
         }
     }
 

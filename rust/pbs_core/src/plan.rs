@@ -61,7 +61,10 @@ pub struct Process {
     /// How much memory it is planned to use at most; 0: that was not planned.
     pub memory_bytes: u64,
     /// Its rate as the plan says it; 0: that of the CPU.
-    pub rate_insns_per_ms: u64,
+    pub rate_insns_per_ms: u32,
+    /// Its deadline, counted from the moment at which the plan comes into force;
+    /// [`format::NO_DEADLINE`]: none.
+    pub deadline_ns: u64,
     /// Where its edges begin in [`Plan::edges`]; they end where those of the
     /// next one begin.
     pub first_edge: u32,
@@ -72,8 +75,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its deadline, as far as the plan says it: the end of its last slot and its plan
-    /// buffer (Leppert 2021, 3.3.3), counted from the beginning of the plan.
+    /// The deadline that its slots imply: the end of the last one and its plan buffer
+    /// (Leppert 2021, 3.3.3), counted from the beginning of the plan.
     pub(super) const fn deadline_insns(&self) -> u64 {
         // At most 2^62 and 2^56.
         self.end_insns.saturating_add(self.buffer_insns)
@@ -87,6 +90,7 @@ impl Process {
         end_insns: 0,
         memory_bytes: 0,
         rate_insns_per_ms: 0,
+        deadline_ns: format::NO_DEADLINE,
         first_edge: 0,
         predecessor: Predecessor::NONE,
         shared: false,
