@@ -2,7 +2,7 @@
 /*
  * Plan-based scheduling (SCHED_PBS): the wire format of /dev/pbs_plan.
  *
- * This header is the one definition of the format, version 2.  It needs
+ * This header is the one definition of the format, version 3.  It needs
  * nothing but the kernel's own UAPI headers and compiles as C11 and C++17.
  *
  *   write(2)  one complete plan in one call, in one piece or (writev(2)) in
@@ -59,12 +59,13 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define PBS_VERSION		2	/* plans of version 1 are taken, too */
+#define PBS_VERSION		3	/* plans of versions 1 and 2 are taken, too */
 #define PBS_PLAN_MAGIC		0x4e4c5042u	/* "BPLN" read as little endian */
 
 #define PBS_IDLE		0xffffffffu	/* process of an idle slot */
 #define PBS_NO_TASK		0xffffffffu
 #define PBS_NO_SLOT		0xffffffffffffffffull
+#define PBS_NO_DEADLINE		0xffffffffffffffffull
 
 /* Limits; PBS_IOC_INFO gives those of the running kernel. */
 #define PBS_MAX_SLOTS		(1u << 22)	/* per CPU */
@@ -87,12 +88,15 @@
  * with nothing between and nothing after.  CPU numbers ascend.  A CPU that
  * the plan does not name keeps the plan it has.  A process belongs to one CPU.
  *
+ * In versions 1 and 2 struct pbs_plan_process ends before deadline_ns, and no
+ * process has a deadline; a plan of them without a configuration runs with
+ * PBS_DISPATCH_THESIS, whatever the node's default is.
  * In version 1 there are no edges, memory and rates (the fields are reserved and
  * must be zero), and a CPU has at least one process and one slot.
  */
 struct pbs_plan_header {
 	__u32 magic;			/* PBS_PLAN_MAGIC */
-	__u16 version;			/* PBS_VERSION, or 1 */
+	__u16 version;			/* PBS_VERSION, 1 or 2 */
 	__u16 header_bytes;		/* sizeof(struct pbs_plan_header) */
 	__u64 total_bytes;		/* of the whole plan, this header included */
 	__u64 plan_id;			/* the planner's name for it, repeated in events */
@@ -179,7 +183,8 @@ struct pbs_config {
 	__u64 preemption_way;
 	/* the pieces of idle slots, for PBS_IDLE_PIECES and PBS_IDLE_BY_STATE; 0: whole slots */
 	__u64 idle_piece_ns;		/* 0, or 100 us to 2^48 */
-	__u64 reserved[1];
+	/* the order in which processes run: enum pbs_dispatch; reserved in version 1 */
+	__u64 dispatch;
 };
 
 /* Bits of pbs_config.thresholds */
@@ -216,6 +221,12 @@ enum pbs_preemption_way {
 	PBS_PREEMPTION_EVERY_SLOT = 3,	/* it is pushed on; no number of preemptions is a failure */
 };
 
+/* The order in which the processes of a plan run. */
+enum pbs_dispatch {
+	PBS_DISPATCH_THESIS	= 0,	/* slots stay where the plan has them */
+	PBS_DISPATCH_DEADLINE	= 1,	/* slots float: the earliest deadline of those that can run */
+};
+
 struct pbs_plan_cpu {
 	__u32 cpu;
 	__u32 nr_processes;		/* 1 to PBS_MAX_PROCESSES */
@@ -230,6 +241,12 @@ struct pbs_plan_process {
 	__u64 buffer_insns;		/* its plan buffer (Leppert 2021, 3.3.3) */
 	__u64 memory_bytes;		/* that it is planned to use at most, 0: not planned */
 	__u64 rate_insns_per_ms;	/* of the process, below 2^32, 0: that of the CPU */
+	/*
+	 * Its deadline, from the moment at which the plan comes into force; it is past
+	 * where it is 0.  PBS_NO_DEADLINE: none, it comes after all who have one.
+	 * Without PBS_DISPATCH_DEADLINE nothing depends on it.
+	 */
+	__u64 deadline_ns;
 };
 
 /*

@@ -91,6 +91,9 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
         let _ = writeln!(out, "memory_bytes = {}", underscored(process.memory_bytes));
     }
     write_rate(out, process.rate_insns_per_ms);
+    if let Some(deadline_ns) = process.deadline_ns {
+        let _ = writeln!(out, "deadline = {}", quoted(&time(deadline_ns)));
+    }
     if let Some(bytes) = process.real_memory_bytes {
         let _ = writeln!(out, "real_memory_bytes = {}", underscored(bytes));
     }
@@ -115,6 +118,14 @@ fn write_rate(out: &mut String, insns_per_ms: u64) {
     if insns_per_ms != 0 {
         let _ = writeln!(out, "rate_insns_per_ms = {}", underscored(insns_per_ms));
     }
+}
+
+/// A time in the greatest unit in which it is a whole number, up to milliseconds.
+fn time(ns: u64) -> String {
+    let units = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let whole = units.into_iter().find(|(_, unit_ns)| ns % unit_ns == 0);
+    let (unit, unit_ns) = whole.unwrap_or(("ns", 1));
+    format!("{} {unit}", underscored(ns / unit_ns))
 }
 
 fn task_table(task: &Task, consecutive: bool, names: &Names<'_>) -> String {

@@ -22,7 +22,7 @@ pub use export::{to_toml, write_start};
 pub use model::{After, Command, Cpu, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use parse::read_start;
 pub use pbs_core::wire::LEASE_NS;
-pub use pbs_core::{Config, IdlePolicy, PreemptionWay, Threshold};
+pub use pbs_core::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
 
 /// Reads a plan from TOML and checks it, up to the kernel's own validator.
 pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {
@@ -43,6 +43,7 @@ pub fn config_words(name: &str) -> Vec<&'static str> {
     match name {
         "idle_policy" => IdlePolicy::ALL.map(IdlePolicy::name).into(),
         "preemption_way" => PreemptionWay::ALL.map(PreemptionWay::name).into(),
+        "dispatch" => Dispatch::ALL.map(Dispatch::name).into(),
         _ => Vec::new(),
     }
 }

@@ -3,13 +3,13 @@
 
 use std::mem::offset_of;
 
-use pbs_core::wire::Message;
+use pbs_core::wire::{Message, PROCESS_BYTES_2};
 use pbs_core::{Rate, StdMemory};
 use pbs_text::{Line, Problem};
 use pbs_uapi::record::{
     self, bytes_of, from_bytes, PlanCpu, PlanEdge, PlanHeader, PlanProcess, PlanSlot,
 };
-use pbs_uapi::{IDLE, NO_TASK, PLAN_MAGIC, VERSION};
+use pbs_uapi::{IDLE, NO_DEADLINE, NO_TASK, PLAN_MAGIC, VERSION};
 
 use crate::{After, Cpu, Plan, Process, Slot, Task};
 
@@ -129,6 +129,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
                 buffer_insns: process.buffer_insns,
                 memory_bytes: process.memory_bytes,
                 rate_insns_per_ms: process.rate_insns_per_ms,
+                deadline_ns: process.deadline_ns.unwrap_or(NO_DEADLINE),
                 ..PlanProcess::default()
             },
             process.line,
@@ -198,13 +199,14 @@ fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
 /// retires one in a nanosecond.
 pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
     let message = parse_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
-    let plan = Decoder { rest: bytes }.plan().unwrap_or_default();
+    let plan = Decoder { rest: bytes, version: message.version() }.plan().unwrap_or_default();
     Ok(Plan { config: message.config(Rate::new(1_000_000)), ..plan })
 }
 
 /// Takes valid bytes apart; so nothing is ever missing.
 struct Decoder<'a> {
     rest: &'a [u8],
+    version: u16,
 }
 
 impl Decoder<'_> {
@@ -212,6 +214,19 @@ impl Decoder<'_> {
         let record = from_bytes(self.rest)?;
         self.rest = &self.rest[size_of::<T>()..];
         Some(record)
+    }
+
+    /// The next record of a process; before version 3 it ends before the deadline.
+    fn take_process(&mut self) -> Option<PlanProcess> {
+        if self.version == VERSION {
+            return self.take();
+        }
+        let (old, rest) = self.rest.split_at_checked(PROCESS_BYTES_2)?;
+        self.rest = rest;
+        let mut record =
+            bytes_of(&PlanProcess { deadline_ns: NO_DEADLINE, ..PlanProcess::default() }).to_vec();
+        record[..old.len()].copy_from_slice(old);
+        from_bytes(&record)
     }
 
     fn plan(&mut self) -> Option<Plan> {
@@ -237,12 +252,13 @@ impl Decoder<'_> {
         let section: PlanCpu = self.take()?;
         let first = plan.processes.len();
         for _ in 0..section.nr_processes {
-            let process: PlanProcess = self.take()?;
+            let process = self.take_process()?;
             plan.processes.push(Process {
                 id: process.id,
                 buffer_insns: process.buffer_insns,
                 memory_bytes: process.memory_bytes,
                 rate_insns_per_ms: process.rate_insns_per_ms,
+                deadline_ns: (process.deadline_ns != NO_DEADLINE).then_some(process.deadline_ns),
                 ..Process::default()
             });
         }

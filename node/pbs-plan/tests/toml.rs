@@ -3,8 +3,11 @@
 
 use std::path::Path;
 
+use pbs_core::wire::{
+    CONFIG_BYTES, CPU_BYTES, HEADER_BYTES, PROCESS_BYTES, PROCESS_BYTES_2, VERSION_2,
+};
 use pbs_plan::{
-    from_toml, to_toml, wire, Config, IdlePolicy, PreemptionWay, Slot, Start, Threshold,
+    from_toml, to_toml, wire, Config, Dispatch, IdlePolicy, PreemptionWay, Slot, Start, Threshold,
 };
 
 const SMALL: &str = r#"plan_id = 7
@@ -170,6 +173,7 @@ fn all_set() -> String {
             "thresholds" => format!("{name} = [\"t2_node\", \"t1\"]\n"),
             "idle_policy" => format!("{name} = \"least_slack\"\n"),
             "preemption_way" => format!("{name} = \"every_slot\"\n"),
+            "dispatch" => format!("{name} = \"deadline\"\n"),
             "idle_is_lateness" | "t1_spares_last_slot" => format!("{name} = {}\n", default == 0),
             _ => format!("{name} = {}\n", default + 1),
         };
@@ -184,6 +188,7 @@ fn every_number_of_the_configuration_is_read_and_written() {
     assert_eq!(config.thresholds, Threshold::T1 as u64 | Threshold::T2Node as u64);
     assert_eq!(config.idle_policy(), IdlePolicy::LeastSlack);
     assert_eq!(config.preemption_way(), PreemptionWay::EverySlot);
+    assert_eq!(config.dispatch(), Dispatch::Deadline);
     assert_eq!(config.idle_is_lateness, 1);
     for (index, name) in Config::NAMES.iter().enumerate() {
         assert_ne!(config.values()[index], Config::DEFAULT.values()[index], "{name}");
@@ -197,6 +202,7 @@ fn every_number_of_the_configuration_is_read_and_written() {
         "thresholds = [\"t1\", \"t2_node\"]",
         "idle_policy = \"least_slack\"",
         "preemption_way = \"every_slot\"",
+        "dispatch = \"deadline\"",
         "idle_is_lateness = true",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
@@ -265,8 +271,8 @@ fn offsets_lead_back_to_lines() {
     let cpu = 64 + 256;
     assert_eq!(line(cpu), Some(27));
     assert_eq!(line(cpu + 32), Some(7));
-    assert_eq!(line(cpu + 64), Some(15));
-    assert_eq!(line(cpu + 96), Some(29));
+    assert_eq!(line(cpu + 32 + PROCESS_BYTES as u64), Some(15));
+    assert_eq!(line(cpu + 32 + 2 * PROCESS_BYTES as u64), Some(29));
     // Past the end stays the last slot.
     assert_eq!(line(u64::MAX), Some(33));
 }
@@ -408,6 +414,53 @@ fn edges_lead_back_to_their_lines() {
     assert_eq!(lines, [13, 7]);
 }
 
+/// A deadline, with the ways to write it, is read, written and encoded.
+#[test]
+fn deadlines_are_read_and_written() {
+    let text = |deadline: &str| {
+        format!("[[process]]\nid = 1\n{deadline}tasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n")
+    };
+    for (deadline, ns, written) in [
+        ("deadline = \"250 ms\"\n", Some(250_000_000), Some("deadline = \"250 ms\"")),
+        ("deadline = \"0.5s\"\n", Some(500_000_000), Some("deadline = \"500 ms\"")),
+        ("deadline = 1_500\n", Some(1_500), Some("deadline = \"1_500 ns\"")),
+        ("deadline = 12_000\n", Some(12_000), Some("deadline = \"12 us\"")),
+        ("deadline = 0\n", Some(0), Some("deadline = \"0 ms\"")),
+        ("", None, None),
+    ] {
+        let plan = from_toml(&text(deadline)).unwrap();
+        assert_eq!(plan.processes[0].deadline_ns, ns, "{deadline}");
+        let toml = to_toml(&plan);
+        let line = toml.lines().find(|line| line.starts_with("deadline"));
+        assert_eq!(line, written);
+        assert_eq!(from_toml(&toml).unwrap().processes[0].deadline_ns, ns);
+        let bytes = wire::encode(&plan).bytes;
+        assert_eq!(wire::decode(&bytes).unwrap().processes[0].deadline_ns, ns);
+    }
+    let problems = from_toml(&text("deadline = \"250 mm\"\n")).unwrap_err();
+    assert!(problems[0].message.contains("deadline"), "{}", problems[0].message);
+}
+
+/// A plan of version 2, whose processes have no deadlines, is decoded as one without them.
+#[test]
+fn plan_of_version_2_is_decoded() {
+    let text = "[config]\nsigma_t1_permille = 1100\n[[process]]\nid = 1\ntasks = [5, 6]\n\
+                [[process]]\nid = 2\ntasks = [7]\n[[cpu]]\ncpu = 0\nslots = [1, 2, 1]\n";
+    let plan = from_toml(text).unwrap();
+    let now = wire::encode(&plan).bytes;
+    let head = HEADER_BYTES + CONFIG_BYTES + CPU_BYTES;
+    let (mut old, mut rest) = (now[..head].to_vec(), &now[head..]);
+    for _ in &plan.processes {
+        old.extend(&rest[..PROCESS_BYTES_2]);
+        rest = &rest[PROCESS_BYTES..];
+    }
+    old.extend(rest);
+    let total_bytes = old.len() as u64;
+    old[4..6].copy_from_slice(&VERSION_2.to_ne_bytes());
+    old[8..16].copy_from_slice(&total_bytes.to_ne_bytes());
+    assert_eq!(wire::encode(&wire::decode(&old).unwrap()).bytes, now);
+}
+
 /// Every word of every number that has words is read and written.
 #[test]
 fn words_of_the_configuration_are_read_and_written() {
@@ -425,6 +478,7 @@ fn words_of_the_configuration_are_read_and_written() {
     }
     assert_eq!(pbs_plan::config_words("idle_policy").len(), 7);
     assert_eq!(pbs_plan::config_words("preemption_way").len(), 4);
+    assert_eq!(pbs_plan::config_words("dispatch").len(), 2);
     assert_eq!(pbs_plan::config_word("idle_piece_ns", 0), None);
     assert_eq!(pbs_plan::config_word("idle_policy", 7), None);
 }

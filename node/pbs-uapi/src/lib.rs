@@ -21,7 +21,7 @@ pub use record::{Config, Event, Info, Input, Process};
 pub use ring::{InRing, Ring, RingRead, Rings};
 
 /// Version of the wire format.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Version of the rings of events.
 pub const RING_VERSION: u16 = 1;
 /// Version of the rings of inputs.
@@ -40,6 +40,8 @@ pub const IDLE: u32 = u32::MAX;
 pub const NO_TASK: u32 = u32::MAX;
 /// Slot of an event that has none.
 pub const NO_SLOT: u64 = u64::MAX;
+/// Deadline of a process that has none.
+pub const NO_DEADLINE: u64 = u64::MAX;
 /// Slots in the plan of one CPU.
 pub const MAX_SLOTS: u32 = 1 << 22;
 /// Edges in the plan of one CPU.

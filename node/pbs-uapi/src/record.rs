@@ -79,7 +79,7 @@ records! {
         memory_signaling_limit_bytes: u64,
         preemption_way: u64,
         idle_piece_ns: u64,
-        reserved: [u64; 1],
+        dispatch: u64,
     }
 
     /// `struct pbs_plan_cpu`
@@ -98,6 +98,7 @@ records! {
         buffer_insns: u64,
         memory_bytes: u64,
         rate_insns_per_ms: u64,
+        deadline_ns: u64,
     }
 
     /// `struct pbs_plan_slot`

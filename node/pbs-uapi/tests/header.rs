@@ -42,10 +42,12 @@ fn expected() -> Expected {
             stress_gain_ns nominal_tick_ns thresholds idle_policy idle_is_lateness
             t1_spares_last_slot kernel_budget_permille tm2_node_lower_bound_ns
             sigma_memory_permille memory_spacer_bytes memory_signaling_limit_bytes preemption_way
-            idle_piece_ns reserved
+            idle_piece_ns dispatch
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
-        "pbs_plan_process" PlanProcess { id flags buffer_insns memory_bytes rate_insns_per_ms }
+        "pbs_plan_process" PlanProcess {
+            id flags buffer_insns memory_bytes rate_insns_per_ms deadline_ns
+        }
         "pbs_plan_slot" PlanSlot { length_insns process task }
         "pbs_plan_edge" PlanEdge { process task after_process after_task }
         "pbs_event" Event {
@@ -81,6 +83,7 @@ fn expected() -> Expected {
         ("PBS_IDLE", pbs_uapi::IDLE.into()),
         ("PBS_NO_TASK", pbs_uapi::NO_TASK.into()),
         ("PBS_NO_SLOT", pbs_uapi::NO_SLOT),
+        ("PBS_NO_DEADLINE", pbs_uapi::NO_DEADLINE),
         ("PBS_MAX_SLOTS", pbs_uapi::MAX_SLOTS.into()),
         ("PBS_RING_VERSION", pbs_uapi::RING_VERSION.into()),
         ("PBS_MAX_EDGES", pbs_uapi::MAX_EDGES.into()),
@@ -141,6 +144,10 @@ fn expected() -> Expected {
     for way in pbs_core::PreemptionWay::ALL {
         let name = way.name().to_uppercase();
         expected.insert(format!("PBS_PREEMPTION_{name}"), way as u64);
+    }
+    for dispatch in pbs_core::Dispatch::ALL {
+        let name = dispatch.name().to_uppercase();
+        expected.insert(format!("PBS_DISPATCH_{name}"), dispatch as u64);
     }
     for &state in ProcessState::ALL {
         expected.insert(c_name("PROCESS", &format!("{state:?}")), state as u64);

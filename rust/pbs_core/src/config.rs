@@ -145,6 +145,8 @@ config! {
     /// slots (3.2.3, ideas 1 and 3), including the cost of a switch.  100 µs to 2^48; 0: a piece is
     /// the whole slot.  The default is two and a half ticks: ten of them are a window.
     idle_piece_ns = 10_000_000,
+    /// The order in which processes run: a [`Dispatch`] as number.
+    dispatch = Dispatch::Thesis as u64,
 }
 
 /// Thresholds that can be switched on and off in [`Config::thresholds`], as bits.
@@ -309,6 +311,31 @@ impl PreemptionWay {
     }
 }
 
+/// The order in which the processes of a plan run: `enum pbs_dispatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Dispatch {
+    /// Slots stay where the plan has them, and late processes fill idle slots (Leppert
+    /// 2021).
+    Thesis = 0,
+    /// Slots float: of the processes that can run the one with the earliest deadline has
+    /// the CPU, and no CPU idles while one can run.
+    Deadline = 1,
+}
+
+impl Dispatch {
+    /// All of them, by number.
+    pub const ALL: [Dispatch; 2] = [Dispatch::Thesis, Dispatch::Deadline];
+
+    /// The name, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dispatch::Thesis => "thesis",
+            Dispatch::Deadline => "deadline",
+        }
+    }
+}
+
 impl Config {
     /// Returns the reason why the number `name` may not be less than `least`, as the end of a
     /// sentence; empty if it needs no explanation.
@@ -348,6 +375,14 @@ impl Config {
             2 => PreemptionWay::NextSlot,
             3 => PreemptionWay::EverySlot,
             _ => PreemptionWay::Capped,
+        }
+    }
+
+    /// Order in which processes run.
+    pub const fn dispatch(&self) -> Dispatch {
+        match self.dispatch {
+            1 => Dispatch::Deadline,
+            _ => Dispatch::Thesis,
         }
     }
 

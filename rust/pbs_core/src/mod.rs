@@ -67,7 +67,7 @@ mod windows;
 pub mod wire;
 
 pub use circle::Circle;
-pub use config::{Config, IdlePolicy, PreemptionWay, Threshold};
+pub use config::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
 pub use decide::Decision;
 pub use event::{Cause, Counts, Ended, Event, EventKind, Grant, PresentSlot, Sink, Wait};
 pub use info::ProcessInfo;

@@ -61,7 +61,10 @@ pub struct Process {
     /// Planned peak of its memory; 0: not planned.
     pub memory_bytes: u64,
     /// Rate that the plan declares for the process; 0: the rate of the CPU.
-    pub rate_insns_per_ms: u64,
+    pub rate_insns_per_ms: u32,
+    /// Deadline of the process, counted from the moment at which the plan comes into force;
+    /// [`format::NO_DEADLINE`]: none.
+    pub deadline_ns: u64,
     /// Begin of its edges in [`Plan::edges`]; they end where the edges of the next process begin.
     pub first_edge: u32,
     /// Index of the process in [`Plan::predecessors`], or [`Predecessor::NONE`].
@@ -71,8 +74,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the deadline, as far as the plan declares it: the end of the last slot plus the plan
-    /// buffer (Leppert 2021, 3.3.3), counted from the beginning of the plan.
+    /// Returns the deadline that the slots imply: the end of the last slot plus the plan buffer
+    /// (Leppert 2021, 3.3.3), counted from the beginning of the plan.
     pub(super) const fn deadline_insns(&self) -> u64 {
         // At most 2^62 and 2^56.
         self.end_insns.saturating_add(self.buffer_insns)
@@ -86,6 +89,7 @@ impl Process {
         end_insns: 0,
         memory_bytes: 0,
         rate_insns_per_ms: 0,
+        deadline_ns: format::NO_DEADLINE,
         first_edge: 0,
         predecessor: Predecessor::NONE,
         shared: false,

@@ -2,7 +2,7 @@
 
 //! Ranges of the numbers of the policy, and the check of a configuration.
 
-use super::config::{Config, IdlePolicy, PreemptionWay, Threshold};
+use super::config::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
 use super::refusal::{Fault, Refusal};
 use super::wire::format;
 
@@ -54,6 +54,7 @@ impl Config {
                 // Even a quarter of it, as with `ByState`, is longer than a switch takes.
                 _ => (100_000, 1 << 48),
             },
+            (0, Dispatch::ALL.len() as u64 - 1),
         ]
     }
 

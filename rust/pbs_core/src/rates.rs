@@ -18,7 +18,7 @@ impl<M: Memory> Rates<M> {
     pub(super) fn new(plan: &Plan<M>, cpu: Rate) -> Result<Rates<M>, NoMemory> {
         let own_rate = |process: &Process| match process.rate_insns_per_ms {
             0 => None,
-            insns_per_ms => Some(Rate::new(insns_per_ms)),
+            insns_per_ms => Some(Rate::new(insns_per_ms.into())),
         };
         let declared = plan.processes.iter().any(|p| own_rate(p).is_some());
         let len = if declared { plan.processes.len() } else { 0 };

@@ -6,6 +6,7 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
+use crate::wire::PROCESS_BYTES;
 use crate::{Ended, EventKind, Fault, Grant, Presence, Refusal, Wait};
 
 use super::scene::{Scene, CONFIG};
@@ -47,7 +48,7 @@ fn edges_are_by_process_and_position() {
 #[test]
 fn wrong_edges_are_refused() {
     let slots = [(1, 10), (5, 10), (5, 10)];
-    let at = |edge: usize| 64 + 32 + 2 * 32 + 3 * 16 + 16 * edge;
+    let at = |edge: usize| 64 + 32 + 2 * PROCESS_BYTES + 3 * 16 + 16 * edge;
     let cases = [
         (
             vec![(5, 0, 1, 0), (5, 0, 1, 0)],

@@ -11,10 +11,13 @@ use std::vec::Vec;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-use crate::wire::{encode, Message, IDLE, MAX_SLOT_INSNS, NO_TASK};
+use crate::wire::{
+    encode, Message, HEADER_BYTES, IDLE, MAX_SLOT_INSNS, NO_DEADLINE, NO_TASK, PROCESS_BYTES,
+    PROCESS_BYTES_2, VERSION, VERSION_1, VERSION_2,
+};
 use crate::{
-    Circle, Config, Errno, Fault, Interrupted, Memory, NoMemory, Node, Part, Plan, PreemptionWay,
-    Rate, Refusal, StdMemory,
+    Circle, Config, Dispatch, Errno, Fault, Interrupted, Memory, NoMemory, Node, Part, Plan,
+    PreemptionWay, Rate, Refusal, StdMemory,
 };
 
 use super::scene::RATE;
@@ -47,13 +50,13 @@ fn two_cpus() -> Vec<Cpu> {
 // Offsets in `two_cpus()` written without a configuration.
 const CPU_0: usize = 64;
 const PROCESS_1: usize = CPU_0 + 32;
-const PROCESS_7: usize = PROCESS_1 + 32;
-const SLOT_0: usize = PROCESS_7 + 32;
+const PROCESS_7: usize = PROCESS_1 + PROCESS_BYTES;
+const SLOT_0: usize = PROCESS_7 + PROCESS_BYTES;
 const SLOT_2: usize = SLOT_0 + 2 * 16;
 const SLOT_3: usize = SLOT_0 + 3 * 16;
 const CPU_3: usize = SLOT_0 + 5 * 16;
 const PROCESS_2: usize = CPU_3 + 32;
-const END: usize = PROCESS_2 + 32 + 16;
+const END: usize = PROCESS_2 + PROCESS_BYTES + 16;
 
 /// Count of numbers of a configuration in version 1.
 const OF_VERSION_1: usize = 25;
@@ -83,7 +86,14 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     for (cpu, plan) in read(bytes)? {
         written.extend(plan.cpu_record(cpu).bytes());
         let processes = plan.processes().iter();
-        written.extend(processes.flat_map(|process| process.record().bytes()));
+        let process_bytes = match message.version() {
+            VERSION => PROCESS_BYTES,
+            _ => PROCESS_BYTES_2,
+        };
+        written.extend(processes.flat_map(|process| {
+            let record = process.record().bytes();
+            record.into_iter().take(process_bytes)
+        }));
         written.extend(plan.slots().iter().flat_map(|slot| {
             let process = plan.process(slot.process).map_or(IDLE, |p| p.id);
             encode::slot(slot.length_insns, process, slot.task)
@@ -131,10 +141,36 @@ fn numbers_that_were_reserved_are_as_nothing_was_said() {
     assert_eq!(message.config(RATE), Some(expected));
 }
 
+/// `cpus` as a version before the present one has them.
+fn in_version(version: u16, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
+    let now = write(99, config, cpus);
+    let mut rest = now.as_slice();
+    let mut old = Vec::new();
+    let mut take = |rest: &mut &[u8], bytes: usize, kept: usize| {
+        let (record, after) = rest.split_at(bytes);
+        old.extend(&record[..kept]);
+        *rest = after;
+    };
+    let head = HEADER_BYTES + config.map_or(0, |_| 256);
+    take(&mut rest, head, head);
+    for cpu in cpus {
+        take(&mut rest, 32, 32);
+        for _ in &cpu.processes {
+            take(&mut rest, PROCESS_BYTES, PROCESS_BYTES_2);
+        }
+        let others = 16 * (cpu.slots.len() + cpu.edges.len());
+        take(&mut rest, others, others);
+    }
+    assert!(rest.is_empty());
+    let total_bytes = old.len() as u64;
+    old[4..6].copy_from_slice(&version.to_ne_bytes());
+    old[8..16].copy_from_slice(&total_bytes.to_ne_bytes());
+    old
+}
+
 /// `two_cpus()` in version 1, with the numbers of `config` as instructions.
 fn version_1(config: &Config) -> Vec<u8> {
-    let mut bytes = write(1, Some(config), &two_cpus());
-    bytes[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    let mut bytes = in_version(VERSION_1, Some(config), &two_cpus());
     bytes[64 + 8 * OF_VERSION_1..64 + 256].fill(0);
     bytes
 }
@@ -243,15 +279,16 @@ fn configuration_of_version_1_is_refused_by_its_own_names() {
 /// A plan of version 1 has no edges, memory or rates, and their places are reserved.
 #[test]
 fn plan_of_version_1_is_read() {
-    let mut bytes = write(99, None, &two_cpus());
-    bytes[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    let bytes = in_version(VERSION_1, None, &two_cpus());
     assert_eq!(again(&bytes).unwrap(), bytes);
+    let process_7 = PROCESS_1 + PROCESS_BYTES_2;
+    let cpu_3 = process_7 + PROCESS_BYTES_2 + 5 * 16;
     let cases = [
         (63, Part::Header, 56),
-        (CPU_3 + 16, Part::Cpu, CPU_3 + 16),
-        (CPU_3 + 31, Part::Cpu, CPU_3 + 24),
-        (PROCESS_7 + 16, Part::Process, PROCESS_7 + 16),
-        (PROCESS_7 + 31, Part::Process, PROCESS_7 + 24),
+        (cpu_3 + 16, Part::Cpu, cpu_3 + 16),
+        (cpu_3 + 31, Part::Cpu, cpu_3 + 24),
+        (process_7 + 16, Part::Process, process_7 + 16),
+        (process_7 + 31, Part::Process, process_7 + 24),
     ];
     for (at, part, offset) in cases {
         let mut bytes = bytes.clone();
@@ -261,6 +298,71 @@ fn plan_of_version_1_is_read() {
             Some(Fault::Reserved { part }.at(offset))
         );
     }
+}
+
+/// Version 2 has all but deadlines.
+#[test]
+fn plan_of_version_2_is_read() {
+    let config = Config {
+        sigma_t1_permille: 1234,
+        ..Config::DEFAULT
+    };
+    for config in [None, Some(&config)] {
+        let bytes = in_version(VERSION_2, config, &two_cpus());
+        assert_eq!(again(&bytes).unwrap(), bytes);
+        for (_, plan) in read(&bytes).unwrap() {
+            let deadlines = plan.processes().iter().map(|process| process.deadline_ns);
+            assert!(deadlines.into_iter().all(|ns| ns == NO_DEADLINE));
+        }
+    }
+}
+
+/// A plan of before deadlines runs as then, unless its configuration has another dispatch.
+#[test]
+fn plan_without_deadlines_runs_in_the_order_of_the_thesis() {
+    let node = Config {
+        max_preemptions: 7,
+        dispatch: Dispatch::Deadline as u64,
+        ..Config::DEFAULT
+    };
+    let of = |bytes: &[u8]| {
+        let message = Message::parse::<StdMemory>(bytes).unwrap();
+        let config = message.config_or(&node, RATE);
+        (config.max_preemptions, config.dispatch())
+    };
+    let other = |dispatch| Config {
+        dispatch: dispatch as u64,
+        ..Config::DEFAULT
+    };
+    let [thesis, deadline] = Dispatch::ALL.map(other);
+    let written = |version, config| in_version(version, config, &two_cpus());
+    assert_eq!(of(&written(VERSION_1, None)), (7, Dispatch::Thesis));
+    assert_eq!(of(&written(VERSION_2, None)), (7, Dispatch::Thesis));
+    assert_eq!(of(&write(1, None, &two_cpus())), (7, Dispatch::Deadline));
+    let own = |dispatch| (Config::DEFAULT.max_preemptions, dispatch);
+    assert_eq!(of(&version_1(&thesis)), own(Dispatch::Thesis));
+    for config in [&thesis, &deadline] {
+        let bytes = [
+            written(VERSION_2, Some(config)),
+            write(1, Some(config), &two_cpus()),
+        ];
+        for bytes in bytes {
+            assert_eq!(of(&bytes), own(config.dispatch()));
+        }
+    }
+}
+
+#[test]
+fn deadline_of_a_process_is_read_as_it_was_written() {
+    let mut bytes = write(99, None, &two_cpus());
+    for (at, deadline_ns) in [(PROCESS_7, 250_000_000_u64), (PROCESS_2, 0)] {
+        bytes[at + 32..at + 40].copy_from_slice(&deadline_ns.to_ne_bytes());
+    }
+    assert_eq!(again(&bytes).unwrap(), bytes);
+    let plans = read(&bytes).unwrap();
+    let plans = plans.iter().flat_map(|(_, plan)| plan.processes());
+    let deadlines: Vec<_> = plans.map(|process| process.deadline_ns).collect();
+    assert_eq!(deadlines, [NO_DEADLINE, 250_000_000, 0]);
 }
 
 /// A CPU for which nothing is planned has a plan all the same; in version 1 it is refused.
@@ -279,7 +381,7 @@ fn cpu_without_processes_is_read() {
         0,
     );
     assert_eq!(node.unwrap().unfinished(), 0);
-    bytes[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    bytes = in_version(VERSION_1, None, &cpus);
     let fault = Fault::NoProcesses { cpu: 0 };
     assert_eq!(read(&bytes).err(), Some(fault.at(CPU_0 + 4)));
 }
@@ -337,7 +439,7 @@ fn each_fault_is_refused_where_it_is() {
     let cases = [
         (refused(0, u32(1)), Fault::Magic { found: 1 }, 0),
         (refused(4, u16(0)), Fault::Version { found: 0 }, 4),
-        (refused(4, u16(3)), Fault::Version { found: 3 }, 4),
+        (refused(4, u16(4)), Fault::Version { found: 4 }, 4),
         (refused(6, u16(72)), Fault::HeaderBytes { found: 72 }, 6),
         (
             refused(8, u64(1000)),
@@ -599,7 +701,7 @@ fn process_without_a_slot_is_refused() {
     let fault = Fault::NoSlotOfProcess { cpu: 0, process: 8 };
     assert_eq!(
         (refusal.fault, refusal.offset_bytes),
-        (fault, PROCESS_7 as u64 + 32)
+        (fault, PROCESS_7 as u64 + PROCESS_BYTES as u64)
     );
 }
 
@@ -640,10 +742,14 @@ fn configuration_in_a_plan_is_checked() {
     let text = "sigma_t2_permille is 1050; write 1051 to 100000, as t1 must be less than t2_task";
     assert_eq!(refusal.to_string(), text);
     let mut bytes = write(1, Some(&Config::DEFAULT), &two_cpus());
-    bytes[64 + 8 * Config::COUNT] = 1;
+    let last = 64 + 8 * (Config::COUNT - 1);
+    bytes[last] = 2;
     let refusal = read(&bytes).err().unwrap();
-    assert_eq!(refusal.fault, Fault::Reserved { part: Part::Config });
-    assert_eq!(refusal.offset_bytes, 64 + 8 * Config::COUNT as u64);
+    let text = "dispatch is 2; write 0 or 1";
+    assert_eq!(
+        (refusal.to_string().as_str(), refusal.offset_bytes),
+        (text, last as u64)
+    );
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn prepare(
     });
     let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
     let rate = cpu.counter.rate();
-    let config = message.config(rate).unwrap_or(*default);
+    let config = message.config_or(default, rate);
     let node = Node::new(plan, config, rate, message.plan_id(), clock::monotonic_ns())
         .map_err(|_| ENOMEM)?;
     Ok(PlanSwap {

@@ -362,6 +362,7 @@ config_attributes! {
     28 "memory_signaling_limit_bytes",
     29 "preemption_way",
     30 "idle_piece_ns",
+    31 "dispatch",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

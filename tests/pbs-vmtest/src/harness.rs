@@ -261,6 +261,7 @@ impl Plan {
                     buffer_insns: buffer.map_or(0, |buffer| buffer.1),
                     memory_bytes: peak.map_or(0, |peak| peak.1),
                     rate_insns_per_ms: rate.map_or(0, |rate| rate.1),
+                    ..encode::Process::default()
                 };
                 bytes.extend(record.bytes());
             }

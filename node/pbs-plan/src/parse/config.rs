@@ -36,6 +36,7 @@ pub(super) fn numbers(
             "thresholds" => thresholds(reader, line, value),
             "idle_policy" => word(reader, line, name, "idle policy", value),
             "preemption_way" => word(reader, line, name, "way of preemption", value),
+            "dispatch" => word(reader, line, name, "dispatch", value),
             "idle_is_lateness" | "t1_spares_last_slot" => {
                 reader.flag(line, name, value).map(u64::from)
             }

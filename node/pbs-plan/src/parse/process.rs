@@ -17,6 +17,7 @@ const PROCESS_KEYS: &[&str] = &[
     "buffer_insns",
     "memory_bytes",
     "rate_insns_per_ms",
+    "deadline",
     "real_memory_bytes",
     "tasks",
 ];
@@ -62,6 +63,9 @@ pub(super) fn read_process(
         process.memory_bytes = reader.number(line, "memory_bytes", value).unwrap_or(0);
     }
     process.rate_insns_per_ms = rate(reader, &mut table);
+    if let Some((line, value)) = table.entries.remove("deadline") {
+        process.deadline_ns = reader.ns(line, "deadline", value);
+    }
     if let Some((line, value)) = table.entries.remove("real_memory_bytes") {
         process.real_memory_bytes = reader.number(line, "real_memory_bytes", value);
     }

@@ -168,6 +168,7 @@ pub fn class_plans(
                 buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
                 memory_bytes: process.memory_bytes,
                 rate_insns_per_ms: own,
+                deadline_ns: None,
                 real_memory_bytes: None,
                 start: start(entry, index),
                 tasks: tasks

@@ -94,6 +94,11 @@ impl Reader {
         self.quantity_in(line, what, Some(Quantity::Insns), value, range)
     }
 
+    /// A time in nanoseconds, with a unit or without, under a key that does not say so.
+    pub fn ns(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<u64> {
+        self.quantity_in(line, what, Some(Quantity::Ns), value, 0..=u64::MAX)
+    }
+
     /// A number, or text with a unit if the end of `what` says what it measures. `range`
     /// is what is told where it does not fit into its type;
     /// whether others are in it is for `check`, which can say more.

@@ -203,7 +203,8 @@ impl Process {
             id: self.id,
             buffer_insns: self.buffer_insns,
             memory_bytes: self.memory_bytes,
-            rate_insns_per_ms: self.rate_insns_per_ms,
+            rate_insns_per_ms: self.rate_insns_per_ms.into(),
+            deadline_ns: self.deadline_ns,
         }
     }
 }
@@ -244,7 +245,9 @@ fn read_processes<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Process>,
         process.id = record.u32(0);
         process.buffer_insns = record.u64(8);
         process.memory_bytes = record.u64(16);
-        process.rate_insns_per_ms = record.u64(24);
+        // The section refuses greater ones.
+        process.rate_insns_per_ms = record.u64(24) as u32;
+        process.deadline_ns = section.deadline_ns(&record);
     }
     Ok(processes)
 }

@@ -4,8 +4,8 @@
 
 use super::super::config::Config;
 use super::format::{
-    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_TASK, PROCESS_BYTES,
-    SLOT_BYTES, VERSION,
+    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_DEADLINE, NO_TASK,
+    PROCESS_BYTES, SLOT_BYTES, VERSION,
 };
 
 fn put<const N: usize>(record: &mut [u8], at: usize, field: [u8; N]) {
@@ -111,13 +111,27 @@ impl Cpu {
 }
 
 /// `struct pbs_plan_process`; see [`Process`](super::super::Process).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // The fields are those of the plan's process.
 pub struct Process {
     pub id: u32,
     pub buffer_insns: u64,
     pub memory_bytes: u64,
     pub rate_insns_per_ms: u64,
+    pub deadline_ns: u64,
+}
+
+impl Default for Process {
+    /// A process of which the plan says nothing.
+    fn default() -> Process {
+        Process {
+            id: 0,
+            buffer_insns: 0,
+            memory_bytes: 0,
+            rate_insns_per_ms: 0,
+            deadline_ns: NO_DEADLINE,
+        }
+    }
 }
 
 impl Process {
@@ -128,6 +142,7 @@ impl Process {
         put(&mut record, 8, self.buffer_insns.to_ne_bytes());
         put(&mut record, 16, self.memory_bytes.to_ne_bytes());
         put(&mut record, 24, self.rate_insns_per_ms.to_ne_bytes());
+        put(&mut record, 32, self.deadline_ns.to_ne_bytes());
         record
     }
 }

@@ -5,7 +5,9 @@
 /// `PBS_PLAN_MAGIC`
 pub const MAGIC: u32 = 0x4e4c_5042;
 /// `PBS_VERSION`: what is written.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
+/// The version before, without deadlines; still read.
+pub const VERSION_2: u16 = 2;
 /// The first version, without edges, memory and rates, and with a configuration
 /// in instructions; still read.
 pub const VERSION_1: u16 = 1;
@@ -13,6 +15,8 @@ pub const VERSION_1: u16 = 1;
 pub const IDLE: u32 = u32::MAX;
 /// `PBS_NO_TASK`
 pub const NO_TASK: u32 = u32::MAX;
+/// `PBS_NO_DEADLINE`
+pub const NO_DEADLINE: u64 = u64::MAX;
 /// `PBS_NO_SLOT`
 pub const NO_SLOT: u64 = u64::MAX;
 /// `PBS_MAX_SLOTS` of one CPU.
@@ -37,7 +41,10 @@ pub const CONFIG_BYTES: usize = 256;
 /// Size of `struct pbs_plan_cpu`.
 pub const CPU_BYTES: usize = 32;
 /// Size of `struct pbs_plan_process`.
-pub const PROCESS_BYTES: usize = 32;
+pub const PROCESS_BYTES: usize = 40;
+/// Size of `struct pbs_plan_process` in versions 1 and 2, where it ends before the
+/// deadline.
+pub const PROCESS_BYTES_2: usize = 32;
 /// Size of `struct pbs_plan_slot`.
 pub const SLOT_BYTES: usize = 16;
 /// Size of `struct pbs_plan_edge`.

@@ -3,13 +3,14 @@
 //! A written plan: its header, its configuration, and the bounds of its
 //! sections, one for each CPU.
 
-use super::super::config::Config;
+use super::super::config::{Config, Dispatch};
 use super::super::memory::{sort, Memory, PAUSE_EVERY};
 use super::super::rate::Rate;
 use super::super::refusal::{Fault, Part, Refusal};
 use super::format::{
     CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS,
-    MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION, VERSION_1,
+    MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, NO_DEADLINE, PROCESS_BYTES, PROCESS_BYTES_2, SLOT_BYTES,
+    VERSION, VERSION_1, VERSION_2,
 };
 use super::read::Record;
 use super::version_1;
@@ -57,7 +58,7 @@ impl<'a> Message<'a> {
             return Err(Fault::Magic { found: magic }.at(0));
         }
         let version = header.u16(4);
-        if ![VERSION_1, VERSION].contains(&version) {
+        if ![VERSION_1, VERSION_2, VERSION].contains(&version) {
             return Err(Fault::Version { found: version }.at(4));
         }
         let header_bytes = header.u16(6);
@@ -226,6 +227,17 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// Configuration with which the plan runs on a CPU of that rate: the one that it carries, or
+    /// else `default`.  Processes had no deadlines before version 3, and run in the order of
+    /// then.
+    pub fn config_or(&self, default: &Config, rate: Rate) -> Config {
+        let mut config = *default;
+        if self.version != VERSION {
+            config.dispatch = Dispatch::Thesis as u64;
+        }
+        self.config(rate).unwrap_or(config)
+    }
+
     /// Number of CPUs of the plan.
     pub fn nr_cpus(&self) -> u32 {
         self.nr_cpus
@@ -340,7 +352,7 @@ impl<'a> Section<'a> {
         Record::new(
             bytes,
             offset + CPU_BYTES,
-            PROCESS_BYTES * nr_processes as usize,
+            section.process_bytes() * nr_processes as usize,
             Part::Process,
         )?;
         Record::new(
@@ -461,7 +473,22 @@ impl<'a> Section<'a> {
     }
 
     fn process_offset(&self, index: u32) -> usize {
-        self.offset + CPU_BYTES + PROCESS_BYTES * index as usize
+        self.offset + CPU_BYTES + self.process_bytes() * index as usize
+    }
+
+    fn process_bytes(&self) -> usize {
+        match self.version {
+            VERSION => PROCESS_BYTES,
+            _ => PROCESS_BYTES_2,
+        }
+    }
+
+    /// The deadline of a process, given its record.
+    pub(super) fn deadline_ns(&self, process: &Record<'_>) -> u64 {
+        match self.version {
+            VERSION => process.u64(32),
+            _ => NO_DEADLINE,
+        }
     }
 
     pub(super) fn slot_offset(&self, slot: u32) -> usize {
@@ -478,7 +505,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn process(&self, index: u32) -> Result<Record<'a>, Refusal> {
         let offset = self.process_offset(index);
-        Record::new(self.bytes, offset, PROCESS_BYTES, Part::Process)
+        Record::new(self.bytes, offset, self.process_bytes(), Part::Process)
     }
 
     fn process_id(&self, index: u32) -> u32 {

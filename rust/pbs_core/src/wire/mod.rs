@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The wire format of plans: version 2, and version 1, which is still read.
+//! The wire format of plans: version 3, and versions 1 and 2, which are still read.
 //!
 //! C header: `include/uapi/linux/pbs.h`, which is the definition and the source of the numbers
 //! here.  [`Message`] reads a plan, [`encode`] writes the records, and

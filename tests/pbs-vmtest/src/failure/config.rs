@@ -50,6 +50,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("memory_signaling_limit_bytes", 256 << 20, 1 << 20, 1 << 56, 512 << 20),
     ("preemption_way", 0, 0, 3, 2),
     ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
+    ("dispatch", 0, 0, 1, 1),
 ];
 
 /// Numbers whose value bounds that of another.
