@@ -17,6 +17,8 @@ pub struct Site {
     /// How many instructions of plans it retires in a second: what its
     /// [`Capacity`] leaves of its rate.
     pub rate_insns_per_s: u64,
+    /// How many instructions it retires in a second.
+    pub(super) core_rate_insns_per_s: u64,
     /// Number of the memory of which its processes have theirs.
     pub memory: usize,
     pub(super) group: u32,
@@ -75,6 +77,7 @@ impl Layout {
                 sites.push(Site {
                     node: index,
                     rate_insns_per_s,
+                    core_rate_insns_per_s: core.rate_insns_per_s,
                     memory: memories.len() - 1,
                     group: group as u32,
                 });

@@ -25,7 +25,9 @@ use pbs_profile::{Error, FreeSlots, Profile};
 pub use booking::{Booking, Mark};
 pub use capacity::Capacity;
 pub use layout::Site;
-pub use reservation::{MessageReservation, ProcessReservation, Run, RunId, TaskReservation};
+pub use reservation::{
+    Interruption, MessageReservation, ProcessReservation, Run, RunId, TaskReservation,
+};
 
 pub(crate) use layout::Group;
 
@@ -183,6 +185,11 @@ impl Store {
 
     pub(crate) fn group_of(&self, core: usize) -> usize {
         self.sites[core].group as usize
+    }
+
+    /// How many instructions a core retires in a second, whatever of it is planned with.
+    pub(crate) fn core_rate_insns_per_s(&self, core: usize) -> u64 {
+        self.sites[core].core_rate_insns_per_s
     }
 
     /// How long a core takes for so many instructions.
