@@ -18,6 +18,8 @@ pub struct Draft {
     pub deadline_ns: u64,
     /// As [`Job::priority`](crate::Job::priority).
     pub priority: u32,
+    /// As [`Job::best_effort`](crate::Job::best_effort).
+    pub best_effort: bool,
     /// As [`Job::runtime_ns`](crate::Job::runtime_ns).
     pub runtime_ns: Option<u64>,
     /// As [`Job::memory_bytes`](crate::Job::memory_bytes).

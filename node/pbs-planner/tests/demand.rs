@@ -59,7 +59,7 @@ fn ask(
     let request = Request::new(run, job);
     // Rules alone: what the search finds is not of interest.
     let options = Options { local_search_tries: 0, ..Options::default() };
-    admit_beside(store, &request, &others, &Validation::default(), &options, test)
+    admit_beside(store, &request, &others, &Validation::default(), &options, Some(test))
 }
 
 /// Whether EDF keeps all deadlines of (release, deadline, length), second by second, beside

@@ -11,7 +11,7 @@ use crate::validate::{admit, Declined, Rejection, Shortage, Validation};
 
 /// Admits a job as [`admit`] does, or, if its processes are independent, by the demand
 /// test: what is left of `others`, as far as they are independent, may move then.
-/// Each of `others` keeps its deadline.
+/// Each of `others` keeps its deadline. Without a test the search alone decides.
 ///
 /// # Errors
 ///
@@ -22,15 +22,16 @@ pub fn admit_beside(
     others: &[Request<'_>],
     validation: &Validation,
     options: &Options,
-    test: &DemandTest,
+    test: Option<&DemandTest>,
 ) -> Result<Planned, Declined> {
     let mut declined = match admit(store, request, validation, options) {
         Ok(planned) => return Ok(planned),
         Err(declined) => declined,
     };
-    if is_forbidden(&declined) || !is_independent(request.job) {
+    let test = test.filter(|_| !is_forbidden(&declined) && is_independent(request.job));
+    let Some(test) = test else {
         return Err(declined);
-    }
+    };
     let mut booking = store.book();
     match place_beside(&mut booking, request, others, test) {
         Ok(end_ns) => {

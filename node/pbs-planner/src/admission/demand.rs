@@ -33,9 +33,10 @@ impl DemandTest {
     /// The share where nobody sets another, in thousandths.
     pub const SHARE_PERMILLE: u64 = 900;
 
-    /// The test of a machine, with its own share or the default.
-    pub fn of(machine: &Machine, capacity: Capacity, interrupts: bool) -> Self {
-        Self::new(machine.demand_permille.unwrap_or(Self::SHARE_PERMILLE), capacity, interrupts)
+    /// The test of a machine, with its own share or the default; `None`: it has none.
+    pub fn of(machine: &Machine, capacity: Capacity, interrupts: bool) -> Option<Self> {
+        let share_permille = machine.demand_permille.unwrap_or(Self::SHARE_PERMILLE);
+        (share_permille > 0).then(|| Self::new(share_permille, capacity, interrupts))
     }
 
     /// A test with that share, or with what the execution time of `capacity` leaves of
