@@ -2,6 +2,7 @@
 //! The loop itself.
 
 mod beside;
+mod best_effort;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +10,8 @@ use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
-    admit, earliest_deadline, Balancing, Capacity, Declined, NotArranged, Planned, Progress,
-    Replan, Request, RunId, Store, Turn, Validation,
+    admit_beside, earliest_deadline, Balancing, Capacity, Declined, DemandTest, NotArranged,
+    Planned, Progress, Replan, Request, RunId, Store, Turn, Validation,
 };
 use pbs_text::Problem;
 use pbs_uapi::{Cause, Event, EventKind, ProcessState, Wait, IDLE};
@@ -19,6 +20,7 @@ use crate::track::{next_with_insns, Track};
 use crate::{End, Measured, Outlook, Pace};
 
 pub use beside::{Beside, Companions};
+use best_effort::set_aside;
 
 /// Options of planning and replanning.
 #[derive(Clone, Debug)]
@@ -41,6 +43,9 @@ pub struct Options {
     /// From the call that makes a plan until it is in force: the RESCHEDULE_TIME
     /// (Leppert 2021, 3.3.6) of plans with a configuration. 0: theirs remains.
     pub lead_ns: u64,
+    /// The node orders processes by the deadlines in its plan. Otherwise a plan that
+    /// interrupts a task would not be executed as it was admitted, and none is made.
+    pub by_deadline: bool,
 }
 
 impl Default for Options {
@@ -54,6 +59,7 @@ impl Default for Options {
             outlook: Outlook::default(),
             pace: Pace::default(),
             lead_ns: 0,
+            by_deadline: false,
         }
     }
 }
@@ -218,19 +224,23 @@ impl Controller {
     /// Admits a run of a job whose times are of the node's clock, or says why it
     /// can't be. Where others have begun, [`Controller::renew`] comes first: else they
     /// would be planned from their first task on once more. Where there is no place,
-    /// those that are less important and have executed nothing yet make room, if each of
-    /// them keeps its deadline.
+    /// those that are independent of each other are placed anew by their deadlines, or those
+    /// that are less important and have executed nothing yet make room, if each of them
+    /// keeps its deadline. What is run as best effort is in nobody's way, and a job that
+    /// is to be run so gets what is left.
     ///
     /// # Errors
     ///
     /// What there is too little of; nothing has changed then.
     pub fn admit(&mut self, job: Job, now_ns: u64) -> Result<Admitted, Declined> {
         let run = RunId(self.next_run);
-        let request = self.request(run, &job, now_ns);
-        let Options { validation, planning, .. } = &self.options;
-        let planned = match admit(&mut self.store, &request, validation, planning) {
-            Ok(planned) => planned,
-            Err(declined) => self.admit_before_others(run, &job, now_ns).ok_or(declined)?,
+        let planned = if job.best_effort {
+            self.admit_behind(run, &job, now_ns)?
+        } else {
+            let aside = self.set_aside(now_ns);
+            let answer = self.admit_promised(run, &job, now_ns);
+            self.bring_back(aside, answer.is_ok(), now_ns);
+            answer?
         };
         self.next_run += 1;
         self.runs.insert(
@@ -261,7 +271,34 @@ impl Controller {
             let active = self.runs.get(&run).ok_or(NotArranged::NotWaiting(run))?;
             requests.push(active.request(run, &progress).not_before(start_ns));
         }
-        pbs_planner::arrange(&mut self.store, &requests, turns)
+        let aside = set_aside(&mut self.store, &self.runs, &progress, start_ns);
+        let arranged = pbs_planner::arrange(&mut self.store, &requests, turns);
+        self.bring_back(aside, arranged.is_ok(), now_ns);
+        arranged
+    }
+
+    /// Admits a job to which its deadline is promised, where nothing of best effort is.
+    fn admit_promised(&mut self, run: RunId, job: &Job, now_ns: u64) -> Result<Planned, Declined> {
+        let request = self.request(run, job, now_ns);
+        let progress = self.progress(request.start_ns);
+        let others = self.runs.iter().filter(|(_, active)| active.is_promised());
+        let others = others.filter_map(|(run, active)| {
+            let end_ns = self.store.run(*run)?.end_ns();
+            let other = active.request(*run, &progress);
+            let other = other.not_before(now_ns.saturating_add(self.options.lead_ns));
+            // One that is late already goes behind those that are not.
+            Some(if end_ns > other.deadline_ns { other.without_deadline() } else { other })
+        });
+        let others: Vec<_> = others.collect();
+        let Options { validation, planning, .. } = &self.options;
+        let test = self.demand_test();
+        admit_beside(&mut self.store, &request, &others, validation, planning, test.as_ref())
+            .or_else(|declined| self.admit_before_others(run, job, now_ns).ok_or(declined))
+    }
+
+    fn demand_test(&self) -> Option<DemandTest> {
+        let store = &self.store;
+        DemandTest::of(store.machine(), store.capacity(), self.options.by_deadline)
     }
 
     /// Plans the job where others are now, which move. `None`: one of them, or the job
@@ -271,7 +308,7 @@ impl Controller {
         let progress = self.progress(start_ns);
         let runs = self.runs.iter();
         let movable = runs.filter(|(_, active)| {
-            active.job.priority < job.priority && !active.has_executed() && !active.is_over()
+            active.job.priority < job.priority && !active.has_executed() && active.is_promised()
         });
         let movable: Vec<_> =
             movable.map(|(run, active)| active.request(*run, &progress)).collect();
@@ -284,9 +321,12 @@ impl Controller {
     /// The earliest deadline with which a job that was declined would be admitted;
     /// `None`: it would not with any.
     pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
+        let aside = self.set_aside(now_ns);
         let request = self.request(RunId(self.next_run), job, now_ns);
         let Options { validation, planning, .. } = &self.options;
-        earliest_deadline(&mut self.store, &request, validation, planning)
+        let found = earliest_deadline(&mut self.store, &request, validation, planning);
+        self.bring_back(aside, false, now_ns);
+        found
     }
 
     fn request<'a>(&self, run: RunId, job: &'a Job, now_ns: u64) -> Request<'a> {
@@ -355,7 +395,7 @@ impl Controller {
                 run,
                 job: &active.job,
                 progress: &progress[&run],
-                deadline_ns: active.job.deadline_ns,
+                deadline_ns: active.promised_ns(),
             })
             .collect();
         let vacated = self.vacated.iter().copied();
@@ -434,7 +474,7 @@ impl Controller {
         let planned = self.store.run(run).ok_or(None)?;
         let active = self.runs.get_mut(&run).ok_or(None)?;
         match planned.end_ns() {
-            end_ns if end_ns > deadline_ns => Err(Some(end_ns)),
+            end_ns if end_ns > deadline_ns && !active.job.best_effort => Err(Some(end_ns)),
             _ => {
                 active.job.deadline_ns = deadline_ns;
                 Ok(())
@@ -809,8 +849,14 @@ impl Controller {
         }
         let progress = self.progress(start_ns);
         self.store.forget_before(start_ns);
+        // What is left of it is placed anew in any case.
+        set_aside(&mut self.store, &self.runs, &progress, start_ns);
         let mut late: BTreeMap<RunId, bool> = BTreeMap::new();
-        let replan = Replan { options: self.options.replanning.clone(), ..Replan::at(start_ns) };
+        let replan = Replan {
+            options: self.options.replanning.clone(),
+            demand: self.demand_test(),
+            ..Replan::at(start_ns)
+        };
         // Each turn but the last takes a deadline or a run away, once nothing is reserved
         // any more only because processes might grow.
         let mut is_lean = false;
@@ -820,7 +866,7 @@ impl Controller {
                 let request = active.request(run, &progress);
                 let reserved_ns = self.store.run(run).and_then(pbs_planner::Run::start_ns);
                 match late.get(&run) {
-                    _ if active.is_over() => {}
+                    _ if !active.is_promised() => {}
                     Some(true) => {}
                     Some(false) => running.push(request.without_deadline()),
                     None if is_running(active) => running.push(request),
@@ -851,6 +897,7 @@ impl Controller {
                 },
             }
         }
+        self.place_behind(start_ns);
         let missed = late.into_keys().map(|run| {
             let deadline_ns = self.runs[&run].job.deadline_ns;
             let planned = self.store.run(run);
@@ -941,6 +988,20 @@ impl ActiveRun {
         let has_planned = tracks.clone().any(|(index, _)| self.is_planned(index));
         has_planned && tracks.all(|(index, track)| track.end().is_some() || !self.is_planned(index))
             || !has_planned && self.is_over()
+    }
+
+    /// Whether its deadline is promised, and it is not over.
+    fn is_promised(&self) -> bool {
+        !self.job.best_effort && !self.is_over()
+    }
+
+    /// Its deadline, if that is promised; else `u64::MAX`.
+    fn promised_ns(&self) -> u64 {
+        if self.job.best_effort {
+            u64::MAX
+        } else {
+            self.job.deadline_ns
+        }
     }
 
     fn has_begun(&self) -> bool {

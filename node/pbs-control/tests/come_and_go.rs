@@ -5,7 +5,7 @@ mod common;
 
 use common::{job, machine};
 use pbs_control::{Answer, Controller, End, Options, Pace};
-use pbs_job::Core;
+use pbs_job::{Core, Machine};
 use pbs_plan::Plan;
 use pbs_planner::RunId;
 use pbs_uapi::{Event, EventKind};
@@ -13,13 +13,21 @@ use pbs_uapi::{Event, EventKind};
 const MS: u64 = 1_000_000;
 
 fn controller() -> Controller {
+    controller_of(machine())
+}
+
+fn controller_of(machine: Machine) -> Controller {
     let options = Options { pace: Pace::new(0, 0), ..Options::default() };
-    Controller::new(machine(), options, 1, 1)
+    Controller::new(machine, options, 1, 1)
 }
 
 /// Two runs on the only core, of which the first is being executed.
 fn two_runs() -> (Controller, [RunId; 2]) {
-    let mut controller = controller();
+    two_runs_on(machine())
+}
+
+fn two_runs_on(machine: Machine) -> (Controller, [RunId; 2]) {
+    let mut controller = controller_of(machine);
     let runs = ["first", "second"].map(|name| {
         let job = job(name, &[100_000_000; 2], 5_000 * MS);
         controller.admit(job, 0).unwrap().run
@@ -97,11 +105,16 @@ fn what_is_over_cannot_be_given_up() {
     controller.cancel(first);
 }
 
+/// Where the demand test moves nothing.
+fn search_alone() -> Machine {
+    Machine { demand_permille: Some(0), ..machine() }
+}
+
 /// A more important job gets the place of one that has executed nothing yet and has time;
 /// what runs stays, and so does what is as important.
 #[test]
 fn who_has_time_makes_room() {
-    let (controller, [first, second]) = two_runs();
+    let (controller, [first, second]) = two_runs_on(search_alone());
     let now_ns = 110 * MS;
     let ends = |controller: &Controller, run| controller.run(run).unwrap().planned_end_ns.unwrap();
 
@@ -209,7 +222,7 @@ fn a_deadline_is_promised_if_it_can_be_kept() {
 /// A more important run that has time does not have another miss its deadline.
 #[test]
 fn who_has_time_does_not_go_first() {
-    let mut controller = controller();
+    let mut controller = controller_of(search_alone());
     let [patient, urgent] = [("patient", 5_000), ("urgent", 250)].map(|(name, deadline_ms)| {
         let job = job(name, &[100_000_000; 2], deadline_ms * MS);
         controller.admit(job, 0).map(|admitted| admitted.run)

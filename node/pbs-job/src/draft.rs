@@ -18,6 +18,8 @@ pub struct Draft {
     pub deadline_ns: u64,
     /// Priority; see [`Job::priority`](crate::Job::priority).
     pub priority: u32,
+    /// Whether the job asks for no promise; see [`Job::best_effort`](crate::Job::best_effort).
+    pub best_effort: bool,
     /// Estimated time; see [`Job::runtime_ns`](crate::Job::runtime_ns).
     pub runtime_ns: Option<u64>,
     /// Estimated memory; see [`Job::memory_bytes`](crate::Job::memory_bytes).

@@ -22,6 +22,12 @@ pub fn job_to_toml(job: &Job) -> String {
     if job.priority != 0 {
         line("priority", job.priority.into());
     }
+    if job.best_effort {
+        out.push_str("best_effort = true\n");
+    }
+    let mut line = |key: &str, value: u64| {
+        let _ = writeln!(out, "{key} = {}", underscored(value));
+    };
     if let Some(runtime_ns) = job.runtime_ns {
         line("runtime_ns", runtime_ns);
     }

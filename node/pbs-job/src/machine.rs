@@ -11,11 +11,12 @@ use pbs_text::{between, quoted, underscored, write_list, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
 use crate::{
-    Core, Link, Machine, Node, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_NS,
-    MAX_RATE_INSNS_PER_S, TICK_NS,
+    Core, Link, Machine, Node, DEMAND_PERMILLE, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES,
+    MAX_NS, MAX_RATE_INSNS_PER_S, TICK_NS,
 };
 
-const TOP_KEYS: &[&str] = &["name", "tick_ns", "node", "link", "device", "sharing"];
+const TOP_KEYS: &[&str] =
+    &["name", "tick_ns", "demand_permille", "node", "link", "device", "sharing"];
 const NODE_KEYS: &[&str] = &["name", "memory_bytes", "rate_insns_per_s", "cores"];
 const CORE_KEYS: &[&str] = &["name", "cpu", "rate_insns_per_s"];
 const LINK_KEYS: &[&str] = &["nodes", "latency_ns", "bandwidth_bytes_per_s"];
@@ -38,6 +39,9 @@ pub fn machine_to_toml(machine: &Machine) -> String {
     }
     if machine.tick_ns != TICK_NS {
         let _ = writeln!(out, "tick_ns = {}", underscored(machine.tick_ns));
+    }
+    if let Some(permille) = machine.demand_permille {
+        let _ = writeln!(out, "demand_permille = {permille}");
     }
     for node in &machine.nodes {
         let _ = write!(
@@ -91,6 +95,9 @@ fn machine(reader: &mut Reader, document: &DeTable<'_>) -> Machine {
     if let Some((line, value)) = top.entries.remove("tick_ns") {
         let tick_ns = reader.number_in(line, "tick_ns", value, 1..=MAX_NS);
         machine.tick_ns = tick_ns.unwrap_or(TICK_NS);
+    }
+    if let Some((line, value)) = top.entries.remove("demand_permille") {
+        machine.demand_permille = reader.number_in(line, "demand_permille", value, DEMAND_PERMILLE);
     }
     for (line, value) in reader.tables(&mut top, "node") {
         let node = node(reader, line, value);
@@ -277,6 +284,10 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
         let message = "the machine has no node; add a [[node]] with name, memory_bytes, \
                        rate_insns_per_s and cores";
         problem(None, message.into());
+    }
+    if let Some(permille) = machine.demand_permille.filter(|it| !DEMAND_PERMILLE.contains(it)) {
+        let (permille, range) = (underscored(permille), between(0, *DEMAND_PERMILLE.end()));
+        problem(None, format!("demand_permille is {permille}; it must be {range}"));
     }
     let mut nodes = HashMap::new();
     for node in &machine.nodes {

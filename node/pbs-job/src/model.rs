@@ -6,6 +6,7 @@
 //! retired instructions.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use pbs_plan::Start;
 use pbs_text::Line;
@@ -29,6 +30,10 @@ pub const MAX_BANDWIDTH_BYTES_PER_S: u64 = 1 << 50;
 /// A core is at most this fast.
 pub const MAX_RATE_INSNS_PER_S: u64 = 1 << 40;
 
+/// Shares of a core that a machine can give to independent processes at admission, in
+/// thousandths. 0: there is no demand test, and the search alone admits jobs.
+pub const DEMAND_PERMILLE: RangeInclusive<u64> = 0..=1000;
+
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Machine for which plans are made (Glaß 2024, 5.1.1).
@@ -48,6 +53,9 @@ pub struct Machine {
     pub devices: Vec<Device>,
     /// CPUs that share a part of the machine, as the file says it.
     pub sharing: Vec<Sharing>,
+    /// The share of a core that independent processes may ask for at admission, in
+    /// thousandths, one of [`DEMAND_PERMILLE`]; `None`: the planner's default.
+    pub demand_permille: Option<u64>,
 }
 
 /// Accelerators of one kind.
@@ -133,6 +141,9 @@ pub struct Job {
     pub deadline_ns: u64,
     /// Priority: a job with a greater number is more important.
     pub priority: u32,
+    /// It is run as best effort: behind all that has a promise, and nothing is promised
+    /// to it. Its deadline is what the user wishes.
+    pub best_effort: bool,
     /// The user's estimate of how long the whole job takes (the thesis's
     /// `total_runtime`).
     pub runtime_ns: Option<u64>,

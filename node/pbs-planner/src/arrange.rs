@@ -193,7 +193,7 @@ impl<'a> ArrangedRun<'a> {
             }
         });
         let arranged =
-            Run { processes: processes.collect(), tasks: tasks.collect(), messages: Vec::new() };
+            Run { processes: processes.collect(), tasks: tasks.collect(), ..Run::default() };
         let end_ns = arranged.end_ns();
         if end_ns > deadline_ns {
             return Err(NotArranged::Late { run, end_ns });

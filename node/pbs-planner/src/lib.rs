@@ -6,6 +6,7 @@
 //! strategies and keeps the best plan, all of it or nothing. [`validate`] tells
 //! beforehand whether that is worth while, and [`admit`] does both.
 
+mod admission;
 mod arrange;
 mod bounds;
 mod critical;
@@ -17,14 +18,15 @@ mod store;
 mod strategies;
 mod validate;
 
+pub use admission::{admit_beside, CoreOverload, DemandTest, Overload};
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
 pub use critical::{critical_path, Because, Critical};
 pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{
-    Balancing, Booking, Capacity, Mark, MessageReservation, ProcessReservation, Run, RunId, Site,
-    Store, TaskReservation,
+    Balancing, Booking, Capacity, Interruption, Mark, MessageReservation, ProcessReservation, Run,
+    RunId, Site, Store, TaskReservation,
 };
 pub use strategies::{reserve, reserve_in, Aim, Attempt, Options, Planned, Refused, Strategy};
 pub use validate::{

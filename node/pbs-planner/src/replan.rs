@@ -8,7 +8,8 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::store::{Booking, Store};
+use crate::admission::{is_independent, place_anew, DemandTest};
+use crate::store::{Booking, Run, Store};
 use crate::strategies::{reserve_in, Aim, Options, Planned, Refused, Strategy};
 use crate::{Progress, Request, RunId};
 
@@ -21,6 +22,9 @@ pub struct Replan {
     pub options: Options,
     /// At most so many jobs that have not begun are moved.
     pub max_moved_runs: usize,
+    /// How independent processes are placed where the search does not keep all
+    /// deadlines; `None`: they are not.
+    pub demand: Option<DemandTest>,
 }
 
 /// Changes that a new plan has made.
@@ -55,6 +59,7 @@ impl Replan {
             now_ns,
             options: Options { strategies, aim: Aim::Deadline, ..Options::default() },
             max_moved_runs: 16,
+            demand: None,
         }
     }
 
@@ -76,7 +81,7 @@ impl Replan {
     ) -> Result<Replanned, Box<NotReplanned>> {
         let mut running = running.to_vec();
         running.sort_by_key(order);
-        self.in_order(store, &running, later).or_else(|why| {
+        let found = self.in_order(store, &running, later).or_else(|why| {
             // What is more important goes first, but not where it has time and others
             // have not.
             let before = running.clone();
@@ -86,7 +91,46 @@ impl Replan {
             } else {
                 self.in_order(store, &running, later).map_err(|_| why)
             }
-        })
+        });
+        found.or_else(|why| self.by_deadline(store, &running, later).ok_or(why))
+    }
+
+    /// Plans nets by the search and all that is independent by the demand test, with
+    /// those of the runs to come that are.
+    fn by_deadline(
+        &self,
+        store: &mut Store,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+    ) -> Option<Replanned> {
+        let test = self.demand.as_ref()?;
+        let mut booking = store.book();
+        let moving = later.iter().filter(|request| {
+            let run = booking.store().run(request.run);
+            run.and_then(Run::start_ns).is_some_and(|start_ns| start_ns >= self.now_ns)
+                && is_independent(request.job)
+        });
+        let all = running.iter().chain(moving).map(|request| request.not_before(self.now_ns));
+        let all: Vec<_> = all.collect();
+        let placed =
+            place_anew(&mut booking, &all, test, |booking, net| self.plan(booking, net).ok())?;
+        let mut replanned = Replanned::default();
+        for (request, planned) in placed {
+            let end_ns = booking.store().run(request.run).map_or(request.start_ns, Run::end_ns);
+            let planned = planned.unwrap_or(Planned {
+                strategy: Strategy::EarliestDeadline,
+                start_ns: request.start_ns,
+                end_ns,
+                attempts: Vec::new(),
+            });
+            if running.iter().any(|running| running.run == request.run) {
+                replanned.running.push((request.run, planned));
+            } else {
+                replanned.moved.push((request.run, planned));
+            }
+        }
+        booking.commit();
+        Some(replanned)
     }
 
     /// Plans the running jobs in the given order; otherwise like [`run`](Self::run).

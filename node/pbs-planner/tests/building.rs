@@ -112,7 +112,7 @@ fn small() -> (Store, Job) {
             memory_bytes: 10,
         }],
         tasks: vec![task(0, 100), task(1, 110), task(2, 150)],
-        messages: Vec::new(),
+        ..Run::default()
     };
     let mut booking = store.book();
     booking.reserve(RunId(5), run).expect("it is free");

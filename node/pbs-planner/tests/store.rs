@@ -52,6 +52,7 @@ fn run(core: usize, start_ns: u64, memory_bytes: u64) -> Run {
             end_ns: start_ns + 14,
             arrival_ns: start_ns + 17,
         }],
+        ..Run::default()
     }
 }
 

@@ -65,7 +65,7 @@ fn store(
             memory_bytes,
         };
         let task = TaskReservation { task: 0, process: 0, core, start_ns, end_ns, memory_bytes };
-        let run = Run { processes: vec![process], tasks: vec![task], messages: Vec::new() };
+        let run = Run { processes: vec![process], tasks: vec![task], ..Run::default() };
         booking.reserve(RunId(number), run).unwrap();
     }
     booking.commit();

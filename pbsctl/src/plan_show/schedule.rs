@@ -51,17 +51,19 @@ pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
                     task: name(before),
                 }
             });
-            let after = after.collect();
-            cores[task.core].push(ScheduleTask {
-                process: processes.index((answered.run, task.process), || label(task.process)),
+            let after: Vec<_> = after.collect();
+            let process = processes.index((answered.run, task.process), || label(task.process));
+            // One bar for each stretch of a task that is interrupted.
+            cores[task.core].extend(run.stretches(task).map(|over| ScheduleTask {
+                process,
                 task: name(task.task),
-                after,
+                after: after.clone(),
                 is_critical: critical.contains(&task.task),
-                start_ns: task.start_ns,
-                end_ns: task.end_ns,
+                start_ns: over.start,
+                end_ns: over.end,
                 insns: asked.insns,
                 memory_bytes: task.memory_bytes,
-            });
+            }));
         }
         for process in &run.processes {
             let interval = (process.start_ns, process.end_ns, process.memory_bytes);

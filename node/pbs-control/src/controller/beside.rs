@@ -16,7 +16,7 @@ use pbs_job::Job;
 use pbs_planner::plan_building::awaited;
 use pbs_planner::{NotArranged, RunId, Turn};
 
-use super::Controller;
+use super::{ActiveRun, Controller};
 
 /// Margin between the greatest slow-down and the ceiling of slots.
 const CEILING_MARGIN_PERMILLE: u64 = 200;
@@ -68,7 +68,8 @@ impl Controller {
         let mut tasks = Vec::new();
         // By core: the tasks there, by the start of their slots.
         let mut cores: BTreeMap<usize, Vec<(u64, usize)>> = BTreeMap::new();
-        let runs = self.runs.iter().filter(|(_, active)| !active.has_begun());
+        let waits = |active: &ActiveRun| !active.has_begun() && !active.job.best_effort;
+        let runs = self.runs.iter().filter(|(_, active)| waits(active));
         for (&id, active) in runs {
             let Some(run) = self.store.run(id) else {
                 continue;
@@ -82,7 +83,7 @@ impl Controller {
                 let place = tasks.len();
                 let before = last_of.insert(task.process, place);
                 places.insert(task.task, place);
-                let alone_ns = task.end_ns - task.start_ns;
+                let alone_ns = run.stretches(task).map(|over| over.end - over.start).sum();
                 tasks.push(Task {
                     key: (companions.key)(&active.job, task.task),
                     alone_ns,

@@ -126,6 +126,7 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
         start_ns: draft.start_ns,
         deadline_ns: draft.deadline_ns,
         priority: draft.priority,
+        best_effort: draft.best_effort,
         runtime_ns: draft.runtime_ns,
         memory_bytes: draft.memory_bytes,
         cpus: draft.cpus,

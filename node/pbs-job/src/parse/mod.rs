@@ -24,6 +24,7 @@ const TOP_KEYS: &[&str] = &[
     "start_ns",
     "deadline_ns",
     "priority",
+    "best_effort",
     "runtime_ns",
     "memory_bytes",
     "cpus",
@@ -108,6 +109,9 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
     }
     if let Some((line, value)) = top.entries.remove("priority") {
         draft.priority = reader.number(line, "priority", value).unwrap_or(0);
+    }
+    if let Some((line, value)) = top.entries.remove("best_effort") {
+        draft.best_effort = reader.flag(line, "best_effort", value).unwrap_or(false);
     }
     if let Some((line, value)) = top.entries.remove("memory_bytes") {
         draft.memory_bytes = memory(reader, line, value);

@@ -183,7 +183,7 @@ pub fn class_plans(
             holds[site.node].extend(memory::held(entry, store, index, place));
             let placed = tasks.iter().map(|task| Placed {
                 start_ns: task.start_ns,
-                end_ns: task.end_ns,
+                length_ns: run.stretches(task).map(|over| over.end - over.start).sum(),
                 process: place,
             });
             on_core[core].extend(placed);
@@ -219,7 +219,8 @@ pub fn class_plans(
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     start_ns: u64,
-    end_ns: u64,
+    /// The time of the core that it has: less than until its end, if it is interrupted.
+    length_ns: u64,
     /// Index into the plan's processes.
     process: usize,
 }
@@ -251,7 +252,9 @@ fn slots(
             idle_insns -= length_insns;
         }
         slots.push(Slot::Process { process: task.process });
-        time_ns = task.end_ns;
+        // The rest of a task that is interrupted is in its slot, before those that
+        // interrupt it: the node orders them by their deadlines.
+        time_ns = time_ns.max(task.start_ns).saturating_add(task.length_ns);
         catch_up_insns = if last_of[task.process] == place {
             let process = &plan.processes[task.process];
             capacity_buffer_insns(store, process, per_ms(rate_insns_per_s))

@@ -81,7 +81,7 @@ pub(crate) fn attempt(
             processes.sort_unstable_by_key(|process| process.process);
             tasks.sort_unstable_by_key(|task| task.task);
             messages.sort_unstable_by_key(|message| (message.start_ns, message.from));
-            Outcome::Planned(Run { processes, tasks, messages })
+            Outcome::Planned(Run { processes, tasks, messages, ..Run::default() })
         }
         Err(Stop { task, lack, longer }) => {
             let process = job.tasks[task].process;

@@ -55,7 +55,12 @@ impl<'a> Booking<'a> {
     }
 
     /// Gives time of a core back that was taken.
-    pub(crate) fn give_core(&mut self, core: usize, over: Range<u64>) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooMuch`] if it is free already, [`Error::NoProfile`] if there is no such
+    /// core. Nothing is changed then.
+    pub fn give_core(&mut self, core: usize, over: Range<u64>) -> Result<(), Error> {
         self.store.give_core(core, &over)?;
         self.done.push(Change::CoreGiven { core, over });
         Ok(())
@@ -105,7 +110,9 @@ impl<'a> Booking<'a> {
     pub fn reserve(&mut self, id: RunId, run: Run) -> Result<(), Error> {
         self.remove(id);
         for task in &run.tasks {
-            self.take_core(task.core, task.start_ns..task.end_ns)?;
+            for over in run.stretches(task) {
+                self.take_core(task.core, over)?;
+            }
         }
         for message in &run.messages {
             self.take_link(message.link, message.start_ns..message.end_ns)?;
@@ -202,7 +209,7 @@ impl Drop for Booking<'_> {
 fn busy(run: &Run) -> Vec<(usize, Range<u64>)> {
     let mut stretches: Vec<(usize, Range<u64>)> = Vec::with_capacity(run.tasks.len());
     let some = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
-    stretches.extend(some.map(|task| (task.core, task.start_ns..task.end_ns)));
+    stretches.extend(some.flat_map(|task| run.stretches(task).map(move |over| (task.core, over))));
     stretches.sort_unstable_by_key(|(core, over)| (*core, over.start));
     stretches.dedup_by(|next, before| {
         let follows = next.0 == before.0 && next.1.start == before.1.end;

@@ -17,6 +17,8 @@ pub struct Site {
     /// Instructions of plans that the core retires in a second: the part of its rate that its
     /// [`Capacity`] leaves.
     pub rate_insns_per_s: u64,
+    /// How many instructions it retires in a second.
+    pub(super) core_rate_insns_per_s: u64,
     /// Number of the memory of which its processes have theirs.
     pub memory: usize,
     pub(super) group: u32,
@@ -75,6 +77,7 @@ impl Layout {
                 sites.push(Site {
                     node: index,
                     rate_insns_per_s,
+                    core_rate_insns_per_s: core.rate_insns_per_s,
                     memory: memories.len() - 1,
                     group: group as u32,
                 });

@@ -25,7 +25,9 @@ use pbs_profile::{Error, FreeSlots, Profile};
 pub use booking::{Booking, Mark};
 pub use capacity::Capacity;
 pub use layout::Site;
-pub use reservation::{MessageReservation, ProcessReservation, Run, RunId, TaskReservation};
+pub use reservation::{
+    Interruption, MessageReservation, ProcessReservation, Run, RunId, TaskReservation,
+};
 
 pub(crate) use layout::Group;
 
@@ -182,6 +184,12 @@ impl Store {
 
     pub(crate) fn group_of(&self, core: usize) -> usize {
         self.sites[core].group as usize
+    }
+
+    /// Returns the number of instructions that a core retires in a second, whatever share of it
+    /// is planned with.
+    pub(crate) fn core_rate_insns_per_s(&self, core: usize) -> u64 {
+        self.sites[core].core_rate_insns_per_s
     }
 
     /// Returns the time that a core takes for `insns` instructions.

@@ -2,6 +2,7 @@
 //! Reservations of runs (Glaß 2024, table 2).
 
 use std::fmt;
+use std::ops::Range;
 
 /// Tells the runs of jobs apart: the same job can be planned many times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +61,17 @@ pub struct MessageReservation {
     pub arrival_ns: u64,
 }
 
+/// A stretch within the time of a task in which others have its core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interruption {
+    /// Index of the task in its job.
+    pub task: usize,
+    /// From then on, after the start of the task.
+    pub start_ns: u64,
+    /// Until then, before the end of the task.
+    pub end_ns: u64,
+}
+
 /// All reservations of a run of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
@@ -69,6 +81,9 @@ pub struct Run {
     pub tasks: Vec<TaskReservation>,
     /// The messages that go over links, in the order of their start.
     pub messages: Vec<MessageReservation>,
+    /// Where tasks are interrupted, in the order of the tasks and of time. Only what the
+    /// demand test admits is.
+    pub interruptions: Vec<Interruption>,
 }
 
 impl Run {
@@ -84,6 +99,20 @@ impl Run {
         let tasks = self.tasks.iter().map(|task| task.start_ns);
         let processes = self.processes.iter().map(|process| process.start_ns);
         tasks.chain(processes).min()
+    }
+}
+
+impl Run {
+    /// The stretches in which the core executes one of the run's tasks, in order.
+    pub fn stretches(&self, task: &TaskReservation) -> impl Iterator<Item = Range<u64>> + '_ {
+        let first = self.interruptions.partition_point(|it| it.task < task.task);
+        let own = self.interruptions[first..].iter().take_while({
+            let task = task.task;
+            move |it| it.task == task
+        });
+        let starts = std::iter::once(task.start_ns).chain(own.clone().map(|it| it.end_ns));
+        let ends = own.map(|it| it.start_ns).chain(std::iter::once(task.end_ns));
+        starts.zip(ends).map(|(start_ns, end_ns)| start_ns..end_ns)
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use crate::admission::demand::CoreOverload;
 use crate::bounds;
 use crate::reserve::attempt::PlanningWay;
 use crate::reserve::choose::Goal;
@@ -33,6 +34,10 @@ pub enum Strategy {
     /// The best plans of the others with changes, of which those are kept that make
     /// them end earlier, or not much later: threshold accepting.
     LocalSearch,
+    /// What must have ended first: independent processes of a core, all placed again by
+    /// the demand test ([`admit_beside`](crate::admit_beside)). It is not among those
+    /// that are searched.
+    EarliestDeadline,
 }
 
 /// Condition under which the planner stops.
@@ -93,6 +98,9 @@ pub struct Refused {
     pub best: Refusal,
     /// All that was tried.
     pub attempts: Vec<Attempt>,
+    /// What the demand test found, if it was asked and time is what there is too little
+    /// of.
+    pub demand: Option<CoreOverload>,
 }
 
 impl Default for Options {
@@ -147,6 +155,7 @@ pub fn reserve_in(
                 open_tasks: net.open_tasks,
             },
             attempts: Vec::new(),
+            demand: None,
         }));
     }
     let bound_ns = bounds::lower(request, &net, booking.store()).end_ns;
@@ -158,6 +167,7 @@ pub fn reserve_in(
     let mut tried: Vec<Tried> = Vec::new();
     for &strategy in options.strategies.iter().take(options.max_schedule_tries) {
         let next = match strategy {
+            Strategy::EarliestDeadline => continue,
             Strategy::LocalSearch if bound_ns > request.deadline_ns => continue,
             Strategy::LocalSearch => {
                 let found = search_plan(booking, request, &net, options, &tried, enough_ns);
@@ -192,6 +202,7 @@ pub fn reserve_in(
             open_tasks: net.open_tasks,
         }),
         attempts,
+        demand: None,
     }))
 }
 
@@ -315,6 +326,7 @@ impl Strategy {
             Self::MemoryFirst => "memory first",
             Self::CriticalPath => "critical path",
             Self::LocalSearch => "local search",
+            Self::EarliestDeadline => "earliest deadline",
         }
     }
 
@@ -334,7 +346,10 @@ impl Strategy {
             match self {
                 Self::LatestFinish => (rank_ns.saturating_sub(net.shortest_ns[index]), 0),
                 Self::MemoryFirst => (job.processes[task.process].memory_bytes, rank_ns),
-                Self::EarliestFinish | Self::CriticalPath | Self::LocalSearch => (rank_ns, 0),
+                Self::EarliestFinish
+                | Self::CriticalPath
+                | Self::LocalSearch
+                | Self::EarliestDeadline => (rank_ns, 0),
             }
         });
         ranks.collect()

@@ -5,6 +5,7 @@ use pbs_job::{cpu_list, Job};
 use pbs_text::{bytes, span};
 
 use super::{memory_time, Declined, Rejection, Shortage};
+use crate::admission::demand::CoreOverload;
 use crate::reserve::{Lack, Refusal};
 
 impl Declined {
@@ -12,8 +13,29 @@ impl Declined {
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         match self {
             Self::Validation(rejection) => rejection.describe(job, zero_ns),
-            Self::Reservation(refused) => refused.best.describe(job, zero_ns),
+            Self::Reservation(refused) => {
+                let why = refused.best.describe(job, zero_ns);
+                match &refused.demand {
+                    Some(demand) => format!("{why}; {}", demand.describe(zero_ns)),
+                    None => why,
+                }
+            }
         }
+    }
+}
+
+impl CoreOverload {
+    /// The interval of which more is asked than it has. Times are told from `zero_ns` on.
+    pub fn describe(&self, zero_ns: u64) -> String {
+        let from_zero = |ns: u64| underscored(ns.saturating_sub(zero_ns));
+        format!(
+            "demand test: between {} ns and {} ns core {} has {} ns, and {} ns are asked",
+            from_zero(self.overload.from_ns),
+            from_zero(self.overload.until_ns),
+            self.core,
+            underscored(self.supply_ns()),
+            underscored(self.demand_ns())
+        )
     }
 }
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs of best effort: they are planned behind all that has a promise, and are in no
+//! promise's way.
+//!
+//! Whenever a promise is made or kept, what is reserved for best effort is set aside,
+//! and placed anew afterwards. A process of best effort that has begun keeps its memory,
+//! since it can't give that back; its time it gives up.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use pbs_job::Job;
+use pbs_planner::{
+    reserve_in, Booking, Declined, Planned, ProcessReservation, Progress, Refused, Request, Run,
+    RunId, Store,
+};
+
+use super::{ActiveRun, Controller};
+
+/// Runs of best effort with what was reserved for them.
+pub(super) type Aside = Vec<(RunId, Run)>;
+
+/// Gives back what is reserved for best effort, but for the memory of what has begun.
+pub(super) fn set_aside(
+    store: &mut Store,
+    runs: &BTreeMap<RunId, ActiveRun>,
+    progress: &BTreeMap<RunId, Vec<Progress>>,
+    start_ns: u64,
+) -> Aside {
+    let best_effort = runs.iter().filter(|(_, active)| active.is_best_effort());
+    let aside: Aside =
+        best_effort.filter_map(|(&run, _)| Some((run, store.run(run)?.clone()))).collect();
+    for (run, reserved) in &aside {
+        let has_begun = |process: &&ProcessReservation| {
+            let progress = progress.get(run).and_then(|of| of.get(process.process));
+            matches!(progress, Some(Progress::Running { .. }))
+        };
+        let held = reserved.processes.iter().filter(has_begun);
+        let held =
+            held.map(|process| ProcessReservation { start_ns, end_ns: u64::MAX, ..*process });
+        let held = Run { processes: held.collect(), ..Run::default() };
+        let mut booking = store.book();
+        booking.remove(*run);
+        let mark = booking.mark();
+        if booking.reserve(*run, held).is_err() {
+            // Others have been promised it meanwhile.
+            booking.rollback(mark);
+        }
+        booking.commit();
+    }
+    aside
+}
+
+impl Controller {
+    pub(super) fn set_aside(&mut self, now_ns: u64) -> Aside {
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let progress = self.progress(start_ns);
+        set_aside(&mut self.store, &self.runs, &progress, start_ns)
+    }
+
+    /// Reserves for best effort what is left; where nothing `has_changed`, what was
+    /// reserved before.
+    pub(super) fn bring_back(&mut self, aside: Aside, has_changed: bool, now_ns: u64) {
+        if aside.is_empty() {
+            return;
+        }
+        if has_changed {
+            self.place_behind(now_ns.saturating_add(self.options.lead_ns));
+            return;
+        }
+        let mut booking = self.store.book();
+        for (run, reserved) in aside {
+            // It was reserved before.
+            let _ = booking.reserve(run, reserved);
+        }
+        booking.commit();
+    }
+
+    /// Places all runs of best effort behind what is promised, the most important first.
+    /// One for which there is no room, such as memory, is without a place until the next
+    /// plan.
+    pub(super) fn place_behind(&mut self, start_ns: u64) {
+        let progress = self.progress(start_ns);
+        let best_effort = self.runs.iter().filter(|(_, active)| active.is_best_effort());
+        let mut runs: Vec<RunId> = best_effort.map(|(&run, _)| run).collect();
+        runs.sort_by_key(|run| (Reverse(self.runs[run].job.priority), *run));
+        let promised = self.promised();
+        for run in runs {
+            let request = self.runs[&run].request(run, &progress).not_before(start_ns);
+            let mut booking = self.store.book();
+            if reserve_behind(&mut booking, &request, &promised, &self.options.replanning).is_ok() {
+                booking.commit();
+            }
+        }
+    }
+
+    /// Admits a job without a promise: it is refused only if there will never be room for
+    /// it.
+    pub(super) fn admit_behind(
+        &mut self,
+        run: RunId,
+        job: &Job,
+        now_ns: u64,
+    ) -> Result<Planned, Declined> {
+        let promised = self.promised();
+        let request = self.request(run, job, now_ns);
+        let mut booking = self.store.book();
+        let options = &self.options.planning;
+        let planned = reserve_behind(&mut booking, &request, &promised, options)
+            .map_err(Declined::Reservation)?;
+        booking.commit();
+        Ok(planned)
+    }
+
+    /// Per core: when the last that is promised ends there.
+    fn promised(&self) -> Vec<u64> {
+        let mut ends_ns = vec![0; self.store.sites().len()];
+        let promised = self.runs.iter().filter(|(_, active)| active.is_promised());
+        for task in promised.filter_map(|(&run, _)| self.store.run(run)).flat_map(|run| &run.tasks)
+        {
+            ends_ns[task.core] = ends_ns[task.core].max(task.end_ns);
+        }
+        ends_ns
+    }
+}
+
+/// Reserves what a run needs on each core behind all that is promised there.
+fn reserve_behind(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    promised_ns: &[u64],
+    options: &pbs_planner::Options,
+) -> Result<Planned, Box<Refused>> {
+    booking.remove(request.run);
+    let mut blocked: Vec<(usize, Range<u64>)> = Vec::new();
+    for (core, &end_ns) in promised_ns.iter().enumerate() {
+        let from_ns = request.start_ns.max(booking.store().now_ns());
+        let free = booking.store().free_slots(core, 1, from_ns..end_ns.max(from_ns));
+        blocked.extend(free.map(|over| (core, over)));
+    }
+    for (core, over) in &blocked {
+        // It is free.
+        let _ = booking.take_core(*core, over.clone());
+    }
+    let planned = reserve_in(booking, &request.without_deadline(), options);
+    for (core, over) in blocked {
+        let _ = booking.give_core(core, over);
+    }
+    planned
+}
+
+impl ActiveRun {
+    fn is_best_effort(&self) -> bool {
+        self.job.best_effort && !self.is_over()
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Admission of a job beside others, which may move.
+
+use super::demand::{CoreOverload, DemandTest};
+use super::independent::is_independent;
+use super::place::{movable, place_with, NotPlaced, Placing};
+use crate::reserve::Request;
+use crate::store::{Booking, Run, Store};
+use crate::strategies::{Attempt, Options, Planned, Strategy};
+use crate::validate::{admit, Declined, Rejection, Shortage, Validation};
+
+/// Admits a job as [`admit`] does, or, if its processes are independent, by the demand
+/// test: what is left of `others`, as far as they are independent, may move then.
+/// Each of `others` keeps its deadline. Without a test the search alone decides.
+///
+/// # Errors
+///
+/// Why the job was declined; the store is as it was then.
+pub fn admit_beside(
+    store: &mut Store,
+    request: &Request<'_>,
+    others: &[Request<'_>],
+    validation: &Validation,
+    options: &Options,
+    test: Option<&DemandTest>,
+) -> Result<Planned, Declined> {
+    let mut declined = match admit(store, request, validation, options) {
+        Ok(planned) => return Ok(planned),
+        Err(declined) => declined,
+    };
+    let test = test.filter(|_| !is_forbidden(&declined) && is_independent(request.job));
+    let Some(test) = test else {
+        return Err(declined);
+    };
+    let mut booking = store.book();
+    match place_beside(&mut booking, request, others, test) {
+        Ok(end_ns) => {
+            booking.commit();
+            let mut attempts = match declined {
+                Declined::Reservation(refused) => refused.attempts,
+                Declined::Validation(_) => Vec::new(),
+            };
+            let strategy = Strategy::EarliestDeadline;
+            attempts.push(Attempt { strategy, end_ns: Ok(end_ns) });
+            Ok(Planned { strategy, start_ns: request.start_ns, end_ns, attempts })
+        }
+        Err(overload) => {
+            if let Declined::Reservation(refused) = &mut declined {
+                refused.demand = overload;
+            }
+            Err(declined)
+        }
+    }
+}
+
+/// Whether the machine itself, or what the user says of the job, forbids it: the time that
+/// validation reckons with is that of the search, which has less of a core.
+fn is_forbidden(declined: &Declined) -> bool {
+    let Declined::Validation(Rejection { shortage, .. }) = declined else {
+        return false;
+    };
+    !matches!(shortage, Shortage::Time { .. } | Shortage::MemoryTime { .. })
+}
+
+/// Places the processes of a job one after the other, each on the first core that has room
+/// for it and for all that is there. Returns when the last of them ends.
+///
+/// # Errors
+///
+/// The overload that is exceeded least; `None`: time is not what there is too little of.
+fn place_beside(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    others: &[Request<'_>],
+    test: &DemandTest,
+) -> Result<u64, Option<CoreOverload>> {
+    booking.remove(request.run);
+    let of_others = |store: &Store| -> Vec<_> {
+        others.iter().filter_map(|other| movable(store, other)).collect()
+    };
+    let mut places = of_others(booking.store());
+    let mut asked = Placing::new(*request, booking.store(), None);
+    if asked.working().next().is_none() {
+        return Err(None);
+    }
+    for process in asked.working().collect::<Vec<_>>() {
+        let mut least: Option<CoreOverload> = None;
+        let mut found = false;
+        for core in asked.candidates(process, booking.store()) {
+            let mark = booking.mark();
+            asked.put(process, Some(core));
+            match place_with(booking, &mut asked, &mut places, core, test) {
+                Ok(()) => found = true,
+                Err(why) => {
+                    booking.rollback(mark);
+                    asked.put(process, None);
+                    // What was moved is where it was.
+                    places = of_others(booking.store());
+                    if let NotPlaced::Overload { core, overload } = why {
+                        let share_permille = test.share_permille;
+                        let next = CoreOverload { core, share_permille, overload };
+                        let excess = |it: &CoreOverload| it.overload.excess_ns();
+                        least = least.into_iter().chain([next]).min_by_key(excess);
+                    }
+                }
+            }
+            if found {
+                break;
+            }
+        }
+        if !found {
+            return Err(least);
+        }
+    }
+    let run = booking.store().run(request.run);
+    Ok(run.map_or(request.start_ns, Run::end_ns))
+}
