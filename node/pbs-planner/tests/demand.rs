@@ -271,8 +271,7 @@ fn a_decline_names_the_interval() {
     let text = Declined::Reservation(refused).describe(&second, 10 * S);
     assert!(
         text.ends_with(
-            "demand test: between 0 ns and 14_000_000_000 ns core 0 has 7_000_000_000 ns, and \
-             8_000_000_000 ns are asked"
+            "demand test: between 0 ns and 14 s, core 0 has 7 s, and 8 s are asked for"
         ),
         "{text}"
     );

@@ -25,16 +25,16 @@ impl Declined {
 }
 
 impl CoreOverload {
-    /// The interval of which more is asked than it has. Times are told from `zero_ns` on.
+    /// Describes the interval whose demand exceeds its supply. Times count from `zero_ns`.
     pub fn describe(&self, zero_ns: u64) -> String {
-        let from_zero = |ns: u64| underscored(ns.saturating_sub(zero_ns));
+        let from_zero = |ns: u64| span(ns.saturating_sub(zero_ns));
         format!(
-            "demand test: between {} ns and {} ns core {} has {} ns, and {} ns are asked",
+            "demand test: between {} and {}, core {} has {}, and {} are asked for",
             from_zero(self.overload.from_ns),
             from_zero(self.overload.until_ns),
             self.core,
-            underscored(self.supply_ns()),
-            underscored(self.demand_ns())
+            span(self.supply_ns()),
+            span(self.demand_ns())
         )
     }
 }
