@@ -104,6 +104,24 @@ pub(crate) struct Figures {
     pub(crate) plans: u64,
 }
 
+impl Figures {
+    pub(crate) fn kept_of_accepted(&self) -> f64 {
+        self.kept_of_accepted_percent
+    }
+
+    pub(crate) fn kept_of_all(&self) -> f64 {
+        self.kept_of_all_percent
+    }
+
+    pub(crate) fn greatest_ms(&self) -> f64 {
+        self.greatest_tardiness_ms
+    }
+
+    pub(crate) fn longest_ms(&self) -> f64 {
+        self.longest_run_ms.unwrap_or(0.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pbs_gen::deadline_jobs::DeadlineJob;

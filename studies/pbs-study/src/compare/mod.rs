@@ -5,23 +5,26 @@
 //! planner, its control loop and the policy are those of a node. The other schedulers are
 //! [`crate::yardsticks`].
 
+mod bars;
 mod draw;
 mod figures;
 mod planned;
 mod scheduler;
+mod text;
 
 use std::collections::BTreeMap;
 
 use pbs_gen::deadline_jobs::{jobs, ErrorShape, Workload};
 use pbs_plan::Config;
-use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, Error, Options};
 use crate::Study;
+use bars::Bar;
+pub use bars::{swept_settings, SWEPT_SCHEDULERS};
 use draw::{run, Admissions};
 use figures::{Figures, Sums};
-pub use scheduler::{with, Scheduler};
+pub use scheduler::Scheduler;
 
 /// Jobs of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -49,6 +52,8 @@ pub struct Parameters {
     pub config: Config,
     /// Jobs under plans use unallocated time, as if nothing else had to run then.
     pub uses_unallocated: bool,
+    /// Hold the rows against the bars.
+    pub has_bars: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -63,10 +68,11 @@ struct Row {
 /// The comparison.
 #[derive(Debug, Serialize)]
 struct Comparison {
-    schema: &'static str,
-    draws: u64,
+    plans: u64,
     seed: u64,
     rows: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bars: Option<Vec<Bar>>,
 }
 
 /// Makes the study: as many draws of each setting as `options` has plans.
@@ -85,12 +91,9 @@ pub fn study(options: &Options<'_>, parameters: &Parameters) -> Result<impl Stud
         setting,
         figures: sums.figures(),
     });
-    Ok(Comparison {
-        schema: "pbs.study-compare/1",
-        draws: options.plans,
-        seed: options.seed,
-        rows: rows.collect(),
-    })
+    let rows: Vec<Row> = rows.collect();
+    let bars = parameters.has_bars.then(|| bars::bars(&rows, parameters.uses_unallocated));
+    Ok(Comparison { plans: options.plans, seed: options.seed, rows, bars })
 }
 
 /// All settings and schedulers with the draw of that seed.
@@ -116,58 +119,4 @@ fn of_draw(seed: u64, parameters: &Parameters) -> Result<Vec<((Setting, Schedule
         }
     }
     Ok(sums)
-}
-
-impl Study for Comparison {
-    fn text(&self, format: Format) -> String {
-        let mut out = String::new();
-        for group in self.rows.chunk_by(|a, b| a.setting == b.setting) {
-            let setting = &group[0].setting;
-            let rogues = match setting.rogues {
-                0 => String::new(),
-                1 => ", a rogue".into(),
-                count => format!(", {count} rogues"),
-            };
-            out += &format!(
-                "Load {} %, errors up to {} %, {}{rogues}, {} jobs:\n\n",
-                setting.load_percent,
-                setting.error_percent,
-                setting.shape.name(),
-                grouped(group[0].figures.jobs),
-            );
-            out += &table(group).print(format);
-            out.push('\n');
-        }
-        out
-    }
-}
-
-fn table(rows: &[Row]) -> Table {
-    let titles = [
-        "Scheduler",
-        "Accepted",
-        "Kept",
-        "With rogues",
-        "Of all",
-        "Response (ms)",
-        "Greatest lateness (ms)",
-        "Longest wait (ms)",
-        "Plans",
-    ];
-    let mut table = Table::new(&titles, 1);
-    for Row { scheduler, figures, .. } in rows {
-        let percent = |value: f64| format!("{value:.1} %");
-        table.push(vec![
-            scheduler.name().into(),
-            percent(figures.accepted_percent),
-            percent(figures.kept_of_accepted_percent),
-            percent(figures.kept_with_rogues_percent),
-            percent(figures.kept_of_all_percent),
-            format!("{:.1}", figures.mean_response_ms),
-            format!("{:.1}", figures.greatest_tardiness_ms),
-            figures.longest_run_ms.map_or_else(|| "-".into(), |ms| format!("{ms:.1}")),
-            grouped(figures.plans),
-        ]);
-    }
-    table
 }

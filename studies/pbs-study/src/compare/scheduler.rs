@@ -95,6 +95,18 @@ impl Scheduler {
         Some(pinned.iter().fold(*base, set))
     }
 
+    /// Whether it gets jobs that the planner declines: its share of all jobs is what counts.
+    pub(crate) fn takes_what_the_planner_declines(self) -> bool {
+        matches!(
+            self,
+            Self::EdfAll
+                | Self::EevdfAll
+                | Self::Deadline
+                | Self::DeadlinePadded
+                | Self::OptimumAll
+        )
+    }
+
     /// Whether prediction failures are answered.
     pub(crate) fn answers(self) -> bool {
         self != Self::PlanUnanswered
@@ -108,7 +120,7 @@ impl Serialize for Scheduler {
 }
 
 /// The configuration with another value of that name; `None`: it has no such name.
-pub fn with(config: &Config, name: &str, value: u64) -> Option<Config> {
+fn with(config: &Config, name: &str, value: u64) -> Option<Config> {
     let place = Config::NAMES.iter().position(|&known| known == name)?;
     let mut values = config.values();
     values[place] = value;
