@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 77] = [
+const PRINTING: [(&str, &[&str]); 78] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Pages of the documentation whose commands are run, and whose output is compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// Printed by the shell after each command.
+const MARK: char = '\u{1}';
+/// Line of a page that stands for any number of lines of the output.
+const ELLIPSIS: &str = "...";
+
+/// One command of a page, and the output that the page shows.
+struct Shown {
+    command: String,
+    output: Vec<String>,
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(TOP).join("Documentation").join(name)).unwrap()
+}
+
+/// Lines of the literal blocks of a page, without their indentation; empty ones between blocks.
+fn literal_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut is_block = false;
+    for line in text.lines() {
+        let indented = line.strip_prefix("    ");
+        if !is_block || (indented.is_none() && !line.is_empty()) {
+            is_block = line.ends_with("::");
+            lines.push("");
+        } else {
+            lines.push(indented.unwrap_or_default());
+        }
+    }
+    lines
+}
+
+/// Commands of a page, which begin with "$ ", in their order.
+fn commands(text: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    let mut continues = false;
+    for line in literal_lines(text) {
+        match (line.strip_prefix("$ "), all.last_mut()) {
+            (Some(command), _) => {
+                all.push(Shown { command: command.into(), output: Vec::new() });
+                continues = command.ends_with('\\');
+            }
+            (None, Some(last)) if continues => {
+                last.command += &format!("\n{line}");
+                continues = line.ends_with('\\');
+            }
+            (None, Some(last)) => last.output.push(line.trim_end().into()),
+            (None, None) => {}
+        }
+    }
+    all
+}
+
+/// Lines without empty ones at the end.
+fn trimmed(mut lines: Vec<String>) -> Vec<String> {
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// New directory with a copy of `samples/` in it.
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    copy(&Path::new(TOP).join("samples"), &directory.join("samples"));
+    directory
+}
+
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        fs::copy(from, to).unwrap();
+        return;
+    }
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        copy(&entry.path(), &to.join(entry.file_name()));
+    }
+}
+
+/// Shell without a service or a history of this machine, for the user anna.
+fn shell(directory: &Path, script: &str) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_pbsctl")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", script])
+        .current_dir(directory)
+        .env("PATH", format!("{}:{path}", program.display()))
+        .env("PBS_SOCKET", directory.join("no.sock"))
+        .env("PBS_HISTORY", directory.join("history.db"))
+        .env("USER", "anna")
+        .env("TZ", "UTC0")
+        .env_remove("PBS_DEVICE")
+        .env_remove("PBS_LEDGER")
+        .stdin(Stdio::null());
+    shell
+}
+
+/// Runs the commands in one shell and returns the output of each.
+fn run(directory: &Path, shown: &[Shown]) -> Vec<Vec<String>> {
+    let mut script = String::from("exec 2>&1\n");
+    for Shown { command, .. } in shown {
+        script += &format!("{command}\nprintf '{MARK}'\n");
+    }
+    let output = shell(directory, &script).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut parts: Vec<_> = text.split(MARK).collect();
+    assert_eq!(parts.len(), shown.len() + 1, "the shell ended early: {text}");
+    parts.pop();
+    let lines = |part: &&str| part.lines().map(|line| line.trim_end().to_owned()).collect();
+    parts.iter().map(lines).map(trimmed).collect()
+}
+
+/// Whether an output is the one that a page shows.
+fn is_shown(output: &[String], shown: &[String]) -> bool {
+    let Some(at) = shown.iter().position(|line| line == ELLIPSIS) else {
+        return output == shown;
+    };
+    let (first, rest) = (&shown[..at], &shown[at + 1..]);
+    output.starts_with(first) && (at..=output.len()).any(|from| is_shown(&output[from..], rest))
+}
+
+/// Each command of a page prints what the page shows.
+fn check(name: &str, least: usize) {
+    let shown = commands(&page(name));
+    assert!(shown.len() >= least, "{name} has only {} commands", shown.len());
+    let outputs = run(&directory(name.trim_end_matches(".rst")), &shown);
+    for (Shown { command, output }, printed) in shown.into_iter().zip(outputs) {
+        let output = trimmed(output);
+        assert!(
+            is_shown(&printed, &output),
+            "Documentation/{name}: $ {command}\nprints:\n{}\nand not:\n{}",
+            printed.join("\n"),
+            output.join("\n")
+        );
+    }
+}
+
+#[test]
+fn an_own_planner_does_what_its_page_shows() {
+    check("own-planner.rst", 12);
+}
+
+#[test]
+fn functions_that_the_page_of_planners_names_exist() {
+    let text = page("own-planner.rst");
+    let mut number = 0;
+    for row in text.lines().filter_map(|line| line.strip_prefix("``pbs_")) {
+        let (name, _) = row.split_once("``").unwrap();
+        let (package, rest) = name.split_once("::").unwrap();
+        let package = format!("pbs-{}", package.replace('_', "-"));
+        let item = rest.rsplit_once("::").map_or(rest, |(_, item)| item);
+        let folder = Path::new(TOP).join("node").join(&package).join("src");
+        let declared = ["fn", "struct", "trait"].map(|kind| format!("pub {kind} {item}"));
+        assert!(
+            is_declared(&folder, &declared),
+            "Documentation/own-planner.rst: {package} has no public {item}"
+        );
+        number += 1;
+    }
+    assert!(number >= 10, "only {number} names were found");
+}
+
+/// Whether a file below a folder has one of these declarations.
+fn is_declared(folder: &Path, declared: &[String]) -> bool {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.into_iter().any(|path| {
+        if path.is_dir() {
+            return is_declared(&path, declared);
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        declared.iter().any(|words| text.contains(words.as_str()))
+    })
+}
