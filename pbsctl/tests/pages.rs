@@ -21,27 +21,34 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(TOP).join("Documentation").join(name)).unwrap()
 }
 
-/// Lines of the literal blocks of a page, without their indentation; empty ones between blocks.
-fn literal_lines(text: &str) -> Vec<&str> {
-    let mut lines = Vec::new();
+/// Literal blocks of a page; their lines without indentation.
+fn literal_blocks(text: &str) -> Vec<Vec<&str>> {
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
     let mut is_block = false;
     for line in text.lines() {
         let indented = line.strip_prefix("    ");
-        if !is_block || (indented.is_none() && !line.is_empty()) {
-            is_block = line.ends_with("::");
-            lines.push("");
+        if is_block && (indented.is_some() || line.is_empty()) {
+            blocks.last_mut().unwrap().push(indented.unwrap_or_default());
         } else {
-            lines.push(indented.unwrap_or_default());
+            is_block = line.ends_with("::");
+            if is_block {
+                blocks.push(Vec::new());
+            }
         }
     }
-    lines
+    blocks
 }
 
 /// Commands of a page, which begin with "$ ", in their order.
 fn commands(text: &str) -> Vec<Shown> {
+    literal_blocks(text).iter().flat_map(|block| commands_of(block)).collect()
+}
+
+/// Commands of a block; the lines before the first one are none.
+fn commands_of(block: &[&str]) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     let mut continues = false;
-    for line in literal_lines(text) {
+    for line in block {
         match (line.strip_prefix("$ "), all.last_mut()) {
             (Some(command), _) => {
                 all.push(Shown { command: command.into(), output: Vec::new() });
@@ -149,6 +156,64 @@ fn check(name: &str, least: usize) {
 #[test]
 fn an_own_planner_does_what_its_page_shows() {
     check("own-planner.rst", 12);
+}
+
+#[test]
+fn commands_beside_those_of_slurm_print_what_their_page_shows() {
+    check("from-slurm.rst", 25);
+}
+
+/// Commands of a page that are not run: literals and lines of blocks that begin with `pbsctl`.
+fn mentioned(text: &str) -> Vec<String> {
+    let blocks = literal_blocks(text).concat();
+    let blocks = blocks.into_iter().map(str::trim).filter(|line| line.starts_with("pbsctl "));
+    let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let literals = text.split("``").skip(1).step_by(2).map(words);
+    blocks.map(String::from).chain(literals.filter(|it| it.starts_with("pbsctl "))).collect()
+}
+
+/// Whether `pbsctl` accepts a command line; it prints help instead of executing the command.
+fn is_accepted(directory: &Path, command: &str) -> bool {
+    let (options, _) = command.split_once(" -- ").unwrap_or((command, ""));
+    let output = shell(directory, &format!("{options} --help")).output().unwrap();
+    output.status.success() && !output.stdout.is_empty()
+}
+
+#[test]
+fn mentioned_commands_are_accepted() {
+    let directory = directory("mentioned");
+    assert!(!is_accepted(&directory, "pbsctl job list --no-such-option"));
+    for (name, least) in [("from-slurm.rst", 40), ("own-planner.rst", 10)] {
+        let commands = mentioned(&page(name));
+        assert!(commands.len() >= least, "{name} mentions only {} commands", commands.len());
+        for command in commands {
+            assert!(is_accepted(&directory, &command), "Documentation/{name}: {command}");
+        }
+    }
+}
+
+/// The table of options of sbatch has options that the commands beside it accept.
+#[test]
+fn options_beside_those_of_sbatch_are_accepted() {
+    let text = page("from-slurm.rst");
+    let directory = directory("options");
+    let (_, table) = text.split_once("\noption of sbatch").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| !line.starts_with("=="));
+    let mut number = 0;
+    for row in rows {
+        let columns: Vec<&str> = row.split("  ").filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(columns.len(), 3, "{row}");
+        let commands = ["pbsctl job submit job.toml", "pbsctl cluster alloc"];
+        for (command, cell) in commands.into_iter().zip(&columns[1..]) {
+            let options = cell.split("``").skip(1).step_by(2).filter(|it| it.starts_with('-'));
+            for option in options {
+                let command = format!("{command} {option}");
+                assert!(is_accepted(&directory, &command), "from-slurm.rst: {command}");
+                number += 1;
+            }
+        }
+    }
+    assert!(number >= 20, "only {number} options were found");
 }
 
 #[test]
