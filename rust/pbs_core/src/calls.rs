@@ -50,7 +50,9 @@ impl<M: Memory> Node<M> {
         self.requeue(p);
         // The granted process keeps the CPU, unless it is `p` or fills the slot of `p`.
         let granted = self.grant.process();
-        let matters = granted == Some(p) || granted.is_none() || self.slot.is_of(p);
+        let comes_first = |granted| self.floats() && self.floating.before(p, granted);
+        let matters = granted.is_none_or(|granted| granted == p || comes_first(granted))
+            || self.slot.is_of(p);
         self.standing.set_stale(matters);
         self.note(move |node| Input {
             process: p,
@@ -122,6 +124,9 @@ impl<M: Memory> Node<M> {
             run.done = true;
         });
         self.stop_waiting(p);
+        if self.floats() {
+            self.move_on(p);
+        }
         self.notify_successors(p, sink);
         // Otherwise the end of its last task reported its end.
         if !run.done {
@@ -199,6 +204,9 @@ impl<M: Memory> Node<M> {
                 run.move_to(next, place);
             }
             self.requeue(p);
+        }
+        if self.floats() {
+            self.move_on(p);
         }
         if in_net {
             self.end_in_net(p, now_ns, sink);

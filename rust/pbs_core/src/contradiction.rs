@@ -3,10 +3,10 @@
 //! Contradictions in the state of a node, as a running kernel can look for them:
 //! a bounded piece at a time.
 
+use super::heap::NOT_QUEUED;
 use super::input::{Input, InputKind};
 use super::memory::Memory;
 use super::node::Node;
-use super::run::NOT_QUEUED;
 
 impl<M: Memory> Node<M> {
     /// A contradiction in the state, if there is one.
@@ -21,6 +21,11 @@ impl<M: Memory> Node<M> {
         let unfinished = self.processes.unfinished();
         if self.processes.live() > unfinished || unfinished as usize > processes {
             return Some("more processes are present than are unfinished");
+        }
+        if self.floats() {
+            if let Some(found) = self.floating_contradiction() {
+                return Some(found);
+            }
         }
         if self.queue.len() > processes {
             return Some("there are more candidates than processes");
@@ -41,8 +46,13 @@ impl<M: Memory> Node<M> {
 
     fn process_contradiction(&self, p: u32) -> Option<&'static str> {
         let run = self.processes.get(p)?;
-        let candidate = run.is_candidate(self.slot.number()) && !self.grant.is(p);
-        if candidate != (run.queued != NOT_QUEUED) {
+        if self.floats() {
+            if let Some(found) = self.place_contradiction(p) {
+                return Some(found);
+            }
+        }
+        let candidate = !self.floats() && run.is_candidate(self.slot.number()) && !self.grant.is(p);
+        if !self.floats() && candidate != (run.queued != NOT_QUEUED) {
             return Some("a candidate does not wait, or one waits that is none");
         }
         if candidate {

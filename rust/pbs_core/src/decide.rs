@@ -61,13 +61,17 @@ impl<M: Memory> Node<M> {
             if !self.standing.is_stale() {
                 return;
             }
-            let slot_stays = now_ns < self.standing.clock().change_ns;
+            let slot_stays = now_ns < self.standing.clock().change_ns && !self.floats();
             if slot_stays && !self.processes.idle().is_waiting() && self.processes.live() != 0 {
                 self.choose_anew(now_ns, sink);
                 return self.note_decision(now_ns);
             }
         }
-        self.settle_anew(now_ns, sink);
+        if self.floats() {
+            self.settle_floating(now_ns, sink);
+        } else {
+            self.settle_anew(now_ns, sink);
+        }
         self.note_decision(now_ns);
     }
 
@@ -256,7 +260,7 @@ impl<M: Memory> Node<M> {
     /// Instructions that the granted process may still retire before the count requires
     /// a new decision; `u64::MAX`: without a bound.
     #[inline]
-    fn count_left_insns(&self) -> u64 {
+    pub(super) fn count_left_insns(&self) -> u64 {
         let to_t1_insns = match self.grant.reason() {
             Grant::Slot => self.slot.left_insns(),
             _ => u64::MAX,

@@ -89,8 +89,20 @@ impl<M: Memory> Node<M> {
     }
 
     /// Number of the present slot; [`Node::slots`] after the last.
+    ///
+    /// Where slots float, the first slot that is not over.
     pub fn cursor(&self) -> u32 {
-        self.slot.number()
+        if self.floats() {
+            self.floating.front()
+        } else {
+            self.slot.number()
+        }
+    }
+
+    /// Number of the slot of the process that is granted the CPU, where slots float; `None`
+    /// if nobody is granted, or one without a slot.
+    pub fn floating_slot(&self) -> Option<u32> {
+        (self.floats() && self.slot.has_begun()).then(|| self.slot.number())
     }
 
     /// Number of slots of the plan.
@@ -102,6 +114,9 @@ impl<M: Memory> Node<M> {
     pub fn slot_t1_insns(&self) -> Option<u64> {
         if self.slot.has_begun() {
             return self.slot.t1_insns();
+        }
+        if self.floats() {
+            return None;
         }
         self.t1_insns(self.plan.slot(self.slot.number())?)
     }

@@ -7,9 +7,11 @@ use std::vec::Vec;
 
 use super::division::Division;
 use super::event::Grant;
+use super::float::List;
+use super::heap::NOT_QUEUED;
 use super::memory::Memory;
 use super::node::Node;
-use super::run::{Run, NOT_QUEUED};
+use super::run::Run;
 use super::sums::{Share, Sums};
 
 impl<M: Memory> Node<M> {
@@ -26,8 +28,12 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Does the candidate `a` need the CPU more urgently than `b`?
+    /// Does the candidate `a` need the CPU more urgently than `b`; or, where slots float,
+    /// does it come before `b`?
     pub fn comes_before(&self, a: u32, b: u32) -> bool {
+        if self.floats() {
+            return self.floating.before(a, b);
+        }
         self.queue.before(self.processes.runs(), a, b)
     }
 
@@ -38,6 +44,12 @@ impl<M: Memory> Node<M> {
             let progress = node.processes.sums().progress();
             let runs = node.processes.runs().iter().map(|run| Run {
                 check: run.check.still(progress),
+                // Where slots float, the way into a list does not matter, only the order.
+                queued: if node.floats() {
+                    NOT_QUEUED
+                } else {
+                    run.queued
+                },
                 ..*run
             });
             (
@@ -53,6 +65,9 @@ impl<M: Memory> Node<M> {
                 format!("{:?}", (&node.windows, &node.budget, &node.slot)),
                 format!("{:?}", (&node.grant, &node.grant_reports, &node.standing)),
                 format!("{:?}", (node.signals.still(progress), &node.counts)),
+                (0..node.processes.len() as u32)
+                    .map(|p| format!("{:?}", node.floating.place(p)))
+                    .collect::<Vec<_>>(),
             )
         };
         assert_eq!(state(self), state(other));
@@ -72,8 +87,12 @@ impl<M: Memory> Node<M> {
             assert_eq!(run.noted, self.processes.has_changed(p), "process {p}");
             live += u32::from(run.is_live());
             unfinished += u32::from(!run.done);
-            let candidate = run.is_candidate(self.slot.number()) && !self.grant.is(p);
-            assert_eq!(run.queued != NOT_QUEUED, candidate, "process {p}");
+            let candidate =
+                !self.floats() && run.is_candidate(self.slot.number()) && !self.grant.is(p);
+            assert!(
+                self.floats() || candidate == (run.queued != NOT_QUEUED),
+                "process {p}"
+            );
             if candidate {
                 queued += 1;
                 assert_eq!(self.queue.at(run.queued as usize), Some(p));
@@ -82,6 +101,7 @@ impl<M: Memory> Node<M> {
             assert!(run.done || own_slot == Some(run.own_slot), "process {p}");
         }
         self.check_order();
+        self.check_lists();
         assert_eq!(
             *self.processes.sums(),
             sums.at_progress_of(self.processes.sums())
@@ -94,6 +114,19 @@ impl<M: Memory> Node<M> {
             assert!(!self.comes_before(at(place), at((place - 1) / 2)));
         }
         assert!(self.slot.number() as usize <= self.plan.slots.len());
+    }
+
+    /// Panics where the lists of processes whose slots float are not complete.
+    fn check_lists(&self) {
+        if !self.floats() {
+            return;
+        }
+        let in_list = |list| {
+            let places = (0..self.processes.len() as u32).filter_map(|p| self.floating.place(p));
+            places.filter(|place| place.list == list).count()
+        };
+        assert_eq!(self.floating.ready_len(), in_list(List::Ready));
+        assert_eq!(self.floating.missing_len(), in_list(List::Missing));
     }
 
     /// Ways to break the state, each with the message of [`Node::contradiction`] about it.  They

@@ -3,9 +3,11 @@
 //! The run state of one CPU.
 
 use super::budget::Budget;
-use super::config::Config;
+use super::config::{Config, Dispatch};
 use super::event::Counts;
+use super::float::Floating;
 use super::grant::{CurrentGrant, GrantReports};
+use super::heap::NOT_QUEUED;
 use super::memory::{Memory, NoMemory};
 use super::node_signals::NodeSignals;
 use super::plan::Plan;
@@ -15,7 +17,7 @@ use super::processes::Processes;
 use super::queue::Queue;
 use super::rate::Rate;
 use super::rates::Rates;
-use super::run::{Run, NOT_QUEUED};
+use super::run::Run;
 use super::slot::CurrentSlot;
 use super::standing::StandingDecision;
 use super::wait_lists::WaitLists;
@@ -41,6 +43,8 @@ pub struct Node<M: Memory> {
     /// The candidates for idle slots: exactly those processes for which
     /// [`Run::is_candidate`] holds, except for the one that is granted.
     pub(super) queue: Queue<M>,
+    /// The order of the processes, where slots float.
+    pub(super) floating: Floating<M>,
     pub(super) wait_lists: WaitLists<M>,
     pub(super) windows: Windows,
     pub(super) budget: Budget,
@@ -67,12 +71,15 @@ impl<M: Memory> Node<M> {
         now_ns: u64,
     ) -> Result<Node<M>, NoMemory> {
         let rates = Rates::new(&plan, rate)?;
-        Ok(Node {
+        let processes = plan.processes.len();
+        let floats = config.dispatch() == Dispatch::Deadline;
+        let mut node = Node {
             status: PlanStatus::new(plan_id, now_ns),
             policy: Policy::new(config, rates.cpu()),
             rates,
             processes: Processes::new(&plan)?,
-            queue: Queue::new(plan.processes.len(), config.idle_policy())?,
+            queue: Queue::new(processes, config.idle_policy())?,
+            floating: Floating::new(if floats { processes } else { 0 })?,
             wait_lists: WaitLists::new(&plan)?,
             windows: Windows::new(&config, now_ns),
             budget: Budget::UNKNOWN,
@@ -84,7 +91,17 @@ impl<M: Memory> Node<M> {
             signals: NodeSignals::NONE,
             counts: Counts::ZERO,
             tap: M::Tap::default(),
-        })
+        };
+        if floats {
+            (0..processes as u32).for_each(|p| node.place_anew(p));
+        }
+        Ok(node)
+    }
+
+    /// Do slots float?
+    #[inline(always)]
+    pub(super) fn floats(&self) -> bool {
+        self.policy.config.dispatch != Dispatch::Thesis as u64
     }
 
     /// Changes the state of `p`, updates what is derived from it, and requires a new
@@ -106,6 +123,9 @@ impl<M: Memory> Node<M> {
 
     #[inline(never)]
     fn requeue_waiting(&mut self, p: u32) {
+        if self.floats() {
+            return self.requeue_floating(p);
+        }
         let Some(run) = self.processes.get(p) else {
             return;
         };

@@ -3,11 +3,12 @@
 //! Run states of the processes of a node, and what is derived from them.
 
 use super::changed::Changed;
+use super::heap::NOT_QUEUED;
 use super::idle_time::IdleTime;
 use super::memory::{Memory, NoMemory};
 use super::plan::Plan;
 use super::rate::Rate;
-use super::run::{Presence, Run, NOT_QUEUED};
+use super::run::{Presence, Run};
 use super::sums::{Share, Sums};
 
 /// The processes of a node, by their index in the plan.

@@ -32,12 +32,16 @@ impl<M: Memory> Node<M> {
             return;
         }
         let run = grant.process.and_then(|p| self.processes.get(p));
-        let is_first = self.grant_reports.set_pending(PendingGrant {
+        let mut is_first = self.grant_reports.set_pending(PendingGrant {
             grant,
             since_ns: now_ns,
             retired_insns: run.map_or(0, |run| run.retired_insns),
             node_lateness_insns: self.processes.sums().lateness_insns(),
         });
+        if self.floats() {
+            // Slots change as often as processes do.
+            is_first = grant.process.is_some_and(|p| self.floating.show(p));
+        }
         if is_first {
             self.report_pending_grant(sink);
         }
@@ -95,6 +99,9 @@ impl<M: Memory> Node<M> {
 
     /// Number of the present slot on the wire.
     pub(super) fn slot_on_wire(&self) -> u64 {
+        if self.floats() && !self.slot.has_begun() {
+            return format::NO_SLOT;
+        }
         let number = self.slot.number();
         if (number as usize) < self.plan.slots.len() {
             u64::from(number)
@@ -107,7 +114,10 @@ impl<M: Memory> Node<M> {
     #[inline(always)]
     pub(super) fn process_event(&self, kind: EventKind, p: u32, now_ns: u64) -> Event {
         let mut event = Event::new(kind, now_ns);
-        event.slot = self.slot_on_wire();
+        event.slot = match self.floating.place(p) {
+            Some(place) => place.on_wire(),
+            None => self.slot_on_wire(),
+        };
         let (Some(process), Some(run)) = (self.plan.process(p), self.processes.get(p)) else {
             return event;
         };

@@ -4,6 +4,7 @@
 
 use super::config::IdlePolicy;
 use super::event::Ended;
+use super::heap::NOT_QUEUED;
 use super::level::Reported;
 use super::memory::Memory;
 use super::next_check::CachedCheck;
@@ -21,9 +22,6 @@ pub enum Presence {
     /// The process has a thread, which can run.
     Ready,
 }
-
-/// Place of a process that is not in the queue of candidates.
-pub(super) const NOT_QUEUED: u32 = u32::MAX;
 
 /// The run state of one process.
 ///
@@ -57,7 +55,8 @@ pub(super) struct Run {
     pub(super) task: u32,
     /// Number of the slot that was planned for the current task.
     pub(super) own_slot: u32,
-    /// Place in the queue of candidates, or [`NOT_QUEUED`].
+    /// Place in the queue of candidates, or in a list of processes where slots float;
+    /// [`NOT_QUEUED`]: in none.
     pub(super) queued: u32,
     /// The first task in which a thread of the process died; [`format::NO_TASK`]: none.
     pub(super) died_in: u32,

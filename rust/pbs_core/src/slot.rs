@@ -162,6 +162,33 @@ impl CurrentSlot {
         };
     }
 
+    /// Begins `slot`, whose number is that, at `plan_ns`, for `lasts_ns` of plan time.
+    pub(super) fn begin_at(
+        &mut self,
+        number: u32,
+        slot: &Slot,
+        t1_insns: Option<u64>,
+        plan_ns: u64,
+        lasts_ns: u64,
+    ) {
+        self.number = number;
+        self.begin(slot, t1_insns, plan_ns, lasts_ns);
+    }
+
+    /// Goes on at `plan_ns` with a slot that was left, for `left_ns` of plan time.
+    pub(super) fn resume(&mut self, left: &CurrentSlot, plan_ns: u64, left_ns: u64) {
+        *self = CurrentSlot {
+            end_plan_ns: plan_ns.saturating_add(left_ns),
+            whole_slots: self.whole_slots,
+            ..*left
+        };
+    }
+
+    /// Leaves the slot as it stands.
+    pub(super) fn leave(&mut self) {
+        self.begun = false;
+    }
+
     /// Leaves the slot for the next one.
     #[inline(always)]
     pub(super) fn pass(&mut self) {

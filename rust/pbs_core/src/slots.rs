@@ -78,7 +78,7 @@ impl<M: Memory> Node<M> {
     /// its t1: where tasks are preempted once, a task that was preempted continues until it
     /// is beyond t2_task.
     #[cold]
-    fn sparing_insns(&self, p: u32) -> u64 {
+    pub(super) fn sparing_insns(&self, p: u32) -> u64 {
         let run = self.processes.get(p);
         run.filter(|run| run.preemptions != 0).map_or(0, |run| {
             let t2_insns = self.policy.t2_task_insns(run.planned_insns);

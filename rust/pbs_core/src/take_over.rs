@@ -158,6 +158,11 @@ impl<M: Memory> Node<M> {
                 Level::NOTHING
             };
         }
+        if self.floats() {
+            self.floating.take(self.processes.runs_mut(), index);
+            self.change(index, |place| *place = run);
+            return self.place_anew(index);
+        }
         self.change(index, |place| *place = run);
     }
 

@@ -87,6 +87,13 @@ impl Policy {
         relative.max(least).min(limit)
     }
 
+    /// Instructions that a process with this many planned ones may retire in the order of
+    /// deadlines.  Computed like t2_task, without its limit.
+    pub fn most_insns(&self, planned_insns: u64) -> u64 {
+        let relative = permille_up(planned_insns, self.config.sigma_t2_permille);
+        relative.max(planned_insns.saturating_add(self.t2_spacer_insns))
+    }
+
     /// tm2_task: a task that ends having retired less than this is a prediction failure (3.3.8). 0
     /// if it can never be one.
     pub fn tm2_task_insns(&self, task_insns: u64) -> u64 {

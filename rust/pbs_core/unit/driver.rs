@@ -7,8 +7,8 @@ use std::vec::Vec;
 
 use crate::wire::IDLE;
 use crate::{
-    Cause, Config, Decision, EventKind, Grant, Node, Plan, PreemptionWay, Presence, StdMemory,
-    Threshold,
+    Cause, Config, Decision, Dispatch, EventKind, Grant, Node, Plan, PreemptionWay, Presence, Slot,
+    StdMemory, Threshold,
 };
 
 use super::audit::{truths, Audit};
@@ -141,8 +141,17 @@ impl Machine {
         }
     }
 
+    /// The slot in which a grant is: the present one, or where slots float that of the
+    /// process.
+    fn slot(&self) -> u32 {
+        match self.node.config().dispatch() {
+            Dispatch::Thesis => self.node.cursor(),
+            Dispatch::Deadline => self.node.floating_slot().unwrap_or(self.node.slots()),
+        }
+    }
+
     fn note_grant(&mut self, decision: &Decision) {
-        let slot = self.node.cursor();
+        let slot = self.slot();
         let last = self.grants.last();
         let grant = (decision.grant, decision.reason, slot);
         if last.map(|&(_, who, why, slot)| (who, why, slot)) != Some(grant) {
@@ -173,7 +182,10 @@ impl Machine {
         }
         let until_ns = decision.until_ns.unwrap_or(u64::MAX);
         assert!(until_ns > self.now_ns);
-        let slot = self.node.plan().slot(self.node.cursor()).copied();
+        let slot = self.node.plan().slot(self.slot()).copied();
+        if self.node.config().dispatch() == Dispatch::Deadline {
+            return self.check_floating(decision, slot);
+        }
         match (decision.reason, decision.grant) {
             (Grant::Slot, Some(p)) => {
                 let slot = slot.unwrap();
@@ -219,6 +231,34 @@ impl Machine {
         if config.thresholds == Threshold::T1 as u64 && config.t1_spares_last_slot == 0 {
             let in_slot = decision.reason == Grant::Slot;
             assert_eq!(decision.until_insns.is_some(), in_slot);
+        }
+    }
+
+    /// The first of the processes that can run has the CPU, in a slot of its own.
+    fn check_floating(&self, decision: &Decision, slot: Option<Slot>) {
+        let can_run = |p: u32| {
+            let state = &self.states[p as usize];
+            state.presence == Presence::Ready && !self.waits(p)
+        };
+        let mut others = (0..self.states.len() as u32).filter(|&p| can_run(p));
+        let Some(p) = decision.grant else {
+            assert_eq!(decision.reason, Grant::None);
+            assert_eq!(others.next(), None, "nobody runs but one could");
+            return;
+        };
+        assert!(others.all(|other| !self.node.comes_before(other, p)));
+        assert_ne!(decision.until_insns, Some(0));
+        let Some(slot) = slot else {
+            assert_eq!(decision.reason, Grant::AfterPlan);
+            return;
+        };
+        assert_eq!((decision.reason, slot.process), (Grant::Slot, p));
+        assert!(slot.position as usize >= self.states[p as usize].task);
+        if let Some(end_insns) = self.node.slot_t1_insns() {
+            let until_insns = decision.until_insns.unwrap();
+            assert!(self.node.slot_count_insns() + until_insns <= end_insns);
+            // No budget is less than what was planned.
+            assert!(end_insns >= slot.length_insns);
         }
     }
 

@@ -8,9 +8,10 @@ use std::vec::Vec;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 
-use crate::wire::{IDLE, MAX_BUFFER_INSNS};
-use crate::{Config, Ended, EventKind, Node, Presence, Rate, StdMemory};
+use crate::wire::{IDLE, MAX_BUFFER_INSNS, NO_DEADLINE};
+use crate::{Config, Dispatch, Ended, EventKind, Node, Presence, Rate, StdMemory};
 
 use super::random::{any_config, cases};
 use super::scene::Log;
@@ -39,6 +40,7 @@ pub(super) struct Part {
     edges: Vec<(usize, usize)>,
     elsewhere: Vec<(usize, u32, u32)>,
     buffers_insns: [u64; 5],
+    deadlines_ns: [u64; 5],
 }
 
 /// First of the processes on another CPU, each with several tasks.
@@ -69,13 +71,21 @@ pub(super) fn part() -> impl Strategy<Value = Part> {
         Just(Vec::new()),
         vec((slot(), 0..ELSEWHERE, 0..TASKS_ELSEWHERE), 0..40)
     ];
-    (config, slots(), edges, elsewhere, buffers).prop_map(
-        |(config, slots, edges, elsewhere, buffers)| Part {
-            config,
+    let deadline = || prop_oneof![2 => Just(NO_DEADLINE), 6 => number()];
+    let deadlines = (deadline(), deadline(), deadline(), deadline(), deadline());
+    let dispatch = select(&Dispatch::ALL[..]);
+    let processes = (buffers, deadlines, dispatch);
+    (config, slots(), edges, elsewhere, processes).prop_map(
+        |(config, slots, edges, elsewhere, (buffers, deadlines, dispatch))| Part {
+            config: Config {
+                dispatch: dispatch as u64,
+                ..config
+            },
             slots,
             edges,
             elsewhere,
             buffers_insns: buffers.into(),
+            deadlines_ns: deadlines.into(),
         },
     )
 }
@@ -109,6 +119,7 @@ pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
     for (id, buffer_insns) in &mut cpu.processes {
         *buffer_insns = part.buffers_insns[*id as usize];
     }
+    cpu.deadlines = (0..).zip(part.deadlines_ns).collect();
     cpu.edges = text::edges(&part.slots, &part.edges);
     for &(slot, process, task) in &part.elsewhere {
         let (_, waits, waiting_task) = cpu.slots[slot % cpu.slots.len()];
@@ -181,6 +192,17 @@ proptest! {
             if let Some(info) = decision.grant.map(|p| node.process(p).unwrap()) {
                 prop_assert!(info.presence == Presence::Ready && !info.done);
                 prop_assert_eq!(node.waits_for(decision.grant.unwrap()), None);
+            }
+            let can_run = |p| node.process(p).is_some_and(|info| {
+                info.presence == Presence::Ready && !info.done && node.waits_for(p).is_none()
+            });
+            if node.config().dispatch() == Dispatch::Deadline && !decision.again {
+                // The first of those that can run has the CPU; it idles if none can.
+                let mut others = (0..5).filter(|&p| can_run(p));
+                match decision.grant {
+                    Some(p) => prop_assert!(others.all(|other| !node.comes_before(other, p))),
+                    None => prop_assert_eq!(others.next(), None),
+                }
             }
             if !decision.again {
                 let events = log.0.len();

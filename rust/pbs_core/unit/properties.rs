@@ -9,9 +9,10 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::wire::{IDLE, NO_SLOT};
+use crate::wire::{IDLE, NO_DEADLINE, NO_SLOT};
 use crate::{
-    Cause, Config, Event, EventKind, IdlePolicy, Plan, PreemptionWay, StdMemory, Threshold,
+    Cause, Config, Dispatch, Event, EventKind, IdlePolicy, Plan, PreemptionWay, StdMemory,
+    Threshold,
 };
 
 use super::driver::{Machine, Task, Work};
@@ -49,10 +50,10 @@ fn config() -> impl Strategy<Value = Config> {
         0..=1000u64,
         1000..5000u64,
         window,
-        idle(),
+        (idle(), select(&Dispatch::ALL[..])),
     )
         .prop_map(
-            |(sigma, limit, share, factor, (period_ns, unallocated_permille), idle)| {
+            |(sigma, limit, share, factor, (period_ns, unallocated_permille), (idle, dispatch))| {
                 let config = Config {
                     sigma_t1_permille: sigma,
                     preemption_limit_ns: limit,
@@ -65,6 +66,7 @@ fn config() -> impl Strategy<Value = Config> {
                     idle_policy: idle.0 as u64,
                     preemption_way: idle.1 as u64,
                     idle_piece_ns: idle.2,
+                    dispatch: dispatch as u64,
                     ..CONFIG
                 };
                 assert_eq!(config.check(), Ok(()));
@@ -121,9 +123,11 @@ fn failure_config() -> impl Strategy<Value = Config> {
 fn plan(
     slots: &[(u32, u64)],
     buffers_permille: &[u64],
+    deadlines_ns: &[u64],
     edges: &[(usize, usize)],
 ) -> Plan<StdMemory> {
     let mut cpu = Cpu::numbered(0, slots);
+    cpu.deadlines = (0..).zip(deadlines_ns.iter().copied()).collect();
     cpu.edges = text::edges(slots, edges);
     for (id, buffer_insns) in &mut cpu.processes {
         let own = slots.iter().filter(|slot| slot.0 == *id);
@@ -139,8 +143,20 @@ struct Case {
     places: Vec<Place>,
     arrivals: Vec<u64>,
     buffers_permille: Vec<u64>,
+    deadlines_ns: Vec<u64>,
     edges: Vec<(usize, usize)>,
     config: Config,
+}
+
+/// Deadlines that can't be kept, can be kept, are far, and none.
+fn deadlines() -> impl Strategy<Value = Vec<u64>> {
+    let deadline = prop_oneof![
+        1 => Just(NO_DEADLINE),
+        1 => 0..100_000u64,
+        3 => 0..10_000_000u64,
+        2 => 0..1_000_000_000u64,
+    ];
+    vec(deadline, 6)
 }
 
 /// Pairs of slots, the later of which waits.
@@ -160,21 +176,31 @@ fn case(place: impl Strategy<Value = Place>, most: usize) -> impl Strategy<Value
         vec(place, 0..most),
         vec(arrival, 6),
         vec(buffer, 6),
+        deadlines(),
         edges(),
         failure_config(),
     )
-        .prop_map(|(places, arrivals, buffers_permille, edges, config)| Case {
-            places,
-            arrivals,
-            buffers_permille,
-            edges,
-            config,
-        })
+        .prop_map(
+            |(places, arrivals, buffers_permille, deadlines_ns, edges, config)| Case {
+                places,
+                arrivals,
+                buffers_permille,
+                deadlines_ns,
+                edges,
+                config,
+            },
+        )
 }
 
 impl Case {
     fn machine(&self, config: Config, delay_ns: u64) -> Machine {
-        let plan = plan(&slots(&self.places), &self.buffers_permille, &self.edges);
+        let slots = slots(&self.places);
+        let plan = plan(
+            &slots,
+            &self.buffers_permille,
+            &self.deadlines_ns,
+            &self.edges,
+        );
         let works = works(&with_last(self.places.clone()), &self.arrivals);
         Machine::new(plan, config, works, delay_ns)
     }
@@ -280,10 +306,11 @@ proptest! {
         places in vec(place(6, 100..3000u64), 0..60),
         arrivals in vec(prop_oneof![Just(0), 0..5_000_000u64, 0..1_000_000_000u64], 6),
         config in config(),
+        deadlines_ns in deadlines(),
         edges in edges(),
         delay_ns in prop_oneof![Just(0), 0..5000u64],
     ) {
-        let plan = plan(&slots(&places), &[0; 6], &edges);
+        let plan = plan(&slots(&places), &[0; 6], &deadlines_ns, &edges);
         let mut machine = Machine::new(plan, config, works(&with_last(places), &arrivals), delay_ns);
         machine.run();
         machine.check_end();
@@ -458,8 +485,14 @@ proptest! {
                 told.next();
                 continue;
             }
-            let before = place.checked_sub(1).map(|before| machine.grants[before]);
-            let first = before.is_none_or(|before| on_wire(before.3) != on_wire(slot));
+            let (before, now) = (&machine.grants[..place], on_wire(slot));
+            let first = match case.config.dispatch() {
+                Dispatch::Thesis => before.last().is_none_or(|before| on_wire(before.3) != now),
+                // Slots change as often as processes do; each is told once.
+                Dispatch::Deadline => {
+                    now != NO_SLOT && before.iter().all(|before| on_wire(before.3) != now)
+                }
+            };
             let until_ns = machine.grants.get(place + 1).map_or(at_ns, |after| after.0);
             // It lasts, or is the last report; after the last one no more decisions are made.
             let last_told = events.iter().rfind(|event| event.kind == EventKind::Grant && event.time_ns <= at_ns);

@@ -33,6 +33,7 @@ pub(super) fn tasks(slots: &[(u32, u32, u64)]) -> Plan<StdMemory> {
         processes,
         slots: slots.collect(),
         edges: vec![],
+        deadlines: vec![],
     })
 }
 

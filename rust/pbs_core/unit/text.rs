@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use crate::wire::encode;
-use crate::wire::{Message, IDLE, NO_TASK};
+use crate::wire::{Message, IDLE, NO_DEADLINE, NO_TASK};
 use crate::{join, Config, Plan, Refusal, StdMemory};
 
 /// One CPU of a plan: its processes (id, buffer) and its slots (length,
@@ -18,6 +18,8 @@ pub(super) struct Cpu {
     pub(super) slots: Vec<(u64, u32, u32)>,
     /// Process, task, the process that it waits for, its task.
     pub(super) edges: Vec<(u32, u32, u32, u32)>,
+    /// Deadlines of some of the processes (id, nanoseconds).
+    pub(super) deadlines: Vec<(u32, u64)>,
 }
 
 impl Cpu {
@@ -40,6 +42,7 @@ impl Cpu {
             processes: tasks.into_keys().map(|id| (id, 0)).collect(),
             slots: numbered,
             edges: Vec::new(),
+            deadlines: Vec::new(),
         }
     }
 }
@@ -92,9 +95,11 @@ pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<
         };
         bytes.extend(record.bytes());
         for &(id, buffer_insns) in &cpu.processes {
+            let deadline = cpu.deadlines.iter().find(|deadline| deadline.0 == id);
             let record = encode::Process {
                 id,
                 buffer_insns,
+                deadline_ns: deadline.map_or(NO_DEADLINE, |deadline| deadline.1),
                 ..encode::Process::default()
             };
             bytes.extend(record.bytes());

@@ -37,12 +37,14 @@ fn two_cpus() -> Vec<Cpu> {
                 (MAX_SLOT_INSNS, 7, 5),
             ],
             edges: Vec::new(),
+            deadlines: Vec::new(),
         },
         Cpu {
             cpu: 3,
             processes: vec![(2, 1 << 56)],
             slots: vec![(1, 2, NO_TASK - 1)],
             edges: Vec::new(),
+            deadlines: Vec::new(),
         },
     ]
 }
@@ -502,7 +504,7 @@ fn each_fault_is_refused_where_it_is() {
             refused(CPU_0 + 4, u32(10)),
             Fault::Truncated {
                 part: Part::Process,
-                need_bytes: 320,
+                need_bytes: 10 * PROCESS_BYTES as u64,
                 have_bytes: (END - PROCESS_1) as u64,
             },
             PROCESS_1,
@@ -745,7 +747,7 @@ fn configuration_in_a_plan_is_checked() {
     let last = 64 + 8 * (Config::COUNT - 1);
     bytes[last] = 2;
     let refusal = read(&bytes).err().unwrap();
-    let text = "dispatch is 2; write 0 or 1";
+    let text = "dispatch is 2; write 0 to 1";
     assert_eq!(
         (refusal.to_string().as_str(), refusal.offset_bytes),
         (text, last as u64)
