@@ -9,6 +9,7 @@
 mod arrange;
 mod bounds;
 mod critical;
+mod keep;
 pub mod plan_building;
 mod replan;
 mod reserve;
@@ -20,6 +21,7 @@ mod validate;
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
 pub use critical::{critical_path, Because, Critical};
+pub use keep::keep;
 pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{

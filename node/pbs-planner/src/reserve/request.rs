@@ -18,6 +18,8 @@ pub struct Request<'a> {
     pub deadline_ns: u64,
     /// How far each process is; empty: none has begun.
     pub progress: &'a [Progress],
+    /// All others of a new plan have their places first ([`Replan`](crate::Replan)).
+    pub is_last: bool,
 }
 
 /// How far a process of a run is.
@@ -96,7 +98,8 @@ pub enum Lack {
 impl<'a> Request<'a> {
     /// A run of that job, from the job's start to its deadline.
     pub fn new(run: RunId, job: &'a Job) -> Self {
-        Self { run, job, start_ns: job.start_ns, deadline_ns: job.deadline_ns, progress: &[] }
+        let (start_ns, deadline_ns) = (job.start_ns, job.deadline_ns);
+        Self { run, job, start_ns, deadline_ns, progress: &[], is_last: false }
     }
 
     /// The same, but no earlier than then.
@@ -107,6 +110,11 @@ impl<'a> Request<'a> {
     /// The same, but with no deadline.
     pub fn without_deadline(self) -> Self {
         Self { deadline_ns: u64::MAX, ..self }
+    }
+
+    /// The request, planned after all others of a new plan.
+    pub fn last(self) -> Self {
+        Self { is_last: true, ..self }
     }
 
     pub(crate) fn progress_of(&self, process: usize) -> Progress {
