@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The loop itself.
 
+mod answering;
 mod beside;
 mod best_effort;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_job::{Job, Machine};
-use pbs_plan::{Config, Plan};
+use pbs_plan::{Config, Dispatch, Plan};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
     admit_beside, earliest_deadline, Balancing, Capacity, Declined, DemandTest, NotArranged,
@@ -87,6 +88,8 @@ pub struct Controller {
     asks_memory: bool,
     /// Cores where the plan in force may have a run that was given up.
     vacated: BTreeSet<usize>,
+    /// When the last plan began, if no time is reserved for the capacity buffer in it.
+    unbuffered_since_ns: Option<u64>,
     /// The greatest slow-down that was planned with, in thousandths.
     worst_permille: u64,
     pace: Pace,
@@ -103,6 +106,10 @@ struct ActiveRun {
     tracks: Vec<Track>,
     /// Whether the run is not planned any more, and continues outside of the plan.
     has_no_place: bool,
+    /// The process whose task is beyond t2_task, and the place of that task.
+    rogue: Option<(usize, usize)>,
+    /// The last plan has it behind all others.
+    is_behind: bool,
 }
 
 /// A run that was admitted.
@@ -190,6 +197,9 @@ pub struct RunState {
     pub planned_start_ns: Option<u64>,
     /// End of the run's last reservation; `None`: it has none.
     pub planned_end_ns: Option<u64>,
+    /// When the last reservation ends if the capacity buffer is used up: an answer that
+    /// keeps promises without it leaves no time for that. `None`: there is none.
+    pub buffered_end_ns: Option<u64>,
 }
 
 impl Controller {
@@ -210,6 +220,7 @@ impl Controller {
             grown: Vec::new(),
             asks_memory: false,
             vacated: BTreeSet::new(),
+            unbuffered_since_ns: None,
             worst_permille: 1000,
             pace: options.pace,
             options,
@@ -223,11 +234,10 @@ impl Controller {
 
     /// Admits a run of a job whose times are of the node's clock, or says why it
     /// can't be. Where others have begun, [`Controller::renew`] comes first: else they
-    /// would be planned from their first task on once more. Where there is no place,
-    /// those that are independent of each other are placed anew by their deadlines, or those
-    /// that are less important and have executed nothing yet make room, if each of them
-    /// keeps its deadline. What is run as best effort is in nobody's way, and a job that
-    /// is to be run so gets what is left.
+    /// would be planned from their first task on once more. If there is no place, runs that are
+    /// independent of each other are placed anew by their deadlines. Else runs that have executed
+    /// nothing yet make room, the least important first, if each of them keeps its deadline. A run
+    /// of best effort is in no promise's way, and gets what is left.
     ///
     /// # Errors
     ///
@@ -250,6 +260,8 @@ impl Controller {
                 used_bytes: memory_bytes(&job),
                 tracks: vec![Track::default(); job.processes.len()],
                 has_no_place: false,
+                rogue: None,
+                is_behind: false,
                 job,
             },
         );
@@ -301,21 +313,30 @@ impl Controller {
         DemandTest::of(store.machine(), store.capacity(), self.options.by_deadline)
     }
 
-    /// Plans the job where others are now, which move. `None`: one of them, or the job
-    /// itself, would miss its deadline.
+    /// Plans the job where others are now, which move: behind it, or all in the order of
+    /// their deadlines. `None`: one of them, or the job itself, would miss its deadline.
     fn admit_before_others(&mut self, run: RunId, job: &Job, now_ns: u64) -> Option<Planned> {
         let start_ns = now_ns.saturating_add(self.options.lead_ns);
         let progress = self.progress(start_ns);
         let runs = self.runs.iter();
         let movable = runs.filter(|(_, active)| {
-            active.job.priority < job.priority && !active.has_executed() && active.is_promised()
+            !active.has_executed() && active.is_promised() && !active.has_no_place
         });
-        let movable: Vec<_> =
-            movable.map(|(run, active)| active.request(*run, &progress)).collect();
+        let movable = movable.map(|(run, active)| active.request(*run, &progress));
+        let movable: Vec<_> = movable.collect();
         let replan = Replan::at(start_ns);
         let asked = Request::new(run, job).not_before(start_ns);
-        let replanned = replan.run(&mut self.store, &[asked], &movable).ok()?;
-        replanned.running.into_iter().next().map(|(_, planned)| planned)
+        let behind = replan.run(&mut self.store, &[asked], &movable);
+        let replanned = behind.or_else(|not| {
+            if movable.is_empty() || movable.len() > replan.max_moved_runs {
+                return Err(not);
+            }
+            let mut all = movable.clone();
+            all.push(asked);
+            replan.run(&mut self.store, &all, &[])
+        });
+        let mut planned = replanned.ok()?.running.into_iter();
+        planned.find(|(planned, _)| *planned == run).map(|(_, planned)| planned)
     }
 
     /// The earliest deadline with which a job that was declined would be admitted;
@@ -368,6 +389,8 @@ impl Controller {
             used_bytes: memory_bytes(&job),
             tracks,
             has_no_place: false,
+            rogue: None,
+            is_behind: false,
             job,
         };
         self.runs.insert(run, active);
@@ -395,7 +418,11 @@ impl Controller {
                 run,
                 job: &active.job,
                 progress: &progress[&run],
-                deadline_ns: active.promised_ns(),
+                // By deadline, a run behind all others comes after all that have one.
+                deadline_ns: match active.is_behind && self.floats() {
+                    true => u64::MAX,
+                    false => active.promised_ns(),
+                },
             })
             .collect();
         let vacated = self.vacated.iter().copied();
@@ -407,6 +434,7 @@ impl Controller {
             cleared: self.cores_of_the_unplanned().chain(vacated).collect(),
             // If one dies whose memory others get, they tell of it, and are planned anew.
             memory_order: true,
+            used_buffer_insns: self.used_buffers(),
         };
         let plans = class_plans(&self.store, &entries, &mut self.ids, &settings)?;
         let plan = plans.into_iter().next().map(|node| node.plan);
@@ -415,6 +443,21 @@ impl Controller {
             self.pace.made(now_ns);
         }
         Ok(plan)
+    }
+
+    /// Returns the lateness of each process by its present plan, for which its capacity buffer was
+    /// reserved.
+    fn used_buffers(&self) -> BTreeMap<(RunId, usize), u64> {
+        let mut used = BTreeMap::new();
+        for (&run, active) in &self.runs {
+            for process in 0..active.tracks.len() {
+                let late_insns = active.late_insns(process);
+                if late_insns > 0 {
+                    used.insert((run, process), late_insns);
+                }
+            }
+        }
+        used
     }
 
     /// Returns the cores of processes that have no place any more. The plan that contains these
@@ -482,11 +525,36 @@ impl Controller {
         }
     }
 
+    /// Returns the deadline that a run is promised, of the node's clock; `None`: there is no such
+    /// run.
+    pub fn deadline_ns(&self, run: RunId) -> Option<u64> {
+        self.runs.get(&run).map(|active| active.job.deadline_ns)
+    }
+
     /// Sets the priority of a run for later plans.
     pub fn set_priority(&mut self, run: RunId, priority: u32) {
         if let Some(active) = self.runs.get_mut(&run) {
             active.job.priority = priority;
         }
+    }
+
+    /// Do the slots of the plans float by deadlines?
+    fn floats(&self) -> bool {
+        self.options.config.is_some_and(|config| config.dispatch() == Dispatch::Deadline)
+    }
+
+    /// A time of the last plan, with the capacity buffer even if the plan has none.
+    fn buffered_ns(&self, time_ns: u64) -> u64 {
+        let since_ns = self.unbuffered_since_ns.unwrap_or(u64::MAX);
+        let planned_ns = u128::from(time_ns.saturating_sub(since_ns));
+        let share_permille = u128::from(self.buffer_permille().saturating_sub(1000));
+        let buffer_ns = u64::try_from(planned_ns * share_permille / 1000).unwrap_or(u64::MAX);
+        time_ns.saturating_add(buffer_ns)
+    }
+
+    /// CAPACITY_BUFFER of the plans.
+    fn buffer_permille(&self) -> u64 {
+        self.options.config.unwrap_or(Config::DEFAULT).capacity_buffer_permille
     }
 
     /// The configuration of the plans: how long an answer takes is known here, and
@@ -559,6 +627,9 @@ impl Controller {
             _ => {
                 if position < tasks.len() {
                     track.at(position, event.retired_insns);
+                }
+                if is_late_task(event) && position < tasks.len() {
+                    active.rogue = Some((process, position));
                 }
                 if kind == EventKind::Late && event.reason == Cause::Memory as u16 {
                     self.uses(run, process, event.memory_bytes);
@@ -739,12 +810,14 @@ impl Controller {
     /// Returns the state of a run; `None`: there is no such run.
     pub fn run(&self, run: RunId) -> Option<RunState> {
         let active = self.runs.get(&run)?;
+        let planned_end_ns = self.store.run(run).map(pbs_planner::Run::end_ns);
         Some(RunState {
             ends: active.ends(),
             measured: active.tracks.iter().map(|t| t.measured().to_vec()).collect(),
             has_executed: active.has_executed(),
             planned_start_ns: self.planned_start_ns(run),
-            planned_end_ns: self.store.run(run).map(pbs_planner::Run::end_ns),
+            planned_end_ns,
+            buffered_end_ns: planned_end_ns.map(|end_ns| self.buffered_ns(end_ns)),
         })
     }
 
@@ -762,148 +835,14 @@ impl Controller {
         self.failed && !self.has_nothing_to_plan()
     }
 
-    /// Answers the prediction failures that were heard of since the last plan.
-    ///
-    /// # Errors
-    ///
-    /// What the node would refuse.
-    pub fn answer(&mut self, now_ns: u64) -> Result<Answer, Vec<Problem>> {
-        if !self.is_asked() {
-            return Ok(Answer::Nothing);
-        }
-        if now_ns < self.pace.next_ns() {
-            return Ok(Answer::NotBefore(self.pace.next_ns()));
-        }
-        self.cancel_cut();
-        if self.has_nothing_to_plan() {
-            return Ok(Answer::Nothing);
-        }
-        let missed = self.plan_the_rest(now_ns, ActiveRun::has_begun);
-        let plan = self.plan(now_ns).inspect_err(|_| {
-            // Not at every event that comes.
-            self.failed = true;
-            self.pace.made(now_ns);
-        })?;
-        Ok(plan.map_or(Answer::Nothing, |plan| Answer::Plan { plan: Box::new(plan), missed }))
-    }
-
     fn has_nothing_to_plan(&self) -> bool {
         self.is_over() && !self.has_vacated()
-    }
-
-    /// Plans anew what is left of the runs that are being executed, so that others can be
-    /// admitted beside it; those to come stay where they are, if they can. The node is to
-    /// get the plan ([`Controller::plan`]) in any case. Returns who will be late by it.
-    pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
-        self.cancel_cut();
-        self.plan_the_rest(now_ns, ActiveRun::has_executed)
-    }
-
-    fn plan_the_rest(&mut self, now_ns: u64, is_running: fn(&ActiveRun) -> bool) -> Vec<Missed> {
-        self.look_ahead();
-        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns), is_running);
-        self.failed = false;
-        missed
     }
 
     /// The node has refused the last plan: something has happened that was not heard
     /// of yet. What it was to answer still wants an answer, though not at once.
     pub fn refused(&mut self) {
         self.failed = true;
-    }
-
-    /// Estimates anew what is left of the processes that have begun.
-    fn look_ahead(&mut self) {
-        let outlook = self.options.outlook;
-        for active in self.runs.values_mut() {
-            for (process, track) in active.tracks.iter().enumerate() {
-                let (expected_insns, mut retired_insns) = track.sums_insns();
-                let tasks = &active.job.processes[process].tasks;
-                let mut sum_insns = expected_insns;
-                for (position, &task) in tasks.iter().enumerate().skip(track.position()) {
-                    let expected_insns = active.expected_insns[task];
-                    let insns = &mut active.job.tasks[task].insns;
-                    if position == track.position() && track.retired_insns() > 0 {
-                        let now_insns = track.retired_insns();
-                        *insns = outlook.of_running((*insns).max(1), now_insns);
-                        if now_insns > expected_insns {
-                            sum_insns = sum_insns.saturating_add(expected_insns);
-                            retired_insns = retired_insns.saturating_add(now_insns);
-                        }
-                    } else {
-                        *insns = outlook.of_coming(expected_insns, sum_insns, retired_insns);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Plans anew what is left of the runs that are `running`; others only make room. One
-    /// that can't keep its deadline goes on without; one for which there is no place at all
-    /// goes.
-    fn replan(&mut self, start_ns: u64, is_running: fn(&ActiveRun) -> bool) -> Vec<Missed> {
-        for (&run, active) in &self.runs {
-            if active.is_over() {
-                self.store.remove(run);
-            }
-        }
-        let progress = self.progress(start_ns);
-        self.store.forget_before(start_ns);
-        // What is left of it is placed anew in any case.
-        set_aside(&mut self.store, &self.runs, &progress, start_ns);
-        let mut late: BTreeMap<RunId, bool> = BTreeMap::new();
-        let replan = Replan {
-            options: self.options.replanning.clone(),
-            demand: self.demand_test(),
-            ..Replan::at(start_ns)
-        };
-        // Each turn but the last takes a deadline or a run away, once nothing is reserved
-        // any more only because processes might grow.
-        let mut is_lean = false;
-        loop {
-            let (mut running, mut later) = (Vec::new(), Vec::new());
-            for (&run, active) in &self.runs {
-                let request = active.request(run, &progress);
-                let reserved_ns = self.store.run(run).and_then(pbs_planner::Run::start_ns);
-                match late.get(&run) {
-                    _ if !active.is_promised() => {}
-                    Some(true) => {}
-                    Some(false) => running.push(request.without_deadline()),
-                    None if is_running(active) => running.push(request),
-                    None if reserved_ns.is_none_or(|at_ns| at_ns < start_ns) => {
-                        running.push(request);
-                    }
-                    None => later.push(request),
-                }
-            }
-            match replan.run(&mut self.store, &running, &later) {
-                Ok(_) => break,
-                Err(_) if !std::mem::replace(&mut is_lean, true) => {
-                    for active in self.runs.values_mut() {
-                        active.reserve_no_growth();
-                    }
-                }
-                Err(not) => match late.get(&not.run) {
-                    None => {
-                        late.insert(not.run, false);
-                    }
-                    Some(_) => {
-                        late.insert(not.run, true);
-                        self.store.remove(not.run);
-                        if let Some(active) = self.runs.get_mut(&not.run) {
-                            active.has_no_place = true;
-                        }
-                    }
-                },
-            }
-        }
-        self.place_behind(start_ns);
-        let missed = late.into_keys().map(|run| {
-            let deadline_ns = self.runs[&run].job.deadline_ns;
-            let planned = self.store.run(run);
-            Missed { run, by_ns: planned.map(|run| run.end_ns().saturating_sub(deadline_ns)) }
-        });
-        missed.collect()
     }
 
     /// Returns the progress of all processes, for a plan that begins at `start_ns`.
@@ -1004,6 +943,52 @@ impl ActiveRun {
         }
     }
 
+    /// By how much a process retires more than was expected of it when the run was
+    /// admitted, by its tasks that have ended and by what is planned of the others.
+    fn late_insns(&self, process: usize) -> u64 {
+        let track = &self.tracks[process];
+        let (mut expected_insns, mut planned_insns) = track.sums_insns();
+        for &task in self.job.processes[process].tasks.iter().skip(track.position()) {
+            expected_insns = expected_insns.saturating_add(self.expected_insns[task]);
+            planned_insns = planned_insns.saturating_add(self.job.tasks[task].insns);
+        }
+        planned_insns.saturating_sub(expected_insns)
+    }
+
+    /// The instructions by which a process of it is later than the capacity buffer allows.
+    fn beyond_buffer_insns(&self, buffer_permille: u64) -> u64 {
+        let beyond = (0..self.tracks.len()).map(|process| {
+            let tasks = &self.job.processes[process].tasks;
+            let expected_insns = tasks.iter().map(|&task| u128::from(self.expected_insns[task]));
+            let share_permille = u128::from(buffer_permille.saturating_sub(1000));
+            let buffer_insns = expected_insns.sum::<u128>() * share_permille / 1000;
+            let buffer_insns = u64::try_from(buffer_insns).unwrap_or(u64::MAX);
+            self.late_insns(process).saturating_sub(buffer_insns)
+        });
+        beyond.max().unwrap_or(0)
+    }
+
+    /// A task of it is beyond t2_task and goes on.
+    fn has_rogue(&self) -> bool {
+        self.rogue.is_some_and(|(process, position)| {
+            let track = &self.tracks[process];
+            track.position() == position && track.end().is_none()
+        })
+    }
+
+    /// The task that is beyond t2_task is expected to be no longer than tasks to come are
+    /// stretched at most.
+    fn is_bounded(&self, outlook: &Outlook) -> bool {
+        let task = |(process, position): (usize, usize)| {
+            self.job.processes[process].tasks.get(position).copied()
+        };
+        self.rogue.and_then(task).is_none_or(|task| {
+            let most = u128::from(self.expected_insns[task])
+                * u128::from(outlook.most_stretch_permille.max(1000));
+            u128::from(self.job.tasks[task].insns) * 1000 <= most
+        })
+    }
+
     fn has_begun(&self) -> bool {
         self.tracks.iter().any(Track::has_begun)
     }
@@ -1031,6 +1016,11 @@ fn first_task_ns(run: &pbs_planner::Run) -> Option<u64> {
 fn memory_bytes(job: &Job) -> Vec<u64> {
     let processes = job.processes.iter();
     processes.map(|process| process.memory_bytes).collect()
+}
+
+/// Does the node signal that a task is beyond t2_task?
+fn is_late_task(event: &Event) -> bool {
+    event.kind == EventKind::Late as u16 && event.reason == Cause::Task as u16
 }
 
 /// Does the node say that it uses more memory than the plan may?

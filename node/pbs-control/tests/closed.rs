@@ -500,8 +500,8 @@ fn who_uses_more_memory_is_planned_with_it() {
     assert_eq!(missed, [Missed { run, by_ns: None }]);
 }
 
-/// Two jobs that both have begun and whose memory the node has not got for both: the
-/// one for which there is no place loses the core that it has for itself.
+/// Two jobs that both have begun and whose memory the node has not got for both: the late
+/// one finds no place and loses the core that it has for itself.
 #[test]
 fn a_core_of_whom_there_is_no_place_for_is_cleared() {
     let mut machine = machine();
@@ -538,18 +538,18 @@ fn a_core_of_whom_there_is_no_place_for_is_cleared() {
     let Ok(Answer::Plan { plan: next, missed }) = controller.answer(200 * MS) else {
         panic!("no plan");
     };
-    let (run, _) = controller.process(second).unwrap();
+    let (run, _) = controller.process(first).unwrap();
     assert_eq!(missed, [Missed { run, by_ns: None }]);
     let slots: Vec<_> = next.cpus.iter().map(|cpu| (cpu.cpu, cpu.slots.is_empty())).collect();
-    assert_eq!(slots, [(0, false), (5, true)]);
+    assert_eq!(slots, [(0, true), (5, false)]);
     assert_eq!(next.processes.len(), 1);
 
     // It is over there; the next plan leaves that CPU alone.
     controller.event(&Event {
         seq: 10,
         kind: EventKind::Ejected as u16,
-        process: second,
-        cpu: 5,
+        process: first,
+        cpu: 0,
         ..Event::default()
     });
     let plan = controller.plan(210 * MS).unwrap().unwrap();

@@ -110,8 +110,8 @@ fn search_alone() -> Machine {
     Machine { demand_permille: Some(0), ..machine() }
 }
 
-/// A more important job gets the place of one that has executed nothing yet and has time;
-/// what runs stays, and so does what is as important.
+/// A job gets the place of one that has executed nothing yet and has time, however
+/// important that one is; what runs stays.
 #[test]
 fn who_has_time_makes_room() {
     let (controller, [first, second]) = two_runs_on(search_alone());
@@ -138,11 +138,15 @@ fn who_has_time_makes_room() {
     assert!(tight.admit(asked.clone(), now_ns).is_err());
     assert_eq!(ends(&tight, second), end_ns);
 
-    // Nor does who is as important.
+    // A more important run moves as well, since its promise stands.
     let mut important = controller;
     important.renew(now_ns);
-    important.set_priority(second, asked.priority);
-    assert!(important.admit(asked, now_ns).is_err());
+    important.set_priority(second, asked.priority + 1);
+    let promised_ns = important.deadline_ns(second).unwrap();
+    let admitted = important.admit(asked.clone(), now_ns).unwrap();
+    assert!(admitted.planned.end_ns <= asked.deadline_ns);
+    assert!(ends(&important, second) <= promised_ns);
+    assert_eq!(important.deadline_ns(second), Some(promised_ns));
 }
 
 /// Jobs are on the CPUs that they are confined to in the plan of the node, also when one
@@ -223,16 +227,10 @@ fn a_deadline_is_promised_if_it_can_be_kept() {
 #[test]
 fn who_has_time_does_not_go_first() {
     let mut controller = controller_of(search_alone());
-    let [patient, urgent] = [("patient", 5_000), ("urgent", 250)].map(|(name, deadline_ms)| {
+    let [patient, urgent] = [("patient", 5_000), ("urgent", 700)].map(|(name, deadline_ms)| {
         let job = job(name, &[100_000_000; 2], deadline_ms * MS);
-        controller.admit(job, 0).map(|admitted| admitted.run)
+        controller.admit(job, 0).unwrap().run
     });
-    // The urgent one does not fit behind the other.
-    let (patient, Err(_)) = (patient.unwrap(), urgent) else {
-        panic!("the urgent one fits");
-    };
-    let job = job("urgent", &[100_000_000; 2], 700 * MS);
-    let urgent = controller.admit(job, 0).unwrap().run;
     controller.plan(0).unwrap();
     for (seq, run) in [(0, patient), (1, urgent)] {
         hear(&mut controller, seq, EventKind::Attached, run);

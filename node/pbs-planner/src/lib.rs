@@ -10,6 +10,7 @@ mod admission;
 mod arrange;
 mod bounds;
 mod critical;
+mod keep;
 pub mod plan_building;
 mod replan;
 mod reserve;
@@ -22,6 +23,7 @@ pub use admission::{admit_beside, CoreOverload, DemandTest, Overload};
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
 pub use critical::{critical_path, Because, Critical};
+pub use keep::keep;
 pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{

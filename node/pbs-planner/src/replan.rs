@@ -66,7 +66,9 @@ impl Replan {
     /// Plans what is left of the running jobs anew, the most important first; if that
     /// does not keep all deadlines, the most urgent first. `later` are the jobs that
     /// may be moved; those of them that nothing is reserved for, and those that
-    /// begin before the new plan does, are not.
+    /// begin before the new plan does, are not. A running job that is to be the
+    /// [last](Request::last) has its place after all others, also after those that
+    /// move. No job moves for it.
     ///
     /// # Errors
     ///
@@ -85,7 +87,8 @@ impl Replan {
             // What is more important goes first, but not where it has time and others
             // have not.
             let before = running.clone();
-            running.sort_by_key(|request| (request.deadline_ns, order(request)));
+            let by_deadline = |request: &Request<'_>| (request.is_last, request.deadline_ns);
+            running.sort_by_key(|request| (by_deadline(request), order(request)));
             if same_order(&before, &running) {
                 Err(why)
             } else {
@@ -157,10 +160,12 @@ impl Replan {
                 }
                 Err(refused) => {
                     booking.rollback(start);
-                    let why = why.get_or_insert(refused);
-                    if moved == later.len() {
-                        return Err(why.clone());
+                    let is_last = |request: &Request<'_>| request.is_last;
+                    let mut of_refused = running.iter().filter(|it| it.run == refused.run);
+                    if moved == later.len() || of_refused.any(is_last) {
+                        return Err(why.unwrap_or(refused));
                     }
+                    why.get_or_insert(refused);
                 }
             }
             moved = (moved * 2).clamp(1, later.len());
@@ -175,7 +180,8 @@ impl Replan {
         running: &[Request<'_>],
         later: &[Request<'a>],
     ) -> Vec<Request<'a>> {
-        let last_ns = running.iter().map(|request| request.deadline_ns).max();
+        let not_last = running.iter().filter(|request| !request.is_last);
+        let last_ns = not_last.map(|request| request.deadline_ns).max();
         let last_ns = last_ns.unwrap_or(0);
         let starts = later.iter().filter_map(|request| {
             let start_ns = store.run(request.run)?.start_ns()?;
@@ -202,18 +208,22 @@ impl Replan {
             held.push(self.hold(booking, request));
         }
         let mut replanned = Replanned::default();
-        for (request, held) in running.iter().zip(held) {
-            for hold in held {
-                // It was taken, so it can be given back.
-                let _ = booking.give_memory(hold.core, hold.memory, hold.bytes);
-                let _ = booking.give_core(hold.core, hold.time);
-            }
+        // The last ones are at the end, as the running jobs are sorted.
+        let first = running.partition_point(|request| !request.is_last);
+        let mut held = running.iter().zip(held);
+        for (request, held) in held.by_ref().take(first) {
+            give_back(booking, held);
             let planned = self.plan(booking, request)?;
             replanned.running.push((request.run, planned));
         }
         for request in moving {
             let planned = self.plan(booking, request)?;
             replanned.moved.push((request.run, planned));
+        }
+        for (request, held) in held {
+            give_back(booking, held);
+            let planned = self.plan(booking, request)?;
+            replanned.running.push((request.run, planned));
         }
         Ok(replanned)
     }
@@ -246,9 +256,9 @@ impl Replan {
             let taken = (store.memory(core)).first_below(bytes, now_ns..request.deadline_ns);
             let memory = now_ns..taken.unwrap_or(request.deadline_ns).max(now_ns);
             let mut time = now_ns..now_ns;
-            // Who has missed its deadline already makes others miss theirs no more:
-            // its task goes on behind them.
-            if retired_insns > 0 && request.deadline_ns < u64::MAX {
+            // A job that has missed its deadline already makes others miss theirs no
+            // more: its task goes on behind them, as that of a last one does.
+            if retired_insns > 0 && request.deadline_ns < u64::MAX && !request.is_last {
                 let insns = request.job.tasks[process.tasks[position]].insns;
                 let left_insns = insns.saturating_sub(retired_insns).max(1);
                 let left_insns = store.core_insns(process, left_insns);
@@ -275,12 +285,20 @@ struct Hold {
     time: Range<u64>,
 }
 
+fn give_back(booking: &mut Booking<'_>, held: Vec<Hold>) {
+    for hold in held {
+        // It was taken, so it can be given back.
+        let _ = booking.give_memory(hold.core, hold.memory, hold.bytes);
+        let _ = booking.give_core(hold.core, hold.time);
+    }
+}
+
 fn same_order(one: &[Request<'_>], other: &[Request<'_>]) -> bool {
     let runs = one.iter().map(|request| request.run);
     runs.eq(other.iter().map(|request| request.run))
 }
 
-/// The most important first, and of those the most urgent.
-fn order(request: &Request<'_>) -> (Reverse<u32>, u64, RunId) {
-    (Reverse(request.job.priority), request.deadline_ns, request.run)
+/// The most important first, and of those the most urgent; the last ones at the end.
+fn order(request: &Request<'_>) -> (bool, Reverse<u32>, u64, RunId) {
+    (request.is_last, Reverse(request.job.priority), request.deadline_ns, request.run)
 }

@@ -8,7 +8,7 @@ use common::nets::{machine, random_job, Random};
 use common::{question_and_answer, random_machine, whole_ns};
 use pbs_job::Job;
 use pbs_planner::{
-    reserve, Balancing, Lack, Options, Progress, Replan, Request, Run, RunId, Store,
+    keep, reserve, Balancing, Lack, Options, Progress, Replan, Request, Run, RunId, Store,
 };
 
 const S: u64 = 1_000_000_000;
@@ -246,4 +246,70 @@ fn what_has_begun_keeps_its_memory_while_others_are_planned() {
     let running = [request(1, &one, &nowhere[..])];
     assert!(Replan::at(S).run(&mut store, &running, &[]).is_err());
     assert!(store == Store::new(machine(S, &[(100, &[1, 1])]), Balancing::Dynamic));
+}
+
+/// The rest of a job fits into what is reserved for it, until it takes longer.
+#[test]
+fn a_job_in_time_keeps_its_reservation() {
+    let mut store = Store::new(machine(S, &[(100, &[1])]), Balancing::Dynamic);
+    let (one, two) = (straight(10, 60), straight(5, 60));
+    for (run, job) in [(1, &one), (2, &two)] {
+        let request = Request { deadline_ns: 20 * S, ..Request::new(RunId(run), job) };
+        reserve(&mut store, &request, &Options::default()).expect("there is room");
+    }
+    let reserved = store.run(RunId(1)).expect("it is planned").clone();
+    store.forget_before(4 * S);
+    let before = store.clone();
+    let keeps = |store: &mut Store, retired_insns, deadline_ns| {
+        let progress = [Progress::Running { core: 0, position: 1, retired_insns }];
+        let request = Request { progress: &progress, ..Request::new(RunId(1), &one) };
+        keep(store, &Request { deadline_ns, ..request }, 4 * S)
+    };
+    // Seven are left for six seconds, or the deadline is earlier.
+    assert!(!keeps(&mut store, 3, 20 * S));
+    assert!(!keeps(&mut store, 4, 9 * S));
+    assert!(store == before);
+    assert!(keeps(&mut store, 4, 10 * S));
+    let kept = store.run(RunId(1)).expect("it is planned");
+    // The start of the job has ended.
+    assert_eq!(kept.tasks, reserved.tasks[1..]);
+    assert_eq!(kept.processes, reserved.processes);
+    assert!(!keep(&mut store, &Request::new(RunId(9), &one), 4 * S));
+    // It is still there to be given back.
+    for run in [1, 2] {
+        assert!(store.remove(RunId(run)));
+    }
+    let mut empty = Store::new(machine(S, &[(100, &[1])]), Balancing::Dynamic);
+    empty.forget_before(4 * S);
+    assert!(store == empty);
+}
+
+/// The more important job comes last as it is asked for, and no job moves for it.
+#[test]
+fn the_last_has_its_place_after_all_others() {
+    let mut store = Store::new(machine(S, &[(200, &[1])]), Balancing::Dynamic);
+    let jobs = [(10, 9), (6, 0), (5, 0)].map(|(insns, priority)| {
+        let job = straight(insns, 60);
+        Job { priority, ..job }
+    });
+    let request = |run: usize, deadline_s: u64| Request {
+        deadline_ns: deadline_s * S,
+        ..Request::new(RunId(run as u64), &jobs[run])
+    };
+    for run in 0..3 {
+        reserve(&mut store, &request(run, 40), &Options::default()).expect("there is room");
+    }
+    // All of them have begun but the third, which may be moved.
+    let progress = [Progress::Running { core: 0, position: 1, retired_insns: 1 }];
+    let running = |run, deadline_s| Request { progress: &progress, ..request(run, deadline_s) };
+    let ends = |store: &Store| [0, 1, 2].map(|run| store.run(RunId(run)).unwrap().end_ns() / S);
+    let asked = [running(0, 40).last(), running(1, 8)];
+    let done = Replan::at(2 * S).run(&mut store, &asked, &[request(2, 40)]).expect("all fit");
+    assert_eq!((done.running.len(), done.moved.len()), (2, 0));
+    assert_eq!(ends(&store), [16, 7, 21]);
+    let asked = [running(0, 15).last(), running(1, 8)];
+    let refused = Replan::at(2 * S).run(&mut store, &asked, &[request(2, 40)]);
+    assert_eq!(refused.expect_err("there is no room before the third").run, RunId(0));
+    let asked = [running(0, 15), running(1, 30)];
+    Replan::at(2 * S).run(&mut store, &asked, &[request(2, 40)]).expect("the third moves");
 }

@@ -304,6 +304,7 @@ impl JobScheduler for Cores {
             core.controller.event(&Event {
                 seq: failure.seq,
                 kind: failure.kind as u16,
+                reason: failure.cause as u16,
                 cpu: state.cpu,
                 process: failure.process,
                 task: failure.task,
@@ -318,7 +319,7 @@ impl JobScheduler for Cores {
         };
         let ends_ns = core.runs.iter().filter_map(|&run| {
             let run = core.controller.run(run)?;
-            run.planned_end_ns
+            run.buffered_end_ns
         });
         let end_ns = ends_ns.max().unwrap_or(0);
         let end_ns = Some(end_ns).filter(|_| missed.iter().all(|missed| missed.by_ns.is_some()));

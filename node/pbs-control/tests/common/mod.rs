@@ -76,6 +76,10 @@ impl<'a> Loop<'a> {
         Self { controller, answers: 0, missed: Vec::new() }
     }
 
+    pub(crate) fn controller(&mut self) -> &mut Controller {
+        self.controller
+    }
+
     pub(crate) fn first_plan(&mut self) -> Plan {
         let plan = self.controller.plan(0).unwrap().unwrap();
         for process in &plan.processes {
@@ -105,6 +109,7 @@ impl JobScheduler for Loop<'_> {
             self.controller.event(&Event {
                 seq: failure.seq,
                 kind: failure.kind as u16,
+                reason: failure.cause as u16,
                 process: failure.process,
                 task: failure.task,
                 retired_insns: failure.retired_insns,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The plan buffers of processes (Leppert 2021, 3.3.3).
+//! The plan buffers of processes (Leppert 2021, 3.3.3), and their latest ends.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,28 @@ use super::Entry;
 use crate::reserve::net::order;
 use crate::Run;
 
-/// Per process of the job: by how much its last task may end later than planned,
-/// in nanoseconds; 0 if nothing of it is planned.
+/// Slack of the processes of a job, by process.
+pub(super) struct Slack {
+    /// By how much the last task may end later than planned, in nanoseconds; 0 if nothing
+    /// of the process is planned.
+    pub(super) buffers_ns: Vec<u64>,
+    /// When the last task has to have ended; `u64::MAX`: there is no deadline.
+    pub(super) latest_ends_ns: Vec<u64>,
+}
+
+/// The slack of each process.
 ///
-/// For the initial process that is the time from its end to the deadline. The
+/// For the initial process the buffer is the time from its end to the deadline. The
 /// others have a deadline of their own: a parent waits for its children, and what
 /// comes later on the same core waits as well. So the latest end of each task
 /// that lets everything after it keep the deadline is computed backwards.
 ///
 /// What one process uses up is lost to those after it. That is why the class
 /// lets each have no more than a share of it (3.3.6).
-pub(super) fn buffers_ns(entry: &Entry<'_>, run: &Run) -> Vec<u64> {
+pub(super) fn slack(entry: &Entry<'_>, run: &Run) -> Slack {
     let job = entry.job;
     let mut buffers_ns = vec![0; job.processes.len()];
+    let mut latest_ends_ns = vec![u64::MAX; job.processes.len()];
     let place = |task: usize| run.tasks.binary_search_by_key(&task, |task| task.task).ok();
     let takes_time = |&index: &usize| run.tasks[index].start_ns < run.tasks[index].end_ns;
     let mut by_core: Vec<usize> = (0..run.tasks.len()).filter(takes_time).collect();
@@ -60,7 +69,10 @@ pub(super) fn buffers_ns(entry: &Entry<'_>, run: &Run) -> Vec<u64> {
     for (index, task) in run.tasks.iter().enumerate() {
         if job.processes[task.process].tasks.last() == Some(&task.task) {
             buffers_ns[task.process] = latest_ns[index].saturating_sub(task.end_ns);
+            if entry.deadline_ns != u64::MAX {
+                latest_ends_ns[task.process] = latest_ns[index];
+            }
         }
     }
-    buffers_ns
+    Slack { buffers_ns, latest_ends_ns }
 }

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use pbs_plan::{Config, Cpu, Plan, Process, Slot, Start, Task};
+use pbs_plan::{Config, Cpu, Dispatch, Plan, Process, Slot, Start, Task};
 use pbs_text::Problem;
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
-use super::buffer::buffers_ns;
+use super::buffer::slack;
 use super::dependencies::SlotDependencies;
 use super::memory::{self, HeldMemory};
 use super::Entry;
@@ -40,10 +40,13 @@ pub struct Settings {
     /// Cores that have a plan even if nothing is reserved there: one without slots,
     /// by which what an earlier plan has there leaves the class.
     pub cleared: Vec<usize>,
-    /// A process also waits for those whose memory it gets, so that it never begins
-    /// before they are gone. One that dies in its last task lets nobody who waits for
+    /// A process also waits for those whose memory it gets, and never begins before they
+    /// are gone. Where slots float by deadlines it always does: times say nothing there. One that dies in its last task lets nobody who waits for
     /// it go on until there is a new plan, be it of another job.
     pub memory_order: bool,
+    /// By run and process: instructions of the capacity buffer that are used up. No idle
+    /// slot is planned for those again.
+    pub used_buffer_insns: BTreeMap<(RunId, usize), u64>,
 }
 
 /// The plan of a node.
@@ -107,7 +110,8 @@ impl ProcessIds {
 /// has no slot, since a plan has none of length 0. Of fork, join and messages the
 /// plan has the order: a task waits for those of other processes ([`SlotDependencies`]). The
 /// memory that was reserved for a process is its planned peak, and that of the node
-/// the plan's limit.
+/// the plan's limit. Where the plan's processes run by deadline, each has the latest end
+/// with which its job keeps the deadline.
 ///
 /// # Errors
 ///
@@ -130,15 +134,18 @@ pub fn class_plans(
             },
         })
         .collect();
+    let by_deadline = settings.config.is_some_and(|config| config.dispatch() == Dispatch::Deadline);
     let rates: Vec<u64> =
         (store.machine().cores()).map(|(_, core)| core.rate_insns_per_s).collect();
+    // By node and process: what is left of the capacity buffer, for a CPU of that rate.
+    let mut catch_up_insns: Vec<Vec<u64>> = plans.iter().map(|_| Vec::new()).collect();
     let mut holds: Vec<Vec<HeldMemory>> = plans.iter().map(|_| Vec::new()).collect();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
     for entry in entries {
         let Some(run) = store.run(entry.run) else {
             continue;
         };
-        let buffers_ns = buffers_ns(entry, run);
+        let slack = slack(entry, run);
         let mut of_process: Vec<Vec<&TaskReservation>> =
             vec![Vec::new(); entry.job.processes.len()];
         for task in run.tasks.iter().filter(|task| task.start_ns < task.end_ns) {
@@ -154,11 +161,13 @@ pub fn class_plans(
             tasks.sort_unstable_by_key(|task| entry.job.tasks[task.task].position);
             let site = store.sites()[core];
             let process = &entry.job.processes[index];
-            let buffer_insns = insns(buffers_ns[index], site.rate_insns_per_s);
+            let buffer_insns = insns(slack.buffers_ns[index], site.rate_insns_per_s);
             let buffer_insns = store.process_insns(process, buffer_insns);
             // Without one of its own it has that of the CPU.
             let own = process.rate_insns_per_s;
             let own = own.map_or(0, |_| per_ms(store.process_insns(process, rates[core])));
+            let latest_end_ns = slack.latest_ends_ns[index];
+            let latest_end_ns = Some(latest_end_ns).filter(|&ns| by_deadline && ns != u64::MAX);
             let plan = &mut plans[site.node].plan;
             let place = plan.processes.len();
             plan.processes.push(Process {
@@ -168,7 +177,7 @@ pub fn class_plans(
                 buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
                 memory_bytes: process.memory_bytes,
                 rate_insns_per_ms: own,
-                deadline_ns: None,
+                deadline_ns: latest_end_ns.map(|end_ns| end_ns.saturating_sub(settings.start_ns)),
                 real_memory_bytes: None,
                 start: start(entry, index),
                 tasks: tasks
@@ -180,6 +189,9 @@ pub fn class_plans(
                     .collect(),
                 line: None,
             });
+            let used_insns = settings.used_buffer_insns.get(&(entry.run, index));
+            let catch_up = catch_up(store, &plan.processes[place], used_insns, rates[core]);
+            catch_up_insns[site.node].push(catch_up);
             holds[site.node].extend(memory::held(entry, store, index, place));
             let placed = tasks.iter().map(|task| Placed {
                 start_ns: task.start_ns,
@@ -189,7 +201,7 @@ pub fn class_plans(
             on_core[core].extend(placed);
         }
     }
-    if settings.memory_order {
+    if settings.memory_order || by_deadline {
         for (node, holds) in plans.iter_mut().zip(holds) {
             memory::order(store, holds, &mut node.plan);
         }
@@ -199,8 +211,8 @@ pub fn class_plans(
         if placed.is_empty() && !settings.cleared.contains(&number) {
             continue;
         }
-        let slots =
-            slots(store, core.rate_insns_per_s, placed, settings.start_ns, &plans[node].plan);
+        let of_processes = &catch_up_insns[node];
+        let slots = slots(store, core.rate_insns_per_s, placed, settings.start_ns, of_processes);
         plans[node].plan.cpus.push(Cpu {
             cpu,
             rate_insns_per_ms: per_ms(core.rate_insns_per_s),
@@ -231,10 +243,10 @@ fn slots(
     rate_insns_per_s: u64,
     mut placed: Vec<Placed>,
     start_ns: u64,
-    plan: &Plan,
+    of_processes: &[u64],
 ) -> Vec<Slot> {
     placed.sort_unstable_by_key(|task| task.start_ns);
-    let mut last_of = vec![0; plan.processes.len()];
+    let mut last_of = vec![0; of_processes.len()];
     for (place, task) in placed.iter().enumerate() {
         last_of[task.process] = place;
     }
@@ -255,11 +267,9 @@ fn slots(
         // The rest of a task that is interrupted is in its slot, before those that
         // interrupt it: the node orders them by their deadlines.
         time_ns = time_ns.max(task.start_ns).saturating_add(task.length_ns);
-        catch_up_insns = if last_of[task.process] == place {
-            let process = &plan.processes[task.process];
-            capacity_buffer_insns(store, process, per_ms(rate_insns_per_s))
-        } else {
-            0
+        catch_up_insns = match last_of[task.process] == place {
+            true => of_processes[task.process],
+            false => 0,
         };
     }
     slots
@@ -273,15 +283,16 @@ fn slots(
 /// idle slot of that length stands there, which goes to the latest process. The
 /// time for it is reserved, since the planner takes the node for slower than it is
 /// by the capacity buffer (3.3.6). If nobody is late, lower classes have it. It is
-/// as long as that of the process, on a CPU of that rate.
-fn capacity_buffer_insns(store: &Store, process: &Process, insns_per_ms: u64) -> u64 {
+/// as long as that of the process, on a CPU of that rate, less what is used up.
+fn catch_up(store: &Store, process: &Process, used_insns: Option<&u64>, rate: u64) -> u64 {
     let tasks = process.tasks.iter().map(|task| task.planned_insns);
     let planned = tasks.fold(0, u64::saturating_add);
     let share_permille = store.capacity().capacity_buffer_permille.saturating_sub(1000);
     let buffer = u128::from(planned) * u128::from(share_permille) / 1000;
+    let buffer = buffer.saturating_sub(used_insns.copied().unwrap_or(0).into());
     let buffer = match process.rate_insns_per_ms {
         0 => buffer,
-        own => buffer * u128::from(insns_per_ms) / u128::from(own),
+        own => buffer * u128::from(per_ms(rate)) / u128::from(own),
     };
     u64::try_from(buffer).unwrap_or(u64::MAX)
 }

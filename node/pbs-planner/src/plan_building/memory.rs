@@ -6,6 +6,7 @@
 //! earlier and later: so who has the memory next may begin before who had it is gone.
 //! An order of their tasks holds whatever the time.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pbs_plan::{After, Plan};
@@ -17,6 +18,8 @@ use crate::{Progress, Store};
 pub(super) struct HeldMemory {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
+    /// For how long tasks of the process have a core meanwhile.
+    pub(super) length_ns: u64,
     pub(super) bytes: u64,
     /// The core's number on the machine.
     pub(super) core: usize,
@@ -38,9 +41,12 @@ pub(super) fn held(
         return None;
     }
     let reserved = run.processes.iter().find(|it| it.process == of)?;
+    let tasks = run.tasks.iter().filter(|task| task.process == of);
+    let lengths_ns = tasks.map(|task| task.end_ns - task.start_ns);
     Some(HeldMemory {
         start_ns: reserved.start_ns,
         end_ns: reserved.end_ns,
+        length_ns: lengths_ns.sum(),
         bytes: reserved.memory_bytes,
         core: reserved.core,
         process,
@@ -57,6 +63,7 @@ pub(super) fn order(store: &Store, mut held: Vec<HeldMemory>, plan: &mut Plan) {
     // the process that had it.
     let mut fresh: BTreeMap<usize, u64> = BTreeMap::new();
     let mut returned: BTreeMap<(usize, u64, usize), u64> = BTreeMap::new();
+    let mut waits = Vec::new();
     for next in &held {
         let site = store.sites()[next.core];
         let node = &store.machine().nodes[site.node];
@@ -82,9 +89,24 @@ pub(super) fn order(store: &Store, mut held: Vec<HeldMemory>, plan: &mut Plan) {
         if !next.has_begun {
             for process in before {
                 wait_for(plan, next.process, process);
+                waits.push((next, process));
             }
         }
     }
+    waits.sort_by_key(|(next, _)| Reverse(next.start_ns));
+    for (next, before) in waits {
+        end_in_time(plan, next, before);
+    }
+}
+
+/// A process whose memory another one gets has to end early enough for that one.
+fn end_in_time(plan: &mut Plan, next: &HeldMemory, before: usize) {
+    let Some(deadline_ns) = plan.processes[next.process].deadline_ns else {
+        return;
+    };
+    let start_ns = deadline_ns.saturating_sub(next.length_ns);
+    let before = &mut plan.processes[before].deadline_ns;
+    *before = Some(before.map_or(start_ns, |before_ns| before_ns.min(start_ns)));
 }
 
 /// The first task of a process waits for the last of another.

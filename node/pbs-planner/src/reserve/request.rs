@@ -18,6 +18,8 @@ pub struct Request<'a> {
     pub deadline_ns: u64,
     /// Progress of each process; empty: none has begun.
     pub progress: &'a [Progress],
+    /// All others of a new plan have their places first ([`Replan`](crate::Replan)).
+    pub is_last: bool,
 }
 
 /// Progress of a process of a run.
@@ -96,7 +98,8 @@ pub enum Lack {
 impl<'a> Request<'a> {
     /// A run of that job, from the job's start to its deadline.
     pub fn new(run: RunId, job: &'a Job) -> Self {
-        Self { run, job, start_ns: job.start_ns, deadline_ns: job.deadline_ns, progress: &[] }
+        let (start_ns, deadline_ns) = (job.start_ns, job.deadline_ns);
+        Self { run, job, start_ns, deadline_ns, progress: &[], is_last: false }
     }
 
     /// Returns the request with a start that is no earlier than `time_ns`.
@@ -107,6 +110,11 @@ impl<'a> Request<'a> {
     /// Returns the request without its deadline.
     pub fn without_deadline(self) -> Self {
         Self { deadline_ns: u64::MAX, ..self }
+    }
+
+    /// The request, planned after all others of a new plan.
+    pub fn last(self) -> Self {
+        Self { is_last: true, ..self }
     }
 
     pub(crate) fn progress_of(&self, process: usize) -> Progress {

@@ -145,6 +145,17 @@ impl Store {
         self.capacity
     }
 
+    /// Plans with another capacity buffer from now on; what is reserved stays as it is.
+    pub fn set_capacity_buffer(&mut self, permille: u64) {
+        self.capacity.capacity_buffer_permille = permille.max(1000);
+        let cores = self.machine.cores();
+        for (site, (_, core)) in self.sites.iter_mut().zip(cores) {
+            site.rate_insns_per_s = self.capacity.planned_rate(core.rate_insns_per_s);
+            // All cores of a group have one rate.
+            self.groups[site.group as usize].rate_insns_per_s = site.rate_insns_per_s;
+        }
+    }
+
     /// All cores, in the order of [`Machine::cores`].
     pub fn sites(&self) -> &[Site] {
         &self.sites

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Answers to prediction failures: what is left is planned anew, and promises stand.
+//!
+//! A job that does what was declared is *innocent*, and its promise is its deadline. An
+//! answer keeps every promise that can be kept: it first leaves the innocent where they
+//! are, then moves more and more of them, and at last plans without the capacity buffer,
+//! which is there to be used up. A *rogue*, a process that is beyond t2_task and goes on,
+//! has no claim to the time of others: its job is planned last.
+
+use std::collections::BTreeMap;
+
+use pbs_planner::{keep, lower_bound, Progress, Replan, Request, RunId};
+use pbs_text::Problem;
+
+use super::best_effort::set_aside;
+use super::{ActiveRun, Answer, Controller, Missed};
+
+/// How much of a plan an answer changes; each step is tried where the one before it does
+/// not keep all promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Effort {
+    /// Executed jobs whose reservations suffice stay, and the other executed ones are
+    /// planned anew.
+    Late,
+    /// All executed jobs are planned anew.
+    Executed,
+    /// All jobs are planned anew.
+    All,
+    /// No memory is reserved only because processes might grow.
+    Lean,
+    /// No time is reserved for the capacity buffer.
+    Unbuffered,
+}
+
+/// The claim that a job has, where it is not that of the innocent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// A job with a rogue keeps its deadline behind all others.
+    Behind,
+    /// The task of the rogue is not much too long, and its job has a place among the
+    /// others as long as all of them keep their deadlines.
+    Among,
+    /// The deadline can't be kept: the job goes on behind all others.
+    Late,
+    /// There is no place for the job.
+    Nowhere,
+}
+
+type Claims = BTreeMap<RunId, Claim>;
+
+impl Effort {
+    fn next(self) -> Option<Self> {
+        match self {
+            Self::Late => Some(Self::Executed),
+            Self::Executed => Some(Self::All),
+            Self::All => Some(Self::Lean),
+            Self::Lean => Some(Self::Unbuffered),
+            Self::Unbuffered => None,
+        }
+    }
+}
+
+impl Controller {
+    /// Answers the prediction failures that were heard of since the last plan.
+    ///
+    /// # Errors
+    ///
+    /// What the node would refuse.
+    pub fn answer(&mut self, now_ns: u64) -> Result<Answer, Vec<Problem>> {
+        if !self.is_asked() {
+            return Ok(Answer::Nothing);
+        }
+        if now_ns < self.pace.next_ns() {
+            return Ok(Answer::NotBefore(self.pace.next_ns()));
+        }
+        self.cancel_cut();
+        if self.has_nothing_to_plan() {
+            return Ok(Answer::Nothing);
+        }
+        let missed = self.plan_the_rest(now_ns);
+        let plan = self.plan(now_ns).inspect_err(|_| {
+            // Not at every event that comes.
+            self.failed = true;
+            self.pace.made(now_ns);
+        })?;
+        Ok(plan.map_or(Answer::Nothing, |plan| Answer::Plan { plan: Box::new(plan), missed }))
+    }
+
+    /// Plans anew what is left of the runs that are being executed, so that others can be
+    /// admitted beside it; those to come stay where they are, if they can. The node is to
+    /// get the plan ([`Controller::plan`]) in any case. Returns who will be late by it.
+    pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
+        self.cancel_cut();
+        self.plan_the_rest(now_ns)
+    }
+
+    fn plan_the_rest(&mut self, now_ns: u64) -> Vec<Missed> {
+        self.look_ahead();
+        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
+        self.failed = false;
+        missed
+    }
+
+    /// Estimates anew what is left of the processes that have begun.
+    fn look_ahead(&mut self) {
+        let outlook = self.options.outlook;
+        for active in self.runs.values_mut() {
+            for (process, track) in active.tracks.iter().enumerate() {
+                let (expected_insns, mut retired_insns) = track.sums_insns();
+                let tasks = &active.job.processes[process].tasks;
+                let mut sum_insns = expected_insns;
+                for (position, &task) in tasks.iter().enumerate().skip(track.position()) {
+                    let expected_insns = active.expected_insns[task];
+                    let insns = &mut active.job.tasks[task].insns;
+                    if position == track.position() && track.retired_insns() > 0 {
+                        let now_insns = track.retired_insns();
+                        *insns = outlook.of_running((*insns).max(1), now_insns);
+                        if now_insns > expected_insns {
+                            sum_insns = sum_insns.saturating_add(expected_insns);
+                            retired_insns = retired_insns.saturating_add(now_insns);
+                        }
+                    } else {
+                        *insns = outlook.of_coming(expected_insns, sum_insns, retired_insns);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Plans anew what is left. A run that can't keep its deadline goes on behind all
+    /// others; a run for which there is no place at all goes.
+    fn replan(&mut self, start_ns: u64) -> Vec<Missed> {
+        for (&run, active) in &self.runs {
+            if active.is_over() {
+                self.store.remove(run);
+            }
+        }
+        let progress = self.progress(start_ns);
+        self.store.forget_before(start_ns);
+        // What is left of it is placed anew in any case.
+        set_aside(&mut self.store, &self.runs, &progress, start_ns);
+        let buffer_permille = self.store.capacity().capacity_buffer_permille;
+        let mut claims = self.first_claims(start_ns, &progress);
+        let mut effort = if self.floats() { Effort::Late } else { Effort::Executed };
+        // Each turn but the last goes on to the next effort, or takes a claim away.
+        while let Err(refused) = self.try_replan(start_ns, &progress, effort, &claims) {
+            self.yield_claim(&mut claims, &mut effort, refused);
+            if effort >= Effort::Lean {
+                self.runs.values_mut().for_each(ActiveRun::reserve_no_growth);
+            }
+            if effort == Effort::Unbuffered {
+                self.store.set_capacity_buffer(1000);
+            }
+        }
+        self.store.set_capacity_buffer(buffer_permille);
+        self.place_behind(start_ns);
+        self.unbuffered_since_ns = (effort == Effort::Unbuffered).then_some(start_ns);
+        for (run, active) in &mut self.runs {
+            active.is_behind = matches!(claims.get(run), Some(Claim::Behind | Claim::Late));
+        }
+        let missed = claims.into_keys().filter_map(|run| {
+            let deadline_ns = self.runs[&run].job.deadline_ns;
+            let end_ns = self.store.run(run).map(pbs_planner::Run::end_ns);
+            let by_ns = end_ns.map(|end_ns| end_ns.saturating_sub(deadline_ns));
+            (by_ns != Some(0)).then_some(Missed { run, by_ns })
+        });
+        missed.collect()
+    }
+
+    /// The claims of those that are not innocent, and of those that can't keep their
+    /// deadlines even if they were alone.
+    fn first_claims(&mut self, start_ns: u64, progress: &BTreeMap<RunId, Vec<Progress>>) -> Claims {
+        let buffer_permille = self.store.capacity().capacity_buffer_permille;
+        self.store.set_capacity_buffer(1000);
+        let mut claims = Claims::new();
+        for (&run, active) in self.runs.iter().filter(|(_, active)| active.is_promised()) {
+            let request = active.request(run, progress).not_before(start_ns);
+            let earliest_ns = lower_bound(&self.store, &request).end_ns;
+            if earliest_ns > active.job.deadline_ns {
+                claims.insert(run, Claim::Late);
+            } else if active.has_rogue() {
+                claims.insert(run, Claim::Behind);
+            }
+        }
+        self.store.set_capacity_buffer(buffer_permille);
+        claims
+    }
+
+    /// Plans once with that effort; an error is the run that found no place.
+    fn try_replan(
+        &mut self,
+        start_ns: u64,
+        progress: &BTreeMap<RunId, Vec<Progress>>,
+        effort: Effort,
+        claims: &Claims,
+    ) -> Result<(), RunId> {
+        let (mut running, mut later) = (Vec::new(), Vec::new());
+        // Where slots stay, a process that is to run soon follows those before it closely.
+        let is_running = match self.floats() {
+            true => ActiveRun::has_executed,
+            false => ActiveRun::has_begun,
+        };
+        for (&run, active) in self.runs.iter().filter(|(_, active)| active.is_promised()) {
+            let request: Request<'_> = active.request(run, progress);
+            let reserved_ns = self.store.run(run).and_then(pbs_planner::Run::start_ns);
+            let is_running = is_running(active) || reserved_ns.is_none_or(|at_ns| at_ns < start_ns);
+            match claims.get(&run) {
+                Some(Claim::Nowhere) => {}
+                Some(Claim::Late) => running.push(request.without_deadline().last()),
+                Some(Claim::Behind) => running.push(request.last()),
+                Some(Claim::Among) => running.push(request),
+                None if is_running && effort == Effort::Late => {
+                    if !keep(&mut self.store, &request, start_ns) {
+                        running.push(request);
+                    }
+                }
+                None if is_running || effort >= Effort::All => running.push(request),
+                None => later.push(request),
+            }
+        }
+        let replan = Replan {
+            options: self.options.replanning.clone(),
+            demand: self.demand_test(),
+            ..Replan::at(start_ns)
+        };
+        let replanned = replan.run(&mut self.store, &running, &later);
+        replanned.map(|_| ()).map_err(|not| not.run)
+    }
+
+    /// The run that has used up most beyond its capacity buffer, of those that have the
+    /// claim of the innocent.
+    fn latest(&self, claims: &Claims) -> Option<RunId> {
+        let buffer_permille = self.buffer_permille();
+        let runs =
+            self.runs.iter().filter(|(run, active)| !claims.contains_key(run) && active.is_promised());
+        let late = runs.map(|(&run, active)| (active.beyond_buffer_insns(buffer_permille), run));
+        late.filter(|(late_insns, _)| *late_insns > 0).max().map(|(_, run)| run)
+    }
+
+    /// The run found no place: more effort, or one claim less.
+    fn yield_claim(&mut self, claims: &mut Claims, effort: &mut Effort, refused: RunId) {
+        let is_among = |claims: &Claims| claims.values().any(|claim| *claim == Claim::Among);
+        match claims.get(&refused) {
+            Some(Claim::Late | Claim::Nowhere) if *effort < Effort::Lean => *effort = Effort::Lean,
+            Some(Claim::Late | Claim::Nowhere) => {
+                claims.insert(refused, Claim::Nowhere);
+                self.store.remove(refused);
+                if let Some(active) = self.runs.get_mut(&refused) {
+                    active.has_no_place = true;
+                }
+            }
+            Some(Claim::Behind) => {
+                let active = &self.runs[&refused];
+                let is_bounded = active.is_bounded(&self.options.outlook);
+                let next = if is_bounded { Claim::Among } else { Claim::Late };
+                claims.insert(refused, next);
+            }
+            None | Some(Claim::Among) if is_among(claims) => {
+                let among = claims.values_mut().filter(|claim| **claim == Claim::Among);
+                among.for_each(|claim| *claim = Claim::Late);
+            }
+            None | Some(Claim::Among) => match effort.next() {
+                Some(next) => *effort = next,
+                // Before an innocent run misses its deadline all others have gone behind it.
+                None => match self.latest(claims) {
+                    Some(run) if run != refused => {
+                        claims.insert(run, Claim::Behind);
+                    }
+                    _ => {
+                        claims.insert(refused, Claim::Late);
+                    }
+                },
+            },
+        }
+    }
+}
