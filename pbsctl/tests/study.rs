@@ -16,7 +16,7 @@ fn deadlines_add_up() {
     let json = pbsctl(&[&["--json"], &arguments[..]].concat(), "").json();
     let rows = json["rows"].as_array().unwrap();
     let cases = json["cases"].as_array().unwrap();
-    assert_eq!(rows.len(), 4 * 12);
+    assert_eq!(rows.len(), 6 * 12);
     for row in rows {
         let off = rows
             .iter()

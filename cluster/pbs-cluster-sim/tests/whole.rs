@@ -2,8 +2,8 @@
 //! Scenes worked by hand, and what holds whatever happens.
 
 use pbs_cluster_sim::whole::{
-    compare, course, jobs, list_s, planned, span_s, yardstick, Fate, Figures, Length, Nodes,
-    Options, WholeJob, Yardstick, MOST_EXTENSION_PERMILLE,
+    compare, course, jobs, list_beside_others_s, list_s, planned, span_s, yardstick, Fate, Figures,
+    Length, Nodes, Options, WholeJob, Yardstick, MOST_EXTENSION_PERMILLE,
 };
 
 const S: u64 = 1_000_000_000;
@@ -57,6 +57,9 @@ fn counts_worked_by_hand() {
     let fates = planned(&one_core(), &jobs, Nodes::Lists).unwrap();
     assert_eq!(over(&fates[0]), (0, 100));
     assert_eq!(over(&fates[2]), (100, 200));
+    let fates = planned(&one_core(), &jobs, Nodes::ListsBesideOthers).unwrap();
+    assert_eq!(over(&fates[0]), (0, 106));
+    assert_eq!(over(&fates[2]), (106, 212));
 
     // Nobody is declined: from 0 s, 100 s and 200 s, and the second is late.
     for policy in [Yardstick::Easy, Yardstick::Fcfs] {
@@ -112,6 +115,9 @@ fn a_plan_is_on_just_its_cores() {
     let processes = vec![process(100), process(100), short];
     assert_eq!(span_s(3, &processes), Ok(DURATION_S));
     assert_eq!((list_s(3, &processes), list_s(2, &processes)), (100, 150));
+    // 100 s / 0.95 and 150 s / 0.95.
+    let beside_s = |cores| list_beside_others_s(cores, &processes);
+    assert_eq!((beside_s(3), beside_s(2)), (106, 158));
     // Names of cores do not matter, but how many there are.
     let on = |cpus: &[u32]| course(cpus, &processes, DURATION_S).unwrap();
     assert_eq!(on(&[0, 1, 2]), on(&[3, 5, 7]));

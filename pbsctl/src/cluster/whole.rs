@@ -14,7 +14,8 @@ only if it can be over by its deadline; at its start the node makes a plan for j
 and runs it with the policy of the kernel, answers what it signals with new plans, and says if
 it will be late. Then the job gets up to 10 % more time where nobody else has the cores, or
 is ended at the end of its time. Under \"no node plans\" the cluster is planned and nodes
-are not. EASY and FCFS take all jobs, and run them without plans.
+are not; under \"no plans, 5 % left\" they leave as much time to others as plans have to. EASY
+and FCFS take all jobs, and run them without plans.
 
 Examples:
   pbsctl cluster whole

@@ -155,6 +155,21 @@ pub fn span_s(cores: u32, processes: &[Vec<Length>]) -> Result<u64, Error> {
 /// Each core takes the longest process that has not begun, and has no time to leave to others.
 /// Therefore processes as long as planned take less than [`span_s`].
 pub fn list_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
+    list_insns(cores, processes).div_ceil(RATE_INSNS_PER_S).max(1)
+}
+
+/// How long the processes really take on so many cores without a plan, in whole seconds,
+/// where each core leaves as much time to others as a plan has to.
+pub fn list_beside_others_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
+    let Config { window_period_ns, window_unallocated_ns, .. } = Config::DEFAULT;
+    let execution_ns = window_period_ns.saturating_sub(window_unallocated_ns).max(1);
+    let window_insns = u128::from(RATE_INSNS_PER_S) * u128::from(execution_ns);
+    let insns = u128::from(list_insns(cores, processes)) * u128::from(window_period_ns);
+    u64::try_from(insns.div_ceil(window_insns)).unwrap_or(u64::MAX).max(1)
+}
+
+/// Instructions of the core that ends last without a plan.
+fn list_insns(cores: u32, processes: &[Vec<Length>]) -> u64 {
     let mut free_insns = vec![0u64; cores.max(1) as usize];
     for number in longest_first(processes) {
         let length_insns: u64 = processes[number].iter().map(|of| of.real_insns).sum();
@@ -162,8 +177,7 @@ pub fn list_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
             *first += length_insns;
         }
     }
-    let last_insns = free_insns.into_iter().max().unwrap_or(0);
-    last_insns.div_ceil(RATE_INSNS_PER_S).max(1)
+    free_insns.into_iter().max().unwrap_or(0)
 }
 
 /// Plans the processes on just these CPUs of a node, runs the plan there, and answers what

@@ -9,7 +9,7 @@ use pbs_cluster_planner::{
 };
 use pbs_resources::{Arrangement, Chunk, Item, Placement, Rset, Value};
 
-use crate::whole::node::{course, list_s, Course, Prediction};
+use crate::whole::node::{course, list_beside_others_s, list_s, Course, Prediction};
 use crate::whole::{Error, Fate, Options, WholeJob};
 
 /// A job gets at most so much more than it asked for.
@@ -27,6 +27,20 @@ pub enum Nodes {
     /// Without: as under the yardsticks. Nobody foresees anything, so nobody gets more time.
     /// What is left of the system is its admission.
     Lists,
+    /// Without, and each core leaves to others what a plan has to.
+    ListsBesideOthers,
+}
+
+impl Nodes {
+    /// What becomes of a job on these cores.
+    fn course(self, cores: &[u32], job: &WholeJob) -> Result<Course, Error> {
+        let list_s = match self {
+            Self::Plans => return course(cores, &job.processes, job.duration_s),
+            Self::Lists => list_s(job.cores, &job.processes),
+            Self::ListsBesideOthers => list_beside_others_s(job.cores, &job.processes),
+        };
+        Ok(Course { end_ns: Some(list_s * NS_PER_S), ..Course::default() })
+    }
 }
 
 /// A job that has its cores.
@@ -177,13 +191,7 @@ impl<'a> Whole<'a> {
                 )));
             }
             free.retain(|core| !cores.contains(core));
-            let course = match self.nodes {
-                Nodes::Plans => course(&cores, &job.processes, job.duration_s)?,
-                Nodes::Lists => Course {
-                    end_ns: Some(list_s(job.cores, &job.processes) * NS_PER_S),
-                    ..Course::default()
-                },
-            };
+            let course = self.nodes.course(&cores, job)?;
             let running = Running { job: number, start_s: now_s, course, told: 0 };
             self.running.insert(id, running);
             let fate = &mut self.fates[number];

@@ -280,7 +280,7 @@ pub fn study(options: &Options<'_>, listed: usize) -> Result<impl Study, Error> 
 
 fn of_plan(seed: u64, number: u64) -> Result<(Vec<DeadlineRow>, Vec<Case>), Error> {
     let (mut rows, mut cases) = (Vec::new(), Vec::new());
-    for deviation in Deviation::ALL {
+    for deviation in Deviation::WITH_COMMON {
         let plan = plan(seed, number, deviation)?;
         let simulations = Setup::ALL.map(|setup| run(&plan, setup.config(), setup.answers()));
         let simulations: Vec<_> = simulations.into_iter().collect::<Result<_, _>>()?;

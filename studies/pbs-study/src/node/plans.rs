@@ -19,11 +19,25 @@ pub(crate) enum Deviation {
     Normal20,
     /// Normal, with a standard deviation of 10 %, and one task takes four times as long as planned.
     Rogue,
+    /// Of 10 %, and workers are 20 % early while their coordinator waits for others.
+    ScatterGather,
+    /// Of 10 %, and all tasks take 15 % longer than planned.
+    AllLate,
 }
 
 impl Deviation {
     pub(crate) const ALL: [Deviation; 4] =
         [Deviation::Normal5, Deviation::Normal10, Deviation::Normal20, Deviation::Rogue];
+
+    /// Those of [`Deviation::ALL`], and what all processes have in common.
+    pub(crate) const WITH_COMMON: [Deviation; 6] = [
+        Deviation::Normal5,
+        Deviation::Normal10,
+        Deviation::Normal20,
+        Deviation::Rogue,
+        Deviation::ScatterGather,
+        Deviation::AllLate,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -31,6 +45,8 @@ impl Deviation {
             Deviation::Normal10 => "10 %",
             Deviation::Normal20 => "20 %",
             Deviation::Rogue => "rogue",
+            Deviation::ScatterGather => "scatter-gather",
+            Deviation::AllLate => "all late",
         }
     }
 }
@@ -75,13 +91,15 @@ pub(crate) fn short(seed: u64, number: u64, deviation: Deviation) -> Result<Plan
 fn deviating(parameters: Parameters, deviation: Deviation) -> Result<Plan, Error> {
     let task_sigma_permille = match deviation {
         Deviation::Normal5 => 50,
-        Deviation::Normal10 | Deviation::Rogue => 100,
         Deviation::Normal20 => 200,
+        _ => 100,
     };
     let parameters = Parameters {
         task_sigma_permille,
         scenario: match deviation {
             Deviation::Rogue => Scenario::RogueTask,
+            Deviation::ScatterGather => Scenario::ScatterGather,
+            Deviation::AllLate => Scenario::AllSlightlyLate,
             _ => Scenario::Normal,
         },
         ..parameters
