@@ -15,6 +15,8 @@ pub struct Submission {
     pub name: Option<String>,
     /// Its priority, instead of that in its file; above 0 for operators only
     pub priority: Option<u32>,
+    /// It is to be run as best effort: behind all that has a promise, and without one
+    pub best_effort: Option<bool>,
     /// It is to wait until it is released
     pub hold: Option<bool>,
     /// Numbers of jobs that have to be over before it is planned
@@ -86,6 +88,8 @@ pub struct Job {
     pub outcome: Option<String>,
     /// How important it is; the greater, the more
     pub priority: Option<u32>,
+    /// Whether it is run as best effort, without a promise; none: that is not known
+    pub best_effort: Option<bool>,
     /// The CPUs that it is confined to; none: it is not
     pub cpus: Option<Vec<u32>>,
     /// The allocation that it is in

@@ -29,6 +29,8 @@ pub struct Terms {
     pub priority: Option<u32>,
     /// Its deadline from the submission on, instead of that in its file.
     pub deadline_ns: Option<u64>,
+    /// It is run as best effort, whatever its file says.
+    pub best_effort: bool,
     /// It is not planned before somebody releases it.
     pub hold: bool,
     /// Runs that have to be over before it is planned.
@@ -47,6 +49,8 @@ pub struct Ending {
     pub why: Option<String>,
     /// When it was to have ended.
     pub deadline_unix_ns: Option<u64>,
+    /// Whether it was run as best effort; `None`: a version before wrote this.
+    pub best_effort: Option<bool>,
     /// The CPUs that it was confined to; empty: it was not.
     pub cpus: Vec<u32>,
     /// When its programs were let go.
@@ -125,6 +129,7 @@ impl Order {
         }
         job.priority = terms.priority.unwrap_or(job.priority);
         job.deadline_ns = terms.deadline_ns.unwrap_or(job.deadline_ns);
+        job.best_effort |= terms.best_effort;
         Self { submission, terms }
     }
 
