@@ -41,7 +41,7 @@ pub(crate) struct Around {
 }
 
 #[rustfmt::skip]
-pub(crate) static COLUMNS: [Column; 19] = [
+pub(crate) static COLUMNS: [Column; 20] = [
     Column { name: "run", header: "RUN", by_default: true, help: "its number",
         cell: |run, _| Some(run.run.to_string()), key: |run, _| number(run.run) },
     Column { name: "job", header: "JOB", by_default: true, help: "the name of its job",
@@ -59,6 +59,10 @@ pub(crate) static COLUMNS: [Column; 19] = [
         help: "how important it is: more goes first",
         cell: |run, _| Some(run.priority?.to_string()),
         key: |run, _| number(run.priority?.into()) },
+    Column { name: "best-effort", header: "BEST EFFORT", by_default: false,
+        help: "whether it is run as best effort, without a promise",
+        cell: |run, _| Some(if run.best_effort? { "yes" } else { "no" }.into()),
+        key: |run, _| number(run.best_effort?.into()) },
     Column { name: "cpus", header: "CPUS", by_default: false,
         help: "the CPUs that it is confined to",
         cell: |run, _| Some(cpu_list(run.cpus.as_ref()?)),

@@ -8,7 +8,6 @@ use clap::Args;
 use pbs_history::RunId;
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::queue::{self, Submitted};
-use pbs_node::Submission;
 use pbs_text::ms;
 use serde_json::json;
 
@@ -33,6 +32,8 @@ Examples:
 
   pbsctl submit sort.toml --afterok 12    Plan it when job 12 has succeeded
   pbsctl submit sort.toml --array 1-10    Ten of them
+
+  pbsctl submit sort.toml --best-effort   Run it behind all that has a promise
 
 Where the service pbsd runs, a job is planned into what runs, or declined if it would
 miss its deadline, which counts from now. It runs as you, here, with this environment,
@@ -127,13 +128,25 @@ pub(crate) fn submit(
             options.socket.path.display()
         )));
     }
-    let submissions = jobs::read(jobs)?.into_iter().map(Submission::with_programs);
-    let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    let submissions = jobs::read(jobs)?.into_iter().map(|submission| {
+        let submission = submission.with_programs()?;
+        let best_effort = options.terms.best_effort;
+        Ok(if best_effort { submission.as_best_effort() } else { submission })
+    });
+    let submissions: Vec<_> = submissions.collect::<Result<_, pbs_node::Error>>()?;
     let machine = machine.read(|| rate_insns_per_ms(device))?;
     let mut store = queue::open(&history.path)?;
     let waiting = queue::submit(&mut store, machine, submissions)?;
     out.print(&json!({ "submitted": waiting }), || {
         let line = |job: &Submitted| {
+            if job.best_effort {
+                return format!(
+                    "Run {} of job {} waits, as best effort. It would take until {} ms from now.\n",
+                    job.run,
+                    job.job,
+                    ms(job.planned_end_ns)
+                );
+            }
             format!(
                 "Run {} of job {} waits. It would take until {} ms from now; its deadline is \
                  in {} ms.\n",

@@ -22,6 +22,8 @@ pub(crate) struct RunRow {
     pub(crate) reason: Option<String>,
     pub(crate) outcome: Option<String>,
     pub(crate) priority: Option<u32>,
+    /// Whether it is run as best effort, without a promise.
+    pub(crate) best_effort: Option<bool>,
     /// The CPUs that it is confined to.
     pub(crate) cpus: Option<Vec<u32>>,
     pub(crate) submitted_unix_ns: u64,
@@ -62,6 +64,7 @@ impl From<RunSummary> for RunRow {
             reason: run.reason,
             outcome: run.outcome.map(|outcome| outcome.to_string()),
             priority: run.priority,
+            best_effort: run.best_effort,
             cpus: run.cpus,
             submitted_unix_ns: run.submitted_unix_ns,
             deadline_unix_ns: run.deadline_unix_ns,
@@ -87,6 +90,7 @@ impl From<Job> for RunRow {
             reason: job.reason,
             outcome: job.outcome,
             priority: job.priority,
+            best_effort: job.best_effort,
             cpus: job.cpus,
             submitted_unix_ns: job.submitted_unix_ns,
             deadline_unix_ns: job.deadline_unix_ns,

@@ -33,6 +33,10 @@ pub(crate) struct Terms {
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
 
+    /// Run it as best effort: behind all that has a promise, and without one
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+
     /// Have it wait until it is released
     #[arg(long)]
     hold: bool,
@@ -201,6 +205,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         request,
         name: terms.name.clone(),
         priority: terms.priority,
+        best_effort: Some(terms.best_effort),
         hold: Some(terms.hold),
         after: list(&terms.after),
         afterok: list(&terms.afterok),
@@ -262,6 +267,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("Outcome", job.outcome.clone()),
             ("User", job.uid.map(|uid| uid.to_string())),
             ("Priority", job.priority.map(|priority| priority.to_string())),
+            ("Best effort", job.best_effort.map(|is| if is { "yes".into() } else { "no".into() })),
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
             ("Deadline", at(job.deadline_unix_ns)),

@@ -293,6 +293,65 @@ fn validation_may_pass_what_no_strategy_can_plan() {
     assert!(attempts.len() >= 4 && attempts.iter().all(|tried| tried["end_ns"].is_null()));
 }
 
+/// Of jobs whose processes don't wait for each other it is said which test admitted them,
+/// or the interval of which more is asked than it has.
+#[test]
+fn the_demand_test_is_told() {
+    let machine = "[[node]]\nname = \"n\"\nmemory_bytes = 1_000_000\n\
+                   rate_insns_per_s = 1_000_000\ncores = [\"c0\"]\n";
+    let directory = directory("explain-demand", &[("one.toml", machine)]);
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let ask = |machine: &str, jobs: &[&str], arguments: &[&str]| {
+        let files: Vec<_> = (0..jobs.len()).map(|n| path(&format!("{n}.toml"))).collect();
+        for (file, job) in files.iter().zip(jobs) {
+            fs::write(file, job).unwrap();
+        }
+        let (machine, history) = (path(machine), path("history.db"));
+        let mut all = vec!["explain", "--lead", "0", "--machine", &machine];
+        all.extend(["--history", &history]);
+        all.extend(files.iter().map(String::as_str));
+        all.extend(arguments);
+        pbsctl(&all, "")
+    };
+    let patient = job(1_000_000_000, &[(180_000, 1)]);
+    let urgent = job(250_000_000, &[(180_000, 1)]);
+    let ran = ask("one.toml", &[&patient, &urgent], &[]);
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+    for part in [
+        "admitted by    demand test: what is planned already moves",
+        "planned end    200.000 ms, 50.000 ms before the deadline",
+        "strategy       earliest deadline",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    let told = ask("one.toml", &[&patient, &urgent], &["--json"]).json();
+    let tests = [0, 1].map(|job| told["jobs"][job]["plan"]["test"].clone());
+    assert_eq!(tests, ["search", "demand"]);
+
+    let late = job(300_000_000, &[(180_000, 1)]);
+    let ran = ask("one.toml", &[&urgent, &late], &[]);
+    assert_eq!(ran.status, 6, "{}", ran.stdout);
+    let interval = "between 0.000 ms and 300.000 ms core 0 has 270.000 ms, and 360.000 ms are asked";
+    assert!(ran.stdout.contains(interval), "{}", ran.stdout);
+    let told = ask("one.toml", &[&urgent, &late], &["--json"]).json();
+    let demand = &told["jobs"][1]["declined"]["demand"];
+    assert_eq!(demand["supply_ns"], 270_000_000);
+    assert_eq!(demand["demand_ns"], 360_000_000);
+
+    // With another share, and with none.
+    let share = |permille: u64| format!("demand_permille = {permille}\n{machine}");
+    for (permille, status) in [(700, 6), (800, 0), (0, 6), (1001, 2)] {
+        fs::write(path("share.toml"), share(permille)).unwrap();
+        let ran = ask("share.toml", &[&patient, &urgent], &[]);
+        assert_eq!(ran.status, status, "{permille}: {}{}", ran.stdout, ran.stderr);
+    }
+
+    let best_effort = format!("best_effort = true\n{late}");
+    let ran = ask("one.toml", &[&best_effort, &urgent], &[]);
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+    assert!(ran.stdout.contains("as best effort: nothing is promised"), "{}", ran.stdout);
+}
+
 #[test]
 fn jobs_are_planned_in_turn() {
     let directory = directory("explain-turn", FILES);

@@ -93,8 +93,8 @@ fn jobs_wait_behind_each_other() {
 #[test]
 fn who_would_be_late_does_not_wait() {
     let queue = Queue::new("queue-late");
-    assert_eq!(queue.submit(&job("a", 10_000_000_000)).status, 0);
-    let declined = queue.submit(&job("b", 400_000_000));
+    assert_eq!(queue.submit(&job("a", 500_000_000)).status, 0);
+    let declined = queue.submit(&job("b", 500_000_000));
     assert_eq!(declined.status, 6, "{}", declined.stderr);
     // What it says would do does.
     let earliest_ns = declined.json()["declined"]["earliest_deadline_ns"].clone();
@@ -104,6 +104,52 @@ fn who_would_be_late_does_not_wait() {
     assert_eq!(patient.status, 0, "{}", patient.stderr);
     let jobs = queue.ask("jobs", &["--all"], "").json();
     assert_eq!(jobs["runs"].as_array().unwrap().len(), 2);
+}
+
+/// What waits and has time moves for a job that has none.
+#[test]
+fn who_has_time_moves_for_who_is_urgent() {
+    let queue = Queue::new("queue-moves");
+    assert_eq!(queue.submit(&job("patient", 10_000_000_000)).status, 0);
+    let urgent = queue.submit(&job("urgent", 400_000_000));
+    assert_eq!(urgent.status, 0, "{}", urgent.stderr);
+    let end_ns = urgent.json()["submitted"][0]["planned_end_ns"].as_u64().unwrap();
+    assert!(end_ns <= 400_000_000, "{end_ns}");
+}
+
+/// A declined job is told of best effort, can be run so, and is in nobody's way then.
+#[test]
+fn a_declined_job_can_be_submitted_as_best_effort() {
+    let queue = Queue::new("queue-best-effort");
+    assert_eq!(queue.submit(&job("a", 500_000_000)).status, 0);
+    let late = job("late", 500_000_000);
+    let history = queue.directory.join("new/history.db");
+    let arguments = ["submit", "--history", history.to_str().unwrap(), "--machine", VM, "-"];
+    let declined = pbsctl(&arguments, &late);
+    assert_eq!(declined.status, 6, "{}", declined.stderr);
+    for part in ["demand test: between", "or with --best-effort, which promises nothing"] {
+        assert!(declined.stderr.contains(part), "{}", declined.stderr);
+    }
+    let words = queue.ask("submit", &["--machine", VM, "--best-effort", "-"], &late);
+    assert_eq!(words.status, 0, "{}", words.stderr);
+    assert_eq!(words.json()["submitted"][0]["best_effort"], true);
+    // As its file may say, too.
+    let file = queue.submit(&format!("best_effort = true\n{}", job("idle", 1)));
+    assert_eq!(file.status, 0, "{}", file.stderr);
+    let promised = queue.submit(&job("b", 10_000_000_000)).json();
+    assert_eq!(promised["submitted"][0]["best_effort"], false);
+    let end_ns = promised["submitted"][0]["planned_end_ns"].as_u64().unwrap();
+    assert!((600_000_000..750_000_000).contains(&end_ns), "behind a alone: {end_ns}");
+    let jobs = queue.ask("jobs", &[], "").json();
+    let runs = jobs["runs"].as_array().unwrap().iter();
+    let best_effort: Vec<_> = runs.map(|run| run["best_effort"].as_bool()).collect();
+    assert_eq!(best_effort, [false, true, true, false].map(Some));
+    let arguments = ["jobs", "--history", history.to_str().unwrap()];
+    let table = pbsctl(&[&arguments[..], &["--columns", "job,best-effort"]].concat(), "");
+    let lines: Vec<Vec<&str>> =
+        table.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["JOB", "BEST", "EFFORT"]);
+    assert_eq!(lines[2], ["late", "yes"]);
 }
 
 #[test]

@@ -44,6 +44,11 @@ struct Cli {
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
 
+    /// The share of a CPU that independent jobs may ask for at admission, in thousandths;
+    /// 0: the search for plans alone admits jobs [default: that of the machine, or 900]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    demand_permille: Option<u64>,
+
     /// The device of the scheduling class
     #[arg(long, env = "PBS_DEVICE", value_name = "PATH", default_value = "/dev/pbs_plan")]
     device: PathBuf,
@@ -155,6 +160,11 @@ fn private() {
 }
 
 fn machine(cli: &Cli, rate_insns_per_ms: u64) -> Result<Machine, String> {
+    let machine = own_machine(cli, rate_insns_per_ms)?;
+    Ok(Machine { demand_permille: cli.demand_permille.or(machine.demand_permille), ..machine })
+}
+
+fn own_machine(cli: &Cli, rate_insns_per_ms: u64) -> Result<Machine, String> {
     let Some(path) = &cli.machine else {
         return this_node(rate_insns_per_ms).map_err(|error| error.to_string());
     };

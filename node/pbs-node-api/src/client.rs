@@ -173,7 +173,11 @@ impl fmt::Display for Refusal {
             Self::Declined { job, why, earliest_deadline_ns } => {
                 write!(f, "job {job} is declined: {why}; ")?;
                 match earliest_deadline_ns {
-                    Some(ns) => write!(f, "it would be admitted with deadline_ns = {ns}"),
+                    Some(ns) => write!(
+                        f,
+                        "it would be admitted with deadline_ns = {ns}, or with --best-effort, \
+                         which promises nothing"
+                    ),
                     None => f.write_str("it would not be admitted with any deadline"),
                 }
             }

@@ -15,6 +15,8 @@ pub struct Submission {
     pub name: Option<String>,
     /// Priority, instead of the one in its file; above 0 for operators only
     pub priority: Option<u32>,
+    /// Whether the job is run as best effort: behind all jobs with a promise, and without one
+    pub best_effort: Option<bool>,
     /// Whether the job is held until it is released
     pub hold: Option<bool>,
     /// Numbers of jobs that have to be over before it is planned
@@ -87,6 +89,8 @@ pub struct Job {
     pub outcome: Option<String>,
     /// Priority; a greater number is more important
     pub priority: Option<u32>,
+    /// Whether it is run as best effort, without a promise; none: unknown
+    pub best_effort: Option<bool>,
     /// The CPUs that it is confined to; none: it is not
     pub cpus: Option<Vec<u32>>,
     /// The allocation that it is in

@@ -176,7 +176,12 @@ impl fmt::Display for Declined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: job {} is declined: {}; ", self.file, self.job, self.why)?;
         match self.earliest_deadline_ns {
-            Some(ns) => write!(f, "it would be admitted with deadline_ns = {}", underscored(ns)),
+            Some(ns) => write!(
+                f,
+                "it would be admitted with deadline_ns = {}, or with --best-effort, which promises \
+                 nothing",
+                underscored(ns)
+            ),
             None => f.write_str("it would not be admitted with any deadline"),
         }
     }

@@ -318,6 +318,7 @@ impl Jobs {
         Ending {
             why: active.cancelled.clone(),
             deadline_unix_ns: active.deadline_ns().map(since_1970),
+            best_effort: Some(active.job.best_effort),
             cpus: active.job.cpus.clone(),
             started_unix_ns: active.started_ns.map(since_1970),
             kept: None,

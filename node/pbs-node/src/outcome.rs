@@ -23,6 +23,8 @@ pub struct JobOutcome {
     pub submitted_ns: u64,
     /// From when it was submitted.
     pub planned_end_ns: Option<u64>,
+    /// It was run as best effort: its deadline was not promised.
+    pub best_effort: bool,
     /// `None`: it was to be measured, and had none.
     pub deadline_ns: Option<u64>,
     /// `None`: not all of it has ended.
@@ -97,6 +99,7 @@ pub(crate) fn of(
         kind: active.kind,
         strategy: active.planned.as_ref().map(|planned| planned.strategy.to_string()),
         planned_end_ns: active.planned.as_ref().map(|planned| since(planned.end_ns)),
+        best_effort: active.job.best_effort,
         deadline_ns: deadline_ns.map(since),
         ended_ns: ended_ns.map(since),
         kept: ended_ns.is_some_and(|ns| deadline_ns.is_none_or(|deadline_ns| ns <= deadline_ns)),

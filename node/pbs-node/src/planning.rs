@@ -7,8 +7,8 @@ use std::path::Path;
 use pbs_history::JobHistory;
 use pbs_job::Job;
 use pbs_planner::{
-    admit, earliest_deadline, lower_bound, validate, Bound, Declined, Options, Planned, Rejection,
-    Request, Run, RunId, Store, Validation,
+    admit_beside, earliest_deadline, lower_bound, reserve_behind, validate, Bound, Declined,
+    DemandTest, Options, Planned, Rejection, Request, Run, RunId, Store, Validation,
 };
 
 use crate::{Error, Forecast, Submission};
@@ -22,6 +22,10 @@ pub struct Planning {
     /// From the submission of a job until its plan is in force.
     lead_ns: u64,
     history: Known,
+    /// The jobs that were admitted with a promise.
+    admitted: Vec<(RunId, Job)>,
+    by_deadline: bool,
+    tests_demand: bool,
 }
 
 /// Knowledge about earlier runs.
@@ -53,7 +57,16 @@ impl Planning {
         options: Options,
         history: &Path,
     ) -> Result<Self, Error> {
-        Ok(Self { store, validation, options, lead_ns: 0, history: Known::open(history)? })
+        Ok(Self {
+            store,
+            validation,
+            options,
+            lead_ns: 0,
+            history: Known::open(history)?,
+            admitted: Vec::new(),
+            by_deadline: false,
+            tests_demand: true,
+        })
     }
 
     /// Times count from the submission of the jobs, and nothing is planned before
@@ -62,19 +75,53 @@ impl Planning {
         Self { lead_ns, ..self }
     }
 
+    /// The node is to run processes by the deadlines of its plan, and may interrupt tasks.
+    pub fn by_deadline(self, by_deadline: bool) -> Self {
+        Self { by_deadline, ..self }
+    }
+
+    /// The search alone admits jobs.
+    pub fn without_demand_test(self) -> Self {
+        Self { tests_demand: false, ..self }
+    }
+
     /// From the submission of a job until its plan is in force.
     pub fn lead_ns(&self) -> u64 {
         self.lead_ns
     }
 
-    /// Admits the job or not. Its plan stays reserved for those after it.
+    /// Admits the job or not. Its plan stays reserved for those after it; where tasks move,
+    /// that of those before is another one then. One of best effort is behind all before.
     pub fn admit(&mut self, submission: Submission) -> Result<Answered, Error> {
         let history = self.history.of(&submission.job.name)?;
         let (job, forecasts) = submission.predicted(&history, 0)?;
         let run = RunId(self.store.runs().count() as u64);
         let request = Request::new(run, &job).not_before(self.lead_ns);
-        let answer = admit(&mut self.store, &request, &self.validation, &self.options);
+        let answer = if job.best_effort { self.behind(&request) } else { self.beside(&request) };
+        if answer.is_ok() && !job.best_effort {
+            self.admitted.push((run, job.clone()));
+        }
         Ok(Answered { submission, job, forecasts, run, answer })
+    }
+
+    fn beside(&mut self, request: &Request<'_>) -> Result<Planned, Declined> {
+        let admitted = self.admitted.iter();
+        let others = admitted.map(|(run, job)| Request::new(*run, job).not_before(self.lead_ns));
+        let others: Vec<_> = others.collect();
+        let (machine, capacity) = (self.store.machine(), self.store.capacity());
+        let test = DemandTest::of(machine, capacity, self.by_deadline);
+        let test = test.filter(|_| self.tests_demand);
+        let Self { store, validation, options, .. } = self;
+        admit_beside(store, request, &others, validation, options, test.as_ref())
+    }
+
+    fn behind(&mut self, request: &Request<'_>) -> Result<Planned, Declined> {
+        let promised: Vec<RunId> = self.admitted.iter().map(|(run, _)| *run).collect();
+        let mut booking = self.store.book();
+        let planned = reserve_behind(&mut booking, request, promised, &self.options);
+        let planned = planned.map_err(Declined::Reservation)?;
+        booking.commit();
+        Ok(planned)
     }
 
     /// The earliest deadline with which a job that was declined would be

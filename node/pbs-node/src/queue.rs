@@ -28,6 +28,8 @@ pub struct Submitted {
     pub planned_end_ns: u64,
     /// From now on.
     pub deadline_ns: u64,
+    /// It is run as best effort: the deadline is not promised.
+    pub best_effort: bool,
 }
 
 /// A run, as far as it has come.
@@ -55,6 +57,8 @@ pub struct RunSummary {
     pub uid: Option<u32>,
     /// Priority of the run.
     pub priority: Option<u32>,
+    /// Whether it is run as best effort, without a promise; `None`: that is not known.
+    pub best_effort: Option<bool>,
     /// The CPUs that it is confined to, ascending; `None`: it is not.
     pub cpus: Option<Vec<u32>>,
     /// The allocation that it is in.
@@ -88,6 +92,7 @@ impl RunSummary {
             tasks_ended: 0,
             uid: None,
             priority: None,
+            best_effort: None,
             cpus: None,
             allocation: None,
             reason: None,
@@ -115,6 +120,7 @@ impl RunSummary {
             tasks_ended: ended.count(),
             uid: order.map(|order| order.uid),
             priority: noted.as_ref().and_then(|noted| noted.terms.priority),
+            best_effort: ending.and_then(|ending| ending.best_effort),
             cpus: ending.and_then(|ending| confined(&ending.cpus)),
             allocation: noted.as_ref().and_then(|noted| noted.terms.allocation),
             reason: ending.and_then(|ending| ending.why.clone()),
@@ -194,6 +200,7 @@ pub fn submit(
             job: job.name,
             planned_end_ns,
             deadline_ns: job.deadline_ns,
+            best_effort: job.best_effort,
         });
     }
     Ok(submitted)
@@ -227,9 +234,16 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
             continue;
         }
         let takeover = store.takeover(run.id)?;
+        let request = takeover.as_ref().map(|takeover| takeover.request.clone());
         let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
         let order = store.order(run.id)?;
-        let summary = RunSummary::new(store.figures_of(run.id)?, order.as_ref());
+        let mut summary = RunSummary::new(store.figures_of(run.id)?, order.as_ref());
+        // Of one that is not over the request is known.
+        let job = request.and_then(|text| Submission::from_text(text, String::new()).ok());
+        if let Some(Submission { job, .. }) = job {
+            let asked = order.as_ref().is_some_and(|order| Noted::of(order).terms.best_effort);
+            summary.best_effort = Some(job.best_effort || asked);
+        }
         summaries.push(match (submitted, &order) {
             // What the history has of those that wait is that they are planned.
             (true, Some(order)) if Noted::of(order).terms.hold => {

@@ -137,6 +137,7 @@ fn under_way(
             if let Some(order) = order {
                 let noted = Noted::of(&order).over(Ending {
                     why: Some("the machine was booted while it ran".into()),
+                    best_effort: saved.as_ref().map(|saved| saved.job.best_effort),
                     cpus: saved.map_or_else(Vec::new, |saved| saved.job.cpus),
                     ..Ending::default()
                 });

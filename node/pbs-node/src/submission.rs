@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use pbs_history::JobHistory;
-use pbs_job::{job_from_toml, Job, Problem};
+use pbs_job::{job_from_toml, with_values, Job, Problem};
 use pbs_launch::path_of;
 
 use crate::predict::{predict, Forecast};
@@ -29,6 +29,13 @@ impl Submission {
             Ok(job) => Ok(Self { file, request, job }),
             Err(problems) => Err(Error::Invalid { file, problems }),
         }
+    }
+
+    /// The job as one of best effort, also in the request that is stored.
+    pub fn as_best_effort(mut self) -> Self {
+        self.request = with_values(&self.request, &[("best_effort", "true".into())]);
+        self.job.best_effort = true;
+        self
     }
 
     /// The job as it is after it has waited for so long.
@@ -80,7 +87,8 @@ pub struct Step {
     pub task: usize,
 }
 
-/// The most important first, and of those as they came.
+/// The most important first, and of those as they came; all of best effort behind all
+/// others.
 pub fn by_priority<T>(jobs: &mut [T], job: impl Fn(&T) -> &Job) {
-    jobs.sort_by_key(|one| Reverse(job(one).priority));
+    jobs.sort_by_key(|one| (job(one).best_effort, Reverse(job(one).priority)));
 }

@@ -19,7 +19,7 @@ mod store;
 mod strategies;
 mod validate;
 
-pub use admission::{admit_beside, CoreOverload, DemandTest, Overload};
+pub use admission::{admit_beside, reserve_behind, CoreOverload, DemandTest, Overload};
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
 pub use critical::{critical_path, Because, Critical};

@@ -2,7 +2,7 @@
 //! Reasons for which a job is declined, in parts.
 
 use pbs_job::Job;
-use pbs_planner::{Declined, Lack, Level, Refusal, Rejection, Shortage};
+use pbs_planner::{CoreOverload, Declined, Lack, Level, Refusal, Rejection, Shortage};
 use pbs_text::{bytes, grouped, underscored};
 use serde::Serialize;
 
@@ -21,11 +21,29 @@ pub(super) struct DeclinedView {
     /// The task at which the strategy failed that came furthest.
     task: Option<Named>,
     shortage: Option<ShortageView>,
+    /// The interval in which a core has too little time for all that is independent, if
+    /// the demand test was asked.
+    demand: Option<DemandView>,
     /// All of that in a sentence.
     why: String,
     /// Counted from the submission; `None`: no deadline would do.
     earliest_deadline_ns: Option<u64>,
     attempts: Vec<AttemptView>,
+}
+
+/// An interval of which more is asked than it has.
+#[derive(Serialize)]
+struct DemandView {
+    /// Number of the core on the machine.
+    core: usize,
+    /// The share of the core that was tested, in thousandths.
+    share_permille: u64,
+    from_ns: u64,
+    until_ns: u64,
+    /// Time of the core in the interval, at that share.
+    supply_ns: u64,
+    /// Time that all need that must run in the interval.
+    demand_ns: u64,
 }
 
 /// A process or task.
@@ -64,9 +82,11 @@ impl DeclinedView {
                 (None, Some(process), Some(task), shortage)
             }
         };
-        let attempts = match declined {
-            Declined::Validation(_) => &[],
-            Declined::Reservation(refused) => refused.attempts.as_slice(),
+        let (attempts, demand) = match declined {
+            Declined::Validation(_) => (&[][..], None),
+            Declined::Reservation(refused) => {
+                (refused.attempts.as_slice(), refused.demand.as_ref().map(DemandView::new))
+            }
         };
         let process = process.and_then(|process| job.processes.get(process));
         let task = task.and_then(|task| job.tasks.get(task));
@@ -79,6 +99,7 @@ impl DeclinedView {
             process: process.map(|process| Named { id: process.id, name: process.name.clone() }),
             task: task.map(|task| Named { id: task.id, name: task.name.clone() }),
             shortage,
+            demand,
             why: declined.describe(job, 0),
             earliest_deadline_ns,
             attempts: attempts.iter().map(|attempt| AttemptView::new(attempt, job)).collect(),
@@ -95,12 +116,37 @@ impl DeclinedView {
             None => rows.push(row("why", self.why.clone())),
         }
         rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
+        rows.extend(self.demand.iter().map(|demand| row("demand test", demand.text())));
         let earliest = match self.earliest_deadline_ns {
             Some(ns) => format!("deadline_ns = {} ({})", underscored(ns), nanoseconds(ns)),
             None => "no deadline would do".into(),
         };
         rows.push(row("earliest deadline", earliest));
         rows
+    }
+}
+
+impl DemandView {
+    fn new(found: &CoreOverload) -> Self {
+        Self {
+            core: found.core,
+            share_permille: found.share_permille,
+            from_ns: found.overload.from_ns,
+            until_ns: found.overload.until_ns,
+            supply_ns: found.supply_ns(),
+            demand_ns: found.demand_ns(),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "between {} and {} core {} has {}, and {} are asked",
+            nanoseconds(self.from_ns),
+            nanoseconds(self.until_ns),
+            self.core,
+            nanoseconds(self.supply_ns),
+            nanoseconds(self.demand_ns)
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_node::{Answered, Planning, LEAD_NS};
-use pbs_planner::{Declined, Limit, Planned, Rejection, Run};
+use pbs_planner::{Declined, Limit, Planned, Rejection, Run, Strategy};
 use pbs_text::{columns, grouped};
 use serde::Serialize;
 
@@ -50,6 +50,10 @@ Of a job that is admitted is said what sets its end: the tasks of which each sta
 when the one before has ended, since it waits for it or for its core; and before
 which time no plan of it ends (bound), by its path, by the time of all cores, or by
 the memory of all nodes.
+A job that no strategy finds a place for, and whose processes do not wait for each
+other, is admitted by the demand test if all of its core can move so that every
+deadline is kept (demand_permille of the machine). If not, the interval is said
+that asks for more than it has.
 Of a job that is declined is said where, for which process, what was missing, and
 the earliest deadline that would do. Exit status 6 says that one was declined.";
 
@@ -136,6 +140,9 @@ struct JobView {
 /// The plan of a job that would be admitted.
 #[derive(Serialize)]
 struct PlanView {
+    /// What has admitted the job: "search", "demand", or "best effort" where nothing is
+    /// promised.
+    test: &'static str,
     strategy: &'static str,
     end_ns: u64,
     /// From the end to the deadline.
@@ -267,7 +274,13 @@ impl PlanView {
     fn new(planned: &Planned, run: &Run, planning: &Planning, answered: &Answered) -> Self {
         let job = &answered.job;
         let attempts = planned.attempts.iter();
+        let test = match planned.strategy {
+            _ if job.best_effort => "best effort",
+            Strategy::EarliestDeadline => "demand",
+            _ => "search",
+        };
         Self {
+            test,
             strategy: planned.strategy.name(),
             end_ns: planned.end_ns,
             slack_ns: job.deadline_ns.saturating_sub(planned.end_ns),
@@ -279,10 +292,15 @@ impl PlanView {
 
     fn rows(&self) -> Vec<Vec<String>> {
         let (end, slack) = (nanoseconds(self.end_ns), nanoseconds(self.slack_ns));
-        let mut rows = vec![
-            row("planned end", format!("{end}, {slack} before the deadline")),
-            row("strategy", self.strategy.into()),
-        ];
+        let end = match self.test {
+            "best effort" => format!("{end}, as best effort: nothing is promised"),
+            _ => format!("{end}, {slack} before the deadline"),
+        };
+        let mut rows = vec![row("planned end", end), row("strategy", self.strategy.into())];
+        if self.test == "demand" {
+            let text = "demand test: what is planned already moves".into();
+            rows.push(row("admitted by", text));
+        }
         let path = critical::text(&self.critical_path).into_iter();
         rows.extend(path.enumerate().map(|(place, text)| {
             let what = if place == 0 { "critical path" } else { "" };

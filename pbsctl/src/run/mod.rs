@@ -181,7 +181,9 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
             }
             return Ok(Work::Plan(Box::new(files::plan_of(&text, path)?)));
         }
-        submissions.push(jobs::job_of(text, path)?);
+        let submission = jobs::job_of(text, path)?;
+        let best_effort = options.best_effort;
+        submissions.push(if best_effort { submission.as_best_effort() } else { submission });
     }
     Ok(Work::Jobs(submissions))
 }
@@ -264,7 +266,8 @@ fn keep<const N: usize>(files: [(Option<&Path>, &dyn Fn() -> String); N]) -> Res
 
 /// The exit status where all jobs have ended; `None`: as it should be.
 fn of_jobs(node: &Node<Screen>, jobs: &[JobOutcome]) -> Option<ExitCode> {
-    if jobs.iter().any(|job| !job.kept) {
+    // Nothing is promised to best effort.
+    if jobs.iter().any(|job| !job.kept && !job.best_effort) {
         return Some(ExitCode::from(DEADLINE_MISSED));
     }
     (!node.is_recorded()).then(|| ExitCode::from(FAILED))

@@ -51,6 +51,10 @@ pub(crate) struct RunOptions {
     #[arg(long, conflicts_with = "resume", requires = "files")]
     pub(crate) cosched: bool,
 
+    /// Run jobs as best effort: behind all that has a promise, and without one
+    #[arg(long, conflicts_with_all = ["resume", "cosched"], requires = "files")]
+    pub(crate) best_effort: bool,
+
     /// Plan with who slows whom, as a file says (pbsctl interference) or, with the word
     /// history, as earlier runs tell
     #[arg(long, value_name = "FILE", conflicts_with = "resume", requires = "files")]
@@ -132,6 +136,7 @@ impl From<ProfileOptions> for RunOptions {
             files: options.files.jobs,
             resume: false,
             cosched: false,
+            best_effort: false,
             slowdowns: None,
             // A profile is to see what happens, not to change it.
             max_replans: 0,

@@ -8,8 +8,11 @@ use pbs_text::{columns, grouped, ms};
 
 use crate::output::{counted, share};
 
-/// The deadline of a job, on the clock of the events.
+/// The deadline that was promised to a job, on the clock of the events.
 pub(super) fn deadline(job: &JobOutcome) -> Option<Deadline> {
+    if job.best_effort {
+        return None;
+    }
     let at = |after_ns: u64| job.submitted_ns.saturating_add(after_ns);
     Some(Deadline {
         process: None,
@@ -35,6 +38,8 @@ pub(super) fn table(jobs: &[JobOutcome]) -> String {
         "PLAN ERROR",
     ];
     let mut rows = vec![header.map(String::from).to_vec()];
+    let some_best_effort = jobs.iter().any(|job| job.best_effort);
+    rows[0].extend(some_best_effort.then(|| "BEST EFFORT".into()));
     let dash = || "-".to_string();
     for job in jobs {
         rows.push(vec![
@@ -47,12 +52,16 @@ pub(super) fn table(jobs: &[JobOutcome]) -> String {
             match (job.kept, job.deadline_ns) {
                 (true, None) => dash(),
                 (true, Some(_)) => "yes".into(),
+                (false, _) if job.best_effort => "no".into(),
                 (false, _) => "NO".into(),
             },
             grouped(job.signals),
             grouped(job.replans),
             job.plan_error_permille.map_or_else(dash, share),
         ]);
+        let last = rows.last_mut().filter(|_| some_best_effort);
+        let is_best_effort = if job.best_effort { "yes" } else { "no" };
+        last.into_iter().for_each(|row| row.push(is_best_effort.into()));
     }
     let mut out = format!("\n{}", columns(&rows, 3));
     for job in jobs.iter().filter(|job| !job.tasks.is_empty()) {

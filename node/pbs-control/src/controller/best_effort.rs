@@ -8,12 +8,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use pbs_job::Job;
 use pbs_planner::{
-    reserve_in, Booking, Declined, Planned, ProcessReservation, Progress, Refused, Request, Run,
-    RunId, Store,
+    reserve_behind, Declined, Planned, ProcessReservation, Progress, Run, RunId, Store,
 };
 
 use super::{ActiveRun, Controller};
@@ -89,7 +87,14 @@ impl Controller {
         for run in runs {
             let request = self.runs[&run].request(run, &progress).not_before(start_ns);
             let mut booking = self.store.book();
-            if reserve_behind(&mut booking, &request, &promised, &self.options.replanning).is_ok() {
+            if reserve_behind(
+                &mut booking,
+                &request,
+                promised.iter().copied(),
+                &self.options.replanning,
+            )
+            .is_ok()
+            {
                 booking.commit();
             }
         }
@@ -107,47 +112,17 @@ impl Controller {
         let request = self.request(run, job, now_ns);
         let mut booking = self.store.book();
         let options = &self.options.planning;
-        let planned = reserve_behind(&mut booking, &request, &promised, options)
+        let planned = reserve_behind(&mut booking, &request, promised.iter().copied(), options)
             .map_err(Declined::Reservation)?;
         booking.commit();
         Ok(planned)
     }
 
-    /// Per core: when the last that is promised ends there.
-    fn promised(&self) -> Vec<u64> {
-        let mut ends_ns = vec![0; self.store.sites().len()];
+    /// The runs whose deadline is promised.
+    fn promised(&self) -> Vec<RunId> {
         let promised = self.runs.iter().filter(|(_, active)| active.is_promised());
-        for task in promised.filter_map(|(&run, _)| self.store.run(run)).flat_map(|run| &run.tasks)
-        {
-            ends_ns[task.core] = ends_ns[task.core].max(task.end_ns);
-        }
-        ends_ns
+        promised.map(|(&run, _)| run).collect()
     }
-}
-
-/// Reserves what a run needs on each core behind all that is promised there.
-fn reserve_behind(
-    booking: &mut Booking<'_>,
-    request: &Request<'_>,
-    promised_ns: &[u64],
-    options: &pbs_planner::Options,
-) -> Result<Planned, Box<Refused>> {
-    booking.remove(request.run);
-    let mut blocked: Vec<(usize, Range<u64>)> = Vec::new();
-    for (core, &end_ns) in promised_ns.iter().enumerate() {
-        let from_ns = request.start_ns.max(booking.store().now_ns());
-        let free = booking.store().free_slots(core, 1, from_ns..end_ns.max(from_ns));
-        blocked.extend(free.map(|over| (core, over)));
-    }
-    for (core, over) in &blocked {
-        // It is free.
-        let _ = booking.take_core(*core, over.clone());
-    }
-    let planned = reserve_in(booking, &request.without_deadline(), options);
-    for (core, over) in blocked {
-        let _ = booking.give_core(core, over);
-    }
-    planned
 }
 
 impl ActiveRun {

@@ -226,6 +226,7 @@ impl Jobs {
         let ending = Ending {
             why: Some(why),
             deadline_unix_ns: Some(one.deadline_unix_ns()),
+            best_effort: Some(one.order.submission.job.best_effort),
             cpus: one.order.submission.job.cpus.clone(),
             ..Ending::default()
         };

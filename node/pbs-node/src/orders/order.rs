@@ -29,6 +29,8 @@ pub struct Terms {
     pub priority: Option<u32>,
     /// Deadline counted from the submission, instead of the one in its file.
     pub deadline_ns: Option<u64>,
+    /// Whether the run is best effort, whatever its file declares.
+    pub best_effort: bool,
     /// Whether the run is held: it is not planned before somebody releases it.
     pub hold: bool,
     /// Runs that have to be over before it is planned.
@@ -47,6 +49,8 @@ pub struct Ending {
     pub why: Option<String>,
     /// Deadline of the run.
     pub deadline_unix_ns: Option<u64>,
+    /// Whether it was run as best effort; `None`: a version before wrote this.
+    pub best_effort: Option<bool>,
     /// The CPUs that it was confined to; empty: it was not.
     pub cpus: Vec<u32>,
     /// Time at which its programs were released.
@@ -125,6 +129,7 @@ impl Order {
         }
         job.priority = terms.priority.unwrap_or(job.priority);
         job.deadline_ns = terms.deadline_ns.unwrap_or(job.deadline_ns);
+        job.best_effort |= terms.best_effort;
         Self { submission, terms }
     }
 

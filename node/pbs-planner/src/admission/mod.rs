@@ -8,6 +8,7 @@
 //! keeps all deadlines, these are the new places; if not, no order does.
 
 mod anew;
+mod behind;
 mod beside;
 pub(crate) mod demand;
 pub(crate) mod edf;
@@ -15,6 +16,7 @@ mod independent;
 mod place;
 
 pub(crate) use anew::place_anew;
+pub use behind::reserve_behind;
 pub use beside::admit_beside;
 pub use demand::{CoreOverload, DemandTest};
 pub use edf::Overload;

@@ -55,12 +55,7 @@ impl<'a> Booking<'a> {
     }
 
     /// Gives time of a core back that was taken.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::TooMuch`] if it is free already, [`Error::NoProfile`] if there is no such
-    /// core. Nothing is changed then.
-    pub fn give_core(&mut self, core: usize, over: Range<u64>) -> Result<(), Error> {
+    pub(crate) fn give_core(&mut self, core: usize, over: Range<u64>) -> Result<(), Error> {
         self.store.give_core(core, &over)?;
         self.done.push(Change::CoreGiven { core, over });
         Ok(())
