@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use pbs_text::grouped;
+use pbs_text::{grouped, shown_lines};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ impl Output {
         if self.json {
             write_out(&(to_json(&stamped(self.command, json)) + "\n"))
         } else {
-            write_out(&text())
+            write_out(&shown_lines(&text()))
         }
     }
 
@@ -63,7 +63,7 @@ impl Output {
 
     /// Tells what went wrong; the answer is the exit status.
     pub(crate) fn tell(self, failure: &Failure) -> ExitCode {
-        write_err(&format!("{failure}\n"));
+        report(&failure.to_string());
         if self.json {
             // If that fails, the line above still tells what went wrong first.
             let _ = write_out(&(to_json(&stamped("failure", &failure.json())) + "\n"));
@@ -88,8 +88,21 @@ impl Output {
             let line = serde_json::to_string(&stamped(self.command, json));
             write_out(&(line.unwrap_or_default() + "\n"))
         } else {
-            write_out(&(text() + "\n"))
+            write_out(&(shown_lines(&text()).into_owned() + "\n"))
         }
+    }
+
+    /// Prints one of both as a line of its own, the text behind what moves the cursor.
+    pub(crate) fn print_view<T: Serialize>(
+        self,
+        json: &T,
+        before: &str,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if !self.json {
+            write_out(before)?;
+        }
+        self.print_line(json, text)
     }
 }
 
@@ -115,6 +128,11 @@ pub(crate) fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| Failure::file("standard output", &error))
+}
+
+/// Writes a message to standard error, in which text of others may stand.
+pub(crate) fn report(text: &str) {
+    write_err(&format!("{}\n", shown_lines(text)));
 }
 
 /// Writes to standard error. If that fails nobody is left to be told.

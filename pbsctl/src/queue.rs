@@ -188,7 +188,7 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
         let clear = watch::clear(out);
         return watch::repeat(interval_ns, options.count, || {
             let runs = listing.choose(options.source.runs(listing.enough())?);
-            out.print_line(&json!({ "runs": runs }), || format!("{clear}{}", text(&runs)))
+            out.print_view(&json!({ "runs": runs }), clear, || text(&runs))
         });
     }
     let runs = listing.choose(options.source.runs(listing.enough())?);

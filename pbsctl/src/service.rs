@@ -11,7 +11,7 @@ use pbs_node::Declined;
 use pbs_node_api::{
     Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
-use pbs_text::{columns, grouped, ms};
+use pbs_text::{columns, grouped, ms, shown as foreign};
 use serde_json::json;
 
 use crate::complete;
@@ -123,7 +123,7 @@ pub(crate) struct AlterOptions {
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
 
-    /// The file of the job, as long as it waits
+    /// The file of the job, as long as it waits; only its owner can change it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -160,7 +160,7 @@ pub(crate) fn submit(
 
 /// Describes the state of a job that was just submitted.
 fn submitted(job: &Job) -> String {
-    let Job { number, name, .. } = job;
+    let (number, name) = (job.number, foreign(&job.name));
     let from_now = |unix_ns: u64| ms(unix_ns.saturating_sub(job.submitted_unix_ns));
     match (job.expected_start_unix_ns, job.expected_end_unix_ns) {
         (Some(start), Some(end)) => format!(
@@ -175,7 +175,7 @@ fn submitted(job: &Job) -> String {
         _ => format!(
             "Job {number} ({name}) is {}: {}.\n",
             job.state,
-            job.reason.as_deref().unwrap_or("it is not planned yet")
+            foreign(job.reason.as_deref().unwrap_or("it is not planned yet"))
         ),
     }
 }
@@ -278,7 +278,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
         ];
         let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let mut text: String = rows.map(|(name, value)| format!("{name:<10} {value}\n")).collect();
+        let mut text: String = rows.map(|(name, value)| row(name, &value)).collect();
         if !shown.processes.is_empty() {
             let header = ["PROCESS", "OUTCOME", "TASKS", "PLANNED", "RETIRED"];
             let mut table = vec![header.map(String::from).to_vec()];
@@ -302,11 +302,16 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
                 (_, Some(signal), _) => format!("killed by signal {signal}"),
                 _ => "nothing is known".into(),
             };
-            text.push_str(&format!("{}: {how}\n", program.program));
+            text.push_str(&format!("{}: {}\n", foreign(&program.program), foreign(&how)));
         }
         text
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A row of a job's details. The value may hold text of the job's owner.
+fn row(name: &str, value: &str) -> String {
+    format!("{name:<10} {}\n", foreign(value))
 }
 
 pub(crate) fn drain(out: Output, socket: &Socket, drained: bool) -> Result<ExitCode, Failure> {
@@ -349,7 +354,8 @@ pub(crate) fn watch(out: Output, options: &WatchOptions) -> Result<ExitCode, Fai
         let is_over = is_one && notice.kind == "over";
         printed = out.print_line(&notice, || {
             let job = notice.job.map_or_else(|| "-".into(), |job| job.to_string());
-            format!("{}  {job}  {}  {}", local(notice.unix_ns), notice.kind, notice.text)
+            let text = foreign(&notice.text);
+            format!("{}  {job}  {}  {text}", local(notice.unix_ns), notice.kind)
         });
         printed.is_ok() && !is_over
     })?;
@@ -390,6 +396,15 @@ impl From<pbs_node_api::Failure> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The job of another user adds no row, and does nothing to the terminal.
+    #[test]
+    fn text_of_a_job_stays_in_its_row() {
+        let value = "true\nState      over\u{1b}[2J\u{202e}";
+        assert_eq!(row("Reason", value), "Reason     true\\nState      over\\u001B[2J\\u202E\n");
+        let job = Job { number: 3, name: value.into(), ..Job::default() };
+        assert_eq!(submitted(&job).matches('\n').count(), 1);
+    }
 
     #[test]
     fn arrays_are_ranges() {

@@ -8,7 +8,7 @@ use pbs_node_api::Filter;
 
 use crate::failure::Failure;
 use crate::history_file::HistoryFile;
-use crate::output::write_err;
+use crate::output::report;
 use crate::row::RunRow;
 use crate::socket::Socket;
 
@@ -36,7 +36,7 @@ impl Source {
                     };
                     return Ok(rows(client.list(&filter)?));
                 }
-                Err(failure) => write_err(&format!("{failure}. This is what the history says.\n")),
+                Err(failure) => report(&format!("{failure}. This is what the history says.")),
             }
         }
         match Store::open_read_only(&self.history.path, Options::DEFAULT) {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::failure::{Failure, DEADLINE_MISSED, INCOMPLETE, INTERRUPTED};
 use crate::jobs::job_of;
-use crate::output::{write_err, Output};
+use crate::output::{report, Output};
 use crate::service::{submission, Terms};
 use crate::socket::Socket;
 
@@ -60,7 +60,7 @@ impl Waits for Waiting {
     }
 
     fn tell(&mut self, what: &str) {
-        write_err(&format!("pbsctl: {what}\n"));
+        report(&format!("pbsctl: {what}"));
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn step(out: Output, device: &Path, options: &StepOptions) -> Result<
     let name = name.unwrap_or(read.job.name);
     // Standard output is that of programs, or of JSON.
     if end != End::Well {
-        write_err(&format!("pbsctl: job {name}: {outcome}\n"));
+        report(&format!("pbsctl: job {name}: {outcome}"));
     }
     let SlurmStep { job, node, .. } = step;
     let answer = json!({ "allocation": job, "node": node, "job": name, "outcome": outcome });

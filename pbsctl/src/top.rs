@@ -54,7 +54,7 @@ pub(crate) fn top(out: Output, device: &Path, options: &TopOptions) -> Result<Ex
         let now = (Instant::now(), sysfs());
         let before = (last.as_ref()).map(|(at, sysfs)| (sysfs, at.elapsed()));
         let view = View::new(&now.1, before);
-        out.print_line(&view, || format!("{clear}{}", view.text()))?;
+        out.print_view(&view, clear, || view.text())?;
         last = Some(now);
         Ok(())
     })

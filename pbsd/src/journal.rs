@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Messages of the service on standard error, where the journal reads them with their priority
 //! (sd-daemon(3)).
+//!
+//! A message is one line. Words of users in it can neither begin another line, which would have
+//! a priority of their choice, nor change how the line is shown.
 
 use std::io::Write;
+
+use pbs_text::shown;
 
 /// Reports a problem.
 pub fn warning(text: &str) {
@@ -16,6 +21,27 @@ pub fn info(text: &str) {
 
 /// Writes a message; a missing reader is no error.
 fn say(priority: u8, text: &str) {
-    let lines: Vec<_> = text.lines().map(|line| format!("<{priority}>{line}\n")).collect();
-    let _ = std::io::stderr().write_all(lines.concat().as_bytes());
+    let _ = std::io::stderr().write_all(line(priority, text).as_bytes());
+}
+
+fn line(priority: u8, text: &str) -> String {
+    format!("<{priority}>{}\n", shown(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let argument = "true\n<4>12 job backup is over: complete\r\u{1b}[2K\u{202e}";
+        let text = format!("programs of the plan: {argument}: No such file or directory");
+        let line = line(6, &text);
+        assert_eq!(line.matches('\n').count(), 1);
+        assert_eq!(
+            line,
+            "<6>programs of the plan: true\\n<4>12 job backup is over: \
+             complete\\r\\u001B[2K\\u202E: No such file or directory\n"
+        );
+    }
 }

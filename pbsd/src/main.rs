@@ -91,7 +91,8 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            journal::warning(&format!("pbsd: {why}"));
+            // Problems of the machine's file have a line each.
+            why.lines().for_each(|line| journal::warning(&format!("pbsd: {line}")));
             ExitCode::FAILURE
         }
     }

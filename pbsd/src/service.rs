@@ -14,7 +14,8 @@ use pbs_launch::{Limit, Owner};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
 use pbs_node::{
-    Alteration, Error, JobOutcome, Listener, News, Next, Node, Order, RunDetails, Submission, Terms,
+    Alteration, Error, JobOutcome, Listener, News, Next, Node, Order, Rewrite, RunDetails,
+    Submission, Terms,
 };
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
@@ -404,8 +405,8 @@ impl Service {
         if let Some(submission) = &submission {
             is_name(&submission.job.name).map_err(|what| invalid(&format!("job {id}"), what))?;
             few_programs(caller, std::iter::once(&submission.job))?;
-            // It is for the owner of the job, whoever alters it: its allocation goes on.
             let summary = self.node.standing_of(id).map_err(refusal)?;
+            may_rewrite(caller, summary.uid)?;
             if let Some(number) = summary.allocation {
                 self.allocations.has_memory(number, &submission.job)?;
             }
@@ -415,7 +416,7 @@ impl Service {
         let alteration = Alteration {
             deadline_ns: alteration.deadline_ns,
             priority: alteration.priority,
-            submission,
+            rewrite: submission.map(|submission| Rewrite { uid: caller.uid, submission }),
         };
         self.node.alter(id, alteration).map_err(refusal)?;
         let text = format!("altered by user {}", caller.uid);
@@ -665,7 +666,17 @@ fn few_programs<'a>(
 
 /// Whether a text can be shown to others, on a terminal and in the journal.
 fn is_printable(text: &str) -> bool {
-    !text.contains(char::is_control)
+    !text.contains(pbs_text::is_hidden)
+}
+
+/// Only the owner of a job may say what it runs: that is run as the owner. To have authority
+/// over a job is not to be its owner.
+fn may_rewrite(caller: &Caller, owner: Option<u32>) -> Result<(), Refusal> {
+    if owner == Some(caller.uid) {
+        Ok(())
+    } else {
+        Err(not_permitted("to change what a job of another user runs"))
+    }
 }
 
 /// Only operators may give a job priority over others.
@@ -693,6 +704,7 @@ fn refusal(error: Error) -> Refusal {
             file,
         },
         Error::History(pbs_history::Error::NoRun(id)) => Refusal::NoSuchJob { job: id.to_string() },
+        Error::NotTheOwner(..) => Refusal::NotPermitted { what: error.to_string() },
         Error::DoesNotWait(..) | Error::IsOver(..) => {
             Refusal::NotInState { what: error.to_string() }
         }
@@ -772,11 +784,35 @@ mod tests {
         assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
     }
 
+    /// Operators, root among them, may not have a program of theirs run as somebody else.
+    #[test]
+    fn only_the_owner_rewrites_a_job() {
+        let operator = |uid| Caller { uid, is_operator: true, ..caller() };
+        assert!(may_rewrite(&caller(), Some(1000)).is_ok());
+        assert!(may_rewrite(&operator(0), Some(0)).is_ok());
+        for (caller, owner) in [
+            (operator(1001), Some(0)),
+            (operator(1001), Some(1000)),
+            (operator(0), Some(1000)),
+            (operator(0), None),
+            (caller(), Some(0)),
+        ] {
+            assert!(caller.is_operator == caller.may(owner));
+            let refused = may_rewrite(&caller, owner);
+            assert!(matches!(refused, Err(Refusal::NotPermitted { .. })), "{refused:?}");
+        }
+    }
+
     /// Others read it on their terminals.
     #[test]
     fn what_a_file_is_called_can_be_printed() {
-        let odd = pbs_node_api::Submission { file: "job\u{1b}[2J.toml".into(), ..submission() };
-        let refused = orders_of(&caller(), odd).unwrap_err();
-        assert!(matches!(refused, Refusal::Failed { .. }), "{refused:?}");
+        for file in ["job\u{1b}[2J.toml", "lmot\u{202e}.toml", "job\u{2028}.toml"] {
+            let odd = pbs_node_api::Submission { file: file.into(), ..submission() };
+            let refused = orders_of(&caller(), odd).unwrap_err();
+            assert!(matches!(refused, Refusal::Failed { .. }), "{refused:?}");
+            let odd = pbs_node_api::Submission { name: Some(file.into()), ..submission() };
+            let refused = orders_of(&caller(), odd).unwrap_err();
+            assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
+        }
     }
 }

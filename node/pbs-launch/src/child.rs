@@ -2,12 +2,16 @@
 //! A program that was forked, until it has ended.
 
 use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use pbs_report::Exit;
 use pbs_uapi::{Device, Refused, ATTACH_ONE_TASK};
 
-use crate::child_report::ChildReport;
+use crate::child_report::{ChildReport, Step};
 use crate::program::Program;
+use crate::signals::wait_for;
 
 /// A forked program.
 #[derive(Debug)]
@@ -27,6 +31,46 @@ impl Child {
     /// A program that was just forked; `reports` is what it writes about itself.
     pub(crate) fn new(program: &Program, pid: i32, reports: File) -> Self {
         Self { program: program.clone(), pid, reports, status: None, ran_ns: 0 }
+    }
+
+    /// Waits until the child stands at the gate, and puts it on the CPU of its process. Until
+    /// then it is on any: on that one it might hardly run. `until`: its owner may stop the
+    /// child, or let it wait for a file; `None`: nobody can.
+    ///
+    /// # Errors
+    ///
+    /// The child can't stand at the gate, or does not by then.
+    pub fn wait_ready(&mut self, until: Option<Instant>) -> io::Result<()> {
+        let name = &self.program.name;
+        loop {
+            match ChildReport::read(&mut self.reports) {
+                Ok(Some(ChildReport { step: Step::Ready, .. })) => {
+                    self.pin();
+                    return Ok(());
+                }
+                Ok(Some(report)) => {
+                    let kind = io::Error::from_raw_os_error(report.errno).kind();
+                    return Err(io::Error::new(kind, format!("{name}: {report}")));
+                }
+                Ok(None) => {
+                    let text = format!("{name}: it was killed before it began");
+                    return Err(io::Error::other(text));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                let text = format!(
+                    "{name}: it was not ready in time; its working directory or one of its \
+                     files does not answer, or it was stopped"
+                );
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            let left_ms = left.map(|left| i32::try_from(left.as_millis()).unwrap_or(i32::MAX));
+            let timeout_ms = left_ms.map_or(-1, |ms| ms.saturating_add(1));
+            wait_for([self.reports.as_fd()], timeout_ms)?;
+        }
     }
 
     /// Makes it wait on the CPU of its process: attaching need not move it then. If there is
@@ -114,7 +158,7 @@ impl Child {
 
     /// Returns the exit of the program.
     pub fn exit(&mut self) -> Exit {
-        let report = self.status.and_then(|_| ChildReport::read(&mut self.reports));
+        let report = self.status.and_then(|_| ChildReport::read(&mut self.reports).ok()?);
         let status = self.status.unwrap_or(0);
         let exited = self.status.is_some() && libc::WIFEXITED(status);
         let killed = self.status.is_some() && libc::WIFSIGNALED(status);
@@ -140,19 +184,6 @@ pub struct Exited {
     pub itself: bool,
     /// For how long it had a CPU.
     pub ran_ns: u64,
-}
-
-/// A child that has ended and was not waited for.
-#[allow(unsafe_code)]
-pub fn ended_child() -> Option<i32> {
-    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
-    let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: `info` is valid for writing.
-    let result = unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) };
-    // SAFETY: all of it was written, with zeroes at first; without a child that has ended
-    // the number stays 0.
-    let pid = unsafe { info.assume_init().si_pid() };
-    (result == 0 && pid > 0).then_some(pid)
 }
 
 /// For how long a process that was not waited for had a CPU; 0 if nobody can say.

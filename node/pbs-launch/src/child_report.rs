@@ -14,6 +14,7 @@ pub(crate) enum Step {
     Ready,
     Execute,
     Identity,
+    Keyring,
     Limits,
     Directory,
     Input,
@@ -22,10 +23,11 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Ready,
         Self::Execute,
         Self::Identity,
+        Self::Keyring,
         Self::Limits,
         Self::Directory,
         Self::Input,
@@ -64,13 +66,21 @@ impl ChildReport {
         [self.step as u8, a, b, c, d]
     }
 
-    /// Reads the next report; `None`: the child was executed, or killed.
-    pub(crate) fn read(from: &mut File) -> Option<Self> {
+    /// Reads the next report without waiting for it; `None`: the child was executed, or
+    /// killed.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock): the child has not reported yet.
+    pub(crate) fn read(from: &mut File) -> io::Result<Option<Self>> {
         let mut bytes = [0; 5];
-        from.read_exact(&mut bytes).ok()?;
+        match from.read_exact(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            other => other?,
+        }
         let [step, a, b, c, d] = bytes;
-        let step = Step::ALL.into_iter().find(|known| *known as u8 == step)?;
-        Some(Self::new(step, i32::from_ne_bytes([a, b, c, d])))
+        let step = Step::ALL.into_iter().find(|known| *known as u8 == step);
+        Ok(step.map(|step| Self::new(step, i32::from_ne_bytes([a, b, c, d]))))
     }
 }
 
@@ -79,6 +89,7 @@ impl fmt::Display for ChildReport {
         let what = match self.step {
             Step::Ready | Step::Execute => "",
             Step::Identity => "its user and groups: ",
+            Step::Keyring => "its session keyring: ",
             Step::Limits => "its limits: ",
             Step::Directory => "its working directory: ",
             Step::Input => "the file for its standard input: ",

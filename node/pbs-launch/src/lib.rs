@@ -12,14 +12,17 @@
 pub mod cgroup;
 mod child;
 mod child_report;
+mod ended;
 mod files;
 mod gate;
+mod inside;
 mod owner;
 mod place;
 mod program;
 pub mod signals;
 
-pub use child::{ended_child, Child, Exited};
+pub use child::{Child, Exited};
+pub use ended::{ended_children, EndedChildren};
 pub use gate::{was_released, Gate};
 pub use owner::{Limit, Owner};
 pub use place::{stay_off, Stay};

@@ -17,8 +17,10 @@ use crate::files::{c_string, Named};
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// User and environment of a job's programs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+///
+/// There is no default owner, and no default of a stored field but an absent output file:
+/// missing data would otherwise be taken for root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The user.
     pub uid: u32,
@@ -89,7 +91,28 @@ impl Limit {
     }
 }
 
+/// `KEYCTL_JOIN_SESSION_KEYRING` of linux/keyctl.h.
+const JOIN_SESSION_KEYRING: libc::c_int = 1;
+
+/// Limit of open files that programs expect: select(2) can handle no more. A service may
+/// have raised its own.
+const OPEN_FILES: u64 = 1024;
+
 impl Owner {
+    /// The user, in that group alone, in the root directory, without an environment.
+    pub fn new(uid: u32, gid: u32) -> Self {
+        Self {
+            uid,
+            gid,
+            groups: Vec::new(),
+            directory: "/".into(),
+            umask: 0o077,
+            environment: Vec::new(),
+            limits: Vec::new(),
+            output: None,
+        }
+    }
+
     /// The environment of his programs.
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         let variables = self.environment.iter();
@@ -149,13 +172,21 @@ impl Rights {
             let rlim_cur = limit.soft.min(rlim_max);
             Some((resource, libc::rlimit { rlim_cur, rlim_max }))
         });
+        let mut limits: Vec<_> = limits.collect();
+        if limits.iter().all(|(resource, _)| *resource != libc::RLIMIT_NOFILE) {
+            let own = own.iter().find(|own| own.resource == "nofile");
+            limits.extend(own.map(|own| {
+                let rlim_cur = own.soft.min(OPEN_FILES);
+                (libc::RLIMIT_NOFILE, libc::rlimit { rlim_cur, rlim_max: own.hard })
+            }));
+        }
         Self {
             uid: owner.uid,
             gid: owner.gid,
             groups: owner.groups.clone(),
             directory: c_string(owner.directory.as_os_str()),
             umask: owner.umask & 0o777,
-            limits: limits.collect(),
+            limits,
         }
     }
 
@@ -175,6 +206,13 @@ impl Rights {
                 || libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid) != 0
             {
                 return Err(Step::Identity);
+            }
+            // The keys of the service are not for it. As its owner: the new keyring is his.
+            let nameless = std::ptr::null::<u8>();
+            if libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nameless) < 0
+                && *libc::__errno_location() != libc::ENOSYS
+            {
+                return Err(Step::Keyring);
             }
             for (resource, limit) in &self.limits {
                 if libc::setrlimit(*resource, limit) != 0 {

@@ -80,7 +80,7 @@ impl ActiveJob {
     /// process.
     pub(crate) fn owner(&self) -> Option<Owner> {
         let mut owner = self.terms.as_ref()?.owner.clone();
-        let (id, name) = (self.id?, &self.job.name);
+        let (id, name) = (self.id.map_or(0, |id| id.0), &self.job.name);
         owner.environment.push(("SCHED_PBS_JOB_ID".into(), id.to_string()));
         owner.environment.push(("SCHED_PBS_JOB_NAME".into(), name.clone()));
         let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();

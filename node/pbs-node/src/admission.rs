@@ -129,7 +129,9 @@ impl Jobs {
         Ok(())
     }
 
-    /// The jobs that wait in the history. One that cannot be read any more is declined.
+    /// The jobs that wait in the history, but those that users have ordered from the service:
+    /// they would run as the user of this process here. One that cannot be read any more is
+    /// declined.
     fn submitted(
         &mut self,
         now_ns: u64,
@@ -137,6 +139,9 @@ impl Jobs {
     ) -> Result<Vec<Candidate>, Error> {
         let mut candidates = Vec::new();
         for (id, ago_ns, request) in self.ledger.waiting()? {
+            if self.ledger.order(id)?.is_some() {
+                continue;
+            }
             let submission = Submission::from_text(request, format!("run {id}"));
             match submission.and_then(Submission::with_programs) {
                 Ok(submission) => candidates.push(Candidate {

@@ -49,6 +49,10 @@ pub enum Error {
     Unreadable(RunId, String),
     /// Two runs that are under way have the same processes.
     SameProcesses,
+    /// The order of a run cannot be read, and the run is therefore nobody's.
+    UnreadableOrder(RunId, String),
+    /// Another user than the owner of a run was to say what it runs.
+    NotTheOwner(RunId, String),
     /// A run that was to be withdrawn does not wait.
     DoesNotWait(RunId, String),
     /// A run that is over was to be ended.
@@ -161,6 +165,16 @@ impl fmt::Display for Error {
             Self::SameProcesses => {
                 f.write_str("two runs that are under way have the same processes")
             }
+            Self::UnreadableOrder(run, job) => write!(
+                f,
+                "run {run} of job {job}: the record of its order cannot be read; nobody can tell \
+                 as whom it is to run, therefore it does not"
+            ),
+            Self::NotTheOwner(run, job) => write!(
+                f,
+                "run {run} of job {job} is another user's; only its owner can change what it \
+                 runs. Cancel it and submit another"
+            ),
             Self::DoesNotWait(run, job) => {
                 write!(f, "run {run} of job {job} does not wait; see pbsctl jobs for those that do")
             }

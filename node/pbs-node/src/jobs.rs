@@ -102,7 +102,7 @@ impl Jobs {
                 submitted_ns: *submitted_ns,
                 submitted_unix_ns: run.figures.run.submitted_unix_ns,
                 kind: run.figures.run.kind,
-                terms: order.map(|order| Noted::of(&order).terms),
+                terms: order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms),
                 planned: None,
                 forecasts: Vec::new(),
                 replans: 0,
@@ -649,7 +649,7 @@ mod tests {
     use pbs_job::{machine_from_toml, with_values};
 
     use super::*;
-    use crate::Alteration;
+    use crate::{Alteration, Rewrite};
 
     struct Nobody;
 
@@ -680,7 +680,7 @@ mod tests {
         let cpus = cpus.map(|cpus| ("cpus", cpus.to_string()));
         let text = with_values(&request, cpus.as_slice());
         let submission = Submission::from_text(text, file).unwrap();
-        let terms = Terms { hold, ..Terms::default() };
+        let terms = Terms { hold, ..Terms::new(pbs_launch::Owner::new(1000, 1000)) };
         Order::new(submission, terms)
     }
 
@@ -711,7 +711,7 @@ mod tests {
             assert_eq!(why, missing);
         }
         let alteration = |cpus| Alteration {
-            submission: Some(ordered(Some(cpus), true).submission),
+            rewrite: Some(Rewrite { uid: 1000, submission: ordered(Some(cpus), true).submission }),
             ..Alteration::default()
         };
         let declined = jobs.alter(held, alteration("[1]"));
@@ -720,6 +720,88 @@ mod tests {
         jobs.cancel(held, "nobody wants it".into(), &mut Nobody).unwrap();
         let standing = jobs.standing_of(held).unwrap();
         assert_eq!((standing.state, standing.cpus), ("over", Some(vec![0])));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// The owner of a job can change what it runs, and nobody else: neither an operator nor
+    /// root. Everybody who may alter it can change its deadline and its priority.
+    #[test]
+    fn only_the_owner_says_what_is_run() {
+        let directory = std::env::temp_dir().join(format!("pbs-rewrite-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let held = jobs.order(vec![ordered(None, true)], &mut Nobody).unwrap()[0];
+        let rewrite = |uid| Alteration {
+            priority: Some(7),
+            rewrite: Some(Rewrite { uid, submission: job("another", 5_000_000_000).remove(0) }),
+            ..Alteration::default()
+        };
+        for other in [0, 1001, 65534] {
+            let refused = jobs.alter(held, rewrite(other));
+            assert!(matches!(refused, Err(Error::NotTheOwner(..))), "{refused:?}");
+            let standing = jobs.standing_of(held).unwrap();
+            assert_eq!((standing.job.as_str(), standing.priority), ("confined", Some(0)));
+            assert!(jobs.noted(held).unwrap().1.unwrap().contains("confined"));
+        }
+        jobs.alter(held, Alteration { priority: Some(3), ..Alteration::default() }).unwrap();
+        assert_eq!(jobs.standing_of(held).unwrap().priority, Some(3));
+        jobs.alter(held, rewrite(1000)).unwrap();
+        let standing = jobs.standing_of(held).unwrap();
+        assert_eq!((standing.job.as_str(), standing.uid), ("another", Some(1000)));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A user's order is not run by a process that would run it as its own user.
+    #[test]
+    fn orders_of_users_wait_for_the_service() {
+        let directory = std::env::temp_dir().join(format!("pbs-no-owner-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.order(vec![ordered(None, true)], &mut Nobody).unwrap();
+        let admitted = jobs.admit_waiting("jobs", &mut Nobody);
+        assert!(matches!(admitted, Err(Error::NothingWaits)), "{admitted:?}");
+        assert_eq!(jobs.runs.len(), 0);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Remembers what it hears.
+    #[derive(Default)]
+    struct Hears(Vec<String>);
+
+    impl Listener for Hears {
+        fn news(&mut self, news: News) {
+            self.0.push(news.to_string());
+        }
+    }
+
+    /// A job whose order cannot be read is set aside with a reason and never run, least of all
+    /// as root. Other jobs run.
+    #[test]
+    fn a_job_with_an_unreadable_order_is_set_aside() {
+        let directory = std::env::temp_dir().join(format!("pbs-unreadable-{}", std::process::id()));
+        let mut before = jobs(&directory);
+        let orders = vec![ordered(None, true), ordered(None, true), ordered(None, true)];
+        let ids = before.order(orders, &mut Nobody).unwrap();
+        for (id, text) in [(ids[0], "{}"), (ids[1], "{\"terms\":{\"hold\":false}}")] {
+            let order = pbs_history::Order { uid: 1000, text: text.into() };
+            before.ledger.set_order(id, &order).unwrap();
+        }
+        drop(before);
+        let mut after = jobs(&directory);
+        let mut hears = Hears::default();
+        after.find_orders(&mut hears).unwrap();
+        assert_eq!(hears.0.len(), 2);
+        let is_told = |text: &String| text.contains("the record of its order cannot be read");
+        assert!(hears.0.iter().all(is_told), "{hears:?}", hears = hears.0);
+        for &id in &ids[..2] {
+            let standing = after.standing_of(id).unwrap();
+            assert_eq!((standing.state, standing.uid), ("over", Some(1000)));
+            assert_eq!(standing.outcome, Some(Outcome::Declined));
+            assert_eq!(standing.reason.as_deref(), Some(crate::orders::UNREADABLE));
+        }
+        after.hold(ids[2], false).unwrap();
+        after.promote(&mut hears);
+        assert_eq!(after.runs.len(), 1);
+        assert_eq!(after.runs[0].owner().unwrap().uid, 1000);
+        assert_eq!(after.standing_of(ids[2]).unwrap().state, "planned");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

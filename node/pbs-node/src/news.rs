@@ -74,6 +74,8 @@ pub enum News {
     NoNewPlan(String),
     /// The kernel refused a new plan, and why. The old one goes on.
     PlanRefused(String),
+    /// So many processes have ended as children of the node that it has not started.
+    Strangers(usize),
     /// Events can't be recorded any more, with the reason. Running jobs continue.
     NotRecorded(pbs_history::Error),
 }
@@ -125,6 +127,10 @@ impl fmt::Display for News {
             Self::PlanRefused(why) => {
                 format!("the kernel refused the new plan, so the old one goes on: {why}")
             }
+            Self::Strangers(count) => format!(
+                "processes that have ended as children of the node and were started by \
+                 programs of jobs (CLONE_PARENT): {count}"
+            ),
             Self::NotRecorded(error) => format!("{error}. What runs goes on, but is not recorded"),
         };
         f.write_str(&text)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pbs_history::{Kind, RunId};
 use pbs_job::Machine;
@@ -23,8 +23,9 @@ use crate::active::ActiveJob;
 use crate::jobs::{Jobs, ToDo};
 use crate::kernel::Kernel;
 use crate::lease::Lease;
+use crate::patience::Patience;
 use crate::processes::Processes;
-use crate::programs::{sooner, Ends, Programs, GRACE};
+use crate::programs::{sooner, Ends, Programs, Strangers, GRACE};
 use crate::progress::Progress;
 use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
@@ -36,6 +37,9 @@ const WRITE_TRIES: u32 = 20;
 /// last events about it have not arrived yet.
 const LOOK_MS: i32 = 10;
 const LOOKS: u32 = 100;
+
+/// Interval at which children that the node has not started are reported.
+const STRANGERS_EVERY: Duration = Duration::from_secs(60);
 
 /// Next step of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,11 @@ pub struct Node<L> {
     looked: BTreeMap<pbs_planner::RunId, u32>,
     pub(crate) programs: Programs,
     processes: Processes,
+    /// Time to wait for programs of users.
+    patience: Patience,
+    /// Children that the node has not started and that were not reported yet, and the time of
+    /// the last report.
+    strangers: (usize, Option<Instant>),
 }
 
 /// Runs that are about to be let go.
@@ -129,6 +138,8 @@ impl<L: Listener> Node<L> {
             looked: BTreeMap::new(),
             programs: Programs::default(),
             processes: Processes::default(),
+            patience: Patience::default(),
+            strangers: (0, None),
         })
     }
 
@@ -261,6 +272,7 @@ impl<L: Listener> Node<L> {
         plan.lease_ns = self.options.lease_ns.unwrap_or(plan.lease_ns);
         let gate = Gate::new(None).map_err(Error::Programs)?;
         let children = self.programs.fork(None, &programs, &gate, signals)?;
+        self.programs.wait_ready(&children, None)?;
         self.begin()?;
         device::write(&self.kernel.device, &plan, &file)?;
         self.written(&plan);
@@ -345,13 +357,20 @@ impl<L: Listener> Node<L> {
         starting: &mut Starting,
         signals: &Signals,
     ) -> Result<(), Error> {
+        let mut forked = Vec::with_capacity(runs.len());
         for &run in runs {
-            let forked = self.prepare(run, &starting.plan).and_then(|programs| {
+            let pids = self.prepare(run, &starting.plan).and_then(|programs| {
                 self.make_cgroup(run)?;
                 let gate = &starting.gate;
                 self.programs.fork(Some(run), &programs, gate, signals)
             });
-            match forked {
+            forked.push((run, pids));
+        }
+        // All have the same time: as long as one run may take, not as all together may.
+        let begun = Instant::now();
+        for (run, pids) in forked {
+            let ready = pids.and_then(|pids| self.wait_ready(run, &pids, begun).map(|()| pids));
+            match ready {
                 Ok(pids) => {
                     let children = pids.into_iter().map(|pid| (run, pid));
                     starting.children.extend(children);
@@ -366,6 +385,26 @@ impl<L: Listener> Node<L> {
             starting.plan = self.jobs.as_mut().ok_or(Error::NoJobs)?.take_plan()?;
         }
         Ok(())
+    }
+
+    /// Waits until the programs of a run stand at the gate, but not for longer than the node
+    /// has patience with its owner, from `begun` on.
+    fn wait_ready(
+        &mut self,
+        run: pbs_planner::RunId,
+        pids: &[i32],
+        begun: Instant,
+    ) -> Result<(), Error> {
+        let owner = self.jobs.as_ref().and_then(|jobs| jobs.active(run)?.uid());
+        let Some(uid) = owner else {
+            return self.programs.wait_ready(pids, None);
+        };
+        let since = Instant::now();
+        let until = begun.checked_add(self.patience.of(uid, pids.len(), since));
+        let ready = self.programs.wait_ready(pids, until);
+        let now = Instant::now();
+        self.patience.spend(uid, now.saturating_duration_since(since), now);
+        ready
     }
 
     /// Writes the plan, and attaches those who stand at the gate.
@@ -559,7 +598,8 @@ impl<L: Listener> Node<L> {
                 jobs.catch_up(&self.kernel.device, &mut self.listener);
             }
         }
-        self.programs.reap(self.jobs.is_some());
+        let strangers = self.programs.reap(self.jobs.is_some());
+        self.tell_strangers(strangers.ended);
         let settled_ms = self.settle()?;
         if let Some(outcome) = self.progress.outcome() {
             let jobs = self.jobs.as_ref();
@@ -572,7 +612,19 @@ impl<L: Listener> Node<L> {
         }
         let answered_ms = self.answer();
         let lease_ms = self.lease.keep(&self.kernel.device, self.progress.in_force());
+        let Strangers { more, .. } = strangers;
+        let settled_ms = sooner(settled_ms, if more { 0 } else { -1 });
         Ok(Next::Wait(sooner(sooner(answered_ms, settled_ms), lease_ms.unwrap_or(-1))))
+    }
+
+    /// Reports children that the node has not started, once in a while.
+    fn tell_strangers(&mut self, ended: usize) {
+        let (count, told) = &mut self.strangers;
+        *count = count.saturating_add(ended);
+        if *count > 0 && told.is_none_or(|at| at.elapsed() >= STRANGERS_EVERY) {
+            self.listener.news(News::Strangers(std::mem::take(count)));
+            *told = Some(Instant::now());
+        }
     }
 
     /// Records the runs that are over, and kills what was told to end and did not.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pbs_history::RunId;
 use pbs_launch::cgroup::Cgroup;
 use pbs_launch::signals::Signals;
-use pbs_launch::{empty_outputs, ended_child, Child, Exited, Gate, Prepared, Stay};
+use pbs_launch::{empty_outputs, ended_children, Child, Exited, Gate, Prepared, Stay};
 use pbs_report::Exit;
 
 use crate::Error;
@@ -35,6 +35,15 @@ struct Started {
     /// `None`: of a plan, or of a run that was given up.
     run: Option<pbs_planner::RunId>,
     child: Child,
+}
+
+/// Children of the node that it has not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Strangers {
+    /// Number of those that have ended.
+    pub(crate) ended: usize,
+    /// More may have ended.
+    pub(crate) more: bool,
 }
 
 /// Programs of runs, by whether they have ended.
@@ -77,8 +86,8 @@ impl Programs {
         }
     }
 
-    /// Forks programs, which come as far as the gate. If one does not, none of them goes
-    /// on. Returns their process ids.
+    /// Forks programs, which go as far as the gate ([`Programs::wait_ready`]). Returns their
+    /// process ids.
     pub(crate) fn fork(
         &mut self,
         run: Option<pbs_planner::RunId>,
@@ -90,30 +99,46 @@ impl Programs {
         let cgroup = run.and_then(|run| self.cgroups.get(&run));
         let cgroup = cgroup.map(Cgroup::descriptor).transpose();
         let cgroup = cgroup.map_err(Error::Programs)?;
-        let mut children = Vec::with_capacity(programs.len());
-        let mut ready = Ok(());
+        let mut pids = Vec::with_capacity(programs.len());
         let _stay = Stay::here();
         for program in programs {
             match gate.fork(program, cgroup.as_ref(), signals.mask_before()) {
-                Ok(child) => children.push(child),
+                Ok(child) => {
+                    pids.push(child.pid);
+                    self.children.insert(child.pid, Started { run, child });
+                }
                 Err(error) => {
-                    ready = Err(error);
-                    break;
+                    self.kill(&pids);
+                    return Err(Error::Programs(error));
                 }
             }
         }
-        let ready = ready.and_then(|()| gate.wait_ready(&mut children));
-        let run = run.filter(|_| ready.is_ok());
-        let mut pids = Vec::with_capacity(children.len());
-        for mut child in children {
-            if ready.is_err() {
-                child.signal(libc::SIGKILL);
+        Ok(pids)
+    }
+
+    /// Waits until those programs stand at the gate. If one does not by then, none of them
+    /// continues. `until`: as [`Child::wait_ready`] has it.
+    pub(crate) fn wait_ready(&mut self, pids: &[i32], until: Option<Instant>) -> Result<(), Error> {
+        for pid in pids {
+            let Some(started) = self.children.get_mut(pid) else {
+                continue;
+            };
+            if let Err(error) = started.child.wait_ready(until) {
+                self.kill(pids);
+                return Err(Error::Programs(error));
             }
-            let pid = child.pid;
-            pids.push(pid);
-            self.children.insert(pid, Started { run, child });
         }
-        ready.map(|()| pids).map_err(Error::Programs)
+        Ok(())
+    }
+
+    /// Kills programs that are not to continue, and forgets whose they are.
+    fn kill(&mut self, pids: &[i32]) {
+        for pid in pids {
+            if let Some(started) = self.children.get_mut(pid) {
+                started.child.signal(libc::SIGKILL);
+                started.run = None;
+            }
+        }
     }
 
     /// The program with that process id.
@@ -183,21 +208,21 @@ impl Programs {
         !self.leaving.is_empty()
     }
 
-    /// Hears which programs have ended. `forgets_given_up`: nobody asks how one ended that
+    /// Finds out which programs have ended. `forgets_given_up`: nobody asks how one ended that
     /// was given up.
-    pub(crate) fn reap(&mut self, forgets_given_up: bool) {
-        while let Some(pid) = ended_child() {
-            // One that is none of ours is left to whose it is.
-            let Some(started) = self.children.get_mut(&pid) else {
-                return;
-            };
-            if !started.child.has_ended() {
-                return;
-            }
-            if forgets_given_up && started.run.is_none() {
-                self.children.remove(&pid);
+    pub(crate) fn reap(&mut self, forgets_given_up: bool) -> Strangers {
+        let children = &mut self.children;
+        let ended = ended_children(|pid| Some(children.get_mut(&pid)?.child.has_ended()));
+        if ended.more {
+            // Programs may stand behind the others.
+            for started in self.children.values_mut() {
+                started.child.has_ended();
             }
         }
+        if forgets_given_up {
+            self.children.retain(|_, started| started.run.is_some() || !started.child.is_reaped());
+        }
+        Strangers { ended: ended.strangers, more: ended.more }
     }
 
     /// Programs of runs, by whether they were found to have ended.

@@ -13,7 +13,7 @@ use pbs_job::Machine;
 use serde::Serialize;
 
 use crate::clock::unix_ns;
-use crate::orders::Noted;
+use crate::orders::{Noted, UNREADABLE};
 use crate::settings::LEAD_NS;
 use crate::{Declined, Error, Submission};
 
@@ -109,7 +109,8 @@ impl RunSummary {
         let RunFigures { run, processes } = figures;
         let tasks = processes.iter().flat_map(|process| &process.tasks);
         let ended = tasks.clone().filter(|task| task.outcome == Outcome::Complete);
-        let noted = order.map(Noted::of);
+        let noted = order.and_then(Noted::of);
+        let is_unreadable = order.is_some() && noted.is_none();
         let ending = noted.as_ref().map(|noted| &noted.ending);
         Self {
             kind: run.kind,
@@ -123,7 +124,10 @@ impl RunSummary {
             best_effort: ending.and_then(|ending| ending.best_effort),
             cpus: ending.and_then(|ending| confined(&ending.cpus)),
             allocation: noted.as_ref().and_then(|noted| noted.terms.allocation),
-            reason: ending.and_then(|ending| ending.why.clone()),
+            reason: match ending {
+                None if is_unreadable => Some(UNREADABLE.into()),
+                ending => ending.and_then(|ending| ending.why.clone()),
+            },
             deadline_unix_ns: ending.and_then(|ending| ending.deadline_unix_ns),
             started_unix_ns: ending.and_then(|ending| ending.started_unix_ns),
             kept: ending.and_then(|ending| ending.kept),
@@ -246,7 +250,7 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         }
         summaries.push(match (submitted, &order) {
             // What the history has of those that wait is that they are planned.
-            (true, Some(order)) if Noted::of(order).terms.hold => {
+            (true, Some(order)) if Noted::of(order).is_some_and(|noted| noted.terms.hold) => {
                 RunSummary { state: "held", ..summary }
             }
             (true, _) => RunSummary { state: "waiting", ..summary },

@@ -134,8 +134,8 @@ fn under_way(
     match (figures.run.state, ledger.order(id)?) {
         (State::Planned, Some(_)) => ledger.put_back(id, takeover.request.clone())?,
         (_, order) => {
-            if let Some(order) = order {
-                let noted = Noted::of(&order).over(Ending {
+            if let Some(noted) = order.as_ref().and_then(Noted::of) {
+                let noted = noted.over(Ending {
                     why: Some("the machine was booted while it ran".into()),
                     best_effort: saved.as_ref().map(|saved| saved.job.best_effort),
                     cpus: saved.map_or_else(Vec::new, |saved| saved.job.cpus),

@@ -21,8 +21,8 @@ pub struct RunDetails {
     pub summary: RunSummary,
     /// Figures of its processes and tasks, as far as they have run.
     pub figures: RunFigures,
-    /// Under which terms it was ordered.
-    pub terms: Terms,
+    /// Under which terms it was ordered; `None`: it was not, or nobody can read that.
+    pub terms: Option<Terms>,
     /// End of the run, if it has ended.
     pub ending: Ending,
     /// The job as it was requested, while it is not over.
@@ -171,12 +171,12 @@ impl<L: Listener> Node<L> {
     pub fn details(&self, id: RunId) -> Result<RunDetails, Error> {
         let jobs = self.jobs()?;
         let (noted, request) = jobs.noted(id)?;
-        let noted = noted.unwrap_or_default();
+        let (terms, ending) = noted.map(|noted| (noted.terms, noted.ending)).unzip();
         Ok(RunDetails {
             summary: jobs.standing_of(id)?,
             figures: jobs.figures_of(id)?,
-            terms: noted.terms,
-            ending: noted.ending,
+            terms,
+            ending: ending.unwrap_or_default(),
             request,
         })
     }

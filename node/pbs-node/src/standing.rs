@@ -49,7 +49,7 @@ impl Jobs {
 
     /// Returns the record of a run's order, and, while it is not over, the job as it was requested.
     pub(crate) fn noted(&self, id: RunId) -> Result<(Option<Noted>, Option<String>), Error> {
-        let noted = self.ledger.order(id)?.map(|order| Noted::of(&order));
+        let noted = self.ledger.order(id)?.and_then(|order| Noted::of(&order));
         Ok((noted, self.ledger.request(id)?))
     }
 

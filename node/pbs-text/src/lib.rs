@@ -2,6 +2,7 @@
 //! Text for people: tables and numbers as they are printed, and files of TOML as they are
 //! read, with the line in every problem, and written.
 
+mod foreign;
 mod number;
 mod problem;
 mod quantity;
@@ -9,6 +10,7 @@ pub mod reader;
 mod table;
 mod write;
 
+pub use foreign::{is_hidden, shown, shown_lines};
 pub use number::{bytes, grouped, ms, span};
 pub use problem::{Line, Problem};
 pub use quantity::Quantity;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::escaped;
+use crate::{escaped, shown};
 
 /// Format in which tables are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,11 @@ impl Table {
 
 /// Rows as aligned columns; the first `left` columns to the left, the others
 /// to the right.
+///
+/// A cell is on one line, whatever its text is ([`shown`]).
 pub fn columns(rows: &[Vec<String>], left: usize) -> String {
+    let rows = rows.iter().map(|row| row.iter().map(|cell| shown(cell)).collect::<Vec<_>>());
+    let rows: Vec<_> = rows.collect();
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -78,7 +82,7 @@ pub fn columns(rows: &[Vec<String>], left: usize) -> String {
     };
     let widths: Vec<_> = (0..count).map(width).collect();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let width = widths[column];

@@ -11,7 +11,7 @@ use pbs_slurm::{Serving, Slurm};
 
 use super::ledger::{duration_s, failure, LedgerOptions};
 use crate::failure::Failure;
-use crate::output::write_err;
+use crate::output::report;
 use crate::socket::Socket;
 
 #[derive(Args, Debug)]
@@ -69,12 +69,12 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     let environment = std::env::vars().map(|(name, value)| Environment { name, value });
     let socket = &options.socket.path;
     let mut engine = Local::new(socket, &directory.to_string_lossy(), environment.collect());
-    let heard = |what: &str| write_err(&format!("pbsctl: {what}\n"));
+    let heard = |what: &str| report(&format!("pbsctl: {what}"));
     serve(&options.ledger.ledger, &mut engine, options.until_idle, heard).map_err(failure)
 }
 
 fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {
-    let heard = |what: &str| write_err(&format!("pbsctl: {what}\n"));
+    let heard = |what: &str| report(&format!("pbsctl: {what}"));
     let to_slurm = pbs_slurm::Options {
         partition: options.partition.clone(),
         events: options.events.clone(),

@@ -7,7 +7,7 @@ use pbs_uapi::Event;
 
 use super::live::Live;
 use crate::failure::Failure;
-use crate::output::write_err;
+use crate::output::report;
 
 /// The terminal, and the memory of the run.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Screen {
 impl Listener for Screen {
     fn news(&mut self, news: News) {
         self.live.clear();
-        write_err(&match news {
-            News::NotAdmitted(error) => Failure::from(error).to_string() + "\n",
-            news => format!("pbsctl: {news}\n"),
+        report(&match news {
+            News::NotAdmitted(error) => Failure::from(error).to_string(),
+            news => format!("pbsctl: {news}"),
         });
     }
 

@@ -19,7 +19,17 @@ pub struct Alteration {
     /// Priority of the run.
     pub priority: Option<u32>,
     /// The job itself.
-    pub submission: Option<Submission>,
+    pub rewrite: Option<Rewrite>,
+}
+
+/// Another job in the place of one that waits. Only the owner of the job may write what is run
+/// as the owner.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// The user who wrote it.
+    pub uid: u32,
+    /// The job.
+    pub submission: Submission,
 }
 
 impl Jobs {
@@ -162,16 +172,24 @@ impl Jobs {
                 // It waits for pbsctl run.
                 continue;
             };
-            let terms = Noted::of(&order).terms;
+            let Some(noted) = Noted::of(&order) else {
+                // Nobody knows as whom it would run. The record stays as it is.
+                let job = self.ledger.run(id)?.job;
+                self.ledger.close_unrun(id, Outcome::Declined)?;
+                listener.news(News::NotAdmitted(Error::UnreadableOrder(id, job)));
+                continue;
+            };
             match Submission::from_text(request, format!("run {id}")) {
                 Ok(submission) => self.backlog.push(Waiting {
                     id,
-                    order: Order::new(submission, terms),
+                    order: Order::new(submission, noted.terms),
                     submitted_ns: now_ns.saturating_sub(ago_ns),
                     submitted_unix_ns: now_unix_ns.saturating_sub(ago_ns),
                     not_started: None,
                 }),
                 Err(error) => {
+                    let ending = Ending { why: Some(error.to_string()), ..Ending::default() };
+                    self.ledger.set_order(id, &noted.over(ending).order())?;
                     self.ledger.close_unrun(id, Outcome::Declined)?;
                     listener.news(News::NotAdmitted(error));
                 }
@@ -249,7 +267,8 @@ impl Jobs {
         let run = self.ledger.run(id).ok();
         let outcome = run.map_or(Some(Outcome::Unknown), |run| run.outcome)?;
         let order = self.ledger.order(id).ok().flatten();
-        let succeeded = order.is_none_or(|order| Noted::of(&order).ending.succeeded);
+        let well = |order| Noted::of(&order).is_some_and(|noted| noted.ending.succeeded);
+        let succeeded = order.is_none_or(well);
         Some(Ended { outcome, well: outcome == Outcome::Complete && succeeded })
     }
 
@@ -278,18 +297,20 @@ impl Jobs {
     /// # Errors
     ///
     /// It has a plan that does not keep the deadline, or that has the job as it was; the
-    /// machine does not have the CPUs of the new one; or it is over.
+    /// machine does not have the CPUs of the new one; another user than its owner wrote that;
+    /// or it is over.
     pub(crate) fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
-        let Alteration { deadline_ns, priority, submission } = alteration;
+        let Alteration { deadline_ns, priority, rewrite } = alteration;
         let place = self.runs.iter().position(|run| run.id == Some(id));
         let Some(place) = place else {
-            return self.alter_waiting(id, deadline_ns, priority, submission);
+            return self.alter_waiting(id, deadline_ns, priority, rewrite);
         };
         let run = &self.runs[place];
-        if submission.is_some() {
+        if rewrite.is_some() {
             return Err(Error::DoesNotWait(id, run.job.name.clone()));
         }
-        let mut terms = run.terms.clone().unwrap_or_default();
+        let terms = run.terms.clone();
+        let mut terms = terms.ok_or_else(|| Error::UnreadableOrder(id, run.job.name.clone()))?;
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
         let noted = Noted { terms: terms.clone(), ending: Ending::default() };
@@ -325,16 +346,20 @@ impl Jobs {
         id: RunId,
         deadline_ns: Option<u64>,
         priority: Option<u32>,
-        submission: Option<Submission>,
+        rewrite: Option<Rewrite>,
     ) -> Result<(), Error> {
         let mut waiting = self.waiting(id)?.clone();
         let mut terms = waiting.order.terms.clone();
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
-        if let Some(submission) = &submission {
+        if let Some(Rewrite { uid, submission }) = &rewrite {
+            if *uid != terms.owner.uid {
+                return Err(Error::NotTheOwner(id, waiting.order.submission.job.name));
+            }
             self.has_cpus_of(submission)?;
         }
-        let is_other = submission.is_some();
+        let is_other = rewrite.is_some();
+        let submission = rewrite.map(|rewrite| rewrite.submission);
         let submission = submission.unwrap_or(waiting.order.submission);
         waiting.order = Order::new(submission, terms);
         if is_other {

@@ -7,7 +7,7 @@ mod order;
 mod waiting;
 
 pub(crate) use backlog::Backlog;
-pub use intake::Alteration;
-pub(crate) use order::{Ended, Noted, Waits};
+pub use intake::{Alteration, Rewrite};
+pub(crate) use order::{Ended, Noted, Waits, UNREADABLE};
 pub use order::{Ending, Order, ProgramEnd, Terms};
 pub(crate) use waiting::Waiting;

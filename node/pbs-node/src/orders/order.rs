@@ -17,9 +17,8 @@ pub struct Order {
     pub terms: Terms,
 }
 
-/// Under which terms a run is wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+/// Under which terms a run is wanted. Stored terms without an owner are unreadable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// User and environment of its programs.
     pub owner: Owner,
@@ -32,13 +31,32 @@ pub struct Terms {
     /// Whether the run is best effort, whatever its file declares.
     pub best_effort: bool,
     /// Whether the run is held: it is not planned before somebody releases it.
+    #[serde(default)]
     pub hold: bool,
     /// Runs that have to be over before it is planned.
+    #[serde(default)]
     pub after: Vec<u64>,
     /// Runs that have to be complete, with programs that all succeeded.
+    #[serde(default)]
     pub after_ok: Vec<u64>,
     /// The allocation that it is in ([`Node::allocate`](crate::Node::allocate)).
     pub allocation: Option<u32>,
+}
+
+impl Terms {
+    /// The terms of a job of that owner which runs as its file says, and at once.
+    pub fn new(owner: Owner) -> Self {
+        Self {
+            owner,
+            name: None,
+            priority: None,
+            deadline_ns: None,
+            hold: false,
+            after: Vec::new(),
+            after_ok: Vec::new(),
+            allocation: None,
+        }
+    }
 }
 
 /// Data about a run that is over, beside its figures.
@@ -92,18 +110,23 @@ impl ProgramEnd {
 }
 
 /// Record of an order in the history.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Noted {
     pub(crate) terms: Terms,
+    #[serde(default)]
     pub(crate) ending: Ending,
 }
 
+/// Reason of a run whose order cannot be read.
+pub(crate) const UNREADABLE: &str = "the record of its order cannot be read";
+
 impl Noted {
-    /// Reads the record of an order. A record that cannot be read was written by a later version,
-    /// and counts as empty.
-    pub(crate) fn of(order: &pbs_history::Order) -> Self {
-        serde_json::from_str(&order.text).unwrap_or_default()
+    /// Reads the record of an order. `None`: a part is missing or means something else, as in
+    /// the record of a later version, or the record names another user than the history does.
+    /// Nothing may be run by such an order.
+    pub(crate) fn of(order: &pbs_history::Order) -> Option<Self> {
+        let noted: Self = serde_json::from_str(&order.text).ok()?;
+        (noted.terms.owner.uid == order.uid).then_some(noted)
     }
 
     pub(crate) fn order(&self) -> pbs_history::Order {
@@ -178,4 +201,29 @@ pub(crate) enum Waits {
     For(String),
     /// The condition that it waits for can't be fulfilled any more.
     Never(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(uid: u32, text: &str) -> pbs_history::Order {
+        pbs_history::Order { uid, text: text.into() }
+    }
+
+    /// A record without a user, or with another user than the history has, is no order of root.
+    #[test]
+    fn an_order_without_its_user_is_unreadable() {
+        let noted = Noted { terms: Terms::new(Owner::new(1000, 100)), ending: Ending::default() };
+        let pbs_history::Order { uid, text } = noted.order();
+        let read = Noted::of(&order(uid, &text)).unwrap();
+        assert_eq!((uid, read.terms), (1000, noted.terms));
+        assert!(Noted::of(&order(0, &text)).is_none());
+        let without_uid = text.replace("\"uid\":1000,", "");
+        for text in ["", "{}", "{\"terms\":{}}", "null", &without_uid, &text[1..]] {
+            for uid in [0, 1000] {
+                assert!(Noted::of(&order(uid, text)).is_none(), "{text}");
+            }
+        }
+    }
 }
