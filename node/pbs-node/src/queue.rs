@@ -245,7 +245,8 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         // Of one that is not over the request is known.
         let job = request.and_then(|text| Submission::from_text(text, String::new()).ok());
         if let Some(Submission { job, .. }) = job {
-            let asked = order.as_ref().is_some_and(|order| Noted::of(order).terms.best_effort);
+            let asked =
+                order.as_ref().and_then(Noted::of).is_some_and(|noted| noted.terms.best_effort);
             summary.best_effort = Some(job.best_effort || asked);
         }
         summaries.push(match (submitted, &order) {

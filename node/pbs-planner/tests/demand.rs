@@ -270,9 +270,7 @@ fn a_decline_names_the_interval() {
     assert_eq!((found.supply_ns(), found.demand_ns()), (7 * S, 8 * S));
     let text = Declined::Reservation(refused).describe(&second, 10 * S);
     assert!(
-        text.ends_with(
-            "demand test: between 0 ns and 14 s, core 0 has 7 s, and 8 s are asked for"
-        ),
+        text.ends_with("demand test: between 0 ns and 14 s, core 0 has 7 s, and 8 s are asked for"),
         "{text}"
     );
 }

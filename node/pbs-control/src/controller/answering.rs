@@ -231,8 +231,10 @@ impl Controller {
     /// claim of the innocent.
     fn latest(&self, claims: &Claims) -> Option<RunId> {
         let buffer_permille = self.buffer_permille();
-        let runs =
-            self.runs.iter().filter(|(run, active)| !claims.contains_key(run) && active.is_promised());
+        let runs = self
+            .runs
+            .iter()
+            .filter(|(run, active)| !claims.contains_key(run) && active.is_promised());
         let late = runs.map(|(&run, active)| (active.beyond_buffer_insns(buffer_permille), run));
         late.filter(|(late_insns, _)| *late_insns > 0).max().map(|(_, run)| run)
     }

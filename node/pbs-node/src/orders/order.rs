@@ -29,6 +29,7 @@ pub struct Terms {
     /// Deadline counted from the submission, instead of the one in its file.
     pub deadline_ns: Option<u64>,
     /// Whether the run is best effort, whatever its file declares.
+    #[serde(default)]
     pub best_effort: bool,
     /// Whether the run is held: it is not planned before somebody releases it.
     #[serde(default)]
@@ -51,6 +52,7 @@ impl Terms {
             name: None,
             priority: None,
             deadline_ns: None,
+            best_effort: false,
             hold: false,
             after: Vec::new(),
             after_ok: Vec::new(),
