@@ -7,16 +7,16 @@ use crate::{summary, Claim, Claims, Document, Measured, Reproduction, TriedClaim
 
 const HEAD: &str = "\
 .. SPDX-License-Identifier: GPL-2.0
-.. Made by scripts/reproduce --doc of studies/pbs-reproduce/claims.toml and what was measured.
+.. Made by scripts/reproduce --doc from studies/pbs-reproduce/claims.toml and the measurements.
 
 ================================
 Claims, reproduced or refuted
 ================================
 
-The documents behind the project make claims.  Here each of them stands with what was
-published, what was measured, and what follows.  ``studies/pbs-reproduce/claims.toml`` declares the
-claims: of each the command that measures it, one that the project has anyway, and where in
-its output the figures are.  The verdicts are computed from the figures.
+The documents behind the project make claims.  Each claim stands here with the published and the
+measured figures, and the conclusion.  ``studies/pbs-reproduce/claims.toml`` declares the claims:
+the command that measures each, which the project has anyway, and the place of the figures in its
+output.  The verdicts are computed from the figures.
 
 ::
 
@@ -25,12 +25,17 @@ its output the figures are.  The verdicts are computed from the figures.
     make reproduce R=L3.2.2         # those whose ids begin so
     scripts/reproduce --list L      # claims with their commands; nothing is run
 
-**reproduced**: all figures are as published, or within the bounds that are claimed.
-**within**: so many percent beside what was published, which the declaration allows.
-**refuted**: a figure is not as claimed; the first reason is given.  **can't be tried**: the
-document does not give enough for it.  What the letters stand for: L Leppert 2021, G C. Glaß
-2024, K Keller, C Klein and Pérez 2011, R Rados 2019, P the project's own.  How
-``claims.json`` reads is told at the end.
+**reproduced**
+    All figures are as published, or within the claimed bounds.
+**within**
+    The figures differ from the published ones by so many percent, which the declaration allows.
+**refuted**
+    A figure is not as claimed.  The first reason is given.
+**can't be tried**
+    The document does not give enough for a trial.
+
+The letters of the ids stand for documents: L Leppert 2021, G C. Glaß 2024, K Keller, C Klein and
+Pérez 2011, R Rados 2019, P the project's own.  The last section describes ``claims.json``.
 
 .. contents::
    :local:
@@ -42,35 +47,36 @@ const TAIL: &str = "\
 claims.json
 ===========
 
-``build/reproduce/claims.json`` is an object of ``kind`` ``pbs.reproduction`` and ``version``
-1.  ``machine`` says on what it was measured; ``claims`` has for each claim
+``build/reproduce/claims.json`` is an object of ``kind`` ``pbs.reproduction`` and ``version`` 1.
+``machine`` describes the machine of the measurement.  ``claims`` has for each claim
 
 ``id``, ``document``, ``section``, ``says``, ``setup``, ``command``, ``filter``
-    As declared; ``command`` is ``null`` where nothing can be run, ``filter`` where all of its
-    output is looked at.
+    The declared values.  ``command`` is ``null`` if nothing can be run, and ``filter`` if the
+    whole output is used.
 ``verdict``
     ``is``: ``reproduced``, ``within``, ``refuted``, ``cannot_be_tried``, ``not_tried`` or
-    ``failed``; ``share`` of what is within a tolerance, ``because`` of the others.
+    ``failed``; ``share``, the difference within a tolerance; ``because``, the reason of the
+    others.
 ``figures``
     ``name``, ``unit``, ``published``, ``bound`` (in words), ``measured``, ``holds`` (``null``
-    where nothing is claimed), ``differs_by`` (a share of what was published).
+    without a claim), ``differs_by`` (a share of the published value).
 ``picture``, ``drawn``, ``note``
-    The file of a picture in ``build/reproduce/out``, what the published one shows, and a
+    The file of a picture in ``build/reproduce/out``, a description of the published picture, and a
     remark; or ``null``.
 ``took_ms``
-    How long the command took; claims of one command share it.
+    The duration of the command; claims with the same command share it.
 
 The exit status of ``make reproduce`` is 1 if a command fails, not if a claim is refuted.
-``scripts/reproduce --against Documentation/reproduction.json`` ends with 4 if a verdict is
-not the one of this document, and says which; ``make test`` does that with the claims that
-are tried on the host in virtual time.
+``scripts/reproduce --against Documentation/reproduction.json`` ends with 4 if a verdict differs
+from the one of this document, and names it.  ``make test`` does that with the claims that are
+tried on the host in virtual time.
 ";
 
 /// The document: all claims, with what was measured.
 pub fn document(claims: &Claims, results: &Reproduction) -> String {
     let mut out = String::from(HEAD);
     let measured = format!("{}; measured on {}.", summary(results), results.machine);
-    wrapped(&plain(&measured), "", &mut out);
+    wrapped(&plain(&measured), "", "", &mut out);
     out.push('\n');
     for document in Document::ALL {
         let of = |claim: &&Claim| claim.document() == document;
@@ -89,22 +95,30 @@ pub fn document(claims: &Claims, results: &Reproduction) -> String {
     out + TAIL
 }
 
+/// Writes the entry of a claim: statement, verdict, a list of the figures, note and set-up.
 fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
     let verdict = row.map_or_else(|| "not tried".into(), |row| row.verdict.to_string());
-    let mut text = format!("{} **{}**.", plain(&claim.says), plain(&verdict));
+    let _ = writeln!(out, "``{}`` (section {})", claim.id, plain(&claim.section));
+    paragraph(&plain(&claim.says), out);
+    paragraph(&format!("**{}**", plain(&verdict)), out);
     let figures = row.map(|row| row.figures.as_slice()).unwrap_or_default();
+    for measured in figures {
+        wrapped(&figure(measured), "    - ", "      ", out);
+    }
     if !figures.is_empty() {
-        let words: Vec<_> = figures.iter().map(figure).collect();
-        let _ = write!(text, "  Measured: {}.", words.join("; "));
+        out.push('\n');
     }
     if let Some(note) = &claim.note {
-        let _ = write!(text, "  {}", plain(note));
+        paragraph(&format!("*Note:* {}", plain(note)), out);
     }
     if !claim.setup.is_empty() {
-        let _ = write!(text, "  *Set-up:* {}", plain(&claim.setup));
+        paragraph(&format!("*Set-up:* {}", plain(&claim.setup)), out);
     }
-    let _ = writeln!(out, "``{}`` (section {})", claim.id, plain(&claim.section));
-    wrapped(&text, "    ", out);
+}
+
+/// Writes a paragraph of an entry, and an empty line.
+fn paragraph(text: &str, out: &mut String) {
+    wrapped(text, "    ", "    ", out);
     out.push('\n');
 }
 
@@ -117,7 +131,7 @@ fn figure(figure: &Measured) -> String {
     } else {
         format!(" (claimed: {})", claimed.join(", "))
     };
-    let words = format!("{} {measured}{unit}{claimed}", figure.name);
+    let words = format!("{}: {measured}{unit}{claimed}", figure.name);
     plain(&words)
 }
 
@@ -138,17 +152,19 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// A paragraph in lines of less than a hundred characters, each of which begins so.
-fn wrapped(text: &str, indent: &str, out: &mut String) {
+/// Writes a paragraph in lines of less than a hundred characters. The first line begins with
+/// `first`, the others with `indent`.
+fn wrapped(text: &str, first: &str, indent: &str, out: &mut String) {
     let mut length = 0;
     for word in text.split_whitespace() {
         let more = word.chars().count() + 1;
-        if length == 0 || length + more > 92 {
+        if length == 0 || length + more > 96 {
+            let begin = if length == 0 { first } else { indent };
             if length != 0 {
                 out.push('\n');
             }
-            out.push_str(indent);
-            length = indent.len();
+            out.push_str(begin);
+            length = begin.len();
         } else {
             out.push(' ');
         }
