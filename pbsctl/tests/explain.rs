@@ -331,7 +331,8 @@ fn the_demand_test_is_told() {
     let late = job(300_000_000, &[(180_000, 1)]);
     let ran = ask("one.toml", &[&urgent, &late], &[]);
     assert_eq!(ran.status, 6, "{}", ran.stdout);
-    let interval = "between 0.000 ms and 300.000 ms core 0 has 270.000 ms, and 360.000 ms are asked";
+    let interval =
+        "between 0.000 ms and 300.000 ms core 0 has 270.000 ms, and 360.000 ms are asked";
     assert!(ran.stdout.contains(interval), "{}", ran.stdout);
     let told = ask("one.toml", &[&urgent, &late], &["--json"]).json();
     let demand = &told["jobs"][1]["declined"]["demand"];
