@@ -23,11 +23,11 @@ pub(super) struct InfoOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// All of one: what was asked for, where it is, what happened
+    /// Show only this request, with its requirements, place and events
     #[arg(value_name = "ID")]
     id: Option<u64>,
 
-    /// Those that have ended, too
+    /// List ended requests too
     #[arg(long, conflicts_with = "id")]
     all: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct WhyOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Which
+    /// Number of the request
     #[arg(value_name = "ID")]
     id: u64,
 }
@@ -47,27 +47,27 @@ pub(super) struct NodeOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// What is to become of them; without it those that are out of use are shown
+    /// New state of the nodes; without it, the nodes out of use are listed
     #[arg(value_enum, value_name = "STATE", requires = "names")]
     state: Option<NodeWill>,
 
-    /// Which nodes
+    /// Names of the nodes
     #[arg(value_name = "NODE")]
     names: Vec<String>,
 
-    /// Why, for others to read
+    /// Reason, shown to others
     #[arg(long, value_name = "TEXT", default_value = "")]
     why: String,
 }
 
-/// What operators do with a node.
+/// Change that an operator makes to a node.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum NodeWill {
-    /// Nothing new starts there; what runs ends
+    /// Start nothing new there; let running requests end
     Offline,
-    /// It has failed: what runs there is aborted, or started again elsewhere
+    /// The node has failed: abort its requests or start them again elsewhere
     Down,
-    /// It can be used again
+    /// Use the node again
     Online,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct LimitsOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Of that group; of all that the user has none otherwise
+    /// Show the limits of this group; the limits of all groups by default
     #[arg(short, long, value_name = "NAME")]
     group: Option<String>,
 }
@@ -86,11 +86,11 @@ pub(super) struct PlanOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// A picture of it, with a row for each node: SVG
+    /// Draw the plan to FILE, with a row for each node, as SVG
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
 
-    /// So much of it; all of it otherwise
+    /// Time span to draw; the whole plan by default
     #[arg(long, value_name = "DURATION", value_parser = duration_s, requires = "gantt")]
     span: Option<u64>,
 }
@@ -293,7 +293,7 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
             text += &format!("  {}: {until}\n", cause.what);
         }
         if why.causes.is_empty() && row.state != State::Running {
-            text += "  nothing keeps it from an earlier start\n";
+            text += "  no cause keeps it from an earlier start\n";
         }
         text
     })
@@ -340,7 +340,7 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
             (&nodes.moved, "moved"),
-            (&nodes.waiting, "wait for a node"),
+            (&nodes.waiting, "waiting for a node"),
         ] {
             const SHOWN: usize = 12;
             if ids.is_empty() {
