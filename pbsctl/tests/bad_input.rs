@@ -207,7 +207,7 @@ fn files_that_are_none() {
     let directory = directory("bad-files", FILES);
     for (content, part) in [
         (&b""[..], "job.toml: the job has no name, under which its history is kept; add name"),
-        (b"\x7fELF\x02\x01\xff\xfe\x00", "job.toml: this is no text in UTF-8"),
+        (b"\x7fELF\x02\x01\xff\xfe\x00", "job.toml: this is not UTF-8 text"),
         (b"\x00\x00\x00\x00", "job.toml:1: this is no TOML"),
         (b"[[cpu]]\ncpu = 0\n", "job.toml:1:"),
     ] {

@@ -185,7 +185,7 @@ fn jobs_are_listed_as_asked_for() {
     );
     assert_eq!(list("--columns job --no-header --name sort* --last 0"), "sort-2\n");
     assert!(list("--name nobody").contains("no such runs"));
-    assert!(list("--columns help").contains("how long until its deadline"));
+    assert!(list("--columns help").contains("time until its deadline"));
     // Table after table, each with its own header.
     let watched = list("--watch 1ms --count 3 --columns run --state waiting");
     assert_eq!(watched.matches("RUN\n2\n3\n").count(), 3, "{watched}");

@@ -180,7 +180,7 @@ impl ShortageView {
                 format!("until {}", self.amount(needed))
             }
             (Some(needed), None) => self.amount(needed),
-            (None, _) => "that there never is".into(),
+            (None, _) => "more than there ever is".into(),
         };
         let available = self.amount(self.available);
         let available = match self.unit {
