@@ -350,8 +350,10 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     };
     let failed = |failure: pbs_rms_api::Failure| {
         let socket = options.manager.socket.display();
-        Failure::Failed(format!("{socket}: {failure}; start a resource manager with pbsctl rms \
-                                 serve"))
+        Failure::Failed(format!(
+            "{socket}: {failure}; start a resource manager with pbsctl rms \
+                                 serve"
+        ))
     };
     let firsts = first_tasks(&options.model, &options.job)?;
     let submissions = options.job.iter().map(|file| submission(file, &Terms::default()));

@@ -135,9 +135,9 @@ pub(crate) fn expect(wanted: Kind, text: &str, file: &Path) -> Result<(), Failur
     };
     let name = file.display();
     let what_to_do = match (wanted, found) {
-        (Kind::Job, Kind::Plan) => format!(
-            "simulate the plan with pbsctl sim {name}, or run it with pbsctl run {name}"
-        ),
+        (Kind::Job, Kind::Plan) => {
+            format!("simulate the plan with pbsctl sim {name}, or run it with pbsctl run {name}")
+        }
         (Kind::Plan, Kind::Job) => format!(
             "plan the job first: pbsctl plan show {name} --output plan.toml, with --machine FILE \
              for another machine than this one; or run it with pbsctl run {name}"

@@ -27,8 +27,8 @@ Examples:
   pbsctl --json job history sort | jq '.tasks[] | {task, insns, high_insns}'
   pbsctl job history --history old.db     Read another file
 
-PLAN ERROR is the mean deviation of the tasks of a run from their planned lengths, up or down.
-It falls as runs are recorded.
+PLAN ERROR is the sum of the deviations of the tasks of a run, up or down, in percent of their
+planned lengths. It falls as runs are recorded.
 
 INSNS PER MS is the predicted number of instructions that a process retires in a millisecond on
 a CPU. Its time is planned with it. Programs that pbsctl has attached report it when they end.

@@ -12,7 +12,7 @@ use crate::output::write_err;
 use crate::row::RunRow;
 use crate::socket::Socket;
 
-/// Where runs are known: by the service if there is one, unless another history is named.
+/// Source of runs: the service if it runs, unless another history is named.
 #[derive(Args, Debug)]
 pub(crate) struct Source {
     #[command(flatten)]
@@ -36,7 +36,9 @@ impl Source {
                     };
                     return Ok(rows(client.list(&filter)?));
                 }
-                Err(failure) => write_err(&format!("{failure}. This is what the history says.\n")),
+                Err(failure) => {
+                    write_err(&format!("{failure}. The list comes from the history.\n"))
+                }
             }
         }
         match Store::open_read_only(&self.history.path, Options::DEFAULT) {

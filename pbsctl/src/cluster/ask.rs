@@ -217,8 +217,10 @@ fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
     let number = |text: &str| text.parse::<u64>().ok();
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last && last - first < MOST => Ok(first..=last),
-        _ => Err(format!("write FIRST-LAST, such as 0-99: the first number not above the last, at \
-                          most {MOST} numbers")),
+        _ => Err(format!(
+            "write FIRST-LAST, such as 0-99: the first number not above the last, at \
+                          most {MOST} numbers"
+        )),
     }
 }
 

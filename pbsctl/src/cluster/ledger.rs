@@ -131,8 +131,10 @@ pub(super) fn advance(out: Output, options: &AdvanceOptions) -> Result<(), Failu
             let until_s = time_s(text, cluster.clock_s(), cluster.site())?;
             if until_s < cluster.clock_s() {
                 let now = clock(&cluster);
-                let what = format!("{text} is in the past: the clock of the ledger is at {now}, \
-                                    and time does not go back; write a later time");
+                let what = format!(
+                    "{text} is in the past: the clock of the ledger is at {now}, \
+                                    and time does not go back; write a later time"
+                );
                 return Err(Failure::Usage(what));
             }
             cluster.advance(until_s).map_err(failure)?;
@@ -213,7 +215,9 @@ pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
     match &error {
         Error::Declined(Refusal::NotInTime { earliest_end_s: Some(end_s) }) => {
             let end = format_time(*end_s, zone);
-            Failure::NotPlanned(format!("it would end at {end} at the earliest, after its deadline"))
+            Failure::NotPlanned(format!(
+                "it would end at {end} at the earliest, after its deadline"
+            ))
         }
         Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
             let causes: Vec<_> = causes.iter().map(|it| words(it, cluster.machine())).collect();

@@ -165,7 +165,8 @@ fn picture_file(text: &str) -> Result<PathBuf, String> {
         Ok(path)
     } else {
         Err("the extension selects the format; name a file that ends in .svg, or in .html for a \
-             page".into())
+             page"
+            .into())
     }
 }
 

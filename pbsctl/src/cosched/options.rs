@@ -161,7 +161,8 @@ impl HowOptions {
             [both] => (both, both),
             [contention, leftovers] => (contention, leftovers),
             _ => {
-                let message = "--priority takes one name, or two: the first for tasks that can run \
+                let message =
+                    "--priority takes one name, or two: the first for tasks that can run \
                                nowhere else, the second for the remaining accelerators";
                 return Err(Failure::Usage(message.into()));
             }

@@ -182,7 +182,8 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
     };
     let mut hogs = Hogs::new(&setup);
     let progress = Progress::new();
-    let failed = |error: std::io::Error| Failure::Failed(format!("the hogs could not run: {error}"));
+    let failed =
+        |error: std::io::Error| Failure::Failed(format!("the hogs could not run: {error}"));
     let slowed = pbs_hogs::measure(&setup, &mut hogs, &mut |done, total| {
         progress.tell("slow-downs", done, total);
         true
@@ -223,10 +224,11 @@ fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
     };
     match (named, &allowed[..]) {
         ([], [one, other, ..]) => Ok([*one, *other]),
-        ([], _) => {
-            Err(Failure::Failed("this process may use one CPU only, and two hogs need two; allow \
-                                 it another one with taskset".into()))
-        }
+        ([], _) => Err(Failure::Failed(
+            "this process may use one CPU only, and two hogs need two; allow \
+                                 it another one with taskset"
+                .into(),
+        )),
         (&[one, other], _) if one != other => {
             match [one, other].iter().find(|cpu| !allowed.contains(cpu)) {
                 None => Ok([one, other]),

@@ -49,8 +49,13 @@ pub(super) struct PredictOptions {
 }
 
 fn level(text: &str) -> Result<Level, String> {
-    Level::from_name(text).ok_or_else(|| format!("there is no level {text}; write one of \
-                                                  {}", Level::NAMES.join(", ")))
+    Level::from_name(text).ok_or_else(|| {
+        format!(
+            "there is no level {text}; write one of \
+                                                  {}",
+            Level::NAMES.join(", ")
+        )
+    })
 }
 
 /// Most combinations that are printed for names that several tasks share.
