@@ -191,7 +191,8 @@ pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
 pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure> {
     let time_s = match text.strip_prefix('+') {
         Some(duration) => duration_s(duration).map(|duration_s| now_s.saturating_add(duration_s)),
-        None => parse_time_s(text, &site.time_zone).map_err(|error| error.message),
+        None => parse_time_s(text, &site.time_zone)
+            .map_err(|error| format!("{}; +2h is two hours from now", error.message)),
     };
     time_s.map_err(|why| Failure::Usage(format!("{text}: {why}")))
 }
@@ -211,19 +212,13 @@ pub(super) fn failure(error: Error) -> Failure {
 
 /// Like [`failure`], with times of the site and the causes that keep a request out.
 pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
-    let zone = &cluster.site().time_zone;
     match &error {
-        Error::Declined(Refusal::NotInTime { earliest_end_s: Some(end_s) }) => {
-            let end = format_time(*end_s, zone);
-            Failure::NotPlanned(format!(
-                "it would end at {end} at the earliest, after its deadline"
-            ))
-        }
         Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
             let causes: Vec<_> = causes.iter().map(|it| words(it, cluster.machine())).collect();
             let causes = causes.join(", ");
             Failure::NotPlanned(format!("there is no time at which it could run: {causes}"))
         }
+        Error::Declined(why) => Failure::NotPlanned(why.describe(cluster.site())),
         _ => failure(error),
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use jiff::tz::TimeZone;
+use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_resources::{format_duration, format_size};
@@ -247,7 +249,7 @@ fn one(cluster: &Cluster, details: &Details) -> String {
     line("user", format!("{} of {}", row.user, row.group));
     line("resources", row.rset.clone());
     line("duration", format_duration(row.duration_s));
-    line("when", row.when.clone());
+    line("when", when_text(&row.when, zone));
     line("priority", row.priority.to_string());
     line("submitted", format_time(row.submit_s, zone));
     line("start", start(row, zone));
@@ -267,6 +269,26 @@ fn one(cluster: &Cluster, details: &Details) -> String {
         text += &format!("\n{at}  {}  {}", event.what, event.text);
     }
     text + "\n"
+}
+
+/// Desired time of a request in words.
+fn when_text(when: &str, zone: &TimeZone) -> String {
+    let at = |time_s| format_time(time_s, zone);
+    let late = |late| if late { ", as late as possible" } else { "" };
+    match when.parse() {
+        Ok(When::BestEffort) => "as early as possible".into(),
+        Ok(When::Fixed { start_s }) => format!("start at {}", at(start_s)),
+        Ok(When::After { start_s }) => format!("start at {} or later", at(start_s)),
+        Ok(When::Deadline { end_s, late: is_late }) => {
+            format!("end by {}{}", at(end_s), late(is_late))
+        }
+        Ok(When::Between { start_s, end_s, late: is_late }) => {
+            format!("from {} to {}{}", at(start_s), at(end_s), late(is_late))
+        }
+        Ok(When::Provisional { until_s }) => format!("provisional until {}", at(until_s)),
+        Ok(When::Agreement { end_s }) => format!("end by {} if possible", at(end_s)),
+        Err(_) => when.into(),
+    }
 }
 
 pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
