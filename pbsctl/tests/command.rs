@@ -124,7 +124,7 @@ fn run_finds_missing_programs_before_it_starts_any() {
     let ran = pbsctl(&["run", "-"], text);
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr.contains("standard input:6: program no-such-program is not there"),
+        ran.stderr.contains("standard input:6: there is no program no-such-program"),
         "{}",
         ran.stderr
     );

@@ -80,7 +80,7 @@ fn jobs_wait_behind_each_other() {
     assert!(runs.iter().all(|run| run["state"] == "waiting"), "{jobs}");
 
     // Who is withdrawn waits no more, and only once.
-    for (status, words) in [(0, ""), (1, "does not wait")] {
+    for (status, words) in [(0, ""), (1, "is not waiting")] {
         let ran = queue.ask("withdraw", &["1"], "");
         assert_eq!(ran.status, status, "{}", ran.stderr);
         assert!(ran.stderr.contains(words), "{}", ran.stderr);

@@ -401,7 +401,7 @@ fn slowdowns_that_do_not_fit_are_told() {
     };
     let others = SLOWDOWNS.replace("\"a\"", "\"c\"");
     told("sim-others.toml", &others, "none of its tasks is in the plan", 1);
-    told("sim-wrong.toml", "[[slowdown]]\n", ":1: nobody is slowed", 3);
+    told("sim-wrong.toml", "[[slowdown]]\n", ":1: there is no victim", 3);
     let unlike = SLOWDOWNS.replacen("llc", "smt", 1);
     told("sim-levels.toml", &unlike, "slow-downs for smt and llc; add --shared", 2);
     let ran = pbsctl(&["sim", "-", "--shared", "llc"], BOTH);

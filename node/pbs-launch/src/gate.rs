@@ -194,7 +194,7 @@ impl Gate {
                     return Err(io::Error::new(kind, text));
                 }
                 None => {
-                    let text = format!("{}: it was killed before it began", child.program.name);
+                    let text = format!("{}: killed before it started", child.program.name);
                     return Err(io::Error::other(text));
                 }
             }

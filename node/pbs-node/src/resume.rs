@@ -136,7 +136,7 @@ fn under_way(
         (_, order) => {
             if let Some(order) = order {
                 let noted = Noted::of(&order).over(Ending {
-                    why: Some("the machine was booted while it ran".into()),
+                    why: Some("the machine was rebooted while it ran".into()),
                     cpus: saved.map_or_else(Vec::new, |saved| saved.job.cpus),
                     ..Ending::default()
                 });

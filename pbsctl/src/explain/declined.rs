@@ -26,6 +26,9 @@ pub(super) struct DeclinedView {
     /// Counted from the submission; `None`: no deadline would do.
     earliest_deadline_ns: Option<u64>,
     attempts: Vec<AttemptView>,
+    /// Whether the process only forks and joins the others, and the file need not name it.
+    #[serde(skip)]
+    only_forks: bool,
 }
 
 /// A process or task.
@@ -68,6 +71,7 @@ impl DeclinedView {
             Declined::Validation(_) => &[],
             Declined::Reservation(refused) => refused.attempts.as_slice(),
         };
+        let only_forks = process.is_some_and(|process| job.only_forks(process));
         let process = process.and_then(|process| job.processes.get(process));
         let task = task.and_then(|task| job.tasks.get(task));
         Self {
@@ -78,6 +82,7 @@ impl DeclinedView {
             ),
             process: process.map(|process| Named { id: process.id, name: process.name.clone() }),
             task: task.map(|task| Named { id: task.id, name: task.name.clone() }),
+            only_forks,
             shortage,
             why: declined.describe(job, 0),
             earliest_deadline_ns,
@@ -87,9 +92,11 @@ impl DeclinedView {
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let mut rows = vec![row("declined at", self.step.clone())];
-        let process = self.process.as_ref().map(Named::text);
+        let is_named = !self.only_forks;
+        let process = self.process.as_ref().filter(|_| is_named).map(Named::text);
         rows.push(row("process", process.unwrap_or("the job as a whole".into())));
-        rows.extend(self.task.as_ref().map(|task| row("task", task.text())));
+        let task = self.task.as_ref().filter(|_| is_named);
+        rows.extend(task.map(|task| row("task", task.text())));
         match &self.shortage {
             Some(shortage) => rows.extend(shortage.rows()),
             None => rows.push(row("why", self.why.clone())),
