@@ -27,19 +27,19 @@ use crate::service::{submission, Terms};
 const APPS_HELP: &str = "\
 Examples:
   pbsctl rms serve --cluster lab=1400 --interval 10ms &
-  pbsctl apps run amr --speed 1000           A mesh, a thousand times faster
-  pbsctl apps run psa --task 60s --speed 1000
-  pbsctl apps run rigid --nodes 4 --duration 10min
-  pbsctl apps run moldable --choice 8=10min --choice 4=15min
-  pbsctl apps run predictable --phase 4=10min --phase 8=5min
-  pbsctl apps run malleable --least 4 --most 64 --power-of-two --duration 1h
+  pbsctl rms apps run amr --speed 1000       An adaptive mesh, a thousand times faster
+  pbsctl rms apps run psa --task 60s --speed 1000
+  pbsctl rms apps run rigid --nodes 4 --duration 10min
+  pbsctl rms apps run moldable --choice 8=10min --choice 4=15min
+  pbsctl rms apps run predictable --phase 4=10min --phase 8=5min
+  pbsctl rms apps run malleable --least 4 --most 64 --power-of-two --duration 1h
 
-  pbsctl apps run psa --task 10s --count 100 --job task.toml
-  pbsctl apps run staged --stage 1=20s --stage 3=10s --announce 5s --job part.toml
+  pbsctl rms apps run psa --task 10s --count 100 --job task.toml
+  pbsctl rms apps run staged --stage 1=20s --stage 3=10s --announce 5s --job part.toml
 
-Without --job nothing is computed: they only want what such applications want.  With it each
-task is a job of this machine's service (see pbs-job(5)), planned on the CPU that the
-application was given for it, with the number of the task in PBS_TASK.";
+Without --job nothing is computed: the models only request nodes as such applications would.
+With --job each task is a job of this node's service (see pbs-job(5)). It is planned on the CPU
+that the application received for it, and finds the number of the task in PBS_TASK.";
 
 #[derive(Args, Debug)]
 #[command(after_help = APPS_HELP)]
@@ -50,7 +50,7 @@ pub(crate) struct AppsOptions {
 
 #[derive(Debug, Subcommand)]
 enum AppsCommand {
-    /// Run one until it has ended, its session is over, or its time is
+    /// Run a model until it ends, its session ends, or the time of --stop is over
     Run(RunOptions),
 }
 
@@ -62,7 +62,7 @@ struct RunOptions {
     #[command(flatten)]
     manager: ManagerSocket,
 
-    /// So many times faster than it would be
+    /// Run this many times faster than real time
     #[arg(
         long,
         global = true,
@@ -72,15 +72,16 @@ struct RunOptions {
     )]
     speed: u64,
 
-    /// Stop after so long, not made faster
+    /// Stop after this time, which --speed does not shorten
     #[arg(long, global = true, value_name = "TIME", value_parser = quantities::ns)]
     stop: Option<u64>,
 
-    /// The job that each task is; of stages several times: the last is for all that follow
+    /// Job to run for each task. With several stages, repeat the option: the last job also serves
+    /// all later stages
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "speed")]
     job: Vec<PathBuf>,
 
-    /// The socket of the service of this machine, which runs jobs
+    /// Socket of the service of this node, which runs the jobs
     #[arg(
         long,
         global = true,
@@ -93,89 +94,89 @@ struct RunOptions {
 
 #[derive(Debug, Subcommand)]
 enum Model {
-    /// So many nodes for so long
+    /// A fixed number of nodes for a fixed time
     Rigid {
-        /// How many
+        /// Number of nodes
         #[arg(long, value_name = "N")]
         nodes: u64,
-        /// For how long
+        /// Run time
         #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
         duration: u64,
     },
 
-    /// One of several ways: what ends first by its view, until it has started
+    /// One of several shapes: the one that ends first, chosen again until it has started
     Moldable {
-        /// A way, as 8=10min; several times
+        /// A shape, such as 8=10min; may be repeated
         #[arg(long, value_name = "NODES=TIME", required = true, value_parser = nodes_and_ns)]
         choice: Vec<(u64, u64)>,
     },
 
-    /// At least so many nodes, and more as there are
+    /// A minimum of nodes, and more while there are free ones
     Malleable {
-        /// How many at least
+        /// Minimum number of nodes
         #[arg(long, value_name = "N")]
         least: u64,
-        /// How many more at most
+        /// Maximum number of additional nodes
         #[arg(long, value_name = "N")]
         most: u64,
-        /// More only by a power of two
+        /// Use additional nodes only in numbers that are powers of two
         #[arg(long)]
         power_of_two: bool,
-        /// For how long
+        /// Run time
         #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
         duration: u64,
     },
 
-    /// Phases one after the other, all known beforehand
+    /// Phases one after the other, all declared in advance
     Predictable {
-        /// A phase, as 4=10min; several times
+        /// A phase, such as 4=10min; may be repeated
         #[arg(long, value_name = "NODES=TIME", required = true, value_parser = nodes_and_ns)]
         phase: Vec<(u64, u64)>,
     },
 
-    /// A parameter sweep: tasks of one node without end, on whatever is left
+    /// A parameter sweep: endless tasks of one node each, on all nodes that others leave
     Psa {
-        /// How long a task takes; a job about
+        /// Run time of a task; an estimate if tasks are jobs
         #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantities::ns)]
         task: u64,
-        /// End after so many jobs
+        /// End after this many jobs
         #[arg(long, value_name = "N", requires = "job")]
         count: Option<u64>,
     },
 
-    /// Stages of jobs, each on so many CPUs for about so long
+    /// Stages of jobs, each with a number of CPUs and an approximate run time
     ///
-    /// As many jobs run in a stage as it has CPUs.  What takes longer than it has its CPUs is
-    /// announced as soon as that is expected.
+    /// A stage runs as many jobs at a time as it has CPUs. If it will need its CPUs for longer than
+    /// declared, it announces that as soon as it expects it.
     #[command(arg_required_else_help = true)]
     Staged {
-        /// A stage, as 2=20s; several times
+        /// A stage, such as 2=20s; may be repeated
         #[arg(long, value_name = "NODES=TIME", required = true, value_parser = nodes_and_ns)]
         stage: Vec<(u64, u64)>,
-        /// Announce so long before that the next stage needs more CPUs
+        /// Announce this long in advance that the next stage needs more CPUs
         #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
         announce: Option<u64>,
     },
 
-    /// An adaptive mesh of 1,000 steps, which needs other nodes for each
+    /// An adaptive mesh of 1,000 steps, each with another number of nodes
     Amr {
-        /// Its pre-allocation over its equivalent static allocation
+        /// Ratio of the pre-allocation to the equivalent static allocation
         #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
         factor: f64,
-        /// Announce so long before that it needs other nodes
+        /// Announce this long in advance that other nodes are needed
         #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
         announce: Option<u64>,
-        /// Use all of its pre-allocation, always
+        /// Always use the whole pre-allocation
         #[arg(long, conflicts_with = "announce")]
         fixed: bool,
-        /// Another seed, another mesh
+        /// Seed of the mesh
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
 }
 
 fn nodes_and_ns(text: &str) -> Result<(u64, u64), String> {
-    let wrong = || "this is NODES=TIME, as 8=10min".to_string();
+    let wrong = || "write NODES=TIME, such as 8=10min".to_string();
     let (nodes, time) = text.split_once('=').ok_or_else(wrong)?;
     let nodes = nodes.parse::<u64>().ok().filter(|&nodes| nodes > 0);
     Ok((nodes.ok_or_else(wrong)?, quantities::ns(time)?))
@@ -230,7 +231,7 @@ fn line(news: News) -> (Line, String) {
                 ..of(at_ns, "updated")
             };
             let nodes = counted(nodes, "node", "nodes");
-            (line, format!("request {request} is to have {nodes} {when}{long}"))
+            (line, format!("request {request} will have {nodes} {when}{long}"))
         }
         News::TaskStarted { at_ns, task, node } => {
             let line = Line { task: Some(task), node: Some(node), ..of(at_ns, "task-started") };
@@ -242,17 +243,17 @@ fn line(news: News) -> (Line, String) {
             (line, text)
         }
         News::Trouble { at_ns, why } => {
-            let text = format!("nobody knows how tasks are: {why}");
+            let text = format!("the state of tasks is unknown: {why}");
             let why = Some(why);
             (Line { why, ..of(at_ns, "trouble") }, text)
         }
         News::Refused { at_ns, why } => {
-            let because = why.as_deref().unwrap_or("there are not so many nodes");
+            let because = why.as_deref().unwrap_or("the cluster has fewer nodes");
             let text = format!("refused: {because}");
             (Line { why, ..of(at_ns, "refused") }, text)
         }
         News::Violation { at_ns } => {
-            let text = "nodes were kept for too long: the session is over";
+            let text = "nodes were not released in time: the session has ended";
             (of(at_ns, "violation"), text.into())
         }
     }
@@ -267,8 +268,8 @@ fn jobs(
     let Some(cpus) = cluster.cpus.clone() else {
         let name = &cluster.name;
         return Err(Failure::Failed(format!(
-            "the nodes of cluster {name} are no CPUs of this machine: their manager is to have \
-             --cluster {name}=cpus:1-3, or the CPUs that it may give out"
+            "the nodes of cluster {name} are not CPUs of this machine; start their manager with \
+             --cluster {name}=cpus:1-3, or with other CPUs that it may allocate"
         )));
     };
     Jobs::new(node, cpus, submissions)
@@ -279,23 +280,23 @@ fn seconds_text(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / SECOND_NS as f64)
 }
 
-/// From which task on each of the jobs is.
+/// Number of the first task of each job.
 fn first_tasks(model: &Model, jobs: &[PathBuf]) -> Result<Vec<u64>, Failure> {
     let stages: Vec<u64> = match model {
         Model::Psa { .. } => vec![u64::MAX],
         Model::Staged { stage, .. } => stage.iter().map(|stage| stage.0).collect(),
         _ if jobs.is_empty() => return Ok(Vec::new()),
         _ => {
-            let why = "only psa and staged have tasks that can be jobs; leave out --job";
+            let why = "only the tasks of psa and staged can be jobs; leave out --job";
             return Err(Failure::Usage(why.into()));
         }
     };
     if jobs.len() > stages.len() {
-        let why = "there are more jobs than stages; leave some out";
+        let why = "there are more --job than --stage options; leave some jobs out";
         return Err(Failure::Usage(why.into()));
     }
     if jobs.is_empty() && matches!(model, Model::Staged { .. }) {
-        let why = "which job is each task? add --job FILE";
+        let why = "staged needs a job for its tasks; add --job FILE";
         return Err(Failure::Usage(why.into()));
     }
     let mut first = 0_u64;
@@ -349,7 +350,10 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     };
     let failed = |failure: pbs_rms_api::Failure| {
         let socket = options.manager.socket.display();
-        Failure::Failed(format!("{socket}: {failure}; pbsctl rms serve starts one"))
+        Failure::Failed(format!(
+            "{socket}: {failure}; start a resource manager with pbsctl rms \
+                                 serve"
+        ))
     };
     let firsts = first_tasks(&options.model, &options.job)?;
     let submissions = options.job.iter().map(|file| submission(file, &Terms::default()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl csi`: what co-scheduled processes share, for operators.
+//! `pbsctl cosched csi`: data that co-scheduled processes share, for operators.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,12 +15,12 @@ use crate::output::{counted, Output};
 
 const CSI_HELP: &str = "\
 Examples:
-  pbsctl csi list             Which tasks wait and run, and who computes
-  pbsctl csi clean            Away with what is left of processes that have gone
-  pbsctl csi clean --force    ... and with everything else: a file that is damaged";
+  pbsctl cosched csi list             Show waiting and running tasks, and the master
+  pbsctl cosched csi clean            Remove what dead processes left behind
+  pbsctl cosched csi clean --force    Remove everything, such as a damaged file";
 
 /// Remedy for damaged files, as errors name it.
-const CLEAN: &str = "pbsctl csi clean --force";
+const CLEAN: &str = "pbsctl cosched csi clean --force";
 
 /// Names of the models, by number.
 const MODELS: [&str; 5] = ["CPU", "OMP", "GPU", "CUDA", "OCL"];
@@ -31,7 +31,7 @@ pub(crate) struct CsiOptions {
     #[command(subcommand)]
     what: CsiCommand,
 
-    /// Where the files are
+    /// Directory of the shared files
     #[arg(
         long,
         global = true,
@@ -44,12 +44,12 @@ pub(crate) struct CsiOptions {
 
 #[derive(Debug, Subcommand)]
 enum CsiCommand {
-    /// Show status, devices and tasks
+    /// Show the status, the devices and the tasks
     List,
 
-    /// Remove what is left of processes that have gone
+    /// Remove what dead processes left behind
     Clean {
-        /// Remove everything, whatever it is; who uses it goes on without co-scheduling
+        /// Remove everything; processes that use it continue without co-scheduling
         #[arg(long)]
         force: bool,
     },
@@ -114,7 +114,7 @@ pub(crate) fn csi(out: Output, options: &CsiOptions) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// A failure that says what to do for the files that were named.
+/// Adds the directory to the remedy that a failure names.
 fn with_directory(failure: Failure, directory: &Path) -> Failure {
     match failure {
         Failure::Failed(message) if directory != Path::new(pbs_csi::DEFAULT_DIRECTORY) => {
@@ -155,7 +155,7 @@ fn clean(out: Output, shared: &Options, force: bool) -> Result<(), Failure> {
     };
     out.named("csi-clean").print(&clean, || {
         let what = match (force, clean.csimf) {
-            (false, _) => counted(clean.tasks as u64, "task", "tasks") + " of the dead",
+            (false, _) => counted(clean.tasks as u64, "task", "tasks") + " of dead processes",
             (true, true) => "the management file".to_string(),
             (true, false) => "no management file".to_string(),
         };
@@ -235,7 +235,7 @@ impl There {
     fn text(&self) -> String {
         let mut text = format!("{}, generation {}", self.status, self.generation);
         if let Some(master) = self.master_pid {
-            text += &format!(", process {master} computes");
+            text += &format!(", process {master} is the master");
         }
         text += "\n";
         if !self.devices.is_empty() {

@@ -14,26 +14,26 @@ use crate::output::Output;
 
 const EVENTS_HELP: &str = "\
 Examples:
-  pbsctl events                  What the kernel still holds
-  pbsctl events --follow         ... and what comes
-  pbsctl events --since 1200     From event number 1200 on
-  pbsctl --json events --cpu 0   One JSON object a line
+  pbsctl node events                  Print the events that the kernel still holds
+  pbsctl node events --follow         ... and new ones as they occur
+  pbsctl node events --since 1200     Print the events from number 1200 on
+  pbsctl --json node events --cpu 0   Print one JSON object a line
 
-Every event has a number; they count from boot. If events were lost because
-they were read too late, an event \"overrun\" says how many.";
+Events are numbered from boot. If events were lost because they were read too late, an event
+\"overrun\" has their number.";
 
 #[derive(Args, Debug)]
 #[command(after_help = EVENTS_HELP)]
 pub(crate) struct EventsOptions {
-    /// Go on with what comes, until interrupted
+    /// Follow new events until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
 
-    /// Begin with the event of this number instead of the oldest one held
+    /// Start with the event of this number instead of the oldest one held
     #[arg(long, value_name = "SEQ")]
     pub(crate) since: Option<u64>,
 
-    /// Only events of this CPU
+    /// Print only events of this CPU
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<u32>,
 }

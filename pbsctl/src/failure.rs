@@ -46,7 +46,7 @@ impl Failure {
         Self::Failed(format!("{}: {error}", file.as_ref().display()))
     }
 
-    /// The kernel said no to `what`.
+    /// Refusal of `what` by the kernel.
     pub(crate) fn refused(what: &str, refused: &Refused) -> Self {
         Self::Failed(format!("{what}: {refused}"))
     }

@@ -27,7 +27,7 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
     if error.kind() != ErrorKind::InvalidData {
         return Failure::file(name(file), error);
     }
-    let message = "this is no text in UTF-8, so it is no plan, job or machine; name another file";
+    let message = "this is not UTF-8 text, as plans, jobs and machines are; name another file";
     Failure::Invalid { file: name(file), problems: vec![Problem::at(None, message)] }
 }
 
@@ -127,33 +127,32 @@ impl Kind {
     }
 }
 
-/// Refuses a file that is plainly meant to be something else, and says what it is
-/// for. What is nothing of ours at all is left to the check of what is wanted.
+/// Refuses a file of another kind, and names its use. A file of no known kind is left to the check
+/// of the wanted kind.
 pub(crate) fn expect(wanted: Kind, text: &str, file: &Path) -> Result<(), Failure> {
     let Some((found, line)) = Kind::shown(text).filter(|&(found, _)| found != wanted) else {
         return Ok(());
     };
     let name = file.display();
     let what_to_do = match (wanted, found) {
-        (Kind::Job, Kind::Plan) => format!(
-            "a plan has been planned already: see what becomes of it with pbsctl sim {name}, or \
-             run it with pbsctl run {name}"
-        ),
+        (Kind::Job, Kind::Plan) => {
+            format!("simulate the plan with pbsctl sim {name}, or run it with pbsctl run {name}")
+        }
         (Kind::Plan, Kind::Job) => format!(
-            "have it planned first: pbsctl plan show {name} --output plan.toml, with --machine \
-             FILE for another machine than this; or run it with pbsctl run {name}"
+            "plan the job first: pbsctl plan show {name} --output plan.toml, with --machine FILE \
+             for another machine than this one; or run it with pbsctl run {name}"
         ),
         (Kind::Job | Kind::Plan, Kind::Graph) => format!(
-            "it is not decided yet what its tasks run as: pbsctl run --cosched {name} does that and \
-             runs it, pbsctl cosched plan {name} --jobs DIR makes a job of it"
+            "choose the variants of its tasks first: pbsctl run --cosched {name} chooses them and \
+             runs it, pbsctl cosched plan {name} --jobs DIR writes a job"
         ),
-        (_, Kind::Graph) => "name it as a workload, and a machine with --machine".into(),
+        (_, Kind::Graph) => "use it as a workload, and name a machine with --machine".into(),
         (Kind::Graph, Kind::Job | Kind::Plan) => {
-            "tasks that are co-scheduled have variants: say [[task]] and [[task.variant]]".into()
+            "tasks to be co-scheduled have variants; write [[task]] and [[task.variant]]".into()
         }
-        (_, Kind::Machine) => "name it with --machine, beside a job".into(),
-        (_, Kind::Job) => "name it as a job, and a machine with --machine".into(),
-        (_, Kind::Plan) => "name one as those in samples/machines".into(),
+        (_, Kind::Machine) => "use it with --machine, beside a job".into(),
+        (_, Kind::Job) => "use it as a job, and name a machine with --machine".into(),
+        (_, Kind::Plan) => "name a machine, such as those in samples/machines".into(),
     };
     let message = format!("this is a {}, not a {}; {what_to_do}", found.name(), wanted.name());
     Err(Failure::Invalid {
@@ -174,8 +173,8 @@ pub(crate) fn plan_of(text: &str, file: &Path) -> Result<Plan, Failure> {
         Form::Leppert => {
             let file = file.display();
             let message = format!(
-                "this is a plan in Leppert's grammar; make TOML of it first: \
-                 pbsctl import {file} > plan.toml"
+                "this is a plan in Leppert's grammar; convert it to TOML first: pbsctl plan import \
+                 {file} > plan.toml"
             );
             Err(vec![Problem::at(None, message)])
         }
@@ -197,8 +196,8 @@ pub(crate) fn read_any_plan(file: &Path) -> Result<Plan, Failure> {
 
 fn toml(text: &str) -> Result<Plan, Vec<Problem>> {
     if Form::of(text) == Form::Json {
-        let message = "this is JSON, as a recording or an answer of pbsctl --json; a plan is \
-                       TOML, see pbsctl --help";
+        let message = "this is JSON, such as a recording or an answer of pbsctl --json; write the \
+                       plan in TOML (see pbs-plan(5))";
         return Err(vec![Problem::at(None, message)]);
     }
     from_toml(text)

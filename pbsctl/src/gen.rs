@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl gen`: generated plans.
+//! `pbsctl plan generate`: generated plans.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,39 +17,41 @@ use crate::quantities::{bytes_span, insns_span, permille, permille_span};
 
 const HELP: &str = "\
 Examples:
-  pbsctl gen > plan.toml                      A plan like those of Leppert 2021
-  pbsctl gen one-over --seed 7 -o plan.toml   ... in which one process is late
-  pbsctl gen --task-sigma-permille 200        ... with wider deviations
-  pbsctl gen --processes 3 --tasks 3..8 --task-insns 200_000..5_000_000 \\
-      --idle-insns 100_000..1_000_000         A small one
-  pbsctl gen rogue-task --runnable > plan.toml && pbsctl run plan.toml
-                                              On a node instead of in a simulation
-  pbsctl gen --format leppert                 For Leppert's simulation
-  pbsctl gen --list                           What the scenarios are for
+  pbsctl plan generate > plan.toml       A plan like those of Leppert 2021
+  pbsctl plan generate one-over --seed 7 -o plan.toml
+                                         ... in which one process is late
+  pbsctl plan generate --task-sigma-permille 200
+                                         ... with wider deviations
+  pbsctl plan generate --processes 3 --tasks 3..8 --task-insns 200_000..5_000_000 \\
+      --idle-insns 100_000..1_000_000    A small plan
+  pbsctl plan generate rogue-task --runnable > plan.toml && pbsctl run plan.toml
+                                         Run on a node instead of a simulation
+  pbsctl plan generate --format leppert  For Leppert's simulation
+  pbsctl plan generate --list            Explain the scenarios
 
-The plan has a real length for each task and each idle slot. The kernel does not
-get them; they are for simulations, and with --runnable for the programs. The same options give the same plan on every
-machine, and the first line of the TOML says which they were.
+The plan has a real length for each task and each idle slot. The kernel does not receive them:
+simulations use them, and with --runnable the programs. The same options give the same plan on
+every machine, and the first line of the TOML has the options.
 
-MIN..MAX includes both; one number stands for both. Numbers may have units: 20M or
-1.5G instructions, 64MiB, 20 %.";
+MIN..MAX includes both ends; one number stands for both. Numbers may have units: 20M or 1.5G
+instructions, 64MiB, 20 %.";
 
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct GenOptions {
-    /// What happens to the plan
+    /// Scenario: the deviations of the run
     #[arg(value_parser = scenarios(), default_value = Scenario::Normal.name())]
     scenario: Scenario,
 
-    /// Explain the scenarios and generate nothing
+    /// Explain the scenarios; generate nothing
     #[arg(long)]
     list: bool,
 
-    /// How many processes there are
+    /// Number of processes
     #[arg(long, value_name = "N", default_value_t = Parameters::default().processes)]
     processes: u64,
 
-    /// How many tasks each process has
+    /// Number of tasks of each process
     #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().tasks)]
     tasks: Span,
 
@@ -57,7 +59,7 @@ pub(crate) struct GenOptions {
     #[arg(long, value_name = "MIN..MAX", value_parser = insns_span, default_value_t = Parameters::default().task_insns)]
     task_insns: Span,
 
-    /// The share of the plan that is idle, in thousandths
+    /// Idle share of the plan, in thousandths
     #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().idle_permille)]
     idle_permille: u64,
 
@@ -69,51 +71,48 @@ pub(crate) struct GenOptions {
     #[arg(long, value_name = "MIN..MAX", value_parser = permille_span, default_value_t = Parameters::default().buffer_permille)]
     buffer_permille: Span,
 
-    /// In which order the processes take their turns
+    /// Order in which the processes get their slots
     #[arg(long, value_parser = orders(), default_value = SlotOrder::Alternate.name())]
     order: SlotOrder,
 
-    /// TASK_SIGMA: the standard deviation of real lengths, in thousandths of
-    /// the planned ones
+    /// TASK_SIGMA: standard deviation of real lengths, in thousandths of the planned ones
     #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().task_sigma_permille)]
     task_sigma_permille: u64,
 
-    /// By how much the scenario makes tasks late or early, in thousandths of
-    /// their planned length [default: see --list]
+    /// Deviation of late or early tasks in the scenario, in thousandths of their planned length
+    /// [default: see --list]
     #[arg(long, value_name = "N", value_parser = permille)]
     deviation_permille: Option<u64>,
 
-    /// The share of tasks that wait for a task of another process whose slot
-    /// comes before, in thousandths
+    /// Share of tasks that wait for a task of another process with an earlier slot, in thousandths
     #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().edge_permille)]
     edge_permille: u64,
 
-    /// Planned peak of memory of each process, in bytes; 0: none
+    /// Planned peak memory of each process, in bytes; 0 for none
     #[arg(long, value_name = "MIN..MAX", value_parser = bytes_span, default_value_t = Parameters::default().memory_bytes)]
     memory_bytes: Span,
 
-    /// The standard deviation of real peaks, in thousandths of the planned ones
+    /// Standard deviation of real memory peaks, in thousandths of the planned ones
     #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().memory_sigma_permille)]
     memory_sigma_permille: u64,
 
-    /// Another seed, another plan
+    /// Seed of the plan
     #[arg(long, value_name = "N", default_value_t = Parameters::default().seed)]
     seed: u64,
 
-    /// The CPU that the plan is for
+    /// CPU that the plan is for
     #[arg(long, value_name = "N", default_value_t = Parameters::default().cpu)]
     cpu: u32,
 
-    /// The plan's number
+    /// Number of the plan
     #[arg(long, value_name = "N", default_value_t = Parameters::default().plan_id)]
     plan_id: u64,
 
-    /// Give each process a program that retires the real lengths of its tasks, so
-    /// that pbsctl run can execute the plan
+    /// Give each process a program that retires the real lengths of its tasks, for pbsctl run
     #[arg(long)]
     runnable: bool,
 
-    /// How it is written
+    /// Format of the plan
     #[arg(long, value_enum, default_value_t = Format::Toml)]
     format: Format,
 
@@ -153,7 +152,8 @@ pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure
     if options.runnable {
         if matches!(options.format, Format::Leppert) {
             return Err(Failure::Usage(
-                "--runnable adds programs, which Leppert's grammar has no place for; write TOML"
+                "--runnable adds programs, which Leppert's grammar can't express; leave out \
+                 --format"
                     .into(),
             ));
         }
@@ -225,12 +225,11 @@ fn command_line(parameters: &Parameters) -> String {
         .or(scenario.default_deviation_permille())
         .map(|permille| format!(" --deviation-permille {permille}"));
     format!(
-        "pbsctl gen {scenario} --processes {processes} --tasks {tasks} --task-insns {task_insns} \
-         --idle-permille {idle_permille} --idle-insns {idle_insns} \
-         --buffer-permille {buffer_permille} --order {} \
-         --task-sigma-permille {task_sigma_permille}{} --edge-permille {edge_permille} \
-         --memory-bytes {memory_bytes} --memory-sigma-permille {memory_sigma_permille} --seed {seed} --cpu {cpu} \
-         --plan-id {plan_id}",
+        "pbsctl plan generate {scenario} --processes {processes} --tasks {tasks} --task-insns \
+         {task_insns} --idle-permille {idle_permille} --idle-insns {idle_insns} --buffer-permille \
+         {buffer_permille} --order {} --task-sigma-permille {task_sigma_permille}{} \
+         --edge-permille {edge_permille} --memory-bytes {memory_bytes} --memory-sigma-permille \
+         {memory_sigma_permille} --seed {seed} --cpu {cpu} --plan-id {plan_id}",
         order.name(),
         deviation.unwrap_or_default()
     )

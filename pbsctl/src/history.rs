@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that prints what jobs have used, and what that predicts.
+//! The command that prints figures of earlier runs, and the prediction for the next one.
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -21,32 +21,30 @@ use crate::times::local;
 
 const HISTORY_HELP: &str = "\
 Examples:
-  pbsctl history                      The jobs of which runs are known
-  pbsctl history sort                 The runs of one, and what they predict
-  pbsctl history sort --csv           Every figure of every run of it
-  pbsctl --json history sort | jq '.tasks[] | {task, insns, high_insns}'
-  pbsctl history --history old.db     What another file holds
+  pbsctl job history                      List the jobs with known runs
+  pbsctl job history sort                 Show the runs of a job, and the prediction
+  pbsctl job history sort --csv           Print all figures of all its runs
+  pbsctl --json job history sort | jq '.tasks[] | {task, insns, high_insns}'
+  pbsctl job history --history old.db     Read another file
 
-PLAN ERROR says by how much the tasks of a run were off what was planned for
-them, up or down, of what was planned. It falls as runs come in.
+PLAN ERROR is the sum of the deviations of the tasks of a run, up or down, in percent of their
+planned lengths. It falls as runs are recorded.
 
-INSNS PER MS is how many instructions a process will retire in a millisecond in
-which it has a CPU, and what its time is planned with. Programs that pbsctl has
-attached tell it when they come to their end.
+INSNS PER MS is the predicted number of instructions that a process retires in a millisecond on
+a CPU. Its time is planned with it. Programs that pbsctl has attached report it when they end.
 
-INSNS is what the next run of a task will retire, and what is planned for it;
-nine of ten runs are within the bounds that follow. PEAK MEMORY is the largest
-that was seen. Predictions are made of runs of the same command: a process whose
-command was changed begins anew.";
+INSNS is the predicted number of instructions of a task, with which its next run is planned.
+Nine of ten runs are within the following two bounds. PEAK MEMORY is the largest peak so far.
+Predictions use runs of the same command: a process whose command was changed starts again.";
 
 #[derive(Args, Debug)]
 #[command(after_help = HISTORY_HELP)]
 pub(crate) struct HistoryOptions {
-    /// The job; without it, all are listed
+    /// Name of the job; without it, all jobs are listed
     #[arg(add = complete::known_jobs())]
     pub(crate) job: Option<String>,
 
-    /// Print a row for each task of each run, for spreadsheets
+    /// Print a row for each task of each run, as CSV
     #[arg(long)]
     pub(crate) csv: bool,
 
@@ -57,7 +55,7 @@ pub(crate) struct HistoryOptions {
 pub(crate) fn history(out: Output, options: &HistoryOptions) -> Result<ExitCode, Failure> {
     if options.csv && out.json {
         return Err(Failure::Usage(
-            "--csv and --json are two forms of the same; write one of them".into(),
+            "--csv and --json select two formats; write one of them".into(),
         ));
     }
     let store = Store::open_read_only(&options.history.path, Options::DEFAULT)?;
@@ -86,8 +84,8 @@ pub(crate) fn history(out: Output, options: &HistoryOptions) -> Result<ExitCode,
 
 fn unknown(job: &str, jobs: &[JobSummary]) -> String {
     match jobs {
-        [] => format!("no run of \"{job}\" is known, nor of any other job"),
-        _ => format!("no run of \"{job}\" is known; see pbsctl history for the jobs there are"),
+        [] => format!("no run of \"{job}\" is known, nor of any other job; run the job first"),
+        _ => format!("no run of \"{job}\" is known; pbsctl job history lists the known jobs"),
     }
 }
 
@@ -188,7 +186,7 @@ impl<'a> JobView<'a> {
 
     fn text(&self) -> String {
         if self.runs.is_empty() {
-            return "No run of it is over yet.\n".into();
+            return "No run of this job has ended yet.\n".into();
         }
         let header = ["RUN", "SUBMITTED", "FOR", "OUTCOME", "TASKS", "PLAN ERROR"];
         let mut rows = vec![header.map(String::from).to_vec()];
@@ -234,7 +232,7 @@ impl<'a> JobView<'a> {
             if !told.contains(&task.key.process) {
                 told.push(task.key.process);
                 out.push_str(&format!(
-                    "Process {} executed something else in {}, which the prediction leaves out.\n",
+                    "Process {} executed another command in {}, which the prediction leaves out.\n",
                     task.process(),
                     counted(task.runs_of_others as u64, "run", "runs")
                 ));

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// The file of all runs, wherever it is needed.
 #[derive(Args, Debug)]
 pub(crate) struct HistoryFile {
-    /// The file that has what jobs have used
+    /// File with the figures of earlier runs
     #[arg(
         id = "history",
         long,

@@ -90,8 +90,7 @@ pub(crate) fn slowdowns_of(path: &Path) -> Result<Vec<Entry<String>>, Failure> {
 /// The machine that jobs are planned for, wherever one is.
 #[derive(Args, Debug)]
 pub(crate) struct MachineFile {
-    /// The machine that jobs are planned for, in TOML, instead of this node with
-    /// all its CPUs
+    /// Machine to plan for, in TOML, instead of this node with all its CPUs
     #[arg(id = "machine", long, value_name = "FILE")]
     path: Option<PathBuf>,
 }

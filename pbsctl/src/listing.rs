@@ -12,43 +12,43 @@ use crate::row::{RunRow, STATES};
 /// Runs that are over, of those that are shown without being asked for.
 const LAST: usize = 10;
 
-/// Which runs, and what of them.
+/// Runs that are listed, their order and their columns.
 #[derive(Args, Debug)]
 pub(crate) struct ListingOptions {
-    /// Show all runs instead of those that are not over and the last ten
+    /// List all runs instead of those that have not ended and the last ten
     #[arg(long, conflicts_with = "last")]
     all: bool,
 
-    /// Of those that are over, show the last N
+    /// List this many of the runs that are over, the last ones
     #[arg(long, value_name = "N", default_value_t = LAST)]
     last: usize,
 
-    /// Show those alone that are held, waiting, planned, running or over
+    /// List only runs in these states: held, waiting, planned, running, over
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = STATES)]
     state: Vec<String>,
 
-    /// Show those alone whose job has this name; * stands for any letters
+    /// List only runs of jobs with this name; * stands for any letters
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Show those alone of this user, by name or number
+    /// List only runs of this user, by name or number
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
-    /// Order them by a column; without it, the oldest are first
+    /// Sort by this column; by default the oldest run comes first
     #[arg(long, value_name = "COLUMN", value_parser = column, add = complete::columns())]
     sort: Option<&'static Column>,
 
-    /// Turn the order round
+    /// Reverse the order
     #[arg(long)]
     reverse: bool,
 
-    /// Show these columns, or say which there are: --columns help
+    /// Show these columns; "help" lists all columns
     #[arg(long, visible_alias = "format", value_name = "LIST", value_parser = list,
           add = complete::columns())]
     columns: Option<List>,
 
-    /// Print no line above the table
+    /// Print no header
     #[arg(long)]
     no_header: bool,
 }

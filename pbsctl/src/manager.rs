@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// The socket of the resource manager.
+/// Socket of the resource manager
 #[derive(Args, Debug)]
 pub(crate) struct ManagerSocket {
     /// The socket of the resource manager

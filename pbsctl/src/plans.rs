@@ -38,7 +38,11 @@ pub(crate) fn show(out: Output, device: &Path, cpu: u32) -> Result<ExitCode, Fai
         .get_plan(cpu)
         .map_err(|refused| Failure::refused(&format!("plan of CPU {cpu}"), &refused))?;
     let plan = wire::decode(&bytes).map_err(|problem| {
-        Failure::Failed(format!("the kernel gave a plan that is not valid: {}", problem.message))
+        Failure::Failed(format!(
+            "the kernel returned a plan that is not valid: {}; use the pbsctl \
+                                 of this kernel's release",
+            problem.message
+        ))
     })?;
     hand_over(out, None, ("toml", to_toml(&plan)), &plan, json!({}))?;
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use clap::Args;
 use pbs_history::RunId;
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::queue::{self, Submitted};
-use pbs_text::ms;
+use pbs_text::span;
 use serde_json::json;
 
 use crate::column::column_names;
@@ -26,35 +26,35 @@ use crate::{quantities, watch};
 
 const SUBMIT_HELP: &str = "\
 Examples:
-  pbsctl submit sort.toml pack.toml    Have them wait
-  pbsctl jobs                          What waits, what runs, what has run
-  pbsctl run                           Plan and run all that waits
+  pbsctl job submit sort.toml pack.toml    Submit two jobs
+  pbsctl job list                          List waiting, running and ended jobs
+  pbsctl run                               Plan and run all jobs that wait
 
-  pbsctl submit sort.toml --afterok 12    Plan it when job 12 has succeeded
-  pbsctl submit sort.toml --array 1-10    Ten of them
+  pbsctl job submit sort.toml --afterok 12    Plan it when job 12 has succeeded
+  pbsctl job submit sort.toml --array 1-10    Submit it ten times
 
-  pbsctl submit sort.toml --best-effort   Run it behind all that has a promise
+  pbsctl job submit sort.toml --best-effort   Run it behind all jobs with a promise
 
-Where the service pbsd runs, a job is planned into what runs, or declined if it would
-miss its deadline, which counts from now. It runs as you, here, with this environment,
-umask and limits.
+If the service pbsd runs, a job is added to the running plan, or declined if it would miss its
+deadline, which counts from now. It runs as you, in this directory, with this environment, umask
+and limits.
 
-Without a service each job is planned behind those that wait already and are as
-important, and declined likewise. Whether it is admitted is decided again when pbsctl
-run runs it, with what has been learnt by then. Programs and files are looked for in
-the directory of pbsctl run, so write whole paths where that may be another one.";
+Without the service, each job is queued behind waiting jobs of the same or a higher priority, and
+declined in the same way. pbsctl run plans it again when it runs it, with what was learnt by
+then. Programs and files are looked for in the directory of pbsctl run; use absolute paths if
+that directory may differ.";
 
 const WITHDRAW_HELP: &str = "\
 Examples:
-  pbsctl jobs            Which runs wait?
-  pbsctl withdraw 12     Have one wait no more
+  pbsctl job list            List the waiting runs
+  pbsctl job withdraw 12     Remove one from the queue
 
-A run that has a plan is ended with its pbsctl run.";
+A planned run ends with its pbsctl run.";
 
 #[derive(Args, Debug)]
 #[command(after_help = WITHDRAW_HELP)]
 pub(crate) struct WithdrawOptions {
-    /// The number of a run that waits
+    /// Number of a waiting run
     #[arg(add = complete::waiting())]
     run: u64,
 
@@ -77,21 +77,21 @@ pub(crate) struct SubmitOptions {
 
 const JOBS_HELP: &str = "\
 Examples:
-  pbsctl jobs                             What waits and runs, and the last ten
-  pbsctl jobs --state running --watch     What runs, again every two seconds
-  pbsctl jobs --name 'sort*' --last 3     The last three of some jobs
-  pbsctl jobs --sort deadline --columns run,job,deadline,left,reason
-  pbsctl jobs --columns help              Which columns there are
-  pbsctl --json jobs | jq '.runs[] | select(.state == \"running\")'
+  pbsctl job list                             List waiting and running jobs, and the last ten
+  pbsctl job list --state running --watch     List running jobs again every two seconds
+  pbsctl job list --name 'sort*' --last 3     List the last three runs of some jobs
+  pbsctl job list --sort deadline --columns run,job,deadline,left,reason
+  pbsctl job list --columns help              List the columns
+  pbsctl --json job list | jq '.runs[] | select(.state == \"running\")'
 
-A run is held, waiting, planned (admitted, and about to start), running, or over. Of
-one that runs, DONE is what the planner knew a moment ago. What is not known of a run
-is -. Where the service pbsd runs it is asked, unless --history names another file than
-the usual one; it knows no DONE of a list, see pbsctl job, and of those that are over the
-last 10,000.
+A run is held, waiting, planned (admitted, and about to start), running, or over. DONE of a
+running job is what the planner knew a moment ago. Unknown values are shown as -.
 
-Times are those of the local zone (TZ), with what it is off UTC. TIME and LEFT are
-spans: minutes and seconds as 1:05, with hours 1:02:03, with days 4-05:06:07.";
+The list comes from the service pbsd if it runs, unless --history names another file. The service
+lists the last 10,000 ended runs, and has no DONE in lists (see pbsctl job show).
+
+Times are in the local time zone (TZ), with their offset from UTC. TIME and LEFT are durations:
+minutes and seconds 1:05, with hours 1:02:03, with days 4-05:06:07.";
 
 #[derive(Args, Debug)]
 #[command(after_help = JOBS_HELP)]
@@ -99,12 +99,12 @@ pub(crate) struct JobsOptions {
     #[command(flatten)]
     pub(crate) listing: ListingOptions,
 
-    /// Show them again and again, until Ctrl-C: every so many seconds, or as 250ms
+    /// Repeat the list until Ctrl-C, at this interval in seconds or with a unit, such as 250ms
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
           value_parser = quantities::interval)]
     pub(crate) watch: Option<u64>,
 
-    /// Show them so many times and end
+    /// Stop after this many lists
     #[arg(long, short = 'n', value_name = "N", requires = "watch",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
@@ -124,7 +124,8 @@ pub(crate) fn submit(
     }
     if options.terms.needs_service() {
         return Err(Failure::Usage(format!(
-            "only the service can do that, and there is none at {}; start pbsd, or submit without",
+            "these options need the service, and there is none at {}; start pbsd, or leave the \
+             options out",
             options.socket.path.display()
         )));
     }
@@ -141,23 +142,23 @@ pub(crate) fn submit(
         let line = |job: &Submitted| {
             if job.best_effort {
                 return format!(
-                    "Run {} of job {} waits, as best effort. It would take until {} ms from now.\n",
+                    "Run {} of job {} waits, as best effort. It would end in {}.\n",
                     job.run,
                     job.job,
-                    ms(job.planned_end_ns)
+                    span(job.planned_end_ns)
                 );
             }
             format!(
-                "Run {} of job {} waits. It would take until {} ms from now; its deadline is \
-                 in {} ms.\n",
+                "Run {} of job {} waits. Behind the jobs before it, it would end in {}; its deadline \
+                 is in {}.\n",
                 job.run,
                 job.job,
-                ms(job.planned_end_ns),
-                ms(job.deadline_ns)
+                span(job.planned_end_ns),
+                span(job.deadline_ns)
             )
         };
         let mut text: String = waiting.iter().map(line).collect();
-        text.push_str("pbsctl run plans and runs all that waits.\n");
+        text.push_str("pbsctl run plans and runs all waiting jobs.\n");
         text
     })?;
     Ok(ExitCode::SUCCESS)
@@ -168,7 +169,7 @@ pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCod
     let id = RunId(options.run);
     let run = queue::withdraw(&mut store, id)?;
     out.print(&json!({ "withdrawn": id }), || {
-        format!("Run {id} of job {} waits no more.\n", run.job)
+        format!("Run {id} of job {} is withdrawn.\n", run.job)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -181,7 +182,7 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
         return Ok(ExitCode::SUCCESS);
     }
     let text = |runs: &[RunRow]| match runs {
-        [] => "There are no such runs. Submit a job with pbsctl submit.\n".into(),
+        [] => "There are no such runs. Submit a job with pbsctl job submit.\n".into(),
         runs => listing.table(runs),
     };
     if let Some(interval_ns) = options.watch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that records what the policy is told.
+//! The command that records the inputs of the policy.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,34 +19,33 @@ use crate::quantities;
 
 const RECORD_HELP: &str = "\
 Examples:
-  pbsctl record -o run.inputs -- pbsctl run plan.toml
-  pbsctl record -o run.inputs --for 10
-  pbsctl record -o run.inputs            Until interrupted
-  pbsctl replay run.inputs
+  pbsctl node record -o run.inputs -- pbsctl run plan.toml
+  pbsctl node record -o run.inputs --for 10
+  pbsctl node record -o run.inputs            Until interrupted
+  pbsctl node replay run.inputs
 
-All is recorded that the policy of each CPU is told, by the kernel that decides, with
-what came of it. A replay tells it to the same code once more.
+Records all inputs of the policy of each CPU and its results, as the kernel sees them. A replay
+passes the inputs to the same code again.
 
-What can be replayed begins with a plan that comes into force where none is; so begin
-to record before you load the plan. Recording makes a hand-over a few percent
-longer. It needs root.";
+A replay starts with a plan that comes into force on a CPU without one. Therefore start recording
+before you load the plan. Recording makes a switch a few percent longer. It needs root.";
 
 #[derive(Args, Debug)]
 #[command(after_help = RECORD_HELP)]
 pub(crate) struct RecordOptions {
-    /// Where to write the recording
+    /// File for the recording
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Record for so many seconds, or for 250ms
+    /// Record for this many seconds, or for a time with a unit, such as 250ms
     #[arg(long = "for", value_name = "S", value_parser = quantities::interval)]
     for_ns: Option<u64>,
 
-    /// The device that tells what the policy is told
+    /// Device with the inputs of the policy
     #[arg(long, value_name = "PATH", default_value = pbs_uapi::INPUTS_PATH, env = "PBS_INPUTS")]
     inputs: PathBuf,
 
-    /// A command to run meanwhile; the recording ends with it
+    /// Command to run; the recording ends with it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -123,15 +122,15 @@ fn command_failed(error: std::io::Error) -> Failure {
 
 fn text(recorded: &Recorded<'_>) -> String {
     let mut text = format!(
-        "{}: {} of {}; replay it with pbsctl replay\n",
+        "{}: {} of {}; replay it with pbsctl node replay\n",
         recorded.written.display(),
         counted(recorded.inputs, "input", "inputs"),
         counted(recorded.plans, "plan", "plans"),
     );
     if recorded.lost > 0 {
         text += &format!(
-            "{} missed, as the recorder got no CPU for long: a replay goes on at the next plan \
-             that comes where none is\n",
+            "{} missed, since the recorder got no CPU for too long: a replay continues with the \
+             next plan of a CPU without one\n",
             counted(recorded.lost, "input was", "inputs were"),
         );
     }

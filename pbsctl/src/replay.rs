@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that tells the policy once more what was recorded.
+//! The command that replays recorded inputs through the policy.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use clap::Args;
 use pbs_core::Input;
 use pbs_record::{CpuReplay, Difference, Recording};
 use pbs_report::{describe, EventView};
-use pbs_text::{grouped, ms};
+use pbs_text::{grouped, ms, span};
 use serde::Serialize;
 
 use crate::failure::{Failure, DIFFERS, INCOMPLETE};
@@ -17,25 +17,24 @@ use crate::output::{counted, Output};
 
 const REPLAY_HELP: &str = "\
 Examples:
-  pbsctl record -o run.inputs -- pbsctl run plan.toml
-  pbsctl replay run.inputs
-  pbsctl replay run.inputs --events
-  pbsctl --json replay run.inputs
+  pbsctl node record -o run.inputs -- pbsctl run plan.toml
+  pbsctl node replay run.inputs
+  pbsctl node replay run.inputs --events
+  pbsctl --json node replay run.inputs
 
-The policy that this pbsctl has is told all that the policy in the kernel was told, and
-what comes of each call is compared: decisions, events, and what the call has left
-behind. It needs neither the device nor root.
+Passes all recorded inputs to the policy of this pbsctl, and compares the result of each call:
+decisions, events, and the state after the call. Needs neither the device nor root.
 
-What differs is told by the CPU, the number of the input, the time, what was recorded
-and what came out. What came before that was the same.";
+A difference is reported with the CPU, the number of the input, the time, the recorded input and
+the replayed one. Everything before it was equal.";
 
 #[derive(Args, Debug)]
 #[command(after_help = REPLAY_HELP)]
 pub(crate) struct ReplayOptions {
-    /// A recording, of pbsctl record or sim --record
+    /// Recording, from pbsctl node record or pbsctl sim --record
     file: PathBuf,
 
-    /// Print the events that come out, before the summary
+    /// Print the replayed events before the summary
     #[arg(long)]
     events: bool,
 }
@@ -203,10 +202,10 @@ fn code(view: &View) -> ExitCode {
 
 fn text(view: &View) -> String {
     let mut text = format!(
-        "{}: {} replayed in {} ms, with {}, {} and {}\n",
+        "{}: {} replayed in {}, with {}, {} and {}\n",
         view.file.display(),
         counted(view.inputs, "input", "inputs"),
-        ms(view.replay_ns),
+        span(view.replay_ns),
         counted(view.decisions, "decision", "decisions"),
         counted(view.emitted, "event", "events"),
         counted(view.plans, "plan", "plans"),
@@ -224,21 +223,22 @@ fn text(view: &View) -> String {
         }
         if cpu.lost > 0 {
             text += &format!(
-                "CPU {}: the recorder has missed {}\n",
+                "CPU {}: the recorder missed {}\n",
                 cpu.cpu,
                 counted(cpu.lost, "input", "inputs")
             );
         }
         if cpu.skipped > 0 {
             text += &format!(
-                "CPU {}: {} skipped: they are about a plan whose begin is not in the recording\n",
+                "CPU {}: {} skipped, since the recording does not have the beginning of their \
+                 plan\n",
                 cpu.cpu,
                 counted(cpu.skipped, "input is", "inputs are")
             );
         }
         for plan in &cpu.unknown_plans {
             text += &format!(
-                "CPU {}: plan {plan} of the recording came into force there, and was not kept\n",
+                "CPU {}: plan {plan} came into force there, and the recording does not have it\n",
                 cpu.cpu
             );
         }
@@ -246,23 +246,23 @@ fn text(view: &View) -> String {
     for damage in &view.damage {
         let what = match damage.cpu {
             Some(cpu) => format!(
-                "inputs {} to {} of CPU {cpu} are not as they were written",
+                "inputs {} to {} of CPU {cpu} were changed",
                 grouped(damage.first_input),
                 grouped(damage.first_input + damage.inputs.saturating_sub(1))
             ),
-            None => "a piece is not as it was written".into(),
+            None => "a block was changed".into(),
         };
         text += &format!("The file is damaged at byte {}: {what}\n", damage.offset_bytes);
     }
     if !view.complete {
-        text += "The recording was cut short: whoever recorded did not come to its end\n";
+        text += "The recording was cut short: the recorder did not end properly\n";
     }
     text
 }
 
 fn different(cpu: &CpuView, difference: &DifferenceView) -> String {
     let mut text = format!(
-        "CPU {}: input {} differs, at {} ms, after {} that were the same\n  recorded: {}\n",
+        "CPU {}: input {} differs, at {} ms, after {} equal ones\n  recorded: {}\n",
         cpu.cpu,
         difference.number,
         ms(difference.time_ns),
@@ -270,14 +270,14 @@ fn different(cpu: &CpuView, difference: &DifferenceView) -> String {
         in_words(&difference.recorded),
     );
     match &difference.came_out {
-        Some(input) => text += &format!("  came out: {}\n", in_words(input)),
-        None => text += "  came out: nothing\n",
+        Some(input) => text += &format!("  replayed: {}\n", in_words(input)),
+        None => text += "  replayed: nothing\n",
     }
     text += &format!(
-        "CPU {}: {} after that {} nothing any more\n",
+        "CPU {}: {} after that {} not compared\n",
         cpu.cpu,
         counted(cpu.after, "input", "inputs"),
-        if cpu.after == 1 { "says" } else { "say" }
+        if cpu.after == 1 { "is" } else { "are" }
     );
     text
 }
@@ -289,7 +289,7 @@ fn in_words(input: &InputView) -> String {
     };
     format!(
         "{}{process} reason {} value {} more {}{}",
-        input.kind.unwrap_or("of no kind that there is"),
+        input.kind.unwrap_or("of an unknown kind"),
         input.reason,
         input.value,
         input.more,

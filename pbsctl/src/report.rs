@@ -16,36 +16,34 @@ use crate::output::{counted, Output};
 const REPORT_HELP: &str = "\
 Examples:
   pbsctl run plan.toml --report run.json
-  pbsctl report run.json -o run.html                One page, for any browser
-  pbsctl report run.json -o run.html --task 3:7     ... with task 7 of process 3 in front
-  pbsctl report run.json -o run.html --task over:1  ... with task 1 of process over
-  pbsctl report run.json --chart gantt -o plan.svg  One of its pictures
-  pbsctl --json report run.json                     The numbers behind the pictures
+  pbsctl report run.json -o run.html                Write a page for any browser
+  pbsctl report run.json -o run.html --task 3:7     ... with task 7 of process 3 first
+  pbsctl report run.json -o run.html --task over:1  ... with task 1 of process over first
+  pbsctl report run.json --chart gantt -o plan.svg  Write one of its pictures
+  pbsctl --json report run.json                     Print the numbers behind the pictures
 
-The page shows the plan above what became of it, the lateness of the node and of
-each process below their thresholds, the most telling tasks on their way, the
-preemptions, and how far tasks deviate from the plan. It needs no other file and
-no network, and can be printed.
+The page shows the plan and the actual run, the lateness of the node and of each process with
+their thresholds, the most relevant tasks, the preemptions, and the deviations of tasks from the
+plan. It needs no other file and no network, and can be printed.
 
-Pictures have names: gantt, node-CPU, process-CPU-PROCESS, task-PROCESS-TASK,
-preemptions, deviations.";
+Names of pictures: gantt, node-CPU, process-CPU-PROCESS, task-PROCESS-TASK, preemptions,
+deviations.";
 
 #[derive(Args, Debug)]
 #[command(after_help = REPORT_HELP)]
 pub(crate) struct ReportOptions {
-    /// A recording: what run --report wrote; - reads standard input
+    /// Recording written by run --report; - reads standard input
     pub(crate) file: PathBuf,
 
     /// Write the page, or the picture, to FILE
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Have this task in front of the others: the number or the name of its
-    /// process, a colon, and its number
+    /// Show this task before the others: the number or name of its process, a colon, and its number
     #[arg(long, value_name = "PROCESS:TASK")]
     pub(crate) task: Option<String>,
 
-    /// Only this picture, as SVG
+    /// Write only this picture, as SVG
     #[arg(long, value_name = "NAME")]
     pub(crate) chart: Option<String>,
 }
@@ -57,8 +55,8 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
     let form = Form::of(&text);
     if form == Form::Leppert || (form == Form::Toml && from_toml(&text).is_ok()) {
         return Err(failed(format!(
-            "this is a plan, not a recording of one; make one first: \
-             pbsctl --json sim {} > run.json",
+            "this is a plan, not a recording; simulate the plan first: pbsctl --json sim {} > \
+             run.json",
             options.file.display()
         )));
     }
@@ -81,7 +79,7 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
                 Ok(ExitCode::SUCCESS)
             }
             None => Err(Failure::Usage(
-                "say where the page goes: --output report.html; or ask for numbers: --json".into(),
+                "the page needs a file; add --output report.html, or --json for the numbers".into(),
             )),
         };
     };

@@ -25,18 +25,18 @@ use crate::quantities;
 const RMS_HELP: &str = "\
 Examples:
   pbsctl rms serve --cluster lab=16 --keep /var/lib/pbs/rms.kept
-  pbsctl rms serve --cluster here=cpus:1-3   The nodes are CPUs of this machine
-  pbsctl rms requests                        Who has what, and who waits
-  pbsctl rms views 3                         What session 3 could get
-  pbsctl rms update 3 7 --nodes 6            Request 7 of session 3 gets other nodes
+  pbsctl rms serve --cluster here=cpus:1-3   Manage CPUs of this machine as nodes
+  pbsctl rms requests                        List sessions, their nodes and waiting requests
+  pbsctl rms views 3                         Show the nodes that session 3 could get
+  pbsctl rms update 3 7 --nodes 6            Change the nodes of request 7 of session 3
   pbsctl rms update 3 7 --nodes 6 --announce 5min
-  pbsctl rms done 3 7                        It ends
-  pbsctl rms accounts                        What sessions have had
-  pbsctl rms accounts --by-user              What users have had
-  pbsctl rms nodes                           Which nodes nobody wants
-  varlinkctl introspect /run/pbs/rms.sock    The interface of applications
+  pbsctl rms done 3 7                        End the request
+  pbsctl rms accounts                        Show the nodes that sessions have used
+  pbsctl rms accounts --by-user              Show the nodes that users have used
+  pbsctl rms nodes                           List idle nodes
+  varlinkctl introspect /run/pbs/rms.sock    Show the interface for applications
 
-Applications begin sessions themselves: samples/rms has one in Python.";
+Applications start sessions themselves; samples/rms has an example in Python.";
 
 #[derive(Args, Debug)]
 #[command(after_help = RMS_HELP)]
@@ -50,56 +50,56 @@ pub(crate) struct RmsOptions {
 
 #[derive(Debug, Subcommand)]
 enum RmsCommand {
-    /// Manage nodes: applications connect, ask, and are told
+    /// Manage nodes: serve the requests of applications
     ///
-    /// Serves until it is killed; with --keep the next one goes on where it was.
+    /// Serves until it is killed. With --keep the next manager continues the sessions.
     Serve(ServeOptions),
 
-    /// Show the sessions and what they have asked for
+    /// List the sessions and their requests
     Requests {
-        /// Of that session only
+        /// List this session only
         #[arg(value_name = "SESSION")]
         session: Option<u64>,
     },
 
-    /// Show what a session could get, now and later
+    /// Show the nodes that a session could get, now and later
     Views {
-        /// Its number
+        /// Number of the session
         #[arg(value_name = "SESSION")]
         session: u64,
     },
 
-    /// Give a request other nodes, at once or announced
+    /// Change the nodes of a request, at once or after an announcement
     Update(UpdateOptions),
 
-    /// End a request, or take it back
+    /// End or withdraw a request
     Done {
-        /// The number of its session
+        /// Number of the session
         #[arg(value_name = "SESSION")]
         session: u64,
-        /// Its number
+        /// Number of the request
         #[arg(value_name = "REQUEST")]
         request: u64,
-        /// Nodes that the one that follows does not get: 4,5
+        /// Nodes that the following request does not get, such as 4,5
         #[arg(long, value_name = "NODES", value_delimiter = ',')]
         release: Vec<u32>,
     },
 
-    /// End a session with all that it has
+    /// End a session and release its nodes
     End {
-        /// Its number
+        /// Number of the session
         #[arg(value_name = "SESSION")]
         session: u64,
     },
 
-    /// Show what sessions have had: your own, or as an operator all
+    /// Show the accounts of your sessions; operators see all
     Accounts {
-        /// Add up the sessions of each user
+        /// Show the sum for each user
         #[arg(long)]
         by_user: bool,
     },
 
-    /// List nodes that no session has or waits for: they may be switched off
+    /// List nodes that no session has or waits for; they may be switched off
     Nodes,
 
     /// Run models of evolving applications
@@ -108,96 +108,96 @@ enum RmsCommand {
 
 #[derive(Args, Debug)]
 struct ServeOptions {
-    /// A cluster and how many nodes it has, as lab=16, or which CPUs of this machine they
-    /// are, as here=cpus:1-3; several times for several
+    /// Cluster to manage: its name and number of nodes, such as lab=16, or the CPUs of this machine
+    /// that are its nodes, such as here=cpus:1-3; may be repeated
     ///
-    /// Jobs of this machine's service that are confined to such CPUs are cancelled when their
-    /// user does not have them any more.
+    /// Jobs of this node's service on such CPUs are cancelled when their user no longer has the
+    /// CPUs.
     #[arg(long, value_name = "NAME=NODES", required = true, value_parser = cluster)]
     cluster: Vec<Managed>,
 
-    /// The socket of the service of this machine, whose CPUs are nodes
+    /// Socket of the service of this node, whose CPUs are nodes
     #[arg(long, env = "PBS_SOCKET", value_name = "PATH", default_value = pbs_node_api::SOCKET)]
     node: PathBuf,
 
-    /// Keep sessions here, and go on with those that are there
+    /// Store the sessions in FILE, and continue those that it has
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
-    /// The least time from one pass to the next
+    /// Shortest time from one scheduling pass to the next
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantities::ns)]
     interval: u64,
 
-    /// How long preemptible nodes may be kept after a view has asked for them
+    /// Time in which an application must release preemptible nodes that its view no longer has
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantities::ns)]
     grace: u64,
 
-    /// How long a session goes on that nobody monitors
+    /// Time after which an unmonitored session ends
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantities::ns)]
     absence: u64,
 
-    /// Whose requests are placed first
+    /// Order in which requests are placed
     #[arg(long, value_enum, default_value = "connection")]
     order: OrderName,
 
-    /// Which nodes are given out
+    /// Order in which nodes are allocated
     #[arg(long, value_enum, default_value = "lowest")]
     nodes: NodesName,
 
-    /// Each gets an equal part of what may be preempted, and nobody what another leaves
+    /// Give each session an equal part of the preemptible nodes, without parts that others leave
     #[arg(long)]
     strict: bool,
 
-    /// Nodes of a cluster that a session may pre-allocate
+    /// Most nodes of a cluster that a session may pre-allocate
     #[arg(long, value_name = "N")]
     most_nodes: Option<u64>,
 
-    /// Sessions of a user at a time, each with those nodes and an equal part of what may be
-    /// preempted; operators may have more
+    /// Most concurrent sessions of a user, each with these nodes and an equal part of the
+    /// preemptible ones; operators may have more
     #[arg(long, value_name = "N", default_value_t = 64)]
     most_sessions: usize,
 
-    /// What a node costs in an hour, as preemptible=0.5; several times for several types
+    /// Price of a node for an hour, such as preemptible=0.5; may be repeated for other types
     #[arg(long, value_name = "TYPE=UNITS", value_parser = price)]
     price: Vec<(Kind, u64)>,
 }
 
-/// Whose requests are placed first.
+/// Order in which requests are placed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OrderName {
-    /// Those of the session that connected first
+    /// Requests of the session that connected first
     Connection,
-    /// Those that were submitted first
+    /// Requests that were submitted first
     Request,
 }
 
-/// Which nodes are given out.
+/// Order in which nodes are allocated.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum NodesName {
-    /// The lowest numbers
+    /// Nodes with the lowest numbers
     Lowest,
-    /// Neighbours
+    /// Neighbouring nodes
     Contiguous,
 }
 
 #[derive(Args, Debug)]
 struct UpdateOptions {
-    /// The number of its session
+    /// Number of the session
     #[arg(value_name = "SESSION")]
     session: u64,
-    /// Its number
+    /// Number of the request
     #[arg(value_name = "REQUEST")]
     request: u64,
-    /// How many nodes it is to have
+    /// New number of nodes
     #[arg(long, value_name = "N")]
     nodes: u64,
-    /// For how long; without, until it is done
+    /// New duration; by default until it is done
     #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
     duration: Option<u64>,
-    /// How long it keeps what it has first
+    /// Time for which it keeps its present nodes first
     #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
     announce: Option<u64>,
-    /// Nodes that it gives back, as many as it is to have fewer: 4,5
+    /// Nodes to release, as many as it will have fewer, such as 4,5
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     release: Vec<u32>,
 }
@@ -208,8 +208,8 @@ const MOST_NODES: u32 = 1_000_000;
 fn cluster(text: &str) -> Result<Managed, String> {
     let wrong = || {
         format!(
-            "a cluster is NAME=NODES, as lab=16, of at most {MOST_NODES} nodes, or \
-             NAME=cpus:LIST, as here=cpus:1-3"
+            "write NAME=NODES, such as lab=16, with at most {MOST_NODES} nodes, or NAME=cpus:LIST, \
+             such as here=cpus:1-3"
         )
     };
     let (name, nodes) = text.split_once('=').ok_or_else(wrong)?;
@@ -227,7 +227,8 @@ fn cluster(text: &str) -> Result<Managed, String> {
 }
 
 fn price(text: &str) -> Result<(Kind, u64), String> {
-    let wrong = "a price is TYPE=UNITS, with pre-allocation, non-preemptible or preemptible";
+    let wrong = "write TYPE=UNITS, such as preemptible=0.5; the types are pre-allocation, \
+                 non-preemptible and preemptible";
     let (name, units) = text.split_once('=').ok_or(wrong)?;
     let kinds = [Kind::PreAllocation, Kind::NonPreemptible, Kind::Preemptible];
     let kind = kinds.into_iter().find(|kind| kind.name() == name);
@@ -289,7 +290,9 @@ fn failed(failure: pbs_rms_api::Failure) -> Failure {
 fn connect(socket: &Path) -> Result<Client, Failure> {
     Client::connect_to(socket).map_err(|error| {
         let socket = socket.display();
-        Failure::Failed(format!("{socket}: {error}; pbsctl rms serve starts one"))
+        Failure::Failed(format!(
+            "{socket}: {error}; start a resource manager with pbsctl rms serve"
+        ))
     })
 }
 
@@ -322,12 +325,9 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 Changed { session: wanted.session, request: Some(made.request), until: made.until };
             out.print(&changed, || {
                 let until = made.until.map_or(String::new(), |until| {
-                    format!("; request {until} has the nodes until then")
+                    format!("; request {until} keeps its nodes until then")
                 });
-                format!(
-                    "request {} takes the place of request {}{until}\n",
-                    made.request, wanted.request
-                )
+                format!("request {} replaces request {}{until}\n", made.request, wanted.request)
             })?;
         }
         RmsCommand::Done { session, request, release } => {
@@ -338,7 +338,7 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
         }
         RmsCommand::End { session } => {
             connect(socket)?.disconnect(*session).map_err(failed)?;
-            changed(out, *session, None, || format!("session {session} is over\n"))?;
+            changed(out, *session, None, || format!("session {session} has ended\n"))?;
         }
         RmsCommand::Nodes => {
             let clusters = connect(socket)?.nodes().map_err(failed)?;
@@ -404,7 +404,7 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
     let hub = Hub::open(settings, options.keep.as_deref());
     let hub = hub.map_err(|error| Failure::Failed(error.to_string()))?;
     let sessions = counted(hub.session_count() as u64, "session", "sessions");
-    write_err(&format!("serves at {}, {sessions}\n", socket.display()));
+    write_err(&format!("listening on {}, {sessions}\n", socket.display()));
     watch_over(socket, options);
     serve(listener, hub).map_err(|error| Failure::file(socket, &error))
 }
@@ -412,7 +412,7 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
 /// Interval at which the owners of jobs and of CPUs are compared.
 const WATCH: Duration = Duration::from_millis(500);
 
-/// Has jobs be cancelled on CPUs that their users do not have any more, if there are CPUs.
+/// Cancels jobs on CPUs that their users do not have any more, if nodes are CPUs.
 fn watch_over(socket: &Path, options: &ServeOptions) {
     let cpus = options.cluster.iter().map(|cluster| cluster.cpus.clone());
     let cpus: Vec<Vec<u32>> = cpus.map(Option::unwrap_or_default).collect();
@@ -428,16 +428,17 @@ fn watch_over(socket: &Path, options: &ServeOptions) {
                 Ok(cancelled) => {
                     for Cancelled { number, uid, cpu } in cancelled {
                         write_err(&format!(
-                            "job {number} of user {uid} is cancelled: CPU {cpu} is not the user's\n"
+                            "job {number} of user {uid} is cancelled: the user does not have CPU \
+                             {cpu} any more\n"
                         ));
                     }
                     None
                 }
                 Err(why) => Some(why),
             };
-            // Who does not answer is waited for, and that is told once.
+            // A service that does not answer is waited for, and reported once.
             if let Some(why) = trouble.as_ref().filter(|_| trouble != told) {
-                write_err(&format!("nobody looks after the CPUs: {why}\n"));
+                write_err(&format!("the CPUs are not monitored: {why}\n"));
             }
             told = trouble;
         }

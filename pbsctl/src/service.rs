@@ -11,7 +11,7 @@ use pbs_node::Declined;
 use pbs_node_api::{
     Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
-use pbs_text::{columns, grouped, ms, shown as foreign};
+use pbs_text::{columns, grouped, shown as foreign, span};
 use serde_json::json;
 
 use crate::complete;
@@ -25,39 +25,40 @@ use crate::times::local;
 /// How a job is submitted to the service.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Terms {
-    /// Name the job so, instead of as its file does
+    /// Name of the job, instead of that in its file
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Its priority, instead of that in its file; above 0 for operators only
+    /// Priority, instead of that in the file; only operators may use more than 0
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
 
-    /// Run it as best effort: behind all that has a promise, and without one
+    /// Run the job as best effort: behind all jobs with a promise, and without one
     #[arg(long)]
     pub(crate) best_effort: bool,
 
-    /// Have it wait until it is released
+    /// Hold the job until it is released
     #[arg(long)]
     hold: bool,
 
-    /// Plan it when these jobs are over
+    /// Plan the job when these jobs have ended
     #[arg(long, value_name = "JOB", value_delimiter = ',')]
     after: Vec<u64>,
 
-    /// Plan it when these jobs have succeeded; if one does not, it is cancelled
+    /// Plan the job when these jobs have succeeded; cancel it if one does not
     #[arg(long, value_name = "JOB", value_delimiter = ',')]
     afterok: Vec<u64>,
 
-    /// Submit it once for each index, which is in SCHED_PBS_ARRAY_INDEX: 1-10, or 0-8:2
+    /// Submit the job once for each index, which programs find in SCHED_PBS_ARRAY_INDEX: 1-10, or
+    /// 0-8:2
     #[arg(long, value_name = "FIRST-LAST[:STEP]", value_parser = array)]
     array: Option<Array>,
 
-    /// Have programs write there that name no file [default: NAME-NUMBER.out]
+    /// File for the output of programs that name no file [default: NAME-NUMBER.out]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Have programs run there [default: where this command runs]
+    /// Working directory of the programs [default: the present directory]
     #[arg(long, value_name = "DIRECTORY")]
     chdir: Option<PathBuf>,
 }
@@ -84,7 +85,7 @@ impl Terms {
 /// A job: its number, or its name if there is one of it.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
-    /// The job: its number, or its name
+    /// Number or name of the job
     #[arg(add = complete::jobs())]
     pub(crate) job: String,
 
@@ -102,12 +103,12 @@ fn key(job: &str) -> JobKey {
 
 const ALTER_HELP: &str = "\
 Examples:
-  pbsctl alter 12 --deadline 90s        Give it more time, or less if its plan allows
-  pbsctl alter sort --priority 5        Put it before others that have time
-  pbsctl alter 12 --file sort.toml      Another job, as long as it waits
+  pbsctl job alter 12 --deadline 90s        Change the deadline of a job
+  pbsctl job alter sort --priority 5        Change its priority
+  pbsctl job alter 12 --file sort.toml      Replace the job while it waits
 
-Deadlines count from the submission. One that the plan of the job does not keep is
-declined, with the earliest that would do.";
+Deadlines count from the submission. A deadline that the job's plan can't meet is declined; the
+answer has the earliest that would be accepted.";
 
 #[derive(Args, Debug)]
 #[command(after_help = ALTER_HELP)]
@@ -115,29 +116,29 @@ pub(crate) struct AlterOptions {
     #[command(flatten)]
     which: Which,
 
-    /// Its deadline, from its submission on, such as 90s
+    /// New deadline, counted from the submission, such as 90s
     #[arg(long, value_name = "TIME", value_parser = ns)]
     deadline: Option<u64>,
 
-    /// Its priority; above 0 for operators only
+    /// New priority; only operators may use more than 0
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
 
-    /// The file of the job, as long as it waits; only its owner can change it
+    /// New job file, while the job waits; only its owner can change it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
 const WATCH_HELP: &str = "\
 Examples:
-  pbsctl watch             What happens to all jobs, until interrupted
-  pbsctl watch 12          ... to one, until it is over
-  pbsctl --json watch | jq .kind";
+  pbsctl job watch             Follow all jobs until interrupted
+  pbsctl job watch 12          Follow one job until it has ended
+  pbsctl --json job watch | jq .kind";
 
 #[derive(Args, Debug)]
 #[command(after_help = WATCH_HELP)]
 pub(crate) struct WatchOptions {
-    /// The job: its number, or its name
+    /// Number or name of the job; without it, all jobs
     #[arg(add = complete::jobs())]
     job: Option<String>,
 
@@ -161,15 +162,15 @@ pub(crate) fn submit(
 /// Describes the state of a job that was just submitted.
 fn submitted(job: &Job) -> String {
     let (number, name) = (job.number, foreign(&job.name));
-    let from_now = |unix_ns: u64| ms(unix_ns.saturating_sub(job.submitted_unix_ns));
+    let from_now = |unix_ns: u64| span(unix_ns.saturating_sub(job.submitted_unix_ns));
     match (job.expected_start_unix_ns, job.expected_end_unix_ns) {
         (Some(start), Some(end)) => format!(
-            "Job {number} ({name}) is {}: it begins in {} ms and ends in {} ms{}.\n",
+            "Job {number} ({name}) is {}: it begins in {} and ends in {}{}.\n",
             job.state,
             from_now(start),
             from_now(end),
             job.deadline_unix_ns.map_or_else(String::new, |deadline| {
-                format!("; its deadline is in {} ms", from_now(deadline))
+                format!("; its deadline is in {}", from_now(deadline))
             })
         ),
         _ => format!(
@@ -225,7 +226,12 @@ fn umask() -> Result<u32, Failure> {
     let status = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
-    mask.ok_or_else(|| Failure::Failed(format!("{file}: it has no Umask")))
+    mask.ok_or_else(|| {
+        Failure::Failed(format!(
+            "{file}: it has no line Umask; Linux 4.7 or later \
+                                                is needed"
+        ))
+    })
 }
 
 pub(crate) fn cancel(out: Output, which: &Which) -> Result<ExitCode, Failure> {
@@ -249,7 +255,7 @@ pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
     let alteration =
         Alteration { deadline_ns: options.deadline, priority: options.priority, request };
     if alteration == Alteration::default() {
-        let what = "nothing is to be altered; add --deadline, --priority or --file";
+        let what = "nothing to change is given; add --deadline, --priority or --file";
         return Err(Failure::Usage(what.into()));
     }
     let AlterOptions { which, .. } = options;
@@ -273,7 +279,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("Deadline", at(job.deadline_unix_ns)),
             ("Begins", at(job.expected_start_unix_ns)),
             ("Ends", at(job.expected_end_unix_ns)),
-            ("Let go", at(job.started_unix_ns)),
+            ("Started", at(job.started_unix_ns)),
             ("Ended", at(job.ended_unix_ns)),
             ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
         ];
@@ -300,7 +306,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
                 (_, _, Some(error)) => format!("could not be executed: {error}"),
                 (Some(code), ..) => format!("exit status {code}"),
                 (_, Some(signal), _) => format!("killed by signal {signal}"),
-                _ => "nothing is known".into(),
+                _ => "no result".into(),
             };
             text.push_str(&format!("{}: {}\n", foreign(&program.program), foreign(&how)));
         }
@@ -339,7 +345,7 @@ fn tell_status(out: Output, status: &Status) -> Result<ExitCode, Failure> {
             status.waiting
         );
         if !status.recorded {
-            text.push_str("Some of what happened could not be recorded; see its journal.\n");
+            text.push_str("Some results could not be recorded; see journalctl -u pbsd.\n");
         }
         text
     })?;

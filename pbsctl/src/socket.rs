@@ -8,7 +8,7 @@ use pbs_node_api::Client;
 
 use crate::failure::Failure;
 
-/// Where the service of this node listens.
+/// Address of the service of this node.
 #[derive(Args, Debug)]
 pub(crate) struct Socket {
     /// The socket of the service of this node

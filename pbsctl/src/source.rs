@@ -12,7 +12,7 @@ use crate::output::report;
 use crate::row::RunRow;
 use crate::socket::Socket;
 
-/// Where runs are known: by the service if there is one, unless another history is named.
+/// Source of runs: the service if it runs, unless another history is named.
 #[derive(Args, Debug)]
 pub(crate) struct Source {
     #[command(flatten)]
@@ -36,7 +36,7 @@ impl Source {
                     };
                     return Ok(rows(client.list(&filter)?));
                 }
-                Err(failure) => report(&format!("{failure}. This is what the history says.")),
+                Err(failure) => report(&format!("{failure}. The list comes from the history.")),
             }
         }
         match Store::open_read_only(&self.history.path, Options::DEFAULT) {

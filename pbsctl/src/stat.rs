@@ -29,7 +29,7 @@ pub(crate) fn process(out: Output, path: &Path, id: u32) -> Result<ExitCode, Fai
         .map_err(|refused| Failure::refused(&format!("process {id}"), &refused))?;
     let Some(known) = known else {
         return Err(Failure::Failed(format!(
-            "no plan has process {id}; pbsctl show --cpu N shows the plan of a CPU"
+            "no plan has process {id}; pbsctl plan dump --cpu N shows the plan of a CPU"
         )));
     };
     let state = ProcessState::from_raw(known.state);

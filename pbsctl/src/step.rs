@@ -19,28 +19,28 @@ use crate::socket::Socket;
 
 const STEP_HELP: &str = "\
 Examples:
-  srun pbsctl step sort.toml               In a script of sbatch, once on each node
-  srun --nodes=1 --nodelist=n2 pbsctl step sort.toml    ... on one of them
-  srun pbsctl step sort.toml --output sort.log          ... with what programs print there
+  srun pbsctl job step sort.toml             In a script of sbatch, once on each node
+  srun --nodes=1 --nodelist=n2 pbsctl job step sort.toml    ... on one of them
+  srun pbsctl job step sort.toml --output sort.log          ... with the output of programs there
 
-The job is planned on the cores that Slurm has given to the job on the node, by the
-service pbsd there, and followed to its end; a signal cancels it. Every node runs the same
-file. Where the job's name has %n, that is the number of the node, and each has a history
-of its own. Programs know by SLURM_NODEID which they are.
+The service pbsd of the node plans the job on the cores that Slurm has allocated to the job
+there, and follows it to its end; a signal cancels it. Every node runs the same file. %n in the
+name of the job becomes the number of the node, and each such name has its own history. Programs
+find the number of their node in SLURM_NODEID.
 
-Where there is no service, no class, or the service knows nothing of Slurm's job, the
-programs run all the same: as ordinary ones, on those cores, in the order that the job
-asks for. That is said once. One that prints does so to the output of this command then;
-the service writes it to NAME-NUMBER.out.";
+Without a service or the class, or if the service does not know the job of Slurm, the programs
+still run: as ordinary processes, on these cores, in the order of the job. This is reported once.
+Programs without a file for their output then write to the output of this command; the service
+writes it to NAME-NUMBER.out.";
 
 #[derive(Args, Debug)]
 #[command(after_help = STEP_HELP)]
 pub(crate) struct StepOptions {
-    /// The job in TOML
+    /// Job in TOML
     #[arg(value_name = "JOB")]
     file: PathBuf,
 
-    /// Have programs write there that name no file
+    /// File for the output of programs that name no file
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -48,7 +48,7 @@ pub(crate) struct StepOptions {
     socket: Socket,
 }
 
-/// Waits for signals, and says on standard error what there is to be said.
+/// Waits for signals, and prints messages on standard error.
 struct Waiting(Signals);
 
 impl Waits for Waiting {
@@ -87,7 +87,7 @@ pub(crate) fn step(out: Output, device: &Path, options: &StepOptions) -> Result<
     })?;
     let (code, outcome) = match &end {
         End::Well => (0, "complete".into()),
-        End::Late => (DEADLINE_MISSED, "it ended after its deadline".into()),
+        End::Late => (DEADLINE_MISSED, "it missed its deadline".into()),
         End::Program(code) => (*code, format!("a program failed: status {code}")),
         End::Cancelled => (INTERRUPTED, "it was cancelled".into()),
         End::NotComplete(how) => (INCOMPLETE, how.clone()),

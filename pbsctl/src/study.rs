@@ -47,8 +47,8 @@ pub(crate) struct StudyOptions {
     #[command(subcommand)]
     what: StudyCommand,
 
-    /// How many plans are generated [default: 1000; of compare and strategies 300, of
-    /// stress 100]
+    /// Number of plans to generate [default: 1000; for compare and strategies 300, for stress
+    /// 100]
     #[arg(
         long,
         global = true,
@@ -57,127 +57,122 @@ pub(crate) struct StudyOptions {
     )]
     plans: Option<u64>,
 
-    /// Another seed, other plans
+    /// Seed of the plans
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How the tables are printed
+    /// Format of the tables
     #[arg(long, global = true, value_enum, default_value = "text")]
     format: FormatName,
 }
 
 #[derive(Debug, Subcommand)]
 enum StudyCommand {
-    /// How many processes meet their deadlines, and which of them miss theirs
-    /// because of the policy (Leppert 2021, REQ-NF-2)
+    /// Count met deadlines, and deadlines missed because of the policy (Leppert 2021, REQ-NF-2)
     ///
-    /// The same plans run with all thresholds off and with more and more of
-    /// them on. A process that meets its deadline with all off and misses it
-    /// with some on misses it because of the policy: such cases are counted by
-    /// what happened to them, with the configurations that avoid them.
+    /// The same plans run with all thresholds off and with more and more of them on. A process that
+    /// meets its deadline with all off and misses it with some on misses it because of the policy.
+    /// Such cases are counted by their cause, with the configurations that avoid them.
     Deadlines {
-        /// Print as many of those cases
+        /// Print this many of those cases
         #[arg(long, value_name = "N", default_value_t = 0)]
         list: usize,
     },
 
-    /// What each threshold buys: all on, each alone off, and none
+    /// Compare thresholds: all on, each one off, and none
     ///
-    /// The same plans, with answers that stretch what is left and without any. --plans is
-    /// how many.
+    /// The same plans run with answers that stretch the rest, and without answers. --plans is their
+    /// number.
     Ablation,
 
-    /// What a preemption costs in plans of 100 to 1,000,000 tasks, by the policy that the
-    /// kernel runs, and where tasks of an array are moved (Leppert 2021, 5.2)
+    /// Measure preemptions in plans of 100 to 1,000,000 tasks, with the policy of the kernel and
+    /// with an array whose tasks are moved (Leppert 2021, 5.2)
     ///
     /// This measures time on this machine.
     Arrays,
 
     /// Compare plans with EDF, EEVDF, SCHED_DEADLINE and the optimum of a clairvoyant
     ///
-    /// The jobs are those that scripts/compare-schedulers runs in the virtual machine: 20
-    /// jobs with deadlines on one CPU. --plans is how many draws of them. Give several loads,
-    /// errors, shapes or numbers of rogues for a table each.
+    /// The jobs are those that scripts/compare-schedulers runs in the virtual machine: 20 jobs
+    /// with deadlines on one CPU. --plans is the number of draws. Several loads, errors, shapes or
+    /// numbers of rogues give a table each.
     Compare(CompareOptions),
 
-    /// Whether deviations average out, as the thesis assumes (Leppert 2021, 1.3 and 3.3.6)
+    /// Test whether deviations average out, as the thesis assumes (Leppert 2021, 1.3 and 3.3.6)
     ///
-    /// Processes of up to 1,000 tasks that deviate normally, in a skewed way, all by the
-    /// same, or as a list says: how many tasks are late at all, how many processes are by
-    /// more than their capacity buffer, with which power of the number of tasks lateness
-    /// grows, and whether such deviations can be normal. --plans is how many processes.
+    /// Processes have up to 1,000 tasks with normal, skewed, common or listed deviations. The
+    /// tables have the share of late tasks, the processes that exceed their capacity buffer, the
+    /// growth of lateness with the number of tasks, and a test for a normal distribution. --plans
+    /// is the number of processes.
     Deviations {
-        /// A list of what tasks really took, retired by planned, a number a line; empty
-        /// lines and what is behind # are left out
+        /// File with measured ratios of retired to planned instructions, one a line; empty lines
+        /// and text after # are ignored
         #[arg(long, value_name = "FILE")]
         measured: Option<PathBuf>,
 
-        /// Write figure 9 of the thesis, with 1,000 bins, into this directory
+        /// Write figure 9 of the thesis, with 1,000 bins, to this directory
         #[arg(long, value_name = "DIR")]
         svg: Option<PathBuf>,
     },
 
-    /// How precisely a node has to look at what is retired, and what that costs (Leppert
-    /// 2021, 3.1.3)
+    /// Compare the precision and the cost of checks of retired instructions (Leppert 2021, 3.1.3)
     ///
-    /// The same plans on nodes that have nothing but their tick, 250 or 1,000 times a
-    /// second, on one with a timer, and on an ideal one.
+    /// The same plans run on nodes with only a tick, 250 or 1,000 times a second, on one with a
+    /// timer, and on an ideal one.
     Resolution,
 
-    /// Whether stress keeps a job scheduler from being overloaded, and what that costs
-    /// (Leppert 2021, 3.3.6)
+    /// Test whether stress keeps a planner from being overloaded, and its cost (Leppert 2021,
+    /// 3.3.6)
     ///
-    /// Up to 16 nodes with one job scheduler that answers one after the other. --plans is
-    /// how many clusters.
+    /// Up to 16 nodes share one planner that answers one question after the other. --plans is the
+    /// number of clusters.
     Stress,
 
-    /// How good the strategies of the planner are, with static and with dynamic balancing
-    /// (Glaß 2024, 3.1 and 6.1.3)
+    /// Compare the strategies of the planner, with static and with dynamic balancing (Glaß 2024,
+    /// 3.1 and 6.1.3)
     ///
-    /// Small nets, planned by each strategy alone, by the rules together, and by local
-    /// search; held against the best plan that a long search finds, and against a lower
-    /// bound. --plans is how many nets.
+    /// Small nets are planned by each strategy alone, by all rules together, and by local search.
+    /// The results are compared with the best plan of a long search and with a lower bound. --plans
+    /// is the number of nets.
     Strategies,
 
-    /// Compare who gets idle slots and how much of them, and what becomes of tasks
-    /// that are preempted again (Leppert 2021, 3.2.3)
+    /// Compare the recipients of idle slots, and of tasks that are preempted again (Leppert 2021,
+    /// 3.2.3)
     ///
-    /// The same plans run under each idle_policy with each preemption_way, with the
-    /// last slots of processes spared by t1 and cut by it. The tables have the policies,
-    /// and the ways, with what the thesis chooses of the other; the JSON has all.
+    /// The same plans run under each idle_policy with each preemption_way, with t1 sparing the last
+    /// slots of processes and cutting them. The tables have the policies and the ways, each with
+    /// the thesis's choice of the other; the JSON has all combinations.
     Idle,
 
-    /// How many jobs keep their deadlines on nodes with more and with less memory,
-    /// if the planner looks at memory and if it does not (Glaß 2024)
+    /// Compare met deadlines on nodes with more and with less memory, if the planner considers
+    /// memory and if it does not (Glaß 2024)
     ///
-    /// Eight jobs come at once, of three processes each, to a node with four cores.
-    /// Of those that are admitted it is simulated what becomes of them, on a node
-    /// that kills whoever finds no memory left, and on one that swaps (pbsctl sim
-    /// --memory-over). What they really take of time and memory scatters.
+    /// Eight jobs of three processes each arrive at once at a node with four cores. The admitted
+    /// jobs are simulated on a node that kills processes without memory, and on one that swaps
+    /// (pbsctl sim --memory-over). Their real times and memory scatter.
     Memory,
 
-    /// How often each level of the validation is right (Glaß 2024, 6.1.4)
+    /// Measure how often each level of the validation is right (Glaß 2024, 6.1.4)
     ///
-    /// Small nets with deadlines from too short to ample. What a level says is held
-    /// against what is known: a plan that keeps the deadline, found by a long search,
-    /// or a lower bound that proves that there is none. --plans is how many nets.
+    /// Small nets have deadlines from too short to ample. The answer of each level is compared with
+    /// a plan that meets the deadline, found by a long search, or with a lower bound that proves
+    /// that there is none. --plans is the number of nets.
     Admission,
 
-    /// Make the figures of CooRMv2 and hold its claims against them (Klein and
-    /// Pérez 2011)
+    /// Draw the figures of CooRMv2 and check its claims (Klein and Pérez 2011)
     ///
-    /// An adaptive mesh that cannot say beforehand how many nodes it will need, and
-    /// parameter sweeps that take what it leaves, under the resource manager of pbsctl
-    /// rms in virtual time.  Nothing of it is random but the meshes.
+    /// An adaptive mesh that cannot predict its number of nodes, and parameter sweeps that use the
+    /// rest, run under the resource manager of pbsctl rms in virtual time. Only the meshes are
+    /// random.
     Evolving(EvolvingOptions),
 
-    /// Recompute what is claimed of co-scheduling (Rados 2019), and how far its
-    /// schedulers are from the optimum
+    /// Recompute the claims about co-scheduling (Rados 2019), and the distance of its schedulers
+    /// from the optimum
     ///
-    /// Each claim stands beside what comes out, with a verdict. --plans is how many
-    /// instances schedulers are tried on.
+    /// Each claim stands beside the recomputed value, with a verdict. --plans is the number of
+    /// instances on which the schedulers are tried.
     Cosched {
-        /// Only these parts, those of this machine's clock among them; without, claims and
+        /// Compute only these parts; some measure time on this machine. The default is claims and
         /// gaps
         #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
         only: Vec<Part>,
@@ -186,11 +181,11 @@ enum StudyCommand {
 
 #[derive(Args, Debug)]
 struct EvolvingOptions {
-    /// Which figure, several times for several: 1 to 4 or 9 to 11; without, all
+    /// Number of a figure: 1 to 4 or 9 to 11; may be repeated [default: all]
     #[arg(long, value_name = "N", value_parser = figure)]
     figure: Vec<u8>,
 
-    /// How many meshes
+    /// Number of meshes
     #[arg(
         long,
         value_name = "N",
@@ -199,11 +194,11 @@ struct EvolvingOptions {
     )]
     meshes: u64,
 
-    /// Memory of a node in MiB, for figure 4; the report does not say
+    /// Memory of a node in MiB, for figure 4; the report does not have it
     #[arg(long, value_name = "MIB", default_value_t = 4096.0)]
     node_memory: f64,
 
-    /// Write the figures as pictures into this directory too
+    /// Write the figures as pictures to this directory too
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }
@@ -212,10 +207,10 @@ fn figure(text: &str) -> Result<u8, String> {
     let figure = text.parse().ok();
     figure
         .filter(|figure| evolving::FIGURES.contains(figure))
-        .ok_or_else(|| "the figures are 1 to 4 and 9 to 11".into())
+        .ok_or_else(|| "there is no such figure; write 1 to 4 or 9 to 11".into())
 }
 
-/// How tables are printed.
+/// Format of tables.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FormatName {
     /// For the terminal
@@ -344,14 +339,14 @@ fn ratios(file: &Path) -> Result<Vec<f64>, Failure> {
         let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio >= 0.0);
         ratios.push(ratio.ok_or_else(|| {
             Failure::Usage(format!(
-                "{}:{line}: \"{text}\" is no ratio; write retired by planned, as 1.05",
+                "{}:{line}: \"{text}\" is not a ratio; write retired / planned, such as 1.05",
                 files::name(file)
             ))
         })?);
     }
     if ratios.len() < 2 {
         return Err(Failure::Usage(format!(
-            "{} has less than two ratios; write one a line",
+            "{} has fewer than two ratios; write one a line",
             files::name(file)
         )));
     }

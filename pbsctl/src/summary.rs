@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pbs_job::graph::{Graph, Target};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Plan, Slot};
-use pbs_text::{bytes, grouped, ms};
+use pbs_text::{bytes, grouped, span};
 use serde::Serialize;
 
 use crate::output::counted;
@@ -97,7 +97,7 @@ impl JobSummary {
 
     pub(crate) fn text(&self) -> String {
         format!(
-            "  job {}: {}, {}{}, {} instructions, {} of memory, deadline {} ms\n",
+            "  job {}: {}, {}{}, {} instructions, {} of memory, deadline {}\n",
             self.name,
             counted(self.processes as u64, "process", "processes"),
             counted(self.tasks as u64, "task", "tasks"),
@@ -107,7 +107,7 @@ impl JobSummary {
             },
             grouped(self.insns),
             bytes(self.memory_bytes),
-            ms(self.deadline_ns)
+            span(self.deadline_ns)
         )
     }
 }
@@ -158,19 +158,20 @@ impl GraphSummary {
         };
         let unprofiled = match self.unprofiled {
             0 => String::new(),
-            some => format!(", {} without a time", grouped(some as u64)),
+            some => format!(", {} without a run time", grouped(some as u64)),
         };
         let deadline = match self.deadline_ns {
-            Some(ns) => format!("deadline {} ms", ms(ns)),
+            Some(ns) => format!("deadline {}", span(ns)),
             None => "no deadline".into(),
         };
         format!(
-            "  job {}: {} of which {} at once, {}{devices}{unprofiled}, comes at {} ms, {deadline}\n",
+            "  job {}: {} of which {} at once, {}{devices}{unprofiled}, arrives after {}, \
+             {deadline}\n",
             self.name,
             counted(self.tasks as u64, "task", "tasks"),
             grouped(self.first_tasks as u64),
             counted(self.variants as u64, "variant", "variants"),
-            ms(self.start_ns),
+            span(self.start_ns),
         )
     }
 }

@@ -17,27 +17,26 @@ use crate::{quantities, watch};
 
 const TOP_HELP: &str = "\
 Examples:
-  pbsctl top                       Until Ctrl-C
-  pbsctl top --interval 5 | cat    Table after table
-  pbsctl --json top --count 2      One JSON object a line
+  pbsctl node top                       Until Ctrl-C
+  pbsctl node top --interval 5 | cat    Print one table after the other
+  pbsctl --json node top --count 2      Print one JSON object a line
 
-DONE is the share of the slots that have passed, LEFT the processes with tasks
-left, T2 the lateness beyond which the node is a prediction failure. Of the last
-columns each is a number of events a second: tasks that ended, slots that reached
-t1 or their ceiling on the clock, and prediction failures.
+DONE is the share of passed slots, LEFT the number of processes with remaining tasks, T2 the
+lateness at which the node signals a prediction failure. Each of the last columns is a number of
+events a second: ended tasks, slots that reached t1 or their time limit, and prediction failures.
 
-On a CPU of a plan pbsctl runs in the unallocated time, and an interval may be
-longer than asked for.";
+On a CPU with a plan, pbsctl runs in the unallocated time, and an interval may be longer than
+requested.";
 
 #[derive(Args, Debug)]
 #[command(after_help = TOP_HELP)]
 pub(crate) struct TopOptions {
-    /// Seconds between two views, or as 250ms
+    /// Time between two tables, in seconds or with a unit, such as 250ms
     #[arg(long, short, value_name = "S", default_value = "1",
           value_parser = quantities::interval)]
     pub(crate) interval: u64,
 
-    /// Show so many views and end
+    /// Stop after this many tables
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }

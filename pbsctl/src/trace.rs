@@ -21,46 +21,42 @@ use crate::quantities;
 const TRACE_HELP: &str = "\
 Examples:
   pbsctl run plan.toml --report run.json
-  pbsctl trace run.json -o trace.json             Of a recording
-  pbsctl trace -o trace.json                      Of what the kernel still holds
-  pbsctl trace --follow --seconds 10 -o trace.json  ... and of what comes
-  pbsctl --json events > events.json
-  pbsctl trace events.json --plan plan.toml --rate 250000 -o trace.json
+  pbsctl node trace run.json -o trace.json             Convert a recording
+  pbsctl node trace -o trace.json                      Convert the events that the kernel holds
+  pbsctl node trace --follow --seconds 10 -o trace.json  ... and new ones
+  pbsctl --json node events > events.json
+  pbsctl node trace events.json --plan plan.toml --rate 250000 -o trace.json
 
-Open the file with https://ui.perfetto.dev; it is not sent anywhere. Each CPU has
-a track of what was planned above one of what ran, preemptions and signals below
-them, and counters of lateness and stress. The format is Chrome's JSON, which
-other viewers read, too.
+Open the file with https://ui.perfetto.dev; it stays on your machine. Each CPU has a track of the
+plan above one of the actual run, with preemptions and signals below, and counters of lateness
+and stress. The format is Chrome's JSON, which other viewers read too.
 
-Without FILE the plans are read back from the kernel, which knows no names: with
---plan they have those of the file.";
+Without FILE the plans are read from the kernel, which has no names; --plan adds them.";
 
 #[derive(Args, Debug)]
 #[command(after_help = TRACE_HELP)]
 pub(crate) struct TraceOptions {
-    /// A recording, of run --report or --json sim, or what --json events has
-    /// printed; - reads standard input. Without it, what the kernel holds
+    /// Recording of run --report or --json sim, or output of --json node events; - reads standard
+    /// input. Without it, the events that the kernel holds
     pub(crate) file: Option<PathBuf>,
 
     /// Write to FILE instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// A plan that the events are about, in TOML; may be repeated, in the order
-    /// of coming into force
+    /// Plan of the events, in TOML; may be repeated, in the order of coming into force
     #[arg(long = "plan", value_name = "FILE")]
     pub(crate) plans: Vec<PathBuf>,
 
-    /// Instructions that a CPU retires in a millisecond, where only events are
-    /// given
+    /// Instructions that a CPU retires in a millisecond, for a file of events
     #[arg(long, value_name = "N", value_parser = quantities::rate)]
     pub(crate) rate: Option<u64>,
 
-    /// Go on with what comes, until interrupted
+    /// Follow new events until interrupted
     #[arg(long, short, conflicts_with = "file")]
     pub(crate) follow: bool,
 
-    /// Go on for so many seconds, or for 250ms
+    /// Follow for this many seconds, or for a time with a unit, such as 250ms
     #[arg(long, value_name = "S", requires = "follow", value_parser = quantities::interval)]
     pub(crate) seconds: Option<u64>,
 }
@@ -106,8 +102,8 @@ pub(crate) fn trace(
                 );
                 for plan_id in &missing {
                     text += &format!(
-                        "Plan {plan_id} was replaced before it could be read back, and is left \
-                         out: name its file with --plan\n"
+                        "Plan {plan_id} was replaced before it could be read, and is left out; \
+                         name its file with --plan\n"
                     );
                 }
                 text
@@ -127,23 +123,23 @@ fn recorded(file: &Path, plans: Vec<Plan>, rate: Option<u64>) -> Result<Opened, 
     if serde_json::from_str::<EventView>(first).is_err() || !first.contains("\"kind\"") {
         if !plans.is_empty() || rate.is_some() {
             return Err(Failure::Usage(format!(
-                "--plan and --rate go with events alone, as pbsctl --json events prints them; \
-                 {name} would be a recording, which has its plans and its rate"
+                "--plan and --rate are only for events, as pbsctl --json node events prints them; \
+                 {name} is a recording, which has its plans and its rate; leave them out"
             )));
         }
         return Opened::from_json(&text).map_err(failed);
     }
     let Some(rate_insns_per_ms) = rate else {
         return Err(Failure::Usage(
-            "events do not tell the rate of their node: give --rate; pbsctl stat shows it there \
-             as rate_insns_per_ms"
+            "the file has no rate of its node; add --rate (rate_insns_per_ms of pbsctl node stat \
+             there)"
                 .into(),
         ));
     };
     if plans.is_empty() {
         return Err(Failure::Usage(
-            "events do not tell what was planned: give each plan with --plan, in the order in \
-             which they came into force"
+            "the file has no plans; add each plan with --plan, in the order in which they came \
+             into force"
                 .into(),
         ));
     }

@@ -73,7 +73,7 @@ const JOBS: &[Case] = &[
     (
         "id = 1\nname = \"left\"\nmemory_bytes = 1000\n",
         "id = 1\nname = \"left\"\n",
-        &["job.toml:4: process left does not say its memory; add memory_bytes ="],
+        &["job.toml:4: process left has no memory size; add memory_bytes ="],
     ),
     (
         "memory_bytes = 500",
@@ -206,8 +206,8 @@ fn bad_machines() {
 fn files_that_are_none() {
     let directory = directory("bad-files", FILES);
     for (content, part) in [
-        (&b""[..], "job.toml: the job has no name, under which its history is kept; add name"),
-        (b"\x7fELF\x02\x01\xff\xfe\x00", "job.toml: this is no text in UTF-8"),
+        (&b""[..], "job.toml: the job has no name, under which its history is stored; add name"),
+        (b"\x7fELF\x02\x01\xff\xfe\x00", "job.toml: this is not UTF-8 text"),
         (b"\x00\x00\x00\x00", "job.toml:1: this is no TOML"),
         (b"[[cpu]]\ncpu = 0\n", "job.toml:1:"),
     ] {

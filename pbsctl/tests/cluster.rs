@@ -16,7 +16,7 @@ impl Lab {
     /// On a Monday at eight.
     fn new(test: &str) -> Self {
         let lab = Self(directory(test, &[]));
-        let made = lab.run(&["new", "--site", SITE, "--at", "23.11.26 8:00"]);
+        let made = lab.run(&["new", "--site", SITE, "--at", "2026-11-23T08:00"]);
         assert_eq!(made.status, 0, "{}", made.stderr);
         lab
     }
@@ -52,12 +52,12 @@ fn run_on<'a>(rset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 fn who_asks_is_told_when_and_where() {
     let lab = Lab::new("cluster-alloc");
     let said = lab.says(&run_on("rset=2:ncpus=16,place=scatter", &["--", "./app", "-x"]));
-    let expected = "request 1: planned, 23.11.26 08:00 to 23.11.26 12:00, node01 node02\n";
+    let expected = "request 1: planned, 2026-11-23T08:00:00+01:00 to 2026-11-23T12:00:00+01:00, node01 node02\n";
     assert_eq!(said, expected);
     let said = lab.says(&run_on("rset=24:ncpus=16,place=scatter", &[]));
-    assert!(said.contains("planned, 23.11.26 12:00"), "{said}");
+    assert!(said.contains("planned, 2026-11-23T12:00:00+01:00"), "{said}");
     let said = lab.says(&["why", "2"]);
-    assert!(said.contains("pool small: until 23.11.26 12:00"), "{said}");
+    assert!(said.contains("pool small: until 2026-11-23T12:00:00+01:00"), "{said}");
     let said = lab.says(&["info", "1"]);
     assert!(said.contains("command    ./app -x") && said.contains("submitted  by anna"), "{said}");
     assert_eq!(lab.says(&["info", "--user", "bert"]).lines().count(), 1);
@@ -72,7 +72,10 @@ fn a_script_says_what_it_needs() {
     fs::write(&script, text).unwrap();
     let script = script.to_str().unwrap();
     let said = lab.says(&["alloc", "--user", "anna", "-t", "1h", "--", script]);
-    assert_eq!(said, "request 1: planned, 23.11.26 08:00 to 23.11.26 09:00, gpu1\n");
+    assert_eq!(
+        said,
+        "request 1: planned, 2026-11-23T08:00:00+01:00 to 2026-11-23T09:00:00+01:00, gpu1\n"
+    );
     fs::write(script, "#CCS --rest=1\n").unwrap();
     let ran = lab.run(&["alloc", "--", script]);
     assert_eq!(ran.status, 1);
@@ -84,7 +87,10 @@ fn what_is_declined_says_why() {
     let lab = Lab::new("cluster-declined");
     for (arguments, words) in [
         (run_on("rset=ncpus=99", &[]), "no node has ncpus=99"),
-        (run_on("rset=ncpus=1", &["--deadline", "+3h"]), "it could be over 23.11.26 12:00"),
+        (
+            run_on("rset=ncpus=1", &["--deadline", "+3h"]),
+            "it would end at 2026-11-23T12:00:00+01:00 at the earliest, which is too late",
+        ),
         (vec!["alloc", "--user", "bob", "-g", "students", "--res", "rset=20:ncpus=16"], ""),
         (
             vec!["alloc", "--user", "bob", "-g", "students", "--res", "rset=ncpus=1", "-t", "8d"],
@@ -106,7 +112,7 @@ fn what_is_declined_says_why() {
                 "--start",
                 "+1h",
             ],
-            "the privilege \"fixed_start\" is needed",
+            "the user needs the privilege \"fixed_start\"; ask an operator",
         ),
     ] {
         let ran = lab.run(&arguments);
@@ -115,12 +121,12 @@ fn what_is_declined_says_why() {
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     }
     for (arguments, words) in [
-        (vec!["alloc"], "what is needed is not said"),
-        (run_on("rset=ncpus=1", &["-J", "9-0"]), "write 0-99"),
+        (vec!["alloc"], "the request names no resources"),
+        (run_on("rset=ncpus=1", &["-J", "9-0"]), "write FIRST-LAST, such as 0-99"),
         (run_on("ncpus", &[]), "column"),
-        (run_on("rset=ncpus=1", &["--start", "yesterday"]), "is no date"),
-        (vec!["alter", "1"], "nothing is to be different"),
-        (vec!["advance", "1.1.20"], "time does not go back"),
+        (run_on("rset=ncpus=1", &["--start", "yesterday"]), "is no date; write 2017-08-31"),
+        (vec!["alter", "1"], "nothing to change is given"),
+        (vec!["advance", "2020-01-01"], "time does not go back"),
     ] {
         let ran = lab.run(&arguments);
         assert_eq!(ran.status, 2, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
@@ -134,20 +140,20 @@ fn time_goes_on_and_operators_act() {
     lab.says(&run_on("rset=ncpus=16", &["-J", "0-23", "--run", "90m"]));
     lab.says(&run_on("rset=24:ncpus=16,place=scatter", &["--notify", "10m"]));
     let said = lab.says(&["node", "offline", "node07", "node08", "--why", "fans"]);
-    assert!(said.contains("node07 offline since 23.11.26 08:00  fans"), "{said}");
+    assert!(said.contains("node07 offline since 2026-11-23T08:00:00+01:00  fans"), "{said}");
     // The student may not.
     let ran = lab.run(&["node", "--user", "bob", "online", "node07"]);
     assert_eq!(ran.status, 1);
-    assert!(ran.stderr.contains("operators may"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ask an operator"), "{}", ran.stderr);
     let said = lab.says(&["advance", "+3h"]);
-    assert!(said.starts_with("lab: 23.11.26 11:00, "), "{said}");
+    assert!(said.starts_with("lab: 2026-11-23T11:00:00+01:00, "), "{said}");
     let said = lab.says(&["node", "online", "node07", "node08"]);
     assert!(said.contains("0 out of use"), "{said}");
     let ran = lab.run(&["extend", "25", "1h"]);
     assert_eq!(ran.status, 6);
-    assert!(ran.stderr.contains("it may run for 4h24m at most"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it may run for at most 4h24m"), "{}", ran.stderr);
     let said = lab.says(&["extend", "25", "20m"]);
-    assert!(said.starts_with("request 25: running, 23.11.26 0"), "{said}");
+    assert!(said.starts_with("request 25: running, 2026-11-23T0"), "{said}");
 }
 
 #[test]
@@ -155,11 +161,14 @@ fn steps_follow_each_other() {
     let lab = Lab::new("cluster-steps");
     lab.says(&run_on("rset=ncpus=16", &["--run", "1h"]));
     let said = lab.says(&run_on("rset=ncpus=16", &["--depend", "afterok:1"]));
-    assert!(said.starts_with("request 2: planned, 23.11.26 12:00"), "{said}");
+    assert!(said.starts_with("request 2: planned, 2026-11-23T12:00:00+01:00"), "{said}");
     let said = lab.says(&run_on("rset=ncpus=1", &["--depend", "afternotok:1,afterany:2"]));
     assert_eq!(said, "request 3: waiting, afternotok:1 afterany:2\n");
     let said = lab.says(&["why", "2"]);
-    assert!(said.contains("request 1, which it follows: until 23.11.26 12:00"), "{said}");
+    assert!(
+        said.contains("request 1, which must end first: until 2026-11-23T12:00:00+01:00"),
+        "{said}"
+    );
     lab.says(&["advance", "+1h"]);
     let said = lab.says(&["info", "3"]);
     assert!(said.contains("not to run: request 1 completed"), "{said}");
@@ -179,7 +188,7 @@ fn running_requests_are_resized() {
     assert!(said.contains("node01 node02 node03 node04\n"), "{said}");
     let ran = lab.run(&["resize", "1", "--res", "rset=4:ncpus=8"]);
     assert_eq!(ran.status, 6, "{}", ran.stderr);
-    assert!(ran.stderr.contains("more or fewer of its chunks"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("only get more or fewer of its chunks"), "{}", ran.stderr);
 }
 
 #[test]
@@ -219,7 +228,7 @@ fn the_plan_is_a_picture() {
         "--res",
         "rset=4:ncpus=16",
     ]);
-    assert!(reserved.contains("request 2: planned, 23.11.26 13:00"), "{reserved}");
+    assert!(reserved.contains("request 2: planned, 2026-11-23T13:00:00+01:00"), "{reserved}");
     let inside = lab.says(&[
         "alloc",
         "--user",
@@ -233,7 +242,7 @@ fn the_plan_is_a_picture() {
         "--res",
         "rset=ncpus=8",
     ]);
-    assert!(inside.contains("23.11.26 13:00 to 23.11.26 14:00"), "{inside}");
+    assert!(inside.contains("2026-11-23T13:00:00+01:00 to 2026-11-23T14:00:00+01:00"), "{inside}");
     let picture = lab.0.join("plan.svg");
     lab.says(&["plan", "--gantt", picture.to_str().unwrap()]);
     let picture = fs::read_to_string(picture).unwrap();
@@ -262,8 +271,8 @@ fn the_doctor_of_slurm_says_what_is_missing_and_what_site_it_is() {
     let ran = pbsctl(&asked, "");
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     for line in [
-        "error: JobCompType is not there\n    to be: jobcomp/lua\n",
-        &format!("{}:2: advice: MaxTime is not there\n", path("parts.conf")),
+        "error: JobCompType is missing\n    should be: jobcomp/lua\n",
+        &format!("{}:2: advice: MaxTime is missing\n", path("parts.conf")),
         "partition plan: 2 nodes with 8 CPUs; ",
     ] {
         assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);

@@ -74,7 +74,7 @@ fn import_refuses_other_files() {
 #[test]
 fn other_files_than_plans_in_toml_are_recognised() {
     for (text, words) in [
-        (LINE, "make TOML of it first: pbsctl import - > plan.toml"),
+        (LINE, "convert it to TOML first: pbsctl plan import - > plan.toml"),
         ("{ \"version\": 1 }", "this is JSON"),
     ] {
         for command in ["check", "load", "run"] {
@@ -124,7 +124,7 @@ fn run_finds_missing_programs_before_it_starts_any() {
     let ran = pbsctl(&["run", "-"], text);
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr.contains("standard input:6: program no-such-program is not there"),
+        ran.stderr.contains("standard input:6: there is no program no-such-program"),
         "{}",
         ran.stderr
     );
@@ -201,10 +201,12 @@ fn a_file_of_another_kind_is_called_by_its_name() {
     let path = |name: &str| samples.join(name).to_str().unwrap().to_string();
     let (plan, job) = (path("plans/first.toml"), path("jobs/stages.toml"));
     let machine = path("machines/vm.toml");
-    let is_plan = format!("{plan}:22: this is a plan, not a job; a plan has been planned already: see \
-                           what becomes of it with pbsctl sim {plan}, or run it with pbsctl run {plan}\n");
+    let is_plan = format!(
+        "{plan}:22: this is a plan, not a job; simulate the plan with pbsctl \
+                           sim {plan}, or run it with pbsctl run {plan}\n"
+    );
     let is_job = format!(
-        "{job}:6: this is a job, not a plan; have it planned first: pbsctl plan show \
+        "{job}:6: this is a job, not a plan; plan the job first: pbsctl plan show \
                           {job} --output plan.toml, "
     );
     let is_machine = format!("{machine}:6: this is a machine, not a ");
@@ -287,10 +289,7 @@ fn quantities_may_have_units() {
         (&["sim", "-", "--config", "no_preemption_ns=2m"], "write one as 4ms"),
         (&["top", "--interval", "2d"], "write one as 4ms"),
         (&["top", "--interval", "48h"], "from 1ms to 24h"),
-        (
-            &["run", "-", "--lease", "2h"],
-            "it must be 0.1 to 3600 seconds, or such a time with its unit",
-        ),
+        (&["run", "-", "--lease", "2h"], "write 0.1 to 3600 seconds, or such a time with a unit"),
     ] {
         let ran = pbsctl(arguments, &plan);
         assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);

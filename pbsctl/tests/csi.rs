@@ -55,7 +55,7 @@ fn nothing_is_listed_and_cleaned_without_making_anything() {
     let ran = pbsctl(&["csi", "list", "--directory", at], "");
     assert_eq!((ran.status, ran.stdout), (0, format!("nothing in {at}\n")));
     let ran = pbsctl(&["csi", "clean", "--directory", at], "");
-    let expected = "removed 0 tasks of the dead and 0 files of tasks\n";
+    let expected = "removed 0 tasks of dead processes and 0 files of tasks\n";
     assert_eq!((ran.status, ran.stdout.as_str()), (0, expected));
     assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
 }
@@ -78,9 +78,9 @@ fn tasks_are_listed_by_device_as_in_the_queue_and_nothing_changes() {
     let waiting = [&pid, "2", "waiting", "gpu", "GPU", "1", "-", "3"];
     assert_eq!(lines[8][..8], waiting, "{}", ran.stdout);
     assert_eq!(fs::read(path.join("pbs-csimf")).unwrap(), before);
-    // Somebody lives: nothing is of the dead.
+    // The process lives: nothing is removed.
     let ran = pbsctl(&["csi", "clean", "--directory", path.to_str().unwrap()], "");
-    assert_eq!(ran.stdout, "removed 0 tasks of the dead and 0 files of tasks\n");
+    assert_eq!(ran.stdout, "removed 0 tasks of dead processes and 0 files of tasks\n");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_damaged_file_says_what_to_do_and_that_helps() {
         let ran = pbsctl(&[what, &["--directory", at]].concat(), "");
         assert_eq!(ran.status, 1);
         let told = format!(
-            "it has 12 bytes instead of 262144; remove it with: pbsctl csi clean --force \
+            "it has 12 bytes instead of 262144; remove it with: pbsctl cosched csi clean --force \
              --directory {at}\n"
         );
         assert!(ran.stderr.ends_with(&told), "{}", ran.stderr);

@@ -77,7 +77,7 @@ fn an_admitted_job_has_its_plan_told() {
         "0.toml: job job would be admitted\n",
         "20.000 ms, 30.000 ms before the deadline",
         "684 KiB at most of the 977 KiB of node alice",
-        "history.db is not there): figures are those of the jobs.",
+        "history.db is not there): figures are from the job files.",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
@@ -417,8 +417,8 @@ fn runs_before_are_what_is_planned_with() {
     assert_eq!(known["memory_bytes"], 5000);
     assert_eq!((&asked["source"], &asked["insns"]), (&"user".into(), &10_000.into()));
     let text = explain(&directory, &[&job], &[]).stdout;
-    assert!(text.contains("of 1 of 2 tasks from runs before"), "{text}");
-    assert!(text.contains("Runs are known from"), "{text}");
+    assert!(text.contains("1 of 2 tasks from earlier runs"), "{text}");
+    assert!(text.contains("Earlier runs are from"), "{text}");
     let of = |name: &str| {
         let line = text.lines().find(|line| line.trim_start().starts_with(name));
         line.unwrap().split_whitespace().map(String::from).collect::<Vec<_>>()
@@ -513,9 +513,9 @@ fn memory_is_told_over_time() {
     let beyond = blind[1].iter().filter(|step| step["left_bytes"].is_null());
     assert!(beyond.count() > 0, "{blind:?}");
     let ran = explain(&directory, &jobs, &["--memory-blind"]);
-    assert!(ran.stdout.contains("MORE THAN THERE IS"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("MORE THAN THE NODE HAS"), "{}", ran.stdout);
     let ran = explain(&directory, &jobs, &[]);
     let first = "from 0.000 ms: 977 KiB, 0 B left";
     assert!(ran.stdout.contains(first), "{}", ran.stdout);
-    assert!(!ran.stdout.contains("MORE THAN THERE IS"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("MORE THAN THE NODE HAS"), "{}", ran.stdout);
 }

@@ -230,7 +230,7 @@ fn a_run_is_withdrawn_though_nobody_hears_of_it() {
     assert!(line.starts_with("pbsctl: standard output: "), "{line}");
     let again = command(&directory, &["withdraw", "1"]).output().unwrap();
     let line = one_line(&again, &["withdraw"]);
-    assert!(line.contains("does not wait"), "{line}");
+    assert!(line.contains("is not waiting"), "{line}");
 }
 
 /// No message can be printed then, but the exit status is the usual one.

@@ -104,7 +104,7 @@ fn a_runnable_plan_has_a_program_for_each_process() {
 
     let ran = small(&["--runnable", "--format", "leppert"]);
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("write TOML"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("leave out --format"), "{}", ran.stderr);
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn the_error_of_the_plan_falls_and_tasks_are_predicted() {
     let words = line(&ran.stdout, "sort");
     assert_eq!(words[1..5], ["3", "merge", "3", "1,000,000"]);
     assert_eq!(words[7..], ["1,000,000", "1,000,000", "3.0", "MiB"]);
-    assert!(!ran.stdout.contains("something else"));
+    assert!(!ran.stdout.contains("another command"));
 
     let json = history(&file, &["nightly", "--json"]).json();
     assert_eq!(json["runs"][0]["plan_error_permille"], 1000);
@@ -144,7 +144,7 @@ fn a_changed_command_is_told() {
     record(&mut store, "nightly", "sort --unique", 5, 5);
     let ran = history(&file, &["nightly"]);
     assert_eq!(line(&ran.stdout, "sort")[3..5], ["1", "5"]);
-    let told = "Process sort executed something else in 3 runs, which the prediction leaves out.";
+    let told = "Process sort executed another command in 3 runs, which the prediction leaves out.";
     assert!(ran.stdout.contains(told), "{}", ran.stdout);
     let json = history(&file, &["nightly", "--json"]).json();
     assert_eq!(json["tasks"].as_array().unwrap().len(), 1);
@@ -177,7 +177,7 @@ fn a_run_that_is_not_over_has_no_figures() {
     };
     store.begin_run(&new).unwrap();
     let ran = history(&file, &["nightly"]);
-    assert_eq!((ran.status, ran.stdout.as_str()), (0, "No run of it is over yet.\n"));
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "No run of this job has ended yet.\n"));
     let words = history(&file, &[]).stdout;
     assert_eq!(line(&words, "nightly")[2..], ["0", "0", "1"]);
 }
@@ -193,7 +193,7 @@ fn what_is_wrong_is_said() {
     for (file, arguments, status, message) in [
         (&absent, &[][..], 1, "there is no history yet"),
         (&damaged, &[], 1, "the history is damaged ("),
-        (&sound, &["sort"], 1, "no run of \"sort\" is known; see pbsctl history"),
+        (&sound, &["sort"], 1, "no run of \"sort\" is known; pbsctl job history"),
         (&sound, &["--csv", "--json"], 2, "write one of them"),
     ] {
         let ran = history(file, arguments);

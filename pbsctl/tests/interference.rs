@@ -70,7 +70,7 @@ fn what_cannot_be_measured_is_told() {
         (&["--cpus", "0"][..], "write two different CPUs"),
         (&["--cpus", "0,0"], "write two different CPUs"),
         (&["--cpus", "0,4000"], "may not use CPU 4000"),
-        (&["--hogs", "disk"], "there are memory, cache, compute"),
+        (&["--hogs", "disk"], "there is no hog disk; write one of memory, cache, compute"),
         (&["--rounds", "0"], "0 is not in 1..=10000"),
         (&["--output", "/nonexistent/s.toml"], "/nonexistent/s.toml"),
     ] {

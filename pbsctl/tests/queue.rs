@@ -80,7 +80,7 @@ fn jobs_wait_behind_each_other() {
     assert!(runs.iter().all(|run| run["state"] == "waiting"), "{jobs}");
 
     // Who is withdrawn waits no more, and only once.
-    for (status, words) in [(0, ""), (1, "does not wait")] {
+    for (status, words) in [(0, ""), (1, "is not waiting")] {
         let ran = queue.ask("withdraw", &["1"], "");
         assert_eq!(ran.status, status, "{}", ran.stderr);
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
@@ -231,7 +231,7 @@ fn jobs_are_listed_as_asked_for() {
     );
     assert_eq!(list("--columns job --no-header --name sort* --last 0"), "sort-2\n");
     assert!(list("--name nobody").contains("no such runs"));
-    assert!(list("--columns help").contains("how long until its deadline"));
+    assert!(list("--columns help").contains("time until its deadline"));
     // Table after table, each with its own header.
     let watched = list("--watch 1ms --count 3 --columns run --state waiting");
     assert_eq!(watched.matches("RUN\n2\n3\n").count(), 3, "{watched}");

@@ -57,7 +57,7 @@ fn one_bit_is_found() {
     assert_eq!(ran.status, 8, "{}", ran.stdout);
     assert!(ran.stdout.contains(" differs, at "), "{}", ran.stdout);
     assert!(ran.stdout.contains("recorded: charge process "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("came out: charge process "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("replayed: charge process "), "{}", ran.stdout);
     assert!(ran.stdout.contains("The file is damaged at byte "), "{}", ran.stdout);
     let json = pbsctl(&["--json", "replay", &file], "").json();
     let cpu = &json["cpus"][0];

@@ -59,7 +59,7 @@ fn what_is_wrong_is_said() {
     let recording = recording();
     let other = recording.replacen("\"version\": 1", "\"version\": 9", 1);
     for (arguments, input, status, message) in [
-        (&["report", "-"][..], recording.as_str(), 2, "say where the page goes: --output"),
+        (&["report", "-"][..], recording.as_str(), 2, "the page needs a file; add --output"),
         (
             &["report", "-", "--task", "1:5", "--json"],
             &recording,
@@ -77,7 +77,7 @@ fn what_is_wrong_is_said() {
             &["report", "-", "--json"],
             LATE,
             1,
-            "this is a plan, not a recording of one; make one first: \
+            "this is a plan, not a recording; simulate the plan first: \
              pbsctl --json sim - > run.json",
         ),
         (&["report", "-", "--json"], "1;0,9;;;0,4,12,11;", 1, "this is a plan, not"),

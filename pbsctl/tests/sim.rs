@@ -176,11 +176,7 @@ slots = [1, 1, 1]
 fn no_more_is_answered_than_is_allowed() {
     let options = ["sim", "-", "--scheduler", "stretch", "--max-answers", "1"];
     let ran = pbsctl(&options, LATE);
-    assert!(
-        ran.stdout.contains(" not answered any more, since --max-answers is 1\n"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains(" not answered, since --max-answers is 1\n"), "{}", ran.stdout);
     let json = pbsctl(&[&["--json"], &options[..]].concat(), LATE).json();
     assert_eq!(json["replans"].as_array().unwrap().len(), 1);
     assert_eq!(json["cpus"][0]["answers"], 1);
@@ -190,10 +186,13 @@ fn no_more_is_answered_than_is_allowed() {
 #[test]
 fn options_of_stretch_are_checked() {
     for (options, words) in [
-        (&["--late", "500", "--scheduler", "stretch"][..], "cannot be planned shorter"),
-        (&["--early", "1001", "--scheduler", "stretch"], "cannot be planned longer"),
-        (&["--late", "1500"], "--late is for --scheduler stretch"),
-        (&["--early", "900", "--scheduler", "command true"], "--early is for --scheduler stretch"),
+        (&["--late", "500", "--scheduler", "stretch"][..], "cannot become shorter"),
+        (&["--early", "1001", "--scheduler", "stretch"], "cannot become longer"),
+        (&["--late", "1500"], "--late is only for --scheduler stretch"),
+        (
+            &["--early", "900", "--scheduler", "command true"],
+            "--early is only for --scheduler stretch",
+        ),
     ] {
         let ran = pbsctl(&[&["sim", "-"], options].concat(), LATE);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
@@ -333,7 +332,7 @@ fn memory_that_is_exceeded_is_told_kills_or_slows_down() {
 
     let ran = pbsctl(&["sim", "-", "--swap-slowdown", "2"], CROWDED);
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("for --memory-over swap alone"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("only for --memory-over swap"), "{}", ran.stderr);
 }
 
 /// A process on each of two CPUs.
@@ -401,8 +400,8 @@ fn slowdowns_that_do_not_fit_are_told() {
         assert_eq!(ran.status, status, "{}", ran.stderr);
     };
     let others = SLOWDOWNS.replace("\"a\"", "\"c\"");
-    told("sim-others.toml", &others, "nobody of whom it speaks", 1);
-    told("sim-wrong.toml", "[[slowdown]]\n", ":1: nobody is slowed", 3);
+    told("sim-others.toml", &others, "none of its tasks is in the plan", 1);
+    told("sim-wrong.toml", "[[slowdown]]\n", ":1: there is no victim", 3);
     let unlike = SLOWDOWNS.replacen("llc", "smt", 1);
     told("sim-levels.toml", &unlike, "slow-downs for smt and llc; add --shared", 2);
     let ran = pbsctl(&["sim", "-", "--shared", "llc"], BOTH);

@@ -361,7 +361,7 @@ fn deviations_average_out_if_they_are_independent() {
     let picture = std::fs::read_to_string(pictures.join("figure9.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("1,000 bins"));
 
-    for (text, wrong) in [("1.0\nmuch\n", ":2: \"much\""), ("1\n", "less than two")] {
+    for (text, wrong) in [("1.0\nmuch\n", ":2: \"much\""), ("1\n", "fewer than two")] {
         std::fs::write(&list, text).unwrap();
         let ran = pbsctl(&arguments, "");
         assert_eq!(ran.status, 2);

@@ -67,9 +67,9 @@ fn what_is_missing_is_asked_for() {
     let recording = recording();
     let events = event_lines(&recording);
     let cases: [(&[&str], &str, i32, &str); 6] = [
-        (&["trace", "-"], &events, 2, "give --rate"),
-        (&["trace", "-", "--rate", "5"], &events, 2, "give each plan with --plan"),
-        (&["trace", "-", "--rate", "5"], &recording, 2, "go with events alone"),
+        (&["trace", "-"], &events, 2, "add --rate"),
+        (&["trace", "-", "--rate", "5"], &events, 2, "add each plan with --plan"),
+        (&["trace", "-", "--rate", "5"], &recording, 2, "are only for events"),
         (&["trace", "-"], "{}", 1, "pbsctl --json sim"),
         (&["trace", "-", "--follow"], "", 2, "cannot be used with"),
         (&["--device", "/none", "trace"], "", 1, "this kernel has no SCHED_PBS"),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use pbs_profile::FOREVER;
 use pbs_resources::{format_duration, Rset};
-use pbs_site::Whom;
+use pbs_site::{format_time, Site, Whom};
 
 use crate::need::Impossible;
 use crate::rules::Limited;
@@ -212,33 +212,43 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Describes the refusal, with times in the time zone of the site.
+    pub fn describe(&self, site: &Site) -> String {
+        match self {
+            Self::NotInTime { earliest_end_s: Some(end_s) } => {
+                let end = format_time(*end_s, &site.time_zone);
+                format!("it would end at {end} at the earliest, which is too late")
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Impossible(why) => why.fmt(f),
             Self::Never(causes) if causes.is_empty() => {
-                f.write_str("there is no time at which all that it needs is free")
+                f.write_str("there is no time at which all its resources are free")
             }
-            Self::Never(_) => f.write_str("there is no time at which it may run"),
-            Self::NotInTime { earliest_end_s: Some(end_s) } => {
-                write!(f, "it could be over at {end_s}, which is too late")
-            }
-            Self::NotInTime { earliest_end_s: None } => f.write_str("it has no place in its time"),
+            Self::Never(_) => f.write_str("there is no time at which it could run"),
+            Self::NotInTime { .. } => f.write_str("there is no place for it in its time"),
             Self::TooMany { most, .. } => {
-                write!(f, "{most} requests is the most that may be unfinished at once")
+                write!(f, "at most {most} requests may be unfinished at once; submit it again when some have ended")
             }
-            Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
+            Self::NoSuchRequest(id) => write!(f, "there is no such request: {id}"),
             Self::NotAccepted(why) => why.fmt(f),
             Self::NotKnown(user, group) => {
                 write!(f, "the site has no user {user} with group {group}")
             }
-            Self::Locked(name) => write!(f, "{name} is locked at this time"),
-            Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
+            Self::Locked(name) => write!(f, "{name} is locked at this time; ask an operator"),
+            Self::NotAllowed(privilege) => write!(f, "the user needs the privilege \"{privilege}\"; ask an operator"),
             Self::OtherChunks => {
-                f.write_str("what runs may have more or fewer of its chunks, and no others")
+                f.write_str("a running request may only get more or fewer of its chunks; keep the kinds of chunks")
             }
             Self::TooLong { most_s } => {
-                write!(f, "it may run for {} at most", format_duration(*most_s))
+                write!(f, "it may run for at most {}", format_duration(*most_s))
             }
         }
     }

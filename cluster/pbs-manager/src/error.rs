@@ -4,6 +4,7 @@
 use std::fmt;
 
 use pbs_cluster_planner::{Refusal, RequestId};
+use pbs_site::Site;
 
 /// Reason for which an operation was refused, or failed. Nothing has changed then, except for
 /// [`Error::Ledger`]: the memory is ahead of the file, and the manager must be opened again.
@@ -25,13 +26,23 @@ pub enum Error {
     Ledger(crate::ledger::Error),
 }
 
+impl Error {
+    /// Describes the error, with times in the time zone of the site.
+    pub fn describe(&self, site: &Site) -> String {
+        match self {
+            Self::Declined(why) => why.describe(site),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Declined(why) => why.fmt(f),
-            Self::NoRequest(id) => write!(f, "there is no request {id}, or it has ended"),
-            Self::NoNode(name) => write!(f, "there is no node {name}"),
-            Self::NotPermitted(what) => write!(f, "you may not: {what}"),
+            Self::NoRequest(id) => write!(f, "there is no request {id}, or it has ended; pbsctl cluster info --all lists all requests"),
+            Self::NoNode(name) => write!(f, "there is no node {name}; the site file has the names"),
+            Self::NotPermitted(what) => write!(f, "not permitted: {what}"),
             Self::Wrong(what) => f.write_str(what),
             Self::Site(what) => write!(f, "the site of the ledger: {what}"),
             Self::Ledger(error) => error.fmt(f),

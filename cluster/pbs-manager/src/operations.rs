@@ -2,7 +2,7 @@
 //! Operations of users.
 
 use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State};
-use pbs_resources::Rset;
+use pbs_resources::{format_duration, Rset};
 use pbs_site::Privilege;
 
 use crate::engine::Engine;
@@ -169,7 +169,7 @@ impl<E: Engine> Manager<E> {
             return Err(Error::NotPermitted("extend; ask an operator".into()));
         }
         self.lengthen(id, by_s)?;
-        self.tell(Some(id), "extended", format!("by {by_s} s"));
+        self.tell(Some(id), "extended", format!("by {}", format_duration(by_s)));
         self.commit()
     }
 

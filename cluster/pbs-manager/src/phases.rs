@@ -11,6 +11,7 @@
 
 use crate::ledger::{NodeState, Phase, Row, State};
 use pbs_cluster_planner::RequestId;
+use pbs_resources::format_duration;
 
 use crate::engine::{Allocation, Engine};
 use crate::manager::Manager;
@@ -140,11 +141,14 @@ impl<E: Engine> Manager<E> {
             Some(Phase::Allocating) if self.engine.fixed_before_s().is_some() => {}
             Some(Phase::Allocating) => {
                 let limit_s = row.allocate_s;
-                self.nodes_failed(&row, &format!("not ready for request {id} in {limit_s} s"));
+                self.nodes_failed(
+                    &row,
+                    &format!("not ready for request {id} within {}", format_duration(limit_s)),
+                );
             }
             Some(Phase::Releasing) => {
                 let limit_s = row.release_s;
-                let why = format!("not free of request {id} in {limit_s} s");
+                let why = format!("not free of request {id} within {}", format_duration(limit_s));
                 let outcome = row.outcome.clone().unwrap_or_default();
                 self.finish(id, &outcome);
                 self.nodes_failed(&row, &why);

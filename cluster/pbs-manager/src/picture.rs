@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pbs_cluster_planner::NCPUS;
 use pbs_report::{lanes, Lane, Stay};
-use pbs_site::format_time;
+use pbs_site::{format_short_time, format_time};
 
 use crate::engine::Engine;
 use crate::manager::Manager;
@@ -70,7 +70,7 @@ impl<E: Engine> Manager<E> {
             })
         });
         let nodes: Vec<Lane> = nodes.collect();
-        let title = format!("{}: what is planned", self.site().name);
+        let title = format!("Plan of {}", self.site().name);
         let planned = rows.iter().filter(|row| row.start_s.is_some()).count();
         let description = format!(
             "{} nodes, {planned} requests, from {} on",
@@ -89,6 +89,6 @@ impl<E: Engine> Manager<E> {
         let first_s = from_s.div_ceil(step_s) * step_s;
         let times = (first_s..=until_s).step_by(step_s as usize);
         let zone = &self.site().time_zone;
-        times.map(|at_s| (at_s, format_time(at_s, zone))).collect()
+        times.map(|at_s| (at_s, format_short_time(at_s, zone))).collect()
     }
 }

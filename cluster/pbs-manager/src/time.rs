@@ -3,6 +3,7 @@
 
 use crate::ledger::NodeState;
 use pbs_cluster_planner::RequestId;
+use pbs_resources::format_duration;
 
 use crate::engine::{Engine, Happened};
 use crate::error::Error;
@@ -172,8 +173,16 @@ impl<E: Engine> Manager<E> {
             return;
         }
         match self.lengthen(id, by_s) {
-            Ok(()) => self.tell(Some(id), "extended", format!("by {by_s} s, as predicted")),
-            Err(why) => self.tell(Some(id), "late", format!("by {by_s} s, as predicted; {why}")),
+            Ok(()) => self.tell(
+                Some(id),
+                "extended",
+                format!("by {}, as predicted", format_duration(by_s)),
+            ),
+            Err(why) => self.tell(
+                Some(id),
+                "late",
+                format!("by {}, as predicted; {why}", format_duration(by_s)),
+            ),
         }
     }
 

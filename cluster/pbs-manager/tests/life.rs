@@ -154,7 +154,7 @@ fn nodes_that_are_not_ready_in_time_are_down() {
     manager.advance(T + 30).unwrap();
     assert_eq!(manager.node_state(&node), Some(NodeState::Down));
     let out: Vec<_> = manager.nodes_out().map(|row| row.why.clone()).collect();
-    assert_eq!(out, [format!("not ready for request {id} in 30 s")]);
+    assert_eq!(out, [format!("not ready for request {id} within 30s")]);
     // It has not begun, and starts on the other.
     let (row, _) = manager.details(id).unwrap();
     assert_ne!(row.nodes[0].node, node);
@@ -172,7 +172,7 @@ fn nodes_that_are_not_free_in_time_are_down() {
     let (row, _) = manager.details(id).unwrap();
     assert_eq!((row.state, row.outcome.as_deref()), (State::Ended, Some("completed")));
     let out: Vec<_> = manager.nodes_out().map(|row| row.why.clone()).collect();
-    assert_eq!(out, [format!("not free of request {id} in 20 s")]);
+    assert_eq!(out, [format!("not free of request {id} within 20s")]);
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 

@@ -10,7 +10,7 @@ use jiff::civil::{date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use pbs_gen::{Random, Stream};
-use pbs_site::{Cron, Validity};
+use pbs_site::{format_short_time, format_time, parse_time_s, Cron, Validity};
 
 const HOUR_S: u64 = 3600;
 const DAY_S: u64 = 24 * HOUR_S;
@@ -280,25 +280,42 @@ fn dates_are_local_and_the_last_day_counts() {
     let end = at(&zone, date(2017, 9, 1).into());
     for (text, expected, canonical) in [
         ("always", Validity::Always, "always"),
-        ("31.08.17", Validity::Until(end), "until 31.08.17"),
-        ("until 31.08.2017", Validity::Until(end), "until 31.08.17"),
-        ("-31.08.17", Validity::Until(end), "until 31.08.17"),
-        ("01.08.17-31.08.17", Validity::Between(start..end), "01.08.17-31.08.17"),
-        (" 1.8.17 - 31.8.17 ", Validity::Between(start..end), "01.08.17-31.08.17"),
-        ("01.08.17-", Validity::Between(start..u64::MAX), "01.08.17-"),
-        ("01.08.17-01.08.17", Validity::Between(start..start + DAY_S), "01.08.17-01.08.17"),
+        ("2017-08-31", Validity::Until(end), "until 2017-08-31"),
+        ("until 2017-08-31", Validity::Until(end), "until 2017-08-31"),
+        ("/2017-08-31", Validity::Until(end), "until 2017-08-31"),
+        ("2017-08-01/2017-08-31", Validity::Between(start..end), "2017-08-01/2017-08-31"),
+        (" 2017-8-1 / 2017-8-31 ", Validity::Between(start..end), "2017-08-01/2017-08-31"),
+        ("2017-08-01/", Validity::Between(start..u64::MAX), "2017-08-01/"),
+        ("2017-08-01/2017-08-01", Validity::Between(start..start + DAY_S), "2017-08-01/2017-08-01"),
+        (
+            "2017-08-01 07:30/2017-08-31T18:00:05",
+            Validity::Between(start + 27_000..end - 6 * HOUR_S + 5),
+            "2017-08-01T07:30/2017-08-31T18:00:05",
+        ),
+        // The offset of Berlin in summer is two hours.
+        ("until 2017-08-31T22:00Z", Validity::Until(end), "until 2017-08-31"),
+        ("until 2017-09-01T03:30+05:30", Validity::Until(end), "until 2017-08-31"),
+        ("2017-08-31T17:00-05:00", Validity::Until(end), "until 2017-08-31"),
+        (
+            "@5/@1504224000",
+            Validity::Between(5..1_504_224_000),
+            "1970-01-01T01:00:05/2017-09-01T02:00",
+        ),
+        // Two o'clock comes twice, and this is the second.
+        ("until @1509238800", Validity::Until(1_509_238_800), "until 2017-10-29T02:00:00+01:00"),
+        // The older form.
+        ("31.08.17", Validity::Until(end), "until 2017-08-31"),
+        ("until 31.08.2017", Validity::Until(end), "until 2017-08-31"),
+        ("-31.08.17", Validity::Until(end), "until 2017-08-31"),
+        ("01.08.17-31.08.17", Validity::Between(start..end), "2017-08-01/2017-08-31"),
+        (" 1.8.17 - 31.8.17 ", Validity::Between(start..end), "2017-08-01/2017-08-31"),
+        ("01.08.17-2017-08-31", Validity::Between(start..end), "2017-08-01/2017-08-31"),
+        ("01.08.17-", Validity::Between(start..u64::MAX), "2017-08-01/"),
         (
             "01.08.17 07:30-31.08.17 18:00:05",
             Validity::Between(start + 27_000..end - 6 * HOUR_S + 5),
-            "01.08.17 07:30-31.08.17 18:00:05",
+            "2017-08-01T07:30/2017-08-31T18:00:05",
         ),
-        (
-            "@5-@1504224000",
-            Validity::Between(5..1_504_224_000),
-            "01.01.1970 01:00:05-01.09.17 02:00",
-        ),
-        // Two o'clock comes twice, and this is the second.
-        ("until @1509238800", Validity::Until(1_509_238_800), "until @1509238800"),
     ] {
         let read = validity(text, &zone);
         assert_eq!(read, expected, "{text}");
@@ -355,7 +372,13 @@ fn wrong_validities_are_refused() {
         ("never", 1, "\"never\" is no date"),
         ("32.08.17", 1, "is no date"),
         ("29.02.17", 1, "is no date"),
-        ("2017-08-01", 1, "\"2017\" is no date"),
+        ("2017-13-01", 1, "\"2017-13-01\" is no date"),
+        ("2017-08-01-2017-08-31", 1, "\"2017-08-01-2017-08-31\" is no date"),
+        ("2017-08-01/2017-08", 12, "\"2017-08\" is no date"),
+        ("2017-08-01/2017-07-31", 1, "it ends before it begins"),
+        ("2017-08-01T25:00", 1, "\"25:00\" is no time of day"),
+        ("2017-08-01T18:00+2", 1, "\"18:00+2\" is no time of day"),
+        ("1969-12-31T23:59Z", 1, "is before 1970"),
         ("31.08.17-01.08.17", 1, "it ends before it begins"),
         ("01.08.17-31.08", 10, "\"31.08\" is no date"),
         ("until 31.08.17 25:00", 7, "\"25:00\" is no time of day"),
@@ -382,4 +405,27 @@ fn wrong_validities_are_refused() {
         assert_eq!(error.column, column, "{text}: {error}");
         assert!(error.message.contains(words), "{text}: {error}");
     }
+}
+
+#[test]
+fn times_are_printed_with_their_offset_and_read_again() {
+    let zone = berlin();
+    for (time_s, text, short) in [
+        (1_504_195_200, "2017-08-31T18:00:00+02:00", "2017-08-31T18:00"),
+        (1_504_216_800, "2017-09-01T00:00:00+02:00", "2017-09-01"),
+        (1_509_235_200, "2017-10-29T02:00:00+02:00", "2017-10-29T02:00"),
+        (1_509_238_800, "2017-10-29T02:00:00+01:00", "2017-10-29T02:00:00+01:00"),
+        (u64::MAX, "@18446744073709551615", "@18446744073709551615"),
+    ] {
+        assert_eq!(format_time(time_s, &zone), text);
+        assert_eq!(format_short_time(time_s, &zone), short);
+        for text in [text, short] {
+            assert_eq!(parse_time_s(text, &zone), Ok(time_s), "{text}");
+        }
+    }
+    assert_eq!(parse_time_s("31.08.17 18:00", &zone), Ok(1_504_195_200));
+    // A time is no validity, and the remedy names none.
+    let error = parse_time_s("yesterday", &zone).unwrap_err();
+    let remedy = "\"yesterday\" is no date; write 2017-08-31, 2017-08-31T18:00";
+    assert!(error.message.starts_with(remedy) && !error.message.contains("cron"), "{error}");
 }

@@ -74,7 +74,11 @@ impl fmt::Display for Error {
         match self {
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Damaged { path, why } => {
-                write!(f, "{}: {why}; remove it with: pbsctl csi clean --force", path.display())
+                write!(
+                    f,
+                    "{}: {why}; remove it with: pbsctl cosched csi clean --force",
+                    path.display()
+                )
             }
             Self::NotTrusted { path, why } => write!(
                 f,
@@ -99,7 +103,7 @@ impl fmt::Display for Error {
             Self::Superseded => write!(
                 f,
                 "one process after the other becomes master, and none has a result: see \
-                 pbsctl csi list"
+                 pbsctl cosched csi list"
             ),
             Self::Forked => write!(
                 f,

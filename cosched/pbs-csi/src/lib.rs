@@ -26,7 +26,7 @@
 //! `files`, `lock` and `map` for what the members of the group can't do to each other.
 //! What they can: take devices for as long as they live, give wrong runtimes, remove what
 //! others have entered. An entry need not even name who has made it: one of a process that
-//! always lives, as pid 1, stays when its maker has gone, and only `pbsctl csi clean
+//! always lives, as pid 1, stays when its maker has gone, and only `pbsctl cosched csi clean
 //! --force` takes it away. Then a process runs without co-scheduling, or waits for a device
 //! that only seems taken. Have only those in the group who may use the node anyway.
 //!

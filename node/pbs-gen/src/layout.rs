@@ -170,8 +170,8 @@ fn idle_lengths(
             return Err(Error::new(
                 "idle_insns",
                 format!(
-                    "is {}; that would take more slots than the {} that a plan can \
-                     have, so make it longer or idle_permille less",
+                    "is {}; that needs more than the {} slots of a plan; make it longer or \
+                     idle_permille less",
                     parameters.idle_insns,
                     underscored(MAX_SLOTS.into())
                 ),

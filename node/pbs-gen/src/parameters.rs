@@ -127,13 +127,14 @@ impl Parameters {
         match scenario {
             Scenario::ScatterGather if self.processes < 2 => Err(Error::new(
                 "processes",
-                "is 1; scatter-gather needs a coordinator and at least one worker, so make it 2",
+                "is 1; scatter-gather needs a coordinator and at least one worker; write at least \
+                 2",
             )),
             Scenario::LongThenShort if self.tasks.min < 2 => Err(Error::new(
                 "tasks",
                 format!(
-                    "is {}; long-then-short needs a short task behind a long one, so make the \
-                     least 2",
+                    "is {}; long-then-short needs a short task after a long one; write a least \
+                     number of 2",
                     self.tasks
                 ),
             )),

@@ -74,12 +74,15 @@ impl Scenario {
     /// Returns a description of the scenario in one line.
     pub const fn summary(self) -> &'static str {
         match self {
-            Scenario::Normal => "real lengths scatter around the planned ones, no more",
+            Scenario::Normal => "real lengths scatter around the planned ones",
             Scenario::OneOver => "one process takes four times as long",
             Scenario::AllSlightlyLate => "every task takes 15 % longer",
-            Scenario::LongThenShort => "a process's long tasks are late, its short ones follow",
+            Scenario::LongThenShort => {
+                "the long tasks of a process are late, and short ones \
+                                        follow"
+            }
             Scenario::EarlyNode => "every task takes 30 % less",
-            Scenario::EndlessLoop => "one task does not end",
+            Scenario::EndlessLoop => "one task never ends",
             Scenario::ScatterGather => "workers are 20 % early and wait for their coordinator",
             Scenario::RogueTask => "one task takes four times as long",
         }
@@ -90,15 +93,15 @@ impl Scenario {
     pub const fn shows(self) -> &'static str {
         match self {
             Scenario::Normal => {
-                "Small deviations, which the node absorbs: t1 preempts, idle slots make good. \
-                 Wider ones with --task-sigma-permille."
+                "Small deviations that the node absorbs: t1 preempts, and idle slots compensate. \
+                 --task-sigma-permille gives wider ones."
             }
             Scenario::OneOver => {
                 "Prediction failures of one process, by task (t2_task) and in sum (t2_process), \
                  while the others keep to the plan. The process is named \"over\"."
             }
             Scenario::AllSlightlyLate => {
-                "No task is a failure of its own, but together they are: more than the capacity \
+                "No single task is a prediction failure, but their sum is: it exceeds the capacity \
                  buffer (t2_process) and the cap of the node (t2_node), both 10 % by default."
             }
             Scenario::LongThenShort => {
@@ -107,20 +110,19 @@ impl Scenario {
                  \"stacking\", its long tasks \"long\"."
             }
             Scenario::EarlyNode => {
-                "Earliness that few tasks show alone (tm2_task is at 50 % by default), but the \
+                "Earliness that few tasks signal alone (tm2_task is at 50 % by default), but the \
                  node does (tm2_node)."
             }
             Scenario::EndlessLoop => {
-                "That one process that never ends leaves the others their slots, but nothing \
-                 after them: another whose last slot is ended by t1 waits for ever, unless \
-                 t1_spares_last_slot is true. The task is named \"endless\"; its real length is \
-                 at least 2^40."
+                "A process that never ends leaves the others their slots, but nothing after them: \
+                 another whose last slot is ended by t1 waits for ever, unless t1_spares_last_slot \
+                 is true. The task is named \"endless\"; its real length is at least 2^40."
             }
             Scenario::ScatterGather => {
-                "Earliness that adds up although the node is not early at all, as each round ends \
-                 by waiting: with idle_is_lateness the node is not signalled (tm2_node) as long as \
-                 one round alone is not, as with --task-insns 50_000_000..100_000_000. The \
-                 coordinator's tasks have wait_insns."
+                "Earliness that adds up although the node is not early, since each round ends by \
+                 waiting. With idle_is_lateness the node does not signal it (tm2_node) as long as \
+                 no single round is early enough, such as with --task-insns \
+                 50_000_000..100_000_000. The coordinator's tasks have wait_insns."
             }
             Scenario::RogueTask => {
                 "A single prediction failure (t2_task). The task is named \"rogue\"."

@@ -40,7 +40,7 @@ golden! {
     no_idle_length: { idle_insns: Span::new(0, 1) }
         => "idle_insns is 0..1; it must be between 1 and 274_877_906_944";
     too_many_idle_slots: { idle_insns: Span::new(1, 1) }
-        => "idle_insns is 1; that would take more slots than the 4_194_304 that a plan can have, so make it longer or idle_permille less";
+        => "idle_insns is 1; that needs more than the 4_194_304 slots of a plan; make it longer or idle_permille less";
     buffer: { buffer_permille: Span::new(1, 100_001) }
         => "buffer_permille is 1..100_001; it must be between 0 and 100_000";
     sigma: { task_sigma_permille: 1001 }
@@ -58,9 +58,9 @@ golden! {
     later_than_late: { scenario: Scenario::RogueTask, deviation_permille: Some(100_001) }
         => "deviation_permille is 100_001; it must be between 0 and 100_000";
     no_worker: { scenario: Scenario::ScatterGather, processes: 1 }
-        => "processes is 1; scatter-gather needs a coordinator and at least one worker, so make it 2";
+        => "processes is 1; scatter-gather needs a coordinator and at least one worker; write at least 2";
     no_short_task: { scenario: Scenario::LongThenShort, tasks: Span::new(1, 5) }
-        => "tasks is 1..5; long-then-short needs a short task behind a long one, so make the least 2";
+        => "tasks is 1..5; long-then-short needs a short task after a long one; write a least number of 2";
     long_is_short: { scenario: Scenario::LongThenShort, task_insns: Span::new(100, 999) }
         => "task_insns is 100..999; in long-then-short the greatest must be ten times the least: 100..1_000";
     the_least: {

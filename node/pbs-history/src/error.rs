@@ -78,14 +78,14 @@ impl fmt::Display for Error {
         match self {
             Self::Missing(path) => write!(
                 f,
-                "{}: there is no history yet; the first run makes it, or name another file",
+                "{}: there is no history yet; the first run creates it, or name another file",
                 path.display()
             ),
             Self::CannotOpen(path, why) => write!(f, "{}: {why}", path.display()),
             Self::NotHistory(path) => write!(
                 f,
                 "{}: this is not a history of pbsctl, or its beginning is damaged; name another \
-                 file, or move it away to begin anew",
+                 file, or move it away to start a new one",
                 path.display()
             ),
             Self::Newer(path, found, known) => write!(
@@ -96,8 +96,8 @@ impl fmt::Display for Error {
             ),
             Self::Damaged(path, what) => write!(
                 f,
-                "{}: the history is damaged ({what}); nothing was changed. Put a copy of it back, \
-                 or move it away to begin anew",
+                "{}: the history is damaged ({what}); nothing was changed. Restore a copy of it, \
+                 or move it away to start a new one",
                 path.display()
             ),
             Self::ReadOnly(path) => write!(
@@ -117,8 +117,8 @@ impl fmt::Display for Error {
             ),
             Self::Planner(path, pid) => write!(
                 f,
-                "{}: process {pid} plans with it; only one planner may. End that one first, or \
-                 name another file",
+                "{}: process {pid} plans with it, and only one planner may; end that process \
+                 first, or name another file",
                 path.display()
             ),
             Self::Failed(path, what) => write!(
@@ -127,14 +127,18 @@ impl fmt::Display for Error {
                  try again",
                 path.display()
             ),
-            Self::NoRun(run) => write!(f, "there is no run {run}; see pbsctl history"),
+            Self::NoRun(run) => write!(
+                f,
+                "there is no run {run}; pbsctl job history lists the \
+                                           runs"
+            ),
             Self::WrongState(run, state) => {
-                write!(f, "run {run} is {state} and cannot be changed like that")
+                write!(f, "run {run} is {state}, and its record can no longer be changed")
             }
             Self::TooLarge(what) => {
-                write!(f, "{what} is too large; up to {} can be kept", i64::MAX)
+                write!(f, "{what} is too large; at most {} can be stored", i64::MAX)
             }
-            Self::Twice(what) => write!(f, "{what} stands twice in the figures of one run"),
+            Self::Twice(what) => write!(f, "{what} is recorded twice in one run"),
             Self::Config(name, low, high) => {
                 write!(f, "{name} must be {low} to {high}")
             }

@@ -32,7 +32,7 @@ use crate::{Entry, Key, Level, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 
 const KEYS: &[&str] =
     &["victim", "beside", "level", "slowdown_permille", "low_permille", "high_permille", "samples"];
-const WRITE_BESIDE: &str = "write the names of who runs beside it: beside = [\"backup\"]";
+const WRITE_BESIDE: &str = "write the names of the tasks that run beside it: beside = [\"backup\"]";
 /// One name stands for at most so many keys, and one table for so many entries.
 const MOST_ENTRIES: usize = 1 << 16;
 
@@ -93,7 +93,8 @@ fn entry(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Entry<Str
     let victim = match table.entries.remove("victim") {
         Some((line, value)) => reader.string(line, "victim", value),
         None => {
-            let message = "nobody is slowed; add the name of who is: victim = \"render\"";
+            let message = "there is no victim; add the name of the slowed task: victim = \
+                           \"render\"";
             reader.problem(line, message);
             None
         }
@@ -137,7 +138,7 @@ fn beside(
     shared: Level,
 ) -> Option<Vec<(Level, String)>> {
     let Some((line, value)) = table.entries.remove("beside") else {
-        let message = format!("nobody slows it; {WRITE_BESIDE}");
+        let message = format!("beside is missing; {WRITE_BESIDE}");
         reader.problem(table.line, message);
         return None;
     };
@@ -154,7 +155,7 @@ fn beside(
         let line = reader.line_of(item);
         beside.push(match item.get_ref() {
             DeValue::Table(table) => neighbour(reader, line, table, shared)?,
-            _ => (shared, reader.string(line, "who runs beside it", item)?),
+            _ => (shared, reader.string(line, "a task of beside", item)?),
         });
     }
     Some(beside)
@@ -166,7 +167,7 @@ fn neighbour(
     table: &DeTable<'_>,
     shared: Level,
 ) -> Option<(Level, String)> {
-    let mut table = reader.open(table, "who runs beside it", line, &["name", "level"]);
+    let mut table = reader.open(table, "a task of beside", line, &["name", "level"]);
     let level = match table.entries.remove("level") {
         Some((line, value)) => level(reader, line, value)?,
         None => shared,

@@ -447,6 +447,26 @@ impl Job {
         let tasks = self.processes[process].tasks.iter();
         tasks.fold(0, |sum, &task| sum.saturating_add(self.tasks[task].insns))
     }
+
+    /// Whether a process only forks and joins the others: it has no program, no instructions and
+    /// no memory. A file leaves such a process out.
+    pub fn only_forks(&self, process: usize) -> bool {
+        let it = &self.processes[process];
+        it.forked_by.is_none()
+            && it.memory_bytes == 0
+            && it.start.commands().is_empty()
+            && self.process_insns(process) == 0
+    }
+
+    /// Subject of a message about a process: `process sort`, or `the job` for a process that only
+    /// forks and joins the others.
+    pub fn subject(&self, process: usize) -> String {
+        if self.only_forks(process) {
+            "the job".into()
+        } else {
+            format!("process {}", self.processes[process].label())
+        }
+    }
 }
 
 impl Process {

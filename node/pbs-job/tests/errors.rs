@@ -133,8 +133,8 @@ faults! {
         "job: task 90 belongs to process 9, which is not there; add the process, or correct the \
          number",
         "job: task 90 (calculation) leads nowhere; only the end task does",
-        "job: nothing leads to task 90 (calculation) of process 9, so this part of the net is \
-         torn off; lead a task to it, or fork its process",
+        "job: nothing leads to task 90 (calculation) of process 9, and this part of the net is \
+         disconnected; lead a task to it, or fork its process",
     ];
 
     two_tasks_of_one_number: |draft| {
@@ -143,10 +143,10 @@ faults! {
         draft.tasks.push(twin);
     } => [
         "job: task id 12 is taken; choose another for task 12",
-        "job: task 12 is the last of process 1 and leads nowhere, so the process is never \
-         joined; lead it to a join task of the process that forked it",
-        "job: nothing leads to task 12 (communication) of process 1, so this part of the net is \
-         torn off; lead a task to it, or fork its process",
+        "job: task 12 is the last of process 1 and leads nowhere, and the process is never joined; \
+         lead it to a join task of the process that forked it",
+        "job: nothing leads to task 12 (communication) of process 1, and this part of the net is \
+         disconnected; lead a task to it, or fork its process",
         "job: process 1 begins several times, with tasks 10 and 12; lead its tasks from one to \
          the next",
     ];
@@ -154,8 +154,8 @@ faults! {
     no_start: |draft| task(draft, 0).kind = Kind::Calculation => [
         "job: the job has no start task; the first task of its initial process must be one (now \
          there: task 0)",
-        "job: nothing leads to task 0 (calculation) of process 0, so this part of the net is torn \
-         off; lead a task to it, or fork its process",
+        "job: nothing leads to task 0 (calculation) of process 0, and this part of the net is \
+         disconnected; lead a task to it, or fork its process",
     ];
 
     no_end: |draft| task(draft, 6).kind = Kind::Calculation => [
@@ -179,13 +179,13 @@ faults! {
         "job: task 6 of process 0 leads to task 21 of process 2; only a fork task leads to the \
          first task of a child, and only the last task of a child to a join task",
         "job: task 21 is the end of the job and leads to task 5; nothing comes after it",
-        "job: tasks 5, 6 and 21 wait for each other in a circle, so none can start; lead \
-         one of them elsewhere, and join a process only after its fork task",
+        "job: tasks 5, 6 and 21 wait for each other in a circle and can never start; lead one of \
+         them elsewhere, and join a process only after its fork task",
     ];
 
     end_in_the_midst: |draft| task(draft, 6).next = vec![31] => [
         "job: task 6 is the end of the job and leads to task 31; nothing comes after it",
-        "job: tasks 4, 5, 6, 31 and 13 wait for each other in a circle, so none can start; lead \
+        "job: tasks 4, 5, 6, 31 and 13 wait for each other in a circle and can never start; lead \
          one of them elsewhere, and join a process only after its fork task",
     ];
 
@@ -204,10 +204,10 @@ faults! {
     } => ["job: task 1 forks several processes, at tasks 10 and 20; write a fork task for each"];
 
     fork_into_the_midst: |draft| task(draft, 10).next = vec![11, 31] => [
-        "job: task 10 forks into the midst of process 3, at task 31; lead it to the first task of \
+        "job: task 10 forks into the middle of process 3, at task 31; lead it to the first task of \
          the process",
-        "job: nothing leads to task 30 (fork_end) of process 3, so this part of the net is torn \
-         off; lead a task to it, or fork its process",
+        "job: nothing leads to task 30 (fork_end) of process 3, and this part of the net is \
+         disconnected; lead a task to it, or fork its process",
     ];
 
     forked_twice: |draft| {
@@ -223,7 +223,7 @@ faults! {
     } => [
         "job: task 20 is a fork and forks no process; lead it to the first task of a child \
          process",
-        "job: task 31 forks into the midst of process 1, at task 13; lead it to the first task of \
+        "job: task 31 forks into the middle of process 1, at task 13; lead it to the first task of \
          the process",
         "job: task 31 is a fork and the last of process 3; a join task for the child must come \
          after it",
@@ -242,7 +242,7 @@ faults! {
           or put it there"];
 
     never_joined: |draft| task(draft, 21).next.clear() =>
-        ["job: task 21 is the last of process 2 and leads nowhere, so the process is never \
+        ["job: task 21 is the last of process 2 and leads nowhere, and the process is never \
           joined; lead it to a join task of the process that forked it"];
 
     joined_by_a_stranger: |draft| {
@@ -280,8 +280,8 @@ faults! {
             });
         }
     } => [
-        "job: nothing leads to task 70 (calculation) of process 7, so this part of the net is \
-         torn off; lead a task to it, or fork its process",
+        "job: nothing leads to task 70 (calculation) of process 7, and this part of the net is \
+         disconnected; lead a task to it, or fork its process",
         "job: task 71 (calculation) leads nowhere; only the end task does",
     ];
 
@@ -299,15 +299,15 @@ faults! {
                 ..DraftTask::default()
             });
         }
-    } => ["job: tasks 70 and 71 wait for each other in a circle, so none can start; lead \
-         one of them elsewhere, and join a process only after its fork task"];
+    } => ["job: tasks 70 and 71 wait for each other in a circle and can never start; lead one of \
+           them elsewhere, and join a process only after its fork task"];
 
     joined_before_it_is_forked: |draft| {
         task(draft, 0).next = vec![5];
         task(draft, 5).next = vec![1];
         task(draft, 4).next = vec![6];
-    } => ["job: tasks 1, 2, 20, 21 and 5 wait for each other in a circle, so none can start; lead \
-         one of them elsewhere, and join a process only after its fork task"];
+    } => ["job: tasks 1, 2, 20, 21 and 5 wait for each other in a circle and can never start; lead \
+           one of them elsewhere, and join a process only after its fork task"];
 
     branches_in_a_process: |draft| task(draft, 11).next.push(13) => [
         "job: task 11 leads to several tasks of its own process: 12 and 13; a process runs its \
@@ -344,8 +344,8 @@ faults! {
         "job: the job's deadline, 1, is not after its start, 1; put it later",
         "job: the number of instructions of task 12 is 0; it must be between 1 and \
          281_474_976_710_656",
-        "job: task 21 is the last of process 2 and leads nowhere, so the process is never \
-         joined; lead it to a join task of the process that forked it",
+        "job: task 21 is the last of process 2 and leads nowhere, and the process is never joined; \
+         lead it to a join task of the process that forked it",
         "job: task 30 (calculation) of process 3 comes before its fork end; begin a forked \
          process with a fork end task",
     ];

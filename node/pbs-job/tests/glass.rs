@@ -143,8 +143,8 @@ fn a_torn_net_is_named() {
     let tasks = TASKS.replace("--0 -> 6 0 3", "--0");
     assert_eq!(
         complaints(&files(&tasks)),
-        ["job tasks:7: task 5 is the last of process 1 and leads nowhere, so the process is \
-             never joined; lead it to a join task of the process that forked it"]
+        ["job tasks:7: task 5 is the last of process 1 and leads nowhere, and the process is never \
+          joined; lead it to a join task of the process that forked it"]
     );
 }
 

@@ -87,7 +87,7 @@ fn cycles_are_named() {
     let itself = GRAPH.replace("name = \"load\"\n", "name = \"load\"\nafter = [\"load\"]\n");
     assert_eq!(
         told(graph_from_toml(&itself)),
-        ["g:6: tasks load wait for each other in a circle, so none can start; take one out of \
+        ["g:6: tasks load wait for each other in a circle and can never start; remove one from \
              an after"]
     );
 }
@@ -119,7 +119,7 @@ fn what_is_wrong_with_a_graph_is_told() {
         (
             "[[task.variant]]\nmodel = \"cpu\"\n\n[[task]]\nname = \"end\"",
             "[[task]]\nname = \"end\"",
-            "task side can run as nothing",
+            "task side has no variant",
         ),
     ];
     for (from, to, expected) in cases {
@@ -168,7 +168,7 @@ fn machines_declare_devices_and_sharing_of_cpus() {
     assert_eq!(again, machine);
     let cases = [
         ("kind = \"gpu\"\n", "", "the device has no kind"),
-        ("\"gpu\"", "\"cpu\"", "cpu is what cores are called"),
+        ("\"gpu\"", "\"cpu\"", "kind cpu is reserved for cores"),
         ("[\"ocl\", \"cuda\"]", "[]", "models of device gpu is empty"),
         ("count = 2", "count = 0", "count of device gpu must be between 1 and 1024"),
         ("host_cpu = 1", "host_cpu = 5", "host_cpu of device gpu is 5, which the machine does not"),

@@ -115,15 +115,15 @@ fn start_and_end_may_be_written() {
     let problems = job_from_toml(&circle).unwrap_err();
     assert_eq!(
         problems[0].message,
-        "tasks 3 and 8 wait for each other in a circle, so none can start; lead one of them \
-         elsewhere, and join a process only after its fork task, and a message is received \
-         after it is sent"
+        "tasks 3 and 8 wait for each other in a circle and can never start; lead one of them \
+         elsewhere, and join a process only after its fork task, and a message is received after \
+         it is sent"
     );
     let nobody = text.replace("to = 8 }", "bytes = 4_096 }");
     assert_eq!(
         job_from_toml(&nobody).unwrap_err()[0].message,
-        "task 3 has a message of some bytes, but nobody whom it is for; name the communication \
-         that receives it: to = ..."
+        "task 3 has a message of some bytes, but no receiver; name the communication that receives \
+         it: to = ..."
     );
     // The communication waits for nobody.
     assert_eq!(job.predecessors(3).collect::<Vec<_>>(), [2]);

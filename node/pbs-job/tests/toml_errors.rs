@@ -75,12 +75,12 @@ fn toml_of_jobs() {
     );
     assert_eq!(
         replaced("name = \"job\"\n", ""),
-        ["job: the job has no name, under which its history is kept; add name = \"...\""]
+        ["job: the job has no name, under which its history is stored; add name = \"...\""]
     );
     assert_eq!(
         replaced("memory_bytes = 5\n", ""),
-        ["job:3: process one does not say its memory; add memory_bytes = 64_000_000, rather too \
-          much than too little"]
+        ["job:3: process one has no memory size; add memory_bytes = 64_000_000, rather too much \
+          than too little"]
     );
     assert_eq!(
         replaced("3,", "0,"),
@@ -120,7 +120,7 @@ fn toml_of_jobs() {
     );
     assert_eq!(
         replaced("    { action = \"join\", child = \"two\" },\n", ""),
-        ["job:16: task 2 is the last of process two and leads nowhere, so the process is never \
+        ["job:16: task 2 is the last of process two and leads nowhere, and the process is never \
           joined; lead it to a join task of the process that forked it"]
     );
 }

@@ -69,8 +69,8 @@ pub fn prepare_plan(
             problems.push(Problem::at(
                 process.line,
                 format!(
-                    "process {} has nothing to run; add command = [\"program\", \
-                     \"argument\"], or attaches = \"itself\" if somebody else starts it",
+                    "process {} has nothing to run; add command = [\"program\", \"argument\"], or \
+                     attaches = \"itself\" if another program starts it",
                     process.label()
                 ),
             ));
@@ -247,7 +247,7 @@ pub fn path_of(command: &Command) -> Result<PathBuf, Problem> {
     find(program).ok_or_else(|| {
         Problem::at(
             command.line,
-            format!("program {program} is not there; write the path of an executable file"),
+            format!("there is no program {program}; write the path of an executable file"),
         )
     })
 }

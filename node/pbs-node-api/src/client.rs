@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use pbs_socket::client::Waiter;
+use pbs_text::{span, underscored};
 use zlink::futures_util::Stream;
 use zlink::tokio::unix::Connection;
 
@@ -168,24 +169,38 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPermitted { what } => {
-                write!(f, "{what}: only its owner, or an operator (group pbs-operators), may")
+                write!(
+                    f,
+                    "not permitted: {what}; only its owner and operators (group \
+                           pbs-operators) may do that"
+                )
             }
             Self::Declined { job, why, earliest_deadline_ns } => {
                 write!(f, "job {job} is declined: {why}; ")?;
                 match earliest_deadline_ns {
-                    Some(ns) => write!(
-                        f,
-                        "it would be admitted with deadline_ns = {ns}, or with --best-effort, \
-                         which promises nothing"
-                    ),
+                    Some(ns) => {
+                        let (written, span) = (underscored(*ns), span(*ns));
+                        write!(
+                            f,
+                            "it would be admitted with deadline_ns = {written} ({span}), or with \
+                             --best-effort, which promises nothing"
+                        )
+                    }
                     None => f.write_str("it would not be admitted with any deadline"),
                 }
             }
             Self::Invalid { problems, .. } => f.write_str(&problems.join("\n")),
-            Self::NoSuchJob { job } => write!(f, "there is no job {job}; see pbsctl jobs"),
+            Self::NoSuchJob { job } => write!(
+                f,
+                "there is no job {job}; pbsctl job list lists the \
+                                                  jobs"
+            ),
             Self::NotInState { what } => f.write_str(what),
             Self::Busy => f.write_str("the service has too many requests; ask again later"),
-            Self::Lagged => f.write_str("notices came faster than they were read"),
+            Self::Lagged => f.write_str(
+                "notices were lost, since they were read too slowly; watch \
+                                         again",
+            ),
             Self::Failed { why } => f.write_str(why),
         }
     }

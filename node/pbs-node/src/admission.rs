@@ -288,15 +288,19 @@ impl Trial {
         match why {
             NotArranged::NotWaiting(run) => format!("job {} has begun", name(run)),
             NotArranged::Turns { run, task } => {
-                format!("task {task} of job {} has no turn, or one too early", name(run))
+                format!(
+                    "task {task} of job {} has no place in the order, or one too \
+                         early",
+                    name(run)
+                )
             }
             NotArranged::Late { run, end_ns } => {
                 let deadline_ns = taken(run).map_or(0, |taken| taken.job.deadline_ns);
-                let late = pbs_text::ms(end_ns.saturating_sub(deadline_ns));
-                format!("job {} would miss its deadline by {late} ms", name(run))
+                let late = pbs_text::span(end_ns.saturating_sub(deadline_ns));
+                format!("job {} would miss its deadline by {late}", name(run))
             }
             NotArranged::NoPlace(run) => {
-                format!("there is no time or no memory for job {} then", name(run))
+                format!("there is too little time or memory for job {} in this order", name(run))
             }
         }
     }

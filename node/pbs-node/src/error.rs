@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use pbs_history::{RunFigures, RunId};
-use pbs_text::{underscored, Problem};
+use pbs_text::{span, underscored, Problem};
 use pbs_uapi::Refused;
 
 /// Reason for which a node did not fulfil a request.
@@ -112,11 +112,10 @@ impl fmt::Display for Error {
             Self::Device(device, error) => {
                 let hint = match error.kind() {
                     ErrorKind::NotFound => {
-                        "; this kernel has no SCHED_PBS, boot one built with \
-                         CONFIG_SCHED_CLASS_PBS"
+                        "; this kernel has no SCHED_PBS; boot one built with CONFIG_SCHED_CLASS_PBS"
                     }
                     ErrorKind::PermissionDenied => {
-                        "; run pbsctl as root, or give yourself access to it"
+                        "; run pbsctl as root, or get access to the device"
                     }
                     _ => "",
                 };
@@ -130,45 +129,48 @@ impl fmt::Display for Error {
             Self::Declined(declined) => declined.fmt(f),
             Self::SeveralNodes(nodes) => write!(
                 f,
-                "the machine has {nodes} nodes, and this is one of them; name a machine with that \
-                 node alone"
+                "the machine has {nodes} nodes, and jobs run on one; name a machine file with this \
+                 node only"
             ),
             Self::NoRate(why) => write!(
                 f,
-                "this is no node whose rate is known ({why}); name the machine to plan for with \
+                "the rate of this node is unknown ({why}); name the machine to plan for with \
                  --machine FILE"
             ),
             Self::Programs(error) => write!(f, "programs of the plan: {error}"),
             Self::NoJobs => f.write_str("this node runs no jobs: it has no history"),
-            Self::NothingToRun => f.write_str("the jobs have nothing to run"),
-            Self::NothingWaits => f.write_str(
-                "no job waits to be run; submit one with pbsctl submit, or name its file",
+            Self::NothingToRun => f.write_str(
+                "no task of the jobs has instructions, and there is \
+                                               nothing to run; add insns to their tasks",
             ),
-            Self::NothingLeft => f.write_str(
-                "no run is under way that could be taken over; pbsctl history shows what has been \
-                 run",
-            ),
+            Self::NothingWaits => {
+                f.write_str("no job waits; submit one with pbsctl job submit, or name its file")
+            }
+            Self::NothingLeft => {
+                f.write_str("there is no run to take over; pbsctl job history lists earlier runs")
+            }
             Self::NothingSeen => f.write_str(
-                "no plan has come into force as far back as the node remembers; load one, or wait \
-                 for one with --follow",
+                "the kernel holds no event of a plan coming into force; load a plan, or wait for \
+                 one with --follow",
             ),
             Self::GoesOn(run, job) => write!(
                 f,
-                "run {run} of job {job} goes on without a planner; take it over with pbsctl run \
-                 --resume, or drop its plan with pbsctl drop"
+                "run {run} of job {job} continues without a planner; take it over with pbsctl run \
+                 --resume, or drop its plan with pbsctl plan drop"
             ),
             Self::Unreadable(run, job) => write!(
                 f,
-                "run {run} of job {job}: what was kept to take it over cannot be read; drop its \
-                 plan with pbsctl drop and run the job again"
+                "run {run} of job {job}: the data to take it over cannot be read; drop its plan \
+                 with pbsctl plan drop and run the job again"
             ),
-            Self::SameProcesses => {
-                f.write_str("two runs that are under way have the same processes")
-            }
+            Self::SameProcesses => f.write_str(
+                "two present runs have the same processes; drop their plans with \
+                             pbsctl plan drop and run the jobs again",
+            ),
             Self::UnreadableOrder(run, job) => write!(
                 f,
-                "run {run} of job {job}: the record of its order cannot be read; nobody can tell \
-                 as whom it is to run, therefore it does not"
+                "run {run} of job {job}: the record of its order cannot be read; its user is \
+                 unknown, therefore it does not run"
             ),
             Self::NotTheOwner(run, job) => write!(
                 f,
@@ -176,9 +178,13 @@ impl fmt::Display for Error {
                  runs. Cancel it and submit another"
             ),
             Self::DoesNotWait(run, job) => {
-                write!(f, "run {run} of job {job} does not wait; see pbsctl jobs for those that do")
+                write!(
+                    f,
+                    "run {run} of job {job} is not waiting; pbsctl job list --state waiting \
+                           lists the waiting runs"
+                )
             }
-            Self::IsOver(run, job) => write!(f, "run {run} of job {job} is over"),
+            Self::IsOver(run, job) => write!(f, "run {run} of job {job} has ended"),
             Self::History(error) => error.fmt(f),
         }
     }
@@ -190,12 +196,14 @@ impl fmt::Display for Declined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: job {} is declined: {}; ", self.file, self.job, self.why)?;
         match self.earliest_deadline_ns {
-            Some(ns) => write!(
-                f,
-                "it would be admitted with deadline_ns = {}, or with --best-effort, which promises \
-                 nothing",
-                underscored(ns)
-            ),
+            Some(ns) => {
+                let (written, span) = (underscored(ns), span(ns));
+                write!(
+                    f,
+                    "it would be admitted with deadline_ns = {written} ({span}), or with \
+                     --best-effort, which promises nothing"
+                )
+            }
             None => f.write_str("it would not be admitted with any deadline"),
         }
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use pbs_plan::Plan;
-use pbs_text::{bytes, ms};
+use pbs_text::{bytes, span};
 use pbs_uapi::Event;
 
 use crate::{Error, JobOutcome};
@@ -85,53 +85,59 @@ impl fmt::Display for News {
         let text = match self {
             Self::NotAdmitted(error) => error.to_string(),
             Self::NotArranged(why) => {
-                format!("the jobs are planned one beside the other: {why}")
+                format!("the jobs are planned independently of each other: {why}")
             }
             Self::Beside { unaware_ns, aware_ns } => format!(
-                "by who slows whom all end after {} ms; as they were admitted it would be {} ms",
-                ms(*aware_ns),
-                ms(*unaware_ns)
+                "with slow-downs considered, all jobs end after {}; in the order of admission it \
+                 would be {}",
+                span(*aware_ns),
+                span(*unaware_ns)
             ),
             Self::Cancelled { process, cut, is_told } => {
-                let end =
-                    if *is_told { "" } else { "; end its program, which others have started" };
+                let end = if *is_told {
+                    ""
+                } else {
+                    "; end its program, which was not started by the \
+                                               planner"
+                };
                 format!(
-                    "process {process} is cancelled: it waits for process {cut}, which has ended \
-                     before its tasks did{end}"
+                    "process {process} is cancelled: it waits for process {cut}, which exited \
+                     before its tasks ended{end}"
                 )
             }
             Self::EventsLost => {
-                "events were lost, as it came to read them too late; what the tasks \
-                             used that they told of is not recorded"
+                "events were lost, since they were read too late; the figures of their tasks are \
+                 not recorded"
                     .into()
             }
             Self::NotAsked(process, why) => {
-                format!("how process {process} is cannot be asked: {why}")
+                format!("the state of process {process} is unknown: {why}")
             }
-            Self::MemoryShort => "the node uses more memory than plans may".into(),
+            Self::MemoryShort => "the node uses more memory than plans may use".into(),
             Self::Grown { job, process, used_bytes, reserved_bytes } => format!(
-            "process {process} of job {job} uses {}, and {} were reserved for it; it is planned \
-             anew with more",
+            "process {process} of job {job} uses {}, and {} were reserved; it is planned again \
+             with more",
             bytes(*used_bytes),
             bytes(*reserved_bytes)
         ),
             Self::WillMiss(job, Some(ns)) => {
-                format!("job {job} will miss its deadline by {} ms as it looks now", ms(*ns))
+                format!("job {job} will probably miss its deadline by {}", span(*ns))
             }
             Self::WillMiss(job, None) => format!(
-                "there is no place left for job {job}; what is left of it goes on outside the plan"
+                "there is no place left for job {job}; the rest of it continues outside the plan"
             ),
             Self::NoNewPlan(why) => {
-                format!("no new plan could be made, so the old one goes on: {why}")
+                format!("no new plan could be made, and the old one continues: {why}")
             }
             Self::PlanRefused(why) => {
-                format!("the kernel refused the new plan, so the old one goes on: {why}")
+                format!("the kernel refused the new plan, and the old one continues: {why}")
             }
             Self::Strangers(count) => format!(
-                "processes that have ended as children of the node and were started by \
-                 programs of jobs (CLONE_PARENT): {count}"
+                "ended children of the node that programs of jobs started (CLONE_PARENT): {count}"
             ),
-            Self::NotRecorded(error) => format!("{error}. What runs goes on, but is not recorded"),
+            Self::NotRecorded(error) => {
+                format!("{error}. Running jobs continue, but are not recorded")
+            }
         };
         f.write_str(&text)
     }

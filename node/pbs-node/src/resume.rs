@@ -136,7 +136,7 @@ fn under_way(
         (_, order) => {
             if let Some(noted) = order.as_ref().and_then(Noted::of) {
                 let noted = noted.over(Ending {
-                    why: Some("the machine was booted while it ran".into()),
+                    why: Some("the machine was rebooted while it ran".into()),
                     best_effort: saved.as_ref().map(|saved| saved.job.best_effort),
                     cpus: saved.map_or_else(Vec::new, |saved| saved.job.cpus),
                     ..Ending::default()

@@ -87,7 +87,7 @@ impl Jobs {
             reason: match (&active.cancelled, state.planned_end_ns) {
                 (Some(why), _) => Some(format!("ending: {why}")),
                 (None, None) if !state.ends.iter().all(Option::is_some) => {
-                    Some("it has no place in the plan any more".into())
+                    Some("the plan has no place for it any more".into())
                 }
                 _ => None,
             },

@@ -57,7 +57,7 @@ impl Submission {
             file: self.file.clone(),
             problems: vec![Problem::at(
                 None,
-                "its start or its deadline is later than the clock can say; write earlier ones",
+                "its start or deadline is too late for the clock; write earlier ones",
             )],
         })?;
         Ok((job, forecasts))

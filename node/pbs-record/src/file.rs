@@ -248,12 +248,13 @@ impl fmt::Display for ReadError {
         match self {
             Self::NoRecording => write!(
                 f,
-                "this is no recording of inputs, as pbsctl record and sim --record write it"
+                "this is no recording of inputs; name a file of pbsctl node record or pbsctl sim \
+                 --record"
             ),
             Self::Version(version) => write!(
                 f,
-                "this recording is of version {version} of the format, and {FORMAT_VERSION} is \
-                 what this pbsctl reads; replay it with the pbsctl that has recorded it"
+                "the recording has version {version}, and this pbsctl reads version \
+                 {FORMAT_VERSION}; replay it with the pbsctl that recorded it"
             ),
             Self::Broken { offset_bytes, what } => {
                 write!(f, "the recording is broken at byte {offset_bytes}: {what}")
@@ -283,10 +284,10 @@ impl Recording {
             let broken =
                 |what: &str| ReadError::Broken { offset_bytes: at as u64, what: what.into() };
             if recording.complete {
-                return Err(broken("something follows the end"));
+                return Err(broken("there is data after the end"));
             }
             if check(&header[..32]) != u64_at(header, 32) {
-                return Err(broken("the header of this piece is not as it was written"));
+                return Err(broken("the header of this block was changed"));
             }
             let (kind, cpu, number) = (u32_at(header, 0), u32_at(header, 4), u64_at(header, 8));
             let length = usize::try_from(u64_at(header, 16)).unwrap_or(usize::MAX);
@@ -314,7 +315,7 @@ impl Recording {
                     recording.plans.insert((number, cpu), plan);
                 }
                 INPUTS if length % INPUT_BYTES == 0 => recording.take_inputs(cpu, number, body),
-                INPUTS => return Err(broken("an input has 32 bytes, and one here has not")),
+                INPUTS => return Err(broken("an input here is not 32 bytes long")),
                 LOST if length == 8 => {
                     let hole = Hole { first: number, count: u64_at(body, 0) };
                     let stretches = recording.cpus.entry(cpu).or_default();
@@ -322,7 +323,7 @@ impl Recording {
                 }
                 NO_PLAN if length == 0 => recording.missing_plans.push((number, cpu)),
                 END if length == 0 => recording.complete = true,
-                _ => return Err(broken("there is no such piece in this version")),
+                _ => return Err(broken("this version has no such block")),
             }
             at = begin.saturating_add(length.next_multiple_of(8));
         }

@@ -212,7 +212,7 @@ fn other_files_are_refused_by_name() {
     assert!(Recording::read(&bytes).unwrap().complete);
     bytes.extend([0; 39]);
     let error = Recording::read(&bytes).unwrap_err().to_string();
-    assert!(error.contains("something follows the end"), "{error}");
+    assert!(error.contains("there is data after the end"), "{error}");
     bytes[8] = 2;
     let error = Recording::read(&bytes).unwrap_err();
     assert_eq!(error, ReadError::Version(2));

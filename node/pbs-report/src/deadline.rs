@@ -2,7 +2,7 @@
 //! Deadlines, and whether they were kept.
 
 use pbs_plan::{Config, Plan};
-use pbs_text::ms;
+use pbs_text::span;
 use serde::{Deserialize, Serialize};
 
 use crate::Report;
@@ -25,11 +25,11 @@ pub struct Deadline {
 impl Deadline {
     /// Whether it was kept, and by how much.
     pub(crate) fn words(&self) -> String {
-        let by = |ended_ns: u64| ms(ended_ns.abs_diff(self.deadline_ns));
+        let by = |ended_ns: u64| span(ended_ns.abs_diff(self.deadline_ns));
         match (self.kept, self.ended_ns) {
-            (true, Some(ended_ns)) => format!("kept by {} ms", by(ended_ns)),
+            (true, Some(ended_ns)) => format!("kept by {}", by(ended_ns)),
             (true, None) => "kept".into(),
-            (false, Some(ended_ns)) => format!("missed by {} ms", by(ended_ns)),
+            (false, Some(ended_ns)) => format!("missed by {}", by(ended_ns)),
             (false, None) => "missed, not ended".into(),
         }
     }

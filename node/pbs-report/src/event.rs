@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Events as JSON and as lines of text.
 
-use pbs_text::{bytes, grouped};
+use pbs_text::{bytes, grouped, span};
 use pbs_uapi::{
     Cause, Drop, Eject, Event, EventKind, Grant, Tier, TierCause, Wait, IDLE, NO_SLOT, NO_TASK,
 };
@@ -310,13 +310,13 @@ pub fn describe(event: &Event) -> String {
             grouped(value),
             grouped(event.planned_insns),
             grouped(event.retired_insns),
-            if is_push(event) { ", pushed: not beyond its plan" } else { "" }
+            if is_push(event) { ", pushed: within its plan" } else { "" }
         )),
-        Some(EventKind::Ceiling) => say(format!("after {} ns", grouped(value))),
+        Some(EventKind::Ceiling) => say(format!("after {}", span(value))),
         Some(EventKind::ProcessEnded) if value == 0 => say("all its tasks ended".into()),
         Some(EventKind::ProcessEnded) => say(format!("{value} of its tasks not ended")),
         Some(EventKind::Ejected) => say(format!("pid {}", event.pid)),
-        Some(EventKind::StopLong) => say(format!("pid {} {} ns", event.pid, grouped(value))),
+        Some(EventKind::StopLong) => say(format!("pid {}, {}", event.pid, span(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),
         Some(EventKind::Tier) => say(format!("counts by {}", tier_name(value as u32))),
         Some(EventKind::Waits) => {

@@ -217,9 +217,11 @@ impl Recording {
                 ))
             }
             None => {
-                return Err("there is no \"version\" in it; make a recording with pbsctl run \
-                            --report FILE or pbsctl --json sim"
-                    .into())
+                return Err(
+                    "it has no \"version\"; make a recording with pbsctl run --report FILE \
+                            or pbsctl --json sim"
+                        .into(),
+                )
             }
         }
         serde_json::from_str(text).map_err(|error| format!("the recording is damaged: {error}"))
@@ -231,7 +233,7 @@ impl Recording {
         for (name, value) in &self.config {
             let known = Config::NAMES.iter().position(|known| known == name);
             let index = known.ok_or_else(|| {
-                format!("the policy has no number \"{name}\"; take it out of \"config\"")
+                format!("the policy has no value \"{name}\"; remove it from \"config\"")
             })?;
             values[index] = *value;
         }

@@ -314,8 +314,8 @@ fn deadlines_of_jobs_are_told_in_words() {
     let page = Page::new(opened, Selection::default());
     for text in [page.html(), page.chart("gantt").unwrap()] {
         assert!(text.contains("&lt;good&gt;"), "{text}");
-        assert!(text.contains("kept by 99.500 ms"), "{text}");
-        assert!(text.contains("missed by 200.500 ms"), "{text}");
+        assert!(text.contains("kept by 99.5 ms"), "{text}");
+        assert!(text.contains("missed by 200.5 ms"), "{text}");
     }
     assert!(page.html().contains("<b>1 of 2</b> deadlines kept"));
 }

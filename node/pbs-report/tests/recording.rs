@@ -113,7 +113,7 @@ fn what_is_not_understood_is_refused_with_words() {
     other["version"] = 2.into();
     assert!(refused(other.to_string()).contains("has version 2, and this pbsctl reads version 1"));
     other.as_object_mut().unwrap().remove("version");
-    assert!(refused(other.to_string()).contains("no \"version\" in it; make a recording with"));
+    assert!(refused(other.to_string()).contains("it has no \"version\"; make a recording with"));
     other["version"] = 1.into();
     other.as_object_mut().unwrap().remove("plans");
     assert!(refused(other.to_string()).contains("missing field `plans`"));

@@ -61,7 +61,7 @@ impl JobScheduler for Command {
             return Err(format!("\"{line}\" ended with {}", output.status));
         }
         let text = String::from_utf8(output.stdout)
-            .map_err(|_| format!("\"{line}\" wrote what is no text"))?;
+            .map_err(|_| format!("\"{line}\" wrote output that is not UTF-8 text"))?;
         if text.trim().is_empty() {
             return Ok(None);
         }

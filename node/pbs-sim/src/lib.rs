@@ -93,8 +93,9 @@ impl fmt::Display for Error {
             Self::Scheduler(words) => write!(f, "the job scheduler failed: {words}"),
             Self::Stuck { cpu, now_ns } => write!(
                 f,
-                "CPU {cpu} makes no progress at {now_ns} ns; this is an error of the policy \
-                 core, please report it with the plan"
+                "CPU {cpu} makes no progress after {}; this is an error of the policy core, please \
+                 report it with the plan",
+                pbs_text::span(*now_ns)
             ),
         }
     }

@@ -306,11 +306,11 @@ fn a_command_that_fails_says_how() {
     for (script, words) in [
         ("exit 3", "\"exit 3\" ended with exit status: 3"),
         ("/nonexistent/program", "exit status: 127"),
-        ("printf '\\377'", "wrote what is no text"),
+        ("printf '\\377'", "wrote output that is not UTF-8 text"),
         ("echo nonsense", "plan of \"echo nonsense\":1: "),
         (
             "printf '[[process]]\\nid = 1\\ntasks = [5]\\n[[cpu]]\\ncpu = 4\\nslots = [1]\\n'",
-            "for the CPUs [4]; it was asked for one of CPU 0",
+            "for the CPUs [4]; write a plan for CPU 0 only",
         ),
         (
             "printf 'dealt_seq = 999\\n[[process]]\\nid = 1\\ntasks = [5]\\n[[cpu]]\\ncpu = 0\\nslots = [1]\\n'",

@@ -105,7 +105,7 @@ impl Device {
         if written == plan.len() {
             Ok(())
         } else {
-            Err(io::Error::other("the kernel took a part of the plan only").into())
+            Err(io::Error::other("the kernel accepted only a part of the plan").into())
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Asking for nodes, and what can be done with what was asked for.
+//! Requests for nodes, and operations on them.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -19,78 +19,78 @@ use crate::failure::Failure;
 use crate::files::read;
 use crate::output::Output;
 
-/// What is asked for; a script may say it, too.
+/// Requirements of a request, from the command line or a script.
 #[derive(Args, Clone, Debug, Default)]
 struct Requirements {
-    /// Resources and place, as rset=5:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl
+    /// Resources and placement, such as rset=5:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl
     #[arg(long, value_name = "RSET", value_parser = rset)]
     res: Option<Rset>,
 
-    /// How long at most: 4h, 1h30m, 7d, 00:10:00
+    /// Longest run time: 4h, 1h30m, 7d, 00:10:00
     #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
     duration_s: Option<u64>,
 
-    /// On whose account
+    /// Group that the request is charged to
     #[arg(short, long, value_name = "NAME")]
     group: Option<String>,
 
-    /// What to call it
+    /// Name of the request
     #[arg(short = 'N', long, value_name = "NAME")]
     name: Option<String>,
 
     #[command(flatten)]
     when: WhenOptions,
 
-    /// One request for each number
+    /// Submit one request for each number
     #[arg(short = 'J', long, value_name = "FIRST-LAST", value_parser = array)]
     array: Option<RangeInclusive<u64>>,
 
-    /// In that reservation
+    /// Run inside this reservation
     #[arg(long, value_name = "ID")]
     within: Option<u64>,
 
-    /// After others: afterok:7 (it completed), afternotok:7, afterany:7
+    /// Run after other requests: afterok:7 (if 7 completed), afternotok:7, afterany:7
     #[arg(long, value_name = "HOW:ID,...", value_delimiter = ',', value_parser = depend)]
     depend: Vec<After>,
 
-    /// How long it really runs, as this is simulated
+    /// Real run time, for the simulation
     #[arg(long, value_name = "DURATION", value_parser = duration_s)]
     run: Option<u64>,
 
-    /// Tell its user so long before the end
+    /// Notify the user this long before the end
     #[arg(long, value_name = "DURATION", value_parser = duration_s)]
     notify: Option<u64>,
 
-    /// Start it again where its node fails
+    /// Start the request again if its node fails
     #[arg(long)]
     restartable: bool,
 }
 
-/// When it wants to run; as early as can be if none is given.
+/// Planned time of a request; as early as possible if none is given.
 #[derive(Args, Clone, Debug, Default)]
 #[group(multiple = true)]
 struct WhenOptions {
-    /// Exactly then: +2h, '1.8.26 8:00', @1785571200
+    /// Start exactly at this time: +2h, 2026-08-01T08:00, @1785571200
     #[arg(long, value_name = "TIME", conflicts_with_all = ["after", "deadline", "provisional", "sla"])]
     start: Option<String>,
 
-    /// Then or later
+    /// Start at this time or later
     #[arg(long, value_name = "TIME", conflicts_with_all = ["deadline", "provisional", "sla"])]
     after: Option<String>,
 
-    /// Over by then, or not at all
+    /// End by this time; decline the request if that is impossible
     #[arg(long, value_name = "TIME", conflicts_with_all = ["provisional", "sla"])]
     deadline: Option<String>,
 
-    /// As late as the deadline allows
+    /// Start as late as the deadline allows
     #[arg(long, requires = "deadline")]
     late: bool,
 
-    /// Dropped then, unless it is confirmed
+    /// Drop the request at this time unless it is confirmed
     #[arg(long, value_name = "TIME", conflicts_with = "sla")]
     provisional: Option<String>,
 
-    /// Should be over by then; that it is not is told
+    /// End by this time if possible; report it otherwise
     #[arg(long, value_name = "TIME")]
     sla: Option<String>,
 }
@@ -111,7 +111,7 @@ pub(super) struct AllocOptions {
     #[command(flatten)]
     asked: Requirements,
 
-    /// What is started, with its arguments; a script's #CCS lines are options
+    /// Command to start, with its arguments; #CCS lines of a script are options
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -130,15 +130,15 @@ pub(super) struct AlterOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Which
+    /// Number of the request
     #[arg(value_name = "ID")]
     id: u64,
 
-    /// Other resources, or another place
+    /// New resources and placement
     #[arg(long, value_name = "RSET", value_parser = rset)]
     res: Option<Rset>,
 
-    /// Another duration
+    /// New longest run time
     #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
     duration_s: Option<u64>,
 
@@ -151,11 +151,11 @@ pub(super) struct ResizeOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Which
+    /// Number of the request
     #[arg(value_name = "ID")]
     id: u64,
 
-    /// The same chunks, with other counts
+    /// The chunks of the request, with new counts
     #[arg(long, value_name = "RSET", value_parser = rset)]
     res: Rset,
 }
@@ -165,11 +165,11 @@ pub(super) struct ExtendOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Which
+    /// Number of the request
     #[arg(value_name = "ID")]
     id: u64,
 
-    /// By how much
+    /// Additional time
     #[arg(value_name = "DURATION", value_parser = duration_s)]
     by_s: u64,
 }
@@ -179,7 +179,7 @@ pub(super) struct IdsOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Which
+    /// Numbers of the requests
     #[arg(value_name = "ID", required = true)]
     ids: Vec<u64>,
 }
@@ -207,7 +207,7 @@ fn depend(text: &str) -> Result<After, String> {
     };
     match (outcome, id.parse()) {
         (Some(outcome), Ok(request)) => Ok(After { request, outcome }),
-        _ => Err("write afterok:7, afternotok:7 or afterany:7, several with commas".into()),
+        _ => Err("write afterok:7, afternotok:7 or afterany:7, with commas between several".into()),
     }
 }
 
@@ -217,7 +217,10 @@ fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
     let number = |text: &str| text.parse::<u64>().ok();
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last && last - first < MOST => Ok(first..=last),
-        _ => Err(format!("write 0-99: two numbers, the first not behind the last, at most {MOST}")),
+        _ => Err(format!(
+            "write FIRST-LAST, such as 0-99: the first number not above the last, at \
+                          most {MOST} numbers"
+        )),
     }
 }
 
@@ -268,8 +271,8 @@ impl Requirements {
 
     fn wish(&self, cluster: &Cluster, user: &str, command: &[String]) -> Result<Wish, Failure> {
         let rset = self.res.clone().ok_or_else(|| {
-            let what = "what is needed is not said; write --res rset=ncpus=4, or #CCS --res=… \
-                        into the script";
+            let what = "the request names no resources; add --res, such as --res rset=ncpus=4, or \
+                        a line #CCS --res=… to the script";
             Failure::Usage(what.into())
         })?;
         // Without a word a user's own account: the first group that the site says it has.
@@ -335,7 +338,7 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> 
         when: options.when.when(&cluster)?,
     };
     if change == Change::default() {
-        let what = "nothing is to be different; give --res, -t, --deadline or another";
+        let what = "nothing to change is given; add --res, -t, --deadline or another option";
         return Err(Failure::Usage(what.into()));
     }
     let caller = options.ledger.caller(&cluster, "");
@@ -407,7 +410,7 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
 /// Condition that a request without a place waits for.
 pub(super) fn awaited(row: &Row) -> String {
     if row.after.is_empty() {
-        "for a node that is out of use, or until it is nearer".into()
+        "for a node that is out of use, or until its time is within the planning horizon".into()
     } else {
         after(&row.after)
     }

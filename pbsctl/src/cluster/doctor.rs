@@ -27,16 +27,16 @@ Exit status:
 #[derive(Args, Debug)]
 #[command(after_help = DOCTOR_HELP)]
 pub(super) struct DoctorOptions {
-    /// Slurm's configuration; beside it job_submit.lua, jobcomp.lua and plugstack.conf are
-    /// looked for
+    /// Slurm's configuration. job_submit.lua, jobcomp.lua and plugstack.conf are looked for in the
+    /// same directory
     #[arg(long, value_name = "FILE", env = "SLURM_CONF", default_value = "/etc/slurm/slurm.conf")]
     conf: PathBuf,
 
-    /// The partition whose jobs are planned
+    /// Partition whose jobs are planned
     #[arg(long, value_name = "NAME", default_value = "plan")]
     partition: String,
 
-    /// Write the site's file for `pbsctl cluster new`, with the nodes of the partition
+    /// Write a site file with the nodes of the partition, for `pbsctl cluster new`
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
 }
@@ -88,9 +88,9 @@ pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, F
     let out = out.named("cluster-doctor");
     let printed = out.print(&doctor, || text(&doctor, &findings));
     if doctor.errors > 0 {
-        // That came first, whether it could be printed or not.
+        // The errors take precedence over a failure to print them.
         let what = format!(
-            "{}: jobs of {} can't be planned so",
+            "{}: jobs of {} can't be planned with this configuration",
             counted(doctor.errors as u64, "error", "errors"),
             doctor.partition
         );
@@ -124,10 +124,10 @@ fn text(doctor: &Doctor<'_>, findings: &[Finding]) -> String {
             Some(place) => format!("{place}: "),
             None => String::new(),
         };
-        let is = finding.is.as_deref().unwrap_or("not there");
+        let is = finding.is.as_deref().unwrap_or("missing");
         let _ = writeln!(
             text,
-            "{place}{}: {} is {is}\n    to be: {}\n    {}",
+            "{place}{}: {} is {is}\n    should be: {}\n    {}",
             finding.level.name(),
             finding.key,
             finding.should,

@@ -20,16 +20,16 @@ use crate::output::{counted, Output};
 /// A cluster in virtual time.
 pub(super) type Cluster = Manager<Simulated>;
 
-/// Which ledger, and in whose name.
+/// Ledger, and the user that a request is for.
 #[derive(Args, Debug)]
 pub(super) struct LedgerOptions {
     /// The ledger
     #[arg(long, value_name = "FILE", env = "PBS_LEDGER", default_value = "cluster.db")]
     pub(super) ledger: PathBuf,
 
-    /// Ask in the name of a user, with no other rights than the site gives it
+    /// Act as this user, with the rights that the site gives that user only
     ///
-    /// Who may write the ledger may do everything else, as an operator.
+    /// Without this option, write access to the ledger makes you an operator.
     #[arg(long, value_name = "NAME")]
     pub(super) user: Option<String>,
 }
@@ -39,11 +39,12 @@ pub(super) struct NewOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// The description of the cluster
+    /// Site file: the description of the cluster
     #[arg(long, value_name = "SITE")]
     site: PathBuf,
 
-    /// What time it is there: '1.8.26 8:00' or @1785571200; now otherwise
+    /// Time at which the clock of the ledger begins: 2026-08-01T08:00 or @1785571200; the present
+    /// time by default
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
 }
@@ -53,7 +54,7 @@ pub(super) struct SiteOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// The description of the cluster
+    /// New site file: the description of the cluster
     #[arg(value_name = "SITE")]
     site: PathBuf,
 }
@@ -63,7 +64,8 @@ pub(super) struct AdvanceOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Until then: +2h, '1.8.26 8:00', @1785571200; until all is over otherwise
+    /// Time to advance to: +2h, 2026-08-01T08:00, @1785571200; without it, the end of the last
+    /// request
     #[arg(value_name = "TIME")]
     until: Option<String>,
 }
@@ -96,7 +98,7 @@ impl LedgerOptions {
     }
 }
 
-/// The name of who is logged in; it gives no rights.
+/// Name of the user who is logged in; it gives no rights.
 pub(super) fn login() -> String {
     std::env::var("USER").unwrap_or_else(|_| "nobody".into())
 }
@@ -114,7 +116,7 @@ pub(super) fn new(out: Output, options: &NewOptions) -> Result<(), Failure> {
 }
 
 pub(super) fn site(out: Output, options: &SiteOptions) -> Result<(), Failure> {
-    // What is wrong with it is told line by line.
+    // Problems of the file are reported line by line.
     read_site(&options.site)?;
     let text = read(&options.site)?;
     let opened = Manager::set_site(&options.ledger.ledger, &text, Simulated::default());
@@ -129,7 +131,10 @@ pub(super) fn advance(out: Output, options: &AdvanceOptions) -> Result<(), Failu
             let until_s = time_s(text, cluster.clock_s(), cluster.site())?;
             if until_s < cluster.clock_s() {
                 let now = clock(&cluster);
-                let what = format!("{text} is past: it is {now}; time does not go back");
+                let what = format!(
+                    "{text} is in the past: the clock of the ledger is at {now}, \
+                                    and time does not go back; write a later time"
+                );
                 return Err(Failure::Usage(what));
             }
             cluster.advance(until_s).map_err(failure)?;
@@ -155,8 +160,8 @@ fn told(out: Output, cluster: &Cluster, recovered: &Recovered) -> Result<(), Fai
         let requests = counted(clock.requests as u64, "request", "requests");
         let mut text = format!("{}: {}, {requests}\n", clock.site, self::clock(cluster));
         for (ids, what) in [
-            (&clock.moved, "planned anew"),
-            (&clock.lost, "ended, as there is no place for them any more"),
+            (&clock.moved, "planned again"),
+            (&clock.lost, "ended, since the cluster has no place for them any more"),
         ] {
             if !ids.is_empty() {
                 let ids: Vec<_> = ids.iter().take(12).map(u64::to_string).collect();
@@ -186,7 +191,8 @@ pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
 pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure> {
     let time_s = match text.strip_prefix('+') {
         Some(duration) => duration_s(duration).map(|duration_s| now_s.saturating_add(duration_s)),
-        None => parse_time_s(text, &site.time_zone).map_err(|error| error.message),
+        None => parse_time_s(text, &site.time_zone)
+            .map_err(|error| format!("{}; +2h is two hours from now", error.message)),
     };
     time_s.map_err(|why| Failure::Usage(format!("{text}: {why}")))
 }
@@ -206,17 +212,13 @@ pub(super) fn failure(error: Error) -> Failure {
 
 /// Like [`failure`], with times of the site and the causes that keep a request out.
 pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
-    let zone = &cluster.site().time_zone;
     match &error {
-        Error::Declined(Refusal::NotInTime { earliest_end_s: Some(end_s) }) => {
-            let end = format_time(*end_s, zone);
-            Failure::NotPlanned(format!("it could be over {end}, which is too late"))
-        }
         Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
             let causes: Vec<_> = causes.iter().map(|it| words(it, cluster.machine())).collect();
             let causes = causes.join(", ");
-            Failure::NotPlanned(format!("at no time is there a place for it: {causes}"))
+            Failure::NotPlanned(format!("there is no time at which it could run: {causes}"))
         }
+        Error::Declined(why) => Failure::NotPlanned(why.describe(cluster.site())),
         _ => failure(error),
     }
 }
@@ -225,7 +227,7 @@ pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
 pub(super) fn words(cause: &Cause, machine: &Machine) -> String {
     let name = |resource: usize| {
         let resource = machine.resources().get(resource);
-        resource.map_or("cores that are kept for others", |of| &of.name)
+        resource.map_or("cores that are reserved for others", |of| &of.name)
     };
     match cause {
         Cause::Used(resource) => format!("{} in use", name(*resource)),
@@ -238,6 +240,6 @@ pub(super) fn words(cause: &Cause, machine: &Machine) -> String {
             format!("limit of {whom} on the area of {}", name(*resource))
         }
         Cause::Nodes => "no nodes with room for its chunks".into(),
-        Cause::After(request) => format!("request {request}, which it follows"),
+        Cause::After(request) => format!("request {request}, which must end first"),
     }
 }

@@ -49,111 +49,112 @@ pub(crate) struct ClusterOptions {
 
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
-    /// Check the description of a cluster, and say what it has
+    /// Check the description of a cluster and summarize it
     Check {
-        /// The site's file
+        /// Site file: the description of the cluster
         #[arg(value_name = "SITE")]
         site: PathBuf,
     },
 
-    /// Say what has to be changed in Slurm before its jobs can be planned
+    /// List the changes that Slurm needs before its jobs can be planned
     ///
-    /// Reads slurm.conf with all that it includes, plugstack.conf and the hooks beside it;
-    /// Slurm is not asked, and nothing is changed.
+    /// Reads slurm.conf with all files that it includes, plugstack.conf and the hooks beside it.
+    /// Slurm is not contacted, and nothing is changed.
     Doctor(doctor::DoctorOptions),
 
-    /// Replay a trace under several schedulers, and compare what they make of it
+    /// Replay a trace under several schedulers and compare the results
     ///
-    /// The trace is in the Standard Workload Format. Every job is known by its cores, its
-    /// run time and what its user asked for; a job that runs longer than that is ended
-    /// then. FCFS, EASY and conservative backfilling see the cores as one pool; the planner
-    /// maps onto the nodes of the site.
+    /// The trace is in the Standard Workload Format. Each job has a number of cores, a run time and
+    /// the time that its user requested; a job that runs longer is ended at the requested time.
+    /// FCFS, EASY and conservative backfilling treat the cores as one pool; the planner maps jobs
+    /// onto the nodes of the site.
     Replay(replay::ReplayOptions),
 
-    /// Compare runs of the same jobs under Slurm, planned by one and by another
+    /// Compare runs of the same jobs under Slurm with different schedulers
     ///
-    /// A file has what `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` printed with
-    /// SLURM_TIME_FORMAT=%s. A job called NUMBER.SECONDS.SUBMITTED was submitted then, and has
-    /// its deadline so long after that.
+    /// Each file has the output of `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` with
+    /// SLURM_TIME_FORMAT=%s. A job named NUMBER.SECONDS.SUBMITTED was submitted at SUBMITTED, and
+    /// its deadline is SECONDS later.
     Ran(ran::RanOptions),
 
-    /// Write a trace of jobs like those of a real cluster
+    /// Generate a trace of jobs like those of a real cluster
     ///
-    /// The sizes, run times and estimates are drawn as those published of OCuLUS (Keller,
-    /// section 6), or by the model of Lublin and Feitelson (2003); the same options give the
-    /// same jobs on every machine.
+    /// Sizes, run times and estimates follow the published figures of OCuLUS (Keller, section 6) or
+    /// the model of Lublin and Feitelson (2003). The same options give the same jobs on every
+    /// machine.
     Workload(replay::WorkloadOptions),
 
-    /// Simulate a cluster whose nodes run plans, beside one without plans
+    /// Simulate a cluster whose nodes run plans, and compare it with one without plans
     Whole(whole::WholeOptions),
 
-    /// Make a ledger: the file in which requests and their plan are kept
+    /// Create a ledger: the file with the requests and their plan
     ///
-    /// Its clock is virtual: it stands until `advance` lets it go on, and what is started
-    /// runs as long as `--run` said.
+    /// Its clock is virtual: it stands still until `advance` moves it, and a started request runs
+    /// as long as its `--run` says.
     New(ledger::NewOptions),
 
-    /// Plan by another description of the cluster from now on
+    /// Replace the description of the cluster, and plan with the new one from now on
     Site(ledger::SiteOptions),
 
-    /// Let time go on: requests start, end, move up
+    /// Advance the clock: requests start, end and move up
     Advance(ledger::AdvanceOptions),
 
-    /// Carry out what is planned, in real time: on this machine, or by Slurm
+    /// Carry out the plan in real time, on this node or with Slurm
     ///
-    /// The cluster is one node: this one, whose service (pbsd) runs what is started. A
-    /// request's command is a job file (see pbs-job(5)), and what is left of its time is the
-    /// job's deadline. All programs run as the user who calls this, in this directory.
-    /// Meanwhile others ask: the ledger is free between two looks.
+    /// The cluster is one node: this one, whose service (pbsd) runs what is started. The command of
+    /// a request is a job file (see pbs-job(5)); the rest of the request's time is the job's
+    /// deadline. All programs run as the user who calls this command, in this directory. Others can
+    /// submit requests meanwhile: the ledger is free between two steps.
     ///
-    /// With --slurm the cluster is a partition of Slurm, whose jobs are held, planned and
-    /// started by Slurm where and when they are planned. Run it as SlurmUser; `pbsctl cluster
-    /// doctor --site` writes the site, and says what Slurm lacks. Meanwhile others read the
-    /// ledger.
+    /// With --slurm the cluster is a partition of Slurm. Its jobs are held and planned; Slurm
+    /// starts them at the planned times on the planned nodes. Run this command as SlurmUser.
+    /// `pbsctl cluster doctor --site` writes the site file and lists what Slurm lacks. Others can
+    /// read the ledger meanwhile.
     Serve(serve::ServeOptions),
 
-    /// Ask for nodes, and be told from when to when they are there
+    /// Request nodes, and print when and where the request will run
     ///
-    /// A script's lines that begin with #CCS are read as options; those of the command line
-    /// win.
+    /// Lines of a script that begin with #CCS are read as options; the command line takes
+    /// precedence.
     Alloc(ask::AllocOptions),
 
-    /// Hold nodes for requests that come later
+    /// Reserve nodes for later requests
     Reserve(ask::ReserveOptions),
 
-    /// Plan a request as something else, if there is a place for that
+    /// Change the requirements of a request, if the new ones can be planned
     Alter(ask::AlterOptions),
 
-    /// Give a running request more or fewer of its chunks
+    /// Change the number of chunks of a running request
     ///
-    /// More are given where they are free until its end; fewer give back the dearest nodes.
+    /// Chunks are added if they are free until its end; removed chunks free the most expensive
+    /// nodes.
     Resize(ask::ResizeOptions),
 
-    /// Let a running request go on for longer
+    /// Extend the time of a running request
     Extend(ask::ExtendOptions),
 
-    /// Keep what was asked for provisionally
+    /// Confirm provisional requests
     Confirm(ask::IdsOptions),
 
-    /// End requests, or take them back
+    /// End or withdraw requests
     Kill(ask::IdsOptions),
 
-    /// Show requests: where they stand, when they start and end
+    /// List requests with their state, start and end; or show one in detail
     Info(show::InfoOptions),
 
-    /// Say why a request does not start earlier
+    /// Explain why a request does not start earlier
     Why(show::WhyOptions),
 
-    /// Take nodes out of use and back, or show which are out
+    /// Take nodes out of use or put them back; or list the nodes out of use
     Node(show::NodeOptions),
 
-    /// Show what limits a user or group has
+    /// List the limits of a user or a group
     Limits(show::LimitsOptions),
 
-    /// Show the plan of the whole machine, as a table or a picture
+    /// Show the plan of the whole cluster, as a table or a picture
     Plan(show::PlanOptions),
 
-    /// Say what was asked for and used so far
+    /// Show statistics of requests and their use of the cluster
     Stat(show::StatOptions),
 
     /// Show several clusters at once: all ledgers of a directory

@@ -15,21 +15,21 @@ use crate::output::{counted, Output};
 
 #[derive(Args, Debug)]
 pub(super) struct RanOptions {
-    /// What squeue printed of a run, and what it is called
+    /// Runs to compare: a name for each, and the file with the output of squeue
     #[arg(value_name = "NAME=FILE", required = true, value_parser = named)]
     runs: Vec<(String, PathBuf)>,
 
-    /// So many nodes there were, each for one job at a time
+    /// Number of nodes, each for one job at a time
     #[arg(long, value_name = "N", default_value_t = 16)]
     nodes: u64,
 
-    /// Write a picture of each run there: NAME.svg
+    /// Draw each run to the file NAME.svg in this directory
     #[arg(long, value_name = "DIR")]
     gantt: Option<PathBuf>,
 }
 
 fn named(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, file) = text.split_once('=').ok_or("it has to be NAME=FILE")?;
+    let (name, file) = text.split_once('=').ok_or("write NAME=FILE, such as planned=jobs.txt")?;
     Ok((name.into(), file.into()))
 }
 
@@ -57,12 +57,12 @@ pub(super) fn ran(out: Output, options: &RanOptions) -> Result<(), Failure> {
             let jobs = counted(failed.len() as u64, "job has", "jobs have");
             let which = failed.join(", ");
             return Err(invalid(format!(
-                "{jobs} failed ({which}), so that this run does not count"
+                "{jobs} failed ({which}); the run can't be compared, so leave it out or repeat it"
             )));
         }
         if let Some(directory) = &options.gantt {
             let picture = directory.join(format!("{name}.svg"));
-            write(&picture, &gantt(&format!("{name}: what ran"), &ran))?;
+            write(&picture, &gantt(&format!("{name}: jobs as they ran"), &ran))?;
         }
         runs.push(Run { name: name.clone(), metrics: metrics_of(&ran, options.nodes) });
     }

@@ -24,19 +24,19 @@ use crate::output::{counted, write_err, write_out, Output};
 
 #[derive(Args, Debug)]
 pub(super) struct ReplayOptions {
-    /// The trace
+    /// Trace in the Standard Workload Format
     #[arg(value_name = "TRACE", required_unless_present = "generate", conflicts_with = "generate")]
     trace: Option<PathBuf>,
 
-    /// Generate jobs for the cluster instead
+    /// Generate jobs for the cluster instead of reading a trace
     #[arg(long, value_enum, value_name = "MODEL")]
     generate: Option<Model>,
 
-    /// How many jobs are generated
+    /// Number of jobs to generate
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "generate")]
     jobs: usize,
 
-    /// Core time that those ask for while they come, in percent of what there is
+    /// Load while the generated jobs arrive: requested core time, in percent of the capacity
     #[arg(
         long,
         value_name = "PERCENT",
@@ -46,12 +46,12 @@ pub(super) struct ReplayOptions {
     )]
     load: u64,
 
-    /// The seed of those jobs
+    /// Seed of the generated jobs
     #[arg(long, value_name = "N", default_value_t = 1, requires = "generate")]
     seed: u64,
 
-    /// Replay so many of such traces, with that seed and those behind it, and say what the last
-    /// scheduler gains over the others
+    /// Replay this many traces, with --seed and the seeds after it, and print the gain of the last
+    /// scheduler over the others
     #[arg(
         long,
         value_name = "N",
@@ -61,8 +61,7 @@ pub(super) struct ReplayOptions {
     )]
     seeds: u64,
 
-    /// Run time over what users ask for, on average, in percent; of lublin alone, for oculus has
-    /// its own
+    /// Mean run time, in percent of the requested time; for lublin only, since oculus has its own
     #[arg(
         long,
         value_name = "PERCENT",
@@ -72,7 +71,7 @@ pub(super) struct ReplayOptions {
     )]
     accuracy: u64,
 
-    /// Give so many of the jobs a deadline
+    /// Percentage of jobs that have a deadline
     #[arg(
         long,
         value_name = "PERCENT",
@@ -81,37 +80,36 @@ pub(super) struct ReplayOptions {
     )]
     deadlines: u64,
 
-    /// The latest deadline after the end of a job that starts at once, in percent of what it
-    /// asks for
+    /// Latest deadline after the end of a job that starts at once, in percent of its requested time
     #[arg(long, value_name = "PERCENT", default_value_t = 200, requires = "deadlines")]
     slack: u64,
 
-    /// The cluster that it is replayed on; without it one like OCuLUS
+    /// Site file of the cluster to replay on; a cluster like OCuLUS by default
     #[arg(long, value_name = "SITE", conflicts_with = "cores")]
     site: Option<PathBuf>,
 
-    /// One node with so many cores instead of a site
+    /// Replay on one node with this many cores instead of a site
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     cores: Option<u64>,
 
-    /// Which schedulers
+    /// Schedulers to compare
     #[arg(long, value_enum, value_delimiter = ',', default_value = "fcfs,easy,planned")]
     policy: Vec<PolicyName>,
 
-    /// What the schedulers are told of how long jobs run
+    /// Run times that the schedulers know
     #[arg(long, value_enum, default_value = "users")]
     estimates: EstimatesName,
 
-    /// After each event the planner and conservative backfilling look at so many jobs for an
-    /// earlier place, and go on with the others after the next
+    /// Number of jobs that the planner and conservative backfilling try to move up after each
+    /// event; after the next event they continue with the others
     #[arg(long, value_name = "N", default_value_t = 10)]
     backfills: usize,
 
-    /// Write the last scheduler's schedule as a trace
+    /// Write the schedule of the last scheduler to FILE, as a trace
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write a picture of use and slowdown: SVG
+    /// Draw utilisation and slowdown to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 }
@@ -121,15 +119,15 @@ const OCULUS_ACCURACY_PERCENT: u64 = 22;
 
 #[derive(Args, Debug)]
 pub(super) struct WorkloadOptions {
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     jobs: usize,
 
-    /// Of which kind
+    /// Model of the jobs
     #[arg(long, value_enum, value_name = "MODEL", default_value = "oculus")]
     model: Model,
 
-    /// For a machine of so many cores; of lublin alone
+    /// Number of cores of the machine; for lublin only
     #[arg(
         long,
         value_name = "N",
@@ -138,7 +136,7 @@ pub(super) struct WorkloadOptions {
     )]
     cores: u64,
 
-    /// Core time that they ask for while they come, in percent of what there is; of lublin alone
+    /// Load while jobs arrive: requested core time, in percent of the capacity; for lublin only
     #[arg(
         long,
         value_name = "PERCENT",
@@ -147,7 +145,7 @@ pub(super) struct WorkloadOptions {
     )]
     load: u64,
 
-    /// Run time over what users ask for, on average, in percent; of lublin alone
+    /// Mean run time, in percent of the requested time; for lublin only
     #[arg(
         long,
         value_name = "PERCENT",
@@ -156,16 +154,16 @@ pub(super) struct WorkloadOptions {
     )]
     accuracy: u64,
 
-    /// How many of them come on a day; OCuLUS had 3,082 on average and 196,217 at most; of oculus
-    /// alone
+    /// Number of jobs a day; for oculus only. OCuLUS had 3,082 on average and at most 196,217
     #[arg(long, value_name = "N", default_value_t = workload::MEAN_DAY)]
     per_day: usize,
 
-    /// Another seed, other jobs
+    /// Seed of the jobs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Where to write it; standard output otherwise, where --json has what the jobs are like
+    /// Write the trace to FILE instead of standard output. With --json, standard output has a
+    /// summary of the jobs
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -181,25 +179,25 @@ enum PolicyName {
     Conservative,
     /// The planner, after OpenCCS
     Planned,
-    /// The planner, which declines jobs that can't be over by their deadlines
+    /// The planner, declining jobs that can't meet their deadlines
     PlannedDeadlines,
 }
 
 /// Jobs that are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Model {
-    /// As published of OCuLUS (Keller, section 6)
+    /// Jobs like those published of OCuLUS (Keller, section 6)
     Oculus,
-    /// As Lublin and Feitelson model them (2003)
+    /// The model of Lublin and Feitelson (2003)
     Lublin,
 }
 
-/// What schedulers are told.
+/// Run times that schedulers know.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum EstimatesName {
-    /// What users said
+    /// The times that users requested
     Users,
-    /// How long jobs do run
+    /// The real run times of the jobs
     Perfect,
 }
 
@@ -427,7 +425,7 @@ fn text(replayed: &Replayed) -> String {
     let mut text = format!("On {}:\n", replayed.site);
     if replayed.left_out > 0 {
         let lines = counted(replayed.left_out, "line is", "lines are");
-        text += &format!("{lines} no job that can be replayed\n");
+        text += &format!("{lines} no job that can be replayed; left out\n");
     }
     if replayed.too_large > 0 {
         let jobs = counted(replayed.too_large as u64, "job is", "jobs are");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Has the service of this node, or Slurm, carry out what is planned.
+//! Execution of the plan by the service of this node, or by Slurm.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,15 +22,15 @@ pub(super) struct ServeOptions {
     #[command(flatten)]
     socket: Socket,
 
-    /// Have Slurm start what is planned: its jobs are the requests. To be run as SlurmUser
+    /// Plan and start the jobs of a Slurm partition; run this as SlurmUser
     #[arg(long, conflicts_with = "socket")]
     slurm: bool,
 
-    /// The partition of Slurm whose jobs are planned
+    /// Partition of Slurm whose jobs are planned
     #[arg(long, value_name = "NAME", default_value = "plan", requires = "slurm")]
     partition: String,
 
-    /// The file to which hooks of Slurm append what happens
+    /// File to which the hooks of Slurm append events
     #[arg(
         long,
         env = "PBS_SLURM_EVENTS",
@@ -39,20 +39,20 @@ pub(super) struct ServeOptions {
     )]
     events: PathBuf,
 
-    /// So long before its start a job of Slurm is let go
+    /// Release a job of Slurm this long before its planned start
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration_s)]
     window: u64,
 
-    /// So long after its start it may begin; otherwise it is held and planned anew. No longer
-    /// than the site's allocate_timeout
+    /// Time after the planned start within which a job of Slurm may begin. A later job is held and
+    /// planned again. At most the allocate_timeout of the site
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration_s)]
     grace: u64,
 
-    /// Plan on that CPU only
+    /// Run the planner on this CPU only
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
 
-    /// End when all requests have
+    /// Exit when all requests have ended
     #[arg(long)]
     until_idle: bool,
 }

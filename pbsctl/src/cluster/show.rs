@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use jiff::tz::TimeZone;
+use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_resources::{format_duration, format_size};
@@ -23,11 +25,11 @@ pub(super) struct InfoOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// All of one: what was asked for, where it is, what happened
+    /// Show only this request, with its requirements, place and events
     #[arg(value_name = "ID")]
     id: Option<u64>,
 
-    /// Those that have ended, too
+    /// List ended requests too
     #[arg(long, conflicts_with = "id")]
     all: bool,
 }
@@ -37,7 +39,7 @@ pub(super) struct WhyOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Which
+    /// Number of the request
     #[arg(value_name = "ID")]
     id: u64,
 }
@@ -47,27 +49,27 @@ pub(super) struct NodeOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// What is to become of them; without it those that are out of use are shown
+    /// New state of the nodes; without it, the nodes out of use are listed
     #[arg(value_enum, value_name = "STATE", requires = "names")]
     state: Option<NodeWill>,
 
-    /// Which nodes
+    /// Names of the nodes
     #[arg(value_name = "NODE")]
     names: Vec<String>,
 
-    /// Why, for others to read
+    /// Reason, shown to others
     #[arg(long, value_name = "TEXT", default_value = "")]
     why: String,
 }
 
-/// What operators do with a node.
+/// Change that an operator makes to a node.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum NodeWill {
-    /// Nothing new starts there; what runs ends
+    /// Start nothing new there; let running requests end
     Offline,
-    /// It has failed: what runs there is aborted, or started again elsewhere
+    /// The node has failed: abort its requests or start them again elsewhere
     Down,
-    /// It can be used again
+    /// Use the node again
     Online,
 }
 
@@ -76,7 +78,7 @@ pub(super) struct LimitsOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// Of that group; of all that the user has none otherwise
+    /// Show the limits of this group; the limits of all groups by default
     #[arg(short, long, value_name = "NAME")]
     group: Option<String>,
 }
@@ -86,11 +88,11 @@ pub(super) struct PlanOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
-    /// A picture of it, with a row for each node: SVG
+    /// Draw the plan to FILE, with a row for each node, as SVG
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
 
-    /// So much of it; all of it otherwise
+    /// Time span to draw; the whole plan by default
     #[arg(long, value_name = "DURATION", value_parser = duration_s, requires = "gantt")]
     span: Option<u64>,
 }
@@ -247,7 +249,7 @@ fn one(cluster: &Cluster, details: &Details) -> String {
     line("user", format!("{} of {}", row.user, row.group));
     line("resources", row.rset.clone());
     line("duration", format_duration(row.duration_s));
-    line("when", row.when.clone());
+    line("when", when_text(&row.when, zone));
     line("priority", row.priority.to_string());
     line("submitted", format_time(row.submit_s, zone));
     line("start", start(row, zone));
@@ -267,6 +269,26 @@ fn one(cluster: &Cluster, details: &Details) -> String {
         text += &format!("\n{at}  {}  {}", event.what, event.text);
     }
     text + "\n"
+}
+
+/// Desired time of a request in words.
+fn when_text(when: &str, zone: &TimeZone) -> String {
+    let at = |time_s| format_time(time_s, zone);
+    let late = |late| if late { ", as late as possible" } else { "" };
+    match when.parse() {
+        Ok(When::BestEffort) => "as early as possible".into(),
+        Ok(When::Fixed { start_s }) => format!("start at {}", at(start_s)),
+        Ok(When::After { start_s }) => format!("start at {} or later", at(start_s)),
+        Ok(When::Deadline { end_s, late: is_late }) => {
+            format!("end by {}{}", at(end_s), late(is_late))
+        }
+        Ok(When::Between { start_s, end_s, late: is_late }) => {
+            format!("from {} to {}{}", at(start_s), at(end_s), late(is_late))
+        }
+        Ok(When::Provisional { until_s }) => format!("provisional until {}", at(until_s)),
+        Ok(When::Agreement { end_s }) => format!("end by {} if possible", at(end_s)),
+        Err(_) => when.into(),
+    }
 }
 
 pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
@@ -293,7 +315,7 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
             text += &format!("  {}: {until}\n", cause.what);
         }
         if why.causes.is_empty() && row.state != State::Running {
-            text += "  nothing keeps it from an earlier start\n";
+            text += "  no cause keeps it from an earlier start\n";
         }
         text
     })
@@ -340,7 +362,7 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
             (&nodes.moved, "moved"),
-            (&nodes.waiting, "wait for a node"),
+            (&nodes.waiting, "waiting for a node"),
         ] {
             const SHOWN: usize = 12;
             if ids.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Several clusters, asked at once (Keller, 3: one user interface for several systems).
+//! Views of several clusters at once (Keller, 3: one user interface for several systems).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::output::Output;
 
 #[derive(Args, Debug)]
 pub(super) struct SystemsOptions {
-    /// Where their ledgers are: all files NAME.db
+    /// Directory with the ledgers: all files NAME.db
     #[arg(value_name = "DIRECTORY", env = "PBS_CLUSTERS", default_value = ".")]
     directory: PathBuf,
 }
@@ -55,7 +55,7 @@ pub(super) fn systems(out: Output, options: &SystemsOptions) -> Result<(), Failu
     ledgers.sort();
     if ledgers.is_empty() {
         let what = format!(
-            "{}: there is no ledger NAME.db; `pbsctl cluster new --ledger NAME.db` makes one",
+            "{}: there is no ledger NAME.db; create one with pbsctl cluster new --ledger NAME.db",
             directory.display()
         );
         return Err(Failure::Failed(what));

@@ -8,19 +8,21 @@ use crate::failure::Failure;
 use crate::output::{counted, Output};
 
 const WHOLE_HELP: &str = "\
-Jobs with deadlines come to a cluster. Each takes cores of one node, and what runs there has
-tasks of known length, which deviate. Under \"planned\" the cluster's planner accepts a job
-only if it can be over by its deadline; at its start the node makes a plan for just its cores
-and runs it with the policy of the kernel, answers what it signals with new plans, and says if
-it will be late. Then the job gets up to 10 % more time where nobody else has the cores, or
-is ended at the end of its time. Under \"no node plans\" the cluster is planned and nodes
-are not; under \"no plans, 5 % left\" they leave as much time to others as plans have to. EASY
-and FCFS take all jobs, and run them without plans.
+Jobs with deadlines arrive at a cluster. Each takes cores of one node and runs processes whose
+tasks have known lengths, from which they deviate.
+
+Under \"planned\", the planner of the cluster accepts a job only if it can meet its deadline. At
+the start of the job its node makes a plan for these cores, runs it with the policy of the
+kernel, answers prediction failures with new plans, and reports if the job will be late. A late
+job gets up to 10 % more time if nobody else has the cores; otherwise it is ended at the end of
+its time. Under \"no node plans\" the cluster is planned and its nodes are not. Under \"no
+plans, 5 % left\" these nodes leave as much time to others as plans do. EASY and FCFS accept all
+jobs, and run them without plans.
 
 Examples:
   pbsctl cluster whole
-  pbsctl cluster whole --deviation 0            # everything takes as long as planned
-  pbsctl cluster whole --load 1500 --jobs 500   # half as much again as there is room for
+  pbsctl cluster whole --deviation 0            # tasks take as long as planned
+  pbsctl cluster whole --load 1500 --jobs 500   # half as much again as the cluster can run
   pbsctl cluster whole --nodes 16 --cores 4 --seed 7
   pbsctl --json cluster whole | jq '.policies[] | {policy, kept_of_all_permille}'
 
@@ -29,38 +31,38 @@ The same options give the same numbers on every machine.";
 #[derive(Args, Debug)]
 #[command(after_help = WHOLE_HELP)]
 pub(super) struct WholeOptions {
-    /// How many nodes there are
+    /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     nodes: u32,
 
-    /// How many cores each has
+    /// Number of cores of each node
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..=256))]
     cores: u32,
 
-    /// How many processes jobs have for each of their cores at most; one at the least
+    /// Greatest number of processes of a job for each of its cores; the least is one
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,
 
-    /// How many jobs come
+    /// Number of jobs
     #[arg(long, value_name = "N", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     jobs: u32,
 
-    /// How much tasks deviate from what is planned, in thousandths: the standard deviation of
-    /// all, and with 100 the scenarios of `pbsctl gen` as they are in half of the jobs
+    /// Standard deviation of tasks from their plan, in thousandths. In half of the jobs it also
+    /// scales a scenario of `pbsctl plan generate`, which 100 leaves as it is
     #[arg(long, value_name = "PERMILLE", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(0..=300))]
     deviation: u64,
 
-    /// Core time that is asked for while jobs come, of what there is, in thousandths
+    /// Load while jobs arrive: requested core time, in thousandths of the capacity
     #[arg(long, value_name = "PERMILLE", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     load: u64,
 
-    /// Another seed, other jobs
+    /// Seed of the jobs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }

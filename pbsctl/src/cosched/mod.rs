@@ -40,9 +40,9 @@ Examples:
   pbsctl cosched sim p1.toml p2.toml --machine machine.toml -o schedule.html
   pbsctl cosched compare mandelbrot.toml filter.toml --machine node.toml
 
-Each workload is a task graph: a process whose tasks have several variants, which comes at
-its start_ns (Documentation/jobs.rst). Nothing is started, and root is not needed.
-Documentation/coscheduling.rst says what is decided, and how.";
+Each workload is a task graph: a process whose tasks have several variants. The process arrives
+at its start_ns (Documentation/jobs.rst). Nothing is started, and root is not needed.
+Documentation/coscheduling.rst describes the schedulers.";
 
 const PLAN_HELP: &str = "\
 Examples:
@@ -51,26 +51,26 @@ Examples:
   pbsctl cosched plan urgent.toml --machine machine.toml --jobs lanes
   pbsctl --json cosched plan p1.toml p2.toml | jq '.measures.speed_up'
 
-All tasks of all processes are known at once, also of those that come later. What is worse
-than not co-scheduling is not taken.";
+The scheduler knows all tasks of all processes at once, including processes that arrive later.
+A mapping that is worse than not co-scheduling is rejected.";
 
 const EXPLAIN_HELP: &str = "\
 Examples:
   pbsctl cosched explain p1.toml p2.toml --machine machine.toml --scheduler greedy
   pbsctl cosched explain p1.toml p2.toml --machine machine.toml --at 1ns --cost 5ms
 
-Says what each determination would say to the process that comes last, who won which
-accelerator in which round (of the greedy scheduler), and of each task what else it could
-run as: when it would end then, and when everything would, all else being the same.";
+Prints the answer of each determination to the process that arrives last. For the greedy
+scheduler it prints which task won which accelerator in which round. For each task it prints
+the other variants, with the end of the task and of everything if only that were different.";
 
 const SIM_HELP: &str = "\
 Examples:
   pbsctl cosched sim p1.toml p2.toml --machine machine.toml --scheduler greedy
   pbsctl cosched sim p1.toml p2.toml --machine machine.toml --determination speedup --cost 5ms
 
-Processes come one after the other. At each arrival the determination says whether everything
-that has not started is mapped anew; a process that comes otherwise takes what is fastest
-for it by itself. --determination is contention where none is named.";
+Processes arrive one after the other. At each arrival the determination decides whether all
+tasks that have not started are mapped again. Otherwise the new process takes its fastest
+variants. --determination defaults to contention.";
 
 const COMPARE_HELP: &str = "\
 Examples:
@@ -88,15 +88,15 @@ pub(crate) struct CoschedOptions {
 
 #[derive(Debug, Subcommand)]
 enum CoschedCommand {
-    /// Decide once about all tasks that wait
+    /// Map all waiting tasks once
     Plan(PlanOptions),
-    /// Decide, and say why each task gets what it gets
+    /// Map the tasks, and explain the choice for each
     Explain(ExplainOptions),
-    /// Have the processes come one after the other, in virtual time
+    /// Simulate processes that arrive one after the other, in virtual time
     Sim(SimOptions),
     /// Compare all schedulers and determinations
     Compare(CompareOptions),
-    /// Measure, show and predict how tasks slow each other
+    /// Measure, show and predict how tasks slow each other down
     Interference(InterferenceOptions),
     /// Show the data that co-scheduled processes share, and remove leftovers
     Csi(CsiOptions),
@@ -105,7 +105,7 @@ enum CoschedCommand {
 /// Rate for workloads in which no task is given in instructions.
 const ANY_RATE_INSNS_PER_MS: u64 = 1_000_000;
 
-/// What is co-scheduled, on what.
+/// Workloads and the machine to co-schedule them on.
 #[derive(Args, Debug)]
 struct Workloads {
     /// Task graphs in TOML, one for each process; - reads standard input
@@ -119,11 +119,11 @@ struct Workloads {
     history: HistoryFile,
 }
 
-/// Who slows whom.
+/// Slow-downs of tasks that run at the same time.
 #[derive(Args, Debug)]
 struct SlowdownFile {
-    /// Say what comes of it where tasks that run side by side slow each other, as a file says
-    /// (pbsctl interference); plan and explain take nothing that is worse then
+    /// Apply the slow-downs of this file (pbsctl cosched interference) to tasks that run at the
+    /// same time; plan and explain reject mappings that are worse with them
     #[arg(id = "slowdowns", long = "slowdowns", value_name = "FILE")]
     path: Option<PathBuf>,
 }
@@ -140,7 +140,7 @@ impl SlowdownFile {
         let slowed = Slowed::new(&read.question, &entries, sharing);
         match slowed.known() {
             0 if !entries.is_empty() => Err(Failure::Usage(format!(
-                "{} says nothing of these tasks; name them as PROCESS, PROCESS/TASK or \
+                "{} has no slow-down of these tasks; name them as PROCESS, PROCESS/TASK or \
                  PROCESS/TASK@VARIANT, with the workload's name for PROCESS",
                 files::name(path)
             ))),
@@ -152,19 +152,21 @@ impl SlowdownFile {
 /// A picture of what was decided.
 #[derive(Args, Debug)]
 struct PictureFile {
-    /// Draw the schedule to FILE, as a page if it ends in .html, as SVG if in .svg
+    /// Draw the schedule to FILE: as a page if its name ends in .html, as SVG if it ends in .svg
     #[arg(id = "picture", long = "output", short = 'o', value_name = "FILE",
           value_parser = picture_file)]
     path: Option<PathBuf>,
 }
 
-/// A file whose name says how to draw.
+/// A file whose extension selects the format.
 fn picture_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if ends_in(&path, "html") || ends_in(&path, "svg") {
         Ok(path)
     } else {
-        Err("name a file that ends in .svg, or in .html for a page".into())
+        Err("the extension selects the format; name a file that ends in .svg, or in .html for a \
+             page"
+            .into())
     }
 }
 
@@ -190,7 +192,7 @@ impl PictureFile {
     }
 }
 
-/// What is decided about, and how.
+/// Input and options of a decision.
 #[derive(Args, Debug)]
 struct Given {
     #[command(flatten)]
@@ -215,8 +217,8 @@ struct PlanOptions {
     #[command(flatten)]
     picture: PictureFile,
 
-    /// Write what was decided as jobs of lanes into this directory, a file for each workload
-    /// (Documentation/jobs.rst), for run
+    /// Write the mapping as jobs of lanes into this directory: a file for each workload
+    /// (Documentation/jobs.rst), for pbsctl run
     #[arg(long, value_name = "DIR")]
     jobs: Option<PathBuf>,
 }
@@ -322,17 +324,17 @@ struct Read {
     graphs: Vec<Graph>,
     machine: Machine,
     question: Question,
-    /// Variants of which the history tells how long they take.
+    /// Number of variants whose run times come from the history.
     profiled: usize,
 }
 
 impl Workloads {
-    /// Reads all files; what is wrong is told of all tasks at once.
+    /// Reads all files; problems are reported for all tasks at once.
     fn read(&self, device: &Path) -> Result<Read, Failure> {
         let graphs = graphs_of(&self.workloads)?;
         let tasks = graphs.iter().flat_map(|graph| &graph.tasks);
         let mut all = tasks.flat_map(|task| &task.variants);
-        // Who knows all times needs no rate, and so no kernel with the class.
+        // With all times known no rate is needed, and no kernel with the class.
         let needs_rate = all.any(|variant| variant.runtime_ns.is_none());
         let machine = self.machine.read(|| {
             if needs_rate {
@@ -347,7 +349,8 @@ impl Workloads {
 }
 
 impl Given {
-    /// The case at a time, and how it is decided; `tasks` counts what is decided about.
+    /// Builds the case at a time, and the settings of the decision; `tasks` counts the tasks to be
+    /// mapped.
     fn case<'r>(
         &self,
         read: &'r Read,
@@ -366,8 +369,8 @@ impl Given {
 fn few_enough(settings: Settings, tasks: usize) -> Result<Settings, Failure> {
     match settings.who {
         SchedulerName::Oracle if tasks > MOST_TASKS => Err(Failure::Usage(format!(
-            "the oracle takes at most {MOST_TASKS} tasks, and these are {}; best asks it where it \
-             can, and another one where not",
+            "the oracle takes at most {MOST_TASKS} tasks, and these are {}; use --scheduler best, \
+             which uses the oracle only for few tasks",
             grouped(tasks as u64)
         ))),
         _ => Ok(settings),
@@ -394,8 +397,8 @@ impl<'a, T> Answer<'a, T> {
 
     fn text(&self, mut text: String) -> String {
         if self.profiled > 0 {
-            let many = counted(self.profiled as u64, "variant takes", "variants take");
-            text += &format!("{many} what earlier runs took.\n");
+            let many = counted(self.profiled as u64, "run time is", "run times are");
+            text += &format!("{many} from the history.\n");
         }
         for file in &self.written {
             text += &format!("{file}: written\n");

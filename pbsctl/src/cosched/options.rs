@@ -29,28 +29,29 @@ const OBJECTIVES: [(&str, Objective); 3] = [
     ("sum", Objective::Sum),
 ];
 
-/// When it is decided.
+/// Time of the decision.
 #[derive(Args, Debug)]
 pub(super) struct At {
-    /// Decide at that time: until then nobody has co-scheduled, and what has started goes on
+    /// Decide at this time; until then each process runs its fastest variants, and tasks that have
+    /// started continue
     #[arg(long = "at", value_name = "NS", default_value = "0", value_parser = ns,
           allow_hyphen_values = true)]
     pub(super) ns: u64,
 }
 
-/// Who decides, when and how.
+/// Scheduler, determination and their options.
 #[derive(Args, Debug)]
 pub(super) struct DecisionOptions {
-    /// When tasks are mapped anew: never; always; contention, if another process stands in
-    /// the queue of a desired device; speedup, if desired devices save more than co-scheduling
+    /// When to map waiting tasks again: never; always; contention, if another process stands in the
+    /// queue of a desired device; speedup, if the desired devices save more than co-scheduling
     /// costs (--cost); amortization, if a desired device is occupied for longer than that;
-    /// all-occupied, if all devices are
+    /// all-occupied, if all devices are occupied
     #[arg(long, value_name = "WHEN",
           value_parser = PossibleValuesParser::new(When::ALL.map(When::name)).map(when))]
     determination: Option<When>,
 
-    /// Who maps them: greedy, random or enhanced as in the thesis; evolutionary; heft; oracle,
-    /// which tries all mappings of at most ten tasks; best, that is oracle for few tasks and
+    /// The scheduler: greedy, random or enhanced, as in the thesis; evolutionary; heft; oracle,
+    /// which tries all mappings of at most ten tasks; best, which is oracle for few tasks and
     /// evolutionary for more
     #[arg(long, value_name = "NAME", default_value = "best",
           value_parser = PossibleValuesParser::new(WHO.map(SchedulerName::name)).map(who))]
@@ -60,46 +61,45 @@ pub(super) struct DecisionOptions {
     how: HowOptions,
 }
 
-/// How it is decided.
+/// Options of the schedulers.
 #[derive(Args, Debug)]
 pub(super) struct HowOptions {
-    /// Who wins an accelerator of the greedy scheduler: who has most direct successors, least
-    /// runtime there, or is oldest; of two the first where tasks can run nowhere else, the
-    /// second for what is left
+    /// Rule of the greedy scheduler for the task that gets an accelerator: most direct successors,
+    /// shortest runtime there, or greatest age. With two names the first is for tasks that can run
+    /// nowhere else, and the second for the remaining accelerators
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', default_value = "age",
           value_parser = PossibleValuesParser::new(PRIORITIES.map(|(name, _)| name)).map(priority))]
     priority: Vec<Priority>,
 
-    /// What is to be small: deadlines, first the number of those that are missed, then the
-    /// makespan, then the turnarounds together; makespan; sum, the runtimes together
+    /// What to minimise: deadlines is the number of missed deadlines, then the makespan, then the
+    /// sum of the turnarounds; makespan; sum is the sum of the runtimes
     #[arg(long, value_name = "WHAT", default_value = "deadlines",
           value_parser = PossibleValuesParser::new(OBJECTIVES.map(|(name, _)| name)).map(objective))]
     objective: Objective,
 
-    /// How many mappings are tried: by enhanced at least, by evolutionary and oracle at most;
-    /// where it is left out, as many as each needs to be good
+    /// Number of mappings to try: the minimum for enhanced, the maximum for evolutionary and
+    /// oracle. Each has its own default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     iterations: Option<u32>,
 
-    /// Have the greedy scheduler not keep a task that is alone in its round where the one
-    /// before it ran
+    /// Do not keep a task that is alone in its round on the device of the task before it (greedy)
     #[arg(long)]
     no_stickiness: bool,
 
-    /// What co-scheduling costs, as determinations reckon with it; without it, what the
-    /// history tells of the scheduler, or nothing
+    /// Cost of co-scheduling that determinations use; by default the measured cost of the scheduler
+    /// in the history, or 0
     #[arg(long, value_name = "NS", value_parser = ns, allow_hyphen_values = true)]
     cost: Option<u64>,
 
-    /// Have waiting tasks start only after the cost
+    /// Delay waiting tasks by the cost
     #[arg(long)]
     charge_cost: bool,
 
-    /// Take what is worse than not co-scheduling, too
+    /// Accept mappings that are worse than not co-scheduling
     #[arg(long)]
     take_worse: bool,
 
-    /// Where pseudo-random numbers begin: the same seed decides the same
+    /// Seed of the pseudo-random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -127,7 +127,8 @@ fn objective(name: String) -> Objective {
 }
 
 impl DecisionOptions {
-    /// `history`: the file that may tell what the scheduler costs.
+    /// Settings of a decision. `history` is the file that may have the measured cost of the
+    /// scheduler.
     pub(super) fn settings(&self, history: &Path) -> Result<Settings, Failure> {
         let settings = self.how.settings()?;
         let known = match self.how.cost {
@@ -143,7 +144,7 @@ impl DecisionOptions {
     }
 }
 
-/// Under which name a scheduler's decisions are in the history.
+/// Name under which the decisions of a scheduler are in the history.
 fn recorded_as(who: SchedulerName) -> &'static str {
     match who {
         SchedulerName::Random => "plain-random",
@@ -160,8 +161,9 @@ impl HowOptions {
             [both] => (both, both),
             [contention, leftovers] => (contention, leftovers),
             _ => {
-                let message = "--priority takes one name, or two: for tasks that can run nowhere \
-                               else, and for what is left";
+                let message =
+                    "--priority takes one name, or two: the first for tasks that can run \
+                               nowhere else, the second for the remaining accelerators";
                 return Err(Failure::Usage(message.into()));
             }
         };

@@ -10,7 +10,7 @@ use pbs_study::Study;
 use pbs_text::{Format, Table};
 use serde::Serialize;
 
-/// For how long each overhead is measured.
+/// Time for which each overhead is measured.
 const EACH: Duration = Duration::from_millis(200);
 
 /// A part of the study.
@@ -18,11 +18,11 @@ const EACH: Duration = Duration::from_millis(200);
 pub(crate) enum Part {
     /// The claims of the thesis, recomputed
     Claims,
-    /// How far schedulers are from the optimum
+    /// Distance of the schedulers from the optimum
     Gaps,
-    /// What deciding takes on this machine
+    /// Time of a decision on this machine
     Overheads,
-    /// The same as a formula, C(n)
+    /// Time of a decision as a formula, C(n)
     Costs,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes those parts; where none is named, those that are the same on each machine.
+    /// Computes the named parts; by default those that are equal on every machine.
     pub(crate) fn new(only: &[Part], instances: usize, seed: u64) -> Self {
         let is_wanted = |part: Part| match only {
             [] => matches!(part, Part::Claims | Part::Gaps),
@@ -68,7 +68,7 @@ impl Study for Parts {
         if let Some(claims) = &self.claims {
             let many = |verdict| claims.iter().filter(|row| row.verdict == verdict).count();
             text += &format!(
-                "\n{} claims hold, {} do not; {} figures are ours, where the thesis has none.\n",
+                "\n{} claims hold, {} do not; {} figures are our own, since the thesis has none.\n",
                 many(Verdict::Holds),
                 many(Verdict::Off),
                 many(Verdict::Ours)

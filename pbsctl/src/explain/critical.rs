@@ -79,9 +79,9 @@ pub(super) fn text(path: &[CriticalView]) -> Vec<String> {
         let before = place.checked_sub(1).map_or("", |before| &path[before].process);
         let because = match step.because {
             "order" if place > 0 => format!(", waits for {before}"),
-            "message" => format!(", gets the message of {before}"),
+            "message" => format!(", receives a message from {before}"),
             "core" => format!(", has the core after {before}"),
-            "memory" => format!(", has the memory that {before} gave back"),
+            "memory" => format!(", uses the memory that {before} released"),
             _ => String::new(),
         };
         lines.push(format!(

@@ -29,6 +29,9 @@ pub(super) struct DeclinedView {
     /// Counted from the submission; `None`: no deadline would do.
     earliest_deadline_ns: Option<u64>,
     attempts: Vec<AttemptView>,
+    /// Whether the process only forks and joins the others, and the file need not name it.
+    #[serde(skip)]
+    only_forks: bool,
 }
 
 /// An interval of which more is asked than it has.
@@ -88,6 +91,7 @@ impl DeclinedView {
                 (refused.attempts.as_slice(), refused.demand.as_ref().map(DemandView::new))
             }
         };
+        let only_forks = process.is_some_and(|process| job.only_forks(process));
         let process = process.and_then(|process| job.processes.get(process));
         let task = task.and_then(|task| job.tasks.get(task));
         Self {
@@ -98,6 +102,7 @@ impl DeclinedView {
             ),
             process: process.map(|process| Named { id: process.id, name: process.name.clone() }),
             task: task.map(|task| Named { id: task.id, name: task.name.clone() }),
+            only_forks,
             shortage,
             demand,
             why: declined.describe(job, 0),
@@ -108,9 +113,11 @@ impl DeclinedView {
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let mut rows = vec![row("declined at", self.step.clone())];
-        let process = self.process.as_ref().map(Named::text);
+        let is_named = !self.only_forks;
+        let process = self.process.as_ref().filter(|_| is_named).map(Named::text);
         rows.push(row("process", process.unwrap_or("the job as a whole".into())));
-        rows.extend(self.task.as_ref().map(|task| row("task", task.text())));
+        let task = self.task.as_ref().filter(|_| is_named);
+        rows.extend(task.map(|task| row("task", task.text())));
         match &self.shortage {
             Some(shortage) => rows.extend(shortage.rows()),
             None => rows.push(row("why", self.why.clone())),
@@ -226,7 +233,7 @@ impl ShortageView {
                 format!("until {}", self.amount(needed))
             }
             (Some(needed), None) => self.amount(needed),
-            (None, _) => "that there never is".into(),
+            (None, _) => "more than there ever is".into(),
         };
         let available = self.amount(self.available);
         let available = match self.unit {

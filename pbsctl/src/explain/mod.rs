@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that says whether jobs would be admitted, and why not (Glaß
-//! 2024, 5.1.3).
+//! The command that explains whether jobs would be admitted (Glaß 2024, 5.1.3).
 
 mod critical;
 mod declined;
@@ -28,16 +27,15 @@ use figures::FigureView;
 
 const EXPLAIN_HELP: &str = "\
 Examples:
-  pbsctl explain job.toml                          On this node
-  pbsctl explain job.toml --machine lab.toml       On another
-  pbsctl explain a.toml b.toml --machine lab.toml  One after the other
-  pbsctl explain job.toml --history old.db         ... with what old runs predict
-  pbsctl --json explain job.toml | jq '.jobs[].declined.earliest_deadline_ns'
+  pbsctl job explain job.toml                          On this node
+  pbsctl job explain job.toml --machine lab.toml       On another machine
+  pbsctl job explain a.toml b.toml --machine lab.toml  One after the other
+  pbsctl job explain job.toml --history old.db         With the predictions of these runs
+  pbsctl --json job explain job.toml | jq '.jobs[].declined.earliest_deadline_ns'
 
-The machine is taken to be empty, and times count from the submission of the jobs.
-Nothing is planned in the first 100 ms (--lead), in which the plan is made and
-brought into force, as submit and run reckon. Nothing is reserved or started, and
-root is not needed.
+The machine is assumed to be empty, and times count from the submission of the jobs. Nothing is
+planned in the first 100 ms (--lead): pbsctl run and pbsd make the plan and bring it into force
+in this time. Nothing is reserved or started, and root is not needed.
 
 A job is validated, and then planned:
   level 1, general check   the deadline and the memory of the machine
@@ -45,17 +43,19 @@ A job is validated, and then planned:
   level 3, process check   a test mapping of its processes to cores:
                            PROCESS_IDLE_PERCENTAGE, FORK_TIME, INIT_TIME
   reservation              every strategy tries to find a plan
-Levels 2 and 3 are estimates, and only told, unless --estimates-refuse.
-Of a job that is admitted is said what sets its end: the tasks of which each starts
-when the one before has ended, since it waits for it or for its core; and before
-which time no plan of it ends (bound), by its path, by the time of all cores, or by
-the memory of all nodes.
-A job that no strategy finds a place for, and whose processes do not wait for each
-other, is admitted by the demand test if all of its core can move so that every
-deadline is kept (demand_permille of the machine). If not, the interval is said
-that asks for more than it has.
-Of a job that is declined is said where, for which process, what was missing, and
-the earliest deadline that would do. Exit status 6 says that one was declined.";
+Levels 2 and 3 are estimates. They only print their result, unless --estimates-refuse is given.
+
+For an admitted job, the output has its critical path: the tasks that determine its end, each
+of which starts when the one before has ended, because it waits for it or for its core. The
+bound is the time before which no plan can end, because of the job's path, the time of all
+cores, or the memory of all nodes.
+
+The demand test admits a job without a place if its processes do not wait for each other and all
+of a core can move so that every deadline is kept (demand_permille of the machine). If the test
+fails, the output has the interval that asks for more time than it has.
+
+For a declined job, the output has the failed check, the process, what was missing, and the
+earliest deadline that would be admitted. Exit status 6 means that a job was declined.";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_HELP)]
@@ -64,8 +64,8 @@ pub(crate) struct ExplainOptions {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<PathBuf>,
 
-    /// From the submission of a job until its plan is in force, in nanoseconds or as
-    /// 100ms: that which submit and run reckon with, or 0 with --whole-rate
+    /// Time from the submission of a job until its plan is in force, in nanoseconds or with a unit,
+    /// such as 100ms; by default the time that pbsctl run and pbsd assume, or 0 with --whole-rate
     #[arg(long, value_name = "NS", value_parser = ns)]
     lead: Option<u64>,
 
@@ -75,7 +75,7 @@ pub(crate) struct ExplainOptions {
 
 impl ExplainOptions {
     fn lead_ns(&self) -> u64 {
-        // Nobody runs the machines that are meant by that.
+        // Jobs never run on machines with whole rates.
         let default = if self.planning.is_whole_rate() { 0 } else { LEAD_NS };
         self.lead.unwrap_or(default)
     }
@@ -209,9 +209,9 @@ impl JobView {
         let measured = self.figures.iter().filter(|figure| figure.is_measured());
         let measured = measured.count() as u64;
         let figures = match measured {
-            0 => "those of the job".into(),
+            0 => "from the job file".into(),
             _ => format!(
-                "of {} of {} from runs before",
+                "{} of {} from earlier runs",
                 grouped(measured),
                 counted(all, "task", "tasks")
             ),

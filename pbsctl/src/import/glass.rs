@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Taking over the files of Glaß's prototype (Glaß 2024, 5.1.1 and 5.1.2).
+//! Conversion of the files of Glaß's prototype (Glaß 2024, 5.1.1 and 5.1.2).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,8 +22,8 @@ const MACHINE: &str = "machine_details.csv";
 pub(super) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, Failure> {
     if options.cpu.is_some() || options.plan_id.is_some() {
         return Err(Failure::Usage(format!(
-            "{} is a directory, of which a job is made; --cpu and --plan-id are for plans of \
-             Leppert's simulation",
+            "{} is a directory, which becomes a job; leave out --cpu and --plan-id, which are for \
+             plans of Leppert's simulation",
             options.file.display()
         )));
     }

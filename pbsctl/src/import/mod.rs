@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that takes over plans and jobs of the prototypes.
+//! The command that converts plans and jobs of the prototypes.
 
 mod glass;
 
@@ -20,40 +20,39 @@ The grammar of plans is that of Leppert 2021, 4.3.1, on one line:
 
   PROCESSES;ID,BUFFER;...;;PROCESS,TASK,PLANNED,REAL;...
 
-The table for people that the simulation prints behind that line may follow.
-Process -1 is an idle slot. The real lengths are kept as real_insns.
+The table for people that the simulation prints after that line may follow. Process -1 is an
+idle slot. The real lengths become real_insns.
 
-Of a directory a job is made: job_details_N.csv, job_processes_N.csv and
-job_tasks_N.txt (Glaß 2024, 5.1.2), and with --machine the machine of
-machine_details.csv. A unit of time is taken for a second, a unit of memory for a
-byte.
+A directory becomes a job: job_details_N.csv, job_processes_N.csv and job_tasks_N.txt (Glaß
+2024, 5.1.2). With --machine, machine_details.csv becomes a machine. A unit of time becomes a
+second, a unit of memory a byte.
 
 Examples:
-  pbsctl import sim.log > plan.toml
-  pbsctl import sim.log --cpu 3 --plan-id 12 --output plan.toml
-  pbsctl import glass/ --output job.toml --machine machine.toml
+  pbsctl plan import sim.log > plan.toml
+  pbsctl plan import sim.log --cpu 3 --plan-id 12 --output plan.toml
+  pbsctl plan import glass/ --output job.toml --machine machine.toml
   pbsctl plan show job.toml --machine machine.toml --whole-rate";
 
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportOptions {
-    /// The plan on one line, or the directory of a job; - reads standard input
+    /// File with the plan on one line, or directory of a job; - reads standard input
     #[arg(value_name = "FILE|DIRECTORY")]
     pub(crate) file: PathBuf,
 
-    /// The CPU that the plan is for, instead of 0
+    /// CPU that the plan is for, instead of 0
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<u32>,
 
-    /// The plan's number, instead of 1
+    /// Number of the plan, instead of 1
     #[arg(long, value_name = "N")]
     pub(crate) plan_id: Option<u64>,
 
-    /// The job's number N in the directory, where that has several
+    /// Number N of the job, if the directory has several
     #[arg(long, value_name = "N")]
     pub(crate) job: Option<u64>,
 
-    /// What the job will be called, instead of glass-N
+    /// Name of the job, instead of glass-N
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 

@@ -75,8 +75,8 @@ impl Learnt {
     pub(super) fn keys(&self, name: &str) -> Result<&[Key], Failure> {
         match self.names.of(name) {
             [] => Err(Failure::Failed(format!(
-                "no task is called \"{name}\"; write process, process/task or job:process/task, \
-                 as pbsctl interference show and pbsctl history have them"
+                "no task is called \"{name}\"; write process, process/task or job:process/task, as \
+                 in the output of pbsctl cosched interference show"
             ))),
             keys => Ok(keys),
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl interference measure`: hogs on this machine.
+//! `pbsctl cosched interference measure`: hogs on this machine.
 
 use std::fmt::Write;
 use std::io::{stderr, IsTerminal};
@@ -19,26 +19,25 @@ use crate::output::{counted, write_err, Output};
 use crate::quantities;
 
 const MEASURE_HELP: &str = "\
-memory streams through six times the last cache, cache follows pointers through
-an eighth of it, compute multiplies in registers.
+memory streams through six times the last cache, cache follows pointers through an eighth of it,
+compute multiplies in registers.
 
-A hog's rate is what it did in the time in which it had its CPU, so others on this
-machine do not count as its slow-down; but they use caches and memory, too. Rounds
-in which they had a CPU for more than a tenth of the time are told as DISTURBED,
-and left out where half are left.
+The rate of a hog counts only the time in which it had its CPU. Therefore other programs on this
+machine do not count as its slow-down, although they use caches and memory too. Rounds in which
+others had a CPU for more than a tenth of the time are DISTURBED. They are left out if at least
+half of the rounds remain.
 
-SLOW-DOWN is the median of the rounds. Of 20 rounds one is below 5 %, and one
-above 95 %.
+SLOW-DOWN is the median of the rounds. Of 20 rounds, one is below 5 % and one is above 95 %.
 
-Then each two begin at once, the first with three fifths of a round to do and the
-other with a whole one, and it is told how long they took, how long the slow-downs
-predict (each advances at 1/s beside the other, and alone as fast as alone), and how
-long it would be if nobody were slowed.";
+Then each pair starts together, the first hog with three fifths of a round of work and the other
+with a whole one. The second table has the measured time, the time that the slow-downs predict
+(each hog advances at 1/s beside the other, and at full speed alone), and the time without
+slow-downs.";
 
 #[derive(Args, Debug)]
 #[command(after_help = MEASURE_HELP)]
 pub(super) struct MeasureOptions {
-    /// Rounds of each pair
+    /// Number of rounds for each pair
     #[arg(
         long,
         value_name = "N",
@@ -47,8 +46,8 @@ pub(super) struct MeasureOptions {
     )]
     rounds: u32,
 
-    /// How long a round of a pair lasts, in seconds or as 500ms: five measurements of the
-    /// same length
+    /// Length of a round, in seconds or with a unit, such as 500ms; a round has five measurements
+    /// of equal length
     #[arg(long, value_name = "TIME", default_value = "0.5", value_parser = quantities::interval)]
     seconds_per_round: u64,
 
@@ -56,7 +55,7 @@ pub(super) struct MeasureOptions {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     cpus: Vec<u32>,
 
-    /// The hogs: memory, cache, compute
+    /// Hogs to measure: memory, cache, compute
     #[arg(
         long,
         value_name = "NAMES",
@@ -66,11 +65,11 @@ pub(super) struct MeasureOptions {
     )]
     hogs: Vec<Kind>,
 
-    /// How much memory the cache hog uses, up to 1GiB [default: an eighth of the last cache]
+    /// Memory of the cache hog, up to 1GiB [default: an eighth of the last cache]
     #[arg(long, value_name = "BYTES", value_parser = cache)]
     cache: Option<u64>,
 
-    /// Write what was measured to this file, for pbsctl sim --slowdowns
+    /// Write the slow-downs to FILE, for pbsctl sim --slowdowns
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -81,13 +80,13 @@ const MOST_CACHE_BYTES: u64 = 1 << 30;
 fn cache(text: &str) -> Result<u64, String> {
     match quantities::bytes(text)? {
         bytes if bytes <= MOST_CACHE_BYTES => Ok(bytes),
-        _ => Err("it must be at most 1GiB".into()),
+        _ => Err("the cache hog uses at most 1GiB; write a smaller size".into()),
     }
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
     let names = Kind::ALL.map(Kind::name).join(", ");
-    Kind::from_name(text).ok_or_else(|| format!("there are {names}"))
+    Kind::from_name(text).ok_or_else(|| format!("there is no hog {text}; write one of {names}"))
 }
 
 /// Size of the last cache if the machine does not report it.
@@ -183,7 +182,8 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
     };
     let mut hogs = Hogs::new(&setup);
     let progress = Progress::new();
-    let failed = |error: std::io::Error| Failure::Failed(format!("the hogs can't run: {error}"));
+    let failed =
+        |error: std::io::Error| Failure::Failed(format!("the hogs could not run: {error}"));
     let slowed = pbs_hogs::measure(&setup, &mut hogs, &mut |done, total| {
         progress.tell("slow-downs", done, total);
         true
@@ -224,9 +224,11 @@ fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
     };
     match (named, &allowed[..]) {
         ([], [one, other, ..]) => Ok([*one, *other]),
-        ([], _) => {
-            Err(Failure::Failed("this process may use one CPU only, and two hogs need two".into()))
-        }
+        ([], _) => Err(Failure::Failed(
+            "this process may use one CPU only, and two hogs need two; allow \
+                                 it another one with taskset"
+                .into(),
+        )),
         (&[one, other], _) if one != other => {
             match [one, other].iter().find(|cpu| !allowed.contains(cpu)) {
                 None => Ok([one, other]),
@@ -293,9 +295,8 @@ impl Measured {
         let disturbed = pairs.chain(self.makespans.iter().map(|of| of.disturbed));
         if disturbed.max().unwrap_or(0) > self.rounds as usize / 2 {
             text.push_str(
-                "Others have used these CPUs in more than half of the rounds, which count all \
-                 the same:\nthese figures are theirs, too. Measure again when the machine has \
-                 nothing else to do.\n",
+                "Others used these CPUs in more than half of the rounds, which are therefore \
+                 counted too.\nMeasure again when the machine has nothing else to do.\n",
             );
         }
         text

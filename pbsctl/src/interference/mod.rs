@@ -18,14 +18,14 @@ use show::ShowOptions;
 
 const INTERFERENCE_HELP: &str = "\
 Examples:
-  pbsctl interference measure                 How hogs slow each other on this machine
-  pbsctl interference measure --rounds 30 --output slowdowns.toml
+  pbsctl cosched interference measure         Measure how hogs slow each other down here
+  pbsctl cosched interference measure --rounds 30 --output slowdowns.toml
   pbsctl sim plan.toml --slowdowns slowdowns.toml
-  pbsctl interference show                    What runs of jobs have shown
-  pbsctl interference predict render --beside backup
+  pbsctl cosched interference show            Show the slow-downs in earlier runs
+  pbsctl cosched interference predict render --beside backup
 
-A slow-down is the time of a task beside others over its time alone. It is not the
-same in both directions: who disturbs need not be disturbed.";
+A slow-down is the time of a task beside others divided by its time alone. It depends on the
+direction: a task may slow down another without being slowed down itself.";
 
 #[derive(Args, Debug)]
 #[command(after_help = INTERFERENCE_HELP)]
@@ -36,14 +36,14 @@ pub(crate) struct InterferenceOptions {
 
 #[derive(Debug, Subcommand)]
 enum InterferenceCommand {
-    /// Measure how hogs of memory, cache and core slow each other on this machine
+    /// Measure how hogs of memory, cache and core slow each other down on this machine
     ///
-    /// Two threads are pinned to two CPUs. Each works alone, both at once, and each
-    /// alone again, round by round. It needs neither root nor the scheduling class.
+    /// Two threads are pinned to two CPUs. In each round each works alone, both work at once, and
+    /// each works alone again. Needs neither root nor the scheduling class.
     Measure(MeasureOptions),
-    /// Print who slows whom, as runs in the history tell
+    /// Print the slow-downs that earlier runs show
     Show(ShowOptions),
-    /// Print how much slower a task will be beside others, and where that comes from
+    /// Predict the slow-down of a task beside others, and print its source
     Predict(PredictOptions),
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl interference predict`: how much slower a task will be.
+//! `pbsctl cosched interference predict`: the predicted slow-down of a task.
 
 use std::process::ExitCode;
 
@@ -15,32 +15,32 @@ use crate::output::Output;
 
 const PREDICT_HELP: &str = "\
 Examples:
-  pbsctl interference predict render --beside backup
-  pbsctl interference predict film:render/4 --beside backup index --level llc
+  pbsctl cosched interference predict render --beside backup
+  pbsctl cosched interference predict film:render/4 --beside backup index --level llc
 
-Names are those of a process, process/task or job:process/task, as in pbsctl
-interference show. One that several tasks have stands for each of them.
+Names are process, process/task or job:process/task, as printed by pbsctl cosched interference
+show. A name that several tasks share stands for each of them.
 
-SOURCE says where the number comes from:
-  measured  It ran beside just these
-  sum       It ran beside each of these: 1 + the sum of what is above 1
-  guess     It did not run beside one of them, but both ran beside others: how much the
-            one is slowed by others, times how much the other slows them
-  unknown   Of one nothing is known, and 1 is assumed
+SOURCE is the source of the number:
+  measured  The task ran beside exactly these
+  sum       It ran beside each of these: 1 + the sum of the parts above 1
+  guess     It never ran beside one of them, but both ran beside others: the mean slow-down of
+            the one by others, times the mean slow-down that the other causes
+  unknown   Nothing is known of one of them; 1 is assumed
 
-RUNS are those that it rests on; of a sum those of the least known part.";
+RUNS is the number of runs behind the number; for a sum, those of the least known part.";
 
 #[derive(Args, Debug)]
 #[command(after_help = PREDICT_HELP)]
 pub(super) struct PredictOptions {
-    /// Who is slowed
+    /// Task that is slowed down
     victim: String,
 
-    /// By whom: those that run at the same time on other CPUs
+    /// Tasks that run at the same time on other CPUs
     #[arg(long, value_name = "AGGRESSOR", num_args = 1.., required = true)]
     beside: Vec<String>,
 
-    /// What they share with it [default: the closest at which they were seen, or else node]
+    /// What their CPUs share with its CPU [default: the closest level in the runs, or node]
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     level: Option<Level>,
 
@@ -49,10 +49,16 @@ pub(super) struct PredictOptions {
 }
 
 fn level(text: &str) -> Result<Level, String> {
-    Level::from_name(text).ok_or_else(|| format!("there are {}", Level::NAMES.join(", ")))
+    Level::from_name(text).ok_or_else(|| {
+        format!(
+            "there is no level {text}; write one of \
+                                                  {}",
+            Level::NAMES.join(", ")
+        )
+    })
 }
 
-/// Names that many tasks have are told for so many of them.
+/// Most combinations that are printed for names that several tasks share.
 const MOST: usize = 1000;
 
 #[derive(Serialize)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl interference show`: what runs tell.
+//! `pbsctl cosched interference show`: slow-downs in earlier runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,20 +17,20 @@ use crate::output::Output;
 
 const SHOW_HELP: &str = "\
 Examples:
-  pbsctl run a.toml b.toml --learn-slowdowns  Record who runs beside whom
-  pbsctl interference show                    ... and see what that tells
-  pbsctl interference show --output slowdowns.toml
+  pbsctl run a.toml b.toml --learn-slowdowns  Record which tasks run at the same time
+  pbsctl cosched interference show            Show the slow-downs that the records imply
+  pbsctl cosched interference show --output slowdowns.toml
 
-SLOW-DOWN is the time of a task beside the others over its time alone. The next run
-is below the first bound once in twenty, and above the second. In brackets stands what
-two CPUs share: smt (a core), l2, llc (the last cache) or node (memory only).
+SLOW-DOWN is the time of a task beside the others divided by its time alone. One in twenty runs
+is below the first bound, and one in twenty is above the second. In brackets stands what the two
+CPUs share: smt (a core), l2, llc (the last cache) or node (memory only).
 
-Pairs of which too little is known are not there.";
+Pairs with too few runs are left out.";
 
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_HELP)]
 pub(super) struct ShowOptions {
-    /// Write it to this file, for --slowdowns
+    /// Write the slow-downs to FILE, for --slowdowns
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -79,14 +79,14 @@ impl Shown {
     fn text(&self) -> String {
         match (self.runs, self.slowdowns.is_empty()) {
             (0, _) => {
-                return "It is of no task known who ran beside it; pbsctl run --learn-slowdowns \
-                        records it.\n"
+                return "No run has recorded which tasks run at the same time; pbsctl run \
+                        --learn-slowdowns records it.\n"
                     .into();
             }
             (runs, true) => {
                 return format!(
-                    "Of {} runs of tasks it is known who ran beside them, which is too little to \
-                     tell a slow-down.\n",
+                    "{} runs of tasks are recorded with their neighbours, which is too few to \
+                     compute a slow-down.\n",
                     grouped(runs as u64)
                 );
             }

@@ -22,21 +22,20 @@ use crate::planning::{history_file, nanoseconds, MachineView, PlanningOptions};
 const SHOW_HELP: &str = "\
 Examples:
   pbsctl plan show job.toml --machine lab.toml
-  pbsctl plan show a.toml b.toml --gantt plan.svg    One after the other, as picture
-  pbsctl plan show job.toml --strategy critical-path ... by one strategy alone
-  pbsctl plan show job.toml --output plan.toml       For check, sim, load and run
+  pbsctl plan show a.toml b.toml --gantt plan.svg    One after the other, as a picture
+  pbsctl plan show job.toml --strategy critical-path With one strategy only
+  pbsctl plan show job.toml --output plan.toml       For plan check, sim, plan load and run
   pbsctl plan show job.toml --machine glass.toml --whole-rate --csv plan.csv
 
-The machine is taken to be empty, and times count from when the plan comes into
-force: pbsctl explain tells with the time until then (--lead) whether a job keeps
-its deadline. Nothing is reserved or started, and root is not needed.
+The machine is assumed to be empty, and times count from the time at which the plan comes into
+force. pbsctl job explain includes the time until then (--lead) and tells whether a job meets its
+deadline. Nothing is reserved or started, and root is not needed.
 
-A table for each core is followed by a chart of the cores, a letter for each
-process, and of the memory of their node. Tasks without instructions take no time
-and are left out.
+The output has a table for each core, a chart of the cores with a letter for each process, and a
+chart of the memory of their node. Tasks without instructions take no time and are left out.
 
-If a job is declined, nothing is written and the exit status is 6; pbsctl explain
-says more. What a CPU runs at the moment is shown by pbsctl show.";
+If a job is declined, nothing is written and the exit status is 6; pbsctl job explain gives the
+details. pbsctl plan dump shows the present plan of a CPU.";
 
 /// Columns where the width of the terminal is not known.
 const WIDTH: usize = 80;
@@ -57,25 +56,24 @@ pub(crate) struct PlanShowOptions {
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
 
-    /// Write the plan of a node to FILE, in TOML, as the class executes it
+    /// Write the plan of a node to FILE, in TOML, as the kernel executes it
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// The node whose plan is written, where the jobs have several
+    /// Node whose plan is written, if the jobs use several
     #[arg(long, value_name = "NAME", requires = "output")]
     node: Option<String>,
 
-    /// The number of the plan that is written
+    /// Number of the plan that is written
     #[arg(long, value_name = "N", default_value_t = 1, requires = "output")]
     plan_id: u64,
 
-    /// In the plan that is written, a process also waits for those whose memory it
-    /// gets, so that it never begins before they are gone
+    /// Let processes in the written plan also wait for those whose memory they get
     #[arg(long, requires = "output")]
     memory_order: bool,
 
-    /// Write the plan of one job to FILE as Glaß's prototype does (listing 8):
-    /// times in ticks of the machine
+    /// Write the plan of one job to FILE in the format of Glaß's prototype (listing 8), with times
+    /// in ticks of the machine
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -87,15 +85,16 @@ pub(crate) fn show(
 ) -> Result<ExitCode, Failure> {
     if options.jobs.is_empty() {
         return Err(Failure::Usage(
-            "name the jobs to plan, as pbsctl plan show job.toml --machine lab.toml; what a CPU \
-             runs at the moment is shown by pbsctl show --cpu N"
+            "name the jobs to plan, such as pbsctl plan show job.toml --machine lab.toml; pbsctl \
+             plan dump --cpu N shows the present plan of a CPU"
                 .into(),
         ));
     }
     if options.csv.is_some() && options.jobs.len() > 1 {
         return Err(Failure::Usage(
-            "--csv tells tasks by their number alone, so it takes one job; write a file for each"
-                .into(),
+            "--csv identifies tasks by their number only and takes one job; write a file for each \
+             job"
+            .into(),
         ));
     }
     let jobs = jobs::read(&options.jobs)?;
@@ -168,7 +167,7 @@ fn class_plan(
     let plans = class_plans(&planning.store, &entries, &mut ids, &settings);
     let plans = plans.map_err(|problems| {
         let messages: Vec<_> = problems.into_iter().map(|p| p.message).collect();
-        Failure::Failed(format!("the class would not take the plan: {}", messages.join("; ")))
+        Failure::Failed(format!("the plan is not valid for the kernel: {}", messages.join("; ")))
     })?;
     let nodes = &planning.store.machine().nodes;
     let name = |plan: &NodePlan| nodes[plan.node].name.clone();
@@ -181,7 +180,9 @@ fn class_plan(
     match (found, plans) {
         (Some(index), mut plans) => Ok(plans.swap_remove(index).plan),
         (None, plans) if plans.is_empty() => Err(Failure::Usage(
-            "no task of the jobs has instructions, so there is no plan to write".into(),
+            "no task of the jobs has instructions, and there is no plan to write; leave out \
+             --output"
+                .into(),
         )),
         (None, _) => Err(Failure::Usage(format!(
             "the jobs have tasks on {}; name one of them with --node",

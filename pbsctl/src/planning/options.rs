@@ -22,7 +22,7 @@ const STRATEGIES: [(&str, Strategy); 5] = [
     ("local-search", Strategy::LocalSearch),
 ];
 
-/// How jobs are planned, wherever they are without being run.
+/// Options of the planner for jobs that are planned without being run.
 #[derive(Args, Debug)]
 pub(crate) struct PlanningOptions {
     #[command(flatten)]
@@ -31,77 +31,74 @@ pub(crate) struct PlanningOptions {
     #[command(flatten)]
     pub(crate) history: HistoryFile,
 
-    /// How the memory of a node is divided: each core has the same part of it, or
-    /// all share it
+    /// Division of the memory of a node: static gives each core an equal part, dynamic lets all
+    /// cores share it
     #[arg(long, value_name = "HOW", default_value = "dynamic",
           value_parser = PossibleValuesParser::new(["static", "dynamic"])
               .map(|how| if how == "static" { Balancing::Static } else { Balancing::Dynamic }))]
     balancing: Balancing,
 
-    /// Plan as if there always were enough memory, to see what looking at it is worth:
-    /// plans may then need more than there is (pbsctl sim --memory-over)
+    /// Ignore memory when planning: plans may then need more memory than there is (pbsctl sim
+    /// --memory-over)
     #[arg(long, conflicts_with = "balancing")]
     memory_blind: bool,
 
-    /// Plan with all that cores retire, without unallocated time and without
-    /// CAPACITY_BUFFER, as the rates of Glaß's machines are meant
+    /// Plan with the whole rate of each core, without unallocated time and CAPACITY_BUFFER, as the
+    /// machines of Glaß assume
     #[arg(long)]
     whole_rate: bool,
 
-    /// What is tried, in this order, instead of all; local-search changes the plans
-    /// of those before it
+    /// Strategies to try, in this order, instead of all; local-search improves the plans of the
+    /// strategies before it
     #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(STRATEGIES.map(|(name, _)| name)).map(strategy))]
     strategies: Vec<Strategy>,
 
-    /// MAX_SCHEDULE_TRIES: no more than so many strategies are tried
+    /// MAX_SCHEDULE_TRIES: greatest number of strategies to try
     #[arg(long, value_name = "N", default_value_t = Options::default().max_schedule_tries as u32,
           value_parser = clap::value_parser!(u32).range(1..))]
     max_schedule_tries: u32,
 
-    /// How many plans local-search makes of a net of 75 tasks and 9 processes or
-    /// more; of a larger one fewer, so that it takes as long, of few processes fewer.
-    /// 3600 take some 20 ms, and are what a plan is made anew with while jobs run
+    /// Number of plans that local-search tries for a net of at least 75 tasks and 9 processes. A
+    /// larger net gets fewer tries, and takes about as long; a net of few processes gets fewer too.
+    /// 3600 tries take about 20 ms; running jobs are replanned with them
     #[arg(long, value_name = "N", default_value_t = 18_000,
           value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     tries: u32,
 
-    /// Where the pseudo-random numbers of local-search begin: the same seed makes
-    /// the same plan
+    /// Seed of the pseudo-random numbers of local-search
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
 
-    /// CAL_WANT_TYPE: reckon what a job wants of memory over time from the totals
-    /// of the job (0), or from its processes (1)
+    /// CAL_WANT_TYPE: compute the memory over time that a job needs from the totals of the job (0)
+    /// or from its processes (1)
     #[arg(long, value_name = "VERSION", default_value = "0",
           value_parser = PossibleValuesParser::new(["0", "1"])
               .map(|version| if version == "1" { WantType::Processes } else { WantType::Totals }))]
     cal_want_type: WantType,
 
-    /// MIN_MEM_PERCENTAGE: how much of what the job wants of memory over time must
-    /// be free
+    /// MIN_MEM_PERCENTAGE: part of the needed memory over time that must be free
     #[arg(long, value_name = "PERCENT",
           default_value_t = Validation::default().min_mem_percentage,
           value_parser = clap::value_parser!(u32).range(0..=100))]
     min_mem_percentage: u32,
 
-    /// PROCESS_IDLE_PERCENTAGE: the part of a process's runtime in which its core
-    /// is free for others of the job; at most one decimal, as 2.5
+    /// PROCESS_IDLE_PERCENTAGE: part of the runtime of a process in which its core is free for
+    /// others of the job, with at most one decimal, such as 2.5
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = permille)]
     process_idle_percentage: u32,
 
-    /// FORK_TIME: each further child of a process begins so much later
+    /// FORK_TIME: delay of each further child of a process
     #[arg(long, value_name = "NS", value_parser = ns,
           default_value_t = Validation::default().fork_time_ns)]
     fork_time: u64,
 
-    /// INIT_TIME: the first child of a process begins so long after it
+    /// INIT_TIME: delay of the first child of a process
     #[arg(long, value_name = "NS", value_parser = ns,
           default_value_t = Validation::default().init_time_ns)]
     init_time: u64,
 
-    /// Have levels 2 and 3 decline jobs, as in the thesis, and not only say what they
-    /// estimate
+    /// Let levels 2 and 3 decline jobs, as in the thesis, instead of only printing their estimate
     #[arg(long)]
     estimates_refuse: bool,
 }
@@ -122,7 +119,7 @@ fn permille(text: &str) -> Result<u32, String> {
         (Some(percent), Some(tenths)) if is_number(whole) && percent * 10 + tenths <= 1000 => {
             Ok(percent * 10 + tenths)
         }
-        _ => Err("write a percentage from 0 to 100 with at most one decimal, as 2.5".into()),
+        _ => Err("write a percentage from 0 to 100 with at most one decimal, such as 2.5".into()),
     }
 }
 
@@ -131,7 +128,7 @@ impl PlanningOptions {
         self.whole_rate
     }
 
-    /// `device` is asked for the rate of this node where no machine is named.
+    /// Planner for the named machine, or for this node at the rate that `device` reports.
     pub(crate) fn planning(&self, device: &Path) -> Result<Planning, Failure> {
         let options = self.planner_options()?;
         let machine = self.machine.read(|| rate_insns_per_ms(device))?;
@@ -181,7 +178,7 @@ impl PlanningOptions {
         }
         if options.strategies.first() == Some(&Strategy::LocalSearch) {
             return Err(Failure::Usage(
-                "local-search changes the plan of another strategy; name one before it, as \
+                "local-search improves the plan of another strategy; name one before it, such as \
                  --strategy critical-path,local-search"
                     .into(),
             ));

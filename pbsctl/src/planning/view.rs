@@ -14,9 +14,12 @@ use serde::Serialize;
 pub(crate) fn history_text(planning: &Planning) -> String {
     match planning.history() {
         (file, false) => {
-            format!("No run is known ({file} is not there): figures are those of the jobs.\n")
+            format!(
+                "No earlier run is known ({file} is not there): figures are from the job \
+                     files.\n"
+            )
         }
-        (file, true) => format!("Runs are known from {file}.\n"),
+        (file, true) => format!("Earlier runs are from {file}.\n"),
     }
 }
 
@@ -146,7 +149,7 @@ impl NodeView {
         lines.extend(self.steps.iter().take(MOST_STEPS).map(StepView::text));
         let more = self.steps.len().saturating_sub(MOST_STEPS);
         if more > 0 {
-            lines.push(format!("... and {more} changes more (--json)"));
+            lines.push(format!("... and {more} more changes (--json)"));
         }
         lines
     }
@@ -191,7 +194,7 @@ impl StepView {
         };
         let left = match self.left_bytes {
             Some(left_bytes) => format!("{} left", bytes(left_bytes)),
-            None => "MORE THAN THERE IS".into(),
+            None => "MORE THAN THE NODE HAS".into(),
         };
         let (at, held) = (nanoseconds(self.at_ns), bytes(self.held_bytes));
         format!("from {at}: {held}{others}, {left}")

@@ -15,7 +15,7 @@ use pbs_job::{job_to_toml, Job, Machine};
 use pbs_node::{Node, Step, Submission};
 use pbs_planner::RunId;
 use pbs_report::Report;
-use pbs_text::ms;
+use pbs_text::span;
 use serde::Serialize;
 
 use super::screen::Screen;
@@ -177,8 +177,8 @@ fn without_programs(lowered: &[Lowered]) -> Result<(), Failure> {
         let mut bare = processes.filter(|process| process.start.commands().is_empty());
         bare.next().map(|_| {
             format!(
-                "not all tasks of {} that run have a command; add command = [\"prog\", \"{{lane}}\"] \
-                 to their variants",
+                "some tasks of {} have no command; add command = [\"prog\", \"{{lane}}\"] to their \
+                 variants",
                 job.name
             )
         })
@@ -228,7 +228,7 @@ impl Decision {
         let how = if self.accepted {
             "co-scheduled"
         } else {
-            "not co-scheduled, each as is fastest for it"
+            "not co-scheduled, each process with its fastest variants"
         };
         let mut text = format!("{how}: {}\n", self.reason);
         for Choice { job, task, variant, cpus } in self.tasks.iter().take(SHOWN) {
@@ -238,7 +238,7 @@ impl Decision {
         if self.tasks.len() > SHOWN {
             text.push_str(&format!("  and {} more tasks\n", self.tasks.len() - SHOWN));
         }
-        text.push_str(&format!("  expected to take {} ms\n", ms(self.makespan_ns)));
+        text.push_str(&format!("  expected to take {}\n", span(self.makespan_ns)));
         text
     }
 }

@@ -74,11 +74,11 @@ impl Live {
 
     fn line(&self) -> String {
         format!(
-            "{} of {} ended, {}, {} made anew",
+            "{} of {} ended, {}, {}",
             grouped(self.ended),
             counted(self.tasks, "task", "tasks"),
             counted(self.signals, "prediction failure", "prediction failures"),
-            counted(self.plans, "plan", "plans"),
+            counted(self.plans, "new plan", "new plans"),
         )
     }
 
@@ -102,6 +102,6 @@ mod tests {
             live.event(&Event { kind: kind as u16, ..Event::default() });
         }
         live.replanned();
-        assert_eq!(live.line(), "1 of 2 tasks ended, 1 prediction failure, 1 plan made anew");
+        assert_eq!(live.line(), "1 of 2 tasks ended, 1 prediction failure, 1 new plan");
     }
 }

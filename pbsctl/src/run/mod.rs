@@ -32,7 +32,7 @@ use crate::{files, jobs};
 
 pub(crate) use options::{ProfileOptions, RunOptions};
 
-/// The word for slow-downs that runs tell.
+/// Word for slow-downs from earlier runs.
 const HISTORY: &str = "history";
 
 pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
@@ -138,7 +138,7 @@ fn settings(options: &RunOptions) -> Settings {
     }
 }
 
-/// Has jobs planned with who slows whom, if that is asked for.
+/// Plans jobs with slow-downs, if they are requested.
 fn use_slowdowns(node: &mut Node<Screen>, options: &RunOptions) -> Result<(), Failure> {
     let Some(path) = &options.slowdowns else {
         return Ok(());
@@ -169,14 +169,14 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
         if is_graph(&text) {
             let file = files::name(path);
             return Err(Failure::Usage(format!(
-                "{file} is a task graph: it has to be decided what its tasks run as; add --cosched"
+                "{file} is a task graph, whose variants must be chosen; add --cosched"
             )));
         }
         if files::Kind::of(&text) != files::Kind::Job {
             if paths.len() > 1 {
                 let file = files::name(path);
                 return Err(Failure::Usage(format!(
-                    "{file} is no job; several files can be run at once only if all are jobs"
+                    "{file} is not a job; several files can only be run together if all are jobs"
                 )));
             }
             return Ok(Work::Plan(Box::new(files::plan_of(&text, path)?)));

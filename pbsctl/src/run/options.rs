@@ -14,31 +14,28 @@ use crate::jobs::{JobFiles, MachineFile};
 const RUN_HELP: &str = "\
 Examples:
   pbsctl run plan.toml
-  pbsctl run job.toml other-job.toml         Plan them, and replan what fails
-  pbsctl run                                 All that was submitted
-  pbsctl run --resume                        Take over from one that died
-  pbsctl run --cosched a.toml b.toml         Task graphs: decide what each runs as
+  pbsctl run job.toml other-job.toml         Plan jobs, and replan after prediction failures
+  pbsctl run                                 Run all submitted jobs
+  pbsctl run --resume                        Take over from a pbsctl run that died
+  pbsctl run --cosched a.toml b.toml         Choose the variants of task graphs, and run them
   pbsctl run plan.toml --report report.json --gantt plan.svg
   pbsctl --json run plan.toml | jq '.tasks[] | select(.preemptions > 0)'
 
-All programs of the plan are started at once and held before they begin; then
-the plan is written, each program is attached to its process, and all are
-released together. Ctrl-C drops the plan and ends the programs.
+All programs of the plan are started at once and stopped before they begin. Then the plan is
+written, each program is attached to its process, and all are released together. Ctrl-C drops the
+plan and ends the programs.
 
-Jobs are admitted one after the other or declined, with the reason and the earliest
-deadline that would do. When the node signals a prediction failure, what is left is
-planned anew. What was used goes into the history, from which the next run is
-planned.
+Jobs are admitted one after the other. A declined job is reported with the reason and the
+earliest deadline that would be admitted. When the node signals a prediction failure, the rest is
+planned again. The measured figures go into the history, with which the next run is planned.
 
-At the end stands a table: each task with its planned and its retired
-instructions, how often it was preempted, the lateness of its process when it
-ended, and its peak memory.";
+The run ends with a table: for each task its planned and retired instructions, its preemptions,
+the lateness of its process at its end, and its peak memory.";
 
 #[derive(Args, Debug)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct RunOptions {
-    /// A plan or jobs in TOML; - reads standard input. Without any, the jobs that
-    /// were submitted
+    /// Plan or jobs in TOML; - reads standard input. Without files, runs the submitted jobs
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -46,32 +43,30 @@ pub(crate) struct RunOptions {
     #[arg(long, conflicts_with_all = ["files", "machine", "report", "gantt"])]
     pub(crate) resume: bool,
 
-    /// The files are task graphs: decide together what their tasks run as and where, then
-    /// run them
+    /// Read task graphs: choose the variants and CPUs of their tasks together, then run them
     #[arg(long, conflicts_with = "resume", requires = "files")]
     pub(crate) cosched: bool,
 
-    /// Run jobs as best effort: behind all that has a promise, and without one
+    /// Run jobs as best effort: behind all jobs with a promise, and without one
     #[arg(long, conflicts_with_all = ["resume", "cosched"], requires = "files")]
     pub(crate) best_effort: bool,
 
-    /// Plan with who slows whom, as a file says (pbsctl interference) or, with the word
-    /// history, as earlier runs tell
+    /// Plan with slow-downs from this file (pbsctl cosched interference), or from earlier runs with
+    /// the word history
     #[arg(long, value_name = "FILE", conflicts_with = "resume", requires = "files")]
     pub(crate) slowdowns: Option<PathBuf>,
 
-    /// Make at most N new plans after the first; prediction failures beyond are
-    /// left to the node
+    /// Make at most N new plans after the first; the node handles further prediction failures alone
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) max_replans: u64,
 
-    /// Lease the CPUs: should pbsctl die, each takes its plan away after so many
-    /// seconds (0.1 to 3600), and the programs go on as normal ones. Without it, a plan
-    /// goes on to its end, unless its file has lease_ns
+    /// Lease the CPUs: if pbsctl dies, each CPU drops its plan after this time, in seconds (0.1 to
+    /// 3600), and the programs continue as normal ones. Without a lease a plan continues to its
+    /// end, unless its file has lease_ns
     #[arg(long, value_name = "SECONDS", value_parser = lease_ns)]
     pub(crate) lease: Option<u64>,
 
-    /// Record who runs beside whom, for pbsctl interference; on 2 to 16 CPUs
+    /// Record which tasks run at the same time, for pbsctl cosched interference; on 2 to 16 CPUs
     #[arg(long)]
     pub(crate) learn_slowdowns: bool,
 
@@ -84,11 +79,11 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) machine: MachineFile,
 
-    /// Write the facts of the run to FILE, as JSON
+    /// Write a recording and report of the run to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Draw the plan and what became of it to FILE, as SVG
+    /// Draw the plan and the actual run to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) gantt: Option<PathBuf>,
 }
@@ -97,27 +92,25 @@ pub(crate) struct RunOptions {
 fn lease_ns(text: &str) -> Result<u64, String> {
     let ns = Quantity::Ns.parse_with(text, 1_000_000_000).ok();
     let ns = ns.filter(|ns| pbs_plan::LEASE_NS.contains(ns));
-    ns.ok_or_else(|| {
-        "it must be 0.1 to 3600 seconds, or such a time with its unit, as 500ms".into()
-    })
+    ns.ok_or_else(|| "write 0.1 to 3600 seconds, or such a time with a unit, such as 500ms".into())
 }
 
 impl RunOptions {
     /// Name of the work in messages.
     pub(crate) fn name(&self) -> String {
         let first = self.files.first();
-        first.map_or("what was submitted".into(), |file| files::name(file))
+        first.map_or("the submitted jobs".into(), |file| files::name(file))
     }
 }
 
 const PROFILE_HELP: &str = "\
 Examples:
-  pbsctl profile job.toml                    Measure it once
-  pbsctl history sort                        ... and see what that predicts
-  pbsctl run job.toml                        ... which it is planned from then
+  pbsctl job profile job.toml                Measure a job once
+  pbsctl job history sort                    ... show the prediction
+  pbsctl run job.toml                        ... and plan the job with it
 
-The figures of the job file are those of the first plan. They may be far off: a
-task goes on after its slots. What is measured takes their place.";
+The figures of the job file are used for the first plan. They may be far off, since a task
+continues after its slots. The measured figures replace them.";
 
 #[derive(Args, Debug)]
 #[command(after_help = PROFILE_HELP)]
@@ -125,7 +118,7 @@ pub(crate) struct ProfileOptions {
     #[command(flatten)]
     pub(crate) files: JobFiles,
 
-    /// Write the facts of the run to FILE, as JSON
+    /// Write a recording and report of the run to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }
@@ -138,7 +131,7 @@ impl From<ProfileOptions> for RunOptions {
             cosched: false,
             best_effort: false,
             slowdowns: None,
-            // A profile is to see what happens, not to change it.
+            // A profile measures, and does not replan.
             max_replans: 0,
             lease: None,
             learn_slowdowns: false,

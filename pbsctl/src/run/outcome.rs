@@ -65,7 +65,7 @@ pub(super) fn table(jobs: &[JobOutcome]) -> String {
     }
     let mut out = format!("\n{}", columns(&rows, 3));
     for job in jobs.iter().filter(|job| !job.tasks.is_empty()) {
-        out.push_str(&format!("\nWhat job {} has taught:\n", job.name));
+        out.push_str(&format!("\nFigures of job {} and the next prediction:\n", job.name));
         let header = ["PROCESS", "TASK", "PLANNED", "FROM", "RETIRED", "OFF", "NEXT TIME"];
         let mut rows = vec![header.map(String::from).to_vec()];
         for task in &job.tasks {

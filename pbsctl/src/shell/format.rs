@@ -19,19 +19,19 @@ pub(super) struct Format {
 pub(super) const FORMATS: [Format; 3] = [
     Format {
         name: "pbs-job",
-        about: "jobs: programs, what they take, and their deadline",
+        about: "jobs: programs, their requirements, and their deadline",
         text: JOBS,
         sections: &["A job", "The task net"],
     },
     Format {
         name: "pbs-machine",
-        about: "machines that jobs are planned for",
+        about: "machines to plan jobs for",
         text: JOBS,
         sections: &["The machine"],
     },
     Format {
         name: "pbs-plan",
-        about: "plans: what runs on each CPU, in which order",
+        about: "plans: the order of tasks on each CPU",
         text: PLANS,
         sections: &[],
     },

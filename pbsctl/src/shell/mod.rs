@@ -21,8 +21,7 @@ use crate::files;
 use crate::output::{counted, Output};
 use format::FORMATS;
 
-/// Prints the script for a shell, which asks pbsctl what may come next: it knows which
-/// jobs there are.
+/// Prints the script for a shell. It asks pbsctl for candidates, which include present jobs.
 pub(crate) fn completions(out: Output, shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     let shells = Shells::builtins();

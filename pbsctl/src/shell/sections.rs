@@ -122,10 +122,10 @@ fn environment(command: &Command, name: &str, page: &mut String) {
         }
     }
     if TIMES.contains(&name) {
-        entry("TZ", "The zone of times, instead of that of the system", page);
+        entry("TZ", "Time zone of printed times, instead of that of the system", page);
     }
     if name == "completions" {
-        let text = "Set by the script of a shell, which is to be told what may come next";
+        let text = "Set by the completion script of a shell to request candidates";
         entry(VARIABLE, text, page);
     }
 }

@@ -18,7 +18,7 @@ use pbs_sim::{
     Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
     Stretch, Timing,
 };
-use pbs_text::{grouped, ms};
+use pbs_text::span;
 
 use crate::complete;
 use crate::config_option::with_numbers;
@@ -37,60 +37,54 @@ Examples:
   pbsctl sim plan.toml --config t1_spares_last_slot=true
   pbsctl sim plan.toml --slowdowns slowdowns.toml
   pbsctl --json sim plan.toml > recording.json
-  pbsctl sim plan.toml --record sim.inputs && pbsctl replay sim.inputs
+  pbsctl sim plan.toml --record sim.inputs && pbsctl node replay sim.inputs
 
-Each task retires its real_insns, or what is planned where the plan does not
-give them. Each process has its real_memory_bytes, or its planned memory_bytes,
-from its first instruction to its end. All processes are there from the
-beginning. Decisions are made by the
-code that the kernel runs.
+Each task retires its real_insns, or its planned length if the plan has none. Each process uses
+its real_memory_bytes, or its planned memory_bytes, from its first instruction to its end. All
+processes are present from the beginning. The code of the kernel makes the decisions.
 
-The deadline of a process is the planned end of its last slot plus its plan
-buffer, as a planner reckons that thinks the node slower by
-capacity_buffer_permille, and leaves out unallocated time.
+The deadline of a process is the planned end of its last slot plus its plan buffer, on a node
+that is slower by capacity_buffer_permille and without unallocated time.
 
-Where deadlines count, t1_spares_last_slot = true is the configuration to
-choose: t1 does not end the last slot of a process then, after which it would
-only get idle slots.
+If deadlines matter, choose t1_spares_last_slot = true: then t1 does not end the last slot of a
+process, after which the process would only get idle slots.
 
---scheduler stretch is the sketch of Leppert 2021, 4.4.2 (listing 6), and not a
-good planner: one failure makes all remaining tasks of its process longer, or
-shorter, and what is made shorter because one task was early is late then.
-Deadlines may be missed that are kept without it; --early 1000 leaves early
-tasks as they are.
+--scheduler stretch is the sketch of Leppert 2021, 4.4.2 (listing 6), and not a good planner. One
+failure makes all remaining tasks of its process longer or shorter, and tasks that were shortened
+because one was early are late then. It may miss deadlines that are met without it; --early 1000
+leaves early tasks unchanged.
 
-With --scheduler \"command ./plan-anew\" that command is run with sh for every
-question. It reads JSON (failures, processes, remaining_toml and more) and
-writes a plan in TOML, or nothing if the one in force shall stay. The plan
-comes into force reschedule_time_ns later.";
+With --scheduler \"command ./plan-anew\", sh runs that command for every question. It reads JSON
+(failures, processes, remaining_toml and more) and writes a plan in TOML, or nothing to keep the
+present plan. The plan comes into force reschedule_time_ns later.";
 
 /// The resolutions by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ResolutionName {
-    /// The moment in which something is to happen
+    /// At the exact instruction or time of each decision
     Event,
-    /// The nominal ticks alone, as in Leppert's simulation
+    /// Only at the nominal ticks, as in Leppert's simulation
     Tick,
 }
 
-/// What becomes of a node whose memory is exceeded, by name.
+/// Behaviour of a node whose memory is exceeded, by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum MemoryOverName {
-    /// Nothing but signals: it has more than the plan may use
+    /// Only signal it: the node has more memory than the plan may use
     Tell,
-    /// A process that begins when there is not enough left is killed
+    /// Kill a process that begins when there is too little memory left
     Kill,
-    /// It swaps: all processes are slower for as long (--swap-slowdown)
+    /// Swap: all processes are slower meanwhile (--swap-slowdown)
     Swap,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = SIM_HELP)]
 pub(crate) struct SimOptions {
-    /// The plan in TOML or in Leppert's grammar; - reads standard input
+    /// Plan in TOML or in Leppert's grammar; - reads standard input
     file: PathBuf,
 
-    /// Instructions that a CPU retires in a millisecond, where the plan does not say it
+    /// Instructions that a CPU retires in a millisecond, if the plan does not have it
     #[arg(
         long,
         value_name = "N",
@@ -99,71 +93,67 @@ pub(crate) struct SimOptions {
     )]
     rate: u64,
 
-    /// When the node looks at the count of instructions
+    /// When the node checks the count of instructions
     #[arg(long, value_enum, default_value = "event")]
     resolution: ResolutionName,
 
-    /// Who answers prediction failures: none, stretch, or "command LINE"
+    /// Planner that answers prediction failures: none, stretch, or "command LINE"
     #[arg(long, value_name = "WHO", default_value = "none")]
     scheduler: SchedulerName,
 
-    /// stretch: what is late gets so many thousandths of its planned length, at
-    /// least 1000 [default: 1200]
+    /// stretch: new length of late tasks, in thousandths of the planned one, at least 1000
+    /// [default: 1200]
     #[arg(long, value_name = "PERMILLE", value_parser = late)]
     late: Option<u64>,
 
-    /// stretch: what is early gets so many thousandths of its planned length,
-    /// at most 1000, which leaves it as it is [default: 800]
+    /// stretch: new length of early tasks, in thousandths of the planned one, at most 1000, which
+    /// leaves it unchanged [default: 800]
     #[arg(long, value_name = "PERMILLE", value_parser = early)]
     early: Option<u64>,
 
-    /// So many answers are asked for on each CPU, then no more
+    /// Most answers that are requested for each CPU
     #[arg(long, value_name = "N", default_value_t = pbs_sim::DEFAULT_MAX_ANSWERS)]
     max_answers: u64,
 
-    /// The CPUs are nodes of one job scheduler, which answers one question after the
-    /// other, each in this time instead of reschedule_time_ns
+    /// Let all CPUs share one planner, which answers one question after the other, each in this
+    /// time instead of reschedule_time_ns
     #[arg(long, value_name = "NS", value_parser = quantities::ns)]
     shared_answer: Option<u64>,
 
-    /// A number of the policy instead of that of the plan, by its name in
-    /// [config], also with a unit (nominal_tick_ns=4ms); thresholds are given as names with commas between, or as none
-    /// or all
+    /// Value of the policy instead of that of the plan, by its name in [config], with or without a
+    /// unit (nominal_tick_ns=4ms). thresholds takes names with commas, none or all
     #[arg(long, value_name = "KEY=VALUE", add = complete::config_keys())]
     config: Vec<String>,
 
-    /// What a process still retires after the count at which the node was to
-    /// look at it
+    /// Instructions that a process still retires after the count at which the node should check it
     #[arg(long, value_name = "INSNS", default_value_t = 0, value_parser = quantities::insns)]
     timer_delay: u64,
 
-    /// Time that passes when the node looks at a count or at the time
+    /// Time of each check of a count or of the clock
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::ns)]
     look: u64,
 
-    /// Time that passes when another process gets the CPU
+    /// Time of each switch to another process
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::ns)]
     switch: u64,
 
-    /// What becomes of the node while more memory is in use than the plan may use
-    /// (memory_bytes)
+    /// What happens while more memory is in use than the plan may use (memory_bytes)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tell")]
     memory_over: MemoryOverName,
 
-    /// swap: an instruction on what is not in memory takes as long as so many
-    /// others [default: 10]
+    /// swap: factor by which an instruction on swapped memory is slower [default: 10]
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     swap_slowdown: Option<u64>,
 
     #[command(flatten)]
     slowdowns: SlowdownsOptions,
 
-    /// Stop after so many milliseconds of simulated time, or after 2s; normally after
-    /// a hundred times what the plan takes
+    /// Stop after this much simulated time, in milliseconds or with a unit, such as 2s; by default
+    /// a hundred times the length of the plan
     #[arg(long, value_name = "MS", value_parser = quantities::ms)]
     limit: Option<u64>,
 
-    /// Write all that the policy is told to FILE, for pbsctl replay
+    /// Write all inputs of the policy to FILE, for pbsctl node replay
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
@@ -179,8 +169,8 @@ pub(crate) struct SimOptions {
 fn late(text: &str) -> Result<u64, String> {
     match quantities::permille(text) {
         Ok(permille) if permille >= 1000 => Ok(permille),
-        _ => Err("what is late cannot be planned shorter; write thousandths from 1000 on, \
-                  as 1200 for a length of 120 %"
+        _ => Err("late tasks cannot become shorter; write thousandths from 1000 on, such as 1200 \
+                  for a length of 120 %"
             .into()),
     }
 }
@@ -188,9 +178,11 @@ fn late(text: &str) -> Result<u64, String> {
 fn early(text: &str) -> Result<u64, String> {
     match quantities::permille(text) {
         Ok(permille) if permille <= 1000 => Ok(permille),
-        _ => Err("what is early cannot be planned longer; write thousandths up to 1000, \
-                  as 800 for a length of 80 %"
-            .into()),
+        _ => {
+            Err("early tasks cannot become longer; write thousandths up to 1000, such as 800 for \
+                  a length of 80 %"
+                .into())
+        }
     }
 }
 
@@ -221,7 +213,7 @@ impl SimOptions {
         let factor = factors.into_iter().find(|(_, factor)| factor.is_some());
         if let (Some((option, _)), false) = (factor, self.is_stretch()) {
             return Err(Failure::Usage(format!(
-                "{option} is for --scheduler stretch alone; add that, or leave {option} out"
+                "{option} is only for --scheduler stretch; add that, or leave {option} out"
             )));
         }
         Ok(match &self.scheduler {
@@ -243,7 +235,7 @@ impl SimOptions {
                 slowdown: slowdown.unwrap_or(pbs_sim::DEFAULT_SWAP_SLOWDOWN),
             }),
             (_, Some(_)) => Err(Failure::Usage(
-                "--swap-slowdown is for --memory-over swap alone; add that, or leave it out".into(),
+                "--swap-slowdown is only for --memory-over swap; add that, or leave it out".into(),
             )),
             (MemoryOverName::Tell, None) => Ok(MemoryOver::Tell),
             (MemoryOverName::Kill, None) => Ok(MemoryOver::Kill),
@@ -320,9 +312,9 @@ fn warn_of_equal_ids(first: u64, simulation: &Simulation) {
     });
     if let Some(replan) = again {
         write_err(&format!(
-            "pbsctl: warning: the answer that came at {} ms has plan_id {}, as an earlier plan; \
-             events cannot tell them apart, so give each answer another\n",
-            ms(replan.came_ns),
+            "pbsctl: warning: the answer after {} has plan_id {}, like an earlier plan; events \
+             cannot distinguish them, so give each answer a new plan_id\n",
+            span(replan.came_ns),
             replan.plan.plan_id
         ));
     }
@@ -350,10 +342,10 @@ impl ProgressLine {
         self.any = true;
         let percent = u128::from(progress.now_ns) * 100 / u128::from(progress.planned_ns.max(1));
         write_err(&format!(
-            "\rCPU {}: {} ms simulated, {percent} % of the plan; stops at {} ms (--limit) ",
+            "\rCPU {}: {} simulated, {percent} % of the plan; stops at {} (--limit) ",
             progress.cpu,
-            grouped(progress.now_ns / 1_000_000),
-            grouped(progress.limit_ns / 1_000_000)
+            span(progress.now_ns),
+            span(progress.limit_ns)
         ));
     }
 

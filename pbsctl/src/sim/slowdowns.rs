@@ -14,20 +14,20 @@ use crate::jobs::slowdowns_of;
 
 #[derive(Args, Debug)]
 pub(super) struct SlowdownsOptions {
-    /// Tasks on different CPUs slow each other as this file says (slowdowns.toml);
-    /// its names are those of processes, or process/task
+    /// Slow down tasks on different CPUs as this file says (slowdowns.toml); it names processes, or
+    /// process/task
     #[arg(long, value_name = "FILE")]
     slowdowns: Option<PathBuf>,
 
-    /// What all CPUs of the plan share: smt, l2, llc or node [default: what the file says
-    /// of all pairs]
+    /// What all CPUs of the plan share: smt, l2, llc or node [default: the level of all pairs in
+    /// the file]
     #[arg(long, value_name = "WHAT", requires = "slowdowns", value_parser = level)]
     shared: Option<Level>,
 }
 
 fn level(text: &str) -> Result<Level, String> {
     let names = Level::NAMES.join(", ");
-    Level::from_name(text).ok_or_else(|| format!("there are {names}"))
+    Level::from_name(text).ok_or_else(|| format!("there is no level {text}; write one of {names}"))
 }
 
 impl SlowdownsOptions {
@@ -51,8 +51,8 @@ impl SlowdownsOptions {
         let found = Interference::of_plan(plan, &entries, sharing);
         if found.slowdowns.entries().is_empty() {
             return Err(Failure::Failed(format!(
-                "{}: nobody of whom it speaks is in the plan; its names must be those of \
-                 processes of the plan, or process/task",
+                "{}: none of its tasks is in the plan; write names of processes of the plan, or \
+                 process/task",
                 files::name(file)
             )));
         }
@@ -63,7 +63,7 @@ impl SlowdownsOptions {
 fn unsaid(file: &Path, levels: &[Level]) -> Failure {
     let names: Vec<_> = levels.iter().map(|level| level.name()).collect();
     Failure::Usage(format!(
-        "{} has slow-downs for {}; add --shared to say what the CPUs of the plan share",
+        "{} has slow-downs for {}; add --shared with what the CPUs of the plan share",
         files::name(file),
         names.join(" and ")
     ))

@@ -74,7 +74,7 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
         ));
         if cpu.unanswered > 0 {
             out.push_str(&format!(
-                "CPU {}: {} not answered any more, since --max-answers is {}\n",
+                "CPU {}: {} not answered, since --max-answers is {}\n",
                 cpu.cpu,
                 counted(cpu.unanswered, "failure was", "failures were"),
                 grouped(cpu.answers)
@@ -97,7 +97,7 @@ fn memory(simulation: &Simulation) -> String {
     let killed = match memory.killed {
         0 => String::new(),
         killed => format!(
-            "; {} killed, as there was not enough left",
+            "; {} killed for lack of memory",
             counted(killed, "process was", "processes were")
         ),
     };

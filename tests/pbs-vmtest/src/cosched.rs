@@ -209,7 +209,7 @@ pub fn who_slows_whom_is_planned() -> Verdict {
         let second = begun("m2")? < begun("c2")?;
         check_eq!(first == second, at_once, "told: {}", run.stderr);
         check_eq!(
-            run.stderr.contains("by who slows whom all end after"),
+            run.stderr.contains("with slow-downs considered, all jobs end after"),
             !at_once,
             "told: {}",
             run.stderr

@@ -280,7 +280,7 @@ pub fn submitted_jobs_are_run() -> Verdict {
     check_eq!(outcomes, expected, "outcomes");
     let nothing = ask(&["run"])?;
     check_eq!(nothing.status, Some(1), "status: {}", nothing.stderr);
-    check!(nothing.stderr.contains("pbsctl submit"), "reason: {}", nothing.stderr);
+    check!(nothing.stderr.contains("pbsctl job submit"), "reason: {}", nothing.stderr);
     Ok(())
 }
 

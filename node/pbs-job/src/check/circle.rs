@@ -49,8 +49,8 @@ pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
         problems.push(Problem::at(
             first.line,
             format!(
-                "tasks {} wait for each other in a circle, so none can start; lead one of \
-                 them elsewhere, and join a process only after its fork task{messages}",
+                "tasks {} wait for each other in a circle and can never start; lead one of them \
+                 elsewhere, and join a process only after its fork task{messages}",
                 listed(circle.iter().map(|&task| net.task(task).id))
             ),
         ));

@@ -19,8 +19,8 @@ impl CheckedNet<'_, '_> {
             }
             [child] if !net.previous[*child].is_empty() => {
                 let message = format!(
-                    "{label} forks into the midst of process {}, at task {}; lead it to the \
-                     first task of the process",
+                    "{label} forks into the middle of process {}, at task {}; lead it to the first \
+                     task of the process",
                     self.process_label(*child),
                     self.task(*child).id
                 );

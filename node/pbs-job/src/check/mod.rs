@@ -181,8 +181,8 @@ impl<'a> Net<'a> {
                 problems.push(Problem::at(
                     task.line,
                     format!(
-                        "{label} has a message of some bytes, but nobody whom it is for; name \
-                         the communication that receives it: to = ..."
+                        "{label} has a message of some bytes, but no receiver; name the \
+                         communication that receives it: to = ..."
                     ),
                 ));
             }

@@ -133,9 +133,8 @@ impl<'n> CheckedNet<'_, 'n> {
             let forked = net.process_of[task].is_some_and(|process| !self.initial(process));
             let message = if forked {
                 format!(
-                    "{label} is the last of process {process} and leads nowhere, so the \
-                     process is never joined; lead it to a join task of the process that \
-                     forked it"
+                    "{label} is the last of process {process} and leads nowhere, and the process \
+                     is never joined; lead it to a join task of the process that forked it"
                 )
             } else {
                 format!("{label} ({}) leads nowhere; only the end task does", kind.name())
@@ -162,8 +161,8 @@ impl<'n> CheckedNet<'_, 'n> {
             }
         } else if is_first && !net.is_forked(task) {
             let message = format!(
-                "nothing leads to {label} ({}) of process {}, so this part of the net is torn \
-                 off; lead a task to it, or fork its process",
+                "nothing leads to {label} ({}) of process {}, and this part of the net is \
+                 disconnected; lead a task to it, or fork its process",
                 kind.name(),
                 self.process_label(task)
             );

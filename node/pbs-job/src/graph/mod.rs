@@ -172,8 +172,8 @@ impl Graph {
             problems.push(Problem::at(
                 self.tasks[circle[0]].line,
                 format!(
-                    "tasks {}{more} wait for each other in a circle, so none can start; take one \
-                     out of an after",
+                    "tasks {}{more} wait for each other in a circle and can never start; remove \
+                     one from an after",
                     names.join(", ")
                 ),
             ));

@@ -52,7 +52,7 @@ fn graph(reader: &mut Reader, document: &DeTable<'_>) -> Graph {
         }
         None => {
             let message =
-                "the job has no name, under which its history is kept; add name = \"...\"";
+                "the job has no name, under which its history is stored; add name = \"...\"";
             reader.problem(None, message);
         }
     }
@@ -73,7 +73,8 @@ fn graph(reader: &mut Reader, document: &DeTable<'_>) -> Graph {
     let total: usize = written.iter().map(|written| written.repeat).sum();
     if total > MAX_TASKS {
         let message = format!(
-            "the job has {total} tasks; it can have {MAX_TASKS}, so make several jobs of it"
+            "the job has {total} tasks, and at most {MAX_TASKS} are allowed; split it into several \
+             jobs"
         );
         reader.problem(None, message);
         return graph;
@@ -140,14 +141,17 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Written> {
     let label = &task.name;
     if task.variants.is_empty() && reader.is_content() {
         let message = format!(
-            "task {label} can run as nothing; add [[task.variant]] with model, threads or device, \
-             and runtime_ns or insns"
+            "task {label} has no variant; add [[task.variant]] with model, threads or device, and \
+             runtime_ns or insns"
         );
         reader.problem(line, message);
     }
     if task.variants.len() > MAX_VARIANTS {
         let many = task.variants.len();
-        let message = format!("task {label} has {many} variants; it can have {MAX_VARIANTS}");
+        let message = format!(
+            "task {label} has {many} variants, and at most {MAX_VARIANTS} are \
+                               allowed; remove some"
+        );
         reader.problem(line, message);
     }
     for (place, variant) in task.variants.iter().enumerate() {
@@ -178,9 +182,9 @@ fn edges(
         if let DeValue::String(_) = item.get_ref() {
             return Some((line, reader.string(line, "after", item)?, edge));
         }
-        let mut table = reader.table(line, item, "what is waited for", EDGE_KEYS)?;
+        let mut table = reader.table(line, item, "an entry of after", EDGE_KEYS)?;
         let Some((name_line, name)) = table.entries.remove("task") else {
-            reader.problem(line, format!("it is not said what is waited for; {WRITE_AFTER}"));
+            reader.problem(line, format!("an entry of after names no task; {WRITE_AFTER}"));
             return None;
         };
         let name = reader.string(name_line, "task", name)?;

@@ -34,10 +34,8 @@ pub(super) fn device(reader: &mut Reader, line: Line, value: &Value<'_>) -> Opti
             })?;
         }
         None => {
-            let message = format!(
-                "device {} does not say what it understands; add models = [\"ocl\"]",
-                device.kind
-            );
+            let message =
+                format!("device {} has no programming models; add models = [\"ocl\"]", device.kind);
             reader.problem(line, message);
         }
     }
@@ -101,11 +99,11 @@ pub(super) fn check(machine: &Machine) -> Vec<Problem> {
         if !kinds.insert(kind) {
             problem(
                 device.line,
-                format!("there are devices of kind {kind} already; add theirs to count"),
+                format!("devices of kind {kind} are declared already; add these to their count"),
             );
         }
         if device.kind == "cpu" {
-            let message = "cpu is what cores are called; choose another kind".into();
+            let message = "kind cpu is reserved for cores; choose another kind".into();
             problem(device.line, message);
         }
         if device.models.is_empty() {
@@ -134,7 +132,10 @@ pub(super) fn check(machine: &Machine) -> Vec<Problem> {
         let level = &sharing.level;
         let strange = sharing.cpus.iter().find(|cpu| !cpus.contains(cpu));
         if let Some(cpu) = strange {
-            let message = format!("CPU {cpu} shares {level}, and the machine does not have it");
+            let message = format!(
+                "CPU {cpu} shares {level}, but the machine does not have this \
+                                   CPU; name one of its cores"
+            );
             problem(sharing.line, message);
         }
         let several: BTreeSet<_> = sharing.cpus.iter().collect();

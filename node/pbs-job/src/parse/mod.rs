@@ -34,7 +34,7 @@ const PROCESS_KEYS: &[&str] =
     &["id", "name", "memory_bytes", "runtime_ns", "rate_insns_per_s", "cpus", "tasks"];
 
 const WRITE_CPUS: &str =
-    "write the numbers of CPUs: cpus = [2, 3]; or leave it out, and all will do";
+    "write the numbers of CPUs: cpus = [2, 3]; or leave it out to allow all CPUs";
 const WRITE_AFTER: &str = "write names or numbers of tasks: after = [\"left\", 7]";
 
 /// Reads a job and checks it.
@@ -77,7 +77,7 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
         }
         None => reader.problem(
             None,
-            "the job has no name, under which its history is kept; add name = \"...\"",
+            "the job has no name, under which its history is stored; add name = \"...\"",
         ),
     }
     if !top.entries.contains_key("deadline_ns") {
@@ -175,8 +175,8 @@ fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process
         None => reader.problem(
             line,
             format!(
-                "process {label} does not say its memory; add memory_bytes = 64_000_000, rather \
-                 too much than too little"
+                "process {label} has no memory size; add memory_bytes = 64_000_000, rather too \
+                 much than too little"
             ),
         ),
     }
@@ -236,7 +236,7 @@ fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
             let label = task.task.label();
             let instead = match ids.get(&name) {
                 Some(_) if twice.contains(&name) && name.parse::<u32>().is_err() => {
-                    format!("which several tasks are called; {WRITE_AFTER}")
+                    format!("which is the name of several tasks; {WRITE_AFTER}")
                 }
                 Some(&id) => {
                     task.task.after.push(id);

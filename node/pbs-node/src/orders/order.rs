@@ -171,7 +171,7 @@ impl Order {
             match of(id) {
                 Some(ended) if ok && !ended.well => {
                     return Waits::Never(format!(
-                        "it was to come after run {id}, which ended as {}",
+                        "it depended on run {id}, which ended as {}",
                         ended.outcome
                     ));
                 }

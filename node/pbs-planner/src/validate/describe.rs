@@ -43,7 +43,7 @@ impl Rejection {
     /// Describes the level, the shortage and its amount. Times are relative to `zero_ns`.
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         let who = match self.process {
-            Some(process) => format!("process {}", job.processes[process].label()),
+            Some(process) => job.subject(process),
             None => "the job".into(),
         };
         let missing = self.shortage.missing();
@@ -82,13 +82,12 @@ impl Rejection {
 impl Refusal {
     /// Describes the task that could not be reserved, and the reason.
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
-        let process = job.processes.get(self.process);
-        let task = job.tasks.get(self.task);
-        let who = format!(
-            "task {} of process {}",
-            task.map_or_else(String::new, |task| task.label()),
-            process.map_or_else(String::new, |process| process.label())
-        );
+        let who = match job.tasks.get(self.task) {
+            Some(task) if !job.only_forks(self.process) => {
+                format!("task {} of {}", task.label(), job.subject(self.process))
+            }
+            _ => "the job".into(),
+        };
         let what = match self.lack {
             Lack::Time { end_ns: u64::MAX, .. } => format!("{who} never finds a core"),
             Lack::Time { end_ns, deadline_ns } => format!(

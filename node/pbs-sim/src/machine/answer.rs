@@ -177,7 +177,7 @@ impl Machine<'_> {
         let cpus: Vec<_> = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
         if cpus != [self.cpu.cpu] {
             return Err(Error::Scheduler(format!(
-                "its plan is for the CPUs {cpus:?}; it was asked for one of CPU {} alone",
+                "its plan is for the CPUs {cpus:?}; write a plan for CPU {} only",
                 self.cpu.cpu
             )));
         }

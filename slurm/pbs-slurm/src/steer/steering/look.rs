@@ -246,7 +246,7 @@ impl Steer {
                     when: Some(wish.when),
                 };
                 let altered = manager.alter(&operator(), row.id, &change);
-                altered.map_err(|error| error.to_string())
+                altered.map_err(|error| error.describe(manager.site()))
             }
         };
         if let Err(why) = altered {
@@ -255,7 +255,7 @@ impl Steer {
             if let Err(fault) = manager.kill(&operator(), row.id) {
                 self.news.push(format!("job {}: {fault}", job.key.name()));
             }
-            self.decline(controller, &job, &format!("altered, and declined: {why}"));
+            self.decline(controller, &job, &format!("changed, and declined: {why}"));
         }
     }
 

@@ -82,7 +82,10 @@ impl Steer {
                     }
                 }
                 Err(error @ Error::Ledger(_)) => return Err(error),
-                Err(why) => self.decline(controller, job, &format!("declined: {why}")),
+                Err(why) => {
+                    let why = why.describe(manager.site());
+                    self.decline(controller, job, &format!("declined: {why}"));
+                }
             }
         }
         Ok(())
