@@ -74,7 +74,7 @@ pub enum News {
     NoNewPlan(String),
     /// The kernel refused a new plan, and why. The old one goes on.
     PlanRefused(String),
-    /// So many processes have ended as children of the node that it has not started.
+    /// Number of processes that have ended as children of the node and that it has not started.
     Strangers(usize),
     /// Events can't be recorded any more, with the reason. Running jobs continue.
     NotRecorded(pbs_history::Error),
