@@ -33,6 +33,10 @@ pub struct Options {
     /// How tasks on different CPUs slow each other; `None`: not at all, and CPUs that
     /// have nothing else to do with each other are simulated one by one.
     pub interference: Option<Interference>,
+    /// Linux has nothing to run in unallocated time: plans that float (`dispatch =
+    /// "deadline"`) use it. Otherwise normal tasks take all of it. Plans of the thesis
+    /// leave it unused in either case.
+    pub linux_is_idle: bool,
     /// The simulation of a CPU stops at this time even if there is more to do,
     /// for tasks may be endless loops. `None`: a hundred times the time that
     /// the plan would take as planned.
@@ -110,6 +114,7 @@ impl Default for Options {
             timing: Timing::default(),
             memory_over: MemoryOver::default(),
             interference: None,
+            linux_is_idle: true,
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
             shared_answer_ns: None,

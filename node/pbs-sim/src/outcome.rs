@@ -117,13 +117,14 @@ pub struct CpuOutcome {
     pub ended: bool,
     /// When the simulation of it ended.
     pub ended_ns: u64,
-    /// Execution time in which a process ran.
+    /// Time in which a process ran: execution time, and unallocated time where the plan
+    /// uses it.
     pub running_ns: u64,
     /// Execution time that the node itself took: switches and looks.
     pub lost_ns: u64,
     /// Execution time in which no process ran.
     pub idle_ns: u64,
-    /// Unallocated time.
+    /// Unallocated time in which no process ran.
     pub unallocated_ns: u64,
     /// Retired by all processes.
     pub retired_insns: u64,
