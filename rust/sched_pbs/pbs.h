@@ -38,6 +38,7 @@ extern struct cpumask sched_pbs_cpus;
 /* The class on one CPU, under the lock of its run queue. */
 struct pbs_rq {
 	unsigned int		nr_running;
+	bool			lent;		/* what it has is time of lower classes */
 	void			*state;		/* NULL until it is up */
 };
 
@@ -65,6 +66,13 @@ static inline bool pbs_is_class(const struct sched_class *class)
 {
 	return class == &pbs_sched_class;
 }
+
+/*
+ * Whether a thread of the class, which is @curr, has the CPU only because lower
+ * classes had nothing to run: then it gives way to any task of theirs.
+ */
+#define pbs_gives_way(rq, curr)						\
+	(pbs_is_used() && pbs_is_class((curr)->sched_class) && (rq)->pbs.lent)
 
 /* What the class tells Linux, and Linux the class. */
 void sched_pbs_use(bool used);
@@ -105,6 +113,7 @@ void proc_sched_show_pbs(struct task_struct *p, struct seq_file *m);
 void print_pbs_stats(struct seq_file *m, int cpu);
 #else
 #define pbs_first_class(rq)	__sched_class_highest
+#define pbs_gives_way(rq, curr)	false
 
 static inline bool pbs_has_seat(struct task_struct *p) { return false; }
 static inline bool pbs_is_used(void) { return false; }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use pbs_core::{Policy, Progress, Rate};
 use pbs_plan::{Config, PlacedSlot, Plan};
-use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
+use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_TASK};
 
 use crate::timeline::rate_of;
 
@@ -34,6 +34,9 @@ pub(crate) struct Run {
     until_ns: Option<u64>,
     /// The slot that it has the CPU in as its owner.
     slot: Option<u64>,
+    /// The slot that it had last as its owner, and what it has retired there. Where slots
+    /// float, others have the CPU in between.
+    counted: Option<(u64, u64)>,
     /// The last failure of t2_process that no plan has dealt with.
     told_seq: Option<u64>,
 }
@@ -150,8 +153,6 @@ pub(crate) struct Replay {
     told_early_seq: Option<u64>,
     /// Process that has the CPU.
     granted: Option<u32>,
-    /// The slot that lasts, and what its owner has retired in it.
-    slot: (u64, u64),
 }
 
 impl Replay {
@@ -170,7 +171,6 @@ impl Replay {
             told_late_seq: None,
             told_early_seq: None,
             granted: None,
-            slot: (NO_SLOT, 0),
         };
         replay.take(plan, cpu);
         for (process, tasks) in &replay.tasks {
@@ -294,7 +294,8 @@ impl Replay {
         }
         let t1 = run.slot.and_then(|slot| {
             let t1_insns = *self.slots_t1_insns.get(usize::try_from(slot).ok()?)?;
-            let used_insns = if self.slot.0 == slot { self.slot.1 } else { 0 };
+            let counted = run.counted.filter(|counted| counted.0 == slot);
+            let used_insns = counted.map_or(0, |counted| counted.1);
             Some((slot, run.retired_insns + t1_insns? - used_insns))
         });
         Some(Growth {
@@ -315,13 +316,12 @@ impl Replay {
             return;
         };
         let more_insns = retired_insns.saturating_sub(run.retired_insns);
-        if let Some(slot) = run.slot {
-            if self.slot.0 != slot {
-                self.slot = (slot, 0);
-            }
-            self.slot.1 += more_insns;
-        }
         self.change(process, |run| {
+            if let Some(slot) = run.slot {
+                let counted = run.counted.filter(|counted| counted.0 == slot);
+                let before_insns = counted.map_or(0, |counted| counted.1);
+                run.counted = Some((slot, before_insns + more_insns));
+            }
             run.retired_insns = retired_insns;
             run.since_ns = time_ns;
             run.begun = true;
@@ -408,7 +408,6 @@ impl Replay {
         self.take(plan, event.cpu);
         self.installed_ns = event.time_ns;
         self.granted = None;
-        self.slot = (NO_SLOT, 0);
         for (id, tasks) in &self.tasks {
             let Some(run) = self.runs.get_mut(id) else {
                 continue;
@@ -436,7 +435,7 @@ impl Replay {
                     planned_insns: was.begun_insns(),
                 };
             }
-            run.slot = None;
+            (run.slot, run.counted) = (None, None);
             if node_dealt || dealt(run.told_seq) {
                 run.told_seq = None;
                 let over_insns = run.retired_insns.saturating_sub(run.planned_insns);

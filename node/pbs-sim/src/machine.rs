@@ -406,8 +406,8 @@ impl<'a> Machine<'a> {
         let outside_ns = outside_ns.into_iter().flatten().min();
         let until_ns = decision.until_ns.map(|at_ns| self.looked_at_ns(at_ns));
         self.is_unallocated = decision.unallocated;
-        let may_run = !decision.unallocated || self.options.uses_unallocated;
-        let running = decision.grant.filter(|_| may_run);
+        let uses = self.options.linux_is_idle && self.node.uses_unallocated();
+        let running = decision.grant.filter(|_| !decision.unallocated || uses);
         let something_ns = [until_ns, outside_ns].into_iter().flatten().min();
         let to_ns = something_ns.map_or(self.limit_ns, |at_ns| at_ns.min(self.limit_ns));
         // Whatever is to come is later. If it is not, that is found out in `run`.

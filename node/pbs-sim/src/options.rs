@@ -33,6 +33,10 @@ pub struct Options {
     /// Slow-downs between tasks on different CPUs. `None`: there are none, and CPUs that do not
     /// depend on each other in another way are simulated one by one.
     pub interference: Option<Interference>,
+    /// Whether Linux has nothing to run in unallocated time: plans that float (`dispatch =
+    /// "deadline"`) use it then. Otherwise normal tasks take all of it. Plans of the thesis
+    /// leave it unused in either case.
+    pub linux_is_idle: bool,
     /// The simulation of a CPU stops at this time even if there is more to do,
     /// for tasks may be endless loops. `None`: a hundred times the time that
     /// the plan would take as planned.
@@ -48,9 +52,6 @@ pub struct Options {
     /// Processes whose first task waits sleep when the plan begins, as those that went to
     /// sleep before. Without it each finds out that it has to wait when it first has the CPU.
     pub asleep_at_start: bool,
-    /// The process of the plan that is granted the CPU runs in unallocated time, too, for
-    /// the rest of the system has nothing to run then.
-    pub uses_unallocated: bool,
     /// Keep the events that tell who may run. They are most of all events, and
     /// only pictures need them.
     pub record_grants: bool,
@@ -116,11 +117,11 @@ impl Default for Options {
             timing: Timing::default(),
             memory_over: MemoryOver::default(),
             interference: None,
+            linux_is_idle: true,
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
             shared_answer_ns: None,
             asleep_at_start: false,
-            uses_unallocated: false,
             record_grants: true,
             record_inputs: false,
         }

@@ -126,7 +126,7 @@ pub struct CpuOutcome {
     pub lost_ns: u64,
     /// Execution time in which no process ran.
     pub idle_ns: u64,
-    /// Unallocated time.
+    /// Unallocated time in which no process ran.
     pub unallocated_ns: u64,
     /// Retired by all processes.
     pub retired_insns: u64,

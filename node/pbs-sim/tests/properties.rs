@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use pbs_core::wire::MAX_SLOT_INSNS;
 use pbs_plan::{
-    After, Config, Cpu, IdlePolicy, Plan, PreemptionWay, Process, Slot, Task, Threshold,
+    After, Config, Cpu, Dispatch, IdlePolicy, Plan, PreemptionWay, Process, Slot, Task, Threshold,
 };
 use pbs_sim::{simulate, JobScheduler, NoAnswer, Options, Resolution, Simulation, Stretch, Timing};
 use pbs_uapi::EventKind;
@@ -32,16 +32,17 @@ fn config() -> impl Strategy<Value = Config> {
         0..PreemptionWay::ALL.len() as u64,
         prop_oneof![Just(0), 1_000_000..100_000_000u64],
         0u64..3,
-        0u64..2,
+        (0u64..2, prop::sample::select(&Dispatch::ALL[..])),
     )
         .prop_map(
-            |(thresholds, idle_policy, preemption_way, idle_piece_ns, scale, idle_is_lateness)| {
+            |(thresholds, idle_policy, preemption_way, idle_piece_ns, scale, (idle, dispatch))| {
                 Config {
                     thresholds,
                     idle_policy,
                     preemption_way,
                     idle_piece_ns,
-                    idle_is_lateness,
+                    idle_is_lateness: idle,
+                    dispatch: dispatch as u64,
                     // More signals, and answers that come soon or at once.
                     t2_min_process_ns: Config::DEFAULT.t2_min_process_ns >> (4 * scale),
                     reschedule_time_ns: [10_000_000, 100_000, 0][scale as usize],
@@ -57,17 +58,20 @@ prop_compose! {
     fn plan()(
         tasks in prop::collection::vec(prop::collection::vec(task(), 1..8), 1..6),
         buffers in prop::collection::vec(0u64..200_000_000, 6),
+        deadlines in prop::collection::vec(prop::option::weighted(0.8, 0u64..2_000_000_000), 6),
         config in config(),
     )(
         slots in slots(&tasks),
         tasks in Just(tasks),
         buffers in Just(buffers),
+        deadlines in Just(deadlines),
         config in Just(config),
     ) -> Plan {
-        let processes = tasks.into_iter().zip(buffers).zip(0..);
-        let processes = processes.map(|((tasks, buffer_insns), id)| Process {
+        let processes = tasks.into_iter().zip(buffers.into_iter().zip(deadlines)).zip(0..);
+        let processes = processes.map(|((tasks, (buffer_insns, deadline_ns)), id)| Process {
             id: 3 * id + 1,
             buffer_insns,
+            deadline_ns,
             tasks: tasks.into_iter().zip(0..).map(|(task, id)| Task { id, ..task }).collect(),
             ..Process::default()
         });
@@ -158,8 +162,9 @@ fn slots(tasks: &[Vec<Task>]) -> impl Strategy<Value = Vec<Slot>> {
 
 fn options() -> impl Strategy<Value = Options> {
     let rates = prop_oneof![Just(1_000_000u64), Just(250_000), Just(333_333), Just(3_100_000)];
-    (rates, any::<bool>(), 0u64..50_000, 0u64..20_000).prop_map(
-        |(rate_insns_per_ms, tick, timer_delay_insns, switch_ns)| Options {
+    (rates, any::<bool>(), 0u64..50_000, 0u64..20_000, any::<bool>()).prop_map(
+        |(rate_insns_per_ms, tick, timer_delay_insns, switch_ns, linux_is_idle)| Options {
+            linux_is_idle,
             rate_insns_per_ms,
             resolution: if tick { Resolution::Tick } else { Resolution::Event },
             timing: Timing { timer_delay_insns, look_ns: switch_ns / 10, switch_ns },
@@ -227,6 +232,26 @@ proptest! {
                 let cpu = &simulation.cpus[0];
                 prop_assert_eq!(cpu.running_ns, cpu.retired_insns);
             }
+        }
+    }
+
+    /// Where slots float, the CPU idles only while no process can run; and unallocated time
+    /// is used if Linux has nothing to run.
+    #[test]
+    fn no_time_is_unused_where_slots_float(mut plan in plan(), linux_is_idle in any::<bool>()) {
+        let config = plan.config.unwrap();
+        plan.config = Some(Config { dispatch: Dispatch::Deadline as u64, ..config });
+        for task in plan.processes.iter_mut().flat_map(|process| &mut process.tasks) {
+            task.wait_insns = None;
+        }
+        let options = Options { linux_is_idle, ..Options::default() };
+        for mut scheduler in schedulers() {
+            let simulation = simulate(&plan, &options, &mut *scheduler).unwrap();
+            check(&plan, &simulation);
+            let cpu = &simulation.cpus[0];
+            prop_assert_eq!(cpu.idle_ns, 0);
+            prop_assert!(!linux_is_idle || cpu.unallocated_ns == 0);
+            prop_assert_eq!(cpu.running_ns, cpu.retired_insns);
         }
     }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::{config, ended, of_kind, plan, run, run_with};
 use pbs_core::EventKind;
-use pbs_plan::{Config, Plan};
+use pbs_plan::{Config, Dispatch, Plan};
 use pbs_sim::Options;
 
 /// 8 ms of each 10 ms.
@@ -39,9 +39,14 @@ fn a_process_that_sleeps_when_the_plan_begins_is_not_granted_the_cpu() {
 
 #[test]
 fn a_plan_uses_unallocated_time_if_nothing_else_has_to_run() {
-    let plan = short_windows(plan("1: 25000000\nslots: 1"));
-    assert_eq!(ended(&run(&plan)), [(1, 0, 31_000_000)]);
-    let simulation = run_with(&plan, &Options { uses_unallocated: true, ..Options::default() });
+    let busy = Options { linux_is_idle: false, ..Options::default() };
+    let thesis = short_windows(plan("1: 25000000\nslots: 1"));
+    let mut floating = thesis.clone();
+    floating.config.as_mut().unwrap().dispatch = Dispatch::Deadline as u64;
+    for (plan, options) in [(&thesis, &Options::default()), (&thesis, &busy), (&floating, &busy)] {
+        assert_eq!(ended(&run_with(plan, options)), [(1, 0, 31_000_000)]);
+    }
+    let simulation = run(&floating);
     assert_eq!(ended(&simulation), [(1, 0, 25_000_000)]);
     let cpu = &simulation.cpus[0];
     assert_eq!((cpu.unallocated_ns, cpu.running_ns), (0, 25_000_000));
@@ -57,6 +62,7 @@ fn the_longest_run_ends_with_unallocated_time_and_with_idle_time() {
     let windows = short_windows(plan("1: 25000000\nslots: 1"));
     assert_eq!(run(&windows).cpus[0].longest_run_ns, 8_000_000);
     // The rest of the system goes first there, though it has nothing to run.
-    let uses = Options { uses_unallocated: true, ..Options::default() };
-    assert_eq!(run_with(&windows, &uses).cpus[0].longest_run_ns, 8_000_000);
+    let mut floating = windows.clone();
+    floating.config.as_mut().unwrap().dispatch = Dispatch::Deadline as u64;
+    assert_eq!(run(&floating).cpus[0].longest_run_ns, 8_000_000);
 }

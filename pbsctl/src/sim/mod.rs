@@ -265,7 +265,7 @@ impl SimOptions {
             max_answers: self.max_answers,
             shared_answer_ns: self.shared_answer,
             asleep_at_start: false,
-            uses_unallocated: false,
+            linux_is_idle: true,
             record_grants: true,
             record_inputs: self.record.is_some(),
         })

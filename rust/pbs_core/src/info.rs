@@ -211,6 +211,12 @@ impl<M: Memory> Node<M> {
         self.standing.is_unallocated()
     }
 
+    /// Whether the plan uses unallocated time in which no lower class has anything to run.
+    #[inline]
+    pub fn uses_unallocated(&self) -> bool {
+        self.floats()
+    }
+
     /// Whether the last decision must be continued soon.
     #[inline]
     pub fn is_unfinished(&self) -> bool {

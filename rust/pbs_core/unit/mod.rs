@@ -19,6 +19,7 @@ impl AtOne for Config {
 mod accounts;
 mod audit;
 mod contradictions;
+mod deadlines;
 mod dealing;
 mod driver;
 mod exact;

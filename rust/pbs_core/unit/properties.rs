@@ -408,6 +408,82 @@ proptest! {
     }
 }
 
+/// When each process ends its tasks, by deadlines alone: of those that are there the process
+/// whose task is due first has the CPU.  A task is due when what is planned after it can
+/// still be retired.
+fn ends_by_deadline(
+    works: &[Work],
+    planned: &[Vec<u64>],
+    deadlines_ns: &[u64],
+) -> Vec<(u64, usize)> {
+    let mut now_ns = 0;
+    let mut ended = Vec::new();
+    let mut tasks = std::vec![0; works.len()];
+    let mut retired_insns = std::vec![0; works.len()];
+    loop {
+        let left = |p: usize| tasks[p] < works[p].tasks.len();
+        let due_ns = |p: usize| deadlines_ns[p] - planned[p][tasks[p] + 1..].iter().sum::<u64>();
+        let there = (0..works.len()).filter(|&p| left(p) && works[p].arrival_ns <= now_ns);
+        let first = there.min_by_key(|&p| due_ns(p));
+        let arrivals = (0..works.len())
+            .filter(|&p| left(p))
+            .map(|p| works[p].arrival_ns);
+        let next_ns = arrivals.filter(|&at_ns| at_ns > now_ns).min();
+        let Some(p) = first else {
+            match next_ns {
+                Some(next_ns) => now_ns = next_ns,
+                None => return ended,
+            }
+            continue;
+        };
+        let end_ns = now_ns + works[p].tasks[tasks[p]].real_insns - retired_insns[p];
+        let until_ns = next_ns.map_or(end_ns, |next_ns| next_ns.min(end_ns));
+        retired_insns[p] += until_ns - now_ns;
+        now_ns = until_ns;
+        if now_ns == end_ns {
+            ended.push((now_ns, p));
+            (tasks[p], retired_insns[p]) = (tasks[p] + 1, 0);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    /// Where nothing is late and all deadlines can be kept, the order is that of the
+    /// deadlines.
+    #[test]
+    fn order_is_that_of_the_deadlines(
+        places in vec(place(6, 100..=1000u64), 0..60),
+        arrivals in vec(prop_oneof![Just(0), 0..5_000_000u64], 6),
+        deadlines in vec(0..1_000_000u64, 6),
+    ) {
+        let mut places = with_last(places);
+        for place in &mut places {
+            place.block = None;
+        }
+        // Far enough, and no two the same.
+        let deadlines_ns: Vec<u64> = (0..).zip(deadlines).map(|(at, far)| 1_000_000_000 + 6 * far + at).collect();
+        let slots = slots(&places[..places.len() - 1]);
+        let plan = plan(&slots, &[0; 6], &deadlines_ns, &[]);
+        let works = works(&places, &arrivals);
+        let ids: Vec<u32> = plan.processes().iter().map(|process| process.id).collect();
+        let of = |id: &u32| places.iter().filter(|place| place.process == *id).map(|place| place.length_insns).collect();
+        let planned: Vec<Vec<u64>> = ids.iter().map(of).collect();
+        let deadlines: Vec<u64> = ids.iter().map(|&id| deadlines_ns[id as usize]).collect();
+        let expected = ends_by_deadline(&works, &planned, &deadlines);
+        let config = Config { dispatch: Dispatch::Deadline as u64, ..CONFIG };
+        let mut machine = Machine::new(plan, config, works, 0);
+        machine.run();
+        machine.check_end();
+        let ended = machine.log.of(EventKind::TaskEnded).into_iter();
+        let ended: Vec<_> = ended
+            .map(|event| (event.time_ns, ids.iter().position(|&id| id == event.process).unwrap()))
+            .collect();
+        prop_assert_eq!(ended, expected);
+    }
+}
+
 /// Lengths for which every instruction can be looked at.
 fn short_place() -> impl Strategy<Value = Place> {
     place(3, 100..3000u64).prop_map(|place| Place {

@@ -16,11 +16,11 @@ const LOOKED_AT: usize = 8;
 
 impl State {
     /// The seat whose thread should have the CPU.
-    pub(crate) fn choose(&self) -> SeatNumber {
+    pub(crate) fn choose(&self, rq: &RunQueue) -> SeatNumber {
         let Some(threads) = &self.threads else {
             return NO_SEAT;
         };
-        if self.is_unallocated() {
+        if self.gives_way(rq) {
             return NO_SEAT;
         }
         // A thread that must release what it holds in the kernel goes first, as long as it may.
@@ -44,8 +44,8 @@ impl State {
     }
 
     /// The thread that should have the CPU.
-    pub(crate) fn pick(&self) -> Option<&Task> {
-        let seat = self.threads.as_ref()?.get(self.choose())?;
+    pub(crate) fn pick(&self, rq: &RunQueue) -> Option<&Task> {
+        let seat = self.threads.as_ref()?.get(self.choose(rq))?;
         seat.task.as_deref()
     }
 
@@ -68,7 +68,7 @@ impl State {
 
     /// Makes the CPU choose anew if another thread than the current one should run.
     pub(crate) fn preempt(&mut self, rq: &RunQueue) {
-        if self.choose() != self.occupancy.running() {
+        if self.choose(rq) != self.occupancy.running() {
             rq.reschedule();
         }
     }

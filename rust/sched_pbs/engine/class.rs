@@ -155,7 +155,7 @@ unsafe impl SchedClass for Pbs {
         entity::nr_running(&rq) != 0
             && with_state(rq, |rq, _, state| {
                 state.look_at_interrupted(rq);
-                state.choose() != NO_SEAT
+                state.choose(rq) != NO_SEAT
             }) == Some(true)
     }
 
@@ -163,7 +163,7 @@ unsafe impl SchedClass for Pbs {
         if entity::nr_running(&rq) == 0 {
             return None;
         }
-        with_state(rq, |_, _, state| state.pick())?
+        with_state(rq, |rq, _, state| state.pick(rq))?
     }
 
     fn put_prev_task(rq: Pin<&mut RunQueue>, task: &Task, next: Option<&Task>) {

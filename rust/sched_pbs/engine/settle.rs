@@ -4,7 +4,10 @@
 
 use crate::{
     engine::emitter::Emitter,
-    linux::sched_class::{self, Awake, RunQueue},
+    linux::{
+        entity,
+        sched_class::{self, Awake, RunQueue},
+    },
     pbs_core::{Grant, Origin},
     percpu::cpu::Cpu,
     state::{
@@ -61,7 +64,8 @@ impl State {
         let running = self.running_seat();
         // If the thread has blocked, the core will choose anyway.
         let blocks = running.is_some_and(|seat| !seat.queued);
-        let choice = self.choose();
+        entity::set_lent(rq, self.is_unallocated());
+        let choice = self.choose(rq);
         if choice != self.occupancy.running() && !blocks {
             rq.reschedule();
         }

@@ -169,6 +169,12 @@ pub(crate) unsafe fn dec_running(rq: &RunQueue) {
     }
 }
 
+/// Sets whether the class may have the CPU only as long as no lower class has a task to run.
+pub(crate) fn set_lent(rq: &RunQueue, lent: bool) {
+    // SAFETY: The run queue is locked.
+    unsafe { (*rq.as_ptr()).pbs.lent = lent };
+}
+
 /// Notifies Linux around the class that the CPU of the run queue has a plan from now on, or none.
 pub(crate) fn set_plan(rq: &RunQueue, has_plan: bool) {
     // SAFETY: The run queue is locked, and its clock up to date.

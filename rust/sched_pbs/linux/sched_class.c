@@ -66,6 +66,16 @@ bool rust_helper_rq_has_dl_waiter(struct rq *rq)
 	return rq->dl.dl_nr_running;
 }
 
+/* Whether a class below that of plans has a task to run; what only sleeps there is none. */
+bool rust_helper_rq_has_lower_task(struct rq *rq)
+{
+#ifdef CONFIG_SCHED_CLASS_EXT
+	if (rq->scx.nr_running)
+		return true;
+#endif
+	return rq->cfs.h_nr_runnable || rt_rq_is_runnable(&rq->rt);
+}
+
 void rust_helper_add_nr_running(struct rq *rq, unsigned int count)
 {
 	add_nr_running(rq, count);

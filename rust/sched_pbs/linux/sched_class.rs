@@ -170,6 +170,13 @@ impl RunQueue {
         unsafe { bindings::rq_has_dl_waiter(self.as_ptr()) }
     }
 
+    /// Whether a class below that of plans has a task to run.
+    #[inline]
+    pub(crate) fn has_lower_task(&self) -> bool {
+        // SAFETY: By the type invariants the lock is held.
+        unsafe { bindings::rq_has_lower_task(self.as_ptr()) }
+    }
+
     /// Counts one more runnable task.
     ///
     /// # Safety

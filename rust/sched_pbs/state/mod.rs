@@ -111,9 +111,16 @@ impl State {
         self.threads.as_ref()?.get(self.occupancy.running())
     }
 
-    /// Whether it is unallocated time, when lower classes have the CPU.
+    /// Whether it is unallocated time, in which lower classes go first.
     pub(crate) fn is_unallocated(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.is_unallocated())
+    }
+
+    /// Whether the class leaves the CPU to lower classes: in unallocated time, unless the plan
+    /// uses it and they have nothing to run.
+    pub(crate) fn gives_way(&self, rq: &RunQueue) -> bool {
+        let node = self.node.as_ref().filter(|node| node.is_unallocated());
+        node.is_some_and(|node| !node.uses_unallocated() || rq.has_lower_task())
     }
 
     /// Reports to the node whether the process in `row` can run, by the state of its active thread.

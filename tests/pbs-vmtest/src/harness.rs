@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-use pbs_core::wire::encode;
+use pbs_core::wire::{encode, NO_DEADLINE};
 use pbs_core::Rate;
 pub use pbs_random::Xorshift as Random;
 pub use pbs_uapi::clock::{boottime_ns, monotonic_ns as now_ns, process_cpu_ns as cputime_ns};
@@ -87,6 +87,8 @@ pub struct Plan {
     peaks: Vec<(u32, u64)>,
     /// (process, its rate)
     rates: Vec<(u32, u64)>,
+    /// (process, its deadline)
+    deadlines: Vec<(u32, u64)>,
     memory_bytes: u64,
     dealt_seq: u64,
     lease_ns: u64,
@@ -96,6 +98,8 @@ pub struct Plan {
 /// The defaults, but with t1 close to the length of each slot, and a stress that is
 /// soon over: so tests need only few instructions to see what they are about.
 pub const CONFIG: pbs_core::Config = pbs_core::Config {
+    window_period_ns: 100_000_000,
+    window_unallocated_ns: 5_000_000,
     no_preemption_ns: 10_000,
     stress_gain_ns: 400_000,
     t1_spares_last_slot: 0,
@@ -113,6 +117,7 @@ impl Plan {
             buffers: Vec::new(),
             peaks: Vec::new(),
             rates: Vec::new(),
+            deadlines: Vec::new(),
             memory_bytes: 0,
             dealt_seq: 0,
             lease_ns: 0,
@@ -157,6 +162,12 @@ impl Plan {
     /// Plans `process` at a rate of its own.
     pub fn rate(mut self, process: u32, insns_per_ms: u64) -> Self {
         self.rates.push((process, insns_per_ms));
+        self
+    }
+
+    /// The process is to have ended when the plan has been in force for so long.
+    pub fn deadline(mut self, process: u32, deadline_ns: u64) -> Self {
+        self.deadlines.push((process, deadline_ns));
         self
     }
 
@@ -257,12 +268,13 @@ impl Plan {
                 let buffer = self.buffers.iter().find(|buffer| buffer.0 == id);
                 let peak = self.peaks.iter().find(|peak| peak.0 == id);
                 let rate = self.rates.iter().find(|rate| rate.0 == id);
+                let deadline = self.deadlines.iter().find(|deadline| deadline.0 == id);
                 let record = encode::Process {
                     id,
                     buffer_insns: buffer.map_or(0, |buffer| buffer.1),
                     memory_bytes: peak.map_or(0, |peak| peak.1),
                     rate_insns_per_ms: rate.map_or(0, |rate| rate.1),
-                    ..encode::Process::default()
+                    deadline_ns: deadline.map_or(NO_DEADLINE, |deadline| deadline.1),
                 };
                 bytes.extend(record.bytes());
             }

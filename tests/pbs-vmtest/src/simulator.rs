@@ -16,9 +16,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use pbs_core::{Config, IdlePolicy, PreemptionWay, Threshold};
+use pbs_core::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
 use pbs_gen::{generate, Parameters, Scenario, Span};
-use pbs_plan::{from_toml, to_toml, wire, Plan, Slot, Start};
+use pbs_plan::{from_toml, to_toml, wire, After, Plan, Process, Slot, Start, Task};
 use pbs_sim::{simulate, NoAnswer, Options, Timing};
 use pbs_uapi::{Cause, Event, EventKind, Grant};
 
@@ -87,6 +87,7 @@ pub fn kernel_equals_simulator() -> Verdict {
     needs_counter("counts as close as the simulated ones");
     let rate_insns_per_ms = sysfs_number("rate_insns_per_ms")? as u64;
     let (mut executed, mut ambiguous, mut nets) = (0, 0, 0);
+    let mut of_each = [0; Dispatch::ALL.len()];
     let mut told = Vec::new();
     for scenario in Scenario::ALL {
         let before = (executed, ambiguous);
@@ -98,6 +99,8 @@ pub fn kernel_equals_simulator() -> Verdict {
             match expected(&plan, rate_insns_per_ms).context(&name)? {
                 Some(events) => {
                     executed += 1;
+                    let dispatch = plan.config.map_or(Dispatch::Thesis, |config| config.dispatch());
+                    of_each[dispatch as usize] += 1;
                     let mut tasks = plan.processes.iter().flat_map(|process| &process.tasks);
                     nets += usize::from(tasks.any(|task| !task.after.is_empty()));
                     execute(&plan, &events, rate_insns_per_ms).context(&name)?;
@@ -114,6 +117,10 @@ pub fn kernel_equals_simulator() -> Verdict {
             ambiguous - before.1
         );
     }
+    for (dispatch, number) in Dispatch::ALL.into_iter().zip(of_each) {
+        println!("dispatch {}: {number} plans", dispatch.name());
+        check!(number >= PLANS, "only {number} plans with dispatch = {}", dispatch.name());
+    }
     println!("all: {executed} plans as simulated, {ambiguous} ambiguous ones left out");
     let waits = told.iter().filter(|step| step.0 == EventKind::Waits);
     let waits = waits.count();
@@ -129,7 +136,7 @@ pub fn kernel_equals_simulator() -> Verdict {
     Ok(())
 }
 
-/// A small plan with an idle slot in front to attach the children in.
+/// A small plan of either order, which begins when all children are attached.
 fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     let mut random = Random::new(seed);
     let parameters = Parameters {
@@ -150,13 +157,61 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
         task.real_insns = task.real_insns.map(|insns| insns.min(ENDLESS_INSNS));
     }
+    let config = config(&mut random);
+    match config.dispatch() {
+        Dispatch::Thesis => lead_in(&mut plan),
+        Dispatch::Deadline => wait_for_starter(&mut plan, &mut random),
+    }
+    plan.config = Some(config);
+    Ok(plan)
+}
+
+/// An idle slot in front, to attach the children in.
+fn lead_in(plan: &mut Plan) {
     for cpu in &mut plan.cpus {
         let lead_in = Slot::Idle { length_insns: LEAD_IN_INSNS, real_insns: None };
         cpu.slots.insert(0, lead_in);
         cpu.slot_lines.insert(0, None);
     }
-    plan.config = Some(config(&mut random));
-    Ok(plan)
+}
+
+/// The process for which all others wait where slots float. Its child is the last that
+/// comes to the gate, and the last that goes on.
+const STARTER: u32 = 1_000_000;
+
+/// All processes wait for the end of another one, and have deadlines: far ones, none, or
+/// one that can't be kept. How long it takes to attach the children does not matter then.
+fn wait_for_starter(plan: &mut Plan, random: &mut Random) {
+    for process in &mut plan.processes {
+        let far_ns = 10_000_000_000 + 10_000_000 * random.between(0, 100);
+        process.deadline_ns = random.one_of(&[Some(far_ns), Some(far_ns), None, Some(0)]);
+        if let Some(first) = process.tasks.first_mut() {
+            first.after.push(After { process: STARTER, task: 0, line: None });
+        }
+    }
+    plan.processes.push(Process {
+        id: STARTER,
+        deadline_ns: Some(5_000_000_000),
+        tasks: vec![Task { planned_insns: 200_000, real_insns: Some(150_000), ..Task::default() }],
+        ..Process::default()
+    });
+    let process = plan.processes.len() - 1;
+    for cpu in &mut plan.cpus {
+        cpu.slots.insert(0, Slot::Process { process });
+        cpu.slot_lines.insert(0, None);
+    }
+}
+
+/// The steps after the end of the starter, if there is one. Who waits for it is reported in
+/// the order in which the children are attached.
+fn steps_after_start(events: &[Event]) -> Vec<Step> {
+    let mut steps = steps(events);
+    let ended = (EventKind::ProcessEnded, STARTER);
+    if let Some(start) = steps.iter().position(|step| (step.0, step.1) == ended) {
+        steps.drain(..=start);
+        steps.retain(|step| step.0 != EventKind::Waits || step.2 != 0);
+    }
+    steps
 }
 
 /// Thresholds for tasks of a few hundred thousand instructions.
@@ -186,6 +241,7 @@ fn config(random: &mut Random) -> Config {
         thresholds: Threshold::ALL_BITS & !off,
         idle_policy: random.one_of(&IdlePolicy::ALL) as u64,
         preemption_way: random.one_of(&PreemptionWay::ALL) as u64,
+        dispatch: random.one_of(&Dispatch::ALL) as u64,
         idle_piece_ns: ns(random.between(50_000, 300_000)).max(100_000),
         idle_is_lateness: random.between(0, 1),
         t1_spares_last_slot: random.between(0, 1),
@@ -207,7 +263,7 @@ fn expected(plan: &Plan, rate_insns_per_ms: u64) -> Result<Option<Vec<Event>>, S
         check!(simulation.ended(), "the simulation did not end");
         match &first {
             None => first = Some(simulation.events),
-            Some(first) if steps(first) == steps(&simulation.events) => {}
+            Some(first) if steps_after_start(first) == steps_after_start(&simulation.events) => {}
             Some(_) => return Ok(None),
         }
     }
@@ -238,7 +294,7 @@ fn execute(plan: &Plan, expected: &[Event], rate_insns_per_ms: u64) -> Verdict {
     let node = scene.attach_and_open()?.finish()?;
     // The next plan must not go on in the rhythm of this one's windows.
     node.device.drop_plan(0).context("drop the plan")?;
-    compare(plan, &node, expected, steps)
+    compare(plan, &node, expected, steps_after_start)
 }
 
 /// The events of the class must be the expected ones, as `steps` tells them, and
@@ -319,7 +375,9 @@ fn runnable(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     check_eq!(made.status.code(), Some(0), "pbsctl gen: {said}");
     let plan = from_toml(&String::from_utf8_lossy(&made.stdout));
     let mut plan = plan.map_err(|problems| format!("{problems:?}"))?;
-    plan.config = Some(config(&mut Random::new(seed)));
+    // Programs attach one after the other, which matters where slots float.
+    let dispatch = Dispatch::Thesis as u64;
+    plan.config = Some(Config { dispatch, ..config(&mut Random::new(seed)) });
     // What the endless task retires is said twice: to the simulator and to its program.
     for process in &mut plan.processes {
         let Start::Itself(Some(command)) = &mut process.start else {

@@ -115,7 +115,7 @@ impl Admission {
             rate_insns_per_ms: INSNS_PER_MS,
             limit_ns: Some(LIMIT_NS),
             asleep_at_start: true,
-            uses_unallocated,
+            linux_is_idle: uses_unallocated,
             record_grants: false,
             ..pbs_sim::Options::default()
         };

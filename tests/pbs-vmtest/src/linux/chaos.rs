@@ -4,10 +4,11 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
+use pbs_core::{Config, Dispatch};
 use pbs_uapi::ATTACH_ONE_TASK;
 
 use crate::harness::{
-    burn, cvt, fork, setting, sleep_ms, Child, Context, Node, Plan, Random, Verdict,
+    burn, cvt, fork, setting, sleep_ms, Child, Context, Node, Plan, Random, Verdict, CONFIG,
 };
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, SchedAttr};
@@ -57,9 +58,15 @@ fn live(words: &'static SharedWords, seed: u64) {
     }
 }
 
-/// A plan, and whether tasks wait for others in it.
+/// A plan of either order, and whether tasks wait for others in it.
 fn random_plan(dice: &mut Random, cpus: u32) -> (Plan, bool) {
-    let mut plan = Plan::new(dice.roll());
+    let dispatch = dice.one_of(&Dispatch::ALL) as u64;
+    let mut plan = Plan::new(dice.roll()).config(Config { dispatch, ..CONFIG });
+    for process in 0..PROCESSES {
+        if dice.below(3) != 0 {
+            plan = plan.deadline(process, dice.roll() % 50_000_000);
+        }
+    }
     // A task waits for those before it alone: nobody waits for himself that way.
     let mut before = Vec::new();
     let mut is_net = false;
