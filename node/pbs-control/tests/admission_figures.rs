@@ -14,9 +14,6 @@ use pbs_random::Random;
 const US: u64 = 1_000;
 const JOBS: usize = 20;
 const DRAWS: u64 = 300;
-/// Of each window of 20 ms the last millisecond is not for plans.
-const WINDOW_US: u64 = 20_000;
-const UNALLOCATED_US: u64 = 1_000;
 
 /// A job with what it really takes.
 #[derive(Clone)]
@@ -58,7 +55,7 @@ fn draw(load_percent: u64, rogue: bool, seed: u64) -> Vec<Drawn> {
 }
 
 /// Which jobs are admitted, asked for one after the other.
-fn admit(jobs: &[Drawn], demand_permille: Option<u64>) -> Vec<bool> {
+fn admit(jobs: &[Drawn], demand_permille: u64) -> Vec<bool> {
     let options = Options {
         by_deadline: true,
         planning: Search {
@@ -68,7 +65,12 @@ fn admit(jobs: &[Drawn], demand_permille: Option<u64>) -> Vec<bool> {
         },
         ..Options::default()
     };
-    let mut controller = Controller::new(Machine { demand_permille, ..machine() }, options, 1, 1);
+    let mut controller = Controller::new(
+        Machine { demand_permille: Some(demand_permille), ..machine() },
+        options,
+        1,
+        1,
+    );
     let answers = jobs.iter().map(|drawn| {
         let asked = job("drawn", &[drawn.planned_us * US], drawn.deadline_us * US);
         controller.admit(Job { start_ns: drawn.release_us * US, ..asked }, 0).is_ok()
@@ -76,65 +78,75 @@ fn admit(jobs: &[Drawn], demand_permille: Option<u64>) -> Vec<bool> {
     answers.collect()
 }
 
-/// How many of the jobs are in time, in steps of 100 µs: the earliest deadline first of
-/// those that are admitted and retire no more than half more than planned, then those that
-/// do, then best effort.
+/// How many of the jobs are in time, where nobody else wants the CPU: the earliest deadline first of those that are admitted
+/// and have retired no more than half more than planned, then those that have, then best
+/// effort.
 fn kept(jobs: &[Drawn], admitted: &[bool]) -> usize {
-    const STEP_US: u64 = 100;
     let mut done_us = vec![0; jobs.len()];
-    let mut kept = 0;
-    let mut open = jobs.len();
-    for step in 0.. {
-        let now_us = step * STEP_US;
-        if open == 0 {
-            break;
-        }
-        if now_us % WINDOW_US >= WINDOW_US - UNALLOCATED_US {
-            continue;
-        }
+    let (mut kept, mut open, mut now_us) = (0, jobs.len(), 0);
+    while open > 0 {
+        let releases = jobs.iter().map(|job| job.release_us).filter(|&at_us| at_us > now_us);
+        let until_us = releases.min().unwrap_or(u64::MAX);
         let ready = (0..jobs.len())
             .filter(|&it| jobs[it].release_us <= now_us && done_us[it] < jobs[it].real_us);
+        let t2_us = |it: usize| jobs[it].planned_us * 3 / 2;
         let next = ready.min_by_key(|&it| {
-            let beyond_t2 = done_us[it] * 2 > jobs[it].planned_us * 3;
-            (!admitted[it] || beyond_t2, !admitted[it], jobs[it].deadline_us)
+            let is_behind = !admitted[it] || done_us[it] >= t2_us(it);
+            (is_behind, !admitted[it], jobs[it].deadline_us)
         });
-        if let Some(next) = next {
-            done_us[next] += STEP_US;
-            if done_us[next] >= jobs[next].real_us {
-                open -= 1;
-                kept += usize::from(now_us + STEP_US <= jobs[next].deadline_us);
-            }
+        let Some(next) = next else {
+            now_us = until_us;
+            continue;
+        };
+        let end_us = if done_us[next] < t2_us(next) {
+            jobs[next].real_us.min(t2_us(next))
+        } else {
+            jobs[next].real_us
+        };
+        let length_us = (end_us - done_us[next]).min(until_us - now_us);
+        done_us[next] += length_us;
+        now_us += length_us;
+        if done_us[next] == jobs[next].real_us {
+            open -= 1;
+            kept += usize::from(now_us <= jobs[next].deadline_us);
         }
     }
     kept
 }
 
-/// In thousandths of all jobs: those in time, and those admitted by the demand test and by
-/// the search alone.
-fn figures(load_percent: u64, rogue: bool) -> [usize; 3] {
+/// In thousandths: innocent jobs in time, without and with a rogue, and admitted jobs.
+fn figures(load_percent: u64, demand_permille: u64) -> [usize; 3] {
     let mut sums = [0; 3];
     for seed in 1..=DRAWS {
-        let jobs = draw(load_percent, rogue, seed);
-        let by_demand = admit(&jobs, None);
-        let by_search = admit(&jobs, Some(0));
-        sums[0] += kept(&jobs, &by_demand);
-        for (sum, admitted) in sums[1..].iter_mut().zip([&by_demand, &by_search]) {
-            *sum += admitted.iter().filter(|admitted| **admitted).count();
-        }
+        let jobs = draw(load_percent, false, seed);
+        // What is declared is the same with a rogue.
+        let admitted = admit(&jobs, demand_permille);
+        sums[0] += kept(&jobs, &admitted);
+        sums[1] += kept(&draw(load_percent, true, seed), &admitted);
+        sums[2] += admitted.iter().filter(|admitted| **admitted).count();
     }
-    sums.map(|sum| sum * 1_000 / (JOBS * DRAWS as usize))
+    let of = |sum: usize, jobs: usize| sum * 1_000 / (jobs * DRAWS as usize);
+    [of(sums[0], JOBS), of(sums[1], JOBS - 1), of(sums[2], JOBS)]
 }
 
 #[test]
 fn most_jobs_are_in_time_at_every_load() {
-    for (load_percent, [calm, with_a_rogue]) in
-        [(50, [960, 950]), (70, [910, 900]), (100, [810, 790]), (130, [690, 670])]
-    {
-        for (rogue, least_permille) in [(false, calm), (true, with_a_rogue)] {
-            let [kept, by_demand, by_search] = figures(load_percent, rogue);
-            println!("{load_percent} {rogue}: {kept} {by_demand} {by_search}");
-            assert!(kept >= least_permille, "load {load_percent}: {kept} of {least_permille}");
-            assert!(by_demand > by_search + 50, "{by_demand} {by_search}");
+    let figures = [50, 70, 100, 130].map(|load_percent| {
+        [0, 900, 950].map(|demand_permille| figures(load_percent, demand_permille))
+    });
+    println!("{figures:?}");
+    let least_permille = [
+        [[950, 940], [960, 950]],
+        [[900, 880], [910, 900]],
+        [[790, 775], [810, 790]],
+        [[680, 660], [690, 670]],
+    ];
+    for (of_load, least) in figures.iter().zip(least_permille) {
+        let [search, of_shares @ ..] = of_load;
+        for ([calm, with_a_rogue, admitted], least) in of_shares.iter().zip(least) {
+            assert!(*calm >= least[0] && *with_a_rogue >= least[1], "{of_load:?}");
+            // The search alone admits a tenth less, and more at high loads.
+            assert!(*admitted > search[2] + 100, "{of_load:?}");
         }
     }
 }
