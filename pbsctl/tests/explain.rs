@@ -341,7 +341,7 @@ fn the_demand_test_is_told() {
 
     // With another share, and with none.
     let share = |permille: u64| format!("demand_permille = {permille}\n{machine}");
-    for (permille, status) in [(700, 6), (800, 0), (0, 6), (1001, 2)] {
+    for (permille, status) in [(700, 6), (800, 0), (0, 6), (1001, 3)] {
         fs::write(path("share.toml"), share(permille)).unwrap();
         let ran = ask("share.toml", &[&patient, &urgent], &[]);
         assert_eq!(ran.status, status, "{permille}: {}{}", ran.stdout, ran.stderr);

@@ -15,9 +15,18 @@ const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/machines/vm.to
 
 /// A quarter of a second of the machine's CPU.
 fn job(name: &str, deadline_ns: u64) -> String {
+    job_of(name, deadline_ns, 62_500_000)
+}
+
+/// Hundred seconds of it: the time of a test does not count.
+fn long_job(name: &str, deadline_s: u64) -> String {
+    job_of(name, deadline_s * 1_000_000_000, 25_000_000_000)
+}
+
+fn job_of(name: &str, deadline_ns: u64, insns: u64) -> String {
     format!(
         "name = \"{name}\"\ndeadline_ns = {deadline_ns}\n[[process]]\nid = 1\n\
-         memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [62_500_000]\n"
+         memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [{insns}]\n"
     )
 }
 
@@ -93,14 +102,15 @@ fn jobs_wait_behind_each_other() {
 #[test]
 fn who_would_be_late_does_not_wait() {
     let queue = Queue::new("queue-late");
-    assert_eq!(queue.submit(&job("a", 500_000_000)).status, 0);
-    let declined = queue.submit(&job("b", 500_000_000));
+    assert_eq!(queue.submit(&long_job("a", 200)).status, 0);
+    let declined = queue.submit(&long_job("b", 200));
     assert_eq!(declined.status, 6, "{}", declined.stderr);
     // What it says would do does.
     let earliest_ns = declined.json()["declined"]["earliest_deadline_ns"].clone();
     let earliest_ns = earliest_ns.as_u64().unwrap();
-    assert!(earliest_ns > 500_000_000, "{earliest_ns}");
-    let patient = queue.submit(&job("b", earliest_ns));
+    assert!(earliest_ns > 200_000_000_000, "{earliest_ns}");
+    // By then a bit of the time of the first has passed.
+    let patient = queue.submit(&job_of("b", earliest_ns, 25_000_000_000));
     assert_eq!(patient.status, 0, "{}", patient.stderr);
     let jobs = queue.ask("jobs", &["--all"], "").json();
     assert_eq!(jobs["runs"].as_array().unwrap().len(), 2);
@@ -110,19 +120,19 @@ fn who_would_be_late_does_not_wait() {
 #[test]
 fn who_has_time_moves_for_who_is_urgent() {
     let queue = Queue::new("queue-moves");
-    assert_eq!(queue.submit(&job("patient", 10_000_000_000)).status, 0);
-    let urgent = queue.submit(&job("urgent", 400_000_000));
+    assert_eq!(queue.submit(&long_job("patient", 1_000)).status, 0);
+    let urgent = queue.submit(&long_job("urgent", 120));
     assert_eq!(urgent.status, 0, "{}", urgent.stderr);
     let end_ns = urgent.json()["submitted"][0]["planned_end_ns"].as_u64().unwrap();
-    assert!(end_ns <= 400_000_000, "{end_ns}");
+    assert!(end_ns <= 120_000_000_000, "{end_ns}");
 }
 
 /// A declined job is told of best effort, can be run so, and is in nobody's way then.
 #[test]
 fn a_declined_job_can_be_submitted_as_best_effort() {
     let queue = Queue::new("queue-best-effort");
-    assert_eq!(queue.submit(&job("a", 500_000_000)).status, 0);
-    let late = job("late", 500_000_000);
+    assert_eq!(queue.submit(&long_job("a", 200)).status, 0);
+    let late = long_job("late", 200);
     let history = queue.directory.join("new/history.db");
     let arguments = ["submit", "--history", history.to_str().unwrap(), "--machine", VM, "-"];
     let declined = pbsctl(&arguments, &late);
@@ -134,12 +144,12 @@ fn a_declined_job_can_be_submitted_as_best_effort() {
     assert_eq!(words.status, 0, "{}", words.stderr);
     assert_eq!(words.json()["submitted"][0]["best_effort"], true);
     // As its file may say, too.
-    let file = queue.submit(&format!("best_effort = true\n{}", job("idle", 1)));
+    let file = queue.submit(&format!("best_effort = true\n{}", long_job("idle", 1)));
     assert_eq!(file.status, 0, "{}", file.stderr);
-    let promised = queue.submit(&job("b", 10_000_000_000)).json();
+    let promised = queue.submit(&long_job("b", 10_000)).json();
     assert_eq!(promised["submitted"][0]["best_effort"], false);
     let end_ns = promised["submitted"][0]["planned_end_ns"].as_u64().unwrap();
-    assert!((600_000_000..750_000_000).contains(&end_ns), "behind a alone: {end_ns}");
+    assert!((200_000_000_000..250_000_000_000).contains(&end_ns), "behind a alone: {end_ns}");
     let jobs = queue.ask("jobs", &[], "").json();
     let runs = jobs["runs"].as_array().unwrap().iter();
     let best_effort: Vec<_> = runs.map(|run| run["best_effort"].as_bool()).collect();
@@ -176,11 +186,15 @@ fn none_or_all_of_several_are_submitted() {
 #[test]
 fn the_more_important_goes_first() {
     let queue = Queue::new("queue-priority");
-    assert_eq!(queue.submit(&job("patient", 10_000_000_000)).status, 0);
-    let urgent = job("urgent", 400_000_000);
-    assert_eq!(queue.submit(&urgent).status, 6);
+    let machine = std::fs::read_to_string(VM).unwrap();
+    let alone = queue.directory.join("alone.toml");
+    fs::write(&alone, format!("demand_permille = 0\n{machine}")).unwrap();
+    let submit =
+        |text: &str| queue.ask("submit", &["--machine", alone.to_str().unwrap(), "-"], text);
+    assert_eq!(submit(&long_job("patient", 1_000)).status, 0);
+    let urgent = long_job("urgent", 150);
     let urgent = urgent.replace("[[process]]", "priority = 1\n[[process]]");
-    let ran = queue.submit(&urgent);
+    let ran = submit(&urgent);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
 

@@ -11,7 +11,7 @@ use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Dispatch, Plan};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
-    admit_beside, earliest_deadline, Balancing, Capacity, Declined, DemandTest, NotArranged,
+    admit_beside, earliest_deadline_beside, Balancing, Capacity, Declined, DemandTest, NotArranged,
     Planned, Progress, Replan, Request, RunId, Store, Turn, Validation,
 };
 use pbs_text::Problem;
@@ -21,7 +21,7 @@ use crate::track::{next_with_insns, Track};
 use crate::{End, Measured, Outlook, Pace};
 
 pub use beside::{Beside, Companions};
-use best_effort::set_aside;
+use best_effort::{others, set_aside};
 
 /// Options of planning and replanning.
 #[derive(Clone, Debug)]
@@ -44,9 +44,6 @@ pub struct Options {
     /// From the call that makes a plan until it is in force: the RESCHEDULE_TIME
     /// (Leppert 2021, 3.3.6) of plans with a configuration. 0: theirs remains.
     pub lead_ns: u64,
-    /// The node orders processes by the deadlines in its plan. Otherwise a plan that
-    /// interrupts a task would not be executed as it was admitted, and none is made.
-    pub by_deadline: bool,
 }
 
 impl Default for Options {
@@ -60,7 +57,6 @@ impl Default for Options {
             outlook: Outlook::default(),
             pace: Pace::default(),
             lead_ns: 0,
-            by_deadline: false,
         }
     }
 }
@@ -293,15 +289,7 @@ impl Controller {
     fn admit_promised(&mut self, run: RunId, job: &Job, now_ns: u64) -> Result<Planned, Declined> {
         let request = self.request(run, job, now_ns);
         let progress = self.progress(request.start_ns);
-        let others = self.runs.iter().filter(|(_, active)| active.is_promised());
-        let others = others.filter_map(|(run, active)| {
-            let end_ns = self.store.run(*run)?.end_ns();
-            let other = active.request(*run, &progress);
-            let other = other.not_before(now_ns.saturating_add(self.options.lead_ns));
-            // One that is late already goes behind those that are not.
-            Some(if end_ns > other.deadline_ns { other.without_deadline() } else { other })
-        });
-        let others: Vec<_> = others.collect();
+        let others = others(&self.store, &self.runs, &progress, request.start_ns);
         let Options { validation, planning, .. } = &self.options;
         let test = self.demand_test();
         admit_beside(&mut self.store, &request, &others, validation, planning, test.as_ref())
@@ -309,8 +297,11 @@ impl Controller {
     }
 
     fn demand_test(&self) -> Option<DemandTest> {
-        let store = &self.store;
-        DemandTest::of(store.machine(), store.capacity(), self.options.by_deadline)
+        // Where the node keeps the order of slots, no plan interrupts a task: it would not be
+        // executed as it was admitted.
+        let config = self.options.config;
+        let interrupts = config.is_some_and(|config| config.dispatch() == Dispatch::Deadline);
+        DemandTest::of(self.store.machine(), self.store.capacity(), interrupts)
     }
 
     /// Plans the job where others are now, which move: behind it, or all in the order of
@@ -344,8 +335,12 @@ impl Controller {
     pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
         let aside = self.set_aside(now_ns);
         let request = self.request(RunId(self.next_run), job, now_ns);
+        let progress = self.progress(request.start_ns);
+        let others = others(&self.store, &self.runs, &progress, request.start_ns);
         let Options { validation, planning, .. } = &self.options;
-        let found = earliest_deadline(&mut self.store, &request, validation, planning);
+        let (test, store) = (self.demand_test(), &mut self.store);
+        let found =
+            earliest_deadline_beside(store, &request, &others, validation, planning, test.as_ref());
         self.bring_back(aside, false, now_ns);
         found
     }

@@ -8,6 +8,7 @@ mod common;
 use common::{job, machine};
 use pbs_control::{Controller, Options};
 use pbs_job::{Job, Machine};
+use pbs_plan::{Config, Dispatch};
 use pbs_planner::{Options as Search, Strategy};
 use pbs_random::Random;
 
@@ -57,7 +58,7 @@ fn draw(load_percent: u64, rogue: bool, seed: u64) -> Vec<Drawn> {
 /// Which jobs are admitted, asked for one after the other.
 fn admit(jobs: &[Drawn], demand_permille: u64) -> Vec<bool> {
     let options = Options {
-        by_deadline: true,
+        config: Some(Config { dispatch: Dispatch::Deadline as u64, ..Config::DEFAULT }),
         planning: Search {
             // Each job has one task: there is no better place than where it ends first.
             strategies: vec![Strategy::EarliestFinish],

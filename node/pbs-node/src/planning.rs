@@ -6,8 +6,9 @@ use std::path::Path;
 
 use pbs_history::JobHistory;
 use pbs_job::Job;
+use pbs_plan::{Config, Dispatch};
 use pbs_planner::{
-    admit_beside, earliest_deadline, lower_bound, reserve_behind, validate, Bound, Declined,
+    admit_beside, earliest_deadline_beside, lower_bound, reserve_behind, validate, Bound, Declined,
     DemandTest, Options, Planned, Rejection, Request, Run, RunId, Store, Validation,
 };
 
@@ -24,7 +25,6 @@ pub struct Planning {
     history: Known,
     /// The jobs that were admitted with a promise.
     admitted: Vec<(RunId, Job)>,
-    by_deadline: bool,
     tests_demand: bool,
 }
 
@@ -64,7 +64,6 @@ impl Planning {
             lead_ns: 0,
             history: Known::open(history)?,
             admitted: Vec::new(),
-            by_deadline: false,
             tests_demand: true,
         })
     }
@@ -73,11 +72,6 @@ impl Planning {
     /// `lead_ns`; otherwise they count from when the plan is in force.
     pub fn with_lead(self, lead_ns: u64) -> Self {
         Self { lead_ns, ..self }
-    }
-
-    /// The node is to run processes by the deadlines of its plan, and may interrupt tasks.
-    pub fn by_deadline(self, by_deadline: bool) -> Self {
-        Self { by_deadline, ..self }
     }
 
     /// The search alone admits jobs.
@@ -105,14 +99,16 @@ impl Planning {
     }
 
     fn beside(&mut self, request: &Request<'_>) -> Result<Planned, Declined> {
-        let admitted = self.admitted.iter();
-        let others = admitted.map(|(run, job)| Request::new(*run, job).not_before(self.lead_ns));
-        let others: Vec<_> = others.collect();
-        let (machine, capacity) = (self.store.machine(), self.store.capacity());
-        let test = DemandTest::of(machine, capacity, self.by_deadline);
-        let test = test.filter(|_| self.tests_demand);
+        let test = self.demand_test();
+        let others = others(&self.admitted, self.lead_ns);
         let Self { store, validation, options, .. } = self;
         admit_beside(store, request, &others, validation, options, test.as_ref())
+    }
+
+    fn demand_test(&self) -> Option<DemandTest> {
+        let interrupts = Config::DEFAULT.dispatch() == Dispatch::Deadline;
+        let test = DemandTest::of(self.store.machine(), self.store.capacity(), interrupts);
+        test.filter(|_| self.tests_demand)
     }
 
     fn behind(&mut self, request: &Request<'_>) -> Result<Planned, Declined> {
@@ -127,8 +123,11 @@ impl Planning {
     /// The earliest deadline with which a job that was declined would be
     /// admitted beside those before it.
     pub fn earliest_deadline_ns(&mut self, declined: &Answered) -> Option<u64> {
+        let test = self.demand_test();
         let request = self.request(declined);
-        earliest_deadline(&mut self.store, &request, &self.validation, &self.options)
+        let others = others(&self.admitted, self.lead_ns);
+        let Self { store, validation, options, .. } = self;
+        earliest_deadline_beside(store, &request, &others, validation, options, test.as_ref())
     }
 
     /// Returns the rejection by a level of the validation, if there is one, whether the job was
@@ -159,6 +158,12 @@ impl Planning {
             Known::Runs(file, _) => (file, true),
         }
     }
+}
+
+/// What was admitted before, which may move.
+fn others(admitted: &[(RunId, Job)], lead_ns: u64) -> Vec<Request<'_>> {
+    let requests = admitted.iter().map(|(run, job)| Request::new(*run, job));
+    requests.map(|request| request.not_before(lead_ns)).collect()
 }
 
 impl Known {

@@ -19,7 +19,9 @@ mod store;
 mod strategies;
 mod validate;
 
-pub use admission::{admit_beside, reserve_behind, CoreOverload, DemandTest, Overload};
+pub use admission::{
+    admit_beside, earliest_deadline_beside, reserve_behind, CoreOverload, DemandTest, Overload,
+};
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
 pub use critical::{critical_path, Because, Critical};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use pbs_job::Job;
 use pbs_planner::{
-    reserve_behind, Declined, Planned, ProcessReservation, Progress, Run, RunId, Store,
+    reserve_behind, Declined, Planned, ProcessReservation, Progress, Request, Run, RunId, Store,
 };
 
 use super::{ActiveRun, Controller};
@@ -123,6 +123,24 @@ impl Controller {
         let promised = self.runs.iter().filter(|(_, active)| active.is_promised());
         promised.map(|(&run, _)| run).collect()
     }
+}
+
+/// What is left of the runs that have a promise and a place, beside which others are
+/// admitted.
+pub(super) fn others<'a>(
+    store: &Store,
+    runs: &'a BTreeMap<RunId, ActiveRun>,
+    progress: &'a BTreeMap<RunId, Vec<Progress>>,
+    start_ns: u64,
+) -> Vec<Request<'a>> {
+    let promised = runs.iter().filter(|(_, active)| active.is_promised());
+    let others = promised.filter_map(|(run, active)| {
+        let end_ns = store.run(*run)?.end_ns();
+        let other = active.request(*run, progress).not_before(start_ns);
+        // One that is late already goes behind those that are not.
+        Some(if end_ns > other.deadline_ns { other.without_deadline() } else { other })
+    });
+    others.collect()
 }
 
 impl ActiveRun {

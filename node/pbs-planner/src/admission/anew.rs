@@ -68,6 +68,13 @@ pub(crate) fn place_anew<'a, P>(
         }
         placings.insert(index, asked);
     }
+    let in_time = |placing: &Placing<'_>| {
+        let run = booking.store().run(placing.request.run);
+        run.is_none_or(|run| run.end_ns() <= placing.request.deadline_ns)
+    };
+    if !placings.iter().all(in_time) {
+        return None;
+    }
     planned.extend(placings.iter().map(|placing| (placing.request, None)));
     Some(planned)
 }

@@ -7,7 +7,7 @@ use super::place::{movable, place_with, NotPlaced, Placing};
 use crate::reserve::Request;
 use crate::store::{Booking, Run, Store};
 use crate::strategies::{Attempt, Options, Planned, Strategy};
-use crate::validate::{admit, Declined, Rejection, Shortage, Validation};
+use crate::validate::{admit, earliest_deadline, Declined, Rejection, Shortage, Validation};
 
 /// Admits a job as [`admit`] does, or, if its processes are independent, by the demand
 /// test: what is left of `others`, as far as they are independent, may move then.
@@ -28,7 +28,8 @@ pub fn admit_beside(
         Ok(planned) => return Ok(planned),
         Err(declined) => declined,
     };
-    let test = test.filter(|_| !is_forbidden(&declined) && is_independent(request.job));
+    let is_open = !is_forbidden(&declined) && has_runtime(request, request.deadline_ns);
+    let test = test.filter(|_| is_open && is_independent(request.job));
     let Some(test) = test else {
         return Err(declined);
     };
@@ -53,8 +54,50 @@ pub fn admit_beside(
     }
 }
 
-/// Whether the machine itself, or what the user says of the job, forbids it: the time that
-/// validation reckons with is that of the search, which has less of a core.
+/// The earliest deadline with which [`admit_beside`] would admit the job; `None`: there is
+/// none. See [`earliest_deadline`] for what is certain about it if the search decides; for
+/// the demand test no earlier one would do on one core.
+pub fn earliest_deadline_beside(
+    store: &mut Store,
+    request: &Request<'_>,
+    others: &[Request<'_>],
+    validation: &Validation,
+    options: &Options,
+    test: Option<&DemandTest>,
+) -> Option<u64> {
+    let by_search_ns = earliest_deadline(store, request, validation, options)?;
+    let Some(test) = test.filter(|_| is_independent(request.job)) else {
+        return Some(by_search_ns);
+    };
+    let mut booking = store.book();
+    let mut accepts = |deadline_ns: u64| {
+        let request = Request { deadline_ns, ..*request };
+        let mark = booking.mark();
+        let found = has_runtime(&request, deadline_ns)
+            && place_beside(&mut booking, &request, others, test).is_ok();
+        booking.rollback(mark);
+        found
+    };
+    let (mut declined_ns, mut accepted_ns) = (request.start_ns, by_search_ns);
+    while accepted_ns.saturating_sub(declined_ns) > 1 {
+        let middle_ns = declined_ns + (accepted_ns - declined_ns) / 2;
+        if accepts(middle_ns) {
+            accepted_ns = middle_ns;
+        } else {
+            declined_ns = middle_ns;
+        }
+    }
+    Some(accepted_ns)
+}
+
+/// Whether the time until the deadline is as long as the user says that the job takes.
+fn has_runtime(request: &Request<'_>, deadline_ns: u64) -> bool {
+    let runtime_ns = request.job.runtime_ns.unwrap_or(0);
+    request.start_ns.saturating_add(runtime_ns) <= deadline_ns
+}
+
+/// Whether the machine itself forbids the job: the time that validation reckons with is
+/// that of the search, which has less of a core.
 fn is_forbidden(declined: &Declined) -> bool {
     let Declined::Validation(Rejection { shortage, .. }) = declined else {
         return false;

@@ -66,6 +66,15 @@ impl<'a> Placing<'a> {
         self.request.run
     }
 
+    /// The deadline by which its work is placed: none, if it is to be behind all others.
+    fn order_ns(&self) -> u64 {
+        if self.request.is_last {
+            u64::MAX
+        } else {
+            self.request.deadline_ns
+        }
+    }
+
     pub(crate) fn core(&self, process: usize) -> Option<usize> {
         self.cores[process]
     }
@@ -233,7 +242,7 @@ fn place_core(
             let lengths = placing.lengths(process, store, test);
             work.push(Work {
                 release_ns: placing.request.start_ns,
-                deadline_ns: placing.request.deadline_ns,
+                deadline_ns: placing.order_ns(),
                 length_ns: lengths.iter().fold(0, |sum, &(_, ns)| sum.saturating_add(ns)),
             });
             members.push((place, process, lengths));
