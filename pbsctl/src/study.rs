@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_rms_apps::study::Sample;
+use pbs_study::compare;
 use pbs_study::evolving::study as evolving;
 use pbs_study::node::{
     ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
@@ -15,6 +16,7 @@ use pbs_study::node::{
 };
 use pbs_study::Study;
 
+use crate::compare_options::CompareOptions;
 use crate::cosched::study::{Part, Parts};
 use crate::failure::Failure;
 use crate::files;
@@ -30,6 +32,8 @@ Examples:
   pbsctl study deviations --measured ratios.txt --svg figures
   pbsctl study strategies --plans 100
   pbsctl study evolving --figure 9 --svg figures
+  pbsctl study compare --load 70,100,130 --svg figures
+  pbsctl study compare --config sigma_t2_permille=1700 --scheduler plan,edf-admitted
   pbsctl study cosched --only claims
   pbsctl study cosched --only overheads,costs
   pbsctl --json study deadlines | jq '.cases[] | select(.kind == \"idle slot\")'
@@ -43,7 +47,8 @@ pub(crate) struct StudyOptions {
     #[command(subcommand)]
     what: StudyCommand,
 
-    /// How many plans are generated [default: 1000; of strategies 300, of stress 100]
+    /// How many plans are generated [default: 1000; of compare and strategies 300, of
+    /// stress 100]
     #[arg(
         long,
         global = true,
@@ -87,6 +92,13 @@ enum StudyCommand {
     ///
     /// This measures time on this machine.
     Arrays,
+
+    /// Compare plans with EDF, EEVDF, SCHED_DEADLINE and the optimum of a clairvoyant
+    ///
+    /// The jobs are those that scripts/compare-schedulers runs in the virtual machine: 20
+    /// jobs with deadlines on one CPU. --plans is how many draws of them. Give several loads,
+    /// errors, shapes or numbers of rogues for a table each.
+    Compare(CompareOptions),
 
     /// Whether deviations average out, as the thesis assumes (Leppert 2021, 1.3 and 3.3.6)
     ///
@@ -219,7 +231,7 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
     };
     let shows = stderr().is_terminal();
     let plans = options.plans.unwrap_or(match options.what {
-        StudyCommand::Strategies => 300,
+        StudyCommand::Strategies | StudyCommand::Compare(_) => 300,
         StudyCommand::Stress => 100,
         _ => 1000,
     });
@@ -266,6 +278,10 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         StudyCommand::Cosched { only } => {
             let instances = usize::try_from(plans).unwrap_or(0);
             print.study(&Parts::new(only, instances, options.seed), None)
+        }
+        StudyCommand::Compare(wanted) => {
+            let study = compare::study(&settings, &wanted.parameters()?);
+            print.counted(study, wanted.svg.as_deref())
         }
         StudyCommand::Idle => print.counted(idle::study(&settings), None),
     }?;

@@ -53,6 +53,7 @@ const PRINTING: [(&str, &[&str]); 77] = [
     ("trace", &["trace"]),
     ("study", &["study", "deadlines", "--plans", "1"]),
     ("study", &["study", "idle", "--plans", "1"]),
+    ("study", &["study", "compare", "--plans", "1"]),
     ("study", &["study", "deviations", "--plans", "1"]),
     ("study", &["study", "strategies", "--plans", "1"]),
     ("study", &["study", "evolving", "--figure", "3", "--meshes", "1"]),

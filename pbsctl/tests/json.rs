@@ -150,6 +150,7 @@ fn what_is_printed_is_what_is_documented() {
         ("trace", &["trace", &run, "-o", &path("trace.json")]),
         ("study", &["study", "deadlines", "--plans", "1"]),
         ("study", &["study", "idle", "--plans", "1"]),
+        ("study", &["study", "compare", "--plans", "1", "--sweep"]),
         ("study", &["study", "memory", "--plans", "1"]),
         ("study", &["study", "ablation", "--plans", "1"]),
         ("study", &["study", "deviations", "--plans", "2", "--measured", &ratios]),

@@ -92,6 +92,85 @@ fn idle_policies_are_compared() {
     assert!(sum("pieces", "switches") > sum("latest", "switches"));
 }
 
+/// Rows of `study compare`, by scheduler.
+fn compared<'a>(json: &'a Value, scheduler: &str) -> Vec<&'a Value> {
+    let rows = json["rows"].as_array().unwrap().iter();
+    rows.filter(|row| row["scheduler"] == scheduler).collect()
+}
+
+#[test]
+fn plans_are_compared_with_other_schedulers() {
+    let arguments = ["--json", "study", "compare", "--plans", "12", "--load", "70,100"];
+    let json = pbsctl(&arguments, "").json();
+    let percent = |row: &Value, field: &str| row[field].as_f64().unwrap();
+    // By load and number of rogues.
+    for (place, plan) in compared(&json, "plan").into_iter().enumerate() {
+        let admitted = number(plan, "accepted");
+        assert_eq!(number(plan, "jobs"), 12 * (20 - number(plan, "rogues")));
+        for scheduler in ["edf-admitted", "edf-windows", "eevdf-admitted", "optimum-admitted"] {
+            assert_eq!(number(compared(&json, scheduler)[place], "accepted"), admitted);
+        }
+        for (best, others) in [
+            ("optimum-admitted", &["plan", "edf-admitted", "eevdf-admitted"][..]),
+            ("optimum-all", &["edf-all", "eevdf-all", "deadline", "deadline-padded"]),
+        ] {
+            let most = number(compared(&json, best)[place], "kept");
+            for other in others {
+                assert!(number(compared(&json, other)[place], "kept") <= most, "{other}");
+            }
+        }
+        for row in ["edf-all", "eevdf-all", "optimum-all"] {
+            assert_eq!(percent(compared(&json, row)[place], "accepted_percent"), 100.0);
+        }
+    }
+    assert_eq!(json, pbsctl(&arguments, "").json());
+}
+
+/// In unallocated time nobody of the plan runs, therefore a normal task waits no longer than
+/// the execution time of a window.
+#[test]
+fn windows_bound_the_wait_of_a_normal_task() {
+    let longest = |window: &str| {
+        let arguments = ["--json", "study", "compare", "--plans", "12", "--window", window];
+        let json = pbsctl(&arguments, "").json();
+        let rows = [compared(&json, "plan"), compared(&json, "edf-windows")].concat();
+        rows.iter().map(|row| row["longest_run_ms"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(longest("100:5") > 80.0 && longest("100:5") <= 95.0);
+    assert_eq!(longest("20:1"), 19.0);
+}
+
+#[test]
+fn a_sweep_says_which_bars_are_reached() {
+    let arguments = ["study", "compare", "--sweep", "--plans", "2"];
+    let json = pbsctl(&[&["--json"], &arguments[..]].concat(), "").json();
+    let bars = json["bars"].as_array().unwrap();
+    assert_eq!(compared(&json, "plan").len(), 4 * 4 * 4 * 2);
+    for bar in bars {
+        let is_reached = bar["is_reached"].as_bool().unwrap();
+        assert_eq!(is_reached, number(bar, "missed") == 0, "{bar}");
+        assert_eq!(is_reached, bar["worst_margin"].as_f64().unwrap() >= -1e-9, "{bar}");
+    }
+    assert!(bars.iter().any(|bar| bar["cells"] == 96));
+    let text = pbsctl(&arguments, "").stdout;
+    assert!(text.contains("Worst cell") && text.contains("kept, EEVDF of the same jobs"), "{text}");
+    assert_eq!(pbsctl(&[&arguments[..], &["--load", "70"]].concat(), "").status, 2);
+}
+
+#[test]
+fn the_configuration_of_compared_plans_is_checked() {
+    let refused = |option: &str, value: &str| {
+        let ran = pbsctl(&["study", "compare", "--plans", "1", option, value], "");
+        assert_eq!(ran.status, 2, "{option} {value}");
+        ran.stderr
+    };
+    assert!(refused("--config", "sigma_t1_permille=5").contains("sigma_t1_permille"));
+    assert!(refused("--config", "no_such_number=5").contains("no_such_number"));
+    assert!(refused("--window", "20").contains("PERIOD:UNALLOCATED"));
+    assert!(refused("--scheduler", "lottery").contains("edf-admitted"));
+    assert!(refused("--shape", "round").contains("skewed"));
+}
+
 /// Every line of a simple table ends within its rules.
 #[test]
 fn tables_are_restructured_text() {

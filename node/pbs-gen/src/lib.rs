@@ -12,6 +12,7 @@
 //! deviate in the same proportion; only `long-then-short` and
 //! `scatter-gather` bring slots of their own.
 
+pub mod deadline_jobs;
 mod edges;
 mod layout;
 mod memory;

@@ -37,9 +37,44 @@ impl Random {
     }
 }
 
+/// The generator Xorshift64, which draws the cases of the virtual machine and the jobs
+/// that a simulation has in common with it.
+#[derive(Clone, Debug)]
+pub struct Xorshift(u64);
+
+impl Xorshift {
+    /// A generator that starts from `seed`. The first numbers of a small seed are small.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number from `least` to `most`.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        least + self.0 % (most - least + 1)
+    }
+
+    /// Any number, nearly.
+    pub fn roll(&mut self) -> u64 {
+        self.between(0, u64::MAX - 1)
+    }
+
+    /// An index below `limit`, which is not 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.between(0, limit as u64 - 1) as usize
+    }
+
+    /// One of the values.
+    pub fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Random;
+    use super::{Random, Xorshift};
 
     /// The numbers of the published generator.
     #[test]
@@ -50,5 +85,17 @@ mod tests {
             first,
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
         );
+    }
+
+    /// Numbers worked by hand: seed 0 gives the state 1, and three shifts follow.
+    #[test]
+    fn the_numbers_are_those_of_xorshift64() {
+        let mut random = Xorshift::new(0);
+        let state = 1 ^ 1 << 13;
+        let state: u64 = state ^ state >> 7;
+        let state = state ^ state << 17;
+        assert_eq!(random.roll(), state);
+        assert!((0..100).all(|_| (3..=9).contains(&random.between(3, 9))));
+        assert!((0..100).all(|_| random.below(4) < 4));
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Machine<'a> {
     /// Execution time at which the present slot began.
     slot: (u32, u64),
     answer: Option<UnderWay>,
+    /// When the job scheduler is asked once more without a new failure.
+    again_ns: Option<u64>,
     cpu: CpuOutcome,
     replans: Vec<Replan>,
     /// Those that have come into force, if that is recorded.
@@ -79,6 +81,10 @@ pub(crate) struct Machine<'a> {
     /// Who waits for the job scheduler, if all have one.
     waiting: Waiting,
     decisions: u64,
+    /// It is unallocated time.
+    is_unallocated: bool,
+    /// When the processes of the plan got the CPU that they have kept since.
+    kept_since_ns: Option<u64>,
     /// What there was at the last decision, and how many decisions ago that was
     /// something else.
     before: (u64, u64, usize),
@@ -154,6 +160,7 @@ impl<'a> Machine<'a> {
             lost_ns: 0,
             slot: (0, 0),
             answer: None,
+            again_ns: None,
             cpu: CpuOutcome { cpu, ..CpuOutcome::default() },
             replans: Vec::new(),
             begun: Vec::new(),
@@ -163,6 +170,8 @@ impl<'a> Machine<'a> {
             memory: shared.memory,
             waiting: shared.waiting,
             decisions: 0,
+            is_unallocated: false,
+            kept_since_ns: None,
             before: (0, 0, 0),
             since_progress: 0,
         };
@@ -318,6 +327,7 @@ impl<'a> Machine<'a> {
 
     /// Lets time pass until the step is over, or until `to_ns`.
     fn go(&mut self, step: &Step, to_ns: u64) -> Result<(), Error> {
+        let from_ns = self.now_ns;
         match *step {
             Step::Never => self.pass(to_ns, false),
             Step::Idle { end_ns, unallocated } => self.pass(end_ns.min(to_ns), unallocated),
@@ -335,6 +345,7 @@ impl<'a> Machine<'a> {
                 self.let_run(p, passes_ns, insns, end_ns <= to_ns);
             }
         }
+        self.note_kept(step, from_ns);
         if self.before != self.progress() {
             self.since_progress = 0;
             return Ok(());
@@ -344,6 +355,21 @@ impl<'a> Machine<'a> {
             return Err(Error::Stuck { cpu: self.cpu.cpu, now_ns: self.now_ns });
         }
         Ok(())
+    }
+
+    /// Notes for how long processes of the plan have kept the CPU after a step that began
+    /// then. The rest of the system goes first in unallocated time, though it leaves it.
+    fn note_kept(&mut self, step: &Step, from_ns: u64) {
+        if self.now_ns == from_ns {
+            return;
+        }
+        let is_kept = matches!(step, Step::Run { .. } | Step::Lose { .. }) && !self.is_unallocated;
+        if !is_kept {
+            self.kept_since_ns = None;
+            return;
+        }
+        let since_ns = *self.kept_since_ns.get_or_insert(from_ns);
+        self.cpu.longest_run_ns = self.cpu.longest_run_ns.max(self.now_ns - since_ns);
     }
 
     /// Lets time pass in which nobody runs.
@@ -375,10 +401,13 @@ impl<'a> Machine<'a> {
             self.sleepers.peek().map(|&Reverse((at_ns, _))| at_ns),
             self.answer.as_ref().map(|answer| answer.comes_ns),
             self.waiting.turn_ns(self.cpu.cpu, self.now_ns),
+            self.again_ns.filter(|&again_ns| again_ns > self.now_ns),
         ];
         let outside_ns = outside_ns.into_iter().flatten().min();
         let until_ns = decision.until_ns.map(|at_ns| self.looked_at_ns(at_ns));
-        let running = decision.grant.filter(|_| !decision.unallocated);
+        self.is_unallocated = decision.unallocated;
+        let may_run = !decision.unallocated || self.options.uses_unallocated;
+        let running = decision.grant.filter(|_| may_run);
         let something_ns = [until_ns, outside_ns].into_iter().flatten().min();
         let to_ns = something_ns.map_or(self.limit_ns, |at_ns| at_ns.min(self.limit_ns));
         // Whatever is to come is later. If it is not, that is found out in `run`.
@@ -640,6 +669,9 @@ impl<'a> Machine<'a> {
                 event.process = info.id;
                 self.tell(&event);
                 self.node.set_presence(p, Presence::Ready);
+                if self.options.asleep_at_start {
+                    self.waits(p);
+                }
             }
         }
         self.left.extend(known);

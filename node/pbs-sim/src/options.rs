@@ -45,6 +45,12 @@ pub struct Options {
     /// to it (Leppert 2021, 3.3.6, stress). `None`: each CPU has one for itself, whose
     /// answers take RESCHEDULE_TIME.
     pub shared_answer_ns: Option<u64>,
+    /// Processes whose first task waits sleep when the plan begins, as those that went to
+    /// sleep before. Without it each finds out that it has to wait when it first has the CPU.
+    pub asleep_at_start: bool,
+    /// The process of the plan that is granted the CPU runs in unallocated time, too, for
+    /// the rest of the system has nothing to run then.
+    pub uses_unallocated: bool,
     /// Keep the events that tell who may run. They are most of all events, and
     /// only pictures need them.
     pub record_grants: bool,
@@ -113,6 +119,8 @@ impl Default for Options {
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
             shared_answer_ns: None,
+            asleep_at_start: false,
+            uses_unallocated: false,
             record_grants: true,
             record_inputs: false,
         }

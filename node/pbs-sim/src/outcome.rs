@@ -117,8 +117,12 @@ pub struct CpuOutcome {
     pub ended: bool,
     /// When the simulation of it ended.
     pub ended_ns: u64,
-    /// Execution time in which a process ran.
+    /// Execution time in which a process ran, and unallocated time if processes of the plan
+    /// use it.
     pub running_ns: u64,
+    /// Longest time in which processes of the plan kept the CPU without a gap for the rest of
+    /// the system: neither unallocated time nor time in which no process ran.
+    pub longest_run_ns: u64,
     /// Execution time that the node itself took: switches and looks.
     pub lost_ns: u64,
     /// Execution time in which no process ran.

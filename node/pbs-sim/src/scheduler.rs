@@ -16,10 +16,18 @@ use serde_json::Value;
 /// kept for the next question.
 pub trait JobScheduler {
     /// A new plan for the CPU of `state`, or `None` if the one in force shall
-    /// stay. There is at least one failure; the plan says in `dealt_seq` which
+    /// stay. There is at least one failure, unless [`JobScheduler::asks_again_ns`] wanted
+    /// the question; the plan says in `dealt_seq` which
     /// it deals with. Real lengths of tasks that are known already are not
     /// looked at. An error ends the simulation.
     fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String>;
+
+    /// Time at which the job scheduler wants the next question, though the node may have
+    /// signalled nothing more by then: it put its answer off. There are no failures in that
+    /// question then. `None`: it waits for the next signal.
+    fn asks_again_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A prediction failure, as the node signals it.

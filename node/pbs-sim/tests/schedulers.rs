@@ -56,6 +56,44 @@ fn lengths(plan: &Plan) -> Vec<Vec<u64>> {
     plan.processes.iter().map(lengths).collect()
 }
 
+/// Puts its answer off until a time, and answers then as [`Stretch`] does.
+struct PutOff {
+    until_ns: u64,
+    failures: Vec<Failure>,
+    /// When it was asked, and with how many failures.
+    asked: Vec<(u64, usize)>,
+    again_ns: Option<u64>,
+}
+
+impl JobScheduler for PutOff {
+    fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
+        self.asked.push((state.now_ns, failures.len()));
+        self.failures.extend_from_slice(failures);
+        self.again_ns = Some(self.until_ns).filter(|&until_ns| until_ns > state.now_ns);
+        match self.again_ns {
+            Some(_) => Ok(None),
+            None => Stretch::default().answer(&self.failures, state),
+        }
+    }
+
+    fn asks_again_ns(&self) -> Option<u64> {
+        self.again_ns
+    }
+}
+
+/// The one failure is signalled at 75,000,000, and nothing more until the answer.
+#[test]
+fn a_job_scheduler_that_puts_its_answer_off_is_asked_again() {
+    let mut scheduler =
+        PutOff { until_ns: 90_000_000, failures: Vec::new(), asked: Vec::new(), again_ns: None };
+    let simulation = run(&far(&[Threshold::T2Task]), &mut scheduler);
+    assert_eq!(scheduler.asked[1], (90_000_000, 0));
+    assert_eq!(scheduler.asked[0].1, 1);
+    assert!(scheduler.asked[0].0 < 80_000_000);
+    let replan = &simulation.replans[0];
+    assert_eq!((replan.asked_ns, replan.came_ns), (90_000_000, 100_000_000));
+}
+
 /// t2_task of 50,000,000 is 75,000,000; the answer comes 10,000,000
 /// instructions later.
 #[test]

@@ -13,14 +13,15 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use pbs_plan::{config_faults, config_from_toml, config_words, Config, Plan, Threshold};
+use pbs_plan::{Config, Plan};
 use pbs_sim::{
     Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
     Stretch, Timing,
 };
-use pbs_text::{between, grouped, ms, underscored};
+use pbs_text::{grouped, ms};
 
 use crate::complete;
+use crate::config_option::with_numbers;
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
 use crate::output::{write_err, Output};
@@ -271,79 +272,20 @@ impl SimOptions {
             limit_ns: self.limit,
             max_answers: self.max_answers,
             shared_answer_ns: self.shared_answer,
+            asleep_at_start: false,
+            uses_unallocated: false,
             record_grants: true,
             record_inputs: self.record.is_some(),
         })
-    }
-
-    /// `base` with the numbers of the command line.
-    fn config(&self, base: Config) -> Result<Config, Failure> {
-        let failed = |words: &str| Failure::Usage(format!("--config: {words}"));
-        let mut toml = String::new();
-        let mut given = HashSet::new();
-        for item in &self.config {
-            let (key, value) = item
-                .split_once('=')
-                .ok_or_else(|| failed(&format!("\"{item}\" has no \"=\"; write KEY=VALUE")))?;
-            given.insert(key);
-            let value = match key {
-                "thresholds" => format!("{:?}", thresholds(value)),
-                _ if !config_words(key).is_empty() => format!("{value:?}"),
-                // With a unit: 4ms, 20%.
-                _ if value.starts_with(|c: char| c.is_ascii_digit())
-                    && value.contains(|c: char| c.is_alphabetic() || c == '%') =>
-                {
-                    format!("{value:?}")
-                }
-                _ => value.into(),
-            };
-            toml.push_str(&format!("{key} = {value}\n"));
-        }
-        let config = config_from_toml(&toml, &base).map_err(|problems| {
-            let words: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
-            failed(&words.join("; "))
-        })?;
-        let faults = config_faults(&config);
-        let words: Vec<_> = faults
-            .iter()
-            .map(|fault| {
-                let (name, value, least, most) = (fault.name, fault.value, fault.least, fault.most);
-                let range = format!("it must be {}{}", between(least, most), fault.why);
-                let (value, closest) = (underscored(value), value.clamp(least, most));
-                if given.contains(name) {
-                    format!("{name} is {value}; {range}")
-                } else {
-                    format!(
-                        "{name} is {value}, but with the other numbers {range}; \
-                         add --config {name}={}",
-                        underscored(closest)
-                    )
-                }
-            })
-            .collect();
-        if words.is_empty() {
-            Ok(config)
-        } else {
-            Err(failed(&words.join("; ")))
-        }
-    }
-}
-
-/// The names of thresholds in an option.
-fn thresholds(value: &str) -> Vec<&str> {
-    match value {
-        "none" => Vec::new(),
-        "all" => Threshold::ALL.map(Threshold::name).to_vec(),
-        names => names.split(',').filter(|name| !name.is_empty()).collect(),
     }
 }
 
 pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure> {
     let mut scheduler = options.scheduler()?;
-    let node_config = options.config(Config::DEFAULT)?;
+    let node_config = with_numbers(&options.config, Config::DEFAULT)?;
     let mut plan = files::read_any_plan(&options.file)?;
     if let Some(config) = &mut plan.config {
-        *config = options.config(*config)?;
+        *config = with_numbers(&options.config, *config)?;
     }
     let simulated = options.options(node_config, &plan)?;
     let mut watch = ProgressLine::new();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Studies: many cases in virtual time, and what they show.
 //!
-//! [`node`] has those of one node's plans, [`cosched`] those of tasks with several
+//! [`node`] has those of one node's plans, [`compare`] holds plans against other schedulers
+//! ([`yardsticks`]), [`cosched`] those of tasks with several
 //! implementations, [`evolving`] those of applications that evolve.
 
+pub mod compare;
 pub mod cosched;
 pub mod evolving;
 pub mod node;
+pub mod yardsticks;
 
 use pbs_text::Format;
 use serde::Serialize;

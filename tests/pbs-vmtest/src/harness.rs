@@ -14,6 +14,7 @@ use std::path::Path;
 
 use pbs_core::wire::encode;
 use pbs_core::Rate;
+pub use pbs_random::Xorshift as Random;
 pub use pbs_uapi::clock::{boottime_ns, monotonic_ns as now_ns, process_cpu_ns as cputime_ns};
 use pbs_uapi::{Device, Event, EventKind, Grant, Tier};
 
@@ -701,37 +702,6 @@ pub fn work_tasks(device: &Device, burns: &[u64]) {
             device.task_end(None).expect("task end");
         }
         burn(insns);
-    }
-}
-
-/// Numbers that look random and are the same each time.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// One of `least..=most`.
-    pub fn between(&mut self, least: u64, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        least + self.0 % (most - least + 1)
-    }
-
-    /// Any number, nearly.
-    pub fn roll(&mut self) -> u64 {
-        self.between(0, u64::MAX - 1)
-    }
-
-    /// An index below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.between(0, limit as u64 - 1) as usize
-    }
-
-    pub fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
     }
 }
 

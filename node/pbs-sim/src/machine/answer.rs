@@ -26,9 +26,11 @@ impl Machine<'_> {
     /// Asks the job scheduler about new failures, unless it is still busy with
     /// earlier ones or has answered as often as it may.
     pub(super) fn ask(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
-        if self.answer.is_some() || self.log.failures.is_empty() {
+        let is_put_off = self.again_ns.is_none_or(|again_ns| again_ns > self.now_ns);
+        if self.answer.is_some() || self.log.failures.is_empty() && is_put_off {
             return Ok(());
         }
+        self.again_ns = None;
         let shared_ns = self.options.shared_answer_ns;
         if shared_ns.is_some() {
             if !self.waiting.is_turn(self.cpu.cpu, self.now_ns) {
@@ -46,6 +48,8 @@ impl Machine<'_> {
             return Ok(());
         }
         let answer = scheduler.answer(&failures, &state);
+        // Later in any case: the same question would get the same answer.
+        self.again_ns = scheduler.asks_again_ns().filter(|&again_ns| again_ns > self.now_ns);
         let Some(plan) = answer.map_err(Error::Scheduler)? else {
             return Ok(());
         };

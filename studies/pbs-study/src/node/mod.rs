@@ -45,7 +45,7 @@ fn percent(part: u64, whole: u64) -> String {
 
 /// A plan could not be made or simulated, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(String);
+pub struct Error(pub(crate) String);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,7 +147,7 @@ fn kept_alone<'a>(
 
 /// Calls `each` with the number of every plan, on all CPUs; the answers are in
 /// the order of the numbers.
-fn for_each_plan<T: Send>(
+pub(crate) fn for_each_plan<T: Send>(
     options: &Options<'_>,
     each: impl Fn(u64) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {

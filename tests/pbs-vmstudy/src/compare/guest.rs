@@ -12,9 +12,9 @@ use pbs_vmtest::sched_attr::SchedAttr;
 use pbs_vmtest::shared;
 
 use super::plan::Planner;
-use super::workload::{jobs, time_ns, Job, Setting};
 use super::{Outcome, Run, Scheduler};
 use crate::beside::{sleep_until, Cron};
+use pbs_gen::deadline_jobs::{jobs, time_ns, DeadlineJob, Setting};
 
 /// From the first look at the jobs to the first release: admission and the first plan take
 /// place before.
@@ -49,7 +49,7 @@ fn machine_switches() -> Result<u64, String> {
 
 /// Runs the jobs.
 fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
-    let jobs = jobs(setting);
+    let jobs = jobs(&setting.into());
     let ends_ns = shared::of_processes(jobs.len())?;
     let base_ns = now_ns() + LEAD_NS;
     let mut planner = None;
@@ -147,15 +147,16 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
 }
 
 /// By job: the earlier its deadline, the greater.
-fn priorities(jobs: &[Job]) -> Vec<u32> {
-    let later = |job: &Job| jobs.iter().filter(|other| other.deadline_ns > job.deadline_ns).count();
+fn priorities(jobs: &[DeadlineJob]) -> Vec<u32> {
+    let later =
+        |job: &DeadlineJob| jobs.iter().filter(|other| other.deadline_ns > job.deadline_ns).count();
     jobs.iter().map(|job| 1 + later(job) as u32).collect()
 }
 
 /// Hands each job to SCHED_DEADLINE when it is released, and lets it go; one that is not
 /// admitted there is not run. By job: whether it was.
 fn launch(
-    jobs: &[Job],
+    jobs: &[DeadlineJob],
     children: &[(Option<Child>, Option<Gate>)],
     base_ns: u64,
     padding_percent: u64,

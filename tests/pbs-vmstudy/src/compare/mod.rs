@@ -7,14 +7,13 @@
 mod guest;
 mod plan;
 mod report;
-mod workload;
 
 use serde::{Deserialize, Serialize};
 
 use crate::beside::Beside;
 pub use guest::measure;
+use pbs_gen::deadline_jobs::{DeadlineJob, Setting};
 pub use report::report;
-use workload::{Job, Setting};
 
 /// Who schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,7 +73,7 @@ impl Scheduler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Outcome {
     #[serde(flatten)]
-    job: Job,
+    job: DeadlineJob,
     /// It was run at all.
     accepted: bool,
     /// Counted from the begin of the run; `None`: it was not run.

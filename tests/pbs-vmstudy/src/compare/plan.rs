@@ -3,15 +3,15 @@
 //! (`pbs-control`) with its times.
 
 use pbs_control::{Answer, Controller, Options};
-use pbs_job::{job_from_toml, machine_from_toml};
+use pbs_job::machine_from_toml;
 use pbs_plan::{wire, Config, Plan};
 use pbs_planner::RunId;
 use pbs_uapi::{Device, Eject, Event, EventKind};
 use pbs_vmtest::check;
 use pbs_vmtest::harness::{line, now_ns, rate, Child, Context, Verdict};
 
-use super::workload::Job;
 use crate::beside::sleep_until;
+use pbs_gen::deadline_jobs::DeadlineJob;
 
 /// From the call that makes a plan until it is in force, as `pbsctl run` has it.
 const LEAD_NS: u64 = 100_000_000;
@@ -30,7 +30,7 @@ pub struct Planner {
 impl Planner {
     /// Asks for all jobs one after the other, whose times count from `base_ns`. Plans have
     /// this configuration.
-    pub fn admit(jobs: &[Job], base_ns: u64, config: Config) -> Result<Self, String> {
+    pub fn admit(jobs: &[DeadlineJob], base_ns: u64, config: Config) -> Result<Self, String> {
         let options = Options { config: Some(config), lead_ns: LEAD_NS, ..Options::default() };
         let machine = format!(
             "[[node]]\nname = \"vm\"\nmemory_bytes = 1_000_000_000\nrate_insns_per_s = {}\n\
@@ -41,12 +41,7 @@ impl Planner {
         let mut controller = Controller::new(machine, options, 1, 1);
         let mut runs = Vec::new();
         for (index, job) in jobs.iter().enumerate() {
-            let text = format!(
-                "name = \"job{index}\"\nstart_ns = {}\ndeadline_ns = {}\n[[process]]\nid = 1\n\
-                 memory_bytes = 1_000_000\nattaches = \"itself\"\ntasks = [{}]\n",
-                job.release_ns, job.deadline_ns, job.planned_insns
-            );
-            let asked = job_from_toml(&text).map_err(|problems| format!("{problems:?}"))?;
+            let asked = job.request(index).map_err(|problems| format!("{problems:?}"))?;
             let asked = asked.submitted_at(base_ns).ok_or("no such time")?;
             let answer = controller.admit(asked, now_ns());
             runs.push(answer.ok().map(|admitted| admitted.run));

@@ -79,7 +79,8 @@ fn row(runs: &[Run]) -> SettingRow {
         honest.iter().filter_map(|job| job.ended_ns.map(|ended_ns| (*job, ended_ns))).collect();
     let kept = ran.iter().filter(|(job, ended_ns)| *ended_ns <= job.job.deadline_ns).count();
     let response_ms = |job: &Outcome, ended_ns: u64| (ended_ns - job.job.release_ns) as f64 / 1e6;
-    let planned_ms = |job: &Outcome| super::workload::time_ns(job.job.planned_insns) as f64 / 1e6;
+    let planned_ms =
+        |job: &Outcome| pbs_gen::deadline_jobs::time_ns(job.job.planned_insns) as f64 / 1e6;
     let tardiness = || ran.iter().map(|(job, ended_ns)| tardiness_ms(job, *ended_ns));
     let all_ran = runs.iter().flat_map(|run| &run.jobs).filter(|job| job.accepted).count();
     let seconds = runs.iter().map(|run| run.lasted_ns as f64 / 1e9).sum::<f64>();
@@ -230,13 +231,13 @@ pub fn report(mut words: impl Iterator<Item = String>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::{Job, Setting};
     use super::*;
     use crate::beside::Beside;
+    use pbs_gen::deadline_jobs::{DeadlineJob, Setting};
 
     fn outcome(deadline_ms: u64, ended_ms: Option<u64>, rogue: bool) -> Outcome {
         Outcome {
-            job: Job {
+            job: DeadlineJob {
                 release_ns: 10_000_000,
                 deadline_ns: deadline_ms * 1_000_000,
                 planned_insns: 2_500_000,
