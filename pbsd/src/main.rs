@@ -15,6 +15,7 @@ use pbs_job::{machine_from_toml, Machine};
 use pbs_launch::signals::Signals;
 use pbs_launch::{cgroup, stay_off};
 use pbs_node::{this_node, Aim, Error, Node, Options, Settings};
+use pbs_plan::{Config, Dispatch};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::service::{Service, Teller};
@@ -66,6 +67,11 @@ struct Cli {
     #[arg(long)]
     learn_slowdowns: bool,
 
+    /// The order in which processes of plans run: deadline, or thesis for slots that stay
+    /// where they are planned
+    #[arg(long, value_name = "WORD", default_value = "deadline", value_parser = dispatch)]
+    dispatch: Dispatch,
+
     /// Have no control groups: what a program leaves behind goes on when its job is over
     #[arg(long)]
     no_cgroups: bool,
@@ -74,6 +80,12 @@ struct Cli {
     /// memory, and ends
     #[arg(long, exclusive = true)]
     make_way: bool,
+}
+
+/// A dispatch by its name.
+fn dispatch(name: &str) -> Result<Dispatch, String> {
+    let found = Dispatch::ALL.into_iter().find(|dispatch| dispatch.name() == name);
+    found.ok_or_else(|| "it must be deadline or thesis".into())
 }
 
 const EXAMPLES: &str = "\
@@ -131,8 +143,12 @@ fn run(cli: &Cli) -> Result<(), String> {
     let machine = machine(cli, node.info().rate_insns_per_ms)?;
     // Programs are put where they are planned.
     let _ = stay_off(&machine);
-    let settings =
-        Settings { history: cli.history.clone(), max_replans: u64::MAX, aim: Aim::Deadline };
+    let settings = Settings {
+        history: cli.history.clone(),
+        max_replans: u64::MAX,
+        aim: Aim::Deadline,
+        config: Some(Config { dispatch: cli.dispatch as u64, ..*node.config() }),
+    };
     node.serve(machine, &settings).map_err(text)?;
     let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;
     let listener = match pbs_socket::handed_over() {

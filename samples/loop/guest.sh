@@ -34,7 +34,9 @@ run()
 {
 	name=$1
 	shift
-	pbsctl run /mnt/harvest.toml /mnt/archive.toml "$@" --report "/mnt/$name.json"
+	# Slots stay where they are planned, as in the thesis.
+	pbsctl run /mnt/harvest.toml /mnt/archive.toml --config dispatch=thesis "$@" \
+		--report "/mnt/$name.json"
 	echo "$?" >"/mnt/$name.status"
 }
 

@@ -104,7 +104,7 @@ struct ActiveRun {
     has_no_place: bool,
     /// The process whose task is beyond t2_task, and the place of that task.
     rogue: Option<(usize, usize)>,
-    /// The last plan has it behind all others.
+    /// The last answer has it behind all others.
     is_behind: bool,
 }
 
@@ -623,6 +623,9 @@ impl Controller {
                 if position < tasks.len() {
                     track.at(position, event.retired_insns);
                 }
+                if is_own_lateness(event) {
+                    track.signalled();
+                }
                 if is_late_task(event) && position < tasks.len() {
                     active.rogue = Some((process, position));
                 }
@@ -1011,6 +1014,12 @@ fn first_task_ns(run: &pbs_planner::Run) -> Option<u64> {
 fn memory_bytes(job: &Job) -> Vec<u64> {
     let processes = job.processes.iter();
     processes.map(|process| process.memory_bytes).collect()
+}
+
+/// Does the node signal that a process is late, and not only the node while it runs?
+fn is_own_lateness(event: &Event) -> bool {
+    let others = [Cause::Node, Cause::Memory, Cause::NodeMemory];
+    event.kind == EventKind::Late as u16 && others.iter().all(|&of| event.reason != of as u16)
 }
 
 /// Does the node signal that a task is beyond t2_task?

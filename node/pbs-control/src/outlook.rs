@@ -34,6 +34,16 @@ impl Outlook {
         retired_insns.saturating_add(more_insns.max(1))
     }
 
+    /// The length of a task that has retired `retired_insns` and that the node has not
+    /// signalled: it ends soon.
+    pub fn of_unsignalled(&self, expected_insns: u64, retired_insns: u64) -> u64 {
+        let soon_insns = (retired_insns / 50).max(1);
+        match retired_insns < expected_insns {
+            true => expected_insns,
+            false => retired_insns.saturating_add(soon_insns),
+        }
+    }
+
     /// The length of a task to come that was expected to take `expected_insns`,
     /// where those of its process before it took `retired_insns` instead of
     /// `planned_insns`.
@@ -61,7 +71,7 @@ impl Outlook {
     }
 }
 
-fn scaled(insns: u64, permille: u64) -> u64 {
+pub(crate) fn scaled(insns: u64, permille: u64) -> u64 {
     let scaled = u128::from(insns) * u128::from(permille) / 1000;
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
@@ -89,6 +99,15 @@ mod tests {
         assert!(times < 70, "{times}");
         assert_eq!(outlook.of_running(0, 0), 1);
         assert_eq!(outlook.of_running(1, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_task_without_a_signal_ends_soon() {
+        let outlook = Outlook::default();
+        assert_eq!(outlook.of_unsignalled(1000, 999), 1000);
+        assert_eq!(outlook.of_unsignalled(1000, 1000), 1020);
+        assert_eq!(outlook.of_unsignalled(0, 0), 1);
+        assert_eq!(outlook.of_unsignalled(1, u64::MAX), u64::MAX);
     }
 
     #[test]

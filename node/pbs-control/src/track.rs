@@ -35,6 +35,8 @@ pub(crate) struct Track {
     position: usize,
     /// Instructions that the current task has retired.
     retired_insns: u64,
+    /// The task that the node has signalled to be late.
+    signalled: Option<usize>,
     end: Option<End>,
     measured: Vec<Measured>,
 }
@@ -59,6 +61,16 @@ impl Track {
         if position == self.position {
             self.retired_insns = self.retired_insns.max(retired_insns);
         }
+    }
+
+    /// The node has signalled that the process is late at the task that it is at.
+    pub(crate) fn signalled(&mut self) {
+        self.signalled = Some(self.position);
+    }
+
+    /// Has the node signalled the task that it is at?
+    pub(crate) fn is_signalled(&self) -> bool {
+        self.signalled == Some(self.position)
     }
 
     /// A task of it has ended, having retired so much. That may be told after the

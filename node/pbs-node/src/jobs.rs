@@ -66,7 +66,11 @@ impl Jobs {
         let mut ledger = Ledger::open(&settings.history)?;
         resume::clear(&mut ledger, device)?;
         Ok(Self {
-            controller: new_controller(machine.clone(), config, settings.aim),
+            controller: new_controller(
+                machine.clone(),
+                &settings.plan_config(config),
+                settings.aim,
+            ),
             ledger,
             runs: Vec::new(),
             backlog: Backlog::default(),
@@ -88,7 +92,8 @@ impl Jobs {
     ) -> Result<(Self, resume::Resumed), Error> {
         let mut ledger = Ledger::open(&settings.history)?;
         let left = resume::left(&mut ledger, device)?;
-        let mut controller = new_controller(left.machine.clone(), config, settings.aim);
+        let mut controller =
+            new_controller(left.machine.clone(), &settings.plan_config(config), settings.aim);
         let mut runs = Vec::new();
         for run in left.runs {
             let Saved { job, submitted_ns, .. } = &run.saved;
@@ -666,8 +671,12 @@ mod tests {
 
     fn jobs(directory: &Path) -> Jobs {
         let machine = include_str!("../../../samples/machines/vm.toml");
-        let settings =
-            Settings { history: directory.join("history.db"), max_replans: 0, aim: Aim::Best };
+        let settings = Settings {
+            history: directory.join("history.db"),
+            max_replans: 0,
+            aim: Aim::Best,
+            config: None,
+        };
         // Nothing is left open, so the device is not asked.
         let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
         let machine = machine_from_toml(machine).unwrap();

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use pbs_plan::Config;
+use pbs_planner::plan_building::planner_config;
 use pbs_planner::Aim;
 
 /// From the call that makes the plan of jobs until it is in force: on the CPU of a
@@ -19,4 +21,14 @@ pub struct Settings {
     pub max_replans: u64,
     /// Condition under which the search for a job's plan stops.
     pub aim: Aim,
+    /// The numbers of the policy in plans of jobs; `None`: those of the node, with
+    /// processes that run by deadline.
+    pub config: Option<Config>,
+}
+
+impl Settings {
+    /// The configuration of plans of jobs on a node with that one.
+    pub(crate) fn plan_config(&self, node: &Config) -> Config {
+        self.config.unwrap_or_else(|| planner_config(*node))
+    }
 }

@@ -8,11 +8,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_node::{Answered, Declined, Planning};
-use pbs_plan::{to_toml, Plan};
-use pbs_planner::plan_building::{class_plans, csv, Entry, NodePlan, ProcessIds, Settings};
+use pbs_plan::{to_toml, Config, Plan};
+use pbs_planner::plan_building::{
+    class_plans, csv, planner_config, Entry, NodePlan, ProcessIds, Settings,
+};
 use pbs_report::{schedule_chart, schedule_picture, schedule_tables, Schedule};
 use serde::Serialize;
 
+use crate::complete;
+use crate::config_option::with_numbers;
 use crate::failure::Failure;
 use crate::files;
 use crate::jobs;
@@ -71,6 +75,11 @@ pub(crate) struct PlanShowOptions {
     /// Let processes in the written plan also wait for those whose memory they get
     #[arg(long, requires = "output")]
     memory_order: bool,
+
+    /// Set a number of the policy in the written plan, as in [config] of a plan; with
+    /// dispatch=thesis slots stay where they are planned
+    #[arg(long, value_name = "KEY=VALUE", requires = "output", add = complete::config_keys())]
+    config: Vec<String>,
 
     /// Write the plan of one job to FILE in the format of Glaß's prototype (listing 8), with times
     /// in ticks of the machine
@@ -151,6 +160,7 @@ fn class_plan(
     planned: &[Answered],
     options: &PlanShowOptions,
 ) -> Result<Plan, Failure> {
+    let config = with_numbers(&options.config, planner_config(Config::DEFAULT))?;
     let entries = planned.iter().map(|answered| Entry {
         run: answered.run,
         job: &answered.job,
@@ -161,6 +171,8 @@ fn class_plan(
     let settings = Settings {
         plan_id: options.plan_id,
         memory_order: options.memory_order,
+        // A plan without one has that of its node.
+        config: Some(config).filter(|config| *config != Config::DEFAULT),
         ..Settings::default()
     };
     let mut ids = ProcessIds::default();

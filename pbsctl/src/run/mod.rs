@@ -16,6 +16,7 @@ use pbs_launch::signals::Signals;
 use pbs_node::device::kernel_release;
 use pbs_node::{JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
 use pbs_plan::Plan;
+use pbs_planner::plan_building::planner_config;
 use pbs_report::gantt::gantt;
 use pbs_report::{
     config_by_name, table, tier_name, EventView, Facts, Outcome, RecordedPlan, Recording, Report,
@@ -25,6 +26,7 @@ use screen::Screen;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::config_option::with_numbers;
 use crate::failure::{Failure, DEADLINE_MISSED, FAILED, INCOMPLETE, INTERRUPTED, NOT_ENDED};
 use crate::jobs::slowdowns_of;
 use crate::output::{to_json, write_err, Output};
@@ -50,7 +52,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let mut node = open(out, path, options)?;
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
-            node.plan_jobs(machine, &settings(options))?;
+            node.plan_jobs(machine, &settings(options, &node)?)?;
             use_slowdowns(&mut node, options)?;
             node.admit(submissions, options.kind, &options.name())?;
             (node, None)
@@ -62,7 +64,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let history = &options.history.path;
             let mut decided = cosched::co_schedule(&options.files, &machine, history)?;
             write_err(&decided.follow.decision.text());
-            node.plan_jobs(machine, &settings(options))?;
+            node.plan_jobs(machine, &settings(options, &node)?)?;
             use_slowdowns(&mut node, options)?;
             decided.follow.runs =
                 node.admit_together(decided.submissions, &decided.steps, &options.name())?;
@@ -95,7 +97,7 @@ fn start(node: &mut Node<Screen>, signals: &Signals) -> Result<(), pbs_node::Err
 fn resume(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
     let mut node = open(out, path, options)?;
     let signals = signals()?;
-    node.take_over(&settings(options))?;
+    node.take_over(&settings(options, &node)?)?;
     let followed = node.follow(&signals);
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
@@ -130,12 +132,13 @@ fn signals() -> Result<Signals, Failure> {
     Signals::new().map_err(|error| Failure::file("signals", &error))
 }
 
-fn settings(options: &RunOptions) -> Settings {
-    Settings {
+fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failure> {
+    Ok(Settings {
         history: options.history.path.clone(),
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
-    }
+        config: Some(with_numbers(&options.config, planner_config(*node.config()))?),
+    })
 }
 
 /// Plans jobs with slow-downs, if they are requested.

@@ -7,6 +7,7 @@ use clap::Args;
 use pbs_history::Kind;
 use pbs_text::Quantity;
 
+use crate::complete;
 use crate::files;
 use crate::history_file::HistoryFile;
 use crate::jobs::{JobFiles, MachineFile};
@@ -65,6 +66,11 @@ pub(crate) struct RunOptions {
     /// end, unless its file has lease_ns
     #[arg(long, value_name = "SECONDS", value_parser = lease_ns)]
     pub(crate) lease: Option<u64>,
+
+    /// Set a number of the policy in the plans of jobs, as in [config] of a plan; with
+    /// dispatch=thesis slots stay where they are planned
+    #[arg(long, value_name = "KEY=VALUE", add = complete::config_keys())]
+    pub(crate) config: Vec<String>,
 
     /// Record which tasks run at the same time, for pbsctl cosched interference; on 2 to 16 CPUs
     #[arg(long)]
@@ -134,6 +140,7 @@ impl From<ProfileOptions> for RunOptions {
             // A profile measures, and does not replan.
             max_replans: 0,
             lease: None,
+            config: Vec::new(),
             learn_slowdowns: false,
             kind: Kind::Profile,
             history: options.files.history,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use pbs_control::{Answer, Controller, SoFar};
 use pbs_job::{Action, Core, Job, Machine, Node, Process, Task};
 use pbs_plan::{Config, Plan};
+use pbs_planner::plan_building::planner_config;
 use pbs_planner::{RunId, Strategy};
 use pbs_sim::{simulate, Failure, JobScheduler, NodeState};
 use pbs_uapi::{Event, EventKind};
@@ -73,7 +74,7 @@ fn machine(cpus: &[u32]) -> Machine {
 
 fn options() -> pbs_control::Options {
     pbs_control::Options {
-        config: Some(Config::DEFAULT),
+        config: Some(planner_config(Config::DEFAULT)),
         lead_ns: Config::DEFAULT.reschedule_time_ns,
         planning: pbs_planner::Options {
             // Each process is a chain of tasks: there is no better place for one than that

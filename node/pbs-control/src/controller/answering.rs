@@ -9,11 +9,13 @@
 
 use std::collections::BTreeMap;
 
+use pbs_plan::Config;
 use pbs_planner::{keep, lower_bound, Progress, Replan, Request, RunId};
 use pbs_text::Problem;
 
 use super::best_effort::set_aside;
 use super::{ActiveRun, Answer, Controller, Missed};
+use crate::outlook::scaled;
 
 /// How much of a plan an answer changes; each step is tried where the one before it does
 /// not keep all promises.
@@ -104,6 +106,7 @@ impl Controller {
     /// Estimates anew what is left of the processes that have begun.
     fn look_ahead(&mut self) {
         let outlook = self.options.outlook;
+        let sigma_t2_permille = self.options.config.unwrap_or(Config::DEFAULT).sigma_t2_permille;
         for active in self.runs.values_mut() {
             for (process, track) in active.tracks.iter().enumerate() {
                 let (expected_insns, mut retired_insns) = track.sums_insns();
@@ -114,7 +117,13 @@ impl Controller {
                     let insns = &mut active.job.tasks[task].insns;
                     if position == track.position() && track.retired_insns() > 0 {
                         let now_insns = track.retired_insns();
-                        *insns = outlook.of_running((*insns).max(1), now_insns);
+                        // The signal may be among events that were lost.
+                        let is_late = track.is_signalled()
+                            || now_insns >= scaled(expected_insns, sigma_t2_permille);
+                        *insns = match is_late {
+                            true => outlook.of_running((*insns).max(1), now_insns),
+                            false => outlook.of_unsignalled(expected_insns, now_insns),
+                        };
                         if now_insns > expected_insns {
                             sum_insns = sum_insns.saturating_add(expected_insns);
                             retired_insns = retired_insns.saturating_add(now_insns);
@@ -155,8 +164,12 @@ impl Controller {
         self.store.set_capacity_buffer(buffer_permille);
         self.place_behind(start_ns);
         self.unbuffered_since_ns = (effort == Effort::Unbuffered).then_some(start_ns);
+        let permille = self.buffer_permille();
         for (run, active) in &mut self.runs {
-            active.is_behind = matches!(claims.get(run), Some(Claim::Behind | Claim::Late));
+            let is_behind = matches!(claims.get(run), Some(Claim::Behind | Claim::Late));
+            // The node puts an innocent run behind others by itself once it has to.
+            let is_innocent = !active.has_rogue() && active.beyond_buffer_insns(permille) == 0;
+            active.is_behind = is_behind && !is_innocent;
         }
         let missed = claims.into_keys().filter_map(|run| {
             let deadline_ns = self.runs[&run].job.deadline_ns;

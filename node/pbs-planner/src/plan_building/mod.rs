@@ -15,8 +15,15 @@ pub use csv::csv;
 pub use dependencies::awaited;
 
 use pbs_job::Job;
+use pbs_plan::{Config, Dispatch};
 
 use crate::{Progress, RunId};
+
+/// The configuration of plans that planners make for a node with `node`, unless somebody
+/// wishes otherwise: processes run by deadline.
+pub fn planner_config(node: Config) -> Config {
+    Config { dispatch: Dispatch::Deadline as u64, ..node }
+}
 
 /// A planned run with its job.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use pbs_gen::{generate, Parameters, Span};
 use pbs_job::{job_from_toml, Core, Job, Machine, Node, TICK_NS};
-use pbs_plan::{Plan, Process};
+use pbs_plan::{Config, Dispatch, Plan, Process};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{admit, Balancing, Capacity, Request, RunId, Store, Validation};
 use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN};
@@ -50,10 +50,14 @@ enum Planner {
     /// A planner with the waiting and the reserve.
     #[serde(rename = "aware, both")]
     Both,
+    /// Both, and processes run by deadline.
+    #[serde(rename = "aware, by deadline")]
+    ByDeadline,
 }
 
 impl Planner {
-    const ALL: [Self; 5] = [Self::Blind, Self::Aware, Self::InOrder, Self::Reserve, Self::Both];
+    const ALL: [Self; 6] =
+        [Self::Blind, Self::Aware, Self::InOrder, Self::Reserve, Self::Both, Self::ByDeadline];
 
     fn name(self) -> &'static str {
         match self {
@@ -62,18 +66,27 @@ impl Planner {
             Self::InOrder => "aware, in order",
             Self::Reserve => "aware, +10 %",
             Self::Both => "aware, both",
+            Self::ByDeadline => "aware, by deadline",
         }
     }
 
     fn reserved_bytes(self, planned_bytes: u64) -> u64 {
         match self {
             Self::Blind | Self::Aware | Self::InOrder => planned_bytes,
-            Self::Reserve | Self::Both => planned_bytes + planned_bytes / 10,
+            Self::Reserve | Self::Both | Self::ByDeadline => planned_bytes + planned_bytes / 10,
         }
     }
 
     fn is_in_order(self) -> bool {
-        matches!(self, Self::InOrder | Self::Both)
+        matches!(self, Self::InOrder | Self::Both | Self::ByDeadline)
+    }
+
+    fn config(self) -> Config {
+        let dispatch = match self {
+            Self::ByDeadline => Dispatch::Deadline,
+            _ => Dispatch::Thesis,
+        };
+        Config { dispatch: dispatch as u64, ..Config::DEFAULT }
     }
 
     fn balancing(self) -> Balancing {
@@ -196,7 +209,11 @@ impl Planned {
         });
         let entries: Vec<_> = entries.collect();
         let mut ids = ProcessIds::default();
-        let settings = Settings { memory_order: planner.is_in_order(), ..Settings::default() };
+        let settings = Settings {
+            memory_order: planner.is_in_order(),
+            config: Some(planner.config()),
+            ..Settings::default()
+        };
         let plans = class_plans(&store, &entries, &mut ids, &settings);
         let plans = plans.map_err(|problems| {
             let words: Vec<_> = problems.into_iter().map(|it| it.message).collect();
