@@ -335,8 +335,12 @@ pub fn job_comes_to_others() -> Verdict {
     let node = pbs_node::Node::open(Path::new(DEVICE_PATH), options, NodeReport::default());
     let mut node = node.context("node")?;
     let machine = machine_from_toml(MACHINE).map_err(|problems| format!("{problems:?}"))?;
-    let settings =
-        Settings { history: HISTORY.into(), max_replans: u64::MAX, aim: pbs_node::Aim::Best };
+    let settings = Settings {
+        history: HISTORY.into(),
+        max_replans: u64::MAX,
+        aim: pbs_node::Aim::Best,
+        config: None,
+    };
     node.plan_jobs(machine, &settings).context("history")?;
     let signals = Signals::new().context("signals")?;
     let start = |node: &mut pbs_node::Node<NodeReport>, job: &str| -> Verdict {
