@@ -6,7 +6,7 @@ use pbs_house::tree;
 use pbs_house::words::{doc_comments, DocComment};
 
 /// Doc comments of a thousand that may open with a word that names nothing. This only falls.
-const MOST_PERMILLE: usize = 60;
+const MOST_PERMILLE: usize = 10;
 
 fn comments() -> Vec<(String, DocComment)> {
     let of = |path: String| {
