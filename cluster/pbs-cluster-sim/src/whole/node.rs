@@ -216,6 +216,8 @@ pub fn course(cpus: &[u32], processes: &[Vec<Length>], duration_s: u64) -> Resul
         rate_insns_per_ms: RATE_INSNS_PER_S / 1000,
         limit_ns: Some(deadline_ns.saturating_mul(MOST_DURATIONS)),
         record_grants: false,
+        // Others use the time that plans leave to them.
+        linux_is_idle: false,
         ..pbs_sim::Options::default()
     };
     let simulation = simulate(&first, &options, &mut cores).map_err(|error| Error::of(&error))?;
