@@ -288,8 +288,10 @@ impl Controller {
     /// Admits a job to which its deadline is promised, where nothing of best effort is.
     fn admit_promised(&mut self, run: RunId, job: &Job, now_ns: u64) -> Result<Planned, Declined> {
         let request = self.request(run, job, now_ns);
-        let progress = self.progress(request.start_ns);
-        let others = others(&self.store, &self.runs, &progress, request.start_ns);
+        // The job may start later than the plan.
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let progress = self.progress(start_ns);
+        let others = others(&self.store, &self.runs, &progress, start_ns);
         let Options { validation, planning, .. } = &self.options;
         let test = self.demand_test();
         admit_beside(&mut self.store, &request, &others, validation, planning, test.as_ref())
@@ -335,8 +337,9 @@ impl Controller {
     pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
         let aside = self.set_aside(now_ns);
         let request = self.request(RunId(self.next_run), job, now_ns);
-        let progress = self.progress(request.start_ns);
-        let others = others(&self.store, &self.runs, &progress, request.start_ns);
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let progress = self.progress(start_ns);
+        let others = others(&self.store, &self.runs, &progress, start_ns);
         let Options { validation, planning, .. } = &self.options;
         let (test, store) = (self.demand_test(), &mut self.store);
         let found =

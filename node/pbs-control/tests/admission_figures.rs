@@ -146,8 +146,8 @@ fn most_jobs_are_in_time_at_every_load() {
         let [search, of_shares @ ..] = of_load;
         for ([calm, with_a_rogue, admitted], least) in of_shares.iter().zip(least) {
             assert!(*calm >= least[0] && *with_a_rogue >= least[1], "{of_load:?}");
-            // The search alone admits a tenth less, and more at high loads.
-            assert!(*admitted > search[2] + 100, "{of_load:?}");
+            // The search alone admits at least a twentieth less.
+            assert!(*admitted > search[2] + 50, "{of_load:?}");
         }
     }
 }

@@ -139,6 +139,7 @@ pub(crate) fn run(plan: &Plan, real: &[Vec<u64>], scheduler: &mut dyn JobSchedul
     let options = pbs_sim::Options {
         rate_insns_per_ms: RATE_INSNS_PER_S / 1000,
         limit_ns: Some(20_000_000_000),
+        linux_is_idle: false,
         ..pbs_sim::Options::default()
     };
     pbs_sim::simulate(&plan, &options, scheduler).unwrap()
