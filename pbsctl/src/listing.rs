@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(
             rows[0],
             format!(
-                "7 sort anna plan running 3 1-2,5 {submitted} 1:40 {start} {end} {deadline} 1:05 -0:01 \
+                "7 sort anna plan running 3 - 1-2,5 {submitted} 1:40 {start} {end} {deadline} 1:05 -0:01 \
                  1:02:03 2/5 - - -"
             )
         );
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(
             rows[1],
             format!(
-                "8 pack 4711 - over - - {submitted} 1:40 - {ended} - - - - - cancelled NO anna \
+                "8 pack 4711 - over - - - {submitted} 1:40 - {ended} - - - - - cancelled NO anna \
                  cancelled it"
             )
         );

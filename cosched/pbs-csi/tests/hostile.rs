@@ -96,7 +96,7 @@ fn truncated_foreign_older_and_damaged_files_name_a_remedy() {
         write(&directory, field(name), bytes);
         let told = refused(&directory);
         assert!(told.contains(expected), "{name}: {told}");
-        assert!(told.ends_with("remove it with: pbsctl csi clean --force"), "{told}");
+        assert!(told.ends_with("remove it with: pbsctl cosched csi clean --force"), "{told}");
     }
     // And that is what helps.
     assert!(clean(&directory.options(), true).unwrap().csimf);

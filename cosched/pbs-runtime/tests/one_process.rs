@@ -170,7 +170,7 @@ fn shared_memory_that_cannot_be_used_is_told_and_the_graph_runs() {
     assert_eq!(region.content(), 2_u64.to_ne_bytes());
     let why = report.alone_because.unwrap();
     assert!(why.contains("8 bytes instead of 262144"), "{why}");
-    assert!(why.ends_with("remove it with: pbsctl csi clean --force"), "{why}");
+    assert!(why.ends_with("remove it with: pbsctl cosched csi clean --force"), "{why}");
 }
 
 #[test]

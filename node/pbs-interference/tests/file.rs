@@ -57,10 +57,10 @@ high_permille = 1400
     let has = |words: &str| assert!(told.iter().any(|told| told.contains(words)), "{told:#?}");
     has("f:3: beside is empty");
     has("f:4: slowdown_permille must be a whole number; it is in thousandths: write 1_500");
-    has("f:5: nobody is slowed");
+    has("f:5: there is no victim");
     has("f:7: there is no level l3");
     has("f:8: slowdown_permille must be between 100 and 1_000_000");
-    has("f:9: nobody slows it");
+    has("f:9: beside is missing");
     has("f:9: the slow-down is missing");
     has("f:11: [[slowdown]] has no key besides; did you mean beside?");
     has("f:14: the name is missing");

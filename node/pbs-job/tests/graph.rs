@@ -81,8 +81,8 @@ fn cycles_are_named() {
     let text = GRAPH.replace("name = \"load\"\n", "name = \"load\"\nafter = [\"end\"]\n");
     assert_eq!(
         told(graph_from_toml(&text)),
-        ["g:6: tasks load, step.1, step.2, step.3, end wait for each other in a circle, so \
-             none can start; take one out of an after"]
+        ["g:6: tasks load, step.1, step.2, step.3, end wait for each other in a circle and can \
+             never start; remove one from an after"]
     );
     let itself = GRAPH.replace("name = \"load\"\n", "name = \"load\"\nafter = [\"load\"]\n");
     assert_eq!(
@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_graph_is_told() {
         ("device = \"gpu\",", "device = \"gpu\", threads = 1,", "has both threads and a device"),
         ("model = \"ocl\",", "", "a variant of task step has no model"),
         ("repeat = 3", "repeat = 30_000", "repeat must be between 1 and 10_000"),
-        ("repeat = 3", "repeat = 9_999", "the job has 10003 tasks; it can have 10000"),
+        ("repeat = 3", "repeat = 9_999", "the job has 10003 tasks, and at most 10000 are allowed"),
         ("runtime_ns = 7", "runtime_ns = 0", "runtime_ns is 0; it must be"),
         (
             "model = \"ocl\", device = \"gpu\"",
@@ -173,7 +173,7 @@ fn machines_declare_devices_and_sharing_of_cpus() {
         ("count = 2", "count = 0", "count of device gpu must be between 1 and 1024"),
         ("host_cpu = 1", "host_cpu = 5", "host_cpu of device gpu is 5, which the machine does not"),
         ("\"llc\"", "\"l3\"", "there is no level l3"),
-        ("[1, 0]", "[1, 7]", "CPU 7 shares llc, and the machine does not have it"),
+        ("[1, 0]", "[1, 7]", "CPU 7 shares llc, but the machine does not have this CPU"),
         ("[1, 0]", "[1, 1]", "llc is shared by at least two CPUs"),
         ("[1, 0]", "[1]", "llc is shared by at least two CPUs"),
     ];

@@ -61,7 +61,7 @@ fn toml_of_jobs() {
     assert_eq!(
         cpus("[]"),
         ["job:3: cpus is empty, and the job can run nowhere; write the numbers of CPUs: cpus = \
-             [2, 3]; or leave it out, and all will do"]
+             [2, 3]; or leave it out to allow all CPUs"]
     );
     assert_eq!(
         cpus("[\n  2, \"a\",\n  -1, 3,\n  2, 4.5, 3 ]"),

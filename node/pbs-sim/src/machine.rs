@@ -62,6 +62,8 @@ pub(crate) struct Machine<'a> {
     ran: Option<u32>,
     /// Execution time that is still to pass unused: of a switch, of looks.
     lost_ns: u64,
+    /// Time at which the present plan came into force.
+    plan_since_ns: u64,
     /// Execution time at which the present slot began.
     slot: (u32, u64),
     answer: Option<UnderWay>,
@@ -152,6 +154,7 @@ impl<'a> Machine<'a> {
             sleepers: BinaryHeap::new(),
             now_ns: 0,
             plan_ns,
+            plan_since_ns: 0,
             limit_ns: options
                 .limit_ns
                 // A plan without slots ends with its first decision.

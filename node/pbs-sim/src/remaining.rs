@@ -18,6 +18,9 @@ pub(crate) struct Progress {
     pub(crate) retired_insns: Vec<u64>,
     /// Time until an answer comes into force, in instructions that the CPU retires at its own rate.
     pub(crate) ahead_insns: u64,
+    /// Time from the begin of the plan until the answer comes into force, by which deadlines are
+    /// closer then.
+    pub(crate) passed_ns: u64,
     /// Rate of the CPU.
     pub(crate) clock: Clock,
 }
@@ -104,6 +107,9 @@ impl Rest<'_> {
                 buffer_insns: process.buffer_insns,
                 rate_insns_per_ms: process.rate_insns_per_ms,
                 memory_bytes: process.memory_bytes,
+                deadline_ns: process
+                    .deadline_ns
+                    .map(|ns| ns.saturating_sub(self.progress.passed_ns)),
                 tasks,
                 ..Process::default()
             });
@@ -138,6 +144,7 @@ pub(crate) fn part(plan: &Plan, cpu: &Cpu) -> Plan {
         ended_tasks: vec![0; plan.processes.len()],
         retired_insns: vec![0; plan.processes.len()],
         ahead_insns: 0,
+        passed_ns: 0,
         // With nothing ahead it does not matter.
         clock: Clock::new(1),
     };
@@ -203,6 +210,7 @@ slots = [9]
             ended_tasks: ended_tasks.to_vec(),
             retired_insns: vec![0, 0],
             ahead_insns: 0,
+            passed_ns: 0,
             clock: Clock::new(1_000_000),
         }
     }
@@ -226,6 +234,19 @@ slots = [9]
         assert_eq!(rest(&progress(3, [1, 1])), "slots = [\"a\", 2, \"idle 60\", \"a\"]");
         // Ahead of its slot.
         assert_eq!(rest(&progress(3, [2, 1])), "slots = [2, \"idle 60\", \"a\"]");
+    }
+
+    #[test]
+    fn deadlines_count_from_the_new_plan() {
+        let mut plan = plan();
+        plan.processes[0].deadline_ns = Some(5_000);
+        let of = |plan: &Plan| plan.processes.iter().map(|p| p.deadline_ns).collect::<Vec<_>>();
+        assert_eq!(of(&part(&plan, &plan.cpus[0])), [Some(5_000), None]);
+        let later = Progress { passed_ns: 3_000, ..progress(0, [0, 0]) };
+        let here = part(&plan, &plan.cpus[0]);
+        assert_eq!(of(&remaining(&here, &here.cpus[0], &later)), [Some(2_000), None]);
+        let too_late = Progress { passed_ns: 9_000, ..later };
+        assert_eq!(of(&remaining(&here, &here.cpus[0], &too_late)), [Some(0), None]);
     }
 
     #[test]

@@ -88,6 +88,10 @@ impl Machine<'_> {
                 .map(|info| info.map_or(0, |info| info.retired_insns))
                 .collect(),
             ahead_insns: self.node.policy().reschedule_time_insns,
+            passed_ns: self
+                .now_ns
+                .saturating_sub(self.plan_since_ns)
+                .saturating_add(config.reschedule_time_ns),
             clock: self.clock,
         };
         let left = Plan {
@@ -155,6 +159,7 @@ impl Machine<'_> {
         self.log.follow(&self.node);
         self.log.plan_id = plan.plan_id;
         self.slot = (0, self.execution_ns());
+        self.plan_since_ns = self.now_ns;
         self.plan = plan.clone();
         self.record(tap, true);
         self.tell_installed();
