@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::fs;
+use std::path::PathBuf;
+
 use common::{job, opened, report, SIGNALS};
 use pbs_plan::from_toml;
 use pbs_report::{
@@ -111,6 +114,18 @@ fn letters_of_all_pictures_can_be_read_and_axes_are_explained() {
     assert!(charts.len() > 10, "{charts:?}");
     for name in charts {
         check(&name, &page.chart(&name).unwrap());
+    }
+}
+
+#[test]
+fn letters_of_the_documents_pictures_can_be_read() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../Documentation/images");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let pictures: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|e| e == "svg")).collect();
+    assert!(pictures.len() >= 4, "{pictures:?}");
+    for path in pictures {
+        check(&path.display().to_string(), &fs::read_to_string(&path).unwrap());
     }
 }
 
