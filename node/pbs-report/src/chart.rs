@@ -3,14 +3,10 @@
 
 use crate::axis::ticks_between;
 use crate::point::Point;
+use crate::sizes::{LEFT, RIGHT, TEXT, WIDTH};
 use crate::svg::{text_width, Anchor, Picture};
 use crate::MarkKind;
 
-/// Width of a chart; it equals that of the plan's picture, which keeps times below each other.
-pub(crate) const WIDTH: f64 = 1400.0;
-pub(crate) const LEFT: f64 = 120.0;
-pub(crate) const RIGHT: f64 = 36.0;
-pub(crate) const TEXT: f64 = 13.0;
 const KEY_ROW: f64 = 22.0;
 /// Room above and below what is drawn, as a share of it.
 const MARGIN: f64 = 0.06;
@@ -27,6 +23,8 @@ pub(crate) struct Line<'a> {
     pub(crate) label: Option<String>,
     /// The axis need not reach it.
     pub(crate) is_threshold: bool,
+    /// Class of the area between the line and zero, if that is filled.
+    pub(crate) area: Option<&'static str>,
 }
 
 /// Mark at a moment.
@@ -159,8 +157,16 @@ impl Chart<'_> {
             self.lines.iter().partition(|line| line.is_threshold);
         for line in thresholds.into_iter().chain(compared) {
             let points = line.points.iter();
-            let points: Vec<_> =
+            let mut points: Vec<_> =
                 points.map(|point| (x_of(point.0), y_of(point.1 as f64))).collect();
+            if let (Some(area), Some(first), Some(last)) =
+                (line.area, points.first().copied(), points.last().copied())
+            {
+                let (line, base) = (points.len(), y_of(0.0));
+                points.extend([(last.0, base), (first.0, base)]);
+                picture.polygon(&points, format!("class=\"{area}\""));
+                points.truncate(line);
+            }
             picture.polyline(&points, format!("class=\"line {}\"", line.class));
         }
         picture.end();
@@ -195,17 +201,20 @@ impl Chart<'_> {
             } else {
                 ""
             };
-            entries.push((line.class, format!("{label}{away}")));
+            entries.push((line.class, line.area, format!("{label}{away}")));
         }
         if !self.levels.is_empty() {
-            entries.push(("t1", "t1 of the slot".into()));
+            entries.push(("t1", None, "t1 of the slot".into()));
         }
         let mut x = LEFT;
-        for (class, label) in entries {
+        for (class, area, label) in entries {
             let width = 46.0 + text_width(&label, TEXT) + 16.0;
             if x + width > WIDTH - 4.0 && x > LEFT {
                 x = LEFT;
                 y += KEY_ROW;
+            }
+            if let Some(area) = area {
+                picture.rect(x, y - 4.0, 38.0, 8.0, format!("class=\"{area}\""));
             }
             let ends = ((x, y - 4.0), (x + 38.0, y - 4.0));
             picture.line(ends.0, ends.1, format!("class=\"line {class}\""));

@@ -2,12 +2,11 @@
 //! Lines of several that are compared, in plots below each other.
 
 use crate::axis::{ticks_between, Tick};
-use crate::chart::{LEFT, RIGHT, TEXT, WIDTH};
 use crate::process_style::ProcessStyle;
+use crate::sizes::{BOLD, HEADING, LEFT, RIGHT, TEXT, WIDTH};
 use crate::svg::{text_width, Anchor, Picture};
 
 const HEIGHT: f64 = 260.0;
-const TITLE: f64 = 16.0;
 /// In print, and for those who see no colours.
 const DASHES: [&str; 4] = ["none", "9 4", "2 3", "9 4 2 4"];
 
@@ -52,12 +51,26 @@ pub struct Plot {
 
 /// Plots below each other, as an SVG file. `description` tells those who cannot see it.
 pub fn curves(title: &str, description: &str, plots: &[Plot]) -> String {
-    let mut picture = Picture::new(WIDTH);
-    let mut y = 12.0;
+    let across = distinct(plots.iter().map(|plot| plot.across.as_str()));
+    let up = distinct(plots.iter().map(|plot| plot.up.as_str()));
+    let axes = format!("Left to right: {across}. Bottom to top: {up}.");
+    let mut picture = Picture::new(axes);
+    let mut y = 0.0;
     for (index, plot) in plots.iter().enumerate() {
         y = plot.draw(&mut picture, index, y);
     }
     picture.file(y, "", title, description)
+}
+
+/// Joins texts, each once.
+fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all.join("; ")
 }
 
 impl Plot {
@@ -89,9 +102,9 @@ impl Plot {
 
     /// From `y` down; the answer is where it ends.
     fn draw(&self, picture: &mut Picture, index: usize, y: f64) -> f64 {
-        let at = (LEFT, y + TITLE);
-        picture.text(at, TITLE, Anchor::Start, "font-weight=\"bold\"", &self.title);
-        let top = self.key(picture, y + TITLE + 24.0) + 12.0;
+        let at = (LEFT, y + HEADING);
+        picture.text(at, HEADING, Anchor::Start, BOLD, &self.title);
+        let top = self.key(picture, y + HEADING + 24.0) + 12.0;
         let (bottom, right) = (top + HEIGHT, WIDTH - RIGHT);
         let all = || {
             let of_curves = self.curves.iter().flat_map(|curve| self.of_curve(curve));
@@ -140,7 +153,7 @@ impl Plot {
             picture.polyline(&points, style(place));
         }
         picture.end();
-        bottom + 56.0
+        bottom + 52.0
     }
 
     fn ticks(&self, least: f64, most: f64) -> Vec<Tick> {

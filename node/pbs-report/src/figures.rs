@@ -4,12 +4,14 @@
 use pbs_text::grouped;
 
 use crate::axis::ticks_between;
-use crate::chart::{scale_of, Chart, ChartMark, Line, Symbol, LEFT, RIGHT, TEXT, WIDTH};
+use crate::bars::{Bar, BarColour, Bars};
+use crate::chart::{scale_of, time_scale, Chart, ChartMark, Line, Symbol};
 use crate::histogram::Histogram;
 use crate::number::{deviation_permille, percent};
 use crate::point::Point;
 use crate::series::{CpuSeries, ProcessSeries, Series, Signal, TaskSeries};
-use crate::svg::{text_width, Anchor, Picture};
+use crate::sizes::{LEFT, RIGHT, TEXT, WIDTH};
+use crate::svg::{Anchor, Picture};
 use crate::{MarkKind, Report};
 
 const HIGH: f64 = 230.0;
@@ -26,19 +28,20 @@ pub(crate) struct Figure {
     pub(crate) title: String,
     pub(crate) description: String,
     picture: Picture,
-    height: f64,
+    /// End of what is drawn.
+    bottom: f64,
 }
 
 impl Figure {
     /// Returns the figure as a part of a page.
     pub(crate) fn inline(self) -> String {
-        let Self { id, title, description, picture, height } = self;
-        picture.inline(height, "", &id, &title, &description)
+        let Self { id, title, description, picture, bottom } = self;
+        picture.inline(bottom, "", &id, &title, &description)
     }
 
     /// Returns the figure as a separate file.
     pub(crate) fn file(self) -> String {
-        self.picture.file(self.height, "", &self.title, &self.description)
+        self.picture.file(self.bottom, "", &self.title, &self.description)
     }
 }
 
@@ -48,8 +51,11 @@ pub(crate) fn process(series: &Series, cpu: &CpuSeries, process: &ProcessSeries)
     let levels = [25, 50, 75].map(|percent| level(&process.limit_insns, percent));
     let mut lines = vec![
         line(&process.lateness_insns, "compared", "lateness of the process", false),
+        Line {
+            area: Some("below-buffer"),
+            ..line(&process.capacity_buffer_insns, "buffer", "capacity buffer", true)
+        },
         line(&process.limit_insns, "limit", "max(capacity buffer, t2_process)", true),
-        line(&process.capacity_buffer_insns, "buffer", "capacity buffer", true),
     ];
     lines.extend(levels.iter().zip(1..).map(|(points, number)| Line {
         label: (number == 1).then(|| "25, 50, 75 % of the limit".into()),
@@ -61,7 +67,9 @@ pub(crate) fn process(series: &Series, cpu: &CpuSeries, process: &ProcessSeries)
     let marks = lateness_marks(series.signals.iter().filter(signals));
     let described = describe_line(&process.lateness_insns, &process.limit_insns);
     let title = format!("Lateness of process {}", process.name);
-    over_time(cpu, id, title, described, lines, marks)
+    let axes = "instructions that the process has retired beyond its plan; below zero, those that \
+                it has saved";
+    over_time(cpu, (id, title, described), axes, lines, marks)
 }
 
 /// Lateness of the node between t2_node and tm2_node, and stress (3.3.6, 3.3.8).
@@ -80,7 +88,9 @@ pub(crate) fn node(series: &Series, cpu: &CpuSeries) -> Figure {
     let marks = lateness_marks(series.signals.iter().filter(signals));
     let described = describe_line(&cpu.lateness_insns, &cpu.t2_node_insns);
     let title = format!("Lateness of the node, CPU {}", cpu.cpu);
-    over_time(cpu, format!("node-{}", cpu.cpu), title, described, lines, marks)
+    let axes = "instructions that the processes have retired beyond their plans, together; below \
+                zero, those that they have saved";
+    over_time(cpu, (format!("node-{}", cpu.cpu), title, described), axes, lines, marks)
 }
 
 fn lateness_marks<'a>(signals: impl Iterator<Item = &'a Signal>) -> Vec<ChartMark> {
@@ -96,16 +106,28 @@ fn lateness_marks<'a>(signals: impl Iterator<Item = &'a Signal>) -> Vec<ChartMar
         .collect()
 }
 
+/// The sentences about the axes of a chart, whose values are `up`.
+fn axes(span_ns: u64, up: &str) -> String {
+    let unit = time_scale(span_ns as f64).1;
+    format!("Left to right: time in {unit} since the plan came into force. Bottom to top: {up}.")
+}
+
 /// Lines over the time of a CPU, and below them its stress.
 fn over_time(
     cpu: &CpuSeries,
-    id: String,
-    title: String,
-    description: String,
+    (id, title, description): (String, String, String),
+    up: &str,
     lines: Vec<Line<'_>>,
     marks: Vec<ChartMark>,
 ) -> Figure {
-    let mut picture = Picture::new(WIDTH);
+    let stress = cpu.stress.iter().rev().find(|point| point.1 > 0);
+    let stressed_ns = stress.map_or(0, |point| point.0);
+    let is_short = stressed_ns < cpu.span_ns / SHORT;
+    let mut axes = axes(cpu.span_ns, up);
+    if stressed_ns > 0 && !is_short {
+        axes.push_str(" In the lower plot: the stress of the CPU.");
+    }
+    let mut picture = Picture::new(axes);
     let upper = Chart {
         lines,
         marks,
@@ -117,10 +139,8 @@ fn over_time(
         unit: "instr.",
         id: id.clone(),
     };
-    let mut y = upper.draw(&mut picture, 4.0);
-    let stress = cpu.stress.iter().rev().find(|point| point.1 > 0);
-    let stressed_ns = stress.map_or(0, |point| point.0);
-    if stressed_ns > 0 && stressed_ns < cpu.span_ns / SHORT {
+    let mut y = upper.draw(&mut picture, 0.0);
+    if stressed_ns > 0 && is_short {
         let most = cpu.stress.iter().map(|point| point.1).max().unwrap_or(0);
         let text = format!(
             "Stress falls from {} to 0 within {:.1} ms, too short a time to be seen.",
@@ -143,7 +163,7 @@ fn over_time(
         };
         y = lower.draw(&mut picture, y);
     }
-    Figure { id, title, description, picture, height: y }
+    Figure { id, title, description, picture, bottom: y }
 }
 
 /// The count of a task and the thresholds on its way.
@@ -236,9 +256,9 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
         unit: "instr.",
         id: id.clone(),
     };
-    let mut picture = Picture::new(WIDTH);
-    let height = chart.draw(&mut picture, 4.0);
-    Figure { title: format!("Task {}", task.name), id, description, picture, height }
+    let mut picture = Picture::new(axes(to_ns - from_ns, "instructions that the task has retired"));
+    let bottom = chart.draw(&mut picture, 0.0);
+    Figure { title: format!("Task {}", task.name), id, description, picture, bottom }
 }
 
 /// Draws the number of preemptions of each task; `None` if no task was preempted.
@@ -249,52 +269,30 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
     tasks.sort_by_key(|task| std::cmp::Reverse(task.preemptions));
     tasks.truncate(BARS);
     let most = tasks.first()?.preemptions;
-    let left = tasks
-        .iter()
-        .map(|task| text_width(&task.label(), TEXT))
-        .fold(LEFT, f64::max)
-        .min(WIDTH / 3.0)
-        + 12.0;
     let limit = max_preemptions.filter(|&limit| limit <= 4 * u64::from(most));
-    let end = f64::from(most).max(limit.unwrap_or(0) as f64) * 1.06;
-    let x_of = |value: f64| left + value / end * (WIDTH - RIGHT - 40.0 - left);
-    let mut picture = Picture::new(WIDTH);
-    let top = 30.0;
-    let bottom = top + tasks.len() as f64 * 24.0 + 6.0;
-    for tick in ticks_between(0.0, end, (end as usize).clamp(1, 10)) {
-        if tick.at.fract() != 0.0 {
-            continue;
-        }
-        let x = x_of(tick.at);
-        picture.line((x, top), (x, bottom), "class=\"grid\"");
-        let at = (x, bottom + 18.0);
-        picture.text(at, TEXT, Anchor::Middle, "class=\"muted\"", &tick.label);
-    }
-    for (task, row) in tasks.iter().zip(0..) {
-        let y = top + 4.0 + f64::from(row) * 24.0;
-        let is_failure = limit.is_some_and(|limit| u64::from(task.preemptions) >= limit);
-        let class = if is_failure { "beyond" } else { "bar" };
-        let width = x_of(task.preemptions.into()) - left;
-        picture.rect(left, y, width, 18.0, format!("class=\"{class}\""));
-        let mut label = task.label();
-        let fits = ((left - 11.0) / text_width("m", TEXT)) as usize;
-        if label.chars().count() > fits {
-            label = label.chars().take(fits.saturating_sub(1)).collect::<String>() + "…";
-        }
-        picture.text((left - 8.0, y + 14.0), TEXT, Anchor::End, "", &label);
-        let at = (left + width + 6.0, y + 14.0);
-        let count = task.preemptions.to_string();
-        picture.text(at, TEXT, Anchor::Start, "class=\"note\"", &count);
-    }
-    if let Some(limit) = limit {
-        let x = x_of(limit as f64);
-        picture.line((x, top - 6.0), (x, bottom), "class=\"line limit\"");
-        let text = format!("MAX_PREEMPTIONS {limit}");
-        // Capitals are wider.
-        let wide = x + 1.3 * text_width(&text, TEXT) > WIDTH;
-        let anchor = if wide { Anchor::End } else { Anchor::Start };
-        picture.text((x + if wide { -6.0 } else { 6.0 }, top - 8.0), TEXT, anchor, "", &text);
-    }
+    let bars = Bars {
+        title: String::new(),
+        bars: tasks
+            .iter()
+            .map(|task| {
+                let preemptions = u64::from(task.preemptions);
+                Bar {
+                    label: task.label(),
+                    value: preemptions as f64,
+                    text: preemptions.to_string(),
+                    colour: match limit {
+                        Some(limit) if preemptions >= limit => BarColour::Beyond,
+                        _ => BarColour::Subject,
+                    },
+                }
+            })
+            .collect(),
+        limit: limit.map(|limit| (limit as f64, format!("MAX_PREEMPTIONS {limit}"))),
+    };
+    let mut picture = Picture::new(
+        "Left to right: number of preemptions. Rows: the tasks, the most preempted first.",
+    );
+    let bottom = bars.draw(&mut picture, 0.0, bars.left());
     let mut description =
         format!("{all} of {} tasks were preempted beyond their plan", report.tasks.len());
     let pushes: u64 = report.processes.iter().map(|process| process.pushes).sum();
@@ -315,13 +313,15 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
         title: "Preemptions".into(),
         description: description + ".",
         picture,
-        height: bottom + 28.0,
+        bottom,
     })
 }
 
 /// The histogram with the fitted normal distribution.
 pub(crate) fn deviations(histogram: &Histogram) -> Figure {
-    let mut picture = Picture::new(WIDTH);
+    let mut picture = Picture::new(
+        "Left to right: deviation from the plan in percent. Bottom to top: number of tasks.",
+    );
     let (top, bottom, right) = (40.0, 40.0 + HIGH, WIDTH - RIGHT);
     let (least, most) = (histogram.least_percent, histogram.most_percent());
     // A place of their own for those beyond, at either end.
@@ -405,12 +405,12 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
         title: "Deviations from the plan".into(),
         description: format!("How many tasks deviate by how much: {summary}."),
         picture,
-        height: bottom + more,
+        bottom: bottom + more,
     }
 }
 
 fn line<'a>(points: &'a [Point], class: &'static str, label: &str, is_threshold: bool) -> Line<'a> {
-    Line { points, class, label: Some(label.into()), is_threshold }
+    Line { points, class, label: Some(label.into()), is_threshold, area: None }
 }
 
 /// `percent` of a line.

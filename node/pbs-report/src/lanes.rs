@@ -2,8 +2,8 @@
 //! Use of resources over time: a row for each resource, with boxes whose height is the amount in
 //! use.
 
-use crate::chart::{LEFT, RIGHT, TEXT, WIDTH};
 use crate::process_style::ProcessStyle;
+use crate::sizes::{LEFT, RIGHT, TEXT, WIDTH};
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
 /// All rows together are at most so high, and one at least and at most so high.
@@ -12,6 +12,8 @@ const LEAST_ROW: f64 = 6.0;
 const MOST_ROW: f64 = 64.0;
 /// Between rows.
 const SPACE: f64 = 2.0;
+const AXES: &str = "Left to right: time. Rows: resources; the height of a box in its row is the \
+                    amount in use.";
 
 /// Resource that is used in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +55,9 @@ pub fn lanes(
     ticks: &[(u64, String)],
     lanes: &[Lane],
 ) -> String {
-    let mut picture = Picture::new(WIDTH);
-    picture.text((LEFT, 28.0), 16.0, Anchor::Start, "font-weight=\"bold\"", title);
+    let mut picture = Picture::new(AXES);
     let row = (ROOM / lanes.len().max(1) as f64).clamp(LEAST_ROW, MOST_ROW);
-    let (top, right) = (44.0, WIDTH - RIGHT);
+    let (top, right) = (4.0, WIDTH - RIGHT);
     let bottom = top + row * lanes.len() as f64;
     let span = over.1.saturating_sub(over.0).max(1) as f64;
     let x_of = |time: u64| {
@@ -104,7 +105,7 @@ pub fn lanes(
             }
         }
     }
-    picture.file(bottom + 36.0, "", title, description)
+    picture.file(bottom + 32.0, "", title, description)
 }
 
 impl Lane {

@@ -7,6 +7,7 @@
 //! several devices.
 
 mod axis;
+mod bars;
 mod chart;
 mod curves;
 mod deadline;
@@ -33,6 +34,7 @@ mod timeline;
 pub mod trace;
 mod waits;
 
+pub use bars::{bars, Bar, BarColour, Bars};
 pub use curves::{curves, Band, Curve, Plot};
 pub use deadline::Deadline;
 pub use event::{describe, is_push, tier_name, EventView};

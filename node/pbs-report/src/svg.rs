@@ -6,6 +6,7 @@ use std::fmt::{Display, Write};
 use pbs_text::escaped;
 
 use crate::process_style::{ProcessStyle, PATTERNS};
+use crate::sizes::{BOLD, MARGIN, MUTED, SMALL, TITLE, WIDTH};
 
 /// Width of a letter of the sans-serif font, as a share of its size; a little
 /// more than most letters take.
@@ -33,12 +34,35 @@ pub(crate) fn shortened(name: &str, room: f64, size: f64) -> String {
     format!("{}…{}", String::from_iter(begin), String::from_iter(end))
 }
 
+/// Room for the title of a file.
+const HEAD: f64 = 40.0;
+
+/// Divides a text into lines that fit into `room`.
+fn wrapped(text: &str, room: f64, size: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(line, size) + text_width(word, size) + size <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
 /// Style of an arrow that leads to a waiting task.
 pub(crate) const EDGE: &str =
     "class=\"edge\" stroke=\"#16181d\" stroke-width=\"1\" stroke-opacity=\"0.55\"";
 /// And one of those that set the end.
 pub(crate) const CRITICAL: &str =
     "class=\"critical\" stroke=\"#b03a00\" stroke-width=\"2\" stroke-opacity=\"1\"";
+
+/// Half of the height of the mark of a deadline.
+pub(crate) const DUE_HALF: f64 = 8.5;
+/// Width of the mark of a deadline, which lies to the right of its time.
+pub(crate) const DUE_WIDTH: f64 = 13.0;
 
 /// Position of a text relative to its point.
 #[derive(Clone, Copy)]
@@ -50,13 +74,14 @@ pub(crate) enum Anchor {
 
 /// A picture under construction; the height is known last.
 pub(crate) struct Picture {
-    width: f64,
+    /// Sentences on what the two axes are; they stand below the picture.
+    axes: String,
     body: String,
 }
 
 impl Picture {
-    pub(crate) fn new(width: f64) -> Self {
-        Self { width, body: String::new() }
+    pub(crate) fn new(axes: impl Into<String>) -> Self {
+        Self { axes: axes.into(), body: String::new() }
     }
 
     pub(crate) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, style: impl Display) {
@@ -150,6 +175,16 @@ impl Picture {
         );
     }
 
+    /// Draws a text in as many lines as it needs, the first on the base line `y`. Returns the base
+    /// line of the next one.
+    pub(crate) fn paragraph(&mut self, mut y: f64, size: f64, style: &str, text: &str) -> f64 {
+        for line in wrapped(text, WIDTH - 2.0 * MARGIN, size) {
+            self.text((MARGIN, y), size, Anchor::Start, style, &line);
+            y += (size * 1.4).round();
+        }
+        y
+    }
+
     /// A text that reads from bottom to top, with its middle at the point.
     pub(crate) fn upright(
         &mut self,
@@ -185,17 +220,16 @@ impl Picture {
     /// The letter of a process in the upper left corner of a box of it, if there is
     /// room.
     pub(crate) fn tag(&mut self, (x, y, width, height): (f64, f64, f64, f64), look: &ProcessStyle) {
-        const SIZE: f64 = 10.0;
-        let room = text_width(&look.letter, SIZE) + 4.0;
-        if width < room || height < SIZE + 2.0 {
+        let room = text_width(&look.letter, SMALL) + 4.0;
+        if width < room || height < SMALL + 2.0 {
             return;
         }
         if look.pattern.is_some() {
             let style = format!("fill=\"{}\" pointer-events=\"none\"", look.fill);
-            self.rect(x + 0.5, y + 0.5, room, SIZE + 2.0, style);
+            self.rect(x + 0.5, y + 0.5, room, SMALL + 2.0, style);
         }
         let style = format!("fill=\"{}\" font-weight=\"bold\" pointer-events=\"none\"", look.ink);
-        self.text((x + 2.0, y + SIZE), SIZE, Anchor::Start, style, &look.letter);
+        self.text((x + 2.0, y + SMALL - 1.0), SMALL, Anchor::Start, style, &look.letter);
     }
 
     /// A line of text in the middle of a box, which a pattern does not go through.
@@ -256,9 +290,34 @@ impl Picture {
                 "class=\"on-hollow\" fill=\"#000000\"",
             )
         };
-        let _ = writeln!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"6.5\" {circle}/>");
+        let _ = writeln!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"7.5\" {circle}/>");
         let style = format!("{text} font-weight=\"bold\" pointer-events=\"none\"");
-        self.text((x, y + 4.0), 11.0, Anchor::Middle, style, letter);
+        self.text((x, y + 4.5), SMALL, Anchor::Middle, style, letter);
+    }
+
+    /// Mark of a deadline, whose pole stands at `x`: a round sign with a tick if the deadline was
+    /// kept, a flag with a cross if it was missed.
+    pub(crate) fn deadline(&mut self, (x, y): (f64, f64), kept: bool) {
+        let on = "class=\"on-due\" fill=\"none\" stroke=\"#ffffff\" stroke-width=\"2\"";
+        let middle = (x + DUE_WIDTH / 2.0, y - 2.0);
+        let at = |(dx, dy): (f64, f64)| (middle.0 + dx, middle.1 + dy);
+        let half = DUE_WIDTH / 2.0;
+        if kept {
+            let style = "class=\"due-kept\" fill=\"#00704f\" stroke=\"#ffffff\"";
+            let (x, y) = middle;
+            let _ =
+                writeln!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"{half}\" {style}/>");
+            self.polyline(&[at((-3.6, 0.2)), at((-1.0, 3.0)), at((3.6, -2.8))], on);
+        } else {
+            let style = "class=\"due-missed\" fill=\"#b03a00\" stroke=\"#ffffff\"";
+            let corner = at((-half, 1.0 - half));
+            self.rect(corner.0, corner.1, DUE_WIDTH, DUE_WIDTH - 2.0, style);
+            for rise in [-3.0, 3.0] {
+                self.line(at((-3.0, -rise)), at((3.0, rise)), on);
+            }
+        }
+        let pole = "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.5\"";
+        self.line((x, y - DUE_HALF), (x, y + DUE_HALF), pole);
     }
 
     /// A line through points.
@@ -288,21 +347,28 @@ impl Picture {
         self.body.push_str("</g>\n");
     }
 
-    /// The picture as a part of a page, whose style sheet colours it. `id` is
-    /// unique in the page.
+    /// Draws the sentences about the axes below `bottom`. Returns the height of the whole.
+    fn caption(&mut self, bottom: f64) -> f64 {
+        let axes = std::mem::take(&mut self.axes);
+        self.paragraph(bottom + SMALL, SMALL, MUTED, &axes)
+    }
+
+    /// The picture as a part of a page, which has a heading above it and whose style sheet colours
+    /// it. `id` is unique in the page; nothing is drawn below `bottom` yet.
     pub(crate) fn inline(
-        self,
-        height: f64,
+        mut self,
+        bottom: f64,
         definitions: &str,
         id: &str,
         title: &str,
         description: &str,
     ) -> String {
-        let (width, title, description) = (self.width, escaped(title), escaped(description));
+        let height = self.caption(bottom);
+        let (title, description) = (escaped(title), escaped(description));
         let patterns = patterns(&self.body);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" \
-             viewBox=\"0 0 {width:.0} {height:.0}\" \
+             viewBox=\"0 0 {WIDTH:.0} {height:.0}\" \
              aria-labelledby=\"{id}-title {id}-desc\">\n\
              <title id=\"{id}-title\">{title}</title>\n\
              <desc id=\"{id}-desc\">{description}</desc>\n\
@@ -311,24 +377,30 @@ impl Picture {
         )
     }
 
-    /// The picture as a file that brings its style sheet; `definitions` go into
-    /// `<defs>`. What knows no style sheets takes the colours of the attributes.
+    /// The picture as a file, with its title above the rest, that brings its style sheet;
+    /// `definitions` go into `<defs>`. What knows no style sheets takes the colours of the
+    /// attributes. Nothing is drawn below `bottom` yet.
     pub(crate) fn file(
-        self,
-        height: f64,
+        mut self,
+        bottom: f64,
         definitions: &str,
         title: &str,
         description: &str,
     ) -> String {
-        let (width, title, description) = (self.width, escaped(title), escaped(description));
+        let shown = shortened(title, WIDTH - 2.0 * MARGIN, TITLE);
+        self.text((MARGIN, -HEAD / 2.0 + 4.0), TITLE, Anchor::Start, BOLD, &shown);
+        let height = HEAD + self.caption(bottom);
+        let (title, description) = (escaped(title), escaped(description));
         let patterns = patterns(&self.body);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" \
-             width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             width=\"{WIDTH:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 -{HEAD:.0} {WIDTH:.0} {height:.0}\" \
              font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n\
              <title>{title}</title>\n<desc>{description}</desc>\n<style>\n{STYLE}</style>\n\
              <defs>\n{patterns}{definitions}</defs>\n\
-             <rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}</svg>\n",
+             <rect class=\"paper\" y=\"-{HEAD:.0}\" width=\"100%\" height=\"100%\" \
+             fill=\"#ffffff\"/>\n{}</svg>\n",
             self.body
         )
     }

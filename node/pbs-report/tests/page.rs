@@ -208,10 +208,13 @@ fn the_axes_cover_the_data() {
             let (x, y) = (number(&circle, "cx"), number(&circle, "cy"));
             assert!(inside(x, y), "{name}: mark at {x}, {y}");
         }
-        let height = number(&document.root_element(), "height");
+        let view = document.root_element().attribute("viewBox").unwrap().split(' ');
+        let view: Vec<f64> = view.map(|number| number.parse().unwrap()).collect();
+        let [left, top, width, height] = view[..] else { panic!("{view:?}") };
+        let (across, down) = (left..=left + width, top..=top + height);
         for text in document.descendants().filter(|node| node.tag_name().name() == "text") {
             let (x, y) = (number(&text, "x"), number(&text, "y"));
-            assert!((0.0..=1400.0).contains(&x) && (0.0..=height).contains(&y), "{name}: {text:?}");
+            assert!(across.contains(&x) && down.contains(&y), "{name}: {text:?}");
         }
     }
     assert_eq!(lines, 1 + 3 + 9);

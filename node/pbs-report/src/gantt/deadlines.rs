@@ -4,12 +4,13 @@
 use pbs_text::ms;
 
 use super::*;
+use crate::svg::{DUE_HALF, DUE_WIDTH};
 use crate::Deadline;
 
 /// Rows of deadlines below a CPU, or below all for those of jobs.
 const ROWS: usize = 6;
-/// Half of the mark of a deadline.
-const HALF: f64 = 5.0;
+/// Height of a row of deadlines.
+const ROW: f64 = 2.0 * DUE_HALF + 3.0;
 /// The axis is made longer by no more than this times for a deadline.
 const MOST_STRETCH: f64 = 1.25;
 
@@ -34,22 +35,22 @@ impl Gantt<'_> {
         self.span_ns = due.filter(|&ns| ns <= most).fold(self.span_ns, f64::max);
     }
 
-    /// Flags in the lanes of the track at `y`.
+    /// Marks in the lanes of the track at `y`.
     pub(super) fn lane_deadlines(&mut self, y: f64) {
         for deadline in &self.report.deadlines {
             let x = self.x_of_ns(self.due_ns(deadline));
             let lane = deadline.process.filter(|&id| self.lanes.has(id));
             if let Some(id) = lane.filter(|_| x <= WIDTH - RIGHT + 0.5) {
                 let (top, height) = self.lanes.place(id, y);
-                self.due(x, top + height / 2.0, deadline.kept);
+                self.picture.deadline((x, top + height / 2.0), deadline.kept);
             }
         }
     }
 
     /// Marks the deadlines of the processes of a CPU, or those of jobs, below `y`,
     /// the earliest first; missed ones before all others. Where processes have lanes
-    /// with flags, only the missed ones are told. The answer is how many rows were used.
-    pub(super) fn deadlines(&mut self, cpu: Option<u32>, y: f64) -> usize {
+    /// with marks, only the missed ones are written. Returns the height of the rows.
+    pub(super) fn deadlines(&mut self, cpu: Option<u32>, y: f64) -> f64 {
         let is_own = |deadline: &&Deadline| match deadline.process {
             None => cpu.is_none(),
             Some(id) => {
@@ -80,8 +81,9 @@ impl Gantt<'_> {
             };
             let text = format!("{letter}{}: {}{after}", deadline.name, deadline.words());
             let width = text_width(&text, SMALL) * 1.1;
-            let right_of = (x + 8.0, x - HALF, x + 12.0 + width, Anchor::Start);
-            let left_of = (x - 8.0, x - 12.0 - width, x + HALF, Anchor::End);
+            let end = x + DUE_WIDTH;
+            let right_of = (end + 5.0, x - 4.0, end + 9.0 + width, Anchor::Start);
+            let left_of = (x - 6.0, x - 10.0 - width, end + 4.0, Anchor::End);
             let place = (0..ROWS).flat_map(|row| [(row, left_of), (row, right_of)]).find(
                 |&(row, (_, left, right, _))| {
                     let is_free = |&(l, r): &(f64, f64)| right < l || r < left;
@@ -95,7 +97,7 @@ impl Gantt<'_> {
             taken[row].push((left, right));
             used = used.max(row + 1);
             let base = y + 4.0 + (row + 1) as f64 * ROW;
-            self.due(x, base - 4.0, deadline.kept);
+            self.picture.deadline((x, base - 3.0), deadline.kept);
             let style = if deadline.kept {
                 ""
             } else {
@@ -109,15 +111,6 @@ impl Gantt<'_> {
             let text = format!("{left_out} deadlines more have no room here; the table has them");
             self.picture.text(at, SMALL, Anchor::Start, GREY_TEXT, &text);
         }
-        used
-    }
-
-    /// The mark of a deadline: a flag, hollow if it was kept.
-    pub(super) fn due(&mut self, x: f64, y: f64, kept: bool) {
-        let flag = [(x, y - HALF), (x + 6.0, y - 2.0), (x, y + 1.0)];
-        let style = if kept { HOLLOW_STYLE } else { MARK_STYLE };
-        self.picture.polygon(&flag, style);
-        let pole = "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.5\"";
-        self.picture.line((x, y - HALF), (x, y + HALF), pole);
+        used as f64 * ROW
     }
 }

@@ -3,6 +3,9 @@
 
 use super::*;
 
+/// Room for the letter of a process above an upright name.
+const TAG: f64 = SMALL + 2.0;
+
 impl Gantt<'_> {
     /// The name of the task, since its colour tells the process: in one line,
     /// a word a line, or upright, whichever fits. One without a name has that
@@ -46,9 +49,16 @@ impl Gantt<'_> {
                 self.picture.tag((x, y, width, height), &look);
                 return;
             };
+            // Below the letter of the process, if both have room.
+            let is_tagged =
+                columns.iter().all(|text| text_width(text, SMALL) <= height - TAG - 6.0);
+            if is_tagged {
+                self.picture.tag((x, y, width, height), &look);
+            }
+            let down = if is_tagged { TAG / 2.0 } else { 0.0 };
             let first = middle + SMALL * 0.36 - (columns.len().max(1) - 1) as f64 * 6.5;
             for (column, text) in columns.iter().enumerate() {
-                let at = (first + column as f64 * 13.0, y + height / 2.0);
+                let at = (first + column as f64 * 13.0, y + height / 2.0 + down);
                 self.picture.upright(at, SMALL, &style, text);
             }
             return;
@@ -90,7 +100,7 @@ impl Gantt<'_> {
             let deviation = percent(task.deviation_permille, 0);
             let text = format!("{name}: {deviation}{preempted}");
             // Bold letters are wider.
-            let width = text_width(&text, NORMAL) * 1.1;
+            let width = text_width(&text, TEXT) * 1.1;
             // Beside the line that comes down from the task's end, where
             // neither is in the way of what stands there.
             let right_of = (x + 6.0, x - 4.0, x + 12.0 + width, Anchor::Start);
@@ -116,7 +126,7 @@ impl Gantt<'_> {
                 (x, base + 2.0),
                 "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.8\"",
             );
-            self.picture.text((at, base), NORMAL, anchor, "font-weight=\"bold\"", &text);
+            self.picture.text((at, base), TEXT, anchor, "font-weight=\"bold\"", &text);
         }
         used
     }

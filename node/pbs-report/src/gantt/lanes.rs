@@ -12,9 +12,9 @@ const ALONE: usize = 8;
 const LANE: f64 = 18.0;
 const MOST: f64 = 720.0;
 /// Room for the name of a process.
-const NAME: f64 = 92.0;
+const NAME: f64 = LEFT - 28.0;
 /// Names closer to each other than this could not be read.
-const NAME_ROW: f64 = 11.0;
+const NAME_ROW: f64 = 13.0;
 
 /// Place of each process in a track.
 #[derive(Default)]

@@ -94,7 +94,7 @@ impl Gantt<'_> {
             for (&kind, count) in present {
                 self.symbol(kind, x, y);
                 let text = count.to_string();
-                let at = (x + 9.0, y + 4.0);
+                let at = (x + 10.0, y + 4.0);
                 self.picture.text(at, SMALL, Anchor::Start, "", &text);
                 x += COUNT_WIDTH - 4.0;
             }
@@ -163,10 +163,10 @@ impl Gantt<'_> {
         }
         let mut x = LEFT;
         for (key, text) in keys {
-            let width = 22.0 + text_width(&text, NORMAL) + 18.0;
+            let width = 22.0 + text_width(&text, TEXT) + 18.0;
             if x + width > WIDTH - 4.0 && x > LEFT {
                 x = LEFT;
-                self.y += 24.0;
+                self.y += 20.0;
             }
             let y = self.y;
             match key {
@@ -177,7 +177,7 @@ impl Gantt<'_> {
                     let at = y - 4.0;
                     self.picture.line((x, at), (x + 14.0, at), style);
                 }
-                Key::Due(kept) => self.due(x + 5.0, y - 4.0, kept),
+                Key::Due(kept) => self.picture.deadline((x + 1.0, y - 4.0), kept),
                 Key::Count => {
                     let at = (x + 3.0, y);
                     self.picture.text(at, SMALL, Anchor::Start, "", "12");
@@ -187,7 +187,7 @@ impl Gantt<'_> {
                     self.picture.rect(x, y - 2.0, 14.0, 5.0, "fill=\"url(#idle)\"");
                 }
             }
-            self.picture.text((x + 22.0, y), NORMAL, Anchor::Start, "", &text);
+            self.picture.text((x + 22.0, y), TEXT, Anchor::Start, "", &text);
             x += width;
         }
         self.y += 12.0;
@@ -207,7 +207,7 @@ const MARKS: [(MarkKind, &str); 8] = [
 ];
 
 /// A symbol and a number of up to three digits.
-const COUNT_WIDTH: f64 = 38.0;
+const COUNT_WIDTH: f64 = 42.0;
 
 /// Marks of a row that may lie on each other.
 const OVERLAPS: usize = 16;

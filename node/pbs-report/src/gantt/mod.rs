@@ -21,24 +21,20 @@ use crate::axis::ticks;
 use crate::chart::{scale_of, time_scale};
 use crate::number::percent;
 use crate::process_style::ProcessStyle;
+use crate::sizes::{BOLD, HEADING, LEFT, RIGHT, SMALL, TEXT, WIDTH};
 use crate::svg::{text_width, Anchor, Picture};
 use crate::timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
 use crate::{LaterPlan, Outcome, Report, TaskReport};
 
-const WIDTH: f64 = 1400.0;
-const LEFT: f64 = 120.0;
-const RIGHT: f64 = 36.0;
 /// High enough for most names of tasks to stand upright in it.
-const TRACK: f64 = 74.0;
+const TRACK: f64 = 94.0;
 /// Between the plan and what became of it: room for the bands and the marks.
 const BETWEEN: f64 = 46.0;
 /// A row of deviations below a track.
 const ROW: f64 = 18.0;
 const ROWS: usize = 3;
 /// Half of the room of a signal in its row.
-const SIGNAL_WIDTH: f64 = 7.0;
-const SMALL: f64 = 11.0;
-const NORMAL: f64 = 13.0;
+const SIGNAL_WIDTH: f64 = 8.0;
 
 /// Deviations from here on are written into the picture.
 const NOTABLE_PERMILLE: i64 = 100;
@@ -60,36 +56,55 @@ const HOLLOW_STYLE: &str =
 const NOTABLE_STYLE: &str =
     "class=\"rule\" fill=\"none\" stroke=\"#000000\" stroke-width=\"1.8\" pointer-events=\"none\"";
 
-const TITLE: &str = "Planned and actual";
 const DESCRIPTION: &str = "For each CPU the slots of the plan above what ran when, on one axis \
                            of time. Bands lead from each slot to where its task ran. The table \
                            of tasks has the numbers.";
 
 /// Draws the report as an SVG file.
 pub fn gantt(report: &Report) -> String {
-    let (picture, height) = draw(report);
-    picture.file(height, DEFINITIONS, TITLE, DESCRIPTION)
+    let (picture, bottom) = draw(report);
+    picture.file(bottom, DEFINITIONS, &title(report), DESCRIPTION)
 }
 
 /// Draws the report as a part of a page.
 pub(crate) fn gantt_in_page(report: &Report) -> String {
-    let (picture, height) = draw(report);
-    picture.inline(height, DEFINITIONS, "gantt", TITLE, DESCRIPTION)
+    let (picture, bottom) = draw(report);
+    picture.inline(bottom, DEFINITIONS, "gantt", &title(report), DESCRIPTION)
+}
+
+fn title(report: &Report) -> String {
+    let later = report.cpus.iter().flat_map(|cpu| &cpu.later);
+    let later: BTreeSet<_> = later.map(|later| later.plan_id).collect();
+    let followers = match later.len() {
+        0 => String::new(),
+        1 => " and the plan that took over".into(),
+        more => format!(" and {more} plans that took over"),
+    };
+    format!("Plan {}{followers}: planned and actual", report.plan_id)
+}
+
+fn axes(span_ns: f64) -> String {
+    format!(
+        "Left to right: time in {} since the plan came into force, on the lower axis, and planned \
+         instructions, on the upper one. Rows: for each CPU the slots of its plan, and below them \
+         what ran.",
+        time_scale(span_ns).1
+    )
 }
 
 fn draw(report: &Report) -> (Picture, f64) {
     let mut gantt = Gantt::new(report);
-    gantt.title();
+    gantt.picture = Picture::new(axes(gantt.span_ns));
+    gantt.facts();
     gantt.top_axis();
     for cpu in &report.cpus {
         gantt.cpu(cpu);
     }
     gantt.arrows();
-    let rows = gantt.deadlines(None, gantt.y - 18.0);
-    gantt.y += rows as f64 * ROW;
+    gantt.y += gantt.deadlines(None, gantt.y - 18.0);
     gantt.bottom_axis();
     gantt.legend();
-    (gantt.picture, gantt.y + 16.0)
+    (gantt.picture, gantt.y)
 }
 
 /// The slots of a plan, and while it was in force.
@@ -151,7 +166,7 @@ impl<'a> Gantt<'a> {
         let looks = report.processes.iter().enumerate();
         let mut gantt = Self {
             report,
-            picture: Picture::new(WIDTH),
+            picture: Picture::new(""),
             looks: looks.map(|(index, process)| (process.id, ProcessStyle::of(index))).collect(),
             names: report
                 .processes
@@ -206,19 +221,10 @@ impl<'a> Gantt<'a> {
         self.names.get(&process).map_or_else(|| process.to_string(), ToString::to_string)
     }
 
-    fn title(&mut self) {
+    fn facts(&mut self) {
         let report = self.report;
         let ended = report.tasks.iter().filter(|task| task.ended).count();
         let preemptions: u64 = report.processes.iter().map(|p| p.preemptions).sum();
-        let later = report.cpus.iter().flat_map(|cpu| &cpu.later);
-        let later: BTreeSet<_> = later.map(|later| later.plan_id).collect();
-        let followers = match later.len() {
-            0 => String::new(),
-            1 => " and the plan that took over".into(),
-            more => format!(" and {more} plans that took over"),
-        };
-        let plan = format!("Plan {}{followers}: planned and actual", report.plan_id);
-        self.picture.text((LEFT, 34.0), 20.0, Anchor::Start, "font-weight=\"bold\"", &plan);
         let outcome = match report.outcome {
             Outcome::Ended => "",
             Outcome::Dropped => " · dropped",
@@ -244,14 +250,13 @@ impl<'a> Gantt<'a> {
             report.tier,
             grouped(report.rate_insns_per_ms)
         );
-        self.picture.text((LEFT, 56.0), NORMAL, Anchor::Start, GREY_TEXT, &facts);
-        self.y = 84.0;
+        self.y = self.picture.paragraph(SMALL, SMALL, GREY_TEXT, &facts) + 10.0;
     }
 
     fn top_axis(&mut self) {
         let span_insns = self.span_ns * self.report.rate_insns_per_ms as f64 / 1e6;
         let (factor, unit) = scale_of(span_insns, "instr.");
-        self.picture.text((LEFT - 12.0, self.y), SMALL, Anchor::End, GREY_TEXT, &unit);
+        self.picture.text((LEFT - 20.0, self.y), SMALL, Anchor::End, GREY_TEXT, &unit);
         for tick in ticks(span_insns / factor) {
             let x = self.x_of_insns(tick.at * factor);
             let y = self.y;
@@ -288,9 +293,9 @@ impl<'a> Gantt<'a> {
         let actual_y = planned_y + track + BETWEEN;
         self.picture.text(
             (16.0, planned_y + track + BETWEEN / 2.0 + 5.0),
-            15.0,
+            HEADING,
             Anchor::Start,
-            "font-weight=\"bold\"",
+            BOLD,
             &format!("CPU {}", cpu.cpu),
         );
         for (y, label) in [(planned_y, "planned"), (actual_y, "actual")] {
@@ -347,8 +352,7 @@ impl<'a> Gantt<'a> {
             names.push(((x + 4.0, planned_y - 3.0), text));
         }
         for (at, text) in names {
-            let bold = "font-weight=\"bold\"";
-            self.picture.label(at, SMALL, Anchor::Start, bold, &text);
+            self.picture.label(at, SMALL, Anchor::Start, BOLD, &text);
         }
         for segment in &cpu.actual {
             let place = self.lanes.place(segment.process, actual_y);
@@ -358,8 +362,7 @@ impl<'a> Gantt<'a> {
         self.lane_deadlines(actual_y);
         let rows = self.deviations(cpu, actual_y + track);
         self.y = actual_y + track + 8.0 + rows as f64 * ROW;
-        let rows = self.deadlines(Some(cpu.cpu), self.y - 8.0);
-        self.y += rows as f64 * ROW + 18.0;
+        self.y += self.deadlines(Some(cpu.cpu), self.y - 8.0) + 18.0;
     }
 
     fn task(&self, process: u32, task: Option<u32>) -> Option<&'a TaskReport> {

@@ -3,8 +3,7 @@
 
 use std::cmp::Ordering;
 
-use crate::chart::{LEFT, RIGHT, WIDTH};
-use crate::sizes::SMALL;
+use crate::sizes::{LEFT, RIGHT, SMALL, WIDTH};
 use crate::svg::text_width;
 
 /// Lines of text above each other.

@@ -6,9 +6,11 @@ use pbs_text::ms;
 use super::labels::{labels, Line};
 use super::{Panel, PlacedTask, Placements};
 use crate::axis::ticks;
-use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
+use crate::chart::time_scale;
 use crate::process_style::ProcessStyle;
-use crate::sizes::{BOLD, KEY_ROW, MOST_STRETCH, MUTED, NAME, NARROW, SMALL};
+use crate::sizes::{
+    BOLD, KEY_ROW, LEFT, MOST_STRETCH, MUTED, NAME, NARROW, RIGHT, SMALL, TEXT, WIDTH,
+};
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
 /// All threads of a panel together are about so high, if each can be between these.
@@ -17,7 +19,7 @@ const LEAST_ROW: f64 = 2.0;
 const MOST_ROW: f64 = 30.0;
 /// Height of a thread below which only the first and the last thread are named, without lines
 /// between them.
-const NAMED_ROW: f64 = 10.0;
+const NAMED_ROW: f64 = SMALL;
 /// Approximate height of all accelerators of a panel together, if each can be at least
 /// [`LEAST_ACCELERATOR`] high.
 const ACCELERATORS: f64 = 130.0;
@@ -25,7 +27,7 @@ const LEAST_ACCELERATOR: f64 = 14.0;
 /// Between threads and accelerators.
 const BETWEEN: f64 = 7.0;
 /// Above the rows of a panel: its title, and marks.
-const HEAD: f64 = 56.0;
+const HEAD: f64 = 60.0;
 /// Style of the line at the end of all tasks.
 const END: &str = "class=\"rule\" stroke=\"#16181d\" stroke-width=\"1.5\"";
 const DEADLINE: &str =
@@ -34,20 +36,20 @@ const ARRIVAL: &str = "class=\"rule\" stroke=\"#16181d\" stroke-dasharray=\"2 3\
 
 /// Draws the schedules as an SVG file.
 pub fn placements_picture(placements: &Placements) -> String {
-    let (picture, height) = drawn(placements, true);
-    picture.file(height, "", &placements.title, DESCRIPTION)
+    let (picture, bottom) = drawn(placements);
+    picture.file(bottom, "", &placements.title, DESCRIPTION)
 }
 
 /// Draws the schedules as a part of a page.
 pub(super) fn inline(placements: &Placements) -> String {
-    let (picture, height) = drawn(placements, false);
-    picture.inline(height, "", "placements", &placements.title, DESCRIPTION)
+    let (picture, bottom) = drawn(placements);
+    picture.inline(bottom, "", "placements", &placements.title, DESCRIPTION)
 }
 
 const DESCRIPTION: &str = "Of each schedule the threads of the CPU and the accelerators, with the \
                            tasks that run on them, on one axis of time.";
 
-fn drawn(placements: &Placements, titled: bool) -> (Picture, f64) {
+fn drawn(placements: &Placements) -> (Picture, f64) {
     let ends = placements.panels.iter().map(Panel::end_ns);
     let end_ns = ends.max().unwrap_or(0).max(1) as f64;
     let processes = placements.processes.iter();
@@ -55,26 +57,26 @@ fn drawn(placements: &Placements, titled: bool) -> (Picture, f64) {
     let near = deadlines.map(|ns| ns as f64).filter(|ns| *ns <= end_ns * MOST_STRETCH);
     let high =
         |of: f64, rows: &[String], least| (of / rows.len().max(1) as f64).clamp(least, MOST_ROW);
+    let span_ns = near.fold(end_ns, f64::max) * 1.002;
+    let axes = format!(
+        "Left to right: time in {}. Rows: for each schedule the threads of the CPU, and below them \
+         the accelerators, with the tasks that run on them.",
+        time_scale(span_ns).1
+    );
     let mut drawing = Drawing {
         placements,
-        picture: Picture::new(WIDTH),
-        span_ns: near.fold(end_ns, f64::max) * 1.002,
+        picture: Picture::new(axes),
+        span_ns,
         thread: high(THREADS, &placements.threads, LEAST_ROW),
         accelerator: high(ACCELERATORS, &placements.accelerators, LEAST_ACCELERATOR),
-        y: 12.0,
+        y: 4.0,
     };
-    if titled {
-        let at = (LEFT, 34.0);
-        let title = shortened(&placements.title, WIDTH - LEFT - RIGHT, 20.0);
-        drawing.picture.text(at, 20.0, Anchor::Start, BOLD, &title);
-        drawing.y = 52.0;
-    }
     drawing.key();
     for panel in &placements.panels {
         drawing.panel(panel);
     }
     drawing.foot();
-    (drawing.picture, drawing.y + 12.0)
+    (drawing.picture, drawing.y + 4.0)
 }
 
 struct Drawing<'a> {
@@ -277,13 +279,13 @@ impl Drawing<'_> {
         let (middle_x, middle_y) = (x + width / 2.0, y + height / 2.0);
         let both = format!("{} {}", task.task, task.label);
         if height >= 32.0 && fits(&task.task) && fits(&task.label) {
-            for (y, line) in [(middle_y - 3.0, &task.task), (middle_y + 11.0, &task.label)] {
+            for (y, line) in [(middle_y - 3.0, &task.task), (middle_y + 12.0, &task.label)] {
                 self.picture.in_box((middle_x, y), SMALL, look, line);
             }
-        } else if height >= 13.0 && fits(&both) {
+        } else if height >= SMALL + 2.0 && fits(&both) {
             let at = (middle_x, middle_y + 4.0);
             self.picture.in_box(at, SMALL, look, &both);
-        } else if height >= 13.0 && fits(&task.task) {
+        } else if height >= SMALL + 2.0 && fits(&task.task) {
             let at = (middle_x, middle_y + 4.0);
             self.picture.in_box(at, SMALL, look, &task.task);
         } else {
@@ -326,7 +328,7 @@ impl Drawing<'_> {
                 0 => label.line.text.clone(),
                 more => format!("{} +{more}", label.line.text),
             };
-            let at = (label.middle, top - 9.0 - 13.0 * label.level as f64);
+            let at = (label.middle, top - 9.0 - 14.0 * label.level as f64);
             let style = label.line.style;
             self.picture.text(at, SMALL, Anchor::Middle, style, &text);
         }

@@ -7,9 +7,11 @@ use pbs_text::{bytes, grouped, ms};
 
 use super::{Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
-use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
+use crate::chart::time_scale;
 use crate::process_style::ProcessStyle;
-use crate::sizes::{BOLD, KEY_ROW, MOST_STRETCH, MUTED, NAME, NARROW, SMALL};
+use crate::sizes::{
+    BOLD, KEY_ROW, LEFT, MOST_STRETCH, MUTED, NAME, NARROW, RIGHT, SMALL, TEXT, WIDTH,
+};
 use crate::svg::{shortened, text_width, Anchor, Picture, CRITICAL, EDGE};
 
 /// Height of a core.
@@ -30,15 +32,22 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
     let end_ns = schedule.end_ns().max(1) as f64;
     let deadlines = schedule.deadlines.iter().map(|&(ns, _)| ns as f64);
     let near = deadlines.filter(|ns| *ns <= end_ns * MOST_STRETCH);
+    let span_ns = near.fold(end_ns, f64::max);
+    let axes = format!(
+        "Left to right: time in {} since the beginning. Rows: the cores of each node with their \
+         tasks, and below them its memory: from bottom to top, how much is reserved.",
+        time_scale(span_ns).1
+    );
+    let has_far = schedule.deadlines.iter().any(|&(ns, _)| ns as f64 > span_ns);
     let mut drawing = Drawing {
         schedule,
-        picture: Picture::new(WIDTH),
-        span_ns: near.fold(end_ns, f64::max),
-        y: 0.0,
+        picture: Picture::new(axes),
+        span_ns,
+        // The deadlines that the axis does not reach stand above the rows.
+        y: if has_far { 28.0 } else { 4.0 },
         has_edges: schedule.tasks().any(|task| !task.after.is_empty()),
         places: HashMap::new(),
     };
-    drawing.title();
     let top = drawing.y;
     for node in &schedule.nodes {
         drawing.node(node);
@@ -50,8 +59,8 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
     drawing.key();
     let description = "For each node its cores with the tasks that are planned on them, and below \
                        the memory that is reserved, on one axis of time.";
-    let height = drawing.y + 10.0;
-    drawing.picture.file(height, "", &schedule.title, description)
+    let bottom = drawing.y + 4.0;
+    drawing.picture.file(bottom, "", &schedule.title, description)
 }
 
 struct Drawing<'a> {
@@ -70,13 +79,6 @@ struct Drawing<'a> {
 impl<'a> Drawing<'a> {
     fn x_of(&self, ns: u64) -> f64 {
         LEFT + ns as f64 / self.span_ns * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn title(&mut self) {
-        let at = (LEFT, 34.0);
-        let title = &self.schedule.title;
-        self.picture.text(at, 20.0, Anchor::Start, BOLD, title);
-        self.y = 62.0;
     }
 
     fn node(&mut self, node: &'a ScheduleNode) {
@@ -128,7 +130,7 @@ impl<'a> Drawing<'a> {
         let fits = |text: &str| text_width(text, SMALL) <= width - 4.0;
         let middle = x + width / 2.0;
         if fits(process) && fits(&task.task) {
-            for (y, line) in [(y + 17.0, process), (y + 31.0, &task.task)] {
+            for (y, line) in [(y + 16.0, process), (y + 31.0, &task.task)] {
                 self.picture.in_box((middle, y), SMALL, &look, line);
             }
             return;
@@ -254,8 +256,9 @@ impl<'a> Drawing<'a> {
             far.push(format!("{more} later ones"));
         }
         if !far.is_empty() {
-            let at = (WIDTH - RIGHT, top - 28.0);
+            let at = (WIDTH - RIGHT, top - 14.0);
             let text = far.join(", ") + " →";
+            let text = shortened(&text, WIDTH - LEFT - RIGHT, SMALL);
             self.picture.label(at, SMALL, Anchor::End, BOLD, &text);
         }
     }

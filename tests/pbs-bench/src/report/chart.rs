@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The picture: what round trips and switches cost, as bars.
 
-use std::fmt::Write;
+use pbs_report::{bars, Bar, BarColour, Bars};
 
 use super::{number, Measurement};
 
-const WIDTH: f64 = 760.0;
-/// Left edge of bars, and the length of the longest.
-const LEFT: f64 = 250.0;
-const LONGEST: f64 = 420.0;
-const LINE: f64 = 26.0;
-const BAR: f64 = 16.0;
+const AXES: &str = "Left to right: instructions that the kernel retires each time. Rows: what is \
+                    measured, under which scheduling class. Blue: processes of a plan. Grey: the \
+                    classes that Linux has already.";
 
 /// Groups of bars: title, and row and label of each bar. Plan processes first.
 const GROUPS: &[(&str, &[(&str, &str)])] = &[
@@ -39,38 +36,40 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
 
 /// An SVG file of the rows that are there.
 pub fn of(rows: &[Measurement]) -> String {
-    let mut body = String::new();
-    let mut y = 16.0;
-    for (title, bars) in GROUPS {
-        let found = |name: &str| rows.iter().find(|row| row.name == name);
-        let bars: Vec<_> =
-            bars.iter().filter_map(|(name, label)| Some((*label, found(name)?.value))).collect();
-        let most = bars.iter().map(|(_, value)| *value).fold(1.0, f64::max);
-        y += 16.0;
-        let _ = writeln!(body, "<text x=\"16\" y=\"{y:.0}\" font-weight=\"bold\">{title}</text>");
-        y += 12.0;
-        for (label, value) in bars {
-            let (length, middle) = (value / most * LONGEST, y + BAR / 2.0 + 5.0);
-            let color = if label.starts_with("SCHED_PBS") { "#1f6fb4" } else { "#9aa5b1" };
-            let end = LEFT + length + 6.0;
-            let start = LEFT - 8.0;
-            let _ = writeln!(
-                body,
-                "<text x=\"{start:.0}\" y=\"{middle:.1}\" text-anchor=\"end\">{label}</text>\n\
-                 <rect x=\"{LEFT:.0}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR:.0}\" \
-                 fill=\"{color}\"/>\n\
-                 <text x=\"{end:.1}\" y=\"{middle:.1}\">{}</text>",
-                number(value)
-            );
-            y += LINE;
+    let bar = |name: &str, label: &str| {
+        let value = rows.iter().find(|row| row.name == name)?.value;
+        let is_own = label.starts_with("SCHED_PBS");
+        Some(Bar {
+            label: label.into(),
+            value,
+            text: number(value),
+            colour: if is_own { BarColour::Subject } else { BarColour::Other },
+        })
+    };
+    let groups = GROUPS.iter().map(|(title, known)| Bars {
+        title: (*title).into(),
+        bars: known.iter().filter_map(|(name, label)| bar(name, label)).collect(),
+        limit: None,
+    });
+    let groups: Vec<Bars> = groups.collect();
+    let description = "Kernel instructions of round trips through pipes, and of switches from one \
+                       process to the next, by scheduling class.";
+    bars("What round trips and switches cost", AXES, description, &groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_were_measured_have_a_bar_with_their_number() {
+        let row = |name: &str, value: f64| Measurement::new(name.into(), value, "insns", None, "");
+        let picture = of(&[row("pipe-pbs", 9684.0), row("pipe-fifo", 7619.0), row("other", 5.0)]);
+        assert_eq!(picture.matches("class=\"bar\"").count(), 1);
+        assert_eq!(picture.matches("class=\"other\"").count(), 1);
+        for text in [">9,684<", ">SCHED_PBS, after the plan<", ">7,619<", ">SCHED_FIFO<"] {
+            assert!(picture.contains(text), "{text}: {picture}");
         }
-        y += 12.0;
+        assert!(!picture.contains("SCHED_DEADLINE"), "{picture}");
     }
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH:.0}\" height=\"{y:.0}\" \
-         viewBox=\"0 0 {WIDTH:.0} {y:.0}\" font-size=\"14\" \
-         font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n\
-         <title>What round trips and switches cost</title>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n"
-    )
 }
