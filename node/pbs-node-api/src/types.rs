@@ -127,7 +127,7 @@ pub struct Alteration {
     pub deadline_ns: Option<u64>,
     /// Priority; above 0 for operators only
     pub priority: Option<u32>,
-    /// The job file (TOML), while it is not planned; for its owner only
+    /// The job file (TOML), while it is not planned
     pub request: Option<String>,
 }
 
