@@ -95,8 +95,7 @@ impl fmt::Display for News {
                 let end = if *is_told {
                     ""
                 } else {
-                    "; end its program, which was not started by the \
-                                               planner"
+                    "; end its program, which was not started by the planner"
                 };
                 format!(
                     "process {process} is cancelled: it waits for process {cut}, which exited \
@@ -131,8 +130,7 @@ impl fmt::Display for News {
                 format!("the kernel refused the new plan, and the old one continues: {why}")
             }
             Self::NotRecorded(error) => format!(
-                "{error}. Running jobs continue, but are not \
-                                                 recorded"
+                "{error}. Running jobs continue, but are not recorded"
             ),
         };
         f.write_str(&text)
