@@ -351,8 +351,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     let failed = |failure: pbs_rms_api::Failure| {
         let socket = options.manager.socket.display();
         Failure::Failed(format!(
-            "{socket}: {failure}; start a resource manager with pbsctl rms \
-                                 serve"
+            "{socket}: {failure}; start a resource manager with pbsctl rms serve"
         ))
     };
     let firsts = first_tasks(&options.model, &options.job)?;

@@ -67,7 +67,7 @@ pub(crate) fn record(out: Output, options: &RecordOptions) -> Result<ExitCode, F
     let failed = |error: std::io::Error| Failure::file(&options.output, &error);
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
     let inputs = Inputs::open_path(&options.inputs)
-        .map_err(|error| Failure::file(&options.inputs, &error))?;
+        .map_err(|error| pbs_node::Error::Device(options.inputs.clone(), error))?;
     let file = File::create(&options.output).map_err(failed)?;
     let mut recorder = Recorder::new(inputs, BufWriter::new(file)).map_err(failed)?;
     let mut command = start(&options.command)?;

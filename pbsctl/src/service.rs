@@ -228,8 +228,7 @@ fn umask() -> Result<u32, Failure> {
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
     mask.ok_or_else(|| {
         Failure::Failed(format!(
-            "{file}: it has no line Umask; Linux 4.7 or later \
-                                                is needed"
+            "{file}: it has no line Umask; Linux 4.7 or later is needed"
         ))
     })
 }

@@ -48,7 +48,7 @@ fn a_picture_can_be_had_alone() {
     let ran = pbsctl(&["report", "-", "--chart", "process-0-9"], &recording);
     assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
     assert!(
-        ran.stderr.contains("there are gantt, node-0, process-0-1, process-0-2"),
+        ran.stderr.contains("write one of gantt, node-0, process-0-1, process-0-2"),
         "{}",
         ran.stderr
     );

@@ -40,11 +40,11 @@ fn sim_tells_who_waited() {
     let words: Vec<_> = ran.stdout.split_whitespace().collect();
     let said = words.join(" ");
     assert!(
-        said.contains("WHO WAITED TASK FOR TASK WAITED ms sort 0 stages 0 sieve"),
+        said.contains("WAITING PROCESS TASK WAITED FOR TASK WAITED ms sort 0 stages 0 sieve"),
         "{}",
         ran.stdout
     );
-    assert!(!pbsctl(&["sim", "-"], LATE).stdout.contains("WHO WAITED"));
+    assert!(!pbsctl(&["sim", "-"], LATE).stdout.contains("WAITING PROCESS"));
 }
 
 #[test]

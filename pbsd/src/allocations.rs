@@ -64,7 +64,7 @@ impl Allocation {
             Some(bytes) if asked_bytes > bytes => Err(Refusal::Declined {
                 job: job.name.clone(),
                 why: format!(
-                    "its processes have {asked_bytes} bytes of memory together, and allocation \
+                    "its processes need {asked_bytes} bytes of memory together, and allocation \
                      {number} has {bytes}"
                 ),
                 earliest_deadline_ns: None,
@@ -90,7 +90,9 @@ impl Allocations {
             Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| {
                 // Their jobs are cancelled then.
                 let file = file.display();
-                journal::warning(&format!("{file}: allocations are not known: {error}"));
+                journal::warning(&format!(
+                    "{file}: the allocations cannot be read: {error}; their jobs are cancelled"
+                ));
                 BTreeMap::new()
             }),
             Err(_) => BTreeMap::new(),
@@ -107,12 +109,12 @@ impl Allocations {
         for_root(caller)?;
         // Who has waited long for the answer may have gone, and would not say that it ends.
         let process = Process::of(caller.pid);
-        let process = process.ok_or_else(|| failed("the process that asks has ended".into()))?;
+        let process = process.ok_or_else(|| failed("the calling process has ended".into()))?;
         let number = step.job;
         let cpus = self.topology.cpus_of(&step.cores);
         let cpus = cpus.map_err(|core| failed(format!("this node has no core {core}")))?;
         if cpus.is_empty() {
-            return Err(failed(format!("allocation {number} has no core here")));
+            return Err(failed(format!("allocation {number} has no core on this node")));
         }
         // One core is never given to two: who came first has it.
         let holder = self.kept.iter().find(|(other, kept)| {
@@ -123,7 +125,9 @@ impl Allocations {
         }
         let is_known = self.kept.contains_key(&number);
         if !is_known && self.kept.len() >= MOST_ALLOCATIONS {
-            return Err(failed(format!("there are {MOST_ALLOCATIONS} allocations already")));
+            return Err(failed(format!(
+                "there are already {MOST_ALLOCATIONS} allocations, the most"
+            )));
         }
         let kept = self.kept.entry(number).or_insert_with(|| Allocation {
             uid: step.uid,
@@ -134,11 +138,13 @@ impl Allocations {
         });
         if (kept.uid, &kept.cpus) != (step.uid, &cpus) {
             return Err(failed(format!(
-                "allocation {number} has another user or other cores, and is not over"
+                "allocation {number} has another user or other cores, and has not ended"
             )));
         }
         if kept.steps.len() >= MOST_STEPS && !kept.steps.contains_key(&step.step) {
-            return Err(failed(format!("allocation {number} has {MOST_STEPS} steps already")));
+            return Err(failed(format!(
+                "allocation {number} already has {MOST_STEPS} steps, the most"
+            )));
         }
         // What another step has not said is as it was.
         kept.memory_bytes = step.memory_bytes.or(kept.memory_bytes);
@@ -196,7 +202,9 @@ impl Allocations {
     pub fn may_have(&self, caller: &Caller, number: u32, job: &Job) -> Result<(), Refusal> {
         let kept = self.kept.get(&number).filter(|it| it.uid == caller.uid);
         let kept = kept.ok_or_else(|| Refusal::NotPermitted {
-            what: format!("a job in allocation {number}, which your user does not have here"),
+            what: format!(
+                "a job in allocation {number}, which your user does not have on this node"
+            ),
         })?;
         kept.has_memory(number, job)
     }
@@ -243,7 +251,7 @@ impl Allocations {
         };
         if let Err(error) = written() {
             let file = self.file.display();
-            journal::warning(&format!("{file}: allocations are not kept: {error}"));
+            journal::warning(&format!("{file}: the allocations cannot be stored: {error}"));
         }
     }
 }
@@ -257,9 +265,7 @@ fn only_ours(path: &Path) -> std::io::Result<File> {
 fn for_root(caller: &Caller) -> Result<(), Refusal> {
     match caller.uid {
         0 => Ok(()),
-        _ => Err(Refusal::NotPermitted {
-            what: "to say what is allocated, which is for root".into(),
-        }),
+        _ => Err(Refusal::NotPermitted { what: "declaring allocations, which is for root".into() }),
     }
 }
 

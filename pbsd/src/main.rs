@@ -27,57 +27,55 @@ use tokio::sync::broadcast;
 /// Notices that who watches may be behind.
 const NOTICES: usize = 1024;
 
-/// Takes jobs for this node over a socket, plans them into what runs, and runs them as
-/// their owners.
+/// Plan and run the jobs of all users of a node
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
-    /// Where to listen, unless the socket is handed over by systemd
+    /// Socket to listen on, unless systemd passes one
     #[arg(long, value_name = "PATH", default_value = pbs_node_api::SOCKET)]
     socket: PathBuf,
 
-    /// The file of all jobs: those that wait, run, and have run
+    /// File of all jobs: waiting, running and ended
     #[arg(long, value_name = "FILE", default_value = "/var/lib/pbs/history.db")]
     history: PathBuf,
 
-    /// The machine that jobs are planned for, in TOML, instead of this node with all its
-    /// CPUs
+    /// Machine to plan for, in TOML, instead of this node with all its CPUs
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
 
-    /// The share of a CPU that independent jobs may ask for at admission, in thousandths;
-    /// 0: the search for plans alone admits jobs [default: that of the machine, or 900]
+    /// Share of a CPU that independent jobs may ask for at admission, in thousandths; 0: the
+    /// search for plans alone admits jobs [default: that of the machine, or 900]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
     demand_permille: Option<u64>,
 
-    /// The device of the scheduling class
+    /// Device of the scheduling class
     #[arg(long, env = "PBS_DEVICE", value_name = "PATH", default_value = "/dev/pbs_plan")]
     device: PathBuf,
 
-    /// The lease of plans: for so long the node goes on with them if this service does not
-    /// say that it is there. 0: for ever
+    /// Lease of plans: the time for which the node continues them without a renewal by this
+    /// service. 0: for ever
     #[arg(long, value_name = "NS", default_value_t = 0)]
     lease_ns: u64,
 
-    /// Give the control group of each job a limit of the memory that it asked for
+    /// Limit the control group of each job to its requested memory
     #[arg(long)]
     limit_memory: bool,
 
-    /// Record who runs beside whom, for pbsctl interference; on 2 to 16 CPUs
+    /// Record which tasks run at the same time, for pbsctl cosched interference; on 2 to 16 CPUs
     #[arg(long)]
     learn_slowdowns: bool,
 
-    /// The order in which processes of plans run: deadline, or thesis for slots that stay
-    /// where they are planned
+    /// Order in which processes of plans run: deadline, or thesis for slots that stay where
+    /// they are planned
     #[arg(long, value_name = "WORD", default_value = "deadline", value_parser = dispatch)]
     dispatch: Dispatch,
 
-    /// Have no control groups: what a program leaves behind goes on when its job is over
+    /// Use no control groups: processes that a program leaves behind continue when its job is over
     #[arg(long)]
     no_cgroups: bool,
 
-    /// Lets systemd start a service where jobs of the last one have limits of their
-    /// memory, and ends
+    /// Make it possible for systemd to start a service while jobs of the last one have memory
+    /// limits, and exit
     #[arg(long, exclusive = true)]
     make_way: bool,
 }
@@ -90,13 +88,13 @@ fn dispatch(name: &str) -> Result<Dispatch, String> {
 
 const EXAMPLES: &str = "\
 Examples:
-  pbsd                                      As the service of this node
-  pbsd --machine half.toml                  ... of which it plans half of the CPUs
-  pbsctl submit job.toml                    Ask it to run a job
-  pbsctl jobs                               ... and how it stands
-  varlinkctl introspect /run/pbs/pbs.sock   What can be asked of it
+  pbsd                                      Run the service of this node
+  pbsd --machine half.toml                  ... and plan only half of its CPUs
+  pbsctl job submit job.toml                Submit a job
+  pbsctl job list                           List jobs
+  varlinkctl introspect /run/pbs/pbs.sock   Show its interface
 
-It ends on SIGTERM. Jobs go on then, and the next service takes them over.";
+SIGTERM ends it. Jobs continue, and the next service takes them over.";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -121,7 +119,8 @@ fn run(cli: &Cli) -> Result<(), String> {
         cgroup::prepare(cli.limit_memory)
             .inspect_err(|why| {
                 journal::warning(&format!(
-                    "jobs have no control groups ({why}): what their programs leave behind goes on"
+                    "jobs have no control groups ({why}): processes that programs leave behind \
+                     continue"
                 ));
             })
             .ok()
@@ -158,8 +157,8 @@ fn run(cli: &Cli) -> Result<(), String> {
     };
     let listening = thread::Builder::new().name("socket".into());
     let listening = listening.spawn(move || listen(listener, &sender, &notices));
-    listening.map_err(|error| format!("no thread: {error}"))?;
-    journal::info("pbsd: serves");
+    listening.map_err(|error| format!("no thread could be started: {error}"))?;
+    journal::info("pbsd: ready");
     notify::tell("READY=1");
     // Beside the socket: it is to be gone after a boot, as the socket is.
     let allocations = cli.socket.with_file_name("allocations");
@@ -196,7 +195,7 @@ fn own_machine(cli: &Cli, rate_insns_per_ms: u64) -> Result<Machine, String> {
 /// The thread of the socket. Without it there is no service, so it ends with it.
 fn listen(listener: UnixListener, node: &Sender, notices: &Notices) {
     if let Err(error) = serve(listener, node, notices) {
-        journal::warning(&format!("pbsd: the socket is no more: {error}"));
+        journal::warning(&format!("pbsd: the socket failed: {error}"));
     }
     std::process::exit(1);
 }

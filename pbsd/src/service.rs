@@ -73,7 +73,7 @@ impl Listener for Teller {
             (true, _) => ", its deadline kept",
             (false, _) => ", its deadline missed",
         };
-        let text = format!("job {} is over: {how}{kept}", outcome.name);
+        let text = format!("job {} has ended: {how}{kept}", outcome.name);
         let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
         self.notice(outcome.run, "over", text);
@@ -205,14 +205,14 @@ impl Service {
                 let _ = answer.send(if caller.is_operator {
                     Ok(Plan { plan: self.node.plan_text().map(str::to_string) })
                 } else {
-                    Err(not_permitted("the plan of all jobs"))
+                    Err(not_permitted("seeing the plan of all jobs"))
                 });
             }
             Request::Drain(drained, answer) => {
                 let _ = answer.send(if caller.is_operator {
                     self.node.drain(drained).map_err(refusal).and_then(|()| self.status())
                 } else {
-                    Err(not_permitted("to drain the node"))
+                    Err(not_permitted("draining the node"))
                 });
             }
             Request::Status(answer) => {
@@ -242,7 +242,10 @@ impl Service {
             }
         }
         if orders.is_empty() {
-            return Err(Refusal::Failed { why: "there is no job; submit at least one".into() });
+            return Err(Refusal::Failed {
+                why: "the submission has no job; name at least one"
+                .into(),
+            });
         }
         few_programs(caller, orders.iter().map(|order| &order.submission.job))?;
         for order in &orders {
@@ -253,7 +256,7 @@ impl Service {
             let own = open.iter().filter(|run| run.uid == Some(caller.uid));
             if own.count() + orders.len() > MOST_OF_USER {
                 return Err(Refusal::Failed {
-                    why: format!("you have {MOST_OF_USER} jobs; wait until some are over"),
+                    why: format!("you have {MOST_OF_USER} jobs; wait until some have ended"),
                 });
             }
         }
@@ -373,7 +376,7 @@ impl Service {
     }
 
     fn cancel(&mut self, caller: &Caller, key: &JobKey) -> Result<Shown, Refusal> {
-        let id = self.own(caller, key, "to cancel a job")?;
+        let id = self.own(caller, key, "cancelling the job of another user")?;
         let why = format!("cancelled by user {}", caller.uid);
         self.node.cancel_run(id, why.clone()).map_err(refusal)?;
         self.node.listener.notice(Some(id.0), "cancelled", why);
@@ -381,7 +384,11 @@ impl Service {
     }
 
     fn hold(&mut self, caller: &Caller, key: &JobKey, hold: bool) -> Result<Shown, Refusal> {
-        let what = if hold { "to hold a job" } else { "to release a job" };
+        let what = if hold {
+            "holding the job of another user"
+        } else {
+            "releasing the job of another user"
+        };
         let id = self.own(caller, key, what)?;
         self.node.hold(id, hold).map_err(refusal)?;
         let kind = if hold { "held" } else { "released" };
@@ -396,7 +403,7 @@ impl Service {
         key: &JobKey,
         alteration: pbs_node_api::Alteration,
     ) -> Result<Shown, Refusal> {
-        let id = self.own(caller, key, "to alter a job")?;
+        let id = self.own(caller, key, "changing the job of another user")?;
         let submission = alteration.request.map(|request| {
             let submission = Submission::from_text(request, format!("job {id}"));
             submission.map_err(refusal)
@@ -533,24 +540,28 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
     let invalid = |what: &str| invalid(&submission.file, what);
     if !is_printable(&submission.file) || submission.file.len() > libc::PATH_MAX as usize {
         return Err(Refusal::Failed {
-            why: "the file's name is too long, or not to be printed".into(),
+            why: "the name of the file is too long or not printable; rename the file".into(),
         });
     }
     let after = [&submission.after, &submission.afterok];
     if after.iter().any(|ids| ids.as_ref().is_some_and(|ids| ids.len() > MOST_AFTER)) {
-        return Err(invalid(&format!("a job can come after at most {MOST_AFTER} others")));
+        return Err(invalid(&format!(
+            "a job can depend on at most {MOST_AFTER} others; name fewer"
+        )));
     }
     if !submission.directory.starts_with('/') {
-        return Err(invalid("the working directory is to be a whole path"));
+        return Err(invalid("the working directory must be an absolute path"));
     }
     let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let variables = &submission.environment;
     if variables.iter().any(|it| !is_variable(&it.name) || it.value.contains('\0')) {
-        return Err(invalid("a variable of the environment has no proper name or value"));
+        return Err(invalid(
+            "a variable of the environment has an invalid name or value; unset it",
+        ));
     }
     let limits = submission.limits.as_deref().unwrap_or_default();
     if let Some(odd) = limits.iter().find(|it| Limit::names().all(|name| name != it.resource)) {
-        return Err(invalid(&format!("there is no limit {}", odd.resource)));
+        return Err(invalid(&format!("there is no resource limit {}", odd.resource)));
     }
     let job = Submission::from_text(submission.request.clone(), submission.file.clone());
     let job = job.map_err(refusal)?;
@@ -561,7 +572,7 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
             let count = u64::from(array.last.saturating_sub(array.first)) / u64::from(step) + 1;
             if array.last < array.first || count > MOST_JOBS {
                 return Err(invalid(&format!(
-                    "an array has at least one and at most {MOST_JOBS} jobs"
+                    "an array has at least one and at most {MOST_JOBS} jobs; write another range"
                 )));
             }
             let indices = (array.first..=array.last).step_by(step as usize);
@@ -570,7 +581,7 @@ fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Ve
     };
     if said_bytes(caller, &submission).saturating_mul(indices.len()) > MOST_SAID_BYTES {
         return Err(invalid(&format!(
-            "its jobs with their environments are more than {} MiB; submit fewer at once",
+            "the jobs with their environments need more than {} MiB; submit fewer at once",
             MOST_SAID_BYTES >> 20
         )));
     }
@@ -641,7 +652,7 @@ fn is_name(name: &str) -> Result<(), &'static str> {
     if !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name) {
         Ok(())
     } else {
-        Err("the name of the job is empty, too long, or not to be printed")
+        Err("the name of the job is empty, too long or not printable; choose another")
     }
 }
 
@@ -656,7 +667,7 @@ fn few_programs<'a>(
         Err(Refusal::Failed {
             why: format!(
                 "these are {programs} programs, and at most {MOST_PROGRAMS} can be submitted at \
-                 once"
+                 once; submit fewer"
             ),
         })
     } else {

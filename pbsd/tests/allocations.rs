@@ -112,10 +112,10 @@ fn impossible_allocations_are_refused() {
     let directory = directory("refused");
     let mut all = opened(&directory);
     failed(all.allocate(&root(), &step(7, 0, ANN, &[4])), "no core 4");
-    failed(all.allocate(&root(), &step(7, 0, ANN, &[])), "no core here");
+    failed(all.allocate(&root(), &step(7, 0, ANN, &[])), "no core on this node");
     all.allocate(&root(), &step(7, 0, ANN, &[0])).unwrap();
-    failed(all.allocate(&root(), &step(7, 1, BOB, &[0])), "not over");
-    failed(all.allocate(&root(), &step(7, 1, ANN, &[0, 1])), "not over");
+    failed(all.allocate(&root(), &step(7, 1, BOB, &[0])), "has not ended");
+    failed(all.allocate(&root(), &step(7, 1, ANN, &[0, 1])), "has not ended");
     // What was refused has changed nothing.
     assert!(all.deallocate(&root(), 7, 0).unwrap());
     fs::remove_dir_all(&directory).unwrap();

@@ -119,7 +119,7 @@ class Sweep:
                     # The session may have been ended meanwhile; then that is told next.
                     self.say(f"is refused: {error}")
         self.end_tasks(time.monotonic())
-        self.say(f"is over: {self.done} tasks done, {self.killed} killed")
+        self.say(f"ended: {self.done} tasks done, {self.killed} killed")
 
     def stop(self):
         """From another thread, and so on a connection of its own."""
@@ -129,10 +129,10 @@ class Sweep:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--socket", default="/run/pbs/rms.sock", help="where the manager listens")
-    parser.add_argument("--task", type=float, default=10, help="how long a task takes, in seconds")
-    parser.add_argument("--most", type=int, default=1 << 20, help="nodes at most")
-    parser.add_argument("--seconds", type=float, default=3600, help="how long it goes on")
+    parser.add_argument("--socket", default="/run/pbs/rms.sock", help="socket of the manager")
+    parser.add_argument("--task", type=float, default=10, help="time of a task, in seconds")
+    parser.add_argument("--most", type=int, default=1 << 20, help="greatest number of nodes")
+    parser.add_argument("--seconds", type=float, default=3600, help="time to run, in seconds")
     options = parser.parse_args()
     try:
         Sweep(f"unix:{options.socket}", options.task, options.most).run(options.seconds)

@@ -87,34 +87,34 @@ function slurm_job_submit(job, partitions, uid)
 	if not is_operator(uid) then
 		if is_given(job.partition) and job.partition ~= PARTITION then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned, and no job is in it and in others: write -p %s",
+				"Partition %s is planned; a job can't be in it and in others: write -p %s",
 				PARTITION, PARTITION))
 		end
 		-- --time=0 is for ever.
 		if not is_set(job.time_limit) or job.time_limit == INFINITE then
 			return refuse(slurm.ESLURM_MISSING_TIME_LIMIT, string.format(
-				"Partition %s is planned: say how long the job takes at most, " ..
-				"as --time=30 (minutes) or --time=1:30:00", PARTITION))
+				"Partition %s is planned: add the longest run time of the job, " ..
+				"such as --time=30 (minutes) or --time=1:30:00", PARTITION))
 		end
 		if is_given(job.reservation) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned, and has no reservations: leave --reservation out",
+				"Partition %s is planned, and has no reservations: leave out --reservation",
 				PARTITION))
 		end
 		-- Slurm starts all of its parts together or none, which no plan says yet.
 		if is_set(job.het_job_offset) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned, and takes no heterogeneous jobs: " ..
+				"Partition %s is planned, and has no heterogeneous jobs: " ..
 				"submit the parts one by one", PARTITION))
 		end
 		if is_given(job.req_nodes) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned, and its nodes are not to be chosen: " ..
-				"leave --nodelist out", PARTITION))
+				"Partition %s is planned, and the planner chooses the nodes: " ..
+				"leave out --nodelist", PARTITION))
 		end
 		if not is_plain(job.name) or not is_plain(job.comment) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned: name and comment have no control characters",
+				"Partition %s is planned: remove control characters from name and comment",
 				PARTITION))
 		end
 		-- Held, and never started again without a plan.
@@ -134,36 +134,36 @@ function slurm_job_modify(job, record, partitions, uid)
 	if not is_operator(uid) then
 		if not is_ours or is_given(job.partition) and job.partition ~= PARTITION then
 			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(
-				"Partition %s is planned, and no job goes there or away: " ..
-				"cancel it and submit it anew", PARTITION))
+				"Partition %s is planned, and jobs can't move into or out of it: " ..
+				"cancel the job and submit it again", PARTITION))
 		end
 		if is_set(job.priority) and job.priority ~= 0 then
 			return refuse(slurm.ESLURM_ACCESS_DENIED,
-				"The job is planned: it is released when its time has come")
+				"The job is planned: the planner releases it at its planned time")
 		end
 		if not is_plain(job.name) or not is_plain(job.comment) then
-			return refuse(slurm.ERROR, "Name and comment have no control characters")
+			return refuse(slurm.ERROR, "Remove control characters from name and comment")
 		end
 		-- Slurm makes a new priority of that, which would release the job.
 		if job.nice ~= nil and job.nice ~= NO_VAL then
-			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: it has no priority to alter")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: its priority can't be changed")
 		end
 		if is_given(job.req_nodes) then
-			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: its nodes are not to be chosen")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: the planner chooses its nodes")
 		end
 		if job.begin_time ~= nil and job.begin_time ~= 0 and job.begin_time ~= NO_VAL then
-			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: its start is not to be chosen")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: the planner chooses its start")
 		end
 		if job.time_limit == INFINITE or job.time_limit == 0 then
 			return refuse(slurm.ESLURM_INVALID_TIME_LIMIT,
-				"The job is planned: it has to end at some time")
+				"The job is planned: it needs a time limit")
 		end
 		if is_given(job.reservation) then
-			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: there are no reservations")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: leave out --reservation")
 		end
 		if job.requeue ~= nil and job.requeue ~= 0 and job.requeue ~= NO_VAL16 then
 			return refuse(slurm.ESLURM_ACCESS_DENIED,
-				"The job is planned: it is not started again without a plan")
+				"The job is planned: it can't be requeued without a plan")
 		end
 	end
 	-- The planner knows what it does itself.

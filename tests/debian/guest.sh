@@ -139,7 +139,7 @@ expect 'how the first job ends' complete "$(said outcome)"
 expect 'as whom it ran' "$(printf '%s\n' "$(id -u ann)" ann "$(as ann umask)")" \
 	"$(cat /home/ann/who)"
 expect 'whose its file is' 'ann ann' "$(stat -c '%U %G' /home/ann/who)"
-for line in 'pbsd: serves' "$job job first is over: complete, its deadline kept"; do
+for line in 'pbsd: ready' "$job job first has ended: complete, its deadline kept"; do
 	expect "a line in the journal: $line" "$line" \
 		"$(journalctl -q -o cat -u pbsd.service | grep -xF "$line")"
 done

@@ -43,8 +43,10 @@ impl fmt::Display for Impossible {
                 write!(f, "{wanted} {resource} are wanted, of {total} that there are")
             }
             Self::NoNode { chunk } => write!(f, "no node can host chunk {chunk}"),
-            Self::NoMapping => f.write_str("the chunks do not fit on the nodes together"),
-            Self::TooLarge => f.write_str("it is more than can be counted"),
+            Self::NoMapping => f.write_str("the nodes have no room for all chunks together"),
+            Self::TooLarge => {
+                f.write_str("the request is larger than can be counted; ask for less")
+            }
         }
     }
 }

@@ -106,12 +106,12 @@ impl Local {
 
     fn submission(&self, allocation: &Allocation, name: &str) -> Result<Submission, String> {
         let [file] = &allocation.command[..] else {
-            return Err("its command is not one job file; see pbs-job(5)".into());
+            return Err("its command must be one job file; see pbs-job(5)".into());
         };
         let path = Path::new(&self.directory).join(file);
         let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
         let left_ns =
-            left_ns(allocation.until_s).ok_or_else(|| "its time is over already".to_string())?;
+            left_ns(allocation.until_s).ok_or_else(|| "its time has already ended".to_string())?;
         Ok(Submission {
             file: file.clone(),
             request: with_values(&text, &[("deadline_ns", left_ns.to_string())]),

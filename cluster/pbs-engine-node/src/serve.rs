@@ -40,8 +40,8 @@ pub fn serve(
             Ok((mut cluster, _)) => {
                 let now_s = unix_s();
                 if cluster.clock_s() > now_s {
-                    let what = "the clock of the ledger is ahead of that of the machine; make one \
-                                without --at, and don't advance it";
+                    let what = "the clock of the ledger is ahead of the system clock; create a \
+                                ledger without --at, and do not advance it";
                     return Err(Error::Wrong(what.into()));
                 }
                 cluster.advance(now_s)?;
@@ -53,7 +53,7 @@ pub fn serve(
             }
             // Somebody has much to ask.
             Err(Error::Ledger(pbs_manager::ledger::Error::Busy(_))) => {
-                heard("others write to the ledger")
+                heard("another process writes to the ledger; trying again")
             }
             Err(error) => return Err(error),
         }
@@ -76,8 +76,8 @@ fn only_mine(ledger: &Path) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::Wrong(format!(
-            "others may write {}, and would run programs in your name; it is to be yours, with \
-             mode 644",
+            "other users may write {} and could run programs as you; make it your own, with mode \
+             644",
             ledger.display()
         )))
     }

@@ -14,7 +14,8 @@ impl<E: Engine> Manager<E> {
     /// Returns the requests that a new request must follow, without those that are over.
     pub(crate) fn open_after(&self, wish: &Wish) -> Result<Vec<After>, Error> {
         if wish.within.is_some() && !wish.after.is_empty() {
-            let what = "what is in a reservation follows nothing; leave one of both out";
+            let what = "a request inside a reservation can depend on nothing; leave out --within \
+                        or --depend";
             return Err(Error::Wrong(what.into()));
         }
         let mut open = Vec::new();
@@ -22,7 +23,10 @@ impl<E: Engine> Manager<E> {
             let id = after.request;
             let (row, _) = self.details(id)?;
             if row.is_reservation || row.within.is_some() {
-                let what = format!("request {id} is a reservation or in one; follow another");
+                let what = format!(
+                    "request {id} is a reservation or inside one, and nothing can \
+                                    depend on it; name another"
+                );
                 return Err(Error::Wrong(what));
             }
             if row.state != State::Ended {
@@ -31,7 +35,7 @@ impl<E: Engine> Manager<E> {
             }
             let outcome = row.outcome.unwrap_or_default();
             if !is_met(after, &outcome) {
-                let what = format!("request {id} is over, and not as it was to be: {outcome}");
+                let what = format!("request {id} has ended with another outcome: {outcome}");
                 return Err(Error::Wrong(what));
             }
         }

@@ -48,7 +48,7 @@ impl<E: Engine> Manager<E> {
             Some(array) => array.clone().map(Some).collect(),
         };
         if indices.is_empty() {
-            let what = "an array has at least one number, and the first is not behind the last";
+            let what = "an array has at least one number; write the smaller number first";
             return Err(Error::Wrong(what.into()));
         }
         let mut request = self.completed(self.request_of(wish))?;
@@ -92,8 +92,8 @@ impl<E: Engine> Manager<E> {
             return Err(Error::NotPermitted("reserve; ask an operator".into()));
         }
         if wish.array.is_some() || wish.within.is_some() || !wish.after.is_empty() {
-            let what = "a reservation is one, in no other, and follows nothing; leave array, \
-                        reservation and what it follows out";
+            let what = "a reservation has no array, is inside no other and depends on nothing; \
+                        leave out --array, --within and --depend";
             return Err(Error::Wrong(what.into()));
         }
         let mut request = self.completed(self.request_of(wish))?;
@@ -133,11 +133,12 @@ impl<E: Engine> Manager<E> {
         self.check_permission(caller, &request.user.clone(), "alter requests of others")?;
         let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
         if record.is_reservation || record.within.is_some() {
-            let what = "reservations, and what is in one, stay as they are; end it and ask again";
+            let what = "reservations and requests inside one can't be changed; end it and submit \
+                        it again";
             return Err(Error::Wrong(what.into()));
         }
         if matches!(self.planner.state(id), Some(State::Running { .. })) {
-            return Err(Error::Wrong(format!("request {id} runs; extend it, or end it")));
+            return Err(Error::Wrong(format!("request {id} is running; extend it, or end it")));
         }
         if let Some(rset) = &change.rset {
             request.rset = rset.clone();
@@ -180,7 +181,9 @@ impl<E: Engine> Manager<E> {
         let within = self.records.get(&id).and_then(|record| record.within);
         let planner = self.planner_of_mut(within).ok_or(Error::NoRequest(id))?;
         if !matches!(planner.state(id), Some(State::Running { .. })) {
-            return Err(Error::Wrong(format!("request {id} does not run; alter it")));
+            return Err(Error::Wrong(format!(
+                "request {id} is not running; use pbsctl cluster alter"
+            )));
         }
         planner.extend(id, by_s, most_permille)?;
         if let Some(record) = self.records.get_mut(&id) {
@@ -208,7 +211,8 @@ impl<E: Engine> Manager<E> {
         if record.is_reservation || record.within.is_some() || !is_running || record.phase.is_some()
         {
             let what = format!(
-                "request {id} does not run, or in a reservation; what is planned is altered"
+                "request {id} is not running, or runs inside a reservation; use pbsctl cluster \
+                 alter for a planned one"
             );
             return Err(Error::Wrong(what));
         }
@@ -235,7 +239,7 @@ impl<E: Engine> Manager<E> {
         let user = self.request(id)?.user.clone();
         self.check_permission(caller, &user, "confirm requests of others")?;
         if !self.planner.confirm(id) {
-            let what = format!("request {id} is not provisional; there is nothing to confirm");
+            let what = format!("request {id} is not provisional, and needs no confirmation");
             return Err(Error::Wrong(what));
         }
         if let (Some(record), Some(it)) = (self.records.get_mut(&id), self.planner.standing(id)) {

@@ -46,7 +46,7 @@ impl<E: Engine> Manager<E> {
         self.clock_s = self.clock_s.max(now_s);
         let started = self.planner.wake(self.clock_s, &|id| did(id).is_some());
         for id in started {
-            self.tell(Some(id), "started", "while nobody was there".into());
+            self.tell(Some(id), "started", "while the planner was away".into());
             if let (Some(row), Some(start_s)) = (self.row(id), did(id)) {
                 self.make_up(&row, start_s);
             }

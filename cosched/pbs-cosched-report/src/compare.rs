@@ -134,7 +134,7 @@ impl Compared {
         }
         let mut text = columns(&lines, 2);
         if self.oracle_left_out {
-            text += &format!("The oracle takes at most {MOST_TASKS} tasks, and was not asked.\n");
+            text += &format!("The oracle takes at most {MOST_TASKS} tasks, and was left out.\n");
         }
         text
     }

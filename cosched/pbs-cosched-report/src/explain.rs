@@ -171,7 +171,7 @@ impl Explanation {
                 said.why.clone(),
             ]);
         }
-        let mut text = format!("When {} comes:\n{}\n", self.newcomer, columns(&lines, 3));
+        let mut text = format!("When {} arrives:\n{}\n", self.newcomer, columns(&lines, 3));
         if let Some(rounds) = &self.rounds {
             text += &rounds.text();
             text.push('\n');
@@ -183,7 +183,7 @@ impl Explanation {
 
     fn alternatives_text(&self) -> String {
         if self.alternatives.is_empty() {
-            return "Nothing waits, or too much to try what else each task could run as.\n".into();
+            return "No task waits, or too many wait to try the other variants of each.\n".into();
         }
         let titles = ["PROCESS", "TASK", "AS", "TAKES, ms", "WOULD END, ms", "ALL WOULD END, ms"];
         let mut lines = vec![titles.map(String::from).to_vec()];

@@ -227,7 +227,7 @@ impl Planned {
         let proved = match self.proved {
             _ if self.slowed.is_some() => WITHOUT_SLOWDOWNS,
             Some(true) => ", and no mapping is better",
-            Some(false) => ", but not all mappings could be tried (--iterations)",
+            Some(false) => ", but only a part of the mappings was tried (--iterations)",
             None => "",
         };
         let mut above = String::new();

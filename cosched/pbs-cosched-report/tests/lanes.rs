@@ -123,7 +123,7 @@ fn undecidable_variants_are_named() {
         ]
     );
     let told = unfit[1].to_string();
-    assert!(told.contains("task end of fan: nobody knows how long it takes as cpu"), "{told}");
+    assert!(told.contains("task end of fan: its run time as cpu is unknown"), "{told}");
     let text =
         GRAPH.replace("model = \"ocl\"\ndevice = \"gpu\"", "model = \"ocl\"\ndevice = \"tpu\"");
     let graph = graph_from_toml(&text).unwrap();

@@ -82,23 +82,26 @@ impl fmt::Display for Error {
             }
             Self::NotTrusted { path, why } => write!(
                 f,
-                "{}: {why}; have its owner remove it, or name another directory",
+                "{}: {why}; ask its owner to remove it, or name another directory",
                 path.display()
             ),
             Self::Locked { path, holder_pid } => {
                 write!(f, "{}: the lock was not released in time", path.display())?;
                 match holder_pid {
                     0 => Ok(()),
-                    pid => write!(f, "; process {pid} seems to hold it: is it stopped?"),
+                    pid => write!(
+                        f,
+                        "; process {pid} seems to hold it; continue or end that process"
+                    ),
                 }
             }
             Self::Full { what, capacity } => {
-                write!(f, "more than {capacity} {what} have no room in shared memory")
+                write!(f, "there is no room in shared memory for more than {capacity} {what}")
             }
             Self::DeviceDiffers { name, why } => write!(
                 f,
-                "device {name} is another than that of the running processes: {why}; \
-                 use the same machine file, or another name"
+                "device {name} differs from the one of the running processes: {why}; use the same \
+                 machine file, or another name"
             ),
             Self::Superseded => write!(
                 f,

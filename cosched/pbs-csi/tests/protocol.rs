@@ -235,8 +235,8 @@ fn devices_are_the_same_for_all_or_named_differently() {
     let told = locked.join_devices(&[gpu.clone()]).unwrap_err().to_string();
     assert_eq!(
         told,
-        "device gpu is another than that of the running processes: it has count 1 and models \
-         0x4 there, 2 and 0x4 here; use the same machine file, or another name"
+        "device gpu differs from the one of the running processes: it has count 1 and models 0x4 \
+         there, 2 and 0x4 here; use the same machine file, or another name"
     );
     // Without tasks nobody needs what is there.
     let slot = locked.entries().unwrap()[0].slot;

@@ -78,8 +78,7 @@ impl Scenario {
             Scenario::OneOver => "one process takes four times as long",
             Scenario::AllSlightlyLate => "every task takes 15 % longer",
             Scenario::LongThenShort => {
-                "the long tasks of a process are late, and short ones \
-                                        follow"
+                "the long tasks of a process are late, and short ones follow"
             }
             Scenario::EarlyNode => "every task takes 30 % less",
             Scenario::EndlessLoop => "one task never ends",

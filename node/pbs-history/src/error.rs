@@ -129,8 +129,7 @@ impl fmt::Display for Error {
             ),
             Self::NoRun(run) => write!(
                 f,
-                "there is no run {run}; pbsctl job history lists the \
-                                           runs"
+                "there is no run {run}; pbsctl job history lists the runs"
             ),
             Self::WrongState(run, state) => {
                 write!(f, "run {run} is {state}, and its record can no longer be changed")

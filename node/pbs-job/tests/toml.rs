@@ -41,6 +41,9 @@ fn what_the_documentation_shows_is_valid() {
     // pbsctl itself is the initial process.
     let pbsctl = simple.initial_process().unwrap();
     assert_eq!(simple.processes[pbsctl].name.as_deref(), Some("pbsctl"));
+    // Messages name the job instead: its file has no process pbsctl.
+    assert_eq!(simple.subject(pbsctl), "the job");
+    assert_eq!(simple.subject(0), format!("process {}", simple.processes[0].label()));
     assert_eq!(process_insns(&simple), [95_000_000, 83_200_000, 0]);
     let net = job_from_toml(net).unwrap();
     assert_eq!(net.initial_process(), Some(0));

@@ -289,8 +289,7 @@ impl Trial {
             NotArranged::NotWaiting(run) => format!("job {} has begun", name(run)),
             NotArranged::Turns { run, task } => {
                 format!(
-                    "task {task} of job {} has no place in the order, or one too \
-                         early",
+                    "task {task} of job {} has no place in the order, or one too early",
                     name(run)
                 )
             }

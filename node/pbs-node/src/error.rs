@@ -117,6 +117,9 @@ impl fmt::Display for Error {
                     ErrorKind::PermissionDenied => {
                         "; run pbsctl as root, or get access to the device"
                     }
+                    ErrorKind::ResourceBusy => {
+                        "; another process uses it; end that process and try again"
+                    }
                     _ => "",
                 };
                 write!(f, "{}: {error}{hint}", device.display())

@@ -97,8 +97,7 @@ impl fmt::Display for News {
                 let end = if *is_told {
                     ""
                 } else {
-                    "; end its program, which was not started by the \
-                                               planner"
+                    "; end its program, which was not started by the planner"
                 };
                 format!(
                     "process {process} is cancelled: it waits for process {cut}, which exited \

@@ -298,7 +298,7 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
     let pushes: u64 = report.processes.iter().map(|process| process.pushes).sum();
     if pushes > 0 {
         description += &format!(
-            "; {} slots reached t1 with a task that was not, which is pushed on and not charged",
+            "; {} slots reached t1 with a task within its plan, which is pushed on and not charged",
             grouped(pushes)
         );
     }
@@ -403,7 +403,7 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
     Figure {
         id: "deviations".into(),
         title: "Deviations from the plan".into(),
-        description: format!("How many tasks deviate by how much: {summary}."),
+        description: format!("Number of tasks by deviation: {summary}."),
         picture,
         bottom: bottom + more,
     }

@@ -86,7 +86,7 @@ impl Page {
         let figure = figures.into_iter().find(|figure| figure.id == name);
         figure.map(Figure::file).ok_or_else(|| {
             let charts = self.charts().join(", ");
-            format!("there is no picture \"{name}\"; there are {charts}")
+            format!("there is no picture \"{name}\"; write one of {charts}")
         })
     }
 
@@ -125,7 +125,7 @@ impl Page {
 
     /// The page.
     pub fn html(&self) -> String {
-        let title = format!("Plan {}: what became of it", self.report.plan_id);
+        let title = format!("Plan {}: report of its run", self.report.plan_id);
         let mut out = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -326,7 +326,7 @@ impl Page {
         out.push_str("<h2 id=\"at-signals\">Signals</h2>\n");
         let signals = &self.series.signals;
         if signals.is_empty() {
-            out.push_str("<p>There were none: no threshold was exceeded.</p>\n");
+            out.push_str("<p>No threshold was exceeded.</p>\n");
             return;
         }
         // Failures first, if not all have room; each table in order of time.
@@ -401,12 +401,13 @@ impl Page {
             return;
         }
         out.push_str(
-            "<h2 id=\"at-waits\">Who waited</h2>\n<p>A task waits for those of other processes that the plan \
-             names: arrows lead from the end of each to the beginning of who waited for it. Here \
-             is whose slot came too early; others filled it.</p>\n",
+            "<h2 id=\"at-waits\">Waiting tasks</h2>\n<p>A task waits for the tasks of other \
+             processes that the plan names. Arrows lead from the end of each to the beginning of \
+             the waiting task. The table has the tasks whose slots came too early; other tasks \
+             filled these slots.</p>\n",
         );
         if report.waited.is_empty() {
-            out.push_str("<p>Nobody: all had ended in time.</p>\n");
+            out.push_str("<p>No task waited: the tasks before each had ended.</p>\n");
             return;
         }
         let _ = write!(
@@ -442,9 +443,9 @@ impl Page {
 
     fn nodes(&self, out: &mut String) {
         out.push_str(
-            "<h2 id=\"at-node\">Lateness of the node</h2>\n<p>The latenesses of the processes that have begun and \
-             have tasks left, together. Above t2_node, or below tm2_node once there is no stress, \
-             it is a prediction failure.</p>\n",
+            "<h2 id=\"at-node\">Lateness of the node</h2>\n<p>The sum of the latenesses of all \
+             processes that have begun and have tasks left. Above t2_node, or below tm2_node once \
+             there is no stress, it is a prediction failure.</p>\n",
         );
         for cpu in &self.series.cpus {
             if cpu.lateness_insns.is_empty() {
@@ -457,10 +458,10 @@ impl Page {
 
     fn processes(&self, out: &mut String) {
         out.push_str(
-            "<h2 id=\"at-processes\">Lateness of the processes</h2>\n<p>What a process has retired beyond its plan, \
-             below zero what it has saved. Above max(capacity buffer, t2_process) it is a \
-             prediction failure; a quarter, half and three quarters of that are told as \
-             information.</p>\n",
+            "<h2 id=\"at-processes\">Lateness of the processes</h2>\n<p>Instructions that a \
+             process has retired beyond its plan; below zero, instructions that it has saved. \
+             Above max(capacity buffer, t2_process) it is a prediction failure; a quarter, half \
+             and three quarters of that are signalled as information.</p>\n",
         );
         for cpu in &self.series.cpus {
             let mut processes: Vec<_> = cpu.processes.iter().collect();
@@ -495,17 +496,17 @@ impl Page {
         let (shown, all) = (self.series.tasks.len(), self.report.tasks.len());
         let which = if shown < all {
             format!(
-                "The {shown} most telling of {all} tasks: those with most signals, preemptions and \
-                 deviation; <code>--task PROCESS:TASK</code> puts another one in front."
+                "The {shown} most relevant of {all} tasks: those with most signals, preemptions \
+                 and deviation; <code>--task PROCESS:TASK</code> puts another one first."
             )
         } else {
-            "All tasks, those with most signals, preemptions and deviation in front.".into()
+            "All tasks; those with most signals, preemptions and deviation come first.".into()
         };
         let _ = writeln!(
             out,
-            "<h2 id=\"at-tasks\">Tasks on their way</h2>\n<p>What a task has retired, over time. A slot that \
-             reaches t1 ends; a task above t2_task, or one that ends below tm2_task, is a \
-             prediction failure. {which}</p>"
+            "<h2 id=\"at-tasks\">Progress of tasks</h2>\n<p>Retired instructions of a task over \
+             time. A slot that reaches t1 ends; a task above t2_task, or one that ends below \
+             tm2_task, is a prediction failure. {which}</p>"
         );
         for (task, number) in self.series.tasks.iter().zip(0..) {
             let figure = figures::task(&self.series, task);
@@ -533,9 +534,8 @@ impl Page {
         match &self.deviations {
             Some(histogram) => {
                 out.push_str(
-                    "<p>How many tasks retired how much more or less than was planned, in percent \
-                     of the plan. The curve is the normal distribution with the same mean and \
-                     sigma.</p>\n",
+                    "<p>Number of tasks by their deviation from the plan, in percent of the plan. \
+                     The curve is the normal distribution with the same mean and sigma.</p>\n",
                 );
                 self.figure(out, figures::deviations(histogram), false);
             }

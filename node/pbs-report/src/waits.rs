@@ -112,7 +112,7 @@ impl Waited {
     /// For how long, in words.
     pub(crate) fn words(&self) -> String {
         match self.until_ns {
-            _ if self.is_gone => "in vain: it is gone".into(),
+            _ if self.is_gone => "in vain: it has gone".into(),
             Some(until_ns) => {
                 let ns = until_ns - self.from_ns;
                 format!("{}.{:03}", grouped(ns / 1_000_000), ns / 1000 % 1000)
@@ -136,7 +136,7 @@ pub fn wait_table(
         Some(name) => format!("{task} {name}"),
         None => task.to_string(),
     };
-    let header = ["WHO WAITED", "TASK", "FOR", "TASK", "WAITED ms"];
+    let header = ["WAITING PROCESS", "TASK", "WAITED FOR", "TASK", "WAITED ms"];
     let mut rows = vec![header.map(String::from).to_vec()];
     for wait in waits.iter().take(WAITS) {
         let edge = wait.edge;

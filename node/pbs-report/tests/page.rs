@@ -226,7 +226,7 @@ fn a_recording_without_events_is_still_a_page() {
     let html = page.html();
     for said in [
         "0 of 9</b> tasks ended",
-        "There were none",
+        "No threshold was exceeded",
         "nothing ran",
         "No task was preempted.",
         "No task ended.",

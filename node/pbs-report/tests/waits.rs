@@ -98,12 +98,12 @@ fn who_waited_is_told_with_what_ended_last() {
     let name = |_, _| None;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = wait_table(&gone, |id| format!("p{id}"), name);
-    assert!(words(&text).ends_with("p3 1 p2 0 in vain: it is gone"), "{text}");
+    assert!(words(&text).ends_with("p3 1 p2 0 in vain: it has gone"), "{text}");
     assert_eq!(wait_table(&[], |id| id.to_string(), name), "");
 
     let report = Report::new(&plan, &events(Wait::Task), &facts());
     let text = words(&table(&report));
-    let line = "WHO WAITED TASK FOR TASK WAITED ms join 1 right 0 last 4.400";
+    let line = "WAITING PROCESS TASK WAITED FOR TASK WAITED ms join 1 right 0 last 4.400";
     assert!(text.contains(line), "{text}");
     let edges: Vec<_> = report.edges.iter().map(|edge| edge.after_process).collect();
     assert_eq!(edges, [1, 2]);
@@ -149,7 +149,7 @@ fn the_page_tells_who_waited() {
     let html = page(NET);
     let row = "<tr><td class=\"number\">0</td><td>join</td><td>1</td><td>right</td>\
                <td>0 last</td><td class=\"number\">4.400</td></tr>";
-    assert!(html.contains(">Who waited</h2>") && html.contains(row), "{html}");
+    assert!(html.contains(">Waiting tasks</h2>") && html.contains(row), "{html}");
     let without = page(&NET.replace(", after = [\"left <&>\", \"right\"]", ""));
-    assert!(!without.contains("Who waited"));
+    assert!(!without.contains("Waiting tasks"));
 }

@@ -51,8 +51,7 @@ pub(super) struct PredictOptions {
 fn level(text: &str) -> Result<Level, String> {
     Level::from_name(text).ok_or_else(|| {
         format!(
-            "there is no level {text}; write one of \
-                                                  {}",
+            "there is no level {text}; write one of {}",
             Level::NAMES.join(", ")
         )
     })

@@ -129,16 +129,22 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchSession { session } => {
-                write!(f, "there is no session {session}: connect first; see pbsctl rms requests")
+                write!(f, "there is no session {session}; pbsctl rms requests lists the sessions")
             }
             Self::NotPermitted { what } => {
-                write!(f, "{what}: only its user, or an operator (group pbs-operators), may")
+                write!(
+                    f,
+                    "not permitted: {what}; only its user and operators (group \
+                           pbs-operators) may do that"
+                )
             }
             Self::Refused { why } => f.write_str(why),
             Self::TooManySessions { most } => {
-                write!(f, "a user may have {most} sessions: end some first")
+                write!(f, "a user may have at most {most} sessions; end some first")
             }
-            Self::Lagged => f.write_str("notices came faster than they were read: monitor again"),
+            Self::Lagged => f.write_str(
+                "notices were lost, since they were read too slowly; monitor the session again",
+            ),
         }
     }
 }

@@ -34,16 +34,16 @@ pub(crate) fn finite(ns: u64) -> Option<u64> {
 }
 
 pub(crate) fn ask(asked: wire::Asked) -> Result<Ask, wire::Refusal> {
-    let kinds = "kind is pre-allocation, non-preemptible or preemptible";
+    let kinds = "kind must be pre-allocation, non-preemptible or preemptible";
     let relation = match (asked.coalloc, asked.next) {
         (None, None) => Relation::Free,
         (Some(of), None) => Relation::Coalloc(RequestId(of)),
         (None, Some(of)) => Relation::Next(RequestId(of)),
-        (Some(_), Some(_)) => return Err(because("a request hangs on one other, not on two")),
+        (Some(_), Some(_)) => return Err(because("a request can depend on one other, not on two")),
     };
     let preferred = asked.preferred.unwrap_or_default();
     if preferred.len() as u64 > asked.nodes {
-        return Err(because("no more nodes can be preferred than are asked for"));
+        return Err(because("prefer at most as many nodes as requested"));
     }
     Ok(Ask {
         cluster: usize::try_from(asked.cluster).unwrap_or(usize::MAX),

@@ -297,7 +297,7 @@ impl Hub {
         self.bell.notify_one();
         match &self.failed {
             Some(error) => Err(Refusal::Refused {
-                why: format!("what changes can't be kept, and the service ends: {error}"),
+                why: format!("changes can't be stored, and the service ends: {error}"),
             }),
             None => answer.map_err(convert::refused),
         }
@@ -310,7 +310,7 @@ impl Hub {
         if caller.may(Some(owner.uid)) {
             return Ok(app);
         }
-        Err(Refusal::NotPermitted { what: format!("to do something in session {session}") })
+        Err(Refusal::NotPermitted { what: format!("using session {session}") })
     }
 
     /// Whether a session's user may have one more request.
@@ -320,7 +320,7 @@ impl Hub {
         let own = own.filter_map(|(&app, _)| self.rms.session(app));
         let count: usize = own.map(|session| session.requests.len()).sum();
         if count >= MOST_REQUESTS && !caller.is_operator {
-            let why = format!("a user may have {MOST_REQUESTS} requests: end some first");
+            let why = format!("a user may have at most {MOST_REQUESTS} requests; end some first");
             return Err(Refusal::Refused { why });
         }
         Ok(())
@@ -329,7 +329,7 @@ impl Hub {
     pub(crate) fn connect(&mut self, caller: &Caller, name: &str) -> Result<Connected, Refusal> {
         let is_name = !name.trim().is_empty() && name.len() <= NAME_BYTES;
         if !is_name || !name.chars().all(is_plain) {
-            let why = format!("a name has 1 to {NAME_BYTES} bytes that can be printed");
+            let why = format!("the name of a session must have 1 to {NAME_BYTES} printable bytes");
             return Err(Refusal::Refused { why });
         }
         let own = self.owners.values().filter(|owner| owner.uid == caller.uid);
@@ -535,14 +535,15 @@ impl Hub {
     fn why(&self, event: &Event) -> Option<String> {
         match event {
             Event::Views { .. } | Event::Started { .. } => None,
-            Event::Ended { .. } => Some("its time is over".into()),
+            Event::Ended { .. } => Some("its time has ended".into()),
             Event::Refused { .. } => {
-                Some("there are not so many nodes, or what it hung on is gone".into())
+                Some("there are too few nodes, or the request that it depended on has ended".into())
             }
             Event::Violation { cluster, held, allowed, .. } => {
                 let name = &self.settings.clusters.get(*cluster)?.name;
                 Some(format!(
-                    "of cluster {name} {held} preemptible nodes were kept where {allowed} may be"
+                    "{held} preemptible nodes of cluster {name} were kept, and {allowed} are \
+                     permitted"
                 ))
             }
         }

@@ -70,7 +70,11 @@ impl fmt::Display for Error {
         match self {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Line(path, line, why) => {
-                write!(f, "{}:{line}: this is not a kept session: {why}", path.display())
+                write!(
+                    f,
+                    "{}:{line}: this is not a stored session: {why}; name another file with --keep",
+                    path.display()
+                )
             }
             Self::Unusable(path, why) => write!(f, "{}: {why}", path.display()),
         }
@@ -99,7 +103,9 @@ impl Journal {
         let failed = |error| Error::Io(path.into(), error);
         let all = match fs::metadata(path) {
             // One that is a pipe would be waited for.
-            Ok(data) if !data.is_file() => return Err(failed(io::Error::other("it is no file"))),
+            Ok(data) if !data.is_file() => {
+                return Err(failed(io::Error::other("it is not a file")))
+            }
             Ok(_) => {
                 let file = File::open(path).map_err(failed)?;
                 check_owner(&file).map_err(failed)?;

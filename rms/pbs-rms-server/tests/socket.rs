@@ -155,7 +155,7 @@ fn an_announced_update_has_two_requests_and_both_are_notified() {
     let ended = next(&heard, "ended");
     assert_eq!(ended.request, Some(made.request));
     assert_eq!(ended.nodes.map(|nodes| nodes.len()), Some(6));
-    assert_eq!(ended.why.as_deref(), Some("its time is over"));
+    assert_eq!(ended.why.as_deref(), Some("its time has ended"));
 }
 
 #[test]

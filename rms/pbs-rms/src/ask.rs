@@ -146,37 +146,42 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownSession => write!(f, "there is no such session: connect first"),
+            Self::UnknownSession => write!(f, "there is no such session; connect first"),
             Self::UnknownRequest(RequestId(id)) => {
-                write!(f, "request {id} is not one of this session, or has ended")
+                write!(f, "this session has no request {id}, or it has ended")
             }
             Self::UnknownCluster(cluster) => write!(f, "there is no cluster {cluster}"),
             Self::Empty => write!(f, "a request needs at least one node and some time"),
             Self::TooMany { nodes, most } => {
-                write!(f, "{nodes} nodes are more than the {most} that may be asked for")
+                write!(f, "{nodes} nodes are more than the {most} that may be requested")
             }
-            Self::OtherNodes(RequestId(id)) => write!(
-                f,
-                "a successor keeps nodes: it has to be of the cluster and the type of {id}"
-            ),
+            Self::OtherNodes(RequestId(id)) => {
+                write!(f, "a successor keeps nodes; use the cluster and the type of request {id}")
+            }
             Self::NotFirmer(RequestId(id)) => {
-                write!(f, "a request can't hang on one that is less firm, as {id} is")
+                write!(
+                    f,
+                    "a request can't depend on a less firm one, such as {id}; use another type"
+                )
             }
-            Self::HasSuccessor(RequestId(id)) => write!(f, "request {id} has a successor already"),
+            Self::HasSuccessor(RequestId(id)) => write!(f, "request {id} already has a successor"),
             Self::NeverEnds(RequestId(id)) => write!(
                 f,
-                "request {id} has no end: announce before it is done, or end it with done"
+                "request {id} has no end; announce before it is done, or end it with done"
             ),
-            Self::NoRoom => write!(f, "there are not so many nodes free for so long"),
+            Self::NoRoom => write!(f, "there are too few free nodes for this time"),
             Self::Released { named, needed } => {
-                write!(f, "{named} nodes are given back where it has to be {needed}")
+                write!(f, "{named} nodes are released, and {needed} must be")
             }
-            Self::NotHeld(node) => write!(f, "node {node} can't be given back: it is not held"),
+            Self::NotHeld(node) => write!(
+                f,
+                "node {node} can't be released, since the request does not have it"
+            ),
             Self::TooManyRequests(most) => {
-                write!(f, "a session may have {most} requests: end some first")
+                write!(f, "a session may have at most {most} requests; end some first")
             }
             Self::TooManyPreferred(most) => {
-                write!(f, "the requests of a session may prefer {most} nodes in all")
+                write!(f, "the requests of a session may prefer at most {most} nodes together")
             }
         }
     }

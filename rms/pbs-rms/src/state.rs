@@ -39,11 +39,13 @@ impl fmt::Display for Unusable {
         match self {
             Self::Sizes { were } => write!(
                 f,
-                "the clusters had {were:?} nodes: start with those, or without what was kept"
+                "the stored sessions belong to clusters of {were:?} nodes; start with these, or \
+                 without the file of --keep"
             ),
             Self::Contradiction(AppId(app)) => write!(
                 f,
-                "session {app} has what others have or what is not there: start without what was kept"
+                "session {app} of the file has nodes of others, or nodes that do not exist; start \
+                 without the file of --keep"
             ),
         }
     }

@@ -17,8 +17,8 @@ const BUCKETS: usize = 256;
 const DEFAULT: [&str; 3] = ["sort:20000", "histogram:20000", "search:20000"];
 
 const USAGE: &str = "usage: pbs-stages STAGE:SIZE...
-stages: sort, histogram, search; each is one task of the process that
-PBS_PROCESS names, or simply work where that is not set";
+stages: sort, histogram, search; each is one task of the process in
+PBS_PROCESS, or ordinary work if that is not set";
 
 /// Takes numbers, gives one that depends on all of them.
 type Stage = fn(&[u64]) -> u64;

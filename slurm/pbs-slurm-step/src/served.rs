@@ -35,7 +35,7 @@ pub fn submit(socket: &Path, submission: &Submission) -> Result<Submitted, Failu
     let submitted = service.ask(|client| client.submit(submission));
     let jobs = submitted.map_err(|failure| match failure {
         Failure::Connection(error) => Failure::Refused(pbs_node_api::Refusal::Failed {
-            why: format!("the service has gone while the job was submitted: {error}"),
+            why: format!("the service ended while the job was submitted: {error}"),
         }),
         refused => refused,
     })?;
@@ -65,7 +65,9 @@ impl Submitted {
                     }
                     // Jobs go on without it, and the next one has them.
                     if !std::mem::replace(&mut is_away, true) {
-                        waits.tell(&format!("the service is away, and is waited for: {error}"));
+                        waits.tell(&format!(
+                            "waiting for the service, which does not answer: {error}"
+                        ));
                     }
                 }
             }

@@ -23,13 +23,13 @@ impl SlurmStep {
     /// In words: the environment is not that of a Slurm job.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str, default: Option<u32>| match (variable(name), default) {
-            (Some(text), _) => {
-                text.parse().map_err(|_| format!("{name} is \"{text}\", which is no number"))
-            }
+            (Some(text), _) => text.parse().map_err(|_| {
+                format!(
+                    "{name} is \"{text}\", which is not a number; run it with srun"
+                )
+            }),
             (None, Some(default)) => Ok(default),
-            (None, None) => {
-                Err(format!("there is no {name}; run it in a job of Slurm's, with srun"))
-            }
+            (None, None) => Err(format!("{name} is not set; run it in a job of Slurm, with srun")),
         };
         Ok(Self {
             job: number("SLURM_JOB_ID", None)?,

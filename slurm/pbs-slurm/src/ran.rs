@@ -54,7 +54,15 @@ impl Ran {
 pub fn ran_of(text: &str) -> Result<Vec<Ran>, String> {
     let lines = text.lines().filter(|line| !line.is_empty());
     lines
-        .map(|line| line_of(line).ok_or_else(|| format!("{line:?} is no job that is over")))
+        .map(|line| {
+            line_of(line).ok_or_else(|| {
+                format!(
+                    "{line:?} is not an ended job; print the \
+                                                         jobs with squeue -h -a -t all -o '%j %V \
+                                                         %S %e %l %T %N' when all have ended"
+                )
+            })
+        })
         .collect()
 }
 

@@ -34,12 +34,12 @@ pub fn serve(
     let link = Link::new(serving.settings.window);
     let (mut manager, recovered) = Manager::open(ledger, Access::Write, link)?;
     if manager.clock_s() > since_1970().as_secs() {
-        let what = "the clock of the ledger is ahead of that of the machine; make one without \
-                    --at, and don't advance it";
+        let what = "the clock of the ledger is ahead of the system clock; create a ledger without \
+                    --at, and do not advance it";
         return Err(Error::Wrong(what.into()));
     }
     if recovered.requests > 0 {
-        heard(&format!("{} requests go on", recovered.requests));
+        heard(&format!("{} requests continue", recovered.requests));
     }
     let mut steer = Steer::new(&manager, serving.settings);
     let mut is_first = true;

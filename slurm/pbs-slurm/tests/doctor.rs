@@ -233,10 +233,10 @@ fn the_event_file_is_slurms_alone() {
     fs::set_permissions(etc.path("events"), open).unwrap();
     let found = etc.found();
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0].is.as_ref().unwrap().ends_with("may be read by others"));
+    assert!(found[0].is.as_ref().unwrap().ends_with("is readable by others"));
     fs::remove_file(etc.path("events")).unwrap();
     let found = etc.found();
-    assert!(found[0].is.as_ref().unwrap().ends_with("is not there"), "{found:#?}");
+    assert!(found[0].is.as_ref().unwrap().ends_with("is missing"), "{found:#?}");
 }
 
 #[test]
@@ -312,13 +312,13 @@ fn files_that_are_wrong_are_told_with_their_line() {
         error.replace(etc.0.to_str().unwrap(), "")
     };
     for (text, error) in [
-        ("A=1\n\nnonsense\n", "/slurm.conf:3: \"nonsense\" is no KEY=VALUE"),
+        ("A=1\n\nnonsense\n", "/slurm.conf:3: \"nonsense\" is not KEY=VALUE"),
         (
             "\nNodeName=n[1-\n",
             "/slurm.conf:2: a bracket does not end; lists are like n[01-16,20],login",
         ),
         ("NodeName=n[1-99999999]\n", "/slurm.conf:1: the list has more than 65536 hosts"),
-        ("NodeName=n1\nNodeName=n1\n", "/slurm.conf:2: there is a node n1 already"),
+        ("NodeName=n1\nNodeName=n1\n", "/slurm.conf:2: node n1 is declared twice"),
         ("NodeName=n1 CPUs=many\n", "/slurm.conf:1: cpus=many is no number"),
         ("PartitionName=p Nodes=n1\n", "/slurm.conf:1: there is no node n1"),
         (
@@ -327,7 +327,7 @@ fn files_that_are_wrong_are_told_with_their_line() {
         ),
         (
             "Include slurm.conf\n",
-            "/slurm.conf:1: files include each other too deep; is it a circle?",
+            "/slurm.conf:1: files include each other too deeply; check for a circle",
         ),
     ] {
         assert_eq!(expected(text), error, "{text}");

@@ -134,7 +134,7 @@ fn tell(arguments: &Arguments, message: Result<String, String>) {
         answer.map_err(|error| format!("{}: {error}", arguments.socket.display()))
     });
     match told.and_then(|answer| message::understood(&answer)) {
-        Ok(()) => slurm::verbose("pbsd: told of this step"),
-        Err(why) => slurm::error(&format!("pbsd: {why}; the step is not held up by that")),
+        Ok(()) => slurm::verbose("pbsd: informed of this step"),
+        Err(why) => slurm::error(&format!("pbsd: {why}; the step continues")),
     }
 }

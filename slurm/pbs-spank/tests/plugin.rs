@@ -118,7 +118,7 @@ fn begin_and_end_of_a_step_are_reported() {
     let directory = directory("told");
     let (socket, heard) = listen(&directory, |mut stream| stream.write_all(WELL).unwrap());
     let lines = run(&[], &[&socket]);
-    let told = "verbose: pbsd: told of this step";
+    let told = "verbose: pbsd: informed of this step";
     assert_eq!(lines[1..], [told, told]);
     let begun = json!({
         "method": "org.sched-pbs.Node.Allocate",

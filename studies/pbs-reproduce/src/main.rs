@@ -12,18 +12,18 @@ use pbs_reproduce::{
     document, page, run, summary, table, Claims, Options, Reproduction, RunProgress,
 };
 
-/// Try the claims of the documents that the project comes from
+/// Test the claims of the documents that the project comes from
 ///
-/// Each claim is declared with what was published and the command that measures it.  The
-/// commands are run, and a verdict follows from what they print.  The table goes to standard
-/// output; claims.json and claims.html are left beside what the commands leave.
+/// Each claim is declared with its published value and the command that measures it. The commands
+/// are run, and each verdict follows from their output. The table goes to standard output;
+/// claims.json and claims.html are written to the directory of --out.
 #[derive(Debug, Parser)]
 #[command(name = "pbs-reproduce", after_help = HELP)]
 struct Arguments {
-    /// Only these claims: ids, or what ids begin with
+    /// Test only these claims: ids, or the beginnings of ids
     claim: Vec<String>,
 
-    /// The declaration
+    /// File that declares the claims
     #[arg(long, value_name = "FILE", default_value = "studies/pbs-reproduce/claims.toml")]
     claims: PathBuf,
 
@@ -31,7 +31,7 @@ struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "build/reproduce")]
     out: PathBuf,
 
-    /// Also try the claims that take long
+    /// Also test the claims that take long
     #[arg(long)]
     full: bool,
 
@@ -43,23 +43,23 @@ struct Arguments {
     #[arg(long, value_name = "WHAT")]
     has: Vec<String>,
 
-    /// Number of commands that run at once, of those that measure no time
+    /// Number of parallel commands, of those that measure no time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
 
-    /// Time that a command may take, in seconds
+    /// Longest time of a command, in seconds
     #[arg(long, value_name = "S", default_value_t = 1800)]
     timeout: u64,
 
-    /// Show the claims and their commands, and try nothing
+    /// Show the claims and their commands, and test nothing
     #[arg(long)]
     list: bool,
 
-    /// Print the document made of the declaration and of that claims.json, and try nothing
+    /// Print the document made from the declaration and that claims.json, and test nothing
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
 
-    /// Take the results of claims that are not tried now from that claims.json
+    /// Take the results of claims that are not tested from that claims.json
     #[arg(long, value_name = "FILE")]
     onto: Option<PathBuf>,
 
@@ -70,13 +70,13 @@ struct Arguments {
 
 const HELP: &str = "\
 Examples:
-  make reproduce                  the quick set, and the page build/reproduce/claims.html
-  make reproduce FULL=1           all
-  make reproduce R=L3.2.2         what ids begin with
-  build/pbs-reproduce --list K    claims of a document, with their commands
+  make reproduce                  Test the quick set, and write build/reproduce/claims.html
+  make reproduce FULL=1           Test all claims
+  make reproduce R=L3.2.2         Test the claims whose ids begin with this
+  build/pbs-reproduce --list K    List the claims of a document, with their commands
 
-Exit status: 0 if all that was to be tried was, whatever the verdicts; 1 if a command
-failed; 2 on errors of use; 4 if a verdict is another than --against has.";
+Exit status: 0 if all selected claims were tested, whatever the verdicts; 1 if a command
+failed; 2 on wrong usage; 4 if a verdict differs from --against.";
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();

@@ -56,35 +56,44 @@ impl fmt::Display for Error {
         match self {
             Self::Missing(path) => write!(
                 f,
-                "{}: there is no such ledger; make one with pbsctl cluster new",
+                "{}: there is no such ledger; create one with pbsctl cluster new",
                 path.display()
             ),
-            Self::Exists(path) => write!(
-                f,
-                "{}: there is something already; name another file, or remove it",
-                path.display()
-            ),
+            Self::Exists(path) => {
+                write!(f, "{}: the file exists; name another file, or remove it", path.display())
+            }
             Self::NotLedger(path) => {
-                write!(f, "{}: this is no ledger of a cluster", path.display())
+                write!(
+                    f,
+                    "{}: this is not a ledger of a cluster; name another file",
+                    path.display()
+                )
             }
             Self::Newer(path, version, known) => write!(
                 f,
-                "{}: a newer version wrote it ({version}, and {known} is known); use that",
+                "{}: a newer version wrote it ({version}; this one knows {known}); use that \
+                 version",
                 path.display()
             ),
-            Self::Damaged(path, why) => write!(
-                f,
-                "{}: the ledger is damaged ({why}); put a copy in its place",
-                path.display()
-            ),
+            Self::Damaged(path, why) => {
+                write!(f, "{}: the ledger is damaged ({why}); restore a copy of it", path.display())
+            }
             Self::Busy(path) => {
                 write!(f, "{}: another process writes to it; try again later", path.display())
             }
             Self::ReadOnly(path) => {
-                write!(f, "{}: the file or its directory can't be written", path.display())
+                write!(
+                    f,
+                    "{}: the file or its directory can't be written; make both writable for you",
+                    path.display()
+                )
             }
             Self::Full(path) => {
-                write!(f, "{}: the disk is full; nothing was changed", path.display())
+                write!(
+                    f,
+                    "{}: the disk is full; nothing was changed; make room and try again",
+                    path.display()
+                )
             }
             Self::Failed(path, why) => write!(f, "{}: {why}", path.display()),
         }

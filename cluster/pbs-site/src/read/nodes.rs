@@ -199,8 +199,8 @@ fn kept(reader: &mut Reader, line: Line, value: &TomlValue<'_>) -> Option<Reserv
     let cores = table.entries.remove("cores");
     let of = table.entries.remove("for");
     let (Some((cores_line, cores)), Some((for_line, of))) = (cores, of) else {
-        let message = "kept must say how many cores for which requests; write \
-                       kept = { cores = 2, for = \"gpus\" }";
+        let message = "kept needs a number of cores and a resource; write kept = { cores = 2, for \
+                       = \"gpus\" }";
         reader.problem(line, message);
         return None;
     };
@@ -223,8 +223,8 @@ fn check(reader: &mut Reader, group: &Group, known: &DeclaredNames) {
         let is_known = names::resource(reader, line, of, &known.resources).is_some();
         if is_known && (of == "ncpus" || node.amount(of) == 0) {
             let message = format!(
-                "cores are kept for {of}, of which these nodes have none; add it to has, or \
-                 remove kept"
+                "cores are kept for {of}, which these nodes do not have; add it to has, or remove \
+                 kept"
             );
             reader.problem(line, message);
         }
@@ -244,8 +244,8 @@ fn check(reader: &mut Reader, group: &Group, known: &DeclaredNames) {
             has_who |= matches!(part, Condition::User(_) | Condition::Group(_));
         });
         if has_who {
-            let message = "only_if asks what chunks need, and not whose they are; keep \
-                           resources free for users by a [[pool]]";
+            let message = "only_if can test what chunks need, not their users; use a [[pool]] to \
+                           keep resources free for users";
             reader.problem(line, message);
         }
     }

@@ -78,8 +78,8 @@ fn one(reader: &mut Reader, line: Line, name: &str, value: &TomlValue<'_>) -> Op
             "{name} is of no node, so it can't be an attribute of one; remove scope or kind"
         ),
         (Scope::Job, _) if amount.is_some() == items.is_some() => format!(
-            "{name} must say how much there is in one way; write amount = 8, or \
-             items = {{ NAME = 8 }} where it is asked for by name"
+            "{name} needs one amount; write amount = 8, or items = {{ NAME = 8 }} if requests name \
+             the items"
         ),
         _ => String::new(),
     };
@@ -103,7 +103,7 @@ fn one(reader: &mut Reader, line: Line, name: &str, value: &TomlValue<'_>) -> Op
                 Ok([Item { value: Value::Word(read), .. }]) if read == word
             );
             if !is_word {
-                let message = format!("{word:?} can't be asked for by word; choose another name");
+                let message = format!("{word:?} can't be the name of an item; choose another name");
                 reader.problem(line, message);
                 continue;
             }
@@ -149,7 +149,9 @@ pub(super) fn deduce(reader: &mut Reader, had: &[(Line, Item)], resources: &mut 
                     format!("{name} is a resource of no node; remove it here, or its scope")
                 }
                 _ if name == "ompthreads" => {
-                    "ompthreads is told to programs, and no node has it; remove it here".into()
+                    "ompthreads is passed to programs, and nodes do not have it; remove it \
+                     here"
+                        .into()
                 }
                 (_, Kind::Consumable) if is_word => format!(
                     "{name} is counted; write a number, or kind = \"attribute\" in \

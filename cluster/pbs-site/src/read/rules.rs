@@ -37,8 +37,8 @@ pub(super) fn limits(
         if limits.iter().any(is_same) {
             let (whom, resource) = (&limit.whom, &limit.resource);
             let message = format!(
-                "there is a limit of {resource} for {whom} with this validity already; make one \
-                 of both"
+                "there is already a limit of {resource} for {whom} with this validity; keep one of \
+                 both"
             );
             reader.problem(line, message);
         }
@@ -89,8 +89,8 @@ fn limit(
     }
     if let Some(line) = soft_line {
         if items.is_none() || REQUESTS.contains(&resource.as_str()) {
-            let message = "soft lets one have more than items of a resource; add items, or \
-                           remove soft";
+            let message = "soft permits more items than a limit of items; add items, or remove \
+                           soft";
             reader.problem(line, message);
         }
     }
@@ -99,8 +99,8 @@ fn limit(
         _ => false,
     };
     if is_unclear {
-        let message = "a number of items is another for each resource; name the resource, or \
-                       write a percentage: \"45%\"";
+        let message = "a number of items needs a resource; name the resource, or write a \
+                       percentage: \"45%\"";
         reader.problem(items_line.unwrap_or(line), message);
     }
     Some(Limit {
@@ -135,7 +135,7 @@ fn unless_none<T>(
 fn whom(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -> Option<Whom> {
     let example = "write \"user:alice\", \"group:G1\" or \"everyone\"";
     let Some((line, value)) = table.entries.remove("for") else {
-        let message = format!("the limit is for nobody; add for, and {example}");
+        let message = format!("the limit does not say for whom; add for, and {example}");
         reader.problem(table.line, message);
         return None;
     };
@@ -145,7 +145,7 @@ fn whom(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -
         Some(("group", name)) => Whom::Group(name.into()),
         None if text == "everyone" => Whom::Everyone,
         _ => {
-            reader.problem(line, format!("{text:?} is nobody; {example}"));
+            reader.problem(line, format!("{text:?} is no user or group; {example}"));
             return None;
         }
     };
@@ -176,7 +176,7 @@ fn limited(
 
 fn named(reader: &mut Reader, table: &mut Table<'_, '_>, what: &str) -> Option<(Line, String)> {
     let Some((line, value)) = table.entries.remove("resource") else {
-        let message = format!("{what} is of nothing; add resource = \"ncpus\"");
+        let message = format!("{what} has no resource; add resource = \"ncpus\"");
         reader.problem(table.line, message);
         return None;
     };

@@ -49,9 +49,9 @@ impl fmt::Display for CannotLower {
             Self::NoDeadline(job) => {
                 write!(f, "{job} has no deadline, and plans need one; add deadline_ns = \"10s\"")
             }
-            Self::NotMapped(task) => write!(f, "task {task} was not given out"),
+            Self::NotMapped(task) => write!(f, "task {task} was not mapped"),
             Self::Invalid(job, problems) => {
-                write!(f, "{job} can be no job of lanes:")?;
+                write!(f, "{job} can't become a job of lanes:")?;
                 for problem in problems.iter().take(12) {
                     write!(f, " {};", problem.message)?;
                 }

@@ -71,8 +71,8 @@ impl fmt::Display for Unfit {
             }
             UndecidableReason::Unprofiled(variants) => write!(
                 f,
-                "task {task} of {job}: nobody knows how long it takes as {}; say runtime_ns or \
-                 insns, or run it once so that the history does",
+                "task {task} of {job}: its run time as {} is unknown; add runtime_ns or insns, or \
+                 run it once to record it in the history",
                 variants.join(", ")
             ),
         }

@@ -149,8 +149,7 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Written> {
     if task.variants.len() > MAX_VARIANTS {
         let many = task.variants.len();
         let message = format!(
-            "task {label} has {many} variants, and at most {MAX_VARIANTS} are \
-                               allowed; remove some"
+            "task {label} has {many} variants, and at most {MAX_VARIANTS} are allowed; remove some"
         );
         reader.problem(line, message);
     }

@@ -108,7 +108,7 @@ impl Gantt<'_> {
         if left_out > 0 {
             used += 1;
             let at = (LEFT, y + 4.0 + used as f64 * ROW);
-            let text = format!("{left_out} deadlines more have no room here; the table has them");
+            let text = format!("{left_out} more deadlines are only in the table");
             self.picture.text(at, SMALL, Anchor::Start, GREY_TEXT, &text);
         }
         used as f64 * ROW

@@ -148,7 +148,7 @@ impl Gantt<'_> {
             }
         }
         if !self.report.edges.is_empty() {
-            keys.push((Key::Arrow(EDGE), "leads to who waits".into()));
+            keys.push((Key::Arrow(EDGE), "leads to the waiting task".into()));
         }
         if !self.report.waited.is_empty() {
             keys.push((Key::Arrow(CRITICAL), "its slot came too early".into()));
@@ -197,7 +197,7 @@ impl Gantt<'_> {
 /// Every kind in the order of the legend.
 const MARKS: [(MarkKind, &str); 8] = [
     (MarkKind::Preempted, "t1 reached, task preempted"),
-    (MarkKind::Pushed, "t1 reached, task not over its plan"),
+    (MarkKind::Pushed, "t1 reached, task within its plan"),
     (MarkKind::Ceiling, "slot reached its ceiling"),
     (MarkKind::Absent, "process absent"),
     (MarkKind::Waits, "waits for another task"),

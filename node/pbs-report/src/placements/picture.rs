@@ -46,7 +46,7 @@ pub(super) fn inline(placements: &Placements) -> String {
     picture.inline(bottom, "", "placements", &placements.title, DESCRIPTION)
 }
 
-const DESCRIPTION: &str = "Of each schedule the threads of the CPU and the accelerators, with the \
+const DESCRIPTION: &str = "For each schedule the threads of the CPU and the accelerators, with the \
                            tasks that run on them, on one axis of time.";
 
 fn drawn(placements: &Placements) -> (Picture, f64) {
@@ -141,7 +141,7 @@ impl Drawing<'_> {
         let comes_later = late.clone().any(|process| process.arrival_ns > 0);
         for (style, text, is_there) in [
             (END, "everything has ended", true),
-            (ARRIVAL, "a process comes", comes_later),
+            (ARRIVAL, "a process arrives", comes_later),
             (DEADLINE, "a deadline", has_deadlines),
         ] {
             if is_there {

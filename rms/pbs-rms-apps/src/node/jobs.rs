@@ -71,7 +71,7 @@ impl Jobs {
 
     fn submission(&self, task: u64, node: u32) -> Result<Submission, String> {
         let cpu = usize::try_from(node).ok().and_then(|node| self.cpus.get(node));
-        let cpu = cpu.ok_or_else(|| format!("node {node} is no CPU of this machine"))?;
+        let cpu = cpu.ok_or_else(|| format!("node {node} is not a CPU of this machine"))?;
         let from = self.submissions.iter().rfind(|of| of.0 <= task);
         let (_, submission) = from.ok_or("there is no job for it")?;
         let mut submission = submission.clone();

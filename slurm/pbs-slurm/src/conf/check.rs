@@ -114,8 +114,8 @@ impl Checks<'_> {
     fn user(&mut self) {
         let user = self.conf.value("SlurmUser").unwrap_or("root");
         if user == "root" || user == "0" {
-            let why = "the planner runs as SlurmUser, and needs no more than that";
-            self.key(Error, "SlurmUser", "a user of its own, as slurm", why);
+            let why = "the planner runs as SlurmUser and needs no other rights";
+            self.key(Error, "SlurmUser", "a user of its own, such as slurm", why);
         }
     }
 
@@ -130,15 +130,15 @@ impl Checks<'_> {
             return;
         }
         let Some((ours, line)) = lua.hook.value("PARTITION") else {
-            let why = "it is not known to hold jobs; merge slurm/hooks/job_submit.lua into it";
-            let should = "the script of slurm/hooks, or one that does the same";
+            let why = "this script may not hold jobs; merge slurm/hooks/job_submit.lua into it";
+            let should = "the script of slurm/hooks, or an equivalent one";
             self.file(Advice, &lua.hook.path, "another script", should, why, 1);
             return;
         };
         if ours != partition {
             let is = format!("PARTITION = \"{ours}\"");
             let should = format!("PARTITION = \"{partition}\"");
-            let why = "it holds the jobs of that partition alone";
+            let why = "the script holds only the jobs of that partition";
             self.file(Error, &lua.hook.path, &is, &should, why, line);
         }
         let uid = self.conf.slurm_uid.map(|of| of.to_string());
@@ -146,7 +146,7 @@ impl Checks<'_> {
             if is != uid {
                 let is = format!("SLURM_UID = {is}");
                 let should = format!("SLURM_UID = {uid}");
-                let why = "or the planner, which runs as SlurmUser, may start nothing";
+                let why = "otherwise the planner, which runs as SlurmUser, can't start jobs";
                 self.file(Error, &lua.hook.path, &is, &should, why, line);
             }
         }
@@ -172,11 +172,11 @@ impl Checks<'_> {
             return false;
         }
         if let Some(fault) = &lua.fault {
-            let why = "slurmctld does not start with it";
-            self.file(Error, path, fault, "Lua 5.1 that can be read", why, 1);
+            let why = "slurmctld does not start with this script";
+            self.file(Error, path, fault, "valid Lua 5.1", why, 1);
         } else if !lua.is_compiled {
-            let why = "slurmctld does not start if it can't be read";
-            let should = "tried by luac5.1 -p; install lua5.1";
+            let why = "slurmctld does not start with an invalid script";
+            let should = "checked with luac5.1 -p; install lua5.1";
             self.file(Advice, path, "not tried", should, why, 1);
         }
         true
@@ -185,26 +185,26 @@ impl Checks<'_> {
     fn programs(&mut self) {
         let (prolog, epilog) = (self.conf.prolog.clone(), self.conf.epilog.clone());
         for (key, hook, why) in [
-            ("PrologSlurmctld", prolog, "it tells the planner that a job starts"),
-            ("EpilogSlurmctld", epilog, "it tells the planner that nodes are free"),
+            ("PrologSlurmctld", prolog, "the program reports starting jobs to the planner"),
+            ("EpilogSlurmctld", epilog, "the program reports free nodes to the planner"),
         ] {
-            let should = "pbs-event of slurm/hooks, by its full path";
+            let should = "pbs-event of slurm/hooks, with its absolute path";
             match hook {
                 None => self.key(Error, key, should, why),
                 Some(hook) if !hook.path.is_absolute() => self.key(Error, key, should, why),
                 Some(hook) if !hook.is_there => {
-                    self.key(Error, key, "a file that is there", why);
+                    self.key(Error, key, "an existing file", why);
                 }
                 Some(hook) if !hook.is_executable => {
-                    let why = "jobs do not start: the prolog fails, which drains nodes";
-                    self.key(Error, key, "a file that may be run: chmod 755", why);
+                    let why = "jobs do not start: a failing prolog drains nodes";
+                    self.key(Error, key, "an executable file: chmod 755", why);
                 }
                 Some(_) => {}
             }
         }
         let flags = ["Alloc", "Contain", "X11"];
         if !flags.iter().any(|flag| self.conf.has_word("PrologFlags", flag)) {
-            let why = "or nodes are prepared only when the first step comes";
+            let why = "otherwise nodes are prepared only when the first step starts";
             let with = with_word(self.conf.value("PrologFlags"), "Alloc");
             self.key(Advice, "PrologFlags", with, why);
         }
@@ -232,7 +232,7 @@ impl Checks<'_> {
         for (hook, other, line) in files {
             if other != events && seen.insert(&hook.path) {
                 let (is, should) = (format!("EVENTS = {other}"), format!("EVENTS = {events}"));
-                let why = "the planner reads one file, that of job_submit.lua";
+                let why = "the planner reads one file, the one of job_submit.lua";
                 self.file(Error, &hook.path, &is, &should, why, line);
             }
         }
@@ -240,22 +240,22 @@ impl Checks<'_> {
         let is = match fs::metadata(events) {
             // Who may not look can't say.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return,
-            Err(_) => format!("{events} is not there"),
+            Err(_) => format!("{events} is missing"),
             Ok(of) if conf.slurm_uid.is_some_and(|uid| uid != of.uid()) => {
                 format!("{events} is not SlurmUser's")
             }
-            Ok(of) if of.mode() & 0o077 != 0 => format!("{events} may be read by others"),
+            Ok(of) if of.mode() & 0o077 != 0 => format!("{events} is readable by others"),
             Ok(_) => return,
         };
-        let why = "hooks append to it as SlurmUser, and it says who runs what";
+        let why = "hooks append to it as SlurmUser, and it lists users and their jobs";
         self.file(Advice, &first.path.clone(), &is, &should, why, line);
     }
 
     fn scheduler(&mut self) {
         let conf = self.conf;
         for (parameter, why) in [
-            ("batch_sched_delay=0", "or jobs start three seconds late"),
-            ("sched_interval=1", "or jobs start up to a minute late"),
+            ("batch_sched_delay=0", "otherwise jobs start three seconds late"),
+            ("sched_interval=1", "otherwise jobs start up to a minute late"),
         ] {
             if !conf.has_word("SchedulerParameters", parameter) {
                 self.key(Error, "SchedulerParameters", parameter, why);
@@ -263,11 +263,11 @@ impl Checks<'_> {
         }
         let most = conf.value("MaxJobCount").and_then(|of| of.parse::<u64>().ok());
         if most.unwrap_or(10_000) < MANY_JOBS {
-            let why = "what is planned far ahead waits in Slurm";
+            let why = "jobs that are planned far ahead wait in Slurm";
             self.key(Advice, "MaxJobCount", format!("{MANY_JOBS} or more"), why);
         }
         if conf.value("JobRequeue") != Some("0") {
-            let why = "or jobs of root that lose a node are started again without a plan";
+            let why = "otherwise jobs of root that lose a node restart without a plan";
             self.key(Advice, "JobRequeue", "0", why);
         }
     }
@@ -276,7 +276,7 @@ impl Checks<'_> {
         let conf = self.conf;
         let select = conf.value("SelectType").unwrap_or_default();
         if !select.eq_ignore_ascii_case("select/cons_tres") {
-            let why = "the planner gives out CPUs, not whole nodes";
+            let why = "the planner allocates CPUs, not whole nodes";
             self.key(Error, "SelectType", "select/cons_tres", why);
         }
         let by = conf.value("SelectTypeParameters").unwrap_or_default();
@@ -284,10 +284,10 @@ impl Checks<'_> {
         let words: Vec<&str> = by.split(',').map(str::trim).collect();
         let is_by = |of: &str| words.iter().any(|word| word.starts_with(of));
         if !is_by("cr_core") && !is_by("cr_cpu") && !is_by("cr_socket") {
-            let why = "the planner gives out CPUs and memory, as Slurm is to do";
+            let why = "the planner allocates CPUs and memory, and Slurm must too";
             self.key(Error, "SelectTypeParameters", "CR_Core_Memory", why);
         } else if !words.iter().any(|word| word.ends_with("_memory")) {
-            let why = "or Slurm puts more jobs on a node than its memory has room for";
+            let why = "otherwise Slurm starts more jobs on a node than its memory permits";
             self.key(Advice, "SelectTypeParameters", "CR_Core_Memory", why);
         }
     }
@@ -307,7 +307,7 @@ impl Checks<'_> {
         let Some(of) = conf.partition(name) else {
             let names: Vec<_> = conf.partitions.iter().map(|of| of.name.as_str()).collect();
             let is = match names.as_slice() {
-                [] => "of none".to_string(),
+                [] => "none".to_string(),
                 _ => names.join(", "),
             };
             let last = conf.partitions.last();
@@ -317,7 +317,7 @@ impl Checks<'_> {
             return;
         };
         if of.nodes.is_empty() {
-            let why = "there is nothing to plan on";
+            let why = "the partition has no nodes to plan";
             self.of_partition(Error, of, "Nodes", "the nodes of the planner", why);
         }
         let ours: HashSet<&String> = of.nodes.iter().collect();
@@ -329,32 +329,32 @@ impl Checks<'_> {
                     value: format!("{} has {}", other.name, compress(&shared)),
                     place: other.place.clone(),
                 };
-                let should = format!("nodes of {name} alone");
-                let why = "jobs that Slurm starts there are in the way of planned ones";
+                let should = format!("no nodes of {name}");
+                let why = "jobs that Slurm starts there delay planned ones";
                 self.say(Error, "PartitionName", Some(is), should, why);
             }
         }
         let is =
             |key: &str, value: &str| of.value(key).is_some_and(|of| of.eq_ignore_ascii_case(value));
         if of.value("State").is_some_and(|of| !of.eq_ignore_ascii_case("up")) {
-            self.of_partition(Error, of, "State", "UP", "or no job starts there");
+            self.of_partition(Error, of, "State", "UP", "otherwise no job starts there");
         }
         for key in ["RootOnly", "Hidden"] {
             if is(key, "yes") {
                 let level = if key == "RootOnly" { Error } else { Advice };
-                self.of_partition(level, of, key, "NO", "users submit there");
+                self.of_partition(level, of, key, "NO", "users must be able to submit there");
             }
         }
         let shares = of.value("OverSubscribe").or(of.value("Shared")).unwrap_or("no");
         if shares.to_ascii_lowercase().starts_with("force")
             || shares.to_ascii_lowercase().starts_with("yes")
         {
-            let why = "or jobs are slowed by others on their CPUs";
+            let why = "otherwise other jobs on the same CPUs slow jobs down";
             self.of_partition(Advice, of, "OverSubscribe", "NO", why);
         }
         if of.value("MaxTime").and_then(seconds).is_none() {
-            let why = "a job that says it takes for ever keeps its nodes for ever";
-            self.of_partition(Advice, of, "MaxTime", "a time, as 7-00:00:00", why);
+            let why = "a job without a time limit keeps its nodes for ever";
+            self.of_partition(Advice, of, "MaxTime", "a time, such as 7-00:00:00", why);
         }
         let selects = conf.value("SelectTypeParameters").unwrap_or_default();
         let keys = ["DefMemPerCPU", "DefMemPerNode"];
@@ -362,8 +362,8 @@ impl Checks<'_> {
         if selects.to_ascii_lowercase().contains("_memory")
             && !keys.iter().any(|key| has_default(key))
         {
-            let why = "or a job that asks for no memory gets that of the whole node";
-            self.key(Advice, "DefMemPerCPU", "memory by CPU, in MiB", why);
+            let why = "otherwise a job that requests no memory gets all memory of a node";
+            self.key(Advice, "DefMemPerCPU", "memory of a CPU, in MiB", why);
         }
     }
 
@@ -371,17 +371,17 @@ impl Checks<'_> {
         let conf = self.conf;
         for word in ["task/affinity", "task/cgroup"] {
             if !conf.has_word("TaskPlugin", word) {
-                let why = "or a job runs on CPUs that are planned for others";
+                let why = "otherwise a job runs on CPUs that are planned for others";
                 self.key(Advice, "TaskPlugin", word, why);
             }
         }
         let tracks = conf.value("ProctrackType").unwrap_or("proctrack/cgroup");
         if !tracks.eq_ignore_ascii_case("proctrack/cgroup") {
-            let why = "or processes of a job can outlive it";
+            let why = "otherwise processes of a job can outlive it";
             self.key(Advice, "ProctrackType", "proctrack/cgroup", why);
         }
         if !conf.plugins.iter().any(|of| of.value.ends_with("spank_pbsd.so")) {
-            let why = "or plans inside a job don't know its CPUs";
+            let why = "otherwise plans inside a job don't know its CPUs";
             let should = "a line: optional spank_pbsd.so";
             self.say(Advice, "plugstack.conf", None, should, why);
         }

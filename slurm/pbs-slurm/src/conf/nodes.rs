@@ -75,7 +75,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             let Some(value) = keys.get(key) else {
                 return Ok(None);
             };
-            let message = || format!("{key}={value} is no number");
+            let message = || format!("{key}={value} is not a number");
             let number = value.parse().ok().filter(|&of| of < 1 << 40);
             number.map(Some).ok_or_else(|| Error::at(place, message()))
         };
@@ -113,7 +113,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
     }
     let mut seen = HashSet::new();
     if let Some(twice) = nodes.iter().find(|of| !seen.insert(&of.name)) {
-        let message = format!("there is a node {} already", twice.name);
+        let message = format!("node {} is declared twice", twice.name);
         return Err(Error::at(&twice.place, message));
     }
     Ok(nodes)

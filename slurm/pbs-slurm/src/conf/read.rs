@@ -129,7 +129,10 @@ fn text_of(file: &Path) -> Result<String, Error> {
     match opened {
         Ok(_) if text.len() as u64 > MOST_FILE_BYTES => Err(fails("is too long".into())),
         Ok(_) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err(fails("is no text".into())),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(fails(
+            "is not UTF-8 text"
+                .into(),
+        )),
         Err(error) => Err(fails(error.to_string())),
     }
 }
@@ -183,7 +186,7 @@ impl Lines {
             }
             if let Some(name) = included(&text) {
                 if depth == MOST_DEPTH {
-                    let message = "files include each other too deep; is it a circle?";
+                    let message = "files include each other too deeply; check for a circle";
                     return Err(Error::at(&place, message));
                 }
                 // Relative names are beside slurm.conf, wherever they are included.
@@ -203,7 +206,7 @@ impl Lines {
 
     fn line(&mut self, text: &str, place: Place) -> Result<(), Error> {
         let pairs = pairs(text).map_err(|word| {
-            let message = format!("{word:?} is no KEY=VALUE");
+            let message = format!("{word:?} is not KEY=VALUE");
             Error::at(&place, message)
         })?;
         let first = pairs.first().map(|(key, _)| key.as_str());

@@ -33,8 +33,8 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("there is no such job any more"),
-            Self::Started => f.write_str("it has begun already"),
+            Self::Gone => f.write_str("the job no longer exists"),
+            Self::Started => f.write_str("the job has already started"),
             Self::Denied(why) => write!(f, "refused: {why}"),
             Self::Later => f.write_str("not now"),
             Self::Unreachable(why) => write!(f, "no answer: {why}"),

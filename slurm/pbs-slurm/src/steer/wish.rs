@@ -44,7 +44,7 @@ impl Words {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             let span = || {
                 parse_duration_s(value)
-                    .map_err(|_| format!("{word}: it has to be a time span, as 4h or 1d12h"))
+                    .map_err(|_| format!("{word}: write a duration, such as 4h or 1d12h"))
             };
             // A moment has ten figures, a span in seconds has not.
             let moment = || match value.parse::<u64>() {
@@ -59,13 +59,15 @@ impl Words {
                 "late" if value.is_empty() => this.is_late = true,
                 _ => {
                     let all = "deadline=, start=, late, notify=";
-                    return Err(format!("{word}: there is no such word; there are {all}"));
+                    return Err(format!("{word}: there is no such word; write one of {all}"));
                 }
             }
         }
         match (this.deadline_s, this.start_s, this.is_late) {
-            (Some(_), Some(_), _) => Err("either deadline= or start=, not both".into()),
-            (None, _, true) => Err("late needs a deadline=".into()),
+            (Some(_), Some(_), _) => Err("deadline= and start= exclude each other; leave one \
+                                          out"
+            .into()),
+            (None, _, true) => Err("late needs a deadline; add deadline=".into()),
             _ => Ok(this),
         }
     }

@@ -34,7 +34,7 @@ impl Steer {
                     of.committed = None;
                     of.shown_s = None;
                     let id = of.id;
-                    self.news.push(format!("job {}: it did not start in time", key.name()));
+                    self.news.push(format!("job {} did not start in time", key.name()));
                     not_started(manager, id, now.as_secs(), "it did not start in time");
                 }
                 Ok(Revoked::AlreadyStarted) | Err(Fault::Gone | Fault::Started) => {

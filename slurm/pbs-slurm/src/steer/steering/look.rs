@@ -128,7 +128,7 @@ impl Steer {
         }
         if !is_there || !is_started {
             let what = format!(
-                "job {}: it runs on {} without being planned there now; it is to wait again",
+                "job {} runs on {} outside its plan; it is requeued",
                 job.key.name(),
                 has.join(" ")
             );

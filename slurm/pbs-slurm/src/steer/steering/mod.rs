@@ -186,7 +186,7 @@ impl Steer {
         let now_s = now.as_secs();
         let events = controller.events();
         if events.contains(&Event::Resync) {
-            self.news.push("hints were lost: all is looked at again".into());
+            self.news.push("events were lost; all jobs are checked again".into());
         }
         let mut committed = self.jobs.values().filter_map(|of| of.committed.as_ref());
         let is_late = committed.any(|it| it.until <= now);
