@@ -227,9 +227,7 @@ fn umask() -> Result<u32, Failure> {
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
     mask.ok_or_else(|| {
-        Failure::Failed(format!(
-            "{file}: it has no line Umask; Linux 4.7 or later is needed"
-        ))
+        Failure::Failed(format!("{file}: it has no line Umask; Linux 4.7 or later is needed"))
     })
 }
 

@@ -79,12 +79,9 @@ impl Sender {
         let sent = self.queue.try_send((caller.clone(), request(answer)));
         sent.map_err(|_| Refusal::Busy)?;
         self.ring();
-        answered.await.unwrap_or_else(|_| {
-            Err(Refusal::Failed {
-                why: "the service is stopping"
-                    .into(),
-            })
-        })
+        answered
+            .await
+            .unwrap_or_else(|_| Err(Refusal::Failed { why: "the service is stopping".into() }))
     }
 
     /// Wakes the thread that waits for requests.

@@ -243,8 +243,7 @@ impl Service {
         }
         if orders.is_empty() {
             return Err(Refusal::Failed {
-                why: "the submission has no job; name at least one"
-                .into(),
+                why: "the submission has no job; name at least one".into(),
             });
         }
         few_programs(caller, orders.iter().map(|order| &order.submission.job))?;

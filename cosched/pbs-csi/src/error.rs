@@ -89,10 +89,9 @@ impl fmt::Display for Error {
                 write!(f, "{}: the lock was not released in time", path.display())?;
                 match holder_pid {
                     0 => Ok(()),
-                    pid => write!(
-                        f,
-                        "; process {pid} seems to hold it; continue or end that process"
-                    ),
+                    pid => {
+                        write!(f, "; process {pid} seems to hold it; continue or end that process")
+                    }
                 }
             }
             Self::Full { what, capacity } => {

@@ -127,10 +127,9 @@ impl fmt::Display for Error {
                  try again",
                 path.display()
             ),
-            Self::NoRun(run) => write!(
-                f,
-                "there is no run {run}; pbsctl job history lists the runs"
-            ),
+            Self::NoRun(run) => {
+                write!(f, "there is no run {run}; pbsctl job history lists the runs")
+            }
             Self::WrongState(run, state) => {
                 write!(f, "run {run} is {state}, and its record can no longer be changed")
             }

@@ -190,15 +190,14 @@ impl fmt::Display for Refusal {
                 }
             }
             Self::Invalid { problems, .. } => f.write_str(&problems.join("\n")),
-            Self::NoSuchJob { job } => write!(
-                f,
-                "there is no job {job}; pbsctl job list lists the jobs"
-            ),
+            Self::NoSuchJob { job } => {
+                write!(f, "there is no job {job}; pbsctl job list lists the jobs")
+            }
             Self::NotInState { what } => f.write_str(what),
             Self::Busy => f.write_str("the service has too many requests; ask again later"),
-            Self::Lagged => f.write_str(
-                "notices were lost, since they were read too slowly; watch again",
-            ),
+            Self::Lagged => {
+                f.write_str("notices were lost, since they were read too slowly; watch again")
+            }
             Self::Failed { why } => f.write_str(why),
         }
     }

@@ -50,10 +50,7 @@ pub(super) struct PredictOptions {
 
 fn level(text: &str) -> Result<Level, String> {
     Level::from_name(text).ok_or_else(|| {
-        format!(
-            "there is no level {text}; write one of {}",
-            Level::NAMES.join(", ")
-        )
+        format!("there is no level {text}; write one of {}", Level::NAMES.join(", "))
     })
 }
 

@@ -173,10 +173,9 @@ impl fmt::Display for Refusal {
             Self::Released { named, needed } => {
                 write!(f, "{named} nodes are released, and {needed} must be")
             }
-            Self::NotHeld(node) => write!(
-                f,
-                "node {node} can't be released, since the request does not have it"
-            ),
+            Self::NotHeld(node) => {
+                write!(f, "node {node} can't be released, since the request does not have it")
+            }
             Self::TooManyRequests(most) => {
                 write!(f, "a session may have at most {most} requests; end some first")
             }

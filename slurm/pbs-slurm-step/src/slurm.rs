@@ -24,9 +24,7 @@ impl SlurmStep {
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str, default: Option<u32>| match (variable(name), default) {
             (Some(text), _) => text.parse().map_err(|_| {
-                format!(
-                    "{name} is \"{text}\", which is not a number; run it with srun"
-                )
+                format!("{name} is \"{text}\", which is not a number; run it with srun")
             }),
             (None, Some(default)) => Ok(default),
             (None, None) => Err(format!("{name} is not set; run it in a job of Slurm, with srun")),

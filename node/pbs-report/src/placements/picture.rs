@@ -46,7 +46,8 @@ pub(super) fn inline(placements: &Placements) -> String {
     picture.inline(bottom, "", "placements", &placements.title, DESCRIPTION)
 }
 
-const DESCRIPTION: &str = "For each schedule the threads of the CPU and the accelerators, with the \
+const DESCRIPTION: &str =
+    "For each schedule the threads of the CPU and the accelerators, with the \
                            tasks that run on them, on one axis of time.";
 
 fn drawn(placements: &Placements) -> (Picture, f64) {

@@ -129,10 +129,9 @@ fn text_of(file: &Path) -> Result<String, Error> {
     match opened {
         Ok(_) if text.len() as u64 > MOST_FILE_BYTES => Err(fails("is too long".into())),
         Ok(_) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err(fails(
-            "is not UTF-8 text"
-                .into(),
-        )),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err(fails("is not UTF-8 text".into()))
+        }
         Err(error) => Err(fails(error.to_string())),
     }
 }
