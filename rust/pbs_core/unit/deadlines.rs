@@ -569,3 +569,18 @@ fn decision_puts_a_bounded_number_of_processes_back() {
     assert_eq!(decisions, 300 / 128 + 1);
     assert_eq!(scene.granted(), 1);
 }
+
+/// The plan stops waiting for a process that has come: where no process runs, the next absent one
+/// is reported at once.
+#[test]
+fn arrival_ends_the_wait_for_a_process() {
+    let mut scene = Scene::absent(FLOATS, plan(&[(1, 1000), (2, 500)], &[]));
+    scene.decide();
+    assert_eq!(scene.log.tasks(EventKind::Absent), [(1, 0)]);
+    scene.set(1, Presence::Ready);
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.log.tasks(EventKind::Absent), [(1, 0)]);
+    scene.set(1, Presence::Blocked);
+    assert_eq!(scene.granted(), IDLE);
+    assert_eq!(scene.log.tasks(EventKind::Absent), [(1, 0), (2, 0)]);
+}

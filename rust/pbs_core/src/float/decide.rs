@@ -140,7 +140,7 @@ impl<M: Memory> Node<M> {
             };
             if run.presence == Presence::Absent {
                 let until_ns = plan_ns.saturating_add(self.absence_ns(p, &run));
-                self.floating.waits_until_ns = self.floating.waits_until_ns.max(until_ns);
+                self.floating.wait_for(p, until_ns);
             }
             let came = if run.held {
                 self.report_wait(p, now_ns, sink);

@@ -19,6 +19,8 @@ pub(in super::super) struct Floating<M: Memory> {
     pub(super) moved: bool,
     /// Plan time until which the plan waits for processes whose absence was reported.
     pub(super) waits_until_ns: u64,
+    /// Process for which it waits longest.
+    waits_for: Option<u32>,
 }
 
 /// The order of the processes.
@@ -66,6 +68,7 @@ impl<M: Memory> Floating<M> {
             front: 0,
             moved: true,
             waits_until_ns: 0,
+            waits_for: None,
         })
     }
 
@@ -113,6 +116,22 @@ impl<M: Memory> Floating<M> {
     /// Number of processes that can't run, which was not reported.
     pub(in super::super) fn missing_len(&self) -> usize {
         self.missing.len()
+    }
+
+    /// Notes that the plan waits for `p`, which is absent, until that plan time.
+    pub(super) fn wait_for(&mut self, p: u32, until_ns: u64) {
+        if until_ns > self.waits_until_ns {
+            self.waits_until_ns = until_ns;
+            self.waits_for = Some(p);
+        }
+    }
+
+    /// Notes that `p` is there: the plan does not wait for it any more.
+    pub(super) fn arrived(&mut self, p: u32) {
+        if self.waits_for == Some(p) {
+            self.waits_until_ns = 0;
+            self.waits_for = None;
+        }
     }
 
     /// Puts `p` into `list`, or moves it to where its rank puts it.

@@ -94,6 +94,10 @@ impl<M: Memory> Node<M> {
     #[inline(never)]
     pub(in super::super) fn requeue_floating(&mut self, p: u32) {
         let list = self.list_of(p);
+        let run = self.processes.get(p);
+        if run.is_some_and(|run| run.presence != Presence::Absent) {
+            self.floating.arrived(p);
+        }
         if list == List::Ready {
             if let Some(place) = self.floating.place_mut(p) {
                 place.came = Came::NotYet;
