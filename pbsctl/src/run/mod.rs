@@ -15,7 +15,7 @@ use pbs_job::graph::is_graph;
 use pbs_launch::signals::Signals;
 use pbs_node::device::kernel_release;
 use pbs_node::{JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
-use pbs_plan::Plan;
+use pbs_plan::{Config, Dispatch, Plan};
 use pbs_planner::plan_building::planner_config;
 use pbs_report::gantt::gantt;
 use pbs_report::{
@@ -133,11 +133,18 @@ fn signals() -> Result<Signals, Failure> {
 }
 
 fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failure> {
+    // An order that was chosen for the sake of slow-downs or variants is kept.
+    let has_order = options.slowdowns.is_some() || options.cosched;
+    let config = if has_order {
+        Config { dispatch: Dispatch::Thesis as u64, ..*node.config() }
+    } else {
+        planner_config(*node.config())
+    };
     Ok(Settings {
         history: options.history.path.clone(),
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
-        config: Some(with_numbers(&options.config, planner_config(*node.config()))?),
+        config: Some(with_numbers(&options.config, config)?),
     })
 }
 

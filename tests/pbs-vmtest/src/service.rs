@@ -152,6 +152,13 @@ fn takes_jobs_inner() -> Verdict {
     let expected = jobs[0].expected_end_unix_ns;
     check!(expected <= jobs[0].deadline_unix_ns && expected.is_some(), "expected: {jobs:?}");
 
+    let hasty = Alteration { deadline_ns: Some(1_000_000), ..Alteration::default() };
+    let refused = client.alter(&number(long), &hasty);
+    check!(
+        matches!(refused, Err(Failure::Refused(Refusal::Declined { .. }))),
+        "a deadline that its plan does not keep: {refused:?}"
+    );
+
     // Behind it, into the running plan.
     let short = job("short", "echo short > short", 20_000_000, 20_000);
     let jobs = client.submit(&[short]).context("submit into the running plan")?;
@@ -202,12 +209,6 @@ fn takes_jobs_inner() -> Verdict {
     let from_ns = altered.job.submitted_unix_ns;
     let deadline = altered.job.deadline_unix_ns;
     check_eq!(deadline, Some(from_ns + 40_000_000_000), "altered: {altered:?}");
-    let hasty = Alteration { deadline_ns: Some(1_000_000), ..Alteration::default() };
-    let refused = client.alter(&number(long), &hasty);
-    check!(
-        matches!(refused, Err(Failure::Refused(Refusal::Declined { .. }))),
-        "a deadline that its plan does not keep: {refused:?}"
-    );
     client.release(&named("held")).context("release")?;
 
     let over = all_over(&mut client)?;

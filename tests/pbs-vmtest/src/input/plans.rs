@@ -43,7 +43,7 @@ fn header_cases() -> Vec<Case> {
     vec![
         ("magic", with(0, b"PLAN"), EINVAL, "not a plan"),
         ("version 0", with(4, &0u16.to_ne_bytes()), EINVAL, "version"),
-        ("version 3", with(4, &3u16.to_ne_bytes()), EINVAL, "version"),
+        ("version 4", with(4, &4u16.to_ne_bytes()), EINVAL, "version"),
         ("size of header", with(6, &72u16.to_ne_bytes()), EINVAL, "header_bytes"),
         ("size too small", with(8, &(long - 1).to_ne_bytes()), EINVAL, "total_bytes"),
         ("size too large", with(8, &u64::MAX.to_ne_bytes()), EINVAL, "total_bytes"),
