@@ -17,6 +17,8 @@ use crate::{check, check_eq};
 const CPU_AT: usize = HEADER_BYTES;
 const PROCESS_AT: usize = CPU_AT + CPU_BYTES;
 const SLOT_AT: usize = PROCESS_AT + 2 * PROCESS_BYTES;
+/// Bytes of the deadline, the last field of a process.
+const DEADLINE_BYTES: usize = 8;
 
 /// A plan with nothing wrong: two processes and three slots.
 fn good() -> Plan {
@@ -60,9 +62,15 @@ fn header_cases() -> Vec<Case> {
     ]
 }
 
-/// The plan as one of version 1.
+/// The plan as one of version 1, whose processes end before the deadline.
 fn of_version_1(mut plan: Vec<u8>) -> Vec<u8> {
     plan[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    for process in (0..2).rev() {
+        let end = PROCESS_AT + (process + 1) * PROCESS_BYTES;
+        plan.drain(end - DEADLINE_BYTES..end);
+    }
+    let total_bytes = plan.len() as u64;
+    plan[8..16].copy_from_slice(&total_bytes.to_ne_bytes());
     plan
 }
 
@@ -97,8 +105,18 @@ fn process_cases() -> Vec<Case> {
         ("process without a slot", with(second, &3u32.to_ne_bytes()), EINVAL, "process 2"),
         ("flags", with(PROCESS_AT + 4, &1u32.to_ne_bytes()), EINVAL, "flags"),
         ("buffer", with(PROCESS_AT + 8, &u64::MAX.to_ne_bytes()), EINVAL, "buffer"),
-        ("reserved in version 1", of_version_1(with(second - 1, &[1])), EINVAL, "reserved"),
-        ("rate of the process", with(second - 8, &(1u64 << 32).to_ne_bytes()), EINVAL, "its rate"),
+        (
+            "reserved in version 1",
+            of_version_1(with(second - DEADLINE_BYTES - 1, &[1])),
+            EINVAL,
+            "reserved",
+        ),
+        (
+            "rate of the process",
+            with(second - DEADLINE_BYTES - 8, &(1u64 << 32).to_ne_bytes()),
+            EINVAL,
+            "its rate",
+        ),
     ]
 }
 
@@ -147,8 +165,6 @@ fn config_cases() -> Vec<Case> {
         change(&mut config);
         good().config(config).bytes()
     };
-    let mut reserved = good().config(Config::DEFAULT).bytes();
-    reserved[HEADER_BYTES + 255] = 1;
     vec![
         ("sigma of 1", config(|c| c.sigma_t1_permille = 1000), EINVAL, "sigma"),
         ("limit", config(|c| c.preemption_limit_ns = 1 << 49), EINVAL, "limit"),
@@ -167,7 +183,7 @@ fn config_cases() -> Vec<Case> {
             EINVAL,
             "window_unallocated",
         ),
-        ("reserved", reserved, EINVAL, "reserved"),
+        ("dispatch", config(|c| c.dispatch = 2), EINVAL, "dispatch"),
     ]
 }
 
