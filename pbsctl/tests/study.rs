@@ -203,8 +203,8 @@ fn memory_is_worth_looking_at() {
     let json = pbsctl(&arguments, "").json();
     assert_eq!(json, pbsctl(&arguments, "").json());
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 7 * 5);
-    for of_level in rows.chunks(5) {
+    assert_eq!(rows.len(), 7 * 6);
+    for of_level in rows.chunks(6) {
         for row in of_level {
             assert_eq!(number(row, "jobs"), 6 * 8);
             assert!(number(row, "kept_kill") <= number(row, "admitted"));
@@ -213,7 +213,9 @@ fn memory_is_worth_looking_at() {
             let broken = number(row, "kept_kill") < number(row, "admitted");
             assert!(broken || number(row, "killed") == 0, "{row}");
         }
-        let [blind, aware, in_order, more, both] = of_level else { panic!("{of_level:?}") };
+        let [blind, aware, in_order, more, both, by_deadline] = of_level else {
+            panic!("{of_level:?}")
+        };
         assert_eq!(blind["planner"], "blind");
         assert_eq!(both["planner"], "aware, both");
         // Who reserves alike admits alike.
@@ -224,8 +226,11 @@ fn memory_is_worth_looking_at() {
         assert!(number(aware, "killed") >= number(in_order, "killed"));
         assert_eq!(number(both, "killed"), 0);
         assert_eq!(number(both, "kept_kill"), number(both, "admitted"));
+        assert_eq!(by_deadline["planner"], "aware, by deadline");
+        assert_eq!(number(by_deadline, "killed"), 0);
+        assert_eq!(number(by_deadline, "kept_kill"), number(by_deadline, "admitted"));
     }
-    let (plenty, scarce) = (&rows[0], &rows[rows.len() - 5..]);
+    let (plenty, scarce) = (&rows[0], &rows[rows.len() - 6..]);
     assert_eq!(number(plenty, "kept_kill"), number(plenty, "jobs"));
     let kept = |row: &Value| number(row, "kept_kill");
     assert!(kept(&scarce[0]) < kept(&scarce[1]), "{scarce:?}");

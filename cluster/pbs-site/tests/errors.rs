@@ -73,7 +73,7 @@ fn keys_and_values_that_are_wrong() {
         ("[[limit]]\nfor='everyone'\nresource='mem'\nitem=1", "8: [[limit]] has no key item; did you mean items?"),
         ("[[limit]]\nresource='mem'", "5: the limit does not say for whom; add for"),
         ("[[limit]]\nfor='everyone'", "5: the limit has no resource; add resource"),
-        ("[[limit]]\nfor='alice'\nresource='mem'", "6: \"alice\" is nobody; write \"user:alice\""),
+        ("[[limit]]\nfor='alice'\nresource='mem'", "6: \"alice\" is no user or group; write \"user:alice\""),
         ("[[limit]]\nfor='user:'\nresource='mem'", "6: \"\" is no name"),
         ("[[limit]]\nfor='everyone'\nresource='mem'\nitems='45'\nduration='4dd'", "9: duration, column 3: there is no number"),
         ("[[limit]]\nfor='everyone'\nresource='mem'\nitems='30/145%'", "8: items, column 4: \"145%\" is no percentage"),

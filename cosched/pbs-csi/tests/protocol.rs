@@ -207,7 +207,7 @@ fn tasks_beyond_the_capacity_are_refused_and_nothing_of_them_stays() {
     locked.join_devices(&devices()).unwrap();
     let tasks: Vec<_> = (0..=ENTRY_CAPACITY as u64).map(|number| task(number, &[])).collect();
     let told = locked.register(&tasks).unwrap_err().to_string();
-    assert_eq!(told, "more than 2031 tasks of all processes have no room in shared memory");
+    assert_eq!(told, "there is no room in shared memory for more than 2031 tasks of all processes");
     assert!(locked.entries().unwrap().is_empty());
     // One that fails in the middle takes the others with it.
     let mut wide = task(3, &[]);

@@ -55,8 +55,8 @@ fn toml_of_jobs() {
     assert_eq!(cpus("[3, 0]"), ["valid"]);
     assert_eq!(
         cpus("2"),
-        ["job:3: cpus is no list; write the numbers of CPUs: cpus = [2, 3]; or leave it out, \
-             and all will do"]
+        ["job:3: cpus is no list; write the numbers of CPUs: cpus = [2, 3]; or leave it out \
+             to allow all CPUs"]
     );
     assert_eq!(
         cpus("[]"),

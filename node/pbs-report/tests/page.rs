@@ -243,7 +243,7 @@ fn a_recording_without_events_is_still_a_page() {
 #[test]
 fn a_picture_that_is_not_there_is_refused_with_the_names_of_those_that_are() {
     let refused = page().chart("deviation").unwrap_err();
-    assert!(refused.contains("no picture \"deviation\"; there are gantt, node-0, process-0-1"));
+    assert!(refused.contains("no picture \"deviation\"; write one of gantt, node-0, process-0-1"));
     assert!(refused.ends_with("preemptions, deviations"), "{refused}");
 }
 

@@ -90,7 +90,7 @@ fn many_threads_stay_readable() {
     let svg = placements_picture(&placements(96));
     let document = roxmltree::Document::parse(&svg).unwrap();
     let height: f64 = document.root_element().attribute("height").unwrap().parse().unwrap();
-    assert!(height < 900.0, "{height}");
+    assert!(height < 960.0, "{height}");
     let texts = document.descendants().filter(|node| node.is_text());
     let texts = texts.filter_map(|node| node.text());
     let cpus = texts.filter(|text| text.starts_with("CPU ")).count();

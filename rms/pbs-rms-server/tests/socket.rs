@@ -119,7 +119,10 @@ fn a_session_that_keeps_its_nodes_is_ended() {
     client.request(rigid, &asked("non-preemptible", 4)).expect("room");
     let violation = next(&told, "violation");
     let why = violation.why.expect("it is said");
-    assert!(why.contains("lab 10 ") && why.ends_with("where 6 may be"), "{why}");
+    assert!(
+        why.contains("10 preemptible nodes of cluster lab") && why.ends_with("6 are permitted"),
+        "{why}"
+    );
     assert_eq!(violation.nodes.map(|nodes| nodes.len()), Some(10));
     next(&told, "closed");
     assert_eq!(next(&heard, "started").nodes.map(|nodes| nodes.len()), Some(4));
@@ -199,7 +202,7 @@ fn an_impossible_request_is_refused_and_changes_nothing() {
         other => panic!("{other:?}"),
     };
     assert!(why(asked("non-preemptible", 11)).contains("more than the 10"));
-    assert!(why(asked("whatever", 1)).contains("kind is"));
+    assert!(why(asked("whatever", 1)).contains("kind must be"));
     let mut both = asked("preemptible", 1);
     both.coalloc = Some(1);
     assert!(why(both.clone()).contains("request 1 is not one"));

@@ -319,7 +319,7 @@ fn files_that_are_wrong_are_told_with_their_line() {
         ),
         ("NodeName=n[1-99999999]\n", "/slurm.conf:1: the list has more than 65536 hosts"),
         ("NodeName=n1\nNodeName=n1\n", "/slurm.conf:2: node n1 is declared twice"),
-        ("NodeName=n1 CPUs=many\n", "/slurm.conf:1: cpus=many is no number"),
+        ("NodeName=n1 CPUs=many\n", "/slurm.conf:1: cpus=many is not a number"),
         ("PartitionName=p Nodes=n1\n", "/slurm.conf:1: there is no node n1"),
         (
             "Include none.conf\n",
