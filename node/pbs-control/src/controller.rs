@@ -417,9 +417,10 @@ impl Controller {
                 job: &active.job,
                 progress: &progress[&run],
                 // By deadline, a run behind all others comes after all that have one.
-                deadline_ns: match active.is_behind && self.floats() {
-                    true => u64::MAX,
-                    false => active.promised_ns(),
+                deadline_ns: if active.is_behind && self.floats() {
+                    u64::MAX
+                } else {
+                    active.promised_ns()
                 },
             })
             .collect();

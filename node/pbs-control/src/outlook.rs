@@ -38,9 +38,10 @@ impl Outlook {
     /// signalled: it ends soon.
     pub fn of_unsignalled(&self, expected_insns: u64, retired_insns: u64) -> u64 {
         let soon_insns = (retired_insns / 50).max(1);
-        match retired_insns < expected_insns {
-            true => expected_insns,
-            false => retired_insns.saturating_add(soon_insns),
+        if retired_insns < expected_insns {
+            expected_insns
+        } else {
+            retired_insns.saturating_add(soon_insns)
         }
     }
 

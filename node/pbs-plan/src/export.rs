@@ -123,7 +123,7 @@ fn write_rate(out: &mut String, insns_per_ms: u64) {
 /// A time in the greatest unit in which it is a whole number, up to milliseconds.
 fn time(ns: u64) -> String {
     let units = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-    let whole = units.into_iter().find(|(_, unit_ns)| ns % unit_ns == 0);
+    let whole = units.into_iter().find(|(_, unit_ns)| ns.is_multiple_of(*unit_ns));
     let (unit, unit_ns) = whole.unwrap_or(("ns", 1));
     format!("{} {unit}", underscored(ns / unit_ns))
 }

@@ -205,7 +205,7 @@ fn an_impossible_request_is_refused_and_changes_nothing() {
     assert!(why(asked("whatever", 1)).contains("kind must be"));
     let mut both = asked("preemptible", 1);
     both.coalloc = Some(1);
-    assert!(why(both.clone()).contains("request 1 is not one"));
+    assert!(why(both.clone()).contains("this session has no request 1"));
     both.next = Some(1);
     assert!(why(both).contains("not on two"));
     let mut far = asked("preemptible", 1);

@@ -84,6 +84,7 @@ fn replan(criterion: &mut Criterion<CpuTime>) {
         start_ns: 0,
         deadline_ns: 2 * end_ns,
         progress: &progress,
+        is_last: false,
     }];
     let replan = Replan::at(first.end_ns);
     let mut group = criterion.benchmark_group("planner");

@@ -120,9 +120,10 @@ impl Controller {
                         // The signal may be among events that were lost.
                         let is_late = track.is_signalled()
                             || now_insns >= scaled(expected_insns, sigma_t2_permille);
-                        *insns = match is_late {
-                            true => outlook.of_running((*insns).max(1), now_insns),
-                            false => outlook.of_unsignalled(expected_insns, now_insns),
+                        *insns = if is_late {
+                            outlook.of_running((*insns).max(1), now_insns)
+                        } else {
+                            outlook.of_unsignalled(expected_insns, now_insns)
                         };
                         if now_insns > expected_insns {
                             sum_insns = sum_insns.saturating_add(expected_insns);
@@ -209,10 +210,7 @@ impl Controller {
     ) -> Result<(), RunId> {
         let (mut running, mut later) = (Vec::new(), Vec::new());
         // Where slots stay, a process that is to run soon follows those before it closely.
-        let is_running = match self.floats() {
-            true => ActiveRun::has_executed,
-            false => ActiveRun::has_begun,
-        };
+        let is_running = if self.floats() { ActiveRun::has_executed } else { ActiveRun::has_begun };
         for (&run, active) in self.runs.iter().filter(|(_, active)| active.is_promised()) {
             let request: Request<'_> = active.request(run, progress);
             let reserved_ns = self.store.run(run).and_then(pbs_planner::Run::start_ns);

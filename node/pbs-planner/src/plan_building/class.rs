@@ -267,10 +267,8 @@ fn slots(
         // The rest of a task that is interrupted is in its slot, before those that
         // interrupt it: the node orders them by their deadlines.
         time_ns = time_ns.max(task.start_ns).saturating_add(task.length_ns);
-        catch_up_insns = match last_of[task.process] == place {
-            true => of_processes[task.process],
-            false => 0,
-        };
+        catch_up_insns =
+            if last_of[task.process] == place { of_processes[task.process] } else { 0 };
     }
     slots
 }

@@ -96,8 +96,11 @@ pub fn study(options: &Options<'_>, parameters: &Parameters) -> Result<impl Stud
     Ok(Comparison { plans: options.plans, seed: options.seed, rows, bars })
 }
 
+/// Sums of a draw, by setting and scheduler.
+type SumsOfDraw = Vec<((Setting, Scheduler), Sums)>;
+
 /// All settings and schedulers with the draw of that seed.
-fn of_draw(seed: u64, parameters: &Parameters) -> Result<Vec<((Setting, Scheduler), Sums)>, Error> {
+fn of_draw(seed: u64, parameters: &Parameters) -> Result<SumsOfDraw, Error> {
     let mut sums = Vec::new();
     let mut admissions = Admissions::default();
     for &setting in &parameters.settings {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The schedule against a search of all schedules, and against what intervals ask for.
 
+// A task may have a single stretch of time.
+#![allow(clippy::single_range_in_vec_init)]
+
 use pbs_gen::nets::Random;
 
 use super::*;
