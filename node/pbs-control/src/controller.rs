@@ -35,6 +35,9 @@ pub struct Options {
     /// The configuration of the plans; `None`: the node's own, which is taken to
     /// be the default.
     pub config: Option<Config>,
+    /// Whether slots stay where they are planned as long as a job has to wait for its start:
+    /// slots that float would let its programs begin before.
+    pub keeps_starts: bool,
     /// Division of a node's memory among its cores.
     pub balancing: Balancing,
     /// Expectations about late processes.
@@ -53,6 +56,7 @@ impl Default for Options {
             planning: pbs_planner::Options::default(),
             replanning: Replan::at(0).options,
             config: None,
+            keeps_starts: false,
             balancing: Balancing::Dynamic,
             outlook: Outlook::default(),
             pace: Pace::default(),
@@ -428,7 +432,7 @@ impl Controller {
         let settings = Settings {
             plan_id: self.plan_id,
             dealt_seq: self.next_seq,
-            config: self.config(),
+            config: self.config(start_ns),
             start_ns,
             cleared: self.cores_of_the_unplanned().chain(vacated).collect(),
             // If one dies whose memory others get, they tell of it, and are planned anew.
@@ -558,8 +562,12 @@ impl Controller {
 
     /// The configuration of the plans: how long an answer takes is known here, and
     /// not on the node.
-    fn config(&self) -> Option<Config> {
-        let config = self.options.config?;
+    fn config(&self, start_ns: u64) -> Option<Config> {
+        let mut config = self.options.config?;
+        let waits = |active: &ActiveRun| active.job.start_ns > start_ns && !active.is_over();
+        if self.options.keeps_starts && self.runs.values().any(waits) {
+            config.dispatch = Dispatch::Thesis as u64;
+        }
         let reschedule_time_ns = match self.options.lead_ns {
             0 => config.reschedule_time_ns,
             lead_ns => lead_ns,

@@ -5,7 +5,7 @@ mod common;
 
 use common::{job, machine, Loop, RATE_INSNS_PER_S};
 use pbs_control::{Answer, Controller, Missed, Options, Pace};
-use pbs_job::Machine;
+use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Dispatch, Plan, Slot};
 use pbs_planner::RunId;
 use pbs_random::Random;
@@ -300,5 +300,24 @@ impl pbs_sim::JobScheduler for Checked<'_> {
             assert!(!innocent.contains(&missed.run), "{missed:?}, guilty: {}", self.guilty);
         }
         Ok(plan)
+    }
+}
+
+/// A job that has to wait for its start does not begin before, though slots of others float.
+#[test]
+fn slots_stay_while_a_job_waits_for_its_start() {
+    for keeps_starts in [false, true] {
+        let options = Options { keeps_starts, ..options(Dispatch::Deadline) };
+        let mut controller = Controller::new(machine(), options, 1, 1);
+        let dispatch = |controller: &mut Controller, now_ns| {
+            controller.plan(now_ns).unwrap().unwrap().config.unwrap().dispatch()
+        };
+        controller.admit(job("now", &[100 * INSNS_PER_MS], 2_000 * MS), 0).unwrap();
+        assert_eq!(dispatch(&mut controller, 0), Dispatch::Deadline);
+        let later = job("later", &[100 * INSNS_PER_MS], 2_000 * MS);
+        controller.admit(Job { start_ns: 1_000 * MS, ..later }, 0).unwrap();
+        let waiting = if keeps_starts { Dispatch::Thesis } else { Dispatch::Deadline };
+        assert_eq!(dispatch(&mut controller, 0), waiting);
+        assert_eq!(dispatch(&mut controller, 1_000 * MS), Dispatch::Deadline);
     }
 }

@@ -633,6 +633,7 @@ fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
     let options = Options {
         planning: pbs_planner::Options { aim, ..pbs_planner::Options::default() },
         config: Some(*config),
+        keeps_starts: true,
         lead_ns: LEAD_NS,
         ..Options::default()
     };

@@ -192,7 +192,8 @@ fn takes_jobs_inner() -> Verdict {
     after.afterok = Some(vec![short]);
     let mut array = job("array", "echo $SCHED_PBS_ARRAY_INDEX >> array", 20_000_000, 30_000);
     array.array = Some(Array { first: 1, last: 5, step: Some(2) });
-    let unwanted = job("unwanted", "echo unwanted > unwanted", 20_000_000, 30_000);
+    let mut unwanted = job("unwanted", "echo unwanted > unwanted", 20_000_000, 30_000);
+    unwanted.request = format!("start_ns = 20_000_000_000\n{}", unwanted.request);
     let jobs = client.submit(&[held, after, array, unwanted]).context("submit more")?;
     let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();
     check_eq!(names, ["held", "after", "array[1]", "array[3]", "array[5]", "unwanted"], "names");
