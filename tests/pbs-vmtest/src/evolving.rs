@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::harness::{cvt, Context, Verdict};
 use crate::linux::scene::policy_of;
-use crate::service::{all, job, prepare, serve, with_log, Service, ANN, BOB, DIR, SOCKET};
+use crate::service::{all, job, prepare, serve_in_order, with_log, Service, ANN, BOB, DIR, SOCKET};
 use crate::{check, check_eq};
 
 const MANAGER: &str = "/tmp/service/run/rms.sock";
@@ -44,7 +44,7 @@ struct Node {
 fn node(options: &[&str]) -> Result<Node, String> {
     prepare()?;
     fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")?;
-    let (service, client) = serve()?;
+    let (service, client) = serve_in_order()?;
     let log = File::create(format!("{DIR}/manager")).context("manager")?;
     let mut command = Command::new("pbsctl");
     command.args(["rms", "serve", "--cluster", "here=cpus:1-3"]);
