@@ -253,18 +253,8 @@ impl Controller {
             answer?
         };
         self.next_run += 1;
-        self.runs.insert(
-            run,
-            ActiveRun {
-                expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
-                used_bytes: memory_bytes(&job),
-                tracks: vec![Track::default(); job.processes.len()],
-                has_no_place: false,
-                rogue: None,
-                is_behind: false,
-                job,
-            },
-        );
+        let tracks = vec![Track::default(); job.processes.len()];
+        self.runs.insert(run, ActiveRun::new(job, tracks));
         Ok(Admitted { run, planned })
     }
 
@@ -275,7 +265,7 @@ impl Controller {
     ///
     /// Why they stay as they were planned.
     pub fn arrange(&mut self, turns: &[Turn], now_ns: u64) -> Result<(), NotArranged> {
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let named: BTreeSet<RunId> = turns.iter().map(|turn| turn.run).collect();
         let mut requests = Vec::with_capacity(named.len());
@@ -293,7 +283,7 @@ impl Controller {
     fn admit_promised(&mut self, run: RunId, job: &Job, now_ns: u64) -> Result<Planned, Declined> {
         let request = self.request(run, job, now_ns);
         // The job may start later than the plan.
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let others = others(&self.store, &self.runs, &progress, start_ns);
         let Options { validation, planning, .. } = &self.options;
@@ -305,15 +295,13 @@ impl Controller {
     fn demand_test(&self) -> Option<DemandTest> {
         // Where the node keeps the order of slots, no plan interrupts a task: it would not be
         // executed as it was admitted.
-        let config = self.options.config;
-        let interrupts = config.is_some_and(|config| config.dispatch() == Dispatch::Deadline);
-        DemandTest::of(self.store.machine(), self.store.capacity(), interrupts)
+        DemandTest::of(self.store.machine(), self.store.capacity(), self.floats())
     }
 
     /// Plans the job where others are now, which move: behind it, or all in the order of
     /// their deadlines. `None`: one of them, or the job itself, would miss its deadline.
     fn admit_before_others(&mut self, run: RunId, job: &Job, now_ns: u64) -> Option<Planned> {
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let runs = self.runs.iter();
         let movable = runs.filter(|(_, active)| {
@@ -341,7 +329,7 @@ impl Controller {
     pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
         let aside = self.set_aside(now_ns);
         let request = self.request(RunId(self.next_run), job, now_ns);
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let others = others(&self.store, &self.runs, &progress, start_ns);
         let Options { validation, planning, .. } = &self.options;
@@ -352,9 +340,13 @@ impl Controller {
         found
     }
 
+    /// Time at which a plan that is made at `now_ns` comes into force.
+    fn start_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_add(self.options.lead_ns)
+    }
+
     fn request<'a>(&self, run: RunId, job: &'a Job, now_ns: u64) -> Request<'a> {
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
-        Request::new(run, job).not_before(start_ns)
+        Request::new(run, job).not_before(self.start_ns(now_ns))
     }
 
     /// Takes over a run that another planner admitted, as far as it has come. The
@@ -385,17 +377,7 @@ impl Controller {
         self.next_run += 1;
         // The one before may have heard of a failure that it did not answer.
         self.failed = true;
-        let expected_insns = job.tasks.iter().map(|task| task.insns).collect();
-        let active = ActiveRun {
-            expected_insns,
-            used_bytes: memory_bytes(&job),
-            tracks,
-            has_no_place: false,
-            rogue: None,
-            is_behind: false,
-            job,
-        };
-        self.runs.insert(run, active);
+        self.runs.insert(run, ActiveRun::new(job, tracks));
         Some(run)
     }
 
@@ -411,7 +393,7 @@ impl Controller {
     ///
     /// What the node would refuse.
     pub fn plan(&mut self, now_ns: u64) -> Result<Option<Plan>, Vec<Problem>> {
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let entries: Vec<_> = self
             .runs
@@ -874,6 +856,18 @@ impl Controller {
 }
 
 impl ActiveRun {
+    fn new(job: Job, tracks: Vec<Track>) -> Self {
+        Self {
+            expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
+            used_bytes: memory_bytes(&job),
+            tracks,
+            has_no_place: false,
+            rogue: None,
+            is_behind: false,
+            job,
+        }
+    }
+
     fn is_over(&self) -> bool {
         let mut processes = self.job.processes.iter().zip(&self.tracks).enumerate();
         processes.all(|(index, (process, track))| {

@@ -98,7 +98,7 @@ impl Controller {
 
     fn plan_the_rest(&mut self, now_ns: u64) -> Vec<Missed> {
         self.look_ahead();
-        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
+        let missed = self.replan(self.start_ns(now_ns));
         self.failed = false;
         missed
     }

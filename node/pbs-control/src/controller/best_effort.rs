@@ -52,7 +52,7 @@ pub(super) fn set_aside(
 
 impl Controller {
     pub(super) fn set_aside(&mut self, now_ns: u64) -> Aside {
-        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         set_aside(&mut self.store, &self.runs, &progress, start_ns)
     }
@@ -64,7 +64,7 @@ impl Controller {
             return;
         }
         if has_changed {
-            self.place_behind(now_ns.saturating_add(self.options.lead_ns));
+            self.place_behind(self.start_ns(now_ns));
             return;
         }
         let mut booking = self.store.book();
