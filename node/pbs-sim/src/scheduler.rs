@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use pbs_core::wire::MAX_SLOT_INSNS;
 use pbs_core::{Config, EventKind, Threshold};
 use pbs_plan::Plan;
+use pbs_uapi::Event;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -68,6 +69,23 @@ pub struct Failure {
 
 pub use pbs_core::Cause;
 
+impl Failure {
+    /// Returns the event by which a node with this CPU would signal the failure.
+    pub fn event(&self, cpu: u32) -> Event {
+        Event {
+            seq: self.seq,
+            kind: self.kind as u16,
+            reason: self.cause as u16,
+            cpu,
+            process: self.process,
+            task: self.task,
+            retired_insns: self.retired_insns,
+            lateness_insns: self.lateness_insns,
+            ..Event::default()
+        }
+    }
+}
+
 fn kind_name<S: Serializer>(kind: &EventKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(kind.name())
 }
@@ -117,6 +135,21 @@ pub struct ProcessState {
     pub preemptions: u32,
     /// Lateness of the process.
     pub lateness_insns: i64,
+}
+
+impl ProcessState {
+    /// Returns an event from which a listener learns this state, on a node with this CPU.
+    pub fn event(&self, cpu: u32) -> Event {
+        let kind = if self.ended { EventKind::ProcessEnded } else { EventKind::Grant };
+        Event {
+            kind: kind as u16,
+            cpu,
+            process: self.id,
+            task: self.task.unwrap_or(u32::MAX),
+            retired_insns: self.retired_insns,
+            ..Event::default()
+        }
+    }
 }
 
 /// Serializes a configuration like the table [config] of a plan: names and booleans are used where

@@ -307,27 +307,10 @@ impl JobScheduler for Cores {
                     ..Event::default()
                 });
             }
-            let kind = if process.ended { EventKind::ProcessEnded } else { EventKind::Grant };
-            core.controller.event(&Event {
-                kind: kind as u16,
-                cpu: state.cpu,
-                process: process.id,
-                task: process.task.unwrap_or(u32::MAX),
-                retired_insns: process.retired_insns,
-                ..Event::default()
-            });
+            core.controller.event(&process.event(state.cpu));
         }
         for failure in failures {
-            core.controller.event(&Event {
-                seq: failure.seq,
-                kind: failure.kind as u16,
-                reason: failure.cause as u16,
-                cpu: state.cpu,
-                process: failure.process,
-                task: failure.task,
-                retired_insns: failure.retired_insns,
-                ..Event::default()
-            });
+            core.controller.event(&failure.event(state.cpu));
         }
         let answer = core.controller.answer(state.now_ns);
         let answer = answer.map_err(|problems| format!("{problems:?}"))?;

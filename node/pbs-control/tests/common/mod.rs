@@ -96,25 +96,10 @@ impl<'a> Loop<'a> {
 impl JobScheduler for Loop<'_> {
     fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
         for process in &state.processes {
-            let kind = if process.ended { EventKind::ProcessEnded } else { EventKind::Grant };
-            self.controller.event(&Event {
-                kind: kind as u16,
-                process: process.id,
-                task: process.task.unwrap_or(u32::MAX),
-                retired_insns: process.retired_insns,
-                ..Event::default()
-            });
+            self.controller.event(&process.event(state.cpu));
         }
         for failure in failures {
-            self.controller.event(&Event {
-                seq: failure.seq,
-                kind: failure.kind as u16,
-                reason: failure.cause as u16,
-                process: failure.process,
-                task: failure.task,
-                retired_insns: failure.retired_insns,
-                ..Event::default()
-            });
+            self.controller.event(&failure.event(state.cpu));
         }
         match self.controller.answer(state.now_ns) {
             Ok(Answer::Plan { plan, missed }) => {

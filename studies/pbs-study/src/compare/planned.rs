@@ -162,31 +162,6 @@ impl<'a> Follower<'a> {
         }
         Self { controller, answers, again_ns: None }
     }
-
-    fn hear(&mut self, failures: &[Failure], state: &NodeState) {
-        for process in &state.processes {
-            let kind = if process.ended { EventKind::ProcessEnded } else { EventKind::Grant };
-            self.controller.event(&Event {
-                kind: kind as u16,
-                process: process.id,
-                task: process.task.unwrap_or(u32::MAX),
-                retired_insns: process.retired_insns,
-                ..Event::default()
-            });
-        }
-        for failure in failures {
-            self.controller.event(&Event {
-                seq: failure.seq,
-                kind: failure.kind as u16,
-                reason: failure.cause as u16,
-                process: failure.process,
-                task: failure.task,
-                retired_insns: failure.retired_insns,
-                lateness_insns: failure.lateness_insns,
-                ..Event::default()
-            });
-        }
-    }
 }
 
 impl JobScheduler for Follower<'_> {
@@ -195,7 +170,9 @@ impl JobScheduler for Follower<'_> {
         if !self.answers {
             return Ok(None);
         }
-        self.hear(failures, state);
+        let heard = state.processes.iter().map(|process| process.event(state.cpu));
+        let heard = heard.chain(failures.iter().map(|failure| failure.event(state.cpu)));
+        heard.for_each(|event| self.controller.event(&event));
         let begun_ns = BASE_NS - PLAN_RUNS_BEFORE_NS;
         match self.controller.answer(begun_ns + state.now_ns) {
             Ok(Answer::Plan { plan, .. }) => {
