@@ -3,19 +3,34 @@
 //! Binary heap of process indices.  Each process knows its place in it.
 
 use super::memory::{Memory, NoMemory};
+use super::run::Run;
 
 /// Place of a process that is in no heap.
 pub(super) const NOT_QUEUED: u32 = u32::MAX;
 
 /// The order of the members of a heap, and their places.
 pub(super) trait Members {
-    /// Does `a` come before `b`?
+    /// The processes, which know their places.
+    fn runs(&mut self) -> &mut [Run];
+
+    /// Whether `a` comes before `b`.
     fn before(&self, a: u32, b: u32) -> bool;
 
     /// Place of `p`, or [`NOT_QUEUED`].
-    fn place(&self, p: u32) -> u32;
+    #[inline]
+    fn place(&mut self, p: u32) -> u32 {
+        self.runs()
+            .get(p as usize)
+            .map_or(NOT_QUEUED, |run| run.queued)
+    }
 
-    fn set_place(&mut self, p: u32, place: u32);
+    /// Sets the place of `p`.
+    #[inline]
+    fn set_place(&mut self, p: u32, place: u32) {
+        if let Some(run) = self.runs().get_mut(p as usize) {
+            run.queued = place;
+        }
+    }
 }
 
 /// A binary heap with room for a number of processes.
@@ -65,7 +80,8 @@ impl<M: Memory> Heap<M> {
 
     /// Moves `p`, which is in it, to where its order puts it.
     pub(super) fn shift(&mut self, members: &mut impl Members, p: u32) {
-        let place = self.sift_up(members, members.place(p) as usize);
+        let place = members.place(p) as usize;
+        let place = self.sift_up(members, place);
         self.sift_down(members, place);
     }
 

@@ -31,22 +31,13 @@ struct ByRank<'a> {
 
 impl Members for ByRank<'_> {
     #[inline]
+    fn runs(&mut self) -> &mut [Run] {
+        self.runs
+    }
+
+    #[inline]
     fn before(&self, a: u32, b: u32) -> bool {
         before(self.places, a, b)
-    }
-
-    #[inline]
-    fn place(&self, p: u32) -> u32 {
-        self.runs
-            .get(p as usize)
-            .map_or(NOT_QUEUED, |run| run.queued)
-    }
-
-    #[inline]
-    fn set_place(&mut self, p: u32, place: u32) {
-        if let Some(run) = self.runs.get_mut(p as usize) {
-            run.queued = place;
-        }
     }
 }
 
