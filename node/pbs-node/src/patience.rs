@@ -35,18 +35,18 @@ impl Patience {
     /// The node has waited for so long for programs of a user.
     pub(crate) fn spend(&mut self, uid: u32, waited: Duration, now: Instant) {
         let spent = self.spent(uid, now).saturating_add(waited).min(FULL);
-        let spent_now = |(spent, at): &(Duration, Instant)| {
-            spent.saturating_sub(now.saturating_duration_since(*at) / RETURNS)
-        };
-        self.spent.retain(|_, known| !spent_now(known).is_zero());
+        self.spent.retain(|_, known| !left(known, now).is_zero());
         self.spent.insert(uid, (spent, now));
     }
 
     fn spent(&self, uid: u32, now: Instant) -> Duration {
-        self.spent.get(&uid).map_or(Duration::ZERO, |(spent, at)| {
-            spent.saturating_sub(now.saturating_duration_since(*at) / RETURNS)
-        })
+        self.spent.get(&uid).map_or(Duration::ZERO, |known| left(known, now))
     }
+}
+
+/// Returns the part of spent time that was not given back by now.
+fn left((spent, at): &(Duration, Instant), now: Instant) -> Duration {
+    spent.saturating_sub(now.saturating_duration_since(*at) / RETURNS)
 }
 
 #[cfg(test)]
