@@ -59,12 +59,14 @@ pub(crate) fn with_log(test: fn() -> Verdict) -> Verdict {
 
 /// Starts it, and waits until it answers.
 pub(crate) fn serve() -> Result<(Service, Client), String> {
-    serve_with(HISTORY, "deadline")
+    serve_with(command(HISTORY))
 }
 
 /// Starts the service, whose plans keep the order of their slots.
 pub(crate) fn serve_in_order() -> Result<(Service, Client), String> {
-    serve_with(HISTORY, "thesis")
+    let mut command = command(HISTORY);
+    command.args(["--dispatch", "thesis"]);
+    serve_with(command)
 }
 
 /// The service, with the test's socket and machine.
@@ -76,10 +78,8 @@ fn command(history: &str) -> Command {
     command
 }
 
-fn serve_with(history: &str, dispatch: &str) -> Result<(Service, Client), String> {
+fn serve_with(mut command: Command) -> Result<(Service, Client), String> {
     let log = fs::OpenOptions::new().create(true).append(true).open(format!("{DIR}/log"));
-    let mut command = command(history);
-    command.args(["--dispatch", dispatch]);
     let service = command.stdout(Stdio::null()).stderr(log.context("log")?).spawn();
     let mut service = Service(service.context("pbsd")?);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -673,7 +673,7 @@ pub fn service_has_no_room() -> Verdict {
 fn has_no_room_inner() -> Verdict {
     prepare()?;
     let disk = Disk::mount("size=512k")?;
-    let (service, mut client) = serve_with(disk.file(), "deadline")?;
+    let (service, mut client) = serve_with(command(disk.file()))?;
     let before = job("before", "sha256sum data data > before", 600_000_000, 60_000);
     let meanwhile = job("meanwhile", "echo meanwhile > meanwhile", 20_000_000, 60_000);
     client.submit(&[meanwhile, before]).context("submit")?;
@@ -742,7 +742,7 @@ fn has_no_device_inner() -> Verdict {
     const AWAY: &str = "/dev/pbs_plan.away";
     prepare()?;
     let disk = Disk::mount("size=1m")?;
-    let (service, mut client) = serve_with(disk.file(), "deadline")?;
+    let (service, mut client) = serve_with(command(disk.file()))?;
     client.submit(&[job("before", "true", 20_000_000, 60_000)]).context("submit")?;
     all_over(&mut client)?;
     drop(service);
@@ -756,7 +756,7 @@ fn has_no_device_inner() -> Verdict {
     fs::rename(AWAY, DEVICE).context(DEVICE)?;
     check!(said.clone()?.contains(DEVICE), "no word of the device: {said:?}");
 
-    let (_service, mut client) = serve_with(disk.file(), "deadline")?;
+    let (_service, mut client) = serve_with(command(disk.file()))?;
     let during = job("during", "sha256sum data > during", 300_000_000, 60_000);
     client.submit(&[during]).context("submit")?;
     fs::rename(DEVICE, AWAY).context(DEVICE)?;
