@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pbs_gen::deadline_jobs::{ErrorShape, ROGUE_FACTOR};
 use pbs_plan::Config;
+use pbs_planner::plan_building::planner_config;
 use pbs_study::compare::{swept_settings, Parameters, Scheduler, Setting, SWEPT_SCHEDULERS};
 
 use crate::complete;
@@ -97,10 +98,10 @@ impl CompareOptions {
             numbers.push(format!("window_period_ns={period_ns}"));
             numbers.push(format!("window_unallocated_ns={unallocated_ns}"));
         }
-        let config = with_numbers(&numbers, Config::DEFAULT)?;
+        let config = with_numbers(&numbers, planner_config(Config::DEFAULT))?;
         let all: &[Scheduler] = if self.sweep { &SWEPT_SCHEDULERS } else { &Scheduler::ALL };
         let chosen = all.iter().copied().filter(|scheduler| {
-            scheduler.exists() && (self.scheduler.is_empty() || self.scheduler.contains(scheduler))
+            self.scheduler.is_empty() || self.scheduler.contains(scheduler)
         });
         Ok(Parameters {
             settings: if self.sweep { swept_settings() } else { self.settings() },
@@ -139,9 +140,8 @@ fn shape(text: &str) -> Result<ErrorShape, String> {
 }
 
 fn scheduler(text: &str) -> Result<Scheduler, String> {
-    Scheduler::by_name(text).filter(|found| found.exists()).ok_or_else(|| {
-        let all = Scheduler::ALL.into_iter().filter(|scheduler| scheduler.exists());
-        let names: Vec<_> = all.map(Scheduler::name).collect();
+    Scheduler::by_name(text).ok_or_else(|| {
+        let names = Scheduler::ALL.map(Scheduler::name);
         format!("the schedulers are {}", names.join(", "))
     })
 }

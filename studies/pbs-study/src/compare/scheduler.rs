@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Schedulers of the comparison, and the configurations of their plans.
 
-use pbs_plan::Config;
+use pbs_plan::{Config, Dispatch};
 use serde::{Serialize, Serializer};
 
 /// A scheduler, a row of the table.
@@ -77,22 +77,15 @@ impl Scheduler {
         Self::ALL.into_iter().find(|scheduler| scheduler.name() == name)
     }
 
-    /// Whether this build has the scheduler: the policy of the thesis is a row of its own
-    /// where a plan may have another.
-    pub fn exists(self) -> bool {
-        self != Self::PlanThesis || Config::NAMES.contains(&"dispatch")
-    }
-
     /// Configuration of its plans; `None`: it has no plans.
     pub(crate) fn config(self, base: &Config) -> Option<Config> {
-        let pinned: &[(&str, u64)] = match self {
-            Self::Plan | Self::PlanUnanswered => &[],
-            Self::PlanThesis => &[("dispatch", 0)],
-            Self::PlanT1Always => &[("dispatch", 0), ("t1_spares_last_slot", 0)],
-            _ => return None,
-        };
-        let set = |config, &(name, value)| with(&config, name, value).unwrap_or(config);
-        Some(pinned.iter().fold(*base, set))
+        let thesis = Config { dispatch: Dispatch::Thesis as u64, ..*base };
+        match self {
+            Self::Plan | Self::PlanUnanswered => Some(*base),
+            Self::PlanThesis => Some(thesis),
+            Self::PlanT1Always => Some(Config { t1_spares_last_slot: 0, ..thesis }),
+            _ => None,
+        }
     }
 
     /// Whether it gets jobs that the planner declines: its share of all jobs is what counts.
@@ -119,14 +112,6 @@ impl Serialize for Scheduler {
     }
 }
 
-/// The configuration with another value of that name; `None`: it has no such name.
-fn with(config: &Config, name: &str, value: u64) -> Option<Config> {
-    let place = Config::NAMES.iter().position(|&known| known == name)?;
-    let mut values = config.values();
-    values[place] = value;
-    Some(Config::from_values(values))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,11 +126,17 @@ mod tests {
 
     #[test]
     fn configurations_differ_from_the_base_in_what_is_pinned() {
-        let base = with(&Config::DEFAULT, "sigma_t2_permille", 1700).unwrap();
+        let base = Config {
+            sigma_t2_permille: 1700,
+            dispatch: Dispatch::Deadline as u64,
+            ..Config::DEFAULT
+        };
         assert_eq!(Scheduler::Plan.config(&base), Some(base));
         let t1_always = Scheduler::PlanT1Always.config(&base).unwrap();
         assert_eq!((t1_always.t1_spares_last_slot, t1_always.sigma_t2_permille), (0, 1700));
+        assert_eq!(t1_always.dispatch(), Dispatch::Thesis);
+        let thesis = Scheduler::PlanThesis.config(&base).unwrap();
+        assert_eq!(thesis, Config { dispatch: Dispatch::Thesis as u64, ..base });
         assert_eq!(Scheduler::EdfAll.config(&base), None);
-        assert_eq!(with(&base, "no_such_number", 1), None);
     }
 }
