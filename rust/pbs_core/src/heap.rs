@@ -9,7 +9,7 @@ pub(super) const NOT_QUEUED: u32 = u32::MAX;
 
 /// The order of the members of a heap, and their places.
 pub(super) trait Members {
-    /// Does `a` come before `b`?
+    /// Whether `a` comes before `b`.
     fn before(&self, a: u32, b: u32) -> bool;
 
     /// Place of `p`, or [`NOT_QUEUED`].
@@ -45,7 +45,7 @@ impl<M: Memory> Heap<M> {
         self.entries.get(..self.len)?.get(place).copied()
     }
 
-    /// Is there room for one more?
+    /// Whether there is room for one more.
     pub(super) fn has_room(&self) -> bool {
         self.len < self.entries.len()
     }
