@@ -22,7 +22,7 @@ use crate::quantities::ns;
 use crate::socket::Socket;
 use crate::times::local;
 
-/// How a job is submitted to the service.
+/// Terms on which a job is submitted to the service.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Terms {
     /// Name of the job, instead of that in its file

@@ -293,8 +293,8 @@ fn validation_may_pass_what_no_strategy_can_plan() {
     assert!(attempts.len() >= 4 && attempts.iter().all(|tried| tried["end_ns"].is_null()));
 }
 
-/// Of jobs whose processes don't wait for each other it is said which test admitted them,
-/// or the interval of which more is asked than it has.
+/// A job whose processes don't wait for each other is explained by the test that admitted it, or by
+/// the interval in which more time is asked for than there is.
 #[test]
 fn the_demand_test_is_told() {
     let machine = "[[node]]\nname = \"n\"\nmemory_bytes = 1_000_000\n\

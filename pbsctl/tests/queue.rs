@@ -116,7 +116,7 @@ fn who_would_be_late_does_not_wait() {
     assert_eq!(jobs["runs"].as_array().unwrap().len(), 2);
 }
 
-/// What waits and has time moves for a job that has none.
+/// A waiting job that has time moves for a job that has none.
 #[test]
 fn who_has_time_moves_for_who_is_urgent() {
     let queue = Queue::new("queue-moves");

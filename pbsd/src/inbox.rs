@@ -107,7 +107,7 @@ impl Inbox {
 }
 
 impl AsFd for Inbox {
-    /// Can be read when something waits.
+    /// Returns a descriptor that is readable when something waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }

@@ -36,10 +36,12 @@ impl Entry {
     }
 }
 
-/// Has a function called at boot, before the initcalls, if the command line has a parameter.
+/// Registers a function to be called at boot, before the initcalls, if the command line has a
+/// parameter.
 ///
-/// The name ends with `=`. The function gets the text after it, and returns whether it took it;
-/// the kernel says on the console if it did not. Once a module, outside of functions.
+/// The name ends with `=`. The function receives the text after it, and returns whether it accepted
+/// the text. If it did not, the kernel reports that on the console. Invoke the macro once a module,
+/// outside of functions.
 ///
 /// # Examples
 ///

@@ -4,10 +4,10 @@
 //!
 //! C header: [`include/linux/init.h`](srctree/include/linux/init.h)
 
-/// Has a function called at boot, after subsystems and drivers are set up.
+/// Registers a function to be called at boot, after subsystems and drivers are set up.
 ///
-/// The function takes nothing and returns a [`Result`](crate::error::Result). Only for code that is
-/// part of the kernel image, and once a module, outside of functions.
+/// The function takes no arguments and returns a [`Result`](crate::error::Result). Invoke the macro
+/// only in code that is part of the kernel image, once a module, outside of functions.
 ///
 /// # Examples
 ///

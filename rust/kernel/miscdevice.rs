@@ -117,7 +117,7 @@ pub trait MiscDevice: Sized {
         build_error(VTABLE_DEFAULT_ERROR)
     }
 
-    /// Does what `cmd` asks for. An unknown command fails with [`ENOTTY`].
+    /// Carries out the command `cmd`. An unknown command fails with [`ENOTTY`].
     ///
     /// A 32-bit caller's `arg` is taken as a pointer. Therefore all arguments must be pointers to
     /// structures with the same layout for 32 and 64 bits, or unused.

@@ -22,11 +22,11 @@ pub enum HardwareEvent {
 pub struct CounterOptions {
     /// The event to count.
     pub event: HardwareEvent,
-    /// Do not count in user space.
+    /// Leave out user space.
     pub exclude_user: bool,
-    /// Do not count in the kernel.
+    /// Leave out the kernel.
     pub exclude_kernel: bool,
-    /// Do not count in the hypervisor.
+    /// Leave out the hypervisor.
     pub exclude_hv: bool,
     /// Stay on the PMU always; fail rather than share a hardware counter with others.
     pub pinned: bool,
@@ -232,7 +232,7 @@ mod counter {
             Ok(count)
         }
 
-        /// Has the counter overflow after `count` more, on the counter's own CPU.
+        /// Makes the counter overflow after `count` more events, on the counter's own CPU.
         ///
         /// The count continues as before. Fails with [`EBUSY`] if the counter is not on the PMU of
         /// this CPU.
@@ -308,7 +308,7 @@ mod counter {
             match self.0 {}
         }
 
-        /// Has the counter overflow after `count` more.
+        /// Makes the counter overflow after `count` more events.
         pub fn overflow_after(&self, _: InterruptsOff<'_>, _count: u64) -> Result {
             match self.0 {}
         }

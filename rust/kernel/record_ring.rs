@@ -238,7 +238,7 @@ pub struct RingTable<T: 'static, const CAPACITY: usize> {
 }
 
 impl<T, const CAPACITY: usize> RingTable<T, CAPACITY> {
-    /// Has room for so many.
+    /// Creates a table with room for `room` rings.
     pub fn new(room: usize) -> Result<Self> {
         let mut rings = KVec::with_capacity(room, GFP_KERNEL)?;
         for _ in 0..room {

@@ -78,7 +78,7 @@ impl<E: Engine> Manager<E> {
         .min()
     }
 
-    /// Does all work that is due.
+    /// Performs all work that is due.
     fn step(&mut self) {
         for happened in self.engine.happened(self.clock_s) {
             match happened {

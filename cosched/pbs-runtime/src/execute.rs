@@ -118,7 +118,7 @@ mod tests {
     use crate::graph::Variant;
     use crate::{Access, Model};
 
-    /// Does something at the first transfer to the host.
+    /// Accelerator that calls a function at the first transfer to the host.
     struct AtRead(Simulated, Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
     impl fmt::Debug for AtRead {

@@ -88,7 +88,7 @@ pub struct Controller {
     asks_memory: bool,
     /// Cores where the plan in force may have a run that was given up.
     vacated: BTreeSet<usize>,
-    /// When the last plan began, if no time is reserved for the capacity buffer in it.
+    /// Start of the last plan, if that plan reserves no time for the capacity buffer.
     unbuffered_since_ns: Option<u64>,
     /// The greatest slow-down that was planned with, in thousandths.
     worst_permille: u64,
@@ -197,8 +197,8 @@ pub struct RunState {
     pub planned_start_ns: Option<u64>,
     /// End of the run's last reservation; `None`: it has none.
     pub planned_end_ns: Option<u64>,
-    /// When the last reservation ends if the capacity buffer is used up: an answer that
-    /// keeps promises without it leaves no time for that. `None`: there is none.
+    /// End of the last reservation if the capacity buffer is used up. An answer that keeps promises
+    /// without the buffer leaves no time for it. `None`: the run has no reservation.
     pub buffered_end_ns: Option<u64>,
 }
 
@@ -523,7 +523,7 @@ impl Controller {
         }
     }
 
-    /// Do the slots of the plans float by deadlines?
+    /// Whether the slots of the plans float by deadlines.
     fn floats(&self) -> bool {
         self.options.config.is_some_and(|config| config.dispatch() == Dispatch::Deadline)
     }
@@ -917,7 +917,7 @@ impl ActiveRun {
         ended
     }
 
-    /// Has no more reserved than what is used or was asked for.
+    /// Reduces the reserved memory to what is used or was asked for.
     fn reserve_no_growth(&mut self) {
         let processes = self.job.processes.iter_mut();
         for (process, &used_bytes) in processes.zip(&self.used_bytes) {
@@ -938,7 +938,7 @@ impl ActiveRun {
         !self.job.best_effort && !self.is_over()
     }
 
-    /// Its deadline, if that is promised; else `u64::MAX`.
+    /// Returns the deadline if it is promised, otherwise `u64::MAX`.
     fn promised_ns(&self) -> u64 {
         if self.job.best_effort {
             u64::MAX
@@ -947,8 +947,9 @@ impl ActiveRun {
         }
     }
 
-    /// By how much a process retires more than was expected of it when the run was
-    /// admitted, by its tasks that have ended and by what is planned of the others.
+    /// Returns the instructions by which a process exceeds what was expected of it when the run was
+    /// admitted. Tasks that have ended count with what they retired, the others with what is
+    /// planned.
     fn late_insns(&self, process: usize) -> u64 {
         let track = &self.tracks[process];
         let (mut expected_insns, mut planned_insns) = track.sums_insns();
@@ -1022,23 +1023,24 @@ fn memory_bytes(job: &Job) -> Vec<u64> {
     processes.map(|process| process.memory_bytes).collect()
 }
 
-/// Does the node signal that a process is late, and not only the node while it runs?
+/// Whether the event signals that a process is late, and not only the node while the process runs.
 fn is_own_lateness(event: &Event) -> bool {
     let others = [Cause::Node, Cause::Memory, Cause::NodeMemory];
     event.kind == EventKind::Late as u16 && others.iter().all(|&of| event.reason != of as u16)
 }
 
-/// Does the node signal that a task is beyond t2_task?
+/// Whether the event signals that a task is beyond t2_task.
 fn is_late_task(event: &Event) -> bool {
     event.kind == EventKind::Late as u16 && event.reason == Cause::Task as u16
 }
 
-/// Does the node say that it uses more memory than the plan may?
+/// Whether the event signals that the node uses more memory than the plan may.
 fn is_node_memory(event: &Event) -> bool {
     event.kind == EventKind::Late as u16 && event.reason == Cause::NodeMemory as u16
 }
 
-/// Does a process wait for one that is gone? Without a new plan it waits for ever.
+/// Whether the event signals that a process waits for one that is gone. Without a new plan it waits
+/// for ever.
 fn is_gone(event: &Event) -> bool {
     event.kind == EventKind::Waits as u16 && event.reason == Wait::Gone as u16
 }

@@ -68,7 +68,7 @@ impl Track {
         self.signalled = Some(self.position);
     }
 
-    /// Has the node signalled the task that it is at?
+    /// Whether the node has signalled the task at which the process is.
     pub(crate) fn is_signalled(&self) -> bool {
         self.signalled == Some(self.position)
     }

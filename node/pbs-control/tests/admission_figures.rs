@@ -55,7 +55,7 @@ fn draw(load_percent: u64, rogue: bool, seed: u64) -> Vec<Drawn> {
     .collect()
 }
 
-/// Which jobs are admitted, asked for one after the other.
+/// Returns whether each job is admitted, if they are submitted one after the other.
 fn admit(jobs: &[Drawn], demand_permille: u64) -> Vec<bool> {
     let options = Options {
         config: Some(Config { dispatch: Dispatch::Deadline as u64, ..Config::DEFAULT }),
@@ -79,9 +79,9 @@ fn admit(jobs: &[Drawn], demand_permille: u64) -> Vec<bool> {
     answers.collect()
 }
 
-/// How many of the jobs are in time, where nobody else wants the CPU: the earliest deadline first of those that are admitted
-/// and have retired no more than half more than planned, then those that have, then best
-/// effort.
+/// Counts the jobs that are in time if nobody else wants the CPU. Admitted jobs that have retired
+/// at most half more than planned come first, then the other admitted jobs, then best effort.
+/// Within each group the earliest deadline comes first.
 fn kept(jobs: &[Drawn], admitted: &[bool]) -> usize {
     let mut done_us = vec![0; jobs.len()];
     let (mut kept, mut open, mut now_us) = (0, jobs.len(), 0);

@@ -36,8 +36,8 @@ fn draw(random: &mut Random) -> (Vec<u64>, u64) {
     (tasks, sum_ns * 2 + between(random, 0, 900) * MS)
 }
 
-/// What tasks really take: up to a fifth more or less than planned, and one job of four
-/// up to twice as much.
+/// Real lengths of the tasks: up to a fifth more or less than planned, and in one job of four up to
+/// twice as much.
 fn real(random: &mut Random, tasks: &[u64]) -> Vec<u64> {
     let most_permille = if random.below(4) == 0 { 2000 } else { 1200 };
     tasks.iter().map(|&insns| insns * between(random, 800, most_permille) / 1000).collect()
@@ -149,8 +149,8 @@ fn a_promised_job_is_never_later_because_of_best_effort() {
     assert!(counts.iter().all(|&count| count > 100), "{counts:?}");
 }
 
-/// What runs as best effort keeps the memory that it has and nothing else: a job with a
-/// promise gets its time at once, also on the core where it runs.
+/// A run of best effort keeps its memory and nothing else. A job with a promise gets its time at
+/// once, also on the core where that run executes.
 #[test]
 fn what_runs_as_best_effort_gives_up_its_time() {
     let mut controller = controller();

@@ -105,7 +105,7 @@ fn what_is_over_cannot_be_given_up() {
     controller.cancel(first);
 }
 
-/// Where the demand test moves nothing.
+/// Machine on which the demand test moves nothing.
 fn search_alone() -> Machine {
     Machine { demand_permille: Some(0), ..machine() }
 }

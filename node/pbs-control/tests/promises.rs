@@ -158,8 +158,8 @@ fn a_rogue_within_bounds_keeps_its_deadline_where_all_others_do() {
     }
 }
 
-/// By the pace of the capacity buffer an innocent process does not fit any more; without
-/// that, it does.
+/// An innocent process no longer fits at the pace of the capacity buffer. Without the buffer it
+/// fits.
 #[test]
 fn the_buffer_is_given_up_before_a_promise() {
     let mut node = Node::new(&[("late", &[100, 100], 260), ("other", &[200, 200], 740)]);

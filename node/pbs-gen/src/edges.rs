@@ -9,8 +9,8 @@ use crate::Parameters;
 /// Number of slots before its own among which a task looks for a task to wait for.
 const REACH: usize = 8;
 
-/// Has tasks wait for tasks of other processes whose slots come before their own, so that there is
-/// no circle.
+/// Makes tasks wait for tasks of other processes whose slots come before theirs. This way the
+/// dependencies form no circle.
 pub(crate) fn edges(parameters: &Parameters, processes: &mut [Process], slots: &[Slot]) {
     let mut random = Random::new(parameters.seed, Stream::Edges);
     let mut next_task = vec![0; processes.len()];

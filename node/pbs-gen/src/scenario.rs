@@ -142,7 +142,7 @@ impl Scenario {
         }
     }
 
-    /// Is its deviation earliness?
+    /// Whether the scenario deviates by earliness.
     pub const fn is_early(self) -> bool {
         matches!(self, Scenario::EarlyNode | Scenario::ScatterGather)
     }

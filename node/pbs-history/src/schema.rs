@@ -195,7 +195,7 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
     transaction.commit().map_err(failed)
 }
 
-/// Has a file of a version before, which is only looked at, seem to have all tables.
+/// Makes a file of an earlier version, which is only read, appear to have all tables.
 pub(crate) fn pretend(path: &Path, connection: &Connection, is: FileContent) -> Result<(), Error> {
     for table in &TABLES[is.tables()..] {
         let table = table.replace("CREATE TABLE", "CREATE TEMP TABLE");

@@ -127,7 +127,7 @@ impl Blossoms {
         self.top[node] == node
     }
 
-    /// An outer vertex has an edge to the node: is it the nearest?
+    /// Notes an edge from an outer vertex to the node, if it is the nearest.
     fn consider(&mut self, vertex: usize, node: usize) {
         let nearest = self.nearest[node];
         if nearest == NONE || self.slack(vertex, node) < self.slack(nearest, node) {
@@ -317,7 +317,7 @@ impl Blossoms {
         self.top[blossom] = NONE;
     }
 
-    /// An edge from an outer vertex is tight. Is there one more pair now?
+    /// Follows a tight edge from an outer vertex. Returns whether there is one more pair now.
     fn meet(&mut self, from: usize, to: usize) -> bool {
         let (one, other) = (self.top[from], self.top[to]);
         match self.side[other] {

@@ -141,8 +141,8 @@ pub struct Job {
     pub deadline_ns: u64,
     /// Priority: a job with a greater number is more important.
     pub priority: u32,
-    /// It is run as best effort: behind all that has a promise, and nothing is promised
-    /// to it. Its deadline is what the user wishes.
+    /// Whether the job runs as best effort: behind every job with a promise, and without one. The
+    /// deadline is then only the user's wish.
     pub best_effort: bool,
     /// The user's estimate of how long the whole job takes (the thesis's
     /// `total_runtime`).

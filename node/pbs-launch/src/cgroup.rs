@@ -77,15 +77,15 @@ fn limit(directory: &Path, memory_bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Has this process be in a group of its own below the one that it is in, which gets
-/// those of jobs beside it: a group with processes has no groups that count.
+/// Moves this process into a group of its own below its present group. The groups of jobs are
+/// created beside it, because a group with processes can't contain groups that count.
 ///
-/// `counts_memory`: what is in it can have a limit of its memory. Only then, as nothing can be
-/// put into the group above any more: see [`make_way`].
+/// `counts_memory`: whether memory is counted and can be limited there. From then on no process can
+/// be put into the group above: see [`make_way`].
 ///
 /// # Errors
 ///
-/// There is no cgroup v2, or it is not ours to change.
+/// Fails if there is no cgroup v2, or if this process may not change it.
 pub fn prepare(counts_memory: bool) -> io::Result<PathBuf> {
     let own = own()?;
     let own = own.strip_suffix("/service").unwrap_or(&own);

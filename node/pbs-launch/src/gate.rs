@@ -44,7 +44,7 @@ pub struct Gate {
     /// The children wait for all writers to go.
     wait: OwnedFd,
     open: OwnedFd,
-    /// Has a byte once they are to go on.
+    /// File that holds a byte once the children may continue.
     commit: File,
 }
 

@@ -18,8 +18,8 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// User and environment of a job's programs.
 ///
-/// There is no default owner, and no default of a stored field but an absent output file:
-/// missing data would otherwise be taken for root.
+/// An owner has no default, and of the stored fields only an absent output file has one: missing
+/// data would otherwise be taken for root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The user.

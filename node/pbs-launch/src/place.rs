@@ -43,8 +43,8 @@ impl Drop for Stay {
     }
 }
 
-/// Has this thread, and all that it starts, stay off the CPUs of the machine, if there are
-/// others.
+/// Keeps this thread, and everything that it starts, off the CPUs of the machine, if there are
+/// other CPUs.
 #[allow(unsafe_code)]
 pub fn stay_off(machine: &Machine) -> io::Result<()> {
     let mut others = own()?;

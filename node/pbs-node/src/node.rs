@@ -118,7 +118,7 @@ struct Starting {
 }
 
 impl<L> AsFd for Node<L> {
-    /// Can be read when there is something to hear.
+    /// Returns a descriptor that is readable when the kernel has something to report.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.kernel.device.as_fd()
     }
@@ -584,9 +584,9 @@ impl<L: Listener> Node<L> {
         Ok(count)
     }
 
-    /// Does what is to be done about what was heard: answers prediction failures with
-    /// a new plan, if jobs are run, keeps the lease, and sees to the programs that
-    /// have ended. To be called when all was heard.
+    /// Acts on everything that was received. Answers prediction failures with a new plan if jobs
+    /// are run, keeps the lease, and handles the programs that have ended. Call this after
+    /// everything was received.
     pub fn act(&mut self) -> Result<Next, Error> {
         if std::mem::take(&mut self.lost) {
             // The end of a plan may be among what was lost.

@@ -23,7 +23,7 @@ pub struct JobOutcome {
     pub submitted_ns: u64,
     /// From when it was submitted.
     pub planned_end_ns: Option<u64>,
-    /// It was run as best effort: its deadline was not promised.
+    /// Whether the run was best effort: its deadline was not promised.
     pub best_effort: bool,
     /// `None`: it was to be measured, and had none.
     pub deadline_ns: Option<u64>,

@@ -160,7 +160,7 @@ impl Planning {
     }
 }
 
-/// What was admitted before, which may move.
+/// Requests of the jobs that were admitted before, which may move.
 fn others(admitted: &[(RunId, Job)], lead_ns: u64) -> Vec<Request<'_>> {
     let requests = admitted.iter().map(|(run, job)| Request::new(*run, job));
     requests.map(|request| request.not_before(lead_ns)).collect()

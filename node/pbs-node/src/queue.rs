@@ -28,7 +28,7 @@ pub struct Submitted {
     pub planned_end_ns: u64,
     /// From now on.
     pub deadline_ns: u64,
-    /// It is run as best effort: the deadline is not promised.
+    /// Whether the job runs as best effort: the deadline is not promised.
     pub best_effort: bool,
 }
 
@@ -149,12 +149,12 @@ pub fn open(path: &Path) -> Result<Store, Error> {
     Ok(Store::open(path, Options::DEFAULT)?)
 }
 
-/// Has jobs wait to be run on an otherwise empty machine, behind those that wait
-/// already and are as important: all of them, the most important first.
+/// Queues jobs to be run on an otherwise empty machine, behind waiting jobs of the same importance.
+/// The most important job must come first. Either all jobs are queued or none.
 ///
 /// # Errors
 ///
-/// Why one is declined; none waits then.
+/// Fails if a job is declined, with the reason; no job is queued then.
 pub fn submit(
     store: &mut Store,
     machine: Machine,
@@ -210,11 +210,11 @@ pub fn submit(
     Ok(submitted)
 }
 
-/// Has a run that waits wait no more.
+/// Withdraws a waiting run from the queue.
 ///
 /// # Errors
 ///
-/// There is no such run, or it does not wait.
+/// Fails if there is no such run, or if it does not wait.
 pub fn withdraw(store: &mut Store, id: RunId) -> Result<Run, Error> {
     let run = store.run(id)?;
     let takeover = store.takeover(id)?;

@@ -97,12 +97,12 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// Has a run be over before its time: its programs are told to end, and are killed
-    /// if they do not. `why`: what is to be said of it.
+    /// Cancels a run: asks its programs to end, and kills them if they do not. `why`: the reason to
+    /// report.
     ///
     /// # Errors
     ///
-    /// It is over, or not known.
+    /// Fails if the run is over or unknown.
     pub fn cancel_run(&mut self, id: RunId, why: String) -> Result<(), Error> {
         let (jobs, listener) = self.jobs_and_listener()?;
         let Some(run) = jobs.cancel(id, why, listener)? else {
@@ -112,11 +112,11 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// Has a run that waits not be planned until it is released, or be planned again.
+    /// Holds a waiting run, or releases it. A held run is not planned until it is released.
     ///
     /// # Errors
     ///
-    /// It does not wait.
+    /// Fails if the run does not wait.
     pub fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
         self.jobs_and_listener()?.0.hold(id, hold)
     }
@@ -145,7 +145,7 @@ impl<L: Listener> Node<L> {
         self.jobs_and_listener()?.0.alter(id, alteration)
     }
 
-    /// Has nothing new be admitted, or has it be again.
+    /// Stops the admission of new jobs, or resumes it.
     pub fn drain(&mut self, drained: bool) -> Result<(), Error> {
         self.jobs_and_listener()?.0.backlog.drain(drained);
         Ok(())

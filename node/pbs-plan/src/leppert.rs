@@ -36,8 +36,7 @@ use crate::{check, Cpu, Plan, Process, Slot, Task};
 const IDLE: i64 = -1;
 const END: i64 = -2;
 
-/// Does this begin as a plan in this grammar? No TOML begins with a number and
-/// a semicolon.
+/// Whether the text begins as a plan in this grammar. No TOML begins with a number and a semicolon.
 pub fn is_it(text: &str) -> bool {
     let after = text.trim_start();
     let after_number = after.trim_start_matches(|c: char| c.is_ascii_digit());

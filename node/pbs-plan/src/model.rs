@@ -50,8 +50,9 @@ pub struct Process {
     /// Instructions that the process retires in a millisecond in which it runs; 0: as many as its
     /// CPU.
     pub rate_insns_per_ms: u64,
-    /// Its deadline in nanoseconds, from the moment at which the plan comes into force, for
-    /// nodes that order processes by deadlines. `None`: it comes after all who have one.
+    /// Deadline of the process in nanoseconds from the moment at which the plan comes into force,
+    /// for nodes that order processes by deadlines. `None`: the process comes after all that have a
+    /// deadline.
     pub deadline_ns: Option<u64>,
     /// The resident memory that it really has from its first instruction to its
     /// end, where that is known beforehand: simulations, as `real_insns` is.

@@ -26,7 +26,7 @@ pub fn keep(store: &mut Store, request: &Request<'_>, now_ns: u64) -> bool {
     is_reserved
 }
 
-/// What remains of the job's reservations; `None`: they do not suffice.
+/// Returns what remains of the job's reservations; `None` if they do not suffice.
 fn rest(store: &Store, request: &Request<'_>, now_ns: u64) -> Option<Run> {
     let run = store.run(request.run)?;
     let mut rest = Run::default();
@@ -66,7 +66,7 @@ fn rest(store: &Store, request: &Request<'_>, now_ns: u64) -> Option<Run> {
     (rest.end_ns() <= request.deadline_ns).then_some(rest)
 }
 
-/// Is the place of a task long enough for what is left of it?
+/// Whether the place of a task is long enough for the rest of the task.
 fn suffices(
     store: &Store,
     request: &Request<'_>,

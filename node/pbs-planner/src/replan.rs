@@ -22,8 +22,8 @@ pub struct Replan {
     pub options: Options,
     /// At most so many jobs that have not begun are moved.
     pub max_moved_runs: usize,
-    /// How independent processes are placed where the search does not keep all
-    /// deadlines; `None`: they are not.
+    /// Test by which independent processes are placed where the search does not keep all deadlines;
+    /// `None`: they are not placed.
     pub demand: Option<DemandTest>,
 }
 

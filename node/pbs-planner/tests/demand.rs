@@ -12,7 +12,7 @@ use pbs_planner::{
 };
 
 const S: u64 = 1_000_000_000;
-/// Of the search: half of a core.
+/// Capacity with which the search plans: half of a core.
 const CAPACITY: Capacity =
     Capacity { window_period_ns: 10, execution_ns: 9, capacity_buffer_permille: 1800 };
 const TEST: DemandTest = DemandTest { share_permille: 500, interrupts: true };
@@ -275,7 +275,7 @@ fn a_decline_names_the_interval() {
     );
 }
 
-/// What is reserved for a net counts as demand: a job fits beside it or not, exactly.
+/// Reservations of a net count as demand: a job fits beside them or not, exactly.
 #[test]
 fn reservations_of_nets_count_as_demand() {
     let mut random = Random::new(1);

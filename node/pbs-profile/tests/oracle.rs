@@ -40,7 +40,7 @@ fn op(times: u64, most: u64) -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Does it to both; they must agree on whether it can be done.
+/// Applies an operation to both profiles. They must agree on whether it can be done.
 fn apply(op: &Op, profile: &mut Profile, naive: &mut Naive) {
     let before = naive.clone();
     match op {

@@ -139,7 +139,7 @@ fn reason_number(kind: u16, name: &str) -> Option<u16> {
     known.or_else(|| name.strip_prefix("reason_")?.parse().ok())
 }
 
-/// Is it a late, early or info event?
+/// Whether the event is a late, early or info event.
 pub(crate) fn is_signal(event: &Event) -> bool {
     matches!(
         EventKind::from_raw(event.kind),
@@ -147,9 +147,9 @@ pub(crate) fn is_signal(event: &Event) -> bool {
     )
 }
 
-/// Did a slot reach t1 with a task that is not beyond its own plan? Such a task
-/// is pushed into the next slot without being charged with a preemption; the
-/// kind of the event is [`EventKind::Preempted`] all the same.
+/// Whether a slot reached t1 with a task that is not beyond its own plan. Such a task is pushed
+/// into the next slot without being charged with a preemption; the kind of the event is
+/// [`EventKind::Preempted`] all the same.
 pub fn is_push(event: &Event) -> bool {
     event.kind == EventKind::Preempted as u16 && event.retired_insns <= event.planned_insns
 }

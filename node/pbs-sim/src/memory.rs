@@ -34,7 +34,7 @@ impl NodeMemory {
         Self { limit_bytes: plan.memory_bytes, ..Self::default() }
     }
 
-    /// Is there so much left?
+    /// Whether that much memory is left.
     pub(crate) fn has(&self, bytes: u64) -> bool {
         self.limit_bytes == 0 || self.used_bytes.saturating_add(bytes) <= self.limit_bytes
     }

@@ -85,7 +85,7 @@ impl Program {
         self.tasks.get(self.position).copied()
     }
 
-    /// Goes on with the task `id`. Is that another than the current one?
+    /// Continues with the task `id`. Returns whether that is another than the current one.
     pub(crate) fn move_to(&mut self, id: u32) -> bool {
         if self.current().is_some_and(|task| task.id == id) {
             return false;

@@ -235,8 +235,8 @@ proptest! {
         }
     }
 
-    /// Where slots float, the CPU idles only while no process can run; and unallocated time
-    /// is used if Linux has nothing to run.
+    /// The CPU idles only while no process can run, if slots float. Unallocated time is used if
+    /// Linux has nothing to run.
     #[test]
     fn no_time_is_unused_where_slots_float(mut plan in plan(), linux_is_idle in any::<bool>()) {
         let config = plan.config.unwrap();

@@ -60,7 +60,7 @@ fn lengths(plan: &Plan) -> Vec<Vec<u64>> {
 struct PutOff {
     until_ns: u64,
     failures: Vec<Failure>,
-    /// When it was asked, and with how many failures.
+    /// Times at which the scheduler was asked, each with the number of failures.
     asked: Vec<(u64, usize)>,
     again_ns: Option<u64>,
 }

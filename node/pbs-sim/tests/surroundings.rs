@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What surrounds a plan: programs that sleep when it begins, and the rest of the system,
-//! which has unallocated time and gaps.
+//! Surroundings of a plan: programs that sleep when it begins, and the rest of the system, which
+//! has unallocated time and gaps.
 
 mod common;
 

@@ -60,7 +60,7 @@ impl RingFile {
         self.file.write_all_at(&value.to_ne_bytes(), at).unwrap();
     }
 
-    /// Does the first half of writing the event `seq` on `cpu`: all but the head.
+    /// Writes the first half of the event `seq` on `cpu`: all but the head.
     fn begin(&self, cpu: u32, seq: u64) {
         let head = self.word(cpu, HEAD);
         self.set_word(cpu, TAIL, (head + 1).saturating_sub(CAPACITY));

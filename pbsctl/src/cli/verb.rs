@@ -36,7 +36,7 @@ use crate::study::StudyOptions;
 use crate::top::TopOptions;
 use crate::trace::TraceOptions;
 
-/// What `pbsctl` does.
+/// Commands of `pbsctl`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run a plan, or plan jobs and run them

@@ -89,8 +89,8 @@ enum ClusterCommand {
 
     /// Create a ledger: the file with the requests and their plan
     ///
-    /// Its clock is virtual: it stands still until `advance` moves it, and a started request runs
-    /// as long as its `--run` says.
+    /// The ledger's clock is virtual: it stands still until `advance` moves it, and a started
+    /// request runs as long as its `--run` declares.
     New(ledger::NewOptions),
 
     /// Replace the description of the cluster, and plan with the new one from now on

@@ -42,10 +42,10 @@ pub(super) struct At {
 /// Scheduler, determination and their options.
 #[derive(Args, Debug)]
 pub(super) struct DecisionOptions {
-    /// When to map waiting tasks again: never; always; contention, if another process stands in the
-    /// queue of a desired device; speedup, if the desired devices save more than co-scheduling
-    /// costs (--cost); amortization, if a desired device is occupied for longer than that;
-    /// all-occupied, if all devices are occupied
+    /// Condition for mapping waiting tasks again: never; always; contention, if another process
+    /// stands in the queue of a desired device; speedup, if the desired devices save more than
+    /// co-scheduling costs (--cost); amortization, if a desired device is occupied for longer than
+    /// that; all-occupied, if all devices are occupied
     #[arg(long, value_name = "WHEN",
           value_parser = PossibleValuesParser::new(When::ALL.map(When::name)).map(when))]
     determination: Option<When>,
@@ -71,8 +71,8 @@ pub(super) struct HowOptions {
           value_parser = PossibleValuesParser::new(PRIORITIES.map(|(name, _)| name)).map(priority))]
     priority: Vec<Priority>,
 
-    /// What to minimise: deadlines is the number of missed deadlines, then the makespan, then the
-    /// sum of the turnarounds; makespan; sum is the sum of the runtimes
+    /// Objective to minimise: deadlines is the number of missed deadlines, then the makespan, then
+    /// the sum of the turnarounds; makespan; sum is the sum of the runtimes
     #[arg(long, value_name = "WHAT", default_value = "deadlines",
           value_parser = PossibleValuesParser::new(OBJECTIVES.map(|(name, _)| name)).map(objective))]
     objective: Objective,
@@ -82,7 +82,7 @@ pub(super) struct HowOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     iterations: Option<u32>,
 
-    /// Do not keep a task that is alone in its round on the device of the task before it (greedy)
+    /// Let a task that is alone in its round leave the device of the task before it (greedy)
     #[arg(long)]
     no_stickiness: bool,
 

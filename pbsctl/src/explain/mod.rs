@@ -140,7 +140,7 @@ struct JobView {
 /// The plan of a job that would be admitted.
 #[derive(Serialize)]
 struct PlanView {
-    /// What has admitted the job: "search", "demand", or "best effort" where nothing is
+    /// Test that has admitted the job: "search", "demand", or "best effort" where nothing is
     /// promised.
     test: &'static str,
     strategy: &'static str,

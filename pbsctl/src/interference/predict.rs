@@ -40,7 +40,8 @@ pub(super) struct PredictOptions {
     #[arg(long, value_name = "AGGRESSOR", num_args = 1.., required = true)]
     beside: Vec<String>,
 
-    /// What their CPUs share with its CPU [default: the closest level in the runs, or node]
+    /// Level that the CPUs of the aggressors share with that of the victim [default: the closest
+    /// level in the runs, or node]
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     level: Option<Level>,
 

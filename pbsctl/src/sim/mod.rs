@@ -93,7 +93,7 @@ pub(crate) struct SimOptions {
     )]
     rate: u64,
 
-    /// When the node checks the count of instructions
+    /// Times at which the node checks the count of instructions
     #[arg(long, value_enum, default_value = "event")]
     resolution: ResolutionName,
 
@@ -137,7 +137,7 @@ pub(crate) struct SimOptions {
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::ns)]
     switch: u64,
 
-    /// What happens while more memory is in use than the plan may use (memory_bytes)
+    /// Reaction while more memory is in use than the plan may use (memory_bytes)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tell")]
     memory_over: MemoryOverName,
 

@@ -19,8 +19,8 @@ pub(super) struct SlowdownsOptions {
     #[arg(long, value_name = "FILE")]
     slowdowns: Option<PathBuf>,
 
-    /// What all CPUs of the plan share: smt, l2, llc or node [default: the level of all pairs in
-    /// the file]
+    /// Level that all CPUs of the plan share: smt, l2, llc or node [default: the level of all pairs
+    /// in the file]
     #[arg(long, value_name = "WHAT", requires = "slowdowns", value_parser = level)]
     shared: Option<Level>,
 }

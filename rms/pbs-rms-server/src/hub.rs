@@ -194,7 +194,7 @@ impl Hub {
         next_ns.map(|ns| ns.max(self.rests_until_ns))
     }
 
-    /// Does what is due.
+    /// Performs the work that is due.
     pub(crate) fn work(&mut self) -> io::Result<()> {
         let now_ns = self.clock.now_ns();
         let grace_ns = self.settings.absence_grace_ns;

@@ -24,7 +24,7 @@ pub enum Kind {
     PreAllocation,
     /// Runs to completion, inside a pre-allocation or, without one, as if in one of its size.
     NonPreemptible,
-    /// May be made smaller at any time.
+    /// Shrinks at any time, if the nodes are needed elsewhere.
     Preemptible,
 }
 

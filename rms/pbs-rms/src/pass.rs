@@ -65,7 +65,7 @@ impl Rms {
         notices
     }
 
-    /// Starts what is late. Was there something?
+    /// Starts what is late. Returns whether there was something.
     fn follow(&mut self, app: AppId) -> bool {
         let mut is_any = false;
         while let Some((id, start_ns)) = self.sessions.get(app).and_then(Session::first_late) {

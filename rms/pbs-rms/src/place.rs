@@ -97,8 +97,8 @@ impl Tree {
         is_firm && asks.all(|ask| session.has_pre_allocation(ask.cluster))
     }
 
-    /// Notes when its requests begin. What begins now starts, and what hangs on it is kept
-    /// nodes for: is that so?
+    /// Notes when the requests begin, and starts those that begin now. Returns whether the first of
+    /// them begins now: nodes are kept for what depends on it then.
     pub(crate) fn schedule(&self, session: &mut Session, begin_ns: u64, now_ns: u64) -> bool {
         for &(place, offset_ns) in &self.members {
             let request = &mut session.requests[place];

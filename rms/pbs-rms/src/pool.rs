@@ -8,8 +8,8 @@ use crate::NodeChoice;
 /// The nodes of a cluster that nobody has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pool {
-    /// A bit for each node, the lowest first: is it free? Those of half a million nodes fit
-    /// into the caches of a core, however often nodes have changed hands.
+    /// One bit for each node, the lowest node first: 1 if the node is free. The bits of half a
+    /// million nodes fit into the caches of a core, however often nodes have changed hands.
     words: Vec<u64>,
     free: u64,
     /// None is free below this one.

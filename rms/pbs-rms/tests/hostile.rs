@@ -11,7 +11,7 @@ use driver::{ask, next, policy, with, Driver, GIVE_BACK_LATE};
 use pbs_rms::{AppId, Ask, Kind, Limits, NodeChoice, Policy, Refusal, Rms, Update, FOREVER};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
-/// Does something that a manager should get done in far less than this.
+/// Runs `what`, which a manager should complete in far less time than the limit here.
 fn soon(what: impl FnOnce() + Send + 'static) {
     let (sender, receiver) = channel();
     let thread = thread::spawn(move || {

@@ -21,7 +21,7 @@ impl Budget {
         self.left_ns
     }
 
-    /// Is the window over at `now_ns`?
+    /// Whether the window is over at `now_ns`.
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
         now_ns >= self.until_ns
     }

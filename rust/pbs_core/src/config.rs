@@ -350,7 +350,7 @@ impl Config {
         }
     }
 
-    /// Is this threshold switched on?
+    /// Whether this threshold is switched on.
     pub const fn has(&self, threshold: Threshold) -> bool {
         self.thresholds & threshold as u64 != 0
     }

@@ -19,8 +19,8 @@ pub(super) enum Division {
 }
 
 impl Division {
-    /// Does the process that fills the slot keep it at `plan_ns`?  `in_turn`: its turn began
-    /// in this window.
+    /// Whether the process that fills the slot keeps it at `plan_ns`.  `in_turn`: its turn began in
+    /// this window.
     #[inline]
     pub(super) fn goes_on(&self, in_turn: bool, plan_ns: impl FnOnce() -> u64) -> bool {
         match *self {

@@ -226,7 +226,7 @@ impl Ended {
         is_last: false,
     };
 
-    /// Has the task of that id ended?
+    /// Whether the task of that id has ended.
     pub const fn has(&self, task: u32) -> bool {
         task < self.before_task
     }

@@ -28,7 +28,7 @@ impl CurrentGrant {
         self.reason
     }
 
-    /// Is `p` granted the CPU?
+    /// Whether `p` is granted the CPU.
     pub(super) fn is(&self, p: u32) -> bool {
         self.process == Some(p)
     }

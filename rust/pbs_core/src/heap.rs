@@ -60,7 +60,7 @@ impl<M: Memory> Heap<M> {
         self.entries.get(..self.len)?.get(place).copied()
     }
 
-    /// Is there room for one more?
+    /// Whether there is room for one more.
     pub(super) fn has_room(&self) -> bool {
         self.len < self.entries.len()
     }

@@ -51,7 +51,7 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
-    /// Does the process have tasks left, and more memory than its threshold?
+    /// Whether the process has tasks left, and more memory than its threshold.
     pub fn is_beyond_memory(&self) -> bool {
         !self.done && self.t2_memory_bytes != 0 && self.peak_rss_bytes > self.t2_memory_bytes
     }
@@ -90,7 +90,7 @@ impl<M: Memory> Node<M> {
 
     /// Number of the present slot; [`Node::slots`] after the last.
     ///
-    /// Where slots float, the first slot that is not over.
+    /// The present slot is the first one that is not over, where slots float.
     pub fn cursor(&self) -> u32 {
         if self.floats() {
             self.floating.front()

@@ -9,7 +9,7 @@ use super::wire::format;
 ///
 /// In the kernel this is the ring of the CPU, called under the lock of the run queue.
 pub trait Tap: Default {
-    /// Are inputs recorded?
+    /// Whether inputs are recorded.
     fn is_on(&self) -> bool;
 
     /// Notes one input.  Only called if inputs are recorded.
@@ -196,7 +196,7 @@ impl Input {
         self.input_kind().map(InputKind::name).or_else(event)
     }
 
-    /// Is the input a call of the node, and not a value that arrived during one?
+    /// Whether the input is a call of the node, and not a value that arrived during one.
     pub fn is_call(&self) -> bool {
         self.kind < Input::EVENT && self.kind != InputKind::Answer as u16
     }

@@ -28,8 +28,8 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Does the candidate `a` need the CPU more urgently than `b`; or, where slots float,
-    /// does it come before `b`?
+    /// Whether the candidate `a` needs the CPU more urgently than `b`.  Where slots float: whether
+    /// `a` comes before `b`.
     pub fn comes_before(&self, a: u32, b: u32) -> bool {
         if self.floats() {
             return self.floating.before(a, b);

@@ -186,7 +186,7 @@ impl<M: Memory> Walk<'_, '_, M> {
         self.reach(index, count.unwrap_or(0));
     }
 
-    /// Can the task of that id end, as far as is known?
+    /// Whether the task of that id can end, as far as is known.
     fn has_ended(&self, index: u32, task: u32) -> bool {
         self.walker(index).is_some_and(|(walker, plan)| {
             let next = plan.task(walker.process, walker.position);

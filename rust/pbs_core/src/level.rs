@@ -28,7 +28,7 @@ impl Level {
         }
     }
 
-    /// Was less than `percent` reported?
+    /// Whether less than `percent` was reported.
     pub(super) const fn is_below(&self, percent: u32) -> bool {
         self.percent < percent
     }
@@ -44,8 +44,7 @@ impl Level {
         self.percent == FAILURE
     }
 
-    /// Does a plan deal with the failure that deals with the events before
-    /// `dealt_seq`?
+    /// Whether a plan that deals with the events before `dealt_seq` deals with the failure.
     pub(super) fn is_dealt(&self, dealt_seq: u64) -> bool {
         self.failure_seq.is_some_and(|seq| seq < dealt_seq)
     }

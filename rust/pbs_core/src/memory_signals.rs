@@ -25,7 +25,7 @@ use super::run::Run;
 /// The levels on the way to a threshold; the last is the failure.
 const LEVELS: [u32; 3] = [75, 90, FAILURE];
 
-/// Is `used_bytes` more than `percent` of the limit?
+/// Whether `used_bytes` is more than `percent` of the limit.
 fn exceeds(used_bytes: u64, limit_bytes: u64, percent: u32) -> bool {
     u128::from(used_bytes) * u128::from(FAILURE) > u128::from(limit_bytes) * u128::from(percent)
 }
@@ -105,13 +105,13 @@ impl<M: Memory> Node<M> {
         self.signals.memory = level;
     }
 
-    /// Is a process beyond its threshold?
+    /// Whether a process is beyond its threshold.
     pub(super) fn has_too_much(&self, p: u32, run: &Run) -> bool {
         let limit_bytes = self.t2_memory_bytes(p);
         limit_bytes != 0 && run.process_peak.rss_bytes > limit_bytes
     }
 
-    /// Is the node beyond its limit, as far as is known?
+    /// Whether the node is beyond its limit, as far as is known.
     pub(super) fn has_too_much_together(&self) -> bool {
         let limit_bytes = self.plan.memory_bytes;
         limit_bytes != 0 && self.memory_together_bytes() > limit_bytes

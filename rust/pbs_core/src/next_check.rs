@@ -57,7 +57,7 @@ impl CachedCheck {
         self.next
     }
 
-    /// Does the check hold at that progress, count or lateness, and time?
+    /// Whether the check holds at that progress, count or lateness, and time.
     pub(super) fn holds(&self, progress: u32, insns: u64, now_ns: u64) -> bool {
         self.progress == progress && insns < self.next.at_insns && now_ns < self.next.at_ns
     }

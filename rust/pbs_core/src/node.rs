@@ -98,7 +98,7 @@ impl<M: Memory> Node<M> {
         Ok(node)
     }
 
-    /// Do slots float?
+    /// Whether slots float.
     #[inline(always)]
     pub(super) fn floats(&self) -> bool {
         self.policy.config.dispatch != Dispatch::Thesis as u64

@@ -29,8 +29,8 @@ impl NodeSignals {
         elsewhere_bytes: 0,
     };
 
-    /// Does a plan that deals with the events before `dealt_seq` deal with a failure of
-    /// the node's lateness or earliness?
+    /// Whether a plan that deals with the events before `dealt_seq` deals with a failure of the
+    /// node's lateness or earliness.
     pub(super) fn is_dealt(&self, dealt_seq: u64) -> bool {
         self.late.is_dealt(dealt_seq) || self.early.is_dealt(dealt_seq)
     }

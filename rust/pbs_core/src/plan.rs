@@ -30,12 +30,12 @@ impl Slot {
         position: 0,
     };
 
-    /// Does the slot belong to no process?
+    /// Whether the slot belongs to no process.
     pub const fn is_idle(&self) -> bool {
         self.process == Slot::IDLE
     }
 
-    /// Is the slot the last one of its process?
+    /// Whether the slot is the last one of its process.
     pub(super) const fn is_last_of(&self, process: &Process) -> bool {
         self.position.saturating_add(1) == process.count
     }
@@ -128,7 +128,7 @@ impl Predecessor {
     /// No index.
     pub const NONE: u32 = u32::MAX;
 
-    /// Does another CPU have the process?
+    /// Whether another CPU has the process.
     pub const fn is_elsewhere(&self) -> bool {
         self.process == Predecessor::NONE
     }
@@ -184,7 +184,7 @@ impl<M: Memory> Plan<M> {
         &self.predecessors
     }
 
-    /// Does the process wait for others, or do others wait for it?
+    /// Whether the process waits for others, or others wait for it.
     pub(super) fn is_in_net(&self, process: u32) -> bool {
         self.process(process).is_some_and(|p| {
             p.shared

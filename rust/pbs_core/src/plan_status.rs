@@ -47,7 +47,7 @@ impl PlanStatus {
         self.dealt_seq
     }
 
-    /// Was the end of the plan reported?
+    /// Whether the end of the plan was reported.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }

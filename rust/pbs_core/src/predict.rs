@@ -13,9 +13,9 @@
 //! seen.  The ways from other origins are as long as most that were seen: if a way and the pace are
 //! constant, the first interrupt meets the count.
 //!
-//! Whatever the timer was set for, and wherever it interrupts the thread, its expiry shows the way.
-//! This way it expires for nothing only a few times, however often a thread that needs no timer
-//! gets the CPU.
+//! The expiry of a timer shows the way, whatever the timer was set for, and wherever it interrupts
+//! the thread.  Therefore a timer expires for nothing only a few times, however often a thread that
+//! needs no timer gets the CPU.
 
 use super::rate::{scale, Rate};
 

@@ -124,7 +124,7 @@ impl<M: Memory> Queue<M> {
         Some(first)
     }
 
-    /// Does `a` come before `b`?
+    /// Whether `a` comes before `b`.
     pub(super) fn before(&self, runs: &[Run], a: u32, b: u32) -> bool {
         before(runs, self.policy, a, b)
     }

@@ -249,7 +249,7 @@ impl Run {
             .saturating_add(i64::try_from(over_insns).unwrap_or(i64::MAX))
     }
 
-    /// Has its current task retired more than was planned?
+    /// Whether the current task has retired more than was planned.
     pub(super) fn is_late(&self) -> bool {
         self.retired_insns > self.planned_insns
     }
@@ -339,24 +339,24 @@ impl Run {
         }
     }
 
-    /// Can the process run, if it is granted the CPU?
+    /// Whether the process can run, if it is granted the CPU.
     pub(super) fn can_run(&self) -> bool {
         self.presence == Presence::Ready && !self.held
     }
 
-    /// May the process fill a slot that is not its own?  Only if it can run and is behind: the slot
-    /// of its current task has passed, because the task was preempted or pushed along by one that
-    /// was.
+    /// Whether the process may fill a slot that is not its own.  The process must be able to run,
+    /// and be behind: the slot of its current task has passed, because the task was preempted or
+    /// pushed along by one that was.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
         self.can_run() && !self.done && self.own_slot < cursor
     }
 
-    /// Is the process active: has it begun, and does it have tasks left?
+    /// Whether the process is active: it has begun, and has tasks left.
     pub(super) fn is_active(&self) -> bool {
         self.begun && !self.done
     }
 
-    /// Is the process present, with tasks left?
+    /// Whether the process is present, with tasks left.
     pub(super) fn is_live(&self) -> bool {
         self.presence != Presence::Absent && !self.done
     }

@@ -82,12 +82,12 @@ impl CurrentSlot {
         self.position
     }
 
-    /// Has the slot begun, and is it that of `p`?
+    /// Whether the slot has begun, and is that of `p`.
     pub(super) fn is_of(&self, p: u32) -> bool {
         self.begun && self.owner == p
     }
 
-    /// Has the slot begun, and is it that of a process?
+    /// Whether the slot has begun, and is that of a process.
     pub(super) fn is_owned(&self) -> bool {
         self.begun && self.owner != Slot::IDLE
     }

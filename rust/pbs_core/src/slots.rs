@@ -10,8 +10,8 @@ use super::plan::Slot;
 use super::slot::SlotEnd;
 
 impl<M: Memory> Node<M> {
-    /// Should the node stay in the present slot?  Begins the slot if it has not begun.  After the
-    /// last slot there is none to leave.
+    /// Begins the present slot if it has not begun.  Returns whether the node should stay in the
+    /// slot.  After the last slot there is none to leave.
     pub(super) fn in_slot(&mut self, now_ns: u64, plan_ns: u64, sink: &mut impl Sink) -> bool {
         if !self.slot.has_begun() {
             let Some(&slot) = self.plan.slot(self.slot.number()) else {
@@ -47,8 +47,8 @@ impl<M: Memory> Node<M> {
         false
     }
 
-    /// Is a slot, planned for the task at `position` of `owner`, of no use any
-    /// more, because that task is done or never will be?
+    /// Whether a slot, planned for the task at `position` of `owner`, is of no use any more,
+    /// because that task is done or never will be.
     fn caught_up(&self, owner: u32, position: u32) -> bool {
         self.processes
             .get(owner)

@@ -89,7 +89,7 @@ impl StandingDecision {
         self.next_check = next_check;
     }
 
-    /// Does the decision hold at `now_ns`, unless other processes can run now?
+    /// Whether the decision holds at `now_ns`, unless other processes can run now.
     #[inline(always)]
     pub(super) fn holds(&self, now_ns: u64) -> bool {
         let holds = (self.since_ns..self.until_ns).contains(&now_ns);

@@ -116,9 +116,9 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Does a plan that deals with the events before `dealt_seq` begin a new run, in which the
-    /// processes of this one run again?  A plan that deals with any event is an answer to this run,
-    /// even if it has ended meanwhile.
+    /// Whether a plan that deals with the events before `dealt_seq` begins a new run, in which the
+    /// processes of this one run again.  A plan that deals with any event is an answer to this run,
+    /// even if the run has ended meanwhile.
     fn runs_again(&self, dealt_seq: u64) -> bool {
         self.status.has_ended() && dealt_seq == 0
     }
@@ -245,7 +245,7 @@ impl<M: Memory> Node<M> {
         Ok(())
     }
 
-    /// Has the process ended, and does the plan have no more tasks for it?
+    /// Whether the process has ended, and the plan has no more tasks for it.
     fn gives_nothing(&self, index: u32, before: &Before) -> bool {
         let count = self.plan.process(index).map_or(0, |process| process.count);
         before.run.done && self.position_of(index, before.task) == count

@@ -97,7 +97,7 @@ impl<M: Memory> WaitLists<M> {
         false
     }
 
-    /// Is one of `processes` processes left that was not checked yet?
+    /// Whether one of `processes` processes is left that was not checked yet.
     pub(super) fn has_unseen(&self, processes: usize) -> bool {
         (self.unseen as usize) < processes
     }
@@ -188,7 +188,7 @@ impl<M: Memory> WaitLists<M> {
             .map(|awaited| (awaited.first, awaited.due))
     }
 
-    /// Is a check of `p` still to come?
+    /// Whether a check of `p` is still to come.
     pub(super) fn is_unseen(&self, p: u32) -> bool {
         self.pending && self.unseen <= p
     }

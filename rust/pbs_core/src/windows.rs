@@ -83,7 +83,7 @@ impl Windows {
             .saturating_add(phase_ns.min(self.execution_ns))
     }
 
-    /// Is `now_ns`, which lies in the present period, unallocated time?
+    /// Whether `now_ns`, which lies in the present period, is unallocated time.
     pub(super) fn unallocated(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.start_ns) >= self.execution_ns
     }

@@ -28,7 +28,7 @@ fn subject(cause: Cause, process: u32, task: u32) -> Subject {
     }
 }
 
-/// Is `lateness` greater than `percent` of `limit`, rounded down?
+/// Whether `lateness` is greater than `percent` of `limit`, rounded down.
 fn exceeds(lateness_insns: i64, limit_insns: u64, percent: u32) -> bool {
     let level = u128::from(limit_insns) * u128::from(percent) / 100;
     i128::from(lateness_insns) > level as i128

@@ -37,7 +37,7 @@ fn scene(slots: &[(u32, u64)], deadlines: &[(u32, u64)]) -> Scene {
     Scene::ready(FLOATS, plan(slots, deadlines))
 }
 
-/// Who has the CPU, and why.
+/// Returns the process that has the CPU, and the reason of the grant.
 fn granted(scene: &Scene) -> (u32, Grant) {
     (scene.granted(), scene.last.reason)
 }
@@ -423,7 +423,7 @@ fn nobody_runs_ahead_of_an_edge() {
     assert_eq!(scene.granted(), 2);
 }
 
-/// What comes after a slot takes as long as the rate of its process says.
+/// Tasks after a slot take as long as the rate of their process demands.
 #[test]
 fn deadlines_are_times_whatever_the_rates_are() {
     let slots = [(1, 1000), (1, 1000), (2, 1000), (2, 1000)];

@@ -160,7 +160,7 @@ impl Machine {
         }
     }
 
-    /// Does the current task of `p` wait for one that has not ended?
+    /// Whether the current task of `p` waits for one that has not ended.
     fn waits(&self, p: u32) -> bool {
         let plan = self.node.plan();
         let task = self.states[p as usize].task;

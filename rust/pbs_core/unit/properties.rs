@@ -408,8 +408,8 @@ proptest! {
     }
 }
 
-/// When each process ends its tasks, by deadlines alone: of those that are there the process
-/// whose task is due first has the CPU.  A task is due when what is planned after it can
+/// Returns when each process ends its tasks, by deadlines alone.  Of the processes that are there,
+/// the one whose task is due first has the CPU.  A task is due when what is planned after it can
 /// still be retired.
 fn ends_by_deadline(
     works: &[Work],
@@ -450,8 +450,7 @@ fn ends_by_deadline(
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// Where nothing is late and all deadlines can be kept, the order is that of the
-    /// deadlines.
+    /// The order is that of the deadlines, if nothing is late and all deadlines can be kept.
     #[test]
     fn order_is_that_of_the_deadlines(
         places in vec(place(6, 100..=1000u64), 0..60),

@@ -107,7 +107,7 @@ fn sorted(a: u64, b: u64) -> [u64; 2] {
     [a.min(b), a.max(b)]
 }
 
-/// Does it rise, or stay, from each to the next?
+/// Whether the values rise, or stay, from each step to the next.
 fn rises<T: PartialOrd, const N: usize>(steps: [u64; N], of: impl FnMut(u64) -> T) -> bool {
     let values: Vec<T> = steps.into_iter().map(of).collect();
     values.windows(2).all(|pair| pair[0] <= pair[1])

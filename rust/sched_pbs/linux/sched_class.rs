@@ -79,7 +79,7 @@ pub(crate) enum Dequeue {
     Sleeps,
     /// The task goes to sleep, and may stay on the run queue meanwhile, where a wake-up costs less.
     ///
-    /// Its sleep is not one that only a special wake-up may end, and the core has nothing to count
+    /// Any wake-up may end the sleep, not only a special one, and the core has nothing to count
     /// when the task really leaves.
     SleepsHere,
 }
@@ -90,7 +90,7 @@ const fn has(flags: c_int, flag: u32) -> bool {
 
 /// A locked run queue.
 ///
-/// It can't be moved: therefore two of them can't be swapped.
+/// A run queue can't be moved: therefore two of them can't be swapped.
 ///
 /// # Invariants
 ///

@@ -474,7 +474,8 @@ fn tell_lost(change: &PlanSwap) {
     }
 }
 
-/// Does a piece of that work, from a process on; returns the process to continue with.
+/// Makes some of the threads leave the class whose process went with the replaced plan, beginning
+/// with process `from`. Returns the process to continue with.
 fn tell_some_lost(change: &PlanSwap, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
     let (processes_a_lock, mut left) = LOST_A_LOCK;
     for process in from..from + processes_a_lock {

@@ -43,7 +43,7 @@ impl State {
     /// Checks the CPU that this is called on, in an interrupt. Returns the reason why its plan is
     /// to be dropped, if there is one.
     ///
-    /// Nothing is settled here: this does not make up for anything that the class has missed.
+    /// The check settles nothing: it does not make up for anything that the class has missed.
     fn look(&mut self, rq: &RunQueue) -> Option<DropReason> {
         if self.node.is_none() {
             self.watch = Watch::default();

@@ -2,7 +2,7 @@
 
 //! The instruction clock of a CPU: it counts the instructions that a thread has retired.
 //!
-//! There are three tiers, see [`Tier`]. The tier of a CPU is detected when it comes up
+//! The clock has three tiers, see [`Tier`]. The tier of a CPU is detected when it comes up
 //! ([`crate::plans::calibrate`]). A counter that fails while the CPU runs is noticed when it is
 //! read, and the tier falls; [`crate::plans::calibrate::recover`] brings it up again.
 

@@ -183,7 +183,7 @@ pub(crate) fn leave_as_told(task: &Task) {
 
 /// Logs for an operator that a thread had to leave its plan.
 ///
-/// There is no line for a thread that is done, nor for one that left on request: by
+/// No line is logged for a thread that is done, nor for one that left on request: by
 /// `PBS_IOC_DETACH` or another policy.
 fn log_left(cpu: &Cpu, task: &Task, reason: u16) {
     let why = match u32::from(reason) {

@@ -152,7 +152,7 @@ impl Figure {
         .filter_map(|(words, bound)| Some((words, bound.as_ref()?)))
     }
 
-    /// Does it say whether the claim holds?
+    /// Whether the figure decides if the claim holds.
     pub fn decides(&self) -> bool {
         self.published.is_some() || self.bounds().next().is_some()
     }

@@ -101,7 +101,7 @@ impl Reproduction {
         Self { claims: ids.iter().filter_map(|id| rows.remove(id)).collect(), ..self }
     }
 
-    /// Has a command failed?
+    /// Whether a command has failed.
     pub fn has_failed(&self) -> bool {
         let failed = |row: &TriedClaim| matches!(row.verdict, Verdict::Failed { .. });
         self.claims.iter().any(failed)

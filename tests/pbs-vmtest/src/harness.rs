@@ -189,7 +189,7 @@ impl Plan {
         self
     }
 
-    /// Is dropped if so much time goes by without a renewal.
+    /// Sets the lease: the plan is dropped if so much time passes without a renewal.
     pub fn lease(mut self, lease_ns: u64) -> Self {
         self.lease_ns = lease_ns;
         self

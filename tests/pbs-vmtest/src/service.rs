@@ -255,7 +255,7 @@ fn takes_jobs_inner() -> Verdict {
     Ok(())
 }
 
-/// Does that as another user, in a process of its own.
+/// Calls `what` as another user, in a process of its own.
 fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
     // SAFETY: this program has one thread; the child ends below.
     let child = cvt(unsafe { libc::fork() }).context("fork")?;

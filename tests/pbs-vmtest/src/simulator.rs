@@ -395,7 +395,7 @@ fn runnable(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Has `pbsctl run` execute the plan; its events must be those.
+/// Executes the plan with `pbsctl run`; its events must be the expected ones.
 fn run(plan: &Plan, expected: &[Event]) -> Verdict {
     const FILE: &str = "/tmp/runnable.toml";
     std::fs::write(FILE, to_toml(plan)).context(FILE)?;

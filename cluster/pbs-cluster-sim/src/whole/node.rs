@@ -159,8 +159,8 @@ pub fn list_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
     list_insns(cores, processes).div_ceil(RATE_INSNS_PER_S).max(1)
 }
 
-/// How long the processes really take on so many cores without a plan, in whole seconds,
-/// where each core leaves as much time to others as a plan has to.
+/// Returns the actual time of the processes on that many cores without a plan, in whole seconds.
+/// Each core leaves as much time to others as a plan has to.
 pub fn list_beside_others_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
     let Config { window_period_ns, window_unallocated_ns, .. } = Config::DEFAULT;
     let execution_ns = window_period_ns.saturating_sub(window_unallocated_ns).max(1);

@@ -32,7 +32,7 @@ pub enum Nodes {
 }
 
 impl Nodes {
-    /// What becomes of a job on these cores.
+    /// Returns the course of a job on these cores.
     fn course(self, cores: &[u32], job: &WholeJob) -> Result<Course, Error> {
         let list_s = match self {
             Self::Plans => return course(cores, &job.processes, job.duration_s),

@@ -17,8 +17,8 @@ use super::best_effort::set_aside;
 use super::{ActiveRun, Answer, Controller, Missed};
 use crate::outlook::scaled;
 
-/// How much of a plan an answer changes; each step is tried where the one before it does
-/// not keep all promises.
+/// Extent of the changes that an answer makes to a plan. Each step is tried if the one before it
+/// does not keep all promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Effort {
     /// Executed jobs whose reservations suffice stay, and the other executed ones are
@@ -44,7 +44,7 @@ enum Claim {
     Among,
     /// The deadline can't be kept: the job goes on behind all others.
     Late,
-    /// There is no place for the job.
+    /// The job has no place.
     Nowhere,
 }
 
@@ -63,11 +63,11 @@ impl Effort {
 }
 
 impl Controller {
-    /// Answers the prediction failures that were heard of since the last plan.
+    /// Answers the prediction failures that were signalled since the last plan.
     ///
     /// # Errors
     ///
-    /// What the node would refuse.
+    /// Fails if the node would refuse the plan.
     pub fn answer(&mut self, now_ns: u64) -> Result<Answer, Vec<Problem>> {
         if !self.is_asked() {
             return Ok(Answer::Nothing);

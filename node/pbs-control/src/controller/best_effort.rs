@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Runs of best effort: they are planned behind all that has a promise, and are in no
-//! promise's way.
+//! Runs of best effort. They are planned behind every run with a promise, and are in no promise's
+//! way.
 //!
-//! Whenever a promise is made or kept, what is reserved for best effort is set aside,
-//! and placed anew afterwards. A process of best effort that has begun keeps its memory,
-//! since it can't give that back; its time it gives up.
+//! Reservations of best effort are set aside whenever a promise is made or kept, and are placed
+//! anew afterwards. A process of best effort that has begun gives up its time, but keeps its
+//! memory, since it can't give that back.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -125,8 +125,8 @@ impl Controller {
     }
 }
 
-/// What is left of the runs that have a promise and a place, beside which others are
-/// admitted.
+/// Returns the remaining work of the runs that have a promise and a place. Other jobs are admitted
+/// beside it.
 pub(super) fn others<'a>(
     store: &Store,
     runs: &'a BTreeMap<RunId, ActiveRun>,

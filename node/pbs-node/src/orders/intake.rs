@@ -239,7 +239,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Has one that waits be over.
+    /// Closes a waiting order, with its outcome and the reason.
     fn close(&mut self, one: Waiting, outcome: Outcome, why: String, listener: &mut dyn Listener) {
         let ending = Ending {
             why: Some(why),
@@ -272,11 +272,11 @@ impl Jobs {
         Some(Ended { outcome, well: outcome == Outcome::Complete && succeeded })
     }
 
-    /// Has one that waits not be planned until it is released, or be planned again.
+    /// Holds a waiting run, or releases it. A held run is not planned until it is released.
     ///
     /// # Errors
     ///
-    /// It does not wait.
+    /// Fails if the run does not wait.
     pub(crate) fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
         let mut waiting = self.waiting(id)?.clone();
         waiting.order.terms.hold = hold;
@@ -371,12 +371,13 @@ impl Jobs {
         Ok(())
     }
 
-    /// Has a run be over before its time: one that waits at once, another when its
-    /// programs have ended, which the node is to see to. Whose they are.
+    /// Cancels a run. A waiting run ends at once. Another run ends when its programs have ended,
+    /// which the node has to arrange: in this case, returns the number of the run whose programs
+    /// they are.
     ///
     /// # Errors
     ///
-    /// It is over.
+    /// Fails if the run is over.
     pub(crate) fn cancel(
         &mut self,
         id: RunId,

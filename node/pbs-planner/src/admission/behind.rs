@@ -7,14 +7,14 @@ use crate::reserve::Request;
 use crate::store::{Booking, RunId};
 use crate::strategies::{reserve_in, Options, Planned, Refused};
 
-/// Reserves what a run needs without a deadline, on each core behind all that is reserved
-/// there for the runs in `promised`. It uses no time between those, so that it is in
+/// Reserves what a run needs without a deadline, on each core behind all that is reserved there for
+/// the runs in `promised`. The run gets no time between those reservations. This way it is in
 /// nobody's way if one of them is late.
 ///
 /// # Errors
 ///
-/// What there will never be enough of. What is reserved for the run itself is given back
-/// then, too.
+/// Fails if there will never be enough of something. The run's own reservations are given back in
+/// this case, too.
 pub fn reserve_behind(
     booking: &mut Booking<'_>,
     request: &Request<'_>,

@@ -6,7 +6,7 @@ use pbs_job::Machine;
 use super::edf::Overload;
 use crate::store::{Capacity, Store};
 
-/// How the demand of independent processes is tested.
+/// Test of the demand of independent processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemandTest {
     /// The share of a core's time that all processes together may ask for, in

@@ -13,9 +13,9 @@ use std::ops::Range;
 /// Work that may be interrupted by other work at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
-    /// It cannot begin earlier.
+    /// Earliest start of the work.
     pub(crate) release_ns: u64,
-    /// When it must have ended; `u64::MAX`: it has no deadline.
+    /// Latest end of the work; `u64::MAX`: it has no deadline.
     pub(crate) deadline_ns: u64,
     /// The core's time that it takes.
     pub(crate) length_ns: u64,

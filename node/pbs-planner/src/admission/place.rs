@@ -13,14 +13,14 @@ use crate::reserve::net::{order, Net};
 use crate::store::{Booking, Interruption, Run, Store};
 use crate::{ProcessReservation, Progress, Request, RunId, TaskReservation};
 
-/// Why processes could not be placed by their deadlines.
+/// Reason why processes could not be placed by their deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotPlaced {
     /// The core has too little time.
     Overload { core: usize, overload: Overload },
-    /// There is time, but too little memory while the processes have it, or no core.
+    /// Enough time is free, but too little memory during that time, or no core.
     NoRoom,
-    /// There is time only if a task is interrupted, which the node would not do.
+    /// The time suffices only if a task is interrupted, which the node would not do.
     Interrupted,
 }
 
@@ -36,8 +36,8 @@ pub(crate) struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    /// What is left of a run whose processes have the cores and the places of `run`,
-    /// where that has them.
+    /// Returns the remaining work of a run. Its processes keep the cores and places that they have
+    /// in `run`, if they have any there.
     pub(crate) fn new(request: Request<'a>, store: &Store, run: Option<&Run>) -> Self {
         let request = request.not_before(store.now_ns());
         let net = Net::new(&request, store);
@@ -309,14 +309,16 @@ fn book(booking: &mut Booking<'_>, placings: &[&mut Placing<'_>]) -> Result<(), 
     Ok(())
 }
 
-/// What is left of a run that may move: its processes are independent and have places.
+/// Returns the remaining work of a run that may move: its processes are independent and have
+/// places.
 pub(crate) fn movable<'a>(store: &Store, request: &Request<'a>) -> Option<Placing<'a>> {
     let run = store.run(request.run)?;
     let movable = run.messages.is_empty() && is_independent(request.job);
     movable.then(|| Placing::new(*request, store, Some(run)))
 }
 
-/// What is left of a run whose processes are independent, on the cores that they have.
+/// Returns the remaining work of a run whose processes are independent, on the cores that they
+/// have.
 pub(crate) fn unplaced<'a>(store: &Store, request: &Request<'a>) -> Option<Placing<'a>> {
     let run = store.run(request.run);
     let movable = run.is_none_or(|run| run.messages.is_empty()) && is_independent(request.job);

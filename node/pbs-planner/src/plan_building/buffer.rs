@@ -9,10 +9,10 @@ use crate::Run;
 
 /// Slack of the processes of a job, by process.
 pub(super) struct Slack {
-    /// By how much the last task may end later than planned, in nanoseconds; 0 if nothing
-    /// of the process is planned.
+    /// Slack of the last task, in nanoseconds: the time by which it may end later than planned. 0
+    /// if nothing of the process is planned.
     pub(super) buffers_ns: Vec<u64>,
-    /// When the last task has to have ended; `u64::MAX`: there is no deadline.
+    /// Latest end of the last task; `u64::MAX`: there is no deadline.
     pub(super) latest_ends_ns: Vec<u64>,
 }
 

@@ -40,12 +40,13 @@ pub struct Settings {
     /// Cores that have a plan even if nothing is reserved there: one without slots,
     /// by which what an earlier plan has there leaves the class.
     pub cleared: Vec<usize>,
-    /// A process also waits for those whose memory it gets, and never begins before they
-    /// are gone. Where slots float by deadlines it always does: times say nothing there. One that dies in its last task lets nobody who waits for
-    /// it go on until there is a new plan, be it of another job.
+    /// Whether a process also waits for those whose memory it gets, and never begins before they
+    /// are gone. Where slots float by deadlines it always waits: times mean nothing there. If a
+    /// process dies in its last task, the processes that wait for it continue only with a new plan,
+    /// even one for another job.
     pub memory_order: bool,
-    /// By run and process: instructions of the capacity buffer that are used up. No idle
-    /// slot is planned for those again.
+    /// Instructions of the capacity buffer that are used up, by run and process. No idle slot is
+    /// planned for them again.
     pub used_buffer_insns: BTreeMap<(RunId, usize), u64>,
 }
 

@@ -17,7 +17,7 @@ pub struct Site {
     /// Instructions of plans that the core retires in a second: the part of its rate that its
     /// [`Capacity`] leaves.
     pub rate_insns_per_s: u64,
-    /// How many instructions it retires in a second.
+    /// Instructions that the core retires in a second.
     pub(super) core_rate_insns_per_s: u64,
     /// Number of the memory of which its processes have theirs.
     pub memory: usize,

@@ -81,8 +81,8 @@ pub struct Run {
     pub tasks: Vec<TaskReservation>,
     /// The messages that go over links, in the order of their start.
     pub messages: Vec<MessageReservation>,
-    /// Where tasks are interrupted, in the order of the tasks and of time. Only what the
-    /// demand test admits is.
+    /// Interruptions of tasks, in the order of the tasks and of time. Only what the demand test
+    /// admits is interrupted.
     pub interruptions: Vec<Interruption>,
 }
 

@@ -34,9 +34,8 @@ pub enum Strategy {
     /// The best plans of the others with changes, of which those are kept that make
     /// them end earlier, or not much later: threshold accepting.
     LocalSearch,
-    /// What must have ended first: independent processes of a core, all placed again by
-    /// the demand test ([`admit_beside`](crate::admit_beside)). It is not among those
-    /// that are searched.
+    /// Earliest deadline first: the demand test places all independent processes of a core again
+    /// ([`admit_beside`](crate::admit_beside)). The search does not use this strategy.
     EarliestDeadline,
 }
 
@@ -98,8 +97,7 @@ pub struct Refused {
     pub best: Refusal,
     /// All that was tried.
     pub attempts: Vec<Attempt>,
-    /// What the demand test found, if it was asked and time is what there is too little
-    /// of.
+    /// Overload that the demand test found, if the test was made and time is what is missing.
     pub demand: Option<CoreOverload>,
 }
 

@@ -71,7 +71,7 @@ impl Naive {
         times.map(|time| u128::from(self.value_at(time))).sum()
     }
 
-    /// Is this much there from `time` on for `duration`?
+    /// Whether at least `need` is there from `time` on for `duration`.
     pub(crate) fn fits(&self, need: u64, duration: u64, time: u64) -> bool {
         let over = time..time.saturating_add(duration);
         self.times(&over).all(|time| self.value_at(time) >= need)

@@ -13,7 +13,7 @@ impl Thinning {
     /// Narrower boxes than this may be left out.
     const WIDTH: f64 = 0.5;
 
-    /// Is there to be a box, which has its top at `y`?
+    /// Whether to draw a box whose top is at `y`.
     fn admits(&mut self, (x, y): (f64, f64), width: f64) -> bool {
         let last = self.0.entry(y as i64).or_insert(f64::NEG_INFINITY);
         if width < Self::WIDTH && x < *last + Self::WIDTH {

@@ -212,7 +212,7 @@ const COUNT_WIDTH: f64 = 42.0;
 /// Marks of a row that may lie on each other.
 const OVERLAPS: usize = 16;
 
-/// Would too many marks of a row lie on each other?
+/// Whether too many marks of a row would lie on each other.
 fn is_crowded(placed: &[(MarkKind, f64, u32)]) -> bool {
     let mut places: Vec<_> = placed.iter().map(|&(_, x, _)| x).collect();
     places.sort_by(f64::total_cmp);

@@ -33,7 +33,8 @@ pub(crate) fn awaited(plan: &Plan, cpu: u32) -> HashSet<u32> {
     after.filter(|id| here.is_some_and(|here| here.contains(id))).collect()
 }
 
-/// Does a task on one CPU wait for one on another, or do their processes share memory?
+/// Whether a task on one CPU waits for a task on another, or the processes of several CPUs share
+/// memory.
 pub(crate) fn is_coupled(plan: &Plan) -> bool {
     let mut processes = plan.processes.iter();
     let shares_memory =

@@ -164,7 +164,7 @@ impl Psa {
         self.told_ns = self.told_ns.max(now_ns);
     }
 
-    /// Does what the view asks for now; asks for more nodes if it may.
+    /// Returns the wishes that follow from the view now. Asks for more nodes only if `may_ask`.
     fn react(&mut self, now_ns: u64, may_ask: bool) -> Vec<Wish> {
         self.settle(now_ns);
         let mut wishes = Vec::new();

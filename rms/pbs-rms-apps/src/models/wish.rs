@@ -20,7 +20,7 @@ pub enum Kind {
     PreAllocation,
     /// Runs to completion.
     NonPreemptible,
-    /// May be made smaller by the manager at any time.
+    /// Shrinks at any time, if the manager demands it.
     Preemptible,
 }
 

@@ -64,13 +64,13 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Has `p` a deadline that it can't keep any more, even if it retired at once what is
-    /// planned?
+    /// Whether `p` has a deadline that it can't keep any more, even if it retired at once what is
+    /// planned.
     ///
-    /// A process that is to have the CPU is checked with all that it has left, and again
-    /// at the begin of each window.  Until then it retires what is left of its task, or
-    /// [`hopeless_ns`](Node::hopeless_ns) comes: how often the node is asked meanwhile
-    /// does not matter.
+    /// A process that is to have the CPU is checked with all that it has left, and again at the
+    /// begin of each window.  Until then it retires what is left of its task, or
+    /// [`hopeless_ns`](Node::hopeless_ns) comes.  Therefore it does not matter how often the node
+    /// is asked meanwhile.
     fn is_hopeless(&self, p: u32, turn: u64, now_ns: u64) -> bool {
         let (Some(run), Some(place)) = (self.processes.get(p), self.floating.place(p)) else {
             return false;

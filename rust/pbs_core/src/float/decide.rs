@@ -48,7 +48,8 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// What follows from the choice: reports, the next check of thresholds and the clock.
+    /// Completes a decision: sends the reports, and sets the next check of thresholds and the
+    /// clock.
     fn end_decision(
         &mut self,
         now_ns: u64,
@@ -84,8 +85,8 @@ impl<M: Memory> Node<M> {
         self.standing.stand(now_ns, clock, left_insns, goes_on);
     }
 
-    /// Is no process there that has tasks left, and has the plan waited long enough for
-    /// those that are absent?
+    /// Whether the plan is over: no process that has tasks left is there, and the plan has waited
+    /// long enough for those that are absent.
     fn is_over(&self, plan_ns: u64) -> bool {
         self.processes.live() == 0
             && self.grant.process().is_none()
@@ -93,7 +94,7 @@ impl<M: Memory> Node<M> {
             && plan_ns >= self.floating.waits_until_ns
     }
 
-    /// Nobody runs: does the clock go on, for processes that are absent?
+    /// Whether the clock continues for absent processes while nobody runs.
     fn waits_for_missing(&self) -> bool {
         let waits = self.processes.live() == 0 || self.floating.first_missing().is_some();
         waits && !self.status.has_ended()
@@ -118,9 +119,9 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Reports the processes that can't run, and come before the one that is granted.
-    /// Where nobody is granted, the next one comes when the plan has waited for the one
-    /// before.  Returns whether that was not too much for one decision.
+    /// Reports the processes that can't run, and come before the one that is granted.  If none is
+    /// granted, the next one is reported when the plan has waited for the one before.  Returns
+    /// whether that was not too much for one decision.
     fn report_missing(&mut self, now_ns: u64, plan_ns: u64, sink: &mut impl Sink) -> bool {
         let mut budget = STEPS_A_DECISION;
         while let Some(p) = self.floating.first_missing() {

@@ -84,7 +84,7 @@ impl<M: Memory> Floating<M> {
         self.front
     }
 
-    /// Does `a` come before `b`?
+    /// Whether `a` comes before `b`.
     pub(in super::super) fn before(&self, a: u32, b: u32) -> bool {
         before(&self.places, a, b)
     }
@@ -161,7 +161,7 @@ impl<M: Memory> Floating<M> {
         }
     }
 
-    /// Does the process stand where its list says, and behind none that it comes before?
+    /// Whether the process stands where its list records it, and behind none that it comes before.
     pub(super) fn is_placed(&self, p: u32, queued: u32) -> bool {
         let heap = match self.place(p).map(|place| place.list) {
             Some(List::Ready) => &self.ready,

@@ -74,7 +74,8 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Where the slot of `p` comes: by its deadline, or without one as the plan has it.
+    /// Returns the rank of the slot of `p`: by the deadline, or in the order of the plan if `p` has
+    /// none.
     fn rank_of(&self, p: u32, slot: &Slot) -> (Level, u64) {
         let deadline_ns = match self.plan.process(p).map(|process| process.deadline_ns) {
             None | Some(format::NO_DEADLINE) => return (Level::Free, 0),

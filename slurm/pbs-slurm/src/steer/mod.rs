@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Has a batch system start what is planned, when and where it is planned.
+//! Steering of a batch system: it starts what is planned, when and where it is planned.
 //!
-//! Users submit to the batch system; it holds every job of ours, so nothing starts that is not
-//! planned, whoever is dead. A job is *committed* shortly before its start: the batch system is
-//! told the nodes and the time, and lets it go by itself. A job that did not start then is held
-//! again and planned anew.
+//! Users submit to the batch system, which holds every job of ours. Therefore nothing starts that
+//! is not planned, whichever process is dead. A job is *committed* shortly before its start: the
+//! batch system receives the nodes and the time, and lets the job start by itself. A job that did
+//! not start then is held again and planned anew.
 //!
-//! The batch system is a [`Controller`]: Slurm, or a simulated one. What it says of jobs and
-//! nodes is the truth; events are hints that there is something to look at. There is no clock
-//! here: time comes in as an argument, so that tests need none.
+//! The batch system is a [`Controller`]: Slurm, or a simulated one. Its reports of jobs and nodes
+//! are the truth; events are hints that something has to be checked. Time is an argument, and not
+//! read from a clock. Therefore tests need no clock.
 //!
 //! ```text
 //! held, planned  --commit at T - W-->  committed  --T-->  running  -->  over

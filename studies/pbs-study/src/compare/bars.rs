@@ -61,7 +61,7 @@ pub(crate) struct Bar {
 
 type Cells<'a> = BTreeMap<Setting, BTreeMap<Scheduler, &'a Figures>>;
 
-/// What a setting is asked for, and what it has.
+/// Required value of a setting, and its actual value.
 struct Cell {
     setting: Setting,
     value: f64,
@@ -133,7 +133,7 @@ pub(crate) fn bars(rows: &[Row], uses_unallocated: bool) -> Vec<Bar> {
     .collect()
 }
 
-/// By load and number of rogues: least share of all jobs.
+/// Least share of all jobs, by load and number of rogues.
 const OF_ALL: [(u64, usize, f64); 4] =
     [(50, 0, 96.0), (70, 0, 91.0), (100, 0, 81.0), (130, 0, 69.0)];
 const OF_ALL_WITH_A_ROGUE: [(u64, usize, f64); 4] =

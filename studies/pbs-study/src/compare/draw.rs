@@ -23,7 +23,7 @@ const BANDWIDTH_PERMILLE: u64 = 940;
 const OVERHEAD_NS: u64 = 200_000;
 const OVERHEAD_PERMILLE: u64 = 20;
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) job: DeadlineJob,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
     pub(crate) ended_ns: Option<u64>,
 }
 
-/// What became of all jobs of a draw.
+/// Outcomes of all jobs of a draw.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) outcomes: Vec<Outcome>,
@@ -132,7 +132,7 @@ fn demand(job: &DeadlineJob) -> Demand {
     }
 }
 
-/// What a scheduler does with the chosen jobs.
+/// Returns the stretches in which a scheduler runs the chosen jobs.
 fn with_chosen(
     jobs: &[DeadlineJob],
     chosen: &[bool],

@@ -84,7 +84,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// What is printed of the sums.
+/// Figures that are printed, from the sums.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Figures {
     /// Jobs that are no rogues.
@@ -94,7 +94,7 @@ pub(crate) struct Figures {
     pub(crate) accepted_percent: f64,
     pub(crate) kept_of_accepted_percent: f64,
     pub(crate) kept_of_all_percent: f64,
-    /// Of those that were accepted, rogues among them.
+    /// Share of the accepted jobs that were kept, rogues included.
     pub(crate) kept_with_rogues_percent: f64,
     pub(crate) mean_response_ms: f64,
     pub(crate) mean_tardiness_ms: f64,

@@ -29,13 +29,13 @@ const LIMIT_NS: u64 = 60_000_000_000;
 #[derive(Clone)]
 pub(crate) struct Admission {
     controller: Controller,
-    /// By job; `None`: it was declined.
+    /// Run of each job; `None`: the job was declined.
     runs: Vec<Option<RunId>>,
 }
 
-/// What became of the jobs under plans.
+/// Outcome of the jobs under plans.
 pub(crate) struct PlannedRun {
-    /// By job, from the begin of the run; `None`: it was not run, or did not end.
+    /// End of each job, from the begin of the run; `None`: the job was not run, or did not end.
     pub(crate) ends_ns: Vec<Option<u64>>,
     /// Plans that came into force.
     pub(crate) plans: u64,
@@ -84,7 +84,7 @@ impl Admission {
         Ok(Self { controller, runs })
     }
 
-    /// By job: whether it was admitted.
+    /// Returns whether each job was admitted.
     pub(crate) fn accepted(&self) -> Vec<bool> {
         self.runs.iter().map(Option::is_some).collect()
     }

@@ -78,7 +78,7 @@ impl<A: Application> Sim<A> {
         self.members.get(place).map(|member| member.app)
     }
 
-    /// Has the manager ended its session?
+    /// Whether the manager has ended the application's session.
     pub fn is_killed(&self, place: usize) -> bool {
         self.members.get(place).is_some_and(|member| member.is_killed)
     }
@@ -183,7 +183,7 @@ impl<A: Application> Sim<A> {
         }
     }
 
-    /// Sends one wish. What is it about, if it has been refused?
+    /// Sends one wish. Returns the request that the wish is about, if the wish was refused.
     fn send(&mut self, place: usize, wish: Wish) -> Option<Label> {
         let (now_ns, member) = (self.now_ns, &mut self.members[place]);
         match wish {

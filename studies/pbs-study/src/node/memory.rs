@@ -260,7 +260,7 @@ impl Planned {
         runs.filter(|&&run| self.is_kept(run, simulation)).count() as u64
     }
 
-    /// Have all processes of the run ended by its deadline?
+    /// Whether all processes of the run have ended by its deadline.
     fn is_kept(&self, run: RunId, simulation: &Simulation) -> bool {
         let deadline_ns = self.jobs[run.0 as usize].deadline_ns;
         let of_run = simulation.processes.iter().filter(|process| {

@@ -19,9 +19,10 @@ pub(crate) enum Deviation {
     Normal20,
     /// Normal, with a standard deviation of 10 %, and one task takes four times as long as planned.
     Rogue,
-    /// Of 10 %, and workers are 20 % early while their coordinator waits for others.
+    /// Normal, with a standard deviation of 10 %, and workers are 20 % early while their
+    /// coordinator waits for others.
     ScatterGather,
-    /// Of 10 %, and all tasks take 15 % longer than planned.
+    /// Normal, with a standard deviation of 10 %, and all tasks take 15 % longer than planned.
     AllLate,
 }
 
@@ -29,7 +30,7 @@ impl Deviation {
     pub(crate) const ALL: [Deviation; 4] =
         [Deviation::Normal5, Deviation::Normal10, Deviation::Normal20, Deviation::Rogue];
 
-    /// Those of [`Deviation::ALL`], and what all processes have in common.
+    /// Deviations in [`Deviation::ALL`], and those that all processes have in common.
     pub(crate) const WITH_COMMON: [Deviation; 6] = [
         Deviation::Normal5,
         Deviation::Normal10,

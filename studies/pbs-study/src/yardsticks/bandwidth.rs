@@ -21,12 +21,12 @@ pub struct Servers {
     pub most_permille: u64,
 }
 
-/// What became of the jobs.
+/// Outcome of the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Whether each job was admitted.
     pub admitted: Vec<bool>,
-    /// What ran.
+    /// Stretches of time in which the jobs ran.
     pub stretches: Vec<Stretch>,
 }
 
@@ -34,11 +34,11 @@ pub struct Served {
 struct Server {
     job: usize,
     bandwidth: u64,
-    /// What the job has still to run.
+    /// Time that the job still has to run.
     left_ns: u64,
     budget_ns: u64,
     deadline_ns: u64,
-    /// When the bandwidth of an ended job is free.
+    /// Time at which the bandwidth of an ended job is free.
     free_ns: Option<u64>,
 }
 

@@ -34,7 +34,7 @@ impl Probe {
         self.counter.read()
     }
 
-    /// Does `work`, in a process of the measurement, and counts what the CPU
+    /// Calls `work` in a process of the measurement, and counts the instructions that the CPU
     /// retires in the kernel meanwhile.
     pub fn measure(&self, work: impl FnOnce()) {
         self.mark();

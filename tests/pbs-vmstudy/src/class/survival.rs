@@ -40,7 +40,7 @@ impl Hog {
         }
     }
 
-    /// Has it run; the plan is in force as long as the node is there.
+    /// Starts the hog. The plan is in force as long as the returned node exists.
     fn start(self) -> Result<(Option<Child>, Option<Node>), String> {
         if matches!(self, Self::Nowhere) {
             return Ok((None, None));

@@ -16,7 +16,7 @@ use crate::{check, check_eq};
 /// More allocations than any call makes.
 const MOST_ALLOCATIONS: u32 = 1000;
 
-/// Has allocations of this thread fail, by `fail-nth` of
+/// Scarcity of memory: allocations of this thread fail, by `fail-nth` of
 /// Documentation/fault-injection/fault-injection.rst.
 struct Scarcity(File);
 
@@ -53,10 +53,10 @@ impl Scarcity {
         Ok(text[..bytes].trim_ascii() == b"0")
     }
 
-    /// Does `call` again and again, the first time without the first of its
-    /// allocations, and so on until it has all that it wants. When it fails that
-    /// is for want of memory, and `unchanged`; when it does not although an
-    /// allocation failed it is undone.
+    /// Repeats `call`, the first time without the first of its allocations, and then without one
+    /// later allocation each time, until no allocation fails. A failed call must fail for want of
+    /// memory, and `unchanged` must hold. A call that succeeds although an allocation failed is
+    /// undone.
     fn meets<T>(
         &self,
         what: &str,

@@ -57,7 +57,7 @@ impl Unbound {
         Ok(self.words.note.load(SeqCst))
     }
 
-    /// Has it run on that CPU, which is free, and sleep there.
+    /// Makes the process run on that CPU, which is free, and sleep there.
     fn goes_to(&self, cpu: u32) -> Verdict {
         let bind =
             |cpus: &[usize]| set_affinity(self.child.pid, cpus).map_err(|e| format!("errno {e}"));

@@ -19,7 +19,7 @@ const BYTES: usize = 1 << 20;
 /// Number of times that the plan process must be seen where it waits for a page.
 const WAITS: u32 = 3;
 
-/// Has the shared folder read through the page cache, where a reader waits for pages.
+/// Makes reads of the shared folder use the page cache, where a reader waits for pages.
 fn read_through_the_cache() -> Verdict {
     // SAFETY: texts that end with a null byte.
     let mounted = unsafe {

@@ -33,7 +33,7 @@ extern "C" fn count(_signal: i32) {
     }
 }
 
-/// Has this process count a signal in `note`.
+/// Makes this process count a signal in `note`.
 fn count_signals(words: &'static SharedWords, signal: i32) {
     WORDS.store(std::ptr::from_ref(words).cast_mut(), SeqCst);
     // SAFETY: the handler uses atomics alone.

@@ -59,8 +59,8 @@ fn some_schedule(work: &[Work], left: &mut [u64], free: &[Range<u64>], time: u64
     here.is_empty() && some_schedule(work, left, free, time + 1)
 }
 
-/// Nothing is executed before its release, after its deadline, in time of others, or
-/// beside something else; and all of it is.
+/// Checks that all work is executed, and none of it before its release, after its deadline, in the
+/// time of others, or beside other work.
 fn check(work: &[Work], free: &[Range<u64>], of_work: &[Vec<Range<u64>>]) {
     let mut taken = [0; LAST as usize];
     for (work, stretches) in work.iter().zip(of_work) {

@@ -48,7 +48,7 @@ impl Steer {
         }
     }
 
-    /// Does what the manager wants done.
+    /// Carries out the orders of the manager.
     pub(super) fn carry_out(
         &mut self,
         manager: &mut Manager<Link>,

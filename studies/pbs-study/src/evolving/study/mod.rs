@@ -42,7 +42,7 @@ fn meshes(sample: Sample) -> Vec<Allocation> {
     sets.iter().map(of).collect()
 }
 
-/// Does something for all, on all processors; the results are in the order of what it is for.
+/// Calls `of` for each element, on all processors. The results are in the order of the elements.
 fn for_all<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {
