@@ -100,9 +100,10 @@ impl CompareOptions {
         }
         let config = with_numbers(&numbers, planner_config(Config::DEFAULT))?;
         let all: &[Scheduler] = if self.sweep { &SWEPT_SCHEDULERS } else { &Scheduler::ALL };
-        let chosen = all.iter().copied().filter(|scheduler| {
-            self.scheduler.is_empty() || self.scheduler.contains(scheduler)
-        });
+        let chosen = all
+            .iter()
+            .copied()
+            .filter(|scheduler| self.scheduler.is_empty() || self.scheduler.contains(scheduler));
         Ok(Parameters {
             settings: if self.sweep { swept_settings() } else { self.settings() },
             schedulers: chosen.collect(),
