@@ -4,7 +4,8 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use pbs_plan::Config;
+use pbs_plan::{Config, Dispatch};
+use pbs_planner::plan_building::planner_config;
 use pbs_uapi::Device;
 use pbs_vmtest::check;
 use pbs_vmtest::harness::{burn, now_ns, Child, Context, Gate, Verdict};
@@ -83,7 +84,10 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
         ends.all(|(end_ns, accepted)| !accepted || end_ns.load(SeqCst) != 0)
     };
     match scheduler {
-        Scheduler::Plan | Scheduler::PlanUnanswered | Scheduler::PlanT1Always => {
+        Scheduler::Plan
+        | Scheduler::PlanUnanswered
+        | Scheduler::PlanThesis
+        | Scheduler::PlanT1Always => {
             let planner = planner.as_mut().ok_or("no planner")?;
             planner.begin(&device, children.iter().map(|(child, _)| child.as_ref()))?;
             gate.open()?;
@@ -203,15 +207,23 @@ impl Scheduler {
             self,
             Self::Plan
                 | Self::PlanUnanswered
+                | Self::PlanThesis
                 | Self::PlanT1Always
                 | Self::OtherAdmitted
                 | Self::FifoAdmitted
         )
     }
 
-    /// The configuration of its plans.
+    /// The configuration of its plans; for a class without plans, of the plans whose jobs it
+    /// gets.
     fn config(self) -> Config {
-        Config { t1_spares_last_slot: u64::from(self != Self::PlanT1Always), ..Config::DEFAULT }
+        let planner = planner_config(Config::DEFAULT);
+        let thesis = Config { dispatch: Dispatch::Thesis as u64, ..planner };
+        match self {
+            Self::PlanThesis => thesis,
+            Self::PlanT1Always => Config { t1_spares_last_slot: 0, ..thesis },
+            _ => planner,
+        }
     }
 
     fn is_launched(self) -> bool {

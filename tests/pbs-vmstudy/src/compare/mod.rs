@@ -19,11 +19,14 @@ pub use report::report;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// A plan, and new plans when the node signals a prediction failure.
+    /// A plan as planners make it, by deadline, and new plans when the node signals a
+    /// prediction failure.
     Plan,
-    /// A plan with which the node is left alone.
+    /// Like `Plan`, but the node is left alone with the first plan.
     PlanUnanswered,
-    /// Like `Plan`, but t1 ends the last slot of a process, too, as in the thesis.
+    /// Like `Plan`, but with the order of slots that the thesis has.
+    PlanThesis,
+    /// Like `PlanThesis`, but t1 ends the last slot of a process, too, as in the thesis.
     PlanT1Always,
     /// `SCHED_OTHER`, that is EEVDF, nice 0.
     Other,
@@ -41,9 +44,10 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// In the order of the tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Plan,
         Self::PlanUnanswered,
+        Self::PlanThesis,
         Self::PlanT1Always,
         Self::Other,
         Self::OtherAdmitted,
@@ -58,6 +62,7 @@ impl Scheduler {
         match self {
             Self::Plan => "plan",
             Self::PlanUnanswered => "plan-unanswered",
+            Self::PlanThesis => "plan-thesis",
             Self::PlanT1Always => "plan-t1-always",
             Self::Other => "other",
             Self::OtherAdmitted => "other-admitted",
