@@ -14,7 +14,7 @@ use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
 use pbs_launch::signals::Signals;
 use pbs_launch::{cgroup, stay_off};
-use pbs_node::{this_node, Aim, Error, Node, Options, Settings};
+use pbs_node::{planner_config, this_node, Aim, Error, Node, Options, Settings};
 use pbs_plan::{Config, Dispatch};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
@@ -146,7 +146,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         history: cli.history.clone(),
         max_replans: u64::MAX,
         aim: Aim::Deadline,
-        config: Some(Config { dispatch: cli.dispatch as u64, ..*node.config() }),
+        config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
     node.serve(machine, &settings).map_err(text)?;
     let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;

@@ -69,6 +69,7 @@ pub use node::{Next, Node, Options};
 pub use observe::{observe, Observed, Until};
 pub use orders::{Alteration, Ending, Order, ProgramEnd, Rewrite, Terms};
 pub use outcome::{JobOutcome, TaskOutcome};
+pub use pbs_planner::plan_building::planner_config;
 pub use pbs_planner::Aim;
 pub use planning::{Answered, Planning};
 pub use predict::{predict, Forecast};

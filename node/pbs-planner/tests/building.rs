@@ -7,7 +7,9 @@ use common::nets::{machine, random_job, Random};
 use common::{random_machine, whole_ns};
 use pbs_job::{Action, Job};
 use pbs_plan::{Config, Plan, Slot};
-use pbs_planner::plan_building::{class_plans, csv, Entry, NodePlan, ProcessIds, Settings};
+use pbs_planner::plan_building::{
+    class_plans, csv, planner_config, Entry, NodePlan, ProcessIds, Settings,
+};
 use pbs_planner::{
     admit, reserve, Balancing, Capacity, Options, ProcessReservation, Progress, Request, Run,
     RunId, Store, TaskReservation, Validation,
@@ -448,4 +450,27 @@ fn a_blind_planner_takes_any_memory_for_granted() {
     let mut empty = store.clone();
     assert!(empty.remove(RunId(1)));
     assert_eq!(empty, Store::new(machine(), Balancing::Blind));
+}
+
+/// Planners divide the windows of a node evenly, or leave them: the share of the rest of the
+/// system is that of the node, and the class takes the configuration.
+#[test]
+fn planners_divide_the_windows_of_a_node() {
+    let windows = |period_ns, unallocated_ns| {
+        let node = Config {
+            window_period_ns: period_ns,
+            window_unallocated_ns: unallocated_ns,
+            ..Config::DEFAULT
+        };
+        let config = planner_config(node);
+        assert!(config.check().is_ok());
+        (config.window_period_ns, config.window_unallocated_ns)
+    };
+    assert_eq!(windows(100_000_000, 5_000_000), (20_000_000, 1_000_000));
+    assert_eq!(windows(1_000_000_000, 900_000_000), (20_000_000, 18_000_000));
+    assert_eq!(windows(10_000_000_000, 100_000_000), (20_000_000, 200_000));
+    assert_eq!(windows(50_000_000, 5_000_000), (25_000_000, 2_500_000));
+    assert_eq!(windows(20_000_000, 1_000_000), (20_000_000, 1_000_000));
+    assert_eq!(windows(1_000_000, 10_000), (1_000_000, 10_000));
+    assert_eq!(windows(100_000_001, 5_000_000), (100_000_001, 5_000_000));
 }

@@ -15,7 +15,7 @@ use pbs_job::graph::is_graph;
 use pbs_launch::signals::Signals;
 use pbs_node::device::kernel_release;
 use pbs_node::{JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
-use pbs_plan::{Config, Dispatch, Plan};
+use pbs_plan::{Dispatch, Plan};
 use pbs_planner::plan_building::planner_config;
 use pbs_report::gantt::gantt;
 use pbs_report::{
@@ -135,11 +135,10 @@ fn signals() -> Result<Signals, Failure> {
 fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failure> {
     // An order that was chosen for the sake of slow-downs or variants is kept.
     let has_order = options.slowdowns.is_some() || options.cosched;
-    let config = if has_order {
-        Config { dispatch: Dispatch::Thesis as u64, ..*node.config() }
-    } else {
-        planner_config(*node.config())
-    };
+    let mut config = planner_config(*node.config());
+    if has_order {
+        config.dispatch = Dispatch::Thesis as u64;
+    }
     Ok(Settings {
         history: options.history.path.clone(),
         max_replans: options.max_replans,
