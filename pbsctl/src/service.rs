@@ -11,7 +11,7 @@ use pbs_node::Declined;
 use pbs_node_api::{
     Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
-use pbs_text::{columns, grouped, shown as foreign, span};
+use pbs_text::{columns, grouped, program_end, shown as foreign, span};
 use serde_json::json;
 
 use crate::complete;
@@ -299,13 +299,9 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             text.push_str(&columns(&table, 2));
         }
         for program in &shown.programs {
-            let how = match (program.code, program.signal, &program.error) {
-                (_, _, Some(error)) => format!("could not be executed: {error}"),
-                (Some(code), ..) => format!("exit status {code}"),
-                (_, Some(signal), _) => format!("killed by signal {signal}"),
-                _ => "no result".into(),
-            };
-            text.push_str(&format!("{}: {}\n", foreign(&program.program), foreign(&how)));
+            let end = program_end(program.code, program.signal, program.error.as_deref());
+            let end = end.unwrap_or_else(|| "has no result".into());
+            text.push_str(&format!("{} {}\n", foreign(&program.program), foreign(&end)));
         }
         text
     })?;

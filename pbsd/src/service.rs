@@ -73,7 +73,8 @@ impl Listener for Teller {
             (true, _) => ", its deadline kept",
             (false, _) => ", its deadline missed",
         };
-        let text = format!("job {} has ended: {how}{kept}", outcome.name);
+        let why = outcome.reason.map_or_else(String::new, |why| format!(" ({why})"));
+        let text = format!("job {} has ended: {how}{why}{kept}", outcome.name);
         let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
         self.notice(outcome.run, "over", text);

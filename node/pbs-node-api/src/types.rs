@@ -107,7 +107,7 @@ pub struct Job {
     pub started_unix_ns: Option<u64>,
     /// End of the job
     pub ended_unix_ns: Option<u64>,
-    /// Whether it ended before its deadline
+    /// Whether it did all that it was to do before its deadline
     pub kept: Option<bool>,
 }
 

@@ -20,6 +20,7 @@ use crate::ledger::Ledger;
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
+use crate::result::{Facts, RunResult};
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
 use crate::{resume, Error, Listener, News, Submission};
@@ -287,7 +288,8 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
-        let ending = Ending { why: Some(why.to_string()), ..self.ending(&active, Vec::new()) };
+        let ending =
+            Ending { why: Some(why.to_string()), ..self.ending(&active, Vec::new(), None) };
         let closed = self.note_ending(&active, ending);
         let closed = closed.and_then(|()| self.ledger.close_unrun(id, Outcome::Failed));
         if let Err(error) = closed {
@@ -318,16 +320,20 @@ impl Jobs {
         });
     }
 
-    fn ending(&self, active: &ActiveJob, programs: Vec<ProgramEnd>) -> Ending {
-        let ok = |end: &ProgramEnd| end.code == Some(0) && end.error.is_none();
+    fn ending(
+        &self,
+        active: &ActiveJob,
+        programs: Vec<ProgramEnd>,
+        result: Option<&RunResult>,
+    ) -> Ending {
         Ending {
-            why: active.cancelled.clone(),
+            why: result.map_or_else(|| active.cancelled.clone(), |result| result.why.clone()),
             deadline_unix_ns: active.deadline_ns().map(since_1970),
             best_effort: Some(active.job.best_effort),
             cpus: active.job.cpus.clone(),
             started_unix_ns: active.started_ns.map(since_1970),
-            kept: None,
-            succeeded: programs.iter().all(ok),
+            kept: result.filter(|_| active.deadline_ns().is_some()).map(|result| result.kept),
+            succeeded: programs.iter().all(ProgramEnd::is_success),
             programs,
         }
     }
@@ -599,19 +605,22 @@ impl Jobs {
             let mut ends = state.ends.iter();
             ends.all(|end| *end == Some(End::Complete))
         });
-        let deadline_ns = active.deadline_ns();
-        let in_time = |ns: u64| deadline_ns.is_none_or(|deadline_ns| ns <= deadline_ns);
-        let mut ending = self.ending(&active, programs);
-        let kept = completed && active.ended_ns.is_some_and(in_time);
-        ending.kept = deadline_ns.map(|_| kept);
+        let result = RunResult::of(&Facts {
+            cancelled: active.cancelled.as_deref(),
+            completed,
+            programs: &programs,
+            ended_ns: active.ended_ns,
+            deadline_ns: active.deadline_ns(),
+        });
+        let ending = self.ending(&active, programs, Some(&result));
         let order = active.terms.clone().map(|terms| over(terms, ending));
-        let cancelled = active.cancelled.as_ref().map(|_| Outcome::Cancelled);
-        let figures = active.id.and_then(|id| self.ledger.finish(id, cancelled, order, listener));
+        let figures =
+            active.id.and_then(|id| self.ledger.finish(id, result.outcome, order, listener));
         let uid = active.uid();
         let history = self.ledger.history(&active.job.name, uid);
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
         let outcome =
-            outcome::of(&active, figures.as_ref(), &history.unwrap_or_default(), completed, exits);
+            outcome::of(&active, figures.as_ref(), &history.unwrap_or_default(), result, exits);
         if self.controller.run(run).is_some_and(|state| state.ends.iter().any(Option::is_none)) {
             self.controller.cancel(run);
         }

@@ -52,6 +52,7 @@ mod processes;
 mod programs;
 mod progress;
 pub mod queue;
+mod result;
 mod resume;
 mod saved;
 mod serving;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::active::ActiveJob;
 use crate::predict::{predict, Forecast};
+use crate::result::RunResult;
 
 /// Outcome of a job.
 #[derive(Debug, Serialize)]
@@ -29,8 +30,10 @@ pub struct JobOutcome {
     pub deadline_ns: Option<u64>,
     /// `None`: not all of it has ended.
     pub ended_ns: Option<u64>,
-    /// Whether the job has ended, before its deadline if it had one.
+    /// Whether the job did all that it was to do, before its deadline if it had one.
     pub kept: bool,
+    /// Reason for which it did not.
+    pub reason: Option<String>,
     /// Prediction failures that the node has signalled.
     pub signals: u64,
     /// Plans that were made anew for it.
@@ -73,13 +76,12 @@ pub struct TaskOutcome {
     pub next_insns: Option<u64>,
 }
 
-/// The outcome of a run whose figures are recorded, `history` having them;
-/// `completed`: all its processes have ended all their tasks.
+/// The outcome of a run whose figures are recorded, `history` having them.
 pub(crate) fn of(
     active: &ActiveJob,
     figures: Option<&RunFigures>,
     history: &JobHistory,
-    completed: bool,
+    result: RunResult,
     exits: Vec<Exit>,
 ) -> JobOutcome {
     let since = |ns: u64| ns.saturating_sub(active.submitted_ns);
@@ -87,7 +89,7 @@ pub(crate) fn of(
     // What the events of its ends would have told may be lost.
     let whole = outcome.is_none_or(|outcome| match outcome {
         Outcome::Complete => true,
-        Outcome::Unknown => completed,
+        Outcome::Unknown => result.completed,
         _ => false,
     });
     let ended_ns = active.ended_ns.filter(|_| whole);
@@ -102,7 +104,8 @@ pub(crate) fn of(
         best_effort: active.job.best_effort,
         deadline_ns: deadline_ns.map(since),
         ended_ns: ended_ns.map(since),
-        kept: ended_ns.is_some_and(|ns| deadline_ns.is_none_or(|deadline_ns| ns <= deadline_ns)),
+        kept: result.kept,
+        reason: result.why,
         signals: active.signals,
         replans: active.replans,
         outcome,

@@ -73,7 +73,7 @@ pub struct RunSummary {
     pub expected_end_unix_ns: Option<u64>,
     /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
-    /// Whether it ended before its deadline, once it is over.
+    /// Whether it did all that it was to do before its deadline, once it is over.
     pub kept: Option<bool>,
 }
 

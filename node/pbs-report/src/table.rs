@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use pbs_text::{bytes, columns, grouped};
+use pbs_text::{bytes, columns, grouped, program_end};
 use pbs_uapi::{Event, NO_SLOT};
 
 use crate::deadline::deadline_lines;
@@ -94,15 +94,11 @@ pub fn table(report: &Report) -> String {
         );
     }
     for exit in report.processes.iter().flat_map(|process| &process.exits) {
-        let end = match (&exit.error, exit.code, exit.signal) {
-            (Some(error), _, _) => format!("could not be executed: {error}"),
-            (None, Some(0), _) => continue,
-            (None, Some(code), _) => format!("exited with status {code}"),
-            (None, None, Some(signal)) => format!("was killed by signal {signal}"),
-            (None, None, None) => continue,
-        };
-        let _ =
-            writeln!(out, "{} (pid {}) of process {} {end}.", exit.program, exit.pid, exit.process);
+        let end = program_end(exit.code, exit.signal, exit.error.as_deref());
+        if let Some(end) = end.filter(|_| !exit.success()) {
+            let (program, pid, process) = (&exit.program, exit.pid, exit.process);
+            let _ = writeln!(out, "{program} (pid {pid}) of process {process} {end}.");
+        }
     }
     out
 }

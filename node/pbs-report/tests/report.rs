@@ -174,7 +174,7 @@ fn lost_events_and_failed_commands_are_said() {
     assert_eq!(report.events_lost, 1234);
     let text = table(&report);
     assert!(text.contains("1,234 events were lost"), "{text}");
-    assert!(text.contains("sha256sum (pid 77) of process 2 was killed by signal 9."), "{text}");
+    assert!(text.contains("sha256sum (pid 77) of process 2 was killed by SIGKILL."), "{text}");
 }
 
 #[test]

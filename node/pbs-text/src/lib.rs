@@ -5,6 +5,7 @@
 mod foreign;
 mod number;
 mod problem;
+mod program;
 mod quantity;
 pub mod reader;
 mod table;
@@ -13,6 +14,7 @@ mod write;
 pub use foreign::{is_hidden, shown, shown_lines};
 pub use number::{bytes, grouped, ms, span};
 pub use problem::{Line, Problem};
+pub use program::{program_end, signal};
 pub use quantity::Quantity;
 pub use table::{columns, Format, Table};
 pub use write::{between, escaped, quoted, underscored, write_list};

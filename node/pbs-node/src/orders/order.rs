@@ -75,7 +75,7 @@ pub struct Ending {
     pub cpus: Vec<u32>,
     /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
-    /// Whether it completed before its deadline; `None`: it had none.
+    /// Whether it did all that it was to do before its deadline; `None`: it had none.
     pub kept: Option<bool>,
     /// All programs succeeded, as far as that is known.
     pub succeeded: bool,
@@ -108,6 +108,18 @@ impl ProgramEnd {
             signal: exit.signal,
             error: exit.error.clone(),
         }
+    }
+
+    /// Whether it did what it was to do.
+    pub(crate) fn is_success(&self) -> bool {
+        self.code == Some(0) && self.error.is_none()
+    }
+
+    /// A sentence about its end, without a full stop.
+    pub(crate) fn told(&self) -> String {
+        let end = pbs_text::program_end(self.code, self.signal, self.error.as_deref());
+        let end = end.unwrap_or_else(|| "has no result".into());
+        format!("{} of process {} {end}", self.program, self.process)
     }
 }
 
