@@ -18,6 +18,7 @@
 //! | [`Planner`] | booking, replanning (5.3, 5.4) |
 
 mod account;
+mod adopt;
 mod backfill;
 mod choice;
 mod counts;

@@ -215,6 +215,17 @@ impl Nodes {
         if !self.usable[node] {
             return None;
         }
+        self.left_over(machine, node, over)
+    }
+
+    /// Returns the amounts that no request has throughout an interval, on a node in use or not;
+    /// `None` if there are none.
+    pub(crate) fn left_over(
+        &self,
+        machine: &Machine,
+        node: usize,
+        over: &Range<u64>,
+    ) -> Option<Vec<u64>> {
         let plan = &self.plans[node];
         let mut free = machine.class(node).has.clone();
         let steps = plan.step_at(over.start)..plan.step_count();

@@ -133,7 +133,13 @@ impl Planner {
 
     /// Plans a request that lost its place: where it started, if it can, and otherwise as
     /// early as can be.
-    fn plan_again(&mut self, now_s: u64, id: RequestId, start_s: u64, replanned: &mut Replanned) {
+    pub(crate) fn plan_again(
+        &mut self,
+        now_s: u64,
+        id: RequestId,
+        start_s: u64,
+        replanned: &mut Replanned,
+    ) {
         let Some(entry) = self.entries.get(&id) else {
             return;
         };

@@ -133,7 +133,7 @@ impl Planner {
     }
 
     /// The place that the chunks have, if all of them fit there.
-    fn place_of(&self, need: &Need, start_s: u64, standing: &Standing) -> Option<Place> {
+    pub(crate) fn place_of(&self, need: &Need, start_s: u64, standing: &Standing) -> Option<Place> {
         let over = start_s..start_s.checked_add(need.duration_s)?;
         let mut counts = vec![0; need.kinds.len()];
         for placed in &standing.nodes {

@@ -250,3 +250,41 @@ fn whole_nodes_are_given_back_whole() {
     let free: Vec<_> = planner.free(0).filter(|it| it.0 >= 30).collect();
     assert_eq!(free, [(30, 8)]);
 }
+
+#[test]
+fn the_plan_follows_a_request_that_runs_elsewhere() {
+    let mut planner = nodes(&[4, 4, 4]);
+    let on = |planner: &Planner, id| {
+        let placed = planner.placed(id).iter();
+        placed.map(|placed| placed.node as usize).collect::<Vec<_>>()
+    };
+    let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
+    let second = planner.submit(0, &ask("ncpus=4", 50)).unwrap();
+    let third = planner.submit(0, &ask("2:ncpus=4,place=scatter", 20)).unwrap();
+    assert_eq!(starts(&planner, &[first, second, third]), [Some(0), Some(0), Some(50)]);
+    planner.start(0, &mut Vec::new());
+    let (of_first, of_second) = (on(&planner, first), on(&planner, second));
+    // Beside what runs it has no room, and all stays as it was.
+    assert!(planner.adopt(10, third, &[of_first[0], of_second[0]]).is_none());
+    assert!(planner.adopt(10, third, &of_first).is_none());
+    assert_eq!(starts(&planner, &[first, second, third]), [Some(0), Some(0), Some(50)]);
+    // A short one is planned on the free node, and gives way to one that runs there.
+    let free: Vec<usize> =
+        (0..3).filter(|node| ![of_first[0], of_second[0]].contains(node)).collect();
+    let short = planner.submit(10, &ask("ncpus=4", 10)).unwrap();
+    let late = planner.submit(10, &ask("ncpus=4", 80)).unwrap();
+    assert_eq!((on(&planner, short), start(&planner, short)), (free.clone(), Some(10)));
+    let replanned = planner.adopt(10, late, &free).unwrap();
+    assert_eq!(planner.state(late), Some(State::Running { start_s: 10, end_s: 90 }));
+    assert_eq!(on(&planner, late), free);
+    assert!(replanned.moved.contains(&short), "{replanned:?}");
+    assert!(start(&planner, short) >= Some(50), "{:?}", planner.state(short));
+    // One that is believed to run elsewhere leaves that.
+    planner.remove(20, late);
+    planner.remove(20, third);
+    planner.remove(20, short);
+    settle(&mut planner, 20);
+    planner.adopt(20, second, &free).unwrap();
+    assert_eq!(on(&planner, second), free);
+    assert_eq!(submit(&mut planner, 20, &ask("ncpus=4", 10)), 20);
+}
