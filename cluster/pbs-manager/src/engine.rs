@@ -61,6 +61,13 @@ pub enum Happened {
         /// Reason.
         why: String,
     },
+    /// A request runs on other nodes, or at another time, than planned: the plan follows it.
+    RunsElsewhere {
+        /// Request that runs.
+        request: RequestId,
+        /// Names of its nodes.
+        nodes: Vec<String>,
+    },
     /// A node can't be used.
     NodeFailed {
         /// Node that failed.
@@ -101,9 +108,12 @@ pub trait Engine {
     fn has_phases(&self) -> bool {
         false
     }
-    /// Whether it starts requests by itself, when and where it was told so long before: their
-    /// places stay from then on, and it says of each that it runs or does not, however long
-    /// that takes. No node is to blame then.
+    /// Returns how long before its start a request is handed to an engine that starts, watches and
+    /// ends requests by itself. Its place stays from then on.
+    ///
+    /// Such an engine reports of each request that it runs, does not, or is over, however long that
+    /// takes. Therefore no node is taken for failed because a request is late, and no running
+    /// request is ended because of a node.
     fn fixed_before_s(&self) -> Option<u64> {
         None
     }

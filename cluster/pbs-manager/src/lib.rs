@@ -18,6 +18,7 @@ pub mod ledger;
 mod manager;
 mod nodes;
 mod operations;
+mod outcome;
 mod phases;
 mod picture;
 mod record;

@@ -11,8 +11,8 @@ use crate::wish::Caller;
 
 impl<E: Engine> Manager<E> {
     /// Takes a node out of use. Offline: running requests end there. Down: they are aborted, or
-    /// planned again if they are restartable. Requests that have not started there are planned
-    /// elsewhere.
+    /// planned again if they are restartable, unless the engine watches them by itself. Requests
+    /// that have not started there are planned elsewhere.
     ///
     /// # Errors
     ///
@@ -73,7 +73,8 @@ impl<E: Engine> Manager<E> {
     ) -> Replanned {
         let clock_s = self.clock_s;
         let mut aborted = Vec::new();
-        if state == NodeState::Down {
+        // An engine that watches requests by itself reports what becomes of them.
+        if state == NodeState::Down && self.engine.fixed_before_s().is_none() {
             for row in self.running_on(node) {
                 // What has not begun loses nothing.
                 if row.is_restartable || row.phase == Some(Phase::Allocating) {

@@ -7,7 +7,9 @@ use pbs_site::Privilege;
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ledger::Phase;
 use crate::manager::Manager;
+use crate::outcome::KILLED;
 use crate::phases::run_end_s;
 use crate::record::{is_held, numbers, RequestRecord};
 use crate::wish::{Caller, Change, Wish};
@@ -117,8 +119,37 @@ impl<E: Engine> Manager<E> {
     pub fn kill(&mut self, caller: &Caller, id: RequestId) -> Result<(), Error> {
         let user = self.request(id)?.user.clone();
         self.check_permission(caller, &user, "end requests of others")?;
-        self.end(id, &format!("killed by {}", caller.user));
+        self.end(id, &format!("{KILLED}{}", caller.user));
         self.settle();
+        self.commit()
+    }
+
+    /// Takes a request that has not started out of the plan, with the reason as its outcome. A
+    /// request that has its nodes but does not run gives them back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`], and [`Error::Wrong`] for a request whose nodes are being cleaned.
+    pub fn decline(&mut self, id: RequestId, why: &str) -> Result<(), Error> {
+        self.send_back(id, why)?;
+        self.finish(id, why);
+        self.settle();
+        self.commit()
+    }
+
+    /// Plans a request anew that has its nodes and does not run yet; others are left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`], and [`Error::Wrong`] for a request that is over but for its nodes.
+    pub fn send_back(&mut self, id: RequestId, why: &str) -> Result<(), Error> {
+        let row = self.open_row(id).ok_or(Error::NoRequest(id))?;
+        if row.phase == Some(Phase::Releasing) {
+            return Err(Error::Wrong(format!(
+                "request {id} is over, and its nodes are being cleaned; wait until they are free"
+            )));
+        }
+        self.not_started(id, why);
         self.commit()
     }
 

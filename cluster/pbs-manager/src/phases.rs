@@ -2,19 +2,21 @@
 //! From the moment at which a request has its nodes until it has them no more.
 //!
 //! On some engines nodes are made ready before and cleaned afterwards (Keller, 5.4: time
-//! to allocate and to release, which is in the plan). Who takes longer than the site allows
-//! has failed: its node is down.
+//! to allocate and to release, which is in the plan). A node that takes longer than the site allows
+//! has failed, and is down. With an engine that starts requests by itself such a node only gets
+//! nothing new until the engine reports that it is free.
 //!
 //! ```text
 //! planned -> allocating -> running -> releasing -> ended
 //! ```
 
-use crate::ledger::{NodeState, Phase, Row, State};
+use crate::ledger::{NodeState, Phase, Row, State, NOT_FREE};
 use pbs_cluster_planner::RequestId;
 use pbs_resources::format_duration;
 
 use crate::engine::{Allocation, Engine};
 use crate::manager::Manager;
+use crate::outcome::ABORTED;
 
 impl<E: Engine> Manager<E> {
     /// Returns the maximum times to make nodes ready, and to clean them.
@@ -137,7 +139,7 @@ impl<E: Engine> Manager<E> {
         let Some(row) = self.row(id) else { return };
         match row.phase {
             None if row.is_reservation => self.end(id, "over"),
-            None => self.end(id, "aborted at its end"),
+            None => self.end(id, ABORTED),
             Some(Phase::Allocating) if self.engine.fixed_before_s().is_some() => {}
             Some(Phase::Allocating) => {
                 let limit_s = row.allocate_s;
@@ -148,7 +150,11 @@ impl<E: Engine> Manager<E> {
             }
             Some(Phase::Releasing) => {
                 let limit_s = row.release_s;
-                let why = format!("not free of request {id} within {}", format_duration(limit_s));
+                let why = format!("{NOT_FREE}{id} within {}", format_duration(limit_s));
+                if self.engine.fixed_before_s().is_some() {
+                    self.nodes_late(&self.silent_nodes(&row), &why);
+                    return;
+                }
                 let outcome = row.outcome.clone().unwrap_or_default();
                 self.finish(id, &outcome);
                 self.nodes_failed(&row, &why);
@@ -158,16 +164,62 @@ impl<E: Engine> Manager<E> {
 
     /// Takes those nodes of a request out of use that have not reported in time.
     fn nodes_failed(&mut self, row: &Row, why: &str) {
+        for name in self.silent_nodes(row) {
+            if let Some(node) = self.machine.node_by_name(&name) {
+                self.withdraw(node, &name, NodeState::Down, why);
+            }
+        }
+    }
+
+    /// Plans nothing new on nodes that are not free of a request in time. Whatever runs there
+    /// continues.
+    fn nodes_late(&mut self, names: &[String], why: &str) {
+        for name in names {
+            let is_out = self.nodes_out.contains_key(name);
+            if let Some(node) = self.machine.node_by_name(name).filter(|_| !is_out) {
+                self.withdraw(node, name, NodeState::Offline, why);
+            }
+        }
+    }
+
+    /// Names of the nodes of a request that have not reported: all, if it is not known which.
+    fn silent_nodes(&self, row: &Row) -> Vec<String> {
         let mut late = self.engine.late_nodes(row.id);
         if late.is_empty() {
             late = row.nodes.iter().map(|part| part.node.clone()).collect();
             late.dedup();
         }
-        for name in late {
-            if let Some(node) = self.machine.node_by_name(&name) {
-                self.withdraw(node, &name, NodeState::Down, why);
-            }
+        late
+    }
+
+    /// A request runs on those nodes, whatever was planned: the plan follows it. If that can't be,
+    /// the nodes get nothing new until they are free of it.
+    pub(crate) fn runs_elsewhere(&mut self, id: RequestId, names: &[String]) {
+        let Some(row) = self.row(id).filter(|row| row.phase != Some(Phase::Releasing)) else {
+            return;
+        };
+        let nodes: Vec<usize> =
+            names.iter().filter_map(|name| self.machine.node_by_name(name)).collect();
+        let is_known = nodes.len() == names.len() && row.within.is_none();
+        let clock_s = self.clock_s;
+        let adopted = is_known.then(|| self.planner.adopt(clock_s, id, &nodes)).flatten();
+        let Some(replanned) = adopted else {
+            let why = format!("{NOT_FREE}{id}, which runs there outside its plan");
+            self.nodes_late(names, &why);
+            return;
+        };
+        self.forget_end(&row);
+        if let Some(record) = self.records.get_mut(&id) {
+            (record.phase, record.ready_s) = (None, None);
         }
+        self.tell(Some(id), "started", format!("on {}, outside its plan", names.join(" ")));
+        for moved in replanned.moved {
+            self.tell(Some(moved), "moved", format!("request {id} runs in its place"));
+        }
+        for waits in replanned.waiting {
+            self.tell(Some(waits), "waits", format!("request {id} runs in its place"));
+        }
+        self.begin(id);
     }
 
     /// A running request is over at its end at the latest, and its user is told before.
@@ -187,6 +239,17 @@ impl<E: Engine> Manager<E> {
         let due_s = due_s(row).unwrap_or(0);
         let notice_s = due_s.saturating_sub(row.notify_s.unwrap_or(0));
         self.deadlines.forget(due_s, notice_s, row.id);
+    }
+
+    /// The engine reports that a request is over. If its time was over before, it may have used the
+    /// time that the engine gave it beyond its plan: then the reported outcome counts.
+    pub(crate) fn ended(&mut self, id: RequestId, outcome: &str) {
+        let record = self.records.get_mut(&id);
+        let late = record.filter(|it| it.outcome.as_deref() == Some(ABORTED));
+        if let Some(record) = late.filter(|it| it.phase == Some(Phase::Releasing)) {
+            record.outcome = Some(outcome.into());
+        }
+        self.end(id, outcome);
     }
 
     /// A request is over, or not wanted any more. Where its nodes have to be cleaned it

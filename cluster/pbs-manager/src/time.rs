@@ -82,11 +82,14 @@ impl<E: Engine> Manager<E> {
     fn step(&mut self) {
         for happened in self.engine.happened(self.clock_s) {
             match happened {
-                Happened::Ended { request, outcome } => self.end(request, &outcome),
+                Happened::Ended { request, outcome } => self.ended(request, &outcome),
                 Happened::Allocated { request } => self.allocated(request),
                 Happened::Released { request } => self.released(request),
                 Happened::PredictedEnd { request, end_s } => self.predicted(request, end_s),
                 Happened::NotStarted { request, why } => self.not_started(request, &why),
+                Happened::RunsElsewhere { request, nodes } => {
+                    self.runs_elsewhere(request, &nodes);
+                }
                 Happened::NodeFailed { node, why } => {
                     self.out_as_told(&node, NodeState::Down, &why);
                 }

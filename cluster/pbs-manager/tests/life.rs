@@ -319,3 +319,72 @@ fn unsupported_requests_are_refused() {
     assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
     assert_eq!(cluster.row(first).state, State::Running);
 }
+
+/// Engine that starts, watches and ends requests by itself, as a batch system does.
+struct Watches(Simulated, Vec<Happened>);
+
+impl Engine for Watches {
+    fn start(&mut self, allocation: &Allocation) {
+        self.0.start(allocation);
+    }
+
+    fn stop(&mut self, request: u64) {
+        self.0.stop(request);
+    }
+
+    fn extend(&mut self, request: u64, until_s: u64) {
+        self.0.extend(request, until_s);
+    }
+
+    fn notify(&mut self, _: u64) {}
+
+    fn has_phases(&self) -> bool {
+        true
+    }
+
+    fn fixed_before_s(&self) -> Option<u64> {
+        Some(5)
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        self.0.next_s()
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        let told = std::mem::take(&mut self.1);
+        told.into_iter().chain(self.0.happened(now_s)).collect()
+    }
+}
+
+#[test]
+fn a_watched_request_that_is_late_ends_no_other() {
+    // Nodes are free 50 seconds after an end, and the site expects it after 20.
+    let mut engine = Watches(Simulated::with_phases(1, 50), Vec::new());
+    let (path, mut manager) = manager("watched-late", &mut engine);
+    let caller = user("u");
+    let run = |rset, run_s| Wish { run_s: Some(run_s), ..wish(rset, 100) };
+    let first = manager.submit(&caller, &run("ncpus=4", 10)).unwrap()[0];
+    let other = manager.submit(&caller, &run("ncpus=4", 90)).unwrap()[0];
+    manager.advance(T + 35).unwrap();
+    let row = |manager: &Manager<&mut Watches>, id| manager.details(id).unwrap().0;
+    assert_eq!(row(&manager, first).nodes, row(&manager, other).nodes);
+    let out: Vec<_> = manager.nodes_out().cloned().collect();
+    assert_eq!((out.len(), out[0].state, out[0].is_late()), (1, NodeState::Offline, true));
+    assert_eq!(out[0].why, format!("not free of request {first} within 20s"));
+    // It is not over yet, the other runs on, and nothing new is planned there.
+    assert_eq!(row(&manager, first).phase, Some(Phase::Releasing));
+    assert_eq!((row(&manager, other).state, row(&manager, other).phase), (State::Running, None));
+    let next = manager.submit(&caller, &run("ncpus=1", 10)).unwrap()[0];
+    assert_ne!(row(&manager, next).nodes[0].node, out[0].name);
+    manager.advance(T + 62).unwrap();
+    assert_eq!(row(&manager, first).outcome.as_deref(), Some("completed"));
+    // Not even a failed node ends what its engine watches.
+    let node = out[0].name.clone();
+    manager.engine_mut().1.push(Happened::NodeFailed { node, why: "test".into() });
+    manager.advance(T + 64).unwrap();
+    assert_eq!((row(&manager, other).state, row(&manager, other).phase), (State::Running, None));
+    manager.advance(T + 200).unwrap();
+    assert_eq!(row(&manager, other).outcome.as_deref(), Some("completed"));
+    drop(manager);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}

@@ -15,4 +15,5 @@ mod row;
 
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
+pub(crate) use row::NOT_FREE;
 pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State};

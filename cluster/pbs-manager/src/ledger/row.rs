@@ -182,6 +182,16 @@ pub struct NodeRow {
     pub since_s: u64,
 }
 
+/// Prefix of the reason of a late node.
+pub(crate) const NOT_FREE: &str = "not free of request ";
+
+impl NodeRow {
+    /// Whether the node is out of use only until it is free of a request.
+    pub fn is_late(&self) -> bool {
+        self.state == NodeState::Offline && self.why.starts_with(NOT_FREE)
+    }
+}
+
 /// Event in the life of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
