@@ -69,6 +69,29 @@ local function is_plain(text)
 	return text == nil or not string.find(text, "%c")
 end
 
+-- A hold by the job's user or by an operator is a word of the job's comment, apart from the hold
+-- with which every job waits for its plan: the planner plans no job with such a word.
+local HELD = "pbs-held"
+local HELD_BY_OPERATOR = "pbs-held-by-operator"
+
+local function has_word(comment, word)
+	return string.find(" " .. (comment or "") .. " ", " " .. word .. " ", 1, true) ~= nil
+end
+
+-- Slurm takes no empty comment for a change; "pbs" alone says nothing.
+local function without_hold(comment)
+	local rest = string.gsub(comment or "", "%s*pbs%-held%S*", "")
+	return rest == "" and "pbs" or rest
+end
+
+local function with_hold(comment, uid)
+	if has_word(comment, HELD_BY_OPERATOR) then
+		return comment
+	end
+	local by = is_operator(uid) and HELD_BY_OPERATOR or HELD
+	return without_hold(comment) .. " " .. by
+end
+
 local function refuse(code, why)
 	slurm.log_user(why)
 	return code or slurm.ERROR
@@ -83,6 +106,10 @@ function slurm_job_submit(job, partitions, uid)
 	end
 	if not ours then
 		return slurm.SUCCESS
+	end
+	-- sbatch --hold
+	if job.priority == 0 then
+		job.comment = with_hold(job.comment, uid)
 	end
 	if not is_operator(uid) then
 		if is_given(job.partition) and job.partition ~= PARTITION then
@@ -125,11 +152,32 @@ function slurm_job_submit(job, partitions, uid)
 	return slurm.SUCCESS
 end
 
+-- scontrol hold and release, by anybody but the planner.
+local function change_hold(job, record, uid)
+	local is_by_operator = has_word(record.comment, HELD_BY_OPERATOR)
+	local is_held = is_by_operator or has_word(record.comment, HELD)
+	local is_theirs = is_operator(uid) or not is_by_operator
+	local comment = is_given(job.comment) and job.comment or record.comment
+	if job.priority == 0 then
+		job.comment = with_hold(is_by_operator and record.comment or comment, uid)
+	elseif is_set(job.priority) and is_held and is_theirs then
+		-- It waits for its plan again.
+		job.comment = without_hold(comment)
+		job.priority = 0
+	elseif is_given(job.comment) and not is_theirs then
+		-- Nobody writes an operator's hold away.
+		job.comment = without_hold(job.comment) .. " " .. HELD_BY_OPERATOR
+	end
+end
+
 function slurm_job_modify(job, record, partitions, uid)
 	local is_ours = names_partition(record.partition)
 	local to_ours = is_given(job.partition) and names_partition(job.partition)
 	if not is_ours and not to_ours then
 		return slurm.SUCCESS
+	end
+	if is_ours and uid ~= SLURM_UID then
+		change_hold(job, record, uid)
 	end
 	if not is_operator(uid) then
 		if not is_ours or is_given(job.partition) and job.partition ~= PARTITION then

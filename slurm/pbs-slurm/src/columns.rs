@@ -13,9 +13,9 @@ use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
 /// Between columns.
 pub(crate) const END: char = '\u{1f}';
 /// Columns of `squeue -o`, without the characters between.
-const JOB: [&str; 27] = [
-    "%F", "%K", "%A", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%m", "%l", "%S", "%e", "%N", "%n",
-    "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%M", "%k", "%j",
+const JOB: [&str; 29] = [
+    "%F", "%K", "%A", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%c", "%m", "%l", "%S", "%e", "%N",
+    "%n", "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%d", "%M", "%k", "%j",
 ];
 /// Columns of `sinfo -o`.
 const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
@@ -33,13 +33,18 @@ pub(crate) fn node_format() -> String {
 /// Values that `squeue` prints only in columns of fixed width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extra {
-    /// Total memory; `None`: it could not be read.
-    memory_bytes: Option<u64>,
     deadline_s: Option<u64>,
+    tasks: u64,
+    cpus_per_task: u64,
+    max_nodes: Option<u64>,
+    /// Total memory and the number of cores for which it is; `None`: they could not be read.
+    memory: Option<(u64, u64)>,
 }
 
 /// Columns of `squeue -O`.
-pub(crate) const EXTRA: &str = "ArrayJobID:12,ArrayTaskID:12,Deadline:24,tres:200";
+pub(crate) const EXTRA: &str =
+    "ArrayJobID:12,ArrayTaskID:12,Deadline:24,NumTasks:12,cpus-per-task:12,\
+                                MaxNodes:12,tres:200";
 
 /// The jobs in what `squeue` has printed; `how` tells how jobs ended that are being cleaned.
 ///
@@ -56,17 +61,20 @@ pub fn jobs_of(text: &str, how: &HashMap<u32, String>) -> Result<Vec<JobSeen>, S
 fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     let columns: Vec<&str> = line.split(END).collect();
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
-    let [job, index, number, submit, user, account, state, priority, nodes_wanted, cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, _used, words, name] =
+    let [job, index, number, submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, tmp, _used, words, name] =
         columns;
     let key =
         Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? };
     // Elements of an array end by numbers of their own.
     let how = how.get(&number.parse().ok()?);
+    let is_suspended = matches!(state, "SUSPENDED" | "STOPPED");
     let state = state_of(state, priority, reason, how)?;
+    // While a job is suspended nobody knows when its limit will be over.
+    let end_s = end.parse().ok().filter(|_| !is_suspended);
     let is_pending = matches!(state, JobState::Pending(_));
     let required = hosts(required)?;
     let asked = |what: &str, value: &str| {
-        let is_none = matches!(value, "" | "(null)" | "N/A" | "none");
+        let is_none = matches!(value, "" | "(null)" | "N/A" | "none" | "0");
         (!is_none).then(|| format!("{what} ({value})"))
     };
     let foreign = [
@@ -75,6 +83,7 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
         asked("features of nodes", features),
         asked("licences", licenses),
         asked("a reservation", reservation),
+        asked("space for temporary files", tmp),
     ];
     Some(JobSeen {
         key,
@@ -86,7 +95,11 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
         name: name.into(),
         state,
         nodes_wanted: nodes_wanted.parse().ok()?,
+        max_nodes: None,
         cpus: cpus.parse().ok()?,
+        min_cpus: min_cpus.parse().ok()?,
+        tasks: 0,
+        cpus_per_task: 1,
         memory: match memory_bytes(memory)? {
             0 => Memory::All,
             bytes => Memory::OfNode(bytes),
@@ -94,7 +107,7 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
         is_exclusive: sharing == "NO" || sharing == "EXCLUSIVE",
         limit_s: seconds(limit),
         start_s: start.parse().ok(),
-        end_s: end.parse().ok(),
+        end_s,
         nodes: if is_pending { Vec::new() } else { hosts(nodes)? },
         required,
         after: match after {
@@ -157,9 +170,14 @@ pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
         let job = words.next()?.parse().ok()?;
         let index = words.next()?.parse().ok();
         let deadline_s = words.next()?.parse().ok();
+        let tasks = words.next()?.parse().unwrap_or(0);
+        let cpus_per_task = words.next()?.parse().unwrap_or(1);
+        let max_nodes = words.next()?.parse().ok();
         let tres = words.next().unwrap_or_default();
-        let memory = tres.split(',').find_map(|part| part.strip_prefix("mem="));
-        let extra = Extra { memory_bytes: memory.and_then(memory_bytes), deadline_s };
+        let part = |name: &str| tres.split(',').find_map(|part| part.strip_prefix(name));
+        let cpus = part("cpu=").and_then(|cpus| cpus.parse().ok());
+        let memory = part("mem=").and_then(memory_bytes).zip(cpus);
+        let extra = Extra { deadline_s, tasks, cpus_per_task, max_nodes, memory };
         Some(((job, index), extra))
     });
     lines.collect()
@@ -168,8 +186,13 @@ pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
 impl Extra {
     /// Puts it where it belongs.
     pub(crate) fn add_to(self, job: &mut JobSeen) {
-        if let (Memory::OfNode(_), Some(all)) = (job.memory, self.memory_bytes) {
-            job.memory = Memory::OfNode(all.div_ceil(job.nodes_wanted.max(1)));
+        (job.tasks, job.cpus_per_task) = (self.tasks, self.cpus_per_task);
+        job.max_nodes = self.max_nodes;
+        // The column is the memory of each core, or of each node, and does not say which.
+        if let (Memory::OfNode(bytes), Some((all, cpus))) = (job.memory, self.memory) {
+            if bytes.checked_mul(cpus) == Some(all) {
+                job.memory = Memory::OfCore(bytes);
+            }
         }
         if let (Some(deadline_s), true) = (self.deadline_s, job.words.is_empty()) {
             job.words = format!("pbs deadline={deadline_s}");
@@ -235,14 +258,16 @@ pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
 }
 
 fn node_state(state: &str) -> NodeState {
-    let has = |words: &[&str]| words.iter().any(|word| state.contains(word));
-    // A drained node may be down besides; what runs there is told by its jobs.
-    if has(&["down", "fail", "error"]) {
+    // Nodes that are switched off or on, or that fail and still have jobs, get nothing new.
+    let is_down = |word: &str| word.trim_end_matches(|c: char| !c.is_ascii_alphabetic()) == "down";
+    if state.split('+').any(is_down) {
         NodeState::Down
-    } else if ["idle", "mixed", "allocated", "completing", "planned"].contains(&state) {
+    } else if ["idle", "mixed", "allocated", "completing", "planned"]
+        .contains(&state.trim_end_matches('-'))
+    {
         NodeState::Up
     } else {
-        // Drained, in maintenance, or silent for a moment: nothing new.
+        // Drained, failing, in maintenance, or silent for a moment: nothing new.
         NodeState::Drained
     }
 }
@@ -263,6 +288,7 @@ mod tests {
             "0",
             "2",
             "3",
+            "1",
             "300M",
             "2:00",
             "N/A",
@@ -277,6 +303,7 @@ mod tests {
             "(null)",
             "(null)",
             "(null)",
+            "0",
             "0:00",
             "pbs deadline=4h",
             "a b|c",
@@ -306,20 +333,21 @@ mod tests {
             (1, "3"),
             (6, "RUNNING"),
             (7, "4294901757"),
-            (12, "1795598564"),
-            (14, "n[01-02]"),
+            (13, "1795598564"),
+            (15, "n[01-02]"),
         ]);
         assert_eq!(runs.key.name(), "7_3");
         assert_eq!((runs.state, runs.start_s), (JobState::Running, Some(1_795_598_564)));
         assert_eq!(runs.nodes, ["n01", "n02"]);
-        assert_eq!(job(&[(17, "JobHeldAdmin")]).state, JobState::Pending(Hold::Admin));
+        assert_eq!(job(&[(18, "JobHeldAdmin")]).state, JobState::Pending(Hold::Admin));
         assert_eq!(job(&[(7, "17")]).state, JobState::Pending(Hold::No));
         assert_eq!(job(&[(6, "COMPLETING")]).state, JobState::Completing(Some("failed".into())));
         assert_eq!(job(&[(6, "NODE_FAIL")]).state, JobState::Over("node failed".into()));
-        assert_eq!(job(&[(10, "0")]).memory, Memory::All);
-        assert_eq!(job(&[(11, "1-02:00:00")]).limit_s, Some(93_600));
-        assert_eq!(job(&[(11, "UNLIMITED")]).limit_s, None);
-        assert!(job(&[(20, "gpu")]).foreign.unwrap().contains("gpu"));
+        assert_eq!(job(&[(11, "0")]).memory, Memory::All);
+        assert_eq!(job(&[(12, "1-02:00:00")]).limit_s, Some(93_600));
+        assert_eq!(job(&[(12, "UNLIMITED")]).limit_s, None);
+        assert!(job(&[(21, "gpu")]).foreign.unwrap().contains("gpu"));
+        assert!(job(&[(25, "100M")]).foreign.unwrap().contains("temporary files"));
     }
 
     #[test]
@@ -330,21 +358,23 @@ mod tests {
         // Whoever has a new line in a name has more or fewer columns than there are.
         assert!(jobs_of(&format!("{forged}{END}y"), &none).is_err());
         assert!(jobs_of(&line(&[(0, "x")]), &none).is_err());
-        assert!(jobs_of(&line(&[(14, "n[1-999999999999]"), (6, "RUNNING")]), &none).is_err());
+        assert!(jobs_of(&line(&[(15, "n[1-999999999999]"), (6, "RUNNING")]), &none).is_err());
         assert!(jobs_of(&line(&[(6, "what?")]), &none).is_err());
     }
 
     #[test]
     fn memory_is_counted_by_node() {
-        let text = "7           N/A         N/A                     cpu=3,mem=900M,node=2\n\
-                    8           2           1795609434              cpu=1,mem=1.5G,node=1\n";
+        let text = "7  N/A  N/A         3  1  4  cpu=3,mem=900M,node=2\n\
+                    8  2    1795609434  1  1  1  cpu=2,mem=300M,node=1\n";
         let extras = extras_of(text);
         let mut of = job(&[]);
         extras[&(7, None)].add_to(&mut of);
-        assert_eq!(of.memory, Memory::OfNode(450 << 20));
-        let mut of = job(&[(25, "(null)")]);
+        assert_eq!(of.memory, Memory::OfCore(300 << 20));
+        assert_eq!((of.tasks, of.max_nodes), (3, Some(4)));
+        let mut of = job(&[(27, "(null)")]);
         extras[&(8, Some(2))].add_to(&mut of);
         assert_eq!(of.words, "pbs deadline=1795609434");
+        assert_eq!(of.memory, Memory::OfNode(300 << 20));
         assert_eq!(memory_bytes("1.5G"), Some(3 << 29));
         assert_eq!(memory_bytes("x"), None);
     }
@@ -356,12 +386,24 @@ mod tests {
             "n02\u{1f}2\u{1f}drained\u{1f}disk",
             "n03\u{1f}2\u{1f}down*\u{1f}Not responding",
             "n04\u{1f}2\u{1f}idle*\u{1f}none",
+            // Its jobs go on.
+            "n05\u{1f}2\u{1f}failing\u{1f}fan",
+            "n06\u{1f}2\u{1f}powering_down\u{1f}none",
+            "n07\u{1f}2\u{1f}mixed-\u{1f}none",
         ];
         let nodes = nodes_of(&text.join("\n")).unwrap();
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
         assert_eq!(
             states,
-            [NodeState::Up, NodeState::Drained, NodeState::Down, NodeState::Drained]
+            [
+                NodeState::Up,
+                NodeState::Drained,
+                NodeState::Down,
+                NodeState::Drained,
+                NodeState::Drained,
+                NodeState::Drained,
+                NodeState::Up
+            ]
         );
         assert_eq!(nodes[1].why, "disk");
         assert!(nodes_of("n01").is_err());

@@ -3,7 +3,7 @@
 //!
 //! Lines may be lost, and nothing is lost with them but time: what is true is looked up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,6 +31,8 @@ pub struct Hints {
     at: u64,
     /// Outcomes of jobs, by their numbers.
     pub(crate) ends: HashMap<u32, String>,
+    /// Numbers of jobs that a user has changed.
+    pub(crate) altered: HashSet<u32>,
 }
 
 impl Hints {
@@ -45,7 +47,8 @@ impl Hints {
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
         inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY)?;
         let at = file.seek(SeekFrom::End(0))?;
-        Ok(Self { path: path.into(), watch, file, at, ends: HashMap::new() })
+        let (ends, altered) = (HashMap::new(), HashSet::new());
+        Ok(Self { path: path.into(), watch, file, at, ends, altered })
     }
 
     /// Waits until there is a hint, at most for that time.
@@ -67,7 +70,8 @@ impl Hints {
                 // Somebody has taken it away; its place is watched again.
                 if let Ok(again) = Self::open(&self.path) {
                     let ends = std::mem::take(&mut self.ends);
-                    *self = Self { ends, ..again };
+                    let altered = std::mem::take(&mut self.altered);
+                    *self = Self { ends, altered, ..again };
                 }
                 vec![Event::Resync]
             }
@@ -98,6 +102,9 @@ impl Hints {
         }
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
+            if let ["alter", job, ..] = words[..] {
+                self.altered.extend(job.parse::<u32>());
+            }
             if let ["end", job, _, state, ..] = words[..] {
                 if let (Ok(job), Ok(state)) = (job.parse(), state.parse()) {
                     if self.ends.len() >= MOST_ENDS {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::steer::{Controller, Event, Fault, JobSeen, Key, Revoked, Stop, World};
+use crate::steer::{Controller, Event, Fault, JobSeen, Key, Revoked, World};
 
 use crate::columns::{extras_of, job_format, jobs_of, node_format, nodes_of, Extra, EXTRA};
 use crate::events::Hints;
@@ -40,7 +40,7 @@ pub struct Slurm {
 }
 
 /// Values that decide whether these facts must be looked up again.
-type Asked = (u64, u64, crate::steer::Memory);
+type Asked = (u64, u64, u64, crate::steer::Memory);
 
 impl Slurm {
     /// With the commands that the path finds, and `SLURM_CONF`.
@@ -68,6 +68,10 @@ impl Slurm {
         answers.pop().unwrap_or(Ok(()))
     }
 
+    fn show_comment(&mut self, job: Key, why: &str) -> Answer {
+        self.say(format!("update JobId={} AdminComment=\"{}\"", job.name(), quoted(why)))
+    }
+
     fn jobs(&self, columns: &[&str]) -> Result<String, Fault> {
         let mut all = vec!["-h", "-r", "-a", "-t", "all", "-p", &self.partition];
         all.extend(columns);
@@ -76,7 +80,7 @@ impl Slurm {
 
     /// Looks up what columns don't say, of those of whom it is not known.
     fn add_extras(&mut self, jobs: &mut [JobSeen]) -> Result<(), Fault> {
-        let asked = |job: &JobSeen| (job.nodes_wanted, job.cpus, job.memory);
+        let asked = |job: &JobSeen| (job.nodes_wanted, job.cpus, job.min_cpus, job.memory);
         let is_known = |job: &JobSeen| {
             let known = self.extras.get(&job.key);
             known.is_some_and(|(of, _)| *of == asked(job))
@@ -133,6 +137,15 @@ fn quoted(text: &str) -> String {
 
 impl Controller for Slurm {
     fn snapshot(&mut self) -> Result<World, Fault> {
+        // Columns don't say all that a user may have changed.
+        for number in std::mem::take(&mut self.hints.altered) {
+            let known = self.extras.len();
+            self.extras.retain(|key, _| key.job != number);
+            if self.extras.len() == known {
+                // It may be an element of an array, by a number of its own.
+                self.extras.clear();
+            }
+        }
         let text = self.jobs(&["-o", &job_format()])?;
         let mut jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
         self.add_extras(&mut jobs)?;
@@ -152,9 +165,10 @@ impl Controller for Slurm {
     }
 
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Answer {
-        let start = start_s.map_or_else(String::new, |start_s| format!(" StartTime=uts{start_s}"));
-        let why = quoted(why);
-        self.say(format!("update JobId={}{start} AdminComment=\"{why}\"", job.name()))
+        // A time that is over is none.
+        let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
+        let (name, why) = (job.name(), quoted(why));
+        self.say(format!("update JobId={name} StartTime={start} AdminComment=\"{why}\""))
     }
 
     fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Answer {
@@ -185,19 +199,13 @@ impl Controller for Slurm {
         }
     }
 
-    fn stop(&mut self, job: Key, why: Stop) -> Answer {
-        let name = job.name();
-        match why {
-            Stop::Again => {
-                // Who may not be sent back by its user may be by us.
-                self.say(format!("update JobId={name} Requeue=1"))?;
-                self.say(format!("requeuehold {name}"))
-            }
-            Stop::End => match run("scancel", &[&name]) {
-                Ok(_) => Ok(()),
-                Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => Err(Fault::Gone),
-                Err(fault) => Err(fault),
-            },
+    fn stop(&mut self, job: Key, why: &str) -> Answer {
+        // An end without a reason would look as if nobody knew of it.
+        self.show_comment(job, why)?;
+        match run("scancel", &[&job.name()]) {
+            Ok(_) => Ok(()),
+            Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => Err(Fault::Gone),
+            Err(fault) => Err(fault),
         }
     }
 

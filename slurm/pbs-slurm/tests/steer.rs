@@ -2,120 +2,13 @@
 //! Planned jobs start where and when they are planned, and no others do: features and traps by
 //! their numbers, in virtual time.
 
-use std::path::PathBuf;
+mod common;
+
 use std::time::Duration;
 
-use pbs_manager::ledger::{Access, Row, State};
-use pbs_manager::Manager;
-use pbs_slurm::steer::{Hold, JobState, Key, Link, NodeState, Settings, Simulated, Steer};
-
-const T: u64 = 1_764_000_000;
-const WINDOW_S: u64 = 10;
-const SITE: &str = "
-name = 'lab'
-allocate_timeout = '4s'
-release_timeout = '2s'
-[[nodes]]
-name = 'n%02d'
-count = 4
-has = 'ncpus=2:mem=1g'
-";
-
-fn settings() -> Settings {
-    Settings { window: Duration::from_secs(WINDOW_S), ..Settings::default() }
-}
-
-struct Lab {
-    path: PathBuf,
-    manager: Option<Manager<Link>>,
-    steer: Steer,
-    slurm: Simulated,
-    now_s: u64,
-}
-
-impl Lab {
-    fn new(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("pbs-steer-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join(name);
-        let _ = std::fs::remove_file(&path);
-        let manager = Manager::create(&path, SITE, T, Link::new(settings().window)).unwrap();
-        let steer = Steer::new(&manager, settings());
-        Self {
-            path,
-            manager: Some(manager),
-            steer,
-            slurm: Simulated::new(&["n01", "n02", "n03", "n04"], 2, T),
-            now_s: T,
-        }
-    }
-
-    fn manager(&mut self) -> &mut Manager<Link> {
-        self.manager.as_mut().unwrap()
-    }
-
-    /// The planner's turn, without time going on.
-    fn turn(&mut self) {
-        let now = Duration::from_secs(self.now_s);
-        let manager = self.manager.as_mut().unwrap();
-        self.steer.turn(manager, &mut self.slurm, now).unwrap();
-    }
-
-    fn seconds(&mut self, count: u64) {
-        for _ in 0..count {
-            self.now_s += 1;
-            self.slurm.tick();
-            self.turn();
-            self.turn();
-        }
-    }
-
-    /// The planner is away for so long.
-    fn alone(&mut self, count: u64) {
-        for _ in 0..count {
-            self.now_s += 1;
-            self.slurm.tick();
-        }
-    }
-
-    /// The planner was killed, and is there again.
-    fn restart(&mut self) {
-        drop(self.manager.take());
-        let (manager, _) =
-            Manager::open(&self.path, Access::Write, Link::new(settings().window)).unwrap();
-        self.steer = Steer::new(&manager, settings());
-        self.manager = Some(manager);
-    }
-
-    fn state(&self, key: Key) -> JobState {
-        self.slurm.job(key).unwrap().state.clone()
-    }
-
-    fn rows(&mut self, key: Key) -> Vec<Row> {
-        let rows = self.manager().rows().unwrap().into_iter();
-        rows.filter(|row| row.command == [key.to_string()]).collect()
-    }
-
-    fn row(&mut self, key: Key) -> Row {
-        let mut rows = self.rows(key);
-        assert_eq!(rows.len(), 1, "{rows:?}");
-        rows.remove(0)
-    }
-
-    fn outcome(&mut self, key: Key) -> String {
-        self.row(key).outcome.unwrap_or_default()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn committed(state: &JobState) -> bool {
-    *state == JobState::Pending(Hold::No)
-}
+use common::*;
+use pbs_manager::ledger::{Row, State};
+use pbs_slurm::steer::{Hold, JobState, Key, NodeState, Settings, Steer};
 
 #[test]
 fn a_job_is_held_at_first_sight_and_runs_where_planned() {
@@ -310,7 +203,9 @@ fn a_job_altered_in_the_window_is_planned_anew() {
     lab.turn();
     lab.seconds(58);
     assert!(committed(&lab.state(job)));
-    lab.slurm.alter(job, |job| (job.nodes_wanted, job.cpus) = (3, 6));
+    lab.slurm.alter(job, |job| {
+        (job.nodes_wanted, job.cpus, job.max_nodes) = (3, 6, Some(3));
+    });
     lab.seconds(8);
     let runs = lab.slurm.job(job).unwrap().clone();
     assert_eq!(runs.state, JobState::Running);
@@ -328,12 +223,16 @@ fn an_alteration_beyond_the_limits_is_held_and_reported() {
     let job = lab.slurm.submit(2, 1, 2, 60, 10);
     lab.turn();
     lab.seconds(58);
-    lab.slurm.alter(job, |job| (job.nodes_wanted, job.cpus) = (5, 10));
+    lab.slurm.alter(job, |job| {
+        (job.nodes_wanted, job.cpus, job.max_nodes) = (5, 10, Some(5));
+    });
     lab.seconds(8);
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
     assert!(lab.slurm.told[&job].contains("declined"), "{:?}", lab.slurm.told[&job]);
     // And what is wanted again is planned again.
-    lab.slurm.alter(job, |job| (job.nodes_wanted, job.cpus) = (1, 2));
+    lab.slurm.alter(job, |job| {
+        (job.nodes_wanted, job.cpus, job.max_nodes) = (1, 2, Some(1));
+    });
     lab.seconds(5);
     assert_eq!(lab.state(job), JobState::Running);
 }
@@ -546,6 +445,7 @@ fn anything(seed: u64, seconds: u64) {
                 if let JobState::Pending(_) = job.state {
                     job.nodes_wanted = 1 + job.nodes_wanted % 4;
                     job.cpus = job.nodes_wanted;
+                    job.max_nodes = Some(job.nodes_wanted);
                 }
             }),
             (7, Some(key)) => lab.slurm.alter(key, |job| {

@@ -51,15 +51,6 @@ pub enum Revoked {
     AlreadyStarted,
 }
 
-/// Reason why a job is to be stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The time of the job is over, or it is not wanted any more.
-    End,
-    /// The job runs where or when it should not: it is held again, to be started once more.
-    Again,
-}
-
 /// A batch system. All calls may be repeated: an order that is fulfilled already has no effect.
 /// None takes longer than the confirmation that it is done.
 pub trait Controller {
@@ -82,7 +73,8 @@ pub trait Controller {
         jobs.iter().map(|&job| self.hold(job)).collect()
     }
 
-    /// Shows the user of a job when and where it is planned, or why it is not.
+    /// Shows the user of a job when and where it is planned, or why it is not. Without a start, the
+    /// one that was shown before is cleared.
     ///
     /// # Errors
     ///
@@ -103,12 +95,13 @@ pub trait Controller {
     /// All of [`Fault`] but [`Fault::Started`].
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault>;
 
-    /// Ends a job, or makes it wait again.
+    /// Ends a job whose limit is over, or that a user or an operator ended in the planner; its user
+    /// is shown why.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
-    fn stop(&mut self, job: Key, why: Stop) -> Result<(), Fault>;
+    fn stop(&mut self, job: Key, why: &str) -> Result<(), Fault>;
 
     /// Sets the longest run time of a job.
     ///

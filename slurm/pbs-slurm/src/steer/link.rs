@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Between the manager and who steers: orders go one way, what has happened the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
@@ -28,12 +28,20 @@ pub struct Link {
     /// Events by their time: each is reported when the manager's clock has reached it.
     told: BTreeMap<(u64, u64), Happened>,
     count: u64,
+    /// Nodes that are not free yet of jobs that are over.
+    pub(crate) kept: HashMap<RequestId, Vec<String>>,
 }
 
 impl Link {
     /// A link for a steering that lets jobs go that long before their start.
     pub fn new(window: Duration) -> Self {
-        Self { window_s: window.as_secs(), orders: Vec::new(), told: BTreeMap::new(), count: 0 }
+        Self {
+            window_s: window.as_secs(),
+            orders: Vec::new(),
+            told: BTreeMap::new(),
+            count: 0,
+            kept: HashMap::new(),
+        }
     }
 
     /// Stores an event of that time.
@@ -66,6 +74,10 @@ impl Engine for Link {
 
     fn fixed_before_s(&self) -> Option<u64> {
         Some(self.window_s)
+    }
+
+    fn late_nodes(&self, request: RequestId) -> Vec<String> {
+        self.kept.get(&request).cloned().unwrap_or_default()
     }
 
     fn next_s(&self) -> Option<u64> {

@@ -6,6 +6,10 @@
 //! batch system receives the nodes and the time, and lets the job start by itself. A job that did
 //! not start then is held again and planned anew.
 //!
+//! The planner does no harm. A job that runs is left alone, wherever and whenever it started: the
+//! plan follows it. Only a job whose limit is over is ended, or one that a user or an operator ended
+//! in the planner. A request that can't be planned is held with the reason.
+//!
 //! The batch system is a [`Controller`]: Slurm, or a simulated one. Its reports of jobs and nodes
 //! are the truth; events are hints that something has to be checked. Time is an argument, and not
 //! read from a clock. Therefore tests need no clock.
@@ -23,9 +27,9 @@ mod simulated;
 mod steering;
 mod wish;
 
-pub use controller::{Controller, Event, Fault, Revoked, Stop};
+pub use controller::{Controller, Event, Fault, Revoked};
 pub use link::Link;
 pub use seen::{Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, World};
-pub use simulated::Simulated;
+pub use simulated::{By, Simulated};
 pub use steering::{Settings, Steer};
 pub use wish::{wish_of, Words};

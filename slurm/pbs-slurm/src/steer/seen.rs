@@ -93,8 +93,16 @@ pub struct JobSeen {
     pub state: JobState,
     /// Number of nodes that it requests.
     pub nodes_wanted: u64,
+    /// Greatest number of nodes that it may get; `None`: not known.
+    pub max_nodes: Option<u64>,
     /// Number of cores in all.
     pub cpus: u64,
+    /// Least number of cores on each node.
+    pub min_cpus: u64,
+    /// Number of tasks; 0: not known.
+    pub tasks: u64,
+    /// Number of cores of each task.
+    pub cpus_per_task: u64,
     /// Requested memory.
     pub memory: Memory,
     /// Whether the job has its nodes for itself.
@@ -103,11 +111,12 @@ pub struct JobSeen {
     pub limit_s: Option<u64>,
     /// Time at which it began, or is to begin at the earliest.
     pub start_s: Option<u64>,
-    /// Time at which it ended, if it did.
+    /// Time at which it ended; for a running job, the time at which its limit is over, if that is
+    /// known.
     pub end_s: Option<u64>,
     /// Nodes that it has, or had.
     pub nodes: Vec<String>,
-    /// Nodes that it must have: from a committed plan, or by the user's wish.
+    /// Nodes that it must have, from a committed plan: users can't name nodes.
     pub required: Vec<String>,
     /// Dependencies of its start, as the batch system writes them; empty: none.
     pub after: String,
@@ -118,9 +127,24 @@ pub struct JobSeen {
 }
 
 impl JobSeen {
+    /// Number of nodes that its user requests.
+    ///
+    /// A commitment sets this number, after which the batch system may show a greater one.
+    pub(crate) fn nodes_asked(&self) -> u64 {
+        let most = self.max_nodes.filter(|&most| most > 0 && !self.required.is_empty());
+        self.nodes_wanted.min(most.unwrap_or(u64::MAX)).max(1)
+    }
+
     /// Number of cores on each of its nodes, at most.
+    ///
+    /// The batch system counts cores in all only roughly until the number of nodes is set.
     pub(crate) fn cpus_each(&self) -> u64 {
-        self.cpus.max(1).div_ceil(self.nodes_wanted.max(1))
+        let nodes = self.nodes_asked();
+        let of_task = self.cpus_per_task.max(1);
+        // Fewer cores than tasks share them.
+        let tasks = Some(self.tasks).filter(|tasks| tasks.saturating_mul(of_task) <= self.cpus);
+        let of_tasks = tasks.map_or(0, |tasks| tasks.div_ceil(nodes) * of_task);
+        self.cpus.max(1).div_ceil(nodes).max(of_tasks).max(self.min_cpus)
     }
 }
 

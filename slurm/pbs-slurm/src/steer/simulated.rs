@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A batch system in virtual time, as Slurm behaves where it was measured: what is let go
 //! starts on just the nodes that it has to have, once they are free; a job that is sent back
-//! counts as submitted once more.
+//! counts as submitted once more. A commitment changes what is shown of nodes and cores, and a
+//! node on which a job is being ended starts nothing.
 
 use std::collections::BTreeMap;
 
-use crate::steer::controller::{Controller, Event, Fault, Revoked, Stop};
+use crate::steer::controller::{Controller, Event, Fault, Revoked};
 use crate::steer::seen::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, World};
 
 /// A job, and how long it really takes.
@@ -13,9 +14,29 @@ use crate::steer::seen::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeSta
 struct Job {
     seen: JobSeen,
     run_s: u64,
+    /// Time from its end until its nodes are free: a job that ignores SIGTERM is killed only then.
+    lingers_s: u64,
+    /// Time at which its nodes are free.
+    free_s: u64,
     /// Whether the job can't be stopped.
     outlives: bool,
 }
+
+/// Who ended a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The job itself.
+    Itself,
+    /// Its user.
+    User,
+    /// The batch system, at its limit.
+    Limit,
+    /// The planner.
+    Planner,
+}
+
+/// Time after its limit within which the batch system ends a job.
+const LIMIT_LATE_S: u64 = 30;
 
 /// A batch system that can be made to fail.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +53,8 @@ pub struct Simulated {
     pub commits: Vec<(u64, Key, Vec<String>)>,
     /// Messages to the user of each job.
     pub told: BTreeMap<Key, String>,
+    /// All ends of jobs: time, job, time at which the limit of a running one was over, who ended it.
+    pub ends: Vec<(u64, Key, u64, By)>,
 }
 
 impl Simulated {
@@ -56,7 +79,11 @@ impl Simulated {
             name: format!("job{job}"),
             state: JobState::Pending(Hold::User),
             nodes_wanted: nodes,
+            max_nodes: Some(nodes),
             cpus,
+            min_cpus: 1,
+            tasks: 0,
+            cpus_per_task: 1,
             memory: Memory::OfCore(1 << 20),
             is_exclusive: false,
             // In whole minutes.
@@ -69,7 +96,7 @@ impl Simulated {
             words: String::new(),
             foreign: None,
         };
-        let job = Job { seen, run_s, outlives: false };
+        let job = Job { seen, run_s, lingers_s: 0, free_s: 0, outlives: false };
         self.jobs.insert(key, job);
         self.events.push(Event::Look);
         key
@@ -117,6 +144,54 @@ impl Simulated {
         }
     }
 
+    /// A job ignores SIGTERM: its nodes are free so long after its end.
+    pub fn lingers(&mut self, key: Key, lingers_s: u64) {
+        if let Some(job) = self.jobs.get_mut(&key) {
+            job.lingers_s = lingers_s;
+        }
+    }
+
+    /// Its user cancels a job.
+    pub fn cancel(&mut self, key: Key) {
+        self.end(key, "cancelled", By::User);
+    }
+
+    fn end(&mut self, key: Key, outcome: &str, by: By) {
+        let now_s = self.now_s;
+        let Some(job) = self.jobs.get_mut(&key) else {
+            return;
+        };
+        match job.seen.state {
+            JobState::Over(_) | JobState::Completing(_) => return,
+            JobState::Pending(_) => {
+                self.ends.push((now_s, key, u64::MAX, by));
+                job.seen.state = JobState::Over(outcome.into());
+            }
+            JobState::Running => {
+                let limit_s = job.seen.end_s.unwrap_or(u64::MAX);
+                self.ends.push((now_s, key, limit_s, by));
+                job.free_s = now_s + job.lingers_s;
+                job.seen.state = match job.lingers_s {
+                    0 => JobState::Over(outcome.into()),
+                    _ => JobState::Completing(Some(outcome.into())),
+                };
+            }
+        }
+        job.seen.end_s = Some(now_s);
+        self.events.push(Event::Look);
+    }
+
+    /// All jobs as they are now: what is on the disk of the batch system.
+    pub fn save(&self) -> Self {
+        self.clone()
+    }
+
+    /// Simulates a crash: jobs are as they were saved, and younger ones are lost.
+    pub fn crash_to(&mut self, saved: &Self) {
+        self.jobs.clone_from(&saved.jobs);
+        self.events.push(Event::Resync);
+    }
+
     /// A running job waits again, with its nodes still written down.
     pub fn requeue(&mut self, key: Key) -> Key {
         let again = Key { submit_s: self.now_s.max(key.submit_s + 1), ..key };
@@ -124,6 +199,7 @@ impl Simulated {
             job.seen.key = again;
             job.seen.state = JobState::Pending(Hold::No);
             job.seen.nodes.clear();
+            job.seen.end_s = None;
             job.seen.start_s = Some(self.now_s + 120);
             self.jobs.insert(again, job);
         }
@@ -136,6 +212,7 @@ impl Simulated {
         self.alter(key, |job| {
             job.state = JobState::Pending(Hold::No);
             job.nodes.clear();
+            job.end_s = None;
         });
     }
 
@@ -143,15 +220,26 @@ impl Simulated {
     pub fn tick(&mut self) {
         self.now_s += 1;
         let now_s = self.now_s;
-        for job in self.jobs.values_mut() {
-            let (JobState::Running, Some(start_s)) = (&job.seen.state, job.seen.start_s) else {
-                continue;
-            };
-            if start_s + job.run_s <= now_s {
-                job.seen.state = JobState::Over("completed".into());
-                job.seen.end_s = Some(now_s);
-                self.events.push(Event::Look);
+        let mut over = Vec::new();
+        for (&key, job) in &mut self.jobs {
+            match (&job.seen.state, job.seen.start_s, job.seen.end_s) {
+                (JobState::Running, Some(start_s), _) if start_s + job.run_s <= now_s => {
+                    over.push((key, "completed", By::Itself));
+                }
+                (JobState::Running, _, Some(end_s)) if end_s + LIMIT_LATE_S <= now_s => {
+                    if !job.outlives {
+                        over.push((key, "aborted at its end", By::Limit));
+                    }
+                }
+                (JobState::Completing(Some(outcome)), ..) if job.free_s <= now_s => {
+                    job.seen.state = JobState::Over(outcome.clone());
+                    self.events.push(Event::Look);
+                }
+                _ => {}
             }
+        }
+        for (key, outcome, by) in over {
+            self.end(key, outcome, by);
         }
         let keys: Vec<Key> = self.jobs.keys().copied().collect();
         for key in keys {
@@ -178,6 +266,7 @@ impl Simulated {
         self.alter(key, |job| {
             job.state = JobState::Running;
             job.start_s = Some(now_s);
+            job.end_s = job.limit_s.map(|limit_s| now_s + limit_s);
             job.nodes = nodes;
         });
     }
@@ -190,8 +279,11 @@ impl Simulated {
             return 0;
         }
         let on = self.jobs.values().map(|job| &job.seen);
-        let on = on.filter(|job| job.state == JobState::Running);
-        let on = on.filter(|job| job.nodes.iter().any(|of| of == node));
+        let on: Vec<_> = on.filter(|job| job.nodes.iter().any(|of| of == node)).collect();
+        if on.iter().any(|job| matches!(job.state, JobState::Completing(_))) {
+            return 0;
+        }
+        let on = on.into_iter().filter(|job| job.state == JobState::Running);
         let used = on.map(JobSeen::cpus_each);
         seen.cpus.saturating_sub(used.sum())
     }
@@ -228,7 +320,7 @@ impl Controller for Simulated {
 
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault> {
         let seen = self.pending(job)?;
-        seen.start_s = start_s.or(seen.start_s);
+        seen.start_s = start_s;
         self.told.insert(job, why.into());
         Ok(())
     }
@@ -237,6 +329,13 @@ impl Controller for Simulated {
         let now_s = self.now_s;
         let seen = self.pending(job)?;
         seen.required = nodes.to_vec();
+        // As for a user who asks for just so many.
+        let count = nodes.len() as u64;
+        seen.max_nodes = Some(count);
+        seen.cpus = seen.cpus.max(count * seen.min_cpus);
+        if seen.cpus_per_task > 1 {
+            seen.nodes_wanted = count + 1;
+        }
         seen.start_s = Some(start_s.unwrap_or(now_s));
         seen.state = JobState::Pending(Hold::No);
         self.commits.push((now_s, job, nodes.to_vec()));
@@ -251,30 +350,26 @@ impl Controller for Simulated {
         }
     }
 
-    fn stop(&mut self, job: Key, why: Stop) -> Result<(), Fault> {
+    fn stop(&mut self, job: Key, why: &str) -> Result<(), Fault> {
         if self.is_away {
             return Err(Fault::Unreachable("it is away".into()));
         }
-        let now_s = self.now_s;
-        if !self.jobs.contains_key(&job) {
-            return Err(Fault::Gone);
-        }
-        match why {
-            Stop::Again => {
-                let again = self.requeue(job);
-                self.hold(again)?;
-            }
-            Stop::End if self.jobs.get(&job).is_some_and(|job| job.outlives) => {}
-            Stop::End => self.alter(job, |job| {
-                job.state = JobState::Over("cancelled".into());
-                job.end_s = Some(now_s);
-            }),
+        let known = self.jobs.get(&job).ok_or(Fault::Gone)?;
+        if !known.outlives {
+            self.told.insert(job, why.into());
+            self.end(job, "cancelled", By::Planner);
         }
         Ok(())
     }
 
     fn limit(&mut self, job: Key, limit_s: u64) -> Result<(), Fault> {
-        self.alter(job, |job| job.limit_s = Some(limit_s.div_ceil(60) * 60));
+        self.alter(job, |job| {
+            let limit_s = limit_s.div_ceil(60) * 60;
+            job.limit_s = Some(limit_s);
+            if job.state == JobState::Running {
+                job.end_s = job.start_s.map(|start_s| start_s + limit_s);
+            }
+        });
         Ok(())
     }
 

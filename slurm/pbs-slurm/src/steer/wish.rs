@@ -2,7 +2,7 @@
 //! From a job of the batch system to a request of the planner.
 
 use pbs_cluster_planner::When;
-use pbs_manager::ledger::{After, Outcome};
+use pbs_manager::ledger::{After, Outcome, Row};
 use pbs_manager::Wish;
 use pbs_resources::{parse_duration_s, Rset};
 
@@ -10,6 +10,18 @@ use crate::steer::seen::{JobSeen, Memory};
 
 /// Prefix of a job's comment that is for the planner.
 const MARK: &str = "pbs";
+/// Words by which job_submit.lua writes down a hold, and the reasons that users are shown.
+const HOLDS: [(&str, &str); 2] = [
+    ("pbs-held", "held by its user; scontrol release lets it be planned"),
+    ("pbs-held-by-operator", "held by an operator; ask for scontrol release"),
+];
+
+/// Reason for which a job is held by its user or an operator; `None`: it is not. The hold of the
+/// planner, with which every job waits for its plan, is another.
+pub(crate) fn hold_of(comment: &str) -> Option<&'static str> {
+    let is_there = |word: &str| comment.split_whitespace().any(|of| of == word);
+    HOLDS.iter().find(|(word, _)| is_there(word)).map(|(_, why)| *why)
+}
 
 /// Words of a user to the planner, beyond the options of the batch system. In a job's comment: `pbs
 /// deadline=4h`, `pbs start=1764000000 late`.
@@ -35,7 +47,8 @@ impl Words {
     ///
     /// What can't be read, in words.
     pub fn read(comment: &str, submit_s: u64) -> Result<Self, String> {
-        let mut words = comment.split_whitespace();
+        let is_hold = |word: &&str| HOLDS.iter().any(|(hold, _)| hold == word);
+        let mut words = comment.split_whitespace().filter(|word| !is_hold(word));
         let mut this = Self::default();
         if words.next() != Some(MARK) {
             return Ok(this);
@@ -83,12 +96,15 @@ pub fn wish_of(
     request_of: &dyn Fn(&str) -> Option<u64>,
     now_s: u64,
 ) -> Result<Wish, String> {
+    if let Some(why) = hold_of(&job.words) {
+        return Err(why.into());
+    }
     if let Some(foreign) = &job.foreign {
         return Err(format!("{foreign} can't be planned; leave it out"));
     }
     let words = Words::read(&job.words, job.key.submit_s)?;
     let limit_s = job.limit_s.ok_or("it has no time limit; give it one")?;
-    let nodes = job.nodes_wanted.max(1);
+    let nodes = job.nodes_asked();
     let cpus = job.cpus_each();
     let (memory, is_all) = match job.memory {
         Memory::All => (String::new(), true),
@@ -118,8 +134,20 @@ pub fn wish_of(
     })
 }
 
+/// Earliest start that a user gave a request.
+pub(crate) fn begin_s(row: &Row) -> Option<u64> {
+    match row.when.parse() {
+        Ok(When::After { start_s } | When::Between { start_s, .. }) => Some(start_s),
+        _ => None,
+    }
+}
+
 /// `afterok:5(unfulfilled),afterany:7_2(unfulfilled)`.
 fn after_of(text: &str, request_of: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<After>, String> {
+    if text.contains('?') {
+        // Slurm knows when one of them is enough, and has no dependencies for the job then.
+        return Err("waits until one of the jobs that it follows has ended as it needs".into());
+    }
     let mut all = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (kind, rest) = part.split_once(':').unwrap_or((part, ""));
@@ -183,6 +211,9 @@ mod tests {
         assert_eq!(when("pbs start=1764000100", None), Ok(When::Fixed { start_s }));
         assert_eq!(when("my own words", None), Ok(When::BestEffort));
         assert_eq!(when("", Some(start_s)), Ok(When::After { start_s }));
+        assert_eq!(when("pbs start=1764000100 pbs-held", None).unwrap_err(), HOLDS[0].1);
+        assert_eq!(when("my words pbs-held-by-operator", None).unwrap_err(), HOLDS[1].1);
+        assert!(Words::read("pbs deadline=4h pbs-held", 0).unwrap().deadline_s.is_some());
         for wrong in ["pbs dedline=4h", "pbs deadline=", "pbs late", "pbs start=1h deadline=2h"] {
             assert!(when(wrong, None).is_err(), "{wrong}");
         }
@@ -200,6 +231,8 @@ mod tests {
             Ok(vec![after(Outcome::Ok), after(Outcome::Any)])
         );
         assert!(follows("afterok:6(unfulfilled)").is_err());
+        let either = follows("afterok:5(unfulfilled)?afterok:6(unfulfilled)");
+        assert!(either.unwrap_err().starts_with("waits until one of"));
         assert!(follows("singleton(unfulfilled)").is_err());
     }
 }

@@ -8,9 +8,10 @@ use pbs_manager::ledger::Phase;
 use pbs_manager::{Allocation, Manager};
 
 use super::{nodes_of, not_started, Committed, Steer, SHOWN_AT_ONCE};
-use crate::steer::controller::{Controller, Fault, Revoked, Stop};
+use crate::steer::controller::{Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobState, Key};
+use crate::steer::wish::begin_s;
 
 impl Steer {
     /// Takes back what was committed and did not start.
@@ -58,22 +59,7 @@ impl Steer {
         for order in std::mem::take(&mut manager.engine_mut().orders) {
             match order {
                 Order::Start(allocation) => self.start(manager, controller, &allocation, now),
-                Order::Stop(id) => {
-                    // One that is over is gone, or its nodes are being cleaned.
-                    let row = manager.open_row(id);
-                    let is_again = row.is_some_and(|row| row.phase != Some(Phase::Releasing));
-                    if let Some(of) = self.keys.get(&id).and_then(|key| self.jobs.get_mut(key)) {
-                        of.is_unwanted = !is_again;
-                        of.shown_s = None;
-                        if is_again && of.committed.is_some() {
-                            // It has to be held before it is planned again.
-                            of.committed = None;
-                            if let Some(&key) = self.keys.get(&id) {
-                                self.send_back(controller, key);
-                            }
-                        }
-                    }
-                }
+                Order::Stop(id) => self.stopped(manager, controller, id),
                 Order::Extend(id, until_s) => self.extend(manager, controller, id, until_s),
                 Order::Notify(id) => {
                     if let Some(&key) = self.keys.get(&id) {
@@ -84,24 +70,95 @@ impl Steer {
                 }
             }
         }
-        let unwanted = self.jobs.iter().filter(|(_, of)| of.is_unwanted);
-        let unwanted: Vec<Key> = unwanted.map(|(&key, _)| key).collect();
-        for key in unwanted {
-            let seen = self.world.job(key);
-            let is_over = seen
-                .is_none_or(|job| matches!(job.state, JobState::Over(_) | JobState::Completing(_)));
-            if !is_over {
-                match controller.stop(key, Stop::End) {
-                    Ok(()) | Err(Fault::Gone) => {}
-                    Err(why) => {
-                        self.failed(key, "stop", &why);
-                        continue;
-                    }
+        self.end_jobs(manager, controller, now);
+    }
+
+    /// The manager ended a request, or plans it anew.
+    fn stopped(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller, id: RequestId) {
+        let Some(&key) = self.keys.get(&id) else {
+            // Its job is over already, or was declined.
+            return;
+        };
+        let row = manager.open_row(id);
+        let is_over = row.as_ref().is_none_or(|row| row.phase == Some(Phase::Releasing));
+        let Some(of) = self.jobs.get_mut(&key) else {
+            return;
+        };
+        if row.is_some() && is_over {
+            of.is_ending = true;
+            return;
+        }
+        of.shown_s = None;
+        if of.committed.take().is_some() {
+            // It has to be held before it is planned again, or declined.
+            self.send_back(controller, key);
+        }
+        if row.is_none() {
+            self.dropped(manager, controller, id, key);
+        }
+    }
+
+    /// A request ended without having started. Its job is held, and not ended.
+    fn dropped(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+        key: Key,
+    ) {
+        self.forget(key);
+        let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
+        let Some(job) = job.cloned() else {
+            return;
+        };
+        let row = manager.details(id).ok().map(|(row, _)| row);
+        let outcome = row.as_ref().and_then(|row| row.outcome.clone()).unwrap_or_default();
+        let begin_s = row.as_ref().and_then(begin_s);
+        self.decline(controller, &job, begin_s, &format!("declined: {outcome}"));
+    }
+
+    /// Ends jobs whose limit is over, and those that somebody ended in the planner. The jobs of
+    /// other requests that are over end by themselves.
+    fn end_jobs(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        let ending = self.jobs.iter().filter(|(_, of)| of.is_ending);
+        let ending: Vec<(Key, RequestId)> = ending.map(|(&key, of)| (key, of.id)).collect();
+        for (key, id) in ending {
+            let row = manager.open_row(id).filter(|row| row.phase == Some(Phase::Releasing));
+            let job = self.world.job(key);
+            let is_left = match (&row, job.map(|job| &job.state)) {
+                (Some(row), Some(JobState::Pending(_))) => row.is_killed(),
+                (Some(_), Some(JobState::Running)) => true,
+                _ => false,
+            };
+            let (Some(row), Some(job), true) = (row, job, is_left) else {
+                if let Some(of) = self.jobs.get_mut(&key) {
+                    of.is_ending = false;
                 }
-                self.is_stale = true;
+                continue;
+            };
+            let is_over = job.end_s.is_some_and(|end_s| end_s <= now.as_secs());
+            if !row.is_killed() && !(row.is_aborted() && is_over) {
+                continue;
             }
-            if let Some(of) = self.jobs.get_mut(&key) {
-                of.is_unwanted = false;
+            if self.looked != now {
+                // Its limit may be another by now.
+                self.is_stale = true;
+                continue;
+            }
+            let why = row.outcome.unwrap_or_default();
+            match controller.stop(key, &format!("ended by the planner: {why}")) {
+                Ok(()) | Err(Fault::Gone) => {
+                    if let Some(of) = self.jobs.get_mut(&key) {
+                        (of.is_ending, of.is_stopped) = (false, true);
+                    }
+                    self.is_stale = true;
+                }
+                Err(why) => self.failed(key, "stop", &why),
             }
         }
     }
@@ -143,7 +200,7 @@ impl Steer {
         let due = self.jobs.iter().filter_map(|(&key, of)| {
             let standing = manager.planner().standing(of.id)?;
             let start_s = standing.start_s.filter(|&start_s| start_s <= until_s)?;
-            (!standing.is_running && !of.is_unwanted).then_some((start_s, key, of.id))
+            (!standing.is_running).then_some((start_s, key, of.id))
         });
         let mut due: Vec<(u64, Key, RequestId)> = due.collect();
         due.sort_unstable();
@@ -208,16 +265,11 @@ impl Steer {
         }
     }
 
-    /// Makes a job wait again that had its nodes, or was to have them.
+    /// Holds a job that was let go. If it has started meanwhile it runs on, and the plan follows.
     fn send_back(&mut self, controller: &mut dyn Controller, key: Key) {
         match controller.revoke(key) {
             Ok(Revoked::Held) | Err(Fault::Gone) => {}
-            Ok(Revoked::AlreadyStarted) => {
-                self.is_stale = true;
-                if let Err(why) = controller.stop(key, Stop::Again) {
-                    self.failed(key, "stop", &why);
-                }
-            }
+            Ok(Revoked::AlreadyStarted) => self.is_stale = true,
             Err(why) => self.failed(key, "hold", &why),
         }
     }
@@ -250,8 +302,29 @@ impl Steer {
         }
     }
 
+    /// Tells users that their jobs have no place any more.
+    fn show_waiting(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
+        let waiting = self.jobs.iter().filter_map(|(&key, of)| {
+            let is_shown = of.shown_s.is_some() && of.committed.is_none();
+            let standing = manager.planner().standing(of.id).filter(|_| is_shown)?;
+            standing.start_s.is_none().then_some((key, of.id))
+        });
+        let waiting: Vec<(Key, RequestId)> = waiting.take(SHOWN_AT_ONCE).collect();
+        for (key, id) in waiting {
+            let begin_s = manager.open_row(id).as_ref().and_then(begin_s);
+            if let Err(why) = controller.show(key, begin_s, "waits: it has no place in the plan") {
+                self.failed(key, "show", &why);
+                return;
+            }
+            if let Some(of) = self.jobs.get_mut(&key) {
+                of.shown_s = None;
+            }
+        }
+    }
+
     /// Tells users when their jobs are planned, the soonest first.
     pub(super) fn show(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
+        self.show_waiting(manager, controller);
         let planned = self.jobs.iter().filter_map(|(&key, of)| {
             let standing = manager.planner().standing(of.id)?;
             let start_s = standing.start_s.filter(|_| !standing.is_running)?;

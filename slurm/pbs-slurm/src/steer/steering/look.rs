@@ -4,17 +4,17 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pbs_manager::ledger::{NodeState as Out, Phase, Row, State};
+use pbs_manager::ledger::{NodeRow, NodeState as Out, Phase, Row, State};
 use pbs_manager::{Change, Error, Happened, Manager};
 
 use super::{
     ended, nodes_of, not_started, operator, over, sorted, Asked, Committed, Steer, AGAIN, LOST,
     NEW_AT_ONCE, TOLD,
 };
-use crate::steer::controller::{Controller, Revoked, Stop};
+use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobSeen, JobState, Key, NodeState};
-use crate::steer::wish::{wish_of, Words};
+use crate::steer::wish::{begin_s, hold_of, wish_of, Words};
 
 impl Steer {
     /// Compares what is seen with what is planned.
@@ -35,11 +35,11 @@ impl Steer {
                 (JobState::Pending(hold), false) => {
                     // One that could start by itself is held at once.
                     let is_first = new.len() < NEW_AT_ONCE || *hold == Hold::No;
-                    let is_declined = self.declined.get(&job.key) == Some(&Asked::of(job));
-                    if is_first && !(is_declined && *hold == Hold::Admin) {
+                    let is_new = !self.is_declined(job) || *hold != Hold::Admin;
+                    if is_new && is_first {
                         new.push(job);
                     }
-                    self.is_behind |= !is_first;
+                    self.is_behind |= is_new && !is_first;
                 }
                 (_, false) => {}
             }
@@ -60,6 +60,7 @@ impl Steer {
             let outcome = if is_again { AGAIN } else { LOST };
             self.news.push(format!("job {}: {outcome}", key.name()));
             over(manager, row.id, now.as_secs(), now.as_secs(), outcome);
+            self.try_declined_again();
         }
         self.world.jobs = jobs;
         self.nodes(manager, now.as_secs());
@@ -80,21 +81,29 @@ impl Steer {
         };
         let ended_s = job.end_s.unwrap_or(now_s).min(now_s);
         let row = manager.open_row(id);
+        // A job that the planner ended is not one that was cancelled.
+        let is_stopped = self.jobs.get(&job.key).is_some_and(|of| of.is_stopped);
+        let by_us = row.as_ref().and_then(|row| row.outcome.clone()).filter(|_| is_stopped);
         match &job.state {
             JobState::Over(outcome) => {
                 self.forget(job.key);
+                manager.engine_mut().kept.remove(&id);
                 if row.is_some() {
-                    over(manager, id, ended_s, now_s, outcome);
+                    over(manager, id, ended_s, now_s, by_us.as_deref().unwrap_or(outcome));
                 }
+                self.try_declined_again();
             }
             // Who follows it is released by how it ended, so that has to be known.
-            JobState::Completing(None) => {}
+            JobState::Completing(None) => {
+                manager.engine_mut().kept.insert(id, job.nodes.clone());
+            }
             JobState::Completing(Some(outcome)) => {
-                if row.is_some_and(|row| row.phase != Some(Phase::Releasing)) {
+                manager.engine_mut().kept.insert(id, job.nodes.clone());
+                if row.is_some() && !is_stopped {
                     ended(manager, id, ended_s, outcome);
                 }
             }
-            JobState::Running => self.runs(manager, controller, job, row.as_ref(), now),
+            JobState::Running => self.runs(manager, job, row.as_ref(), now),
             JobState::Pending(hold) => self.waits(manager, controller, job, *hold, row, now),
         }
     }
@@ -103,7 +112,6 @@ impl Steer {
     fn runs(
         &mut self,
         manager: &mut Manager<Link>,
-        controller: &mut dyn Controller,
         job: &JobSeen,
         row: Option<&Row>,
         now: Duration,
@@ -112,11 +120,16 @@ impl Steer {
             return;
         };
         let Some(row) = row else {
-            // It is over for the planner.
-            of.is_unwanted = true;
+            // It is over for the planner, which lets it run.
+            self.forget(job.key);
             return;
         };
         of.committed = None;
+        if row.phase == Some(Phase::Releasing) {
+            of.is_ending = true;
+            manager.engine_mut().kept.insert(row.id, job.nodes.clone());
+            return;
+        }
         let has = sorted(job.nodes.clone());
         let is_there = nodes_of(manager, row.id) == has;
         // Within the window it may be a moment early, where another has ended.
@@ -127,20 +140,16 @@ impl Steer {
             return;
         }
         if !is_there || !is_started {
-            let what = format!(
-                "job {} runs on {} outside its plan; it is requeued",
-                job.key.name(),
-                has.join(" ")
-            );
-            self.news.push(what);
-            let id = row.id;
-            if let Err(why) = controller.stop(job.key, Stop::Again) {
-                self.failed(job.key, "stop", &why);
+            if !std::mem::replace(&mut of.is_outside, true) {
+                let (name, on) = (job.key.name(), has.join(" "));
+                self.news.push(format!("job {name} runs on {on} outside its plan, which follows"));
             }
-            not_started(manager, id, now.as_secs(), "it ran where it was not planned");
+            let happened = Happened::RunsElsewhere { request: row.id, nodes: has };
+            manager.engine_mut().tell(now.as_secs(), happened);
             self.is_stale = true;
             return;
         }
+        of.is_outside = false;
         let start_s = job.start_s.unwrap_or(now.as_secs()).min(now.as_secs());
         if row.phase == Some(Phase::Allocating) {
             let allocated = Happened::Allocated { request: row.id };
@@ -148,9 +157,11 @@ impl Steer {
             manager.engine_mut().tell(at_s, allocated);
         }
         let words = Words::read(&job.words, job.key.submit_s).unwrap_or_default();
-        let asked = Asked::of(job);
-        let is_news = of.asked.as_ref() != Some(&asked);
-        of.asked = Some(asked);
+        // Of a running job only its words may have changed; the rest is what it was given.
+        let is_first = of.asked.is_none();
+        let asked = of.asked.get_or_insert_with(|| Asked::of(job));
+        let is_news = asked.words != job.words || words.predicted_end_s.is_some_and(|_| is_first);
+        asked.words.clone_from(&job.words);
         if let (Some(end_s), true) = (words.predicted_end_s, is_news) {
             let request = row.id;
             let predicted = Happened::PredictedEnd { request, end_s };
@@ -173,9 +184,15 @@ impl Steer {
             return;
         };
         let Some(row) = row else {
-            of.is_unwanted = true;
+            // Its request is over, and it is not: it becomes another.
+            self.forget(key);
+            self.is_stale = true;
             return;
         };
+        if row.phase == Some(Phase::Releasing) {
+            self.is_sent_back(manager, controller, job, &row, now);
+            return;
+        }
         let asked = Asked::of(job);
         let is_altered = *of.asked.get_or_insert_with(|| asked.clone()) != asked;
         let required = sorted(job.required.clone());
@@ -215,17 +232,44 @@ impl Steer {
             // An operator holds what was let go: it is planned anew from then on.
             of.shown_s = None;
         }
-        if was_to_run && (is_loose || hold == Hold::Admin) && of.committed.is_none() {
-            not_started(manager, row.id, now.as_secs(), "it was sent back");
-        }
+        let is_held = is_loose || hold == Hold::Admin;
         if is_altered {
             of.asked = Some(asked);
             of.shown_s = None;
             self.alter(manager, controller, job, &row, now);
+        } else if was_to_run && is_held && of.committed.is_none() {
+            not_started(manager, row.id, now.as_secs(), "it was sent back");
         }
     }
 
-    /// Handles a changed request of a user.
+    /// A job waits whose request is over but for its nodes: it was sent back, or lost its start with
+    /// a crash. It becomes another request.
+    fn is_sent_back(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        job: &JobSeen,
+        row: &Row,
+        now: Duration,
+    ) {
+        if row.is_killed() {
+            // It has to end, whether it runs or not.
+            if let Some(of) = self.jobs.get_mut(&job.key) {
+                of.is_ending = true;
+            }
+            return;
+        }
+        self.forget(job.key);
+        self.news.push(format!("job {}: {AGAIN}", job.key.name()));
+        over(manager, row.id, now.as_secs(), now.as_secs(), AGAIN);
+        // Its start was not a wish of its user.
+        if let Err(fault) = controller.show(job.key, begin_s(row), AGAIN) {
+            self.failed(job.key, "show", &fault);
+        }
+        self.is_stale = true;
+    }
+
+    /// Handles a changed request of a user. Its job does not run.
     fn alter(
         &mut self,
         manager: &mut Manager<Link>,
@@ -236,63 +280,88 @@ impl Steer {
     ) {
         let requests = |name: &str| self.request_of(name);
         // What is shown as its start is no wish of its user.
-        let job = JobSeen { start_s: None, ..job.clone() };
-        let altered = match wish_of(&job, &requests, now.as_secs()) {
-            Err(why) => Err(why),
-            Ok(wish) => {
-                let change = Change {
-                    rset: Some(wish.rset),
-                    duration_s: Some(wish.duration_s),
-                    when: Some(wish.when),
-                };
-                let altered = manager.alter(&operator(), row.id, &change);
-                altered.map_err(|error| error.describe(manager.site()))
-            }
-        };
+        let begin_s = begin_s(row);
+        let job = JobSeen { start_s: begin_s, ..job.clone() };
+        let wish = wish_of(&job, &requests, now.as_secs());
+        // It may have had its nodes already, and gives them back.
+        let sent_back = manager.send_back(row.id, "it was changed before it began");
+        let altered = sent_back.map_err(|error| error.to_string()).and(wish).and_then(|wish| {
+            let change = Change {
+                rset: Some(wish.rset),
+                duration_s: Some(wish.duration_s),
+                when: Some(wish.when),
+            };
+            let altered = manager.alter(&operator(), row.id, &change);
+            altered.map_err(|error| error.describe(manager.site()))
+        });
         if let Err(why) = altered {
             // It is not planned as it was, and not as it is.
+            let why = match hold_of(&job.words) {
+                Some(held) => held.into(),
+                None => format!("changed, and declined: {why}"),
+            };
             self.forget(job.key);
-            if let Err(fault) = manager.kill(&operator(), row.id) {
+            if let Err(fault) = manager.decline(row.id, &why) {
                 self.news.push(format!("job {}: {fault}", job.key.name()));
             }
-            self.decline(controller, &job, &format!("changed, and declined: {why}"));
+            self.decline(controller, &job, begin_s, &why);
         }
+        self.try_declined_again();
     }
 
     /// Nodes that are out of use, or back.
     fn nodes(&mut self, manager: &mut Manager<Link>, now_s: u64) {
         let mut told = Vec::new();
-        let completing: HashSet<&String> = self
-            .world
-            .jobs
-            .iter()
-            .filter(|job| matches!(job.state, JobState::Completing(_)))
-            .flat_map(|job| &job.nodes)
-            .collect();
+        let busy = self.busy_nodes(manager);
         for seen in &self.world.nodes {
             let node = seen.name.clone();
             let out = manager.nodes_out().find(|row| row.name == node);
             let state = out.map(|row| row.state);
             let is_told = out.is_some_and(|row| row.why.starts_with(TOLD));
+            let is_late = out.is_some_and(NodeRow::is_late);
+            let is_busy = busy.contains(&node);
             let why = format!("{TOLD}{}", seen.why);
             match seen.state {
                 NodeState::Down if state != Some(Out::Down) => {
                     told.push(Happened::NodeFailed { node, why });
                 }
-                NodeState::Drained if state.is_none() => {
+                NodeState::Drained if state.is_none() || is_late && !is_busy => {
                     told.push(Happened::NodeDrained { node, why });
                 }
-                NodeState::Up if !completing.contains(&node) => {
+                NodeState::Up if !is_busy => {
                     // What an operator took out with our own command stays out.
-                    if state == Some(Out::Down) || is_told {
+                    if state == Some(Out::Down) || is_told || is_late {
+                        self.news.push(format!("node {node} is in use again"));
                         told.push(Happened::NodeBack { node });
                     }
                 }
                 NodeState::Up | NodeState::Drained | NodeState::Down => {}
             }
         }
+        if told.iter().any(|it| matches!(it, Happened::NodeBack { .. })) {
+            self.try_declined_again();
+        }
         for happened in told {
             manager.engine_mut().tell(now_s, happened);
         }
+    }
+
+    /// Nodes that are being cleaned, and nodes on which jobs run that the plan does not have there,
+    /// or not any more.
+    fn busy_nodes(&self, manager: &Manager<Link>) -> HashSet<String> {
+        let has_late = manager.nodes_out().any(NodeRow::is_late);
+        let is_busy = |job: &&JobSeen| match &job.state {
+            JobState::Completing(_) => true,
+            JobState::Running if has_late => {
+                let row = self.jobs.get(&job.key).and_then(|of| manager.open_row(of.id));
+                row.is_none_or(|row| {
+                    row.phase == Some(Phase::Releasing)
+                        || nodes_of(manager, row.id) != sorted(job.nodes.clone())
+                })
+            }
+            _ => false,
+        };
+        let busy = self.world.jobs.iter().filter(is_busy);
+        busy.flat_map(|job| job.nodes.iter().cloned()).collect()
     }
 }

@@ -73,18 +73,26 @@ struct Tracked {
     asked: Option<Asked>,
     shown_s: Option<u64>,
     committed: Option<Committed>,
-    /// Whether its request is over, or to start again: the job is to be stopped or held.
-    is_unwanted: bool,
+    /// Whether its request is over, and its job may still run: it is ended once its limit is over.
+    is_ending: bool,
+    /// Whether the planner ended the job.
+    is_stopped: bool,
+    /// Whether the job runs where it was not planned, and that was reported.
+    is_outside: bool,
 }
 
-/// Values of a job that decide where and when it is planned.
+/// Values of a job that decide where and when it is planned, and that its user can change.
+///
+/// The batch system changes what it shows of nodes, cores and memory when the planner commits a
+/// job. These values stay the same then, and when the batch system returns to an older state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
     nodes: u64,
-    cpus: u64,
+    cpus_each: u64,
     limit_s: Option<u64>,
     is_exclusive: bool,
-    memory: Memory,
+    /// Of each node, or of each core: that does not change by itself.
+    memory_bytes: Option<u64>,
     words: String,
     foreign: Option<String>,
 }
@@ -92,15 +100,30 @@ struct Asked {
 impl Asked {
     fn of(job: &JobSeen) -> Self {
         Self {
-            nodes: job.nodes_wanted,
-            cpus: job.cpus,
+            nodes: job.nodes_asked(),
+            cpus_each: job.cpus_each(),
             limit_s: job.limit_s,
             is_exclusive: job.is_exclusive,
-            memory: job.memory,
+            memory_bytes: match job.memory {
+                Memory::All => None,
+                Memory::OfNode(bytes) | Memory::OfCore(bytes) => Some(bytes),
+            },
             words: job.words.clone(),
             foreign: job.foreign.clone(),
         }
     }
+}
+
+/// A job that is held, since it could not be planned.
+#[derive(Clone, Debug)]
+struct Declined {
+    asked: Asked,
+    /// Dependencies that the batch system had not found fulfilled.
+    after: String,
+    /// Reason that its user was shown.
+    why: String,
+    /// Whether something has become free since: it is tried again.
+    is_again: bool,
 }
 
 /// Makes a batch system start the jobs that a manager plans.
@@ -111,13 +134,15 @@ pub struct Steer {
     /// Planned jobs, by their keys.
     jobs: BTreeMap<Key, Tracked>,
     keys: HashMap<RequestId, Key>,
-    /// Jobs that the planner declined, with their requests at that time.
-    declined: HashMap<Key, Asked>,
-    /// Since the Unix epoch.
+    declined: HashMap<Key, Declined>,
+    /// Time of the last look at the batch system, and of the next; since the Unix epoch.
+    looked: Duration,
     next_look: Duration,
     is_stale: bool,
     /// Whether new jobs were left for the next turn, which comes at once.
     is_behind: bool,
+    /// Nodes that were reported as late, with the reasons.
+    late: BTreeMap<String, String>,
     /// Messages to the operator, once each.
     news: Vec<String>,
     unreachable: Option<String>,
@@ -133,9 +158,11 @@ impl Steer {
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
             declined: HashMap::new(),
+            looked: Duration::ZERO,
             next_look: Duration::ZERO,
             is_stale: true,
             is_behind: false,
+            late: BTreeMap::new(),
             news: Vec::new(),
             unreachable: None,
         };
@@ -197,6 +224,7 @@ impl Steer {
                 Ok(world) => {
                     self.world = world;
                     self.is_stale = false;
+                    self.looked = now;
                     self.next_look = now
                         + if events.is_empty() { self.settings.look } else { self.settings.again };
                     self.answers();
@@ -212,10 +240,25 @@ impl Steer {
         }
         self.check_starts(manager, controller, now);
         manager.advance(now_s.max(manager.clock_s()))?;
+        self.report_late(manager);
         self.carry_out(manager, controller, now);
         self.commit(manager, controller, now);
         self.show(manager, controller);
         Ok(())
+    }
+
+    /// Reports each node once that is not free of a job in time.
+    fn report_late(&mut self, manager: &Manager<Link>) {
+        let late = manager.nodes_out().filter(|row| row.is_late());
+        let late: BTreeMap<String, String> =
+            late.map(|row| (row.name.clone(), row.why.clone())).collect();
+        for (node, why) in &late {
+            if !self.late.contains_key(node) {
+                let what = format!("node {node}: {why}; it gets nothing new until it is free");
+                self.news.push(what);
+            }
+        }
+        self.late = late;
     }
 
     /// Handles a time in which no jobs could be let go: only jobs started that were let go before.
@@ -235,8 +278,31 @@ impl Steer {
 
     fn track(&mut self, key: Key, id: RequestId, asked: Option<Asked>) {
         self.keys.insert(id, key);
-        let of = Tracked { id, asked, shown_s: None, committed: None, is_unwanted: false };
+        self.declined.remove(&key);
+        let of = Tracked {
+            id,
+            asked,
+            shown_s: None,
+            committed: None,
+            is_ending: false,
+            is_stopped: false,
+            is_outside: false,
+        };
         self.jobs.insert(key, of);
+    }
+
+    /// Something has become free: what was declined may have a place.
+    fn try_declined_again(&mut self) {
+        for of in self.declined.values_mut() {
+            of.is_again = true;
+        }
+        self.is_behind |= !self.declined.is_empty();
+    }
+
+    /// Whether a job was declined as it is, and nothing has changed since.
+    fn is_declined(&self, job: &JobSeen) -> bool {
+        let of = self.declined.get(&job.key);
+        of.is_some_and(|of| !of.is_again && of.after == job.after && of.asked == Asked::of(job))
     }
 
     /// The request that it was.

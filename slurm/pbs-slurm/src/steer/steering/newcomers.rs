@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use pbs_manager::{Error, Manager};
 
-use super::{operator, Asked, Steer};
+use super::{operator, Asked, Declined, Steer};
 use crate::steer::controller::Controller;
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobSeen, JobState, Key};
-use crate::steer::wish::wish_of;
+use crate::steer::wish::{hold_of, wish_of};
 
 impl Steer {
     /// Jobs that were not planned before are held, and planned if they can be.
@@ -36,10 +36,7 @@ impl Steer {
         // What can't be held now is tried again a moment later, not at once.
         self.is_behind &= not_held.is_empty();
         manager.advance(now.as_secs().max(manager.clock_s()))?;
-        let is_new = |job: &&&JobSeen| {
-            let is_declined = self.declined.get(&job.key) == Some(&Asked::of(job));
-            !is_declined && !not_held.contains(&job.key)
-        };
+        let is_new = |job: &&&JobSeen| !self.is_declined(job) && !not_held.contains(&job.key);
         let new: Vec<&JobSeen> = new.iter().filter(is_new).copied().collect();
         // Those that follow nobody wait for the disk together; who is followed comes first.
         let (alone, following): (Vec<&JobSeen>, Vec<&JobSeen>) =
@@ -69,12 +66,16 @@ impl Steer {
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
                 Ok(wish) => {
                     wishes.push((operator(), wish));
-                    wished.push(job);
+                    wished.push((job, plain.start_s));
                 }
-                Err(why) => self.decline(controller, job, &format!("declined: {why}")),
+                Err(why) => {
+                    let is_reason = hold_of(&job.words).is_some() || job.after.contains('?');
+                    let why = if is_reason { why } else { format!("declined: {why}") };
+                    self.decline(controller, job, plain.start_s, &why);
+                }
             }
         }
-        for (job, planned) in wished.into_iter().zip(manager.submit_all(&wishes)?) {
+        for ((job, begin_s), planned) in wished.into_iter().zip(manager.submit_all(&wishes)?) {
             match planned {
                 Ok(ids) => {
                     for id in ids {
@@ -84,19 +85,35 @@ impl Steer {
                 Err(error @ Error::Ledger(_)) => return Err(error),
                 Err(why) => {
                     let why = why.describe(manager.site());
-                    self.decline(controller, job, &format!("declined: {why}"));
+                    self.decline(controller, job, begin_s, &format!("declined: {why}"));
                 }
             }
         }
         Ok(())
     }
 
-    /// A job stays held, and its user is told why.
-    pub(super) fn decline(&mut self, controller: &mut dyn Controller, job: &JobSeen, why: &str) {
-        if let Err(fault) = controller.show(job.key, None, why) {
+    /// A job stays held, and its user is told why. `begin_s` is the earliest start that its user
+    /// wants: what was planned before is not shown any more.
+    pub(super) fn decline(
+        &mut self,
+        controller: &mut dyn Controller,
+        job: &JobSeen,
+        begin_s: Option<u64>,
+        why: &str,
+    ) {
+        let before = self.declined.get(&job.key);
+        let is_known = before.is_some_and(|of| of.why == why);
+        if before.is_none_or(|of| of.asked != Asked::of(job)) {
+            self.news.push(format!("job {}: {why}", job.key.name()));
+        }
+        let (asked, after) = (Asked::of(job), job.after.clone());
+        let declined = Declined { asked, after, why: why.into(), is_again: false };
+        self.declined.insert(job.key, declined);
+        if is_known {
+            return;
+        }
+        if let Err(fault) = controller.show(job.key, begin_s, why) {
             self.failed(job.key, "show", &fault);
         }
-        self.news.push(format!("job {}: {why}", job.key.name()));
-        self.declined.insert(job.key, Asked::of(job));
     }
 }

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The planner ends no job but at its limit, and no request disturbs the jobs of others.
+
+mod common;
+
+use common::*;
+use pbs_manager::ledger::{NodeState as Out, State};
+use pbs_slurm::steer::{By, Hold, JobState, Key, NodeState};
+
+/// A job on each node for a minute; the next begins behind them.
+fn full(lab: &mut Lab) -> Key {
+    let first = lab.slurm.submit(1, 4, 8, 60, 58);
+    lab.turn();
+    lab.turn();
+    first
+}
+
+/// Nobody was ended by the planner, no node is out, and no request was declined.
+fn no_harm(lab: &mut Lab) {
+    assert!(!lab.slurm.ends.iter().any(|end| end.3 == By::Planner), "{:?}", lab.slurm.ends);
+    let out: Vec<_> = lab.manager().nodes_out().map(|row| row.why.clone()).collect();
+    assert!(out.is_empty(), "{out:?}");
+    let told: Vec<_> = lab.slurm.told.values().filter(|told| told.contains("declined")).collect();
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[test]
+fn a_commitment_is_not_an_alteration_of_its_user() {
+    // Shown cores and nodes change when the number of nodes is set: of -N2-4, of --mincpus=2 -N2,
+    // of -n3 -c2 on two nodes.
+    for (name, cpus, min_cpus, tasks, cpus_per_task) in
+        [("range", 1, 1, 2, 1), ("mincpus", 2, 2, 2, 1), ("tasks", 4, 1, 2, 2)]
+    {
+        let mut lab = Lab::new(&format!("commitment-{name}"));
+        full(&mut lab);
+        let job = lab.slurm.submit(2, 2, cpus, 60, 5);
+        lab.slurm.alter(job, |job| {
+            (job.max_nodes, job.min_cpus) = (Some(4), min_cpus);
+            (job.tasks, job.cpus_per_task) = (tasks, cpus_per_task);
+        });
+        let neighbours: Vec<Key> = (3..7).map(|job| lab.slurm.submit(job, 1, 1, 60, 40)).collect();
+        let mut was_committed = false;
+        for _ in 0..58 {
+            lab.seconds(1);
+            was_committed |= committed(&lab.state(job));
+            assert!(!was_committed || !matches!(lab.state(job), JobState::Pending(Hold::Admin)));
+        }
+        assert!(was_committed, "{name}");
+        // A planner that is started anew takes it for the same, too.
+        lab.restart();
+        lab.seconds(80);
+        assert_eq!(lab.outcome(job), "completed", "{name}");
+        for job in neighbours {
+            assert_eq!(lab.outcome(job), "completed", "{name}");
+        }
+        no_harm(&mut lab);
+    }
+}
+
+#[test]
+fn a_limit_changed_before_the_start_is_planned_anew() {
+    let mut lab = Lab::new("limit-changed");
+    let neighbour = lab.slurm.submit(1, 1, 1, 120, 100);
+    lab.seconds(2);
+    let job = lab.slurm.submit(2, 4, 4, 120, 30);
+    lab.turn();
+    // It has its nodes in the plan, and has not begun.
+    assert_eq!(lab.row(job).state, State::Running);
+    lab.slurm.alter(job, |job| job.limit_s = Some(60));
+    lab.turn();
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.row(job).duration_s, 60 + 4 + 2);
+    lab.seconds(110);
+    assert_eq!(
+        (lab.outcome(job), lab.outcome(neighbour)),
+        ("completed".into(), "completed".into())
+    );
+    no_harm(&mut lab);
+}
+
+#[test]
+fn a_declined_alteration_ends_nothing() {
+    let mut lab = Lab::new("declined-alteration");
+    let neighbour = lab.slurm.submit(1, 1, 1, 120, 100);
+    lab.seconds(2);
+    let job = lab.slurm.submit(9, 4, 4, 60, 30);
+    lab.turn();
+    assert_eq!(lab.row(job).state, State::Running);
+    lab.slurm.alter(job, |job| {
+        (job.nodes_wanted, job.cpus, job.max_nodes) = (9, 9, Some(9));
+    });
+    lab.turn();
+    lab.seconds(30);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert!(lab.slurm.told[&job].contains("declined: 9 ncpus"), "{:?}", lab.slurm.told);
+    lab.seconds(80);
+    assert_eq!(lab.outcome(neighbour), "completed");
+    assert_eq!(lab.slurm.ends.len(), 1);
+    assert_eq!(lab.manager().nodes_out().count(), 0);
+    // It is planned once it can be.
+    lab.slurm.alter(job, |job| {
+        (job.nodes_wanted, job.cpus, job.max_nodes) = (2, 2, Some(2));
+    });
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+}
+
+#[test]
+fn a_late_node_gets_nothing_new_and_its_jobs_run_on() {
+    let mut lab = Lab::new("late-node");
+    let job = lab.slurm.submit(1, 1, 1, 120, 100);
+    let neighbour = lab.slurm.submit(2, 1, 1, 120, 60);
+    lab.seconds(3);
+    let node = lab.row(job).nodes[0].node.clone();
+    assert_eq!(lab.row(neighbour).nodes[0].node, node);
+    // Its user cancels it, and it ignores that until it is killed.
+    lab.slurm.lingers(job, 30);
+    lab.slurm.cancel(job);
+    lab.seconds(5);
+    let out: Vec<_> = lab.manager().nodes_out().cloned().collect();
+    assert_eq!((out.len(), &*out[0].name, out[0].state), (1, &*node, Out::Offline));
+    assert!(out[0].is_late() && out[0].why.contains("not free of request"), "{out:?}");
+    assert_eq!(lab.state(neighbour), JobState::Running);
+    let all = lab.slurm.submit(3, 4, 4, 60, 5);
+    lab.seconds(5);
+    assert_eq!(lab.state(all), JobState::Pending(Hold::Admin));
+    // Neither does a planner that is started anew take it for failed.
+    lab.restart();
+    lab.seconds(10);
+    assert_eq!((lab.state(neighbour), lab.manager().nodes_out().count()), (JobState::Running, 1));
+    lab.seconds(20);
+    assert_eq!(lab.outcome(job), "cancelled");
+    assert_eq!(lab.manager().nodes_out().count(), 0);
+    assert_eq!(lab.outcome(all), "completed");
+    lab.seconds(20);
+    assert_eq!(lab.outcome(neighbour), "completed");
+    no_harm(&mut lab);
+}
+
+#[test]
+fn a_job_that_a_crash_rolled_back_is_planned_again() {
+    let mut lab = Lab::new("rolled-back");
+    full(&mut lab);
+    let job = lab.slurm.submit(2, 2, 1, 60, 30);
+    lab.slurm.alter(job, |job| (job.max_nodes, job.tasks) = (Some(4), 2));
+    lab.turn();
+    lab.turn();
+    let saved = lab.slurm.save();
+    lab.seconds(60);
+    assert_eq!(lab.state(job), JobState::Running);
+    lab.slurm.crash_to(&saved);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    lab.seconds(200);
+    assert_eq!(lab.state(job), JobState::Over("completed".into()));
+    no_harm(&mut lab);
+}
+
+#[test]
+fn the_plan_follows_a_job_that_runs_elsewhere() {
+    let mut lab = Lab::new("runs-elsewhere");
+    let job = lab.slurm.submit(1, 1, 2, 60, 40);
+    let other = lab.slurm.submit(2, 1, 2, 60, 40);
+    lab.turn();
+    let planned = lab.row(other).nodes[0].node.clone();
+    // It was faster than the hold, and runs where the other is to start.
+    lab.slurm.alter(job, |job| {
+        job.state = JobState::Running;
+        (job.nodes, job.required) = (vec![planned.clone()], vec![planned.clone()]);
+        (job.start_s, job.end_s) = (Some(T), Some(T + 60));
+    });
+    lab.seconds(8);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.row(job).nodes[0].node, planned);
+    assert_eq!(lab.state(other), JobState::Running);
+    assert_ne!(lab.row(other).nodes[0].node, planned);
+    lab.seconds(60);
+    assert_eq!((lab.outcome(job), lab.outcome(other)), ("completed".into(), "completed".into()));
+    no_harm(&mut lab);
+}
+
+#[test]
+fn a_job_beside_its_plan_without_room_runs_to_its_end() {
+    let mut lab = Lab::new("without-room");
+    let runs = lab.slurm.submit(1, 1, 2, 60, 50);
+    lab.seconds(3);
+    let node = lab.row(runs).nodes[0].node.clone();
+    let job = lab.slurm.submit(2, 1, 2, 60, 40);
+    lab.turn();
+    lab.slurm.alter(job, |job| {
+        job.state = JobState::Running;
+        (job.nodes, job.required) = (vec![node.clone()], vec![node.clone()]);
+        (job.start_s, job.end_s) = (Some(T + 3), Some(T + 63));
+    });
+    lab.seconds(4);
+    assert!(lab.manager().nodes_out().all(|out| out.is_late() && out.name == node));
+    assert_eq!(lab.manager().nodes_out().count(), 1);
+    lab.seconds(60);
+    assert_eq!((lab.outcome(runs), lab.outcome(job)), ("completed".into(), "completed".into()));
+    no_harm(&mut lab);
+}
+
+#[test]
+fn a_down_node_ends_no_job_that_runs_on() {
+    let mut lab = Lab::new("down-runs-on");
+    let job = lab.slurm.submit(1, 2, 4, 60, 50);
+    lab.seconds(3);
+    // Submitted with --no-kill, it does without the node.
+    let node = lab.row(job).nodes[0].node.clone();
+    lab.slurm.node(&node, NodeState::Down);
+    lab.seconds(20);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.row(job).state, State::Running);
+    lab.seconds(40);
+    assert_eq!(lab.outcome(job), "completed");
+}
+
+#[test]
+fn a_request_without_a_place_in_its_time_is_held() {
+    let mut lab = Lab::new("no-place-in-time");
+    let job = lab.slurm.submit(1, 4, 4, 60, 10);
+    let begin_s = T + 30;
+    lab.slurm.alter(job, |job| {
+        (job.words, job.start_s) = ("pbs deadline=2m".into(), Some(begin_s));
+    });
+    lab.turn();
+    assert!(lab.slurm.told[&job].starts_with("planned"), "{:?}", lab.slurm.told);
+    lab.slurm.node("n02", NodeState::Drained);
+    lab.seconds(5);
+    // What was planned is not shown any more.
+    assert!(lab.slurm.told[&job].starts_with("waits"), "{:?}", lab.slurm.told);
+    assert_eq!(lab.slurm.job(job).unwrap().start_s, Some(begin_s));
+    lab.seconds(150);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert!(lab.slurm.told[&job].starts_with("declined"), "{:?}", lab.slurm.told);
+    // Its user gives it more time.
+    lab.slurm.node("n02", NodeState::Up);
+    lab.slurm.alter(job, |job| job.words = "pbs deadline=1h".into());
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+}
+
+#[test]
+fn a_job_has_its_whole_limit() {
+    let mut lab = Lab::new("whole-limit");
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    let next = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.seconds(30);
+    // An operator gives it another minute.
+    lab.slurm.alter(first, |job| {
+        (job.limit_s, job.end_s) = (Some(120), job.start_s.map(|start_s| start_s + 120));
+    });
+    lab.seconds(80);
+    assert_eq!(
+        (lab.state(first), lab.state(next)),
+        (JobState::Running, JobState::Pending(Hold::Admin))
+    );
+    lab.seconds(30);
+    assert_eq!(lab.outcome(first), "aborted at its end");
+    let ends: Vec<_> = lab.slurm.ends.iter().filter(|end| end.1 == first).collect();
+    assert!(ends.len() == 1 && ends[0].0 >= ends[0].2, "{ends:?}");
+    assert!(
+        lab.slurm.told[&first].starts_with("ended by the planner: aborted"),
+        "{:?}",
+        lab.slurm.told
+    );
+    assert_eq!(lab.outcome(next), "completed");
+}
+
+#[test]
+fn a_declined_job_is_tried_again_when_something_is_free() {
+    let mut lab = Lab::new("tried-again");
+    let long = lab.slurm.submit(1, 4, 8, 3600, 3000);
+    lab.seconds(2);
+    let late = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.slurm.alter(late, |job| job.words = "pbs deadline=5m".into());
+    lab.seconds(5);
+    assert!(lab.slurm.told[&late].starts_with("declined"), "{:?}", lab.slurm.told);
+    let news = lab.steer.news();
+    assert_eq!(news.iter().filter(|news| news.contains("declined")).count(), 1, "{news:?}");
+    lab.slurm.cancel(long);
+    lab.seconds(5);
+    assert_eq!(lab.state(late), JobState::Running);
+}
+
+#[test]
+fn a_hold_is_kept_until_it_is_released() {
+    let mut lab = Lab::new("hold-kept");
+    full(&mut lab);
+    // As job_submit.lua writes it down: at the submission, and of a job that is about to start.
+    let held = lab.slurm.submit(2, 1, 1, 60, 10);
+    lab.slurm.alter(held, |job| job.words = "pbs pbs-held".into());
+    let later = lab.slurm.submit(3, 1, 1, 60, 10);
+    lab.turn();
+    lab.seconds(57);
+    assert!(committed(&lab.state(later)));
+    lab.slurm.alter(later, |job| job.words = "mine pbs-held-by-operator".into());
+    lab.seconds(30);
+    for job in [held, later] {
+        assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+        assert!(lab.slurm.told[&job].starts_with("held by"), "{:?}", lab.slurm.told);
+    }
+    lab.restart();
+    lab.seconds(20);
+    assert_eq!(lab.state(held), JobState::Pending(Hold::Admin));
+    for job in [held, later] {
+        lab.slurm.alter(job, |job| job.words = "pbs".into());
+    }
+    lab.seconds(20);
+    for job in [held, later] {
+        assert_eq!(lab.state(job), JobState::Over("completed".into()));
+    }
+    no_harm(&mut lab);
+}
+
+#[test]
+fn a_job_that_follows_one_of_several_waits_for_slurm_to_see_it() {
+    let mut lab = Lab::new("follows-either");
+    let job = lab.slurm.submit(3, 1, 1, 60, 5);
+    let after = "afterok:1(unfulfilled)?afterok:2(unfulfilled)";
+    lab.slurm.alter(job, |job| job.after = after.into());
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert!(lab.slurm.told[&job].starts_with("waits until one"), "{:?}", lab.slurm.told);
+    // One has ended as needed.
+    lab.slurm.alter(job, |job| job.after.clear());
+    lab.seconds(10);
+    assert_eq!(lab.state(job), JobState::Over("completed".into()));
+}
