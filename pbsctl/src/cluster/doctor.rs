@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use jiff::tz::TimeZone;
+use pbs_manager::ledger::Access;
+use pbs_manager::{Manager, Simulated};
+use pbs_site::Site;
 use pbs_slurm::conf::{check, read, site_of, Conf, Finding, Level};
 use serde::Serialize;
 
+use super::ledger::failure;
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output::{counted, Output};
@@ -18,6 +23,7 @@ Examples:
   pbsctl cluster doctor
   pbsctl cluster doctor --conf /etc/slurm/slurm.conf --partition plan
   pbsctl cluster doctor --site site.toml && pbsctl cluster new --site site.toml
+  pbsctl cluster doctor --ledger /var/lib/pbs-slurm/cluster.db
   pbsctl --json cluster doctor | jq '.findings[] | select(.level == \"error\")'
 
 Exit status:
@@ -35,6 +41,11 @@ pub(super) struct DoctorOptions {
     /// Partition whose jobs are planned
     #[arg(long, value_name = "NAME", default_value = "plan")]
     partition: String,
+
+    /// Compare Slurm's times with those of the site of this ledger; with the defaults of sites
+    /// otherwise
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
 
     /// Write a site file with the nodes of the partition, for `pbsctl cluster new`
     #[arg(long, value_name = "FILE")]
@@ -80,7 +91,14 @@ impl<'a> FindingRow<'a> {
 
 pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, Failure> {
     let conf = read(&options.conf).map_err(|error| Failure::Failed(error.to_string()))?;
-    let findings = check(&conf, &options.partition);
+    let release_timeout_s = match &options.ledger {
+        Some(ledger) => {
+            let opened = Manager::open(ledger, Access::Read, Simulated::default());
+            opened.map_err(failure)?.0.site().release_timeout_s
+        }
+        None => Site::new("", TimeZone::UTC).release_timeout_s,
+    };
+    let findings = check(&conf, &options.partition, release_timeout_s);
     if let Some(site) = &options.site {
         write(site, &site_of(&conf, &options.partition))?;
     }

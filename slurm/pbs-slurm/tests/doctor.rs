@@ -77,7 +77,7 @@ impl Etc {
 
     /// The findings, except that there is no Lua compiler on this machine.
     fn found(&self) -> Vec<Finding> {
-        let mut found = check(&self.read(), "plan");
+        let mut found = check(&self.read(), "plan", 60);
         found.retain(|of| of.is.as_deref() != Some("not tried"));
         found
     }
@@ -204,6 +204,25 @@ fn nodes_that_belong_to_others_too_are_named() {
     let said: Vec<_> = found.iter().map(|of| of.is.as_deref().unwrap()).collect();
     assert_eq!(said, ["debug has n[01-16]", "x has n[02-03,05]"]);
     assert!(found.iter().all(|of| of.level == Level::Error));
+}
+
+#[test]
+fn nodes_need_as_long_as_slurm_waits_before_it_kills() {
+    let etc = Etc::new("doctor-kill-wait");
+    let found = |release_timeout_s| {
+        let mut found = check(&etc.read(), "plan", release_timeout_s);
+        found.retain(|of| of.key == "KillWait");
+        found
+    };
+    // Slurm's default.
+    assert_eq!(found(31), []);
+    let advice = found(5).remove(0);
+    assert_eq!((advice.level, advice.is.as_deref()), (Level::Advice, Some("30 by default")));
+    assert!(advice.should.contains("release_timeout = \"35s\""), "{advice:?}");
+    etc.change("slurm.conf", "ClusterName=lab", "ClusterName=lab\nKillWait=90");
+    let advice = found(60).remove(0);
+    assert_eq!((advice.is.as_deref(), advice.place.map(|of| of.line)), (Some("90"), Some(2)));
+    assert_eq!(found(91), []);
 }
 
 #[test]

@@ -16,6 +16,10 @@ use crate::conf::times::seconds;
 /// Number of jobs that may wait in Slurm, as jobs that are planned far ahead do; Slurm's default is
 /// 10000.
 const MANY_JOBS: u64 = 20_000;
+/// Slurm's default of `KillWait`, in seconds.
+const KILL_WAIT_S: u64 = 30;
+/// Seconds from the end of its last process until Slurm reports that the nodes of a job are free.
+const CLEANING_S: u64 = 5;
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +58,9 @@ pub struct Finding {
 }
 
 /// Returns the changes that an operator must make before jobs of a partition can be planned: errors
-/// first, in the order of the documentation.
-pub fn check(conf: &Conf, partition: &str) -> Vec<Finding> {
+/// first, in the order of the documentation. `release_timeout_s` is the time in which the site
+/// expects nodes to be free of a job.
+pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Finding> {
     let mut checks = Checks { conf, findings: Vec::new() };
     checks.user();
     checks.submission(partition);
@@ -65,6 +70,7 @@ pub fn check(conf: &Conf, partition: &str) -> Vec<Finding> {
     checks.scheduler();
     checks.selection();
     checks.partition(partition);
+    checks.ends(release_timeout_s);
     checks.confinement();
     let mut findings = checks.findings;
     findings.sort_by_key(|of| of.level);
@@ -364,6 +370,28 @@ impl Checks<'_> {
         {
             let why = "otherwise a job that requests no memory gets all memory of a node";
             self.key(Advice, "DefMemPerCPU", "memory of a CPU, in MiB", why);
+        }
+    }
+
+    /// A job that ignores SIGTERM keeps its nodes for as long as `KillWait` says.
+    fn ends(&mut self, release_timeout_s: u64) {
+        let given = self.conf.setting("KillWait").cloned();
+        let kill_wait_s = given.as_ref().and_then(|of| of.value.parse().ok());
+        let kill_wait_s = kill_wait_s.unwrap_or(KILL_WAIT_S);
+        if kill_wait_s < release_timeout_s {
+            return;
+        }
+        let needs_s = kill_wait_s.saturating_add(CLEANING_S);
+        let should = format!(
+            "less than the site's release_timeout of {release_timeout_s} s; or write \
+             release_timeout = \"{needs_s}s\" in the site file"
+        );
+        let is = given.map_or_else(|| format!("{KILL_WAIT_S} by default"), |of| of.value);
+        let why =
+            "otherwise nodes of a job that ignores SIGTERM get nothing new until they are free";
+        self.key(Advice, "KillWait", should, why);
+        if let Some(last) = self.findings.last_mut() {
+            last.is = Some(is);
         }
     }
 
