@@ -203,8 +203,20 @@ pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
     let shown = Shown { clock_s: cluster.clock_s(), requests };
     out.named("cluster-requests").print(&shown, || {
         let requests = counted(shown.requests.len() as u64, "request", "requests");
-        format!("{}, {requests}\n{}", clock(&cluster), list(&cluster, &shown.requests))
+        let (clock, list) = (clock(&cluster), list(&cluster, &shown.requests));
+        format!("{clock}, {requests}\n{}{list}", nodes_out(&cluster, cluster.nodes_out()))
     })
+}
+
+/// A line for each node that is out of use.
+fn nodes_out<'a>(cluster: &Cluster, out: impl Iterator<Item = &'a NodeRow>) -> String {
+    let zone = &cluster.site().time_zone;
+    let lines = out.map(|node| {
+        let since = format_time(node.since_s, zone);
+        let state = if node.is_late() { "late" } else { node.state.name() };
+        format!("  {} {state} since {since}  {}\n", node.name, node.why)
+    });
+    lines.collect()
 }
 
 fn list(cluster: &Cluster, rows: &[Row]) -> String {
@@ -352,13 +364,9 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         waiting,
     };
     out.named("cluster-nodes").print(&nodes, || {
-        let zone = &cluster.site().time_zone;
         let all = counted(nodes.total as u64, "node", "nodes");
         let mut text = format!("{all}, {} out of use\n", nodes.out.len());
-        for node in &nodes.out {
-            let since = format_time(node.since_s, zone);
-            text += &format!("  {} {} since {since}  {}\n", node.name, node.state.name(), node.why);
-        }
+        text += &nodes_out(&cluster, nodes.out.iter());
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
             (&nodes.moved, "moved"),
