@@ -2,7 +2,8 @@
 //! A real Slurm, and `pbsctl cluster serve --slurm`: features and traps by their numbers.
 //!
 //! They need a cluster, and are run in one by `scripts/slurm-cluster run -- cargo test -p pbsctl
-//! --test slurm -- --ignored --test-threads 1`. Jobs are those of the user `games`, the service
+//! --test slurm -- --ignored --test-threads 1 --skip kill_wait`; those called `kill_wait` in one with
+//! `--kill-wait 30`. Jobs are those of the user `games`, the service
 //! runs as SlurmUser.
 
 use std::fs;
@@ -356,4 +357,66 @@ fn an_overrunning_job_is_ended_and_minutes_are_whole() {
     let duration = lab.rows(&job)[0]["duration_s"].as_u64();
     assert_eq!(duration, Some(60 + 5 + 5));
     lab.ends_as(&job, "completed");
+}
+
+/// Names of the nodes that are out of use, with the reasons.
+fn nodes_out(lab: &Lab) -> Vec<(String, String)> {
+    let all: Value = serde_json::from_str(&lab.pbsctl(&["node", "--json"])).unwrap();
+    let out = all["out"].as_array().cloned().unwrap_or_default().into_iter();
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_string();
+    out.map(|row| (text(&row, "name"), text(&row, "why"))).collect()
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn what_users_ask_of_nodes_and_limits_disturbs_no_neighbour() {
+    let lab = Lab::new("no-neighbour");
+    let neighbours: Vec<String> =
+        (0..8).map(|_| submit(&["-N1", "-n1", "--mem=100", "-t1"], "sleep 12")).collect();
+    // Slurm shows other numbers of cores and nodes for these once their nodes are set.
+    let shapes: [&[&str]; 4] = [
+        &["-N2-4", "--mem=100", "-t1"],
+        &["-N2", "--mincpus=2", "--mem=100", "-t1"],
+        &["-n3", "-c2", "--mem=100", "-t1"],
+        &["-n3", "-N2", "--ntasks-per-node=2", "--mem-per-cpu=100", "-t1"],
+    ];
+    let mut jobs: Vec<String> = shapes.iter().map(|shape| submit(shape, "sleep 1")).collect();
+    // And one whose user changes his mind at once.
+    let altered = submit(&["-N1", "-n1", "--mem=100", "-t2"], "sleep 1");
+    let (said, is_well) = user(&["scontrol", "update", &format!("JobId={altered}"), "TimeLimit=1"]);
+    assert!(is_well, "{said}");
+    jobs.push(altered);
+    for job in jobs.iter().chain(&neighbours) {
+        lab.ends_as(job, "completed");
+    }
+    assert_eq!(nodes_out(&lab), []);
+    assert!(!lab.log().contains("declined"), "{}", lab.log());
+}
+
+/// In a cluster with `--kill-wait 30`, which is Slurm's default.
+#[test]
+#[ignore = "needs a cluster"]
+fn kill_wait_beyond_the_timeout_ends_no_neighbour() {
+    let config = run("scontrol", &["show", "config"]);
+    let kill_wait = config.lines().find(|line| line.starts_with("KillWait")).unwrap_or_default();
+    assert!(kill_wait.contains("= 30 "), "{kill_wait}: start the cluster with --kill-wait 30");
+    let lab = Lab::new("kill-wait");
+    let ignores = "trap '' TERM; while :; do sleep 1; done";
+    let job = submit(&["-N1", "-n1", "--mem=100", "-t2"], ignores);
+    let neighbour = submit(&["-N1", "-n1", "--mem=100", "-t2"], "sleep 50");
+    until("both run", || state(&job) == "RUNNING" && state(&neighbour) == "RUNNING");
+    let node = show(&job, "NodeList");
+    assert_eq!(show(&neighbour, "NodeList"), node);
+    let (said, is_well) = user(&["scancel", &job]);
+    assert!(is_well, "{said}");
+    // It is killed after half a minute, and its nodes were to be free after five seconds.
+    until("the node is late", || nodes_out(&lab).iter().any(|out| out.0 == node));
+    assert!(nodes_out(&lab)[0].1.starts_with("not free of request"), "{:?}", nodes_out(&lab));
+    assert_eq!(state(&neighbour), "RUNNING");
+    // Others get nodes meanwhile, and that one afterwards.
+    let other = submit(&["-N1", "-n1", "--mem=100", "-t1"], "sleep 1");
+    lab.ends_as(&other, "completed");
+    until("the node is in use again", || nodes_out(&lab).is_empty());
+    lab.ends_as(&job, "cancelled");
+    lab.ends_as(&neighbour, "completed");
 }
