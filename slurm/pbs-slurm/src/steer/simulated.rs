@@ -22,7 +22,7 @@ struct Job {
     outlives: bool,
 }
 
-/// Who ended a job.
+/// Cause of the end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The job itself.
@@ -53,7 +53,7 @@ pub struct Simulated {
     pub commits: Vec<(u64, Key, Vec<String>)>,
     /// Messages to the user of each job.
     pub told: BTreeMap<Key, String>,
-    /// All ends of jobs: time, job, time at which the limit of a running one was over, who ended it.
+    /// Ends of jobs: time, job, time at which the limit of a running one was over, cause.
     pub ends: Vec<(u64, Key, u64, By)>,
 }
 
@@ -144,14 +144,14 @@ impl Simulated {
         }
     }
 
-    /// A job ignores SIGTERM: its nodes are free so long after its end.
+    /// Makes a job ignore SIGTERM: its nodes are free so long after its end.
     pub fn lingers(&mut self, key: Key, lingers_s: u64) {
         if let Some(job) = self.jobs.get_mut(&key) {
             job.lingers_s = lingers_s;
         }
     }
 
-    /// Its user cancels a job.
+    /// Cancels a job in the name of its user.
     pub fn cancel(&mut self, key: Key) {
         self.end(key, "cancelled", By::User);
     }
@@ -181,7 +181,7 @@ impl Simulated {
         self.events.push(Event::Look);
     }
 
-    /// All jobs as they are now: what is on the disk of the batch system.
+    /// Returns a copy of all jobs as they are now: the state on the disk of the batch system.
     pub fn save(&self) -> Self {
         self.clone()
     }

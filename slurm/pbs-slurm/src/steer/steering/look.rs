@@ -4,16 +4,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pbs_manager::ledger::{NodeRow, NodeState as Out, Phase, Row, State};
+use pbs_manager::ledger::{Phase, Row, State};
 use pbs_manager::{Change, Error, Happened, Manager};
 
 use super::{
     ended, nodes_of, not_started, operator, over, sorted, Asked, Committed, Steer, AGAIN, LOST,
-    NEW_AT_ONCE, TOLD,
+    NEW_AT_ONCE,
 };
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
-use crate::steer::seen::{Hold, JobSeen, JobState, Key, NodeState};
+use crate::steer::seen::{Hold, JobSeen, JobState, Key};
 use crate::steer::wish::{begin_s, hold_of, wish_of, Words};
 
 impl Steer {
@@ -307,61 +307,5 @@ impl Steer {
             self.decline(controller, &job, begin_s, &why);
         }
         self.try_declined_again();
-    }
-
-    /// Nodes that are out of use, or back.
-    fn nodes(&mut self, manager: &mut Manager<Link>, now_s: u64) {
-        let mut told = Vec::new();
-        let busy = self.busy_nodes(manager);
-        for seen in &self.world.nodes {
-            let node = seen.name.clone();
-            let out = manager.nodes_out().find(|row| row.name == node);
-            let state = out.map(|row| row.state);
-            let is_told = out.is_some_and(|row| row.why.starts_with(TOLD));
-            let is_late = out.is_some_and(NodeRow::is_late);
-            let is_busy = busy.contains(&node);
-            let why = format!("{TOLD}{}", seen.why);
-            match seen.state {
-                NodeState::Down if state != Some(Out::Down) => {
-                    told.push(Happened::NodeFailed { node, why });
-                }
-                NodeState::Drained if state.is_none() || is_late && !is_busy => {
-                    told.push(Happened::NodeDrained { node, why });
-                }
-                NodeState::Up if !is_busy => {
-                    // What an operator took out with our own command stays out.
-                    if state == Some(Out::Down) || is_told || is_late {
-                        self.news.push(format!("node {node} is in use again"));
-                        told.push(Happened::NodeBack { node });
-                    }
-                }
-                NodeState::Up | NodeState::Drained | NodeState::Down => {}
-            }
-        }
-        if told.iter().any(|it| matches!(it, Happened::NodeBack { .. })) {
-            self.try_declined_again();
-        }
-        for happened in told {
-            manager.engine_mut().tell(now_s, happened);
-        }
-    }
-
-    /// Nodes that are being cleaned, and nodes on which jobs run that the plan does not have there,
-    /// or not any more.
-    fn busy_nodes(&self, manager: &Manager<Link>) -> HashSet<String> {
-        let has_late = manager.nodes_out().any(NodeRow::is_late);
-        let is_busy = |job: &&JobSeen| match &job.state {
-            JobState::Completing(_) => true,
-            JobState::Running if has_late => {
-                let row = self.jobs.get(&job.key).and_then(|of| manager.open_row(of.id));
-                row.is_none_or(|row| {
-                    row.phase == Some(Phase::Releasing)
-                        || nodes_of(manager, row.id) != sorted(job.nodes.clone())
-                })
-            }
-            _ => false,
-        };
-        let busy = self.world.jobs.iter().filter(is_busy);
-        busy.flat_map(|job| job.nodes.iter().cloned()).collect()
     }
 }

@@ -3,8 +3,10 @@
 //! told.
 
 mod act;
+mod end;
 mod look;
 mod newcomers;
+mod nodes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -245,20 +247,6 @@ impl Steer {
         self.commit(manager, controller, now);
         self.show(manager, controller);
         Ok(())
-    }
-
-    /// Reports each node once that is not free of a job in time.
-    fn report_late(&mut self, manager: &Manager<Link>) {
-        let late = manager.nodes_out().filter(|row| row.is_late());
-        let late: BTreeMap<String, String> =
-            late.map(|row| (row.name.clone(), row.why.clone())).collect();
-        for (node, why) in &late {
-            if !self.late.contains_key(node) {
-                let what = format!("node {node}: {why}; it gets nothing new until it is free");
-                self.news.push(what);
-            }
-        }
-        self.late = late;
     }
 
     /// Handles a time in which no jobs could be let go: only jobs started that were let go before.

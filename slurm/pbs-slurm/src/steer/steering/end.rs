@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs of requests that are over: which of them end, and which are held.
+
+use std::time::Duration;
+
+use pbs_cluster_planner::RequestId;
+use pbs_manager::ledger::Phase;
+use pbs_manager::Manager;
+
+use super::Steer;
+use crate::steer::controller::{Controller, Fault};
+use crate::steer::link::Link;
+use crate::steer::seen::{JobState, Key};
+use crate::steer::wish::begin_s;
+
+impl Steer {
+    /// The manager ended a request, or plans it anew.
+    pub(super) fn stopped(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+    ) {
+        let Some(&key) = self.keys.get(&id) else {
+            // Its job is over already, or was declined.
+            return;
+        };
+        let row = manager.open_row(id);
+        let is_over = row.as_ref().is_none_or(|row| row.phase == Some(Phase::Releasing));
+        let Some(of) = self.jobs.get_mut(&key) else {
+            return;
+        };
+        if row.is_some() && is_over {
+            of.is_ending = true;
+            return;
+        }
+        of.shown_s = None;
+        if of.committed.take().is_some() {
+            // It has to be held before it is planned again, or declined.
+            self.send_back(controller, key);
+        }
+        if row.is_none() {
+            self.dropped(manager, controller, id, key);
+        }
+    }
+
+    /// A request ended without having started. Its job is held, and not ended.
+    fn dropped(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+        key: Key,
+    ) {
+        self.forget(key);
+        let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
+        let Some(job) = job.cloned() else {
+            return;
+        };
+        let row = manager.details(id).ok().map(|(row, _)| row);
+        let outcome = row.as_ref().and_then(|row| row.outcome.clone()).unwrap_or_default();
+        let begin_s = row.as_ref().and_then(begin_s);
+        self.decline(controller, &job, begin_s, &format!("declined: {outcome}"));
+    }
+
+    /// Ends jobs whose limit is over, and those that somebody ended in the planner. The jobs of
+    /// other requests that are over end by themselves.
+    pub(super) fn end_jobs(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        let ending = self.jobs.iter().filter(|(_, of)| of.is_ending);
+        let ending: Vec<(Key, RequestId)> = ending.map(|(&key, of)| (key, of.id)).collect();
+        for (key, id) in ending {
+            let row = manager.open_row(id).filter(|row| row.phase == Some(Phase::Releasing));
+            let job = self.world.job(key);
+            let is_left = match (&row, job.map(|job| &job.state)) {
+                (Some(row), Some(JobState::Pending(_))) => row.is_killed(),
+                (Some(_), Some(JobState::Running)) => true,
+                _ => false,
+            };
+            let (Some(row), Some(job), true) = (row, job, is_left) else {
+                if let Some(of) = self.jobs.get_mut(&key) {
+                    of.is_ending = false;
+                }
+                continue;
+            };
+            let is_over = job.end_s.is_some_and(|end_s| end_s <= now.as_secs());
+            if !(row.is_killed() || row.is_aborted() && is_over) {
+                continue;
+            }
+            if self.looked != now {
+                // Its limit may be another by now.
+                self.is_stale = true;
+                continue;
+            }
+            let why = row.outcome.unwrap_or_default();
+            match controller.stop(key, &format!("ended by the planner: {why}")) {
+                Ok(()) | Err(Fault::Gone) => {
+                    if let Some(of) = self.jobs.get_mut(&key) {
+                        (of.is_ending, of.is_stopped) = (false, true);
+                    }
+                    self.is_stale = true;
+                }
+                Err(why) => self.failed(key, "stop", &why),
+            }
+        }
+    }
+}
