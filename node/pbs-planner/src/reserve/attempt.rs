@@ -72,6 +72,7 @@ pub(crate) fn attempt(
         claims: Claims::new(booking.store()),
         held: vec![None; job.processes.len()],
         ready: Ready::new(&way.order),
+        work_next: None,
         waiting: Vec::new(),
         too_much_bytes: u64::MAX,
         open_tasks: net.open_tasks,
@@ -124,6 +125,9 @@ struct Attempt<'a, 's> {
     /// Per process.
     held: Vec<Option<OpenProcess>>,
     ready: Ready<'a>,
+    /// The next task of a process that begins with its work: it comes before all that is ready, so
+    /// that its time is taken before another process looks for a core.
+    work_next: Option<usize>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
     /// Smallest amount of memory that was not available on any core that the job may use, since a
@@ -150,7 +154,7 @@ impl Attempt<'_, '_> {
             self.ready.push(task);
         }
         loop {
-            while let Some(task) = self.ready.pop() {
+            while let Some(task) = self.work_next.take().or_else(|| self.ready.pop()) {
                 self.plan(task)?;
             }
             if self.open_tasks == 0 {
@@ -355,12 +359,17 @@ impl Attempt<'_, '_> {
         if job.processes[process].tasks.last() == Some(&task) {
             self.close(process, end_ns).map_err(|_: Error| self.no_memory(task))?;
         }
-        for after in job.successors(task) {
+        for after in self.net.successors(job, task) {
             self.work.add(1);
             self.ready_ns[after] = self.ready_ns[after].max(end_ns);
             if self.waits_for[after] > 0 {
                 self.waits_for[after] -= 1;
-                if self.waits_for[after] == 0 {
+                if self.waits_for[after] > 0 {
+                    continue;
+                }
+                if end_ns == start_ns && self.net.begins_with_work(job, process, after) {
+                    self.work_next = Some(after);
+                } else {
                     self.ready.push(after);
                 }
             }

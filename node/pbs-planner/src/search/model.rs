@@ -224,10 +224,10 @@ impl<'a> Model<'a> {
             let before = self.before.len() as u32;
             let after = self.after.len() as u32;
             let messages = self.messages.len() as u32;
-            let open = job.predecessors(task).filter(|&before| net.open[before]);
+            let open = net.predecessors(job, task).filter(|&before| net.open[before]);
             self.before.extend(open.map(|before| place[before]));
             self.waits_for.push(self.before.len() as u32 - before);
-            let open = job.successors(task).filter(|&after| net.open[after]);
+            let open = net.successors(job, task).filter(|&after| net.open[after]);
             self.after.extend(open.map(|after| place[after]));
             if self.links() > 0 {
                 let senders = job.tasks[task].senders.iter();
