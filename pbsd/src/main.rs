@@ -48,6 +48,12 @@ struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
     demand_permille: Option<u64>,
 
+    /// Greatest number of steps of work for an answer about a job; the default takes less than a second.
+    /// Then the best plan found until then is the answer
+    #[arg(long, value_name = "N", default_value_t = Settings::MAX_WORK,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_work: u64,
+
     /// Device of the scheduling class
     #[arg(long, env = "PBS_DEVICE", value_name = "PATH", default_value = "/dev/pbs_plan")]
     device: PathBuf,
@@ -146,6 +152,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         history: cli.history.clone(),
         max_replans: u64::MAX,
         aim: Aim::Deadline,
+        max_work: cli.max_work,
         config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
     node.serve(machine, &settings).map_err(text)?;

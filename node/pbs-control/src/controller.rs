@@ -325,7 +325,7 @@ impl Controller {
     }
 
     /// The earliest deadline with which a job that was declined would be admitted;
-    /// `None`: it would not with any.
+    /// `None`: none was found.
     pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
         let aside = self.set_aside(now_ns);
         let request = self.request(RunId(self.next_run), job, now_ns);
@@ -337,7 +337,7 @@ impl Controller {
         let found =
             earliest_deadline_beside(store, &request, &others, validation, planning, test.as_ref());
         self.bring_back(aside, false, now_ns);
-        found
+        found.deadline_ns
     }
 
     /// Time at which a plan that is made at `now_ns` comes into force.

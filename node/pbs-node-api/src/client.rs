@@ -186,7 +186,7 @@ impl fmt::Display for Refusal {
                              --best-effort, which promises nothing"
                         )
                     }
-                    None => f.write_str("it would not be admitted with any deadline"),
+                    None => f.write_str("no deadline was found that would do"),
                 }
             }
             Self::Invalid { problems, .. } => f.write_str(&problems.join("\n")),

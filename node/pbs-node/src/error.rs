@@ -207,7 +207,7 @@ impl fmt::Display for Declined {
                      --best-effort, which promises nothing"
                 )
             }
-            None => f.write_str("it would not be admitted with any deadline"),
+            None => f.write_str("no deadline was found that would do"),
         }
     }
 }

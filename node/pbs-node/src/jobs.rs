@@ -9,7 +9,6 @@ use pbs_history::{Outcome, RunId};
 use pbs_job::Machine;
 use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
-use pbs_planner::Aim;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::active::ActiveJob;
@@ -67,11 +66,7 @@ impl Jobs {
         let mut ledger = Ledger::open(&settings.history)?;
         resume::clear(&mut ledger, device)?;
         Ok(Self {
-            controller: new_controller(
-                machine.clone(),
-                &settings.plan_config(config),
-                settings.aim,
-            ),
+            controller: new_controller(machine.clone(), settings, config),
             ledger,
             runs: Vec::new(),
             backlog: Backlog::default(),
@@ -93,8 +88,7 @@ impl Jobs {
     ) -> Result<(Self, resume::Resumed), Error> {
         let mut ledger = Ledger::open(&settings.history)?;
         let left = resume::left(&mut ledger, device)?;
-        let mut controller =
-            new_controller(left.machine.clone(), &settings.plan_config(config), settings.aim);
+        let mut controller = new_controller(left.machine.clone(), settings, config);
         let mut runs = Vec::new();
         for run in left.runs {
             let Saved { job, submitted_ns, .. } = &run.saved;
@@ -637,14 +631,17 @@ impl Jobs {
 
 /// Plans and processes are numbered by the time, so that they are unlike those
 /// of any planner before.
-fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
+fn new_controller(machine: Machine, settings: &Settings, node: &Config) -> Controller {
     let now_ns = monotonic_ns();
+    let (aim, max_work) = (settings.aim, settings.max_work);
+    let default = Options::default();
     let options = Options {
-        planning: pbs_planner::Options { aim, ..pbs_planner::Options::default() },
-        config: Some(*config),
+        planning: pbs_planner::Options { aim, max_work, ..default.planning },
+        replanning: pbs_planner::Options { max_work, ..default.replanning },
+        config: Some(settings.plan_config(node)),
         keeps_starts: true,
         lead_ns: LEAD_NS,
-        ..Options::default()
+        ..default
     };
     let first_process = ((now_ns >> 20) & 0x3fff_ffff) as u32;
     Controller::new(machine, options, now_ns, first_process)
@@ -662,6 +659,7 @@ mod tests {
 
     use pbs_history::Kind;
     use pbs_job::{machine_from_toml, with_values};
+    use pbs_planner::Aim;
 
     use super::*;
     use crate::{Alteration, Rewrite};
@@ -685,6 +683,7 @@ mod tests {
             history: directory.join("history.db"),
             max_replans: 0,
             aim: Aim::Best,
+            max_work: Settings::MAX_WORK,
             config: None,
         };
         // Nothing is left open, so the device is not asked.
@@ -725,8 +724,8 @@ mod tests {
             let declined = declined.map_err(|error| error.to_string());
             let why = declined.unwrap_err();
             let missing = "confined: job confined is declined: level 1 (general check): the job \
-                           is confined to CPUs that the machine does not have: 3; it has 0; it \
-                           would not be admitted with any deadline";
+                           is confined to CPUs that the machine does not have: 3; it has 0; no \
+                           deadline was found that would do";
             assert_eq!(why, missing);
         }
         let alteration = |cpus| Alteration {

@@ -9,7 +9,8 @@ use pbs_job::Job;
 use pbs_plan::{Config, Dispatch};
 use pbs_planner::{
     admit_beside, earliest_deadline_beside, lower_bound, reserve_behind, validate, Bound, Declined,
-    DemandTest, Options, Planned, Rejection, Request, Run, RunId, Store, Validation,
+    DemandTest, EarliestDeadline, Options, Planned, Rejection, Request, Run, RunId, Store,
+    Validation,
 };
 
 use crate::{Error, Forecast, Submission};
@@ -122,7 +123,7 @@ impl Planning {
 
     /// The earliest deadline with which a job that was declined would be
     /// admitted beside those before it.
-    pub fn earliest_deadline_ns(&mut self, declined: &Answered) -> Option<u64> {
+    pub fn earliest_deadline(&mut self, declined: &Answered) -> EarliestDeadline {
         let test = self.demand_test();
         let request = self.request(declined);
         let others = others(&self.admitted, self.lead_ns);

@@ -21,12 +21,17 @@ pub struct Settings {
     pub max_replans: u64,
     /// Condition under which the search for a job's plan stops.
     pub aim: Aim,
+    /// Steps of work that an answer may take ([`pbs_planner::Options::max_work`]).
+    pub max_work: u64,
     /// The numbers of the policy in plans of jobs; `None`: those of the node, with
     /// processes that run by deadline.
     pub config: Option<Config>,
 }
 
 impl Settings {
+    /// The steps of work for an answer where nobody sets another number.
+    pub const MAX_WORK: u64 = pbs_planner::Options::MAX_WORK;
+
     /// The configuration of plans of jobs on a node with that one.
     pub(crate) fn plan_config(&self, node: &Config) -> Config {
         self.config.unwrap_or_else(|| planner_config(*node))

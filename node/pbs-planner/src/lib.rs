@@ -9,6 +9,7 @@
 mod admission;
 mod arrange;
 mod bounds;
+mod budget;
 mod critical;
 mod keep;
 pub mod plan_building;
@@ -32,8 +33,10 @@ pub use store::{
     Balancing, Booking, Capacity, Interruption, Mark, MessageReservation, ProcessReservation, Run,
     RunId, Site, Store, TaskReservation,
 };
-pub use strategies::{reserve, reserve_in, Aim, Attempt, Options, Planned, Refused, Strategy};
+pub use strategies::{
+    reserve, reserve_in, Aim, Attempt, CutShort, Options, Planned, Refused, Strategy,
+};
 pub use validate::{
     admit, earliest_deadline, validate, validate_cpus, validate_in, validate_level, Declined,
-    Level, Rejection, Shortage, Validation, WantType, MOST_TRIES,
+    EarliestDeadline, Level, Rejection, Shortage, Validation, WantType, MOST_TRIES,
 };

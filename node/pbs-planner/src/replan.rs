@@ -9,8 +9,9 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use crate::admission::{is_independent, place_anew, DemandTest};
+use crate::budget::Budget;
 use crate::store::{Booking, Run, Store};
-use crate::strategies::{reserve_in, Aim, Options, Planned, Refused, Strategy};
+use crate::strategies::{reserve_within, Aim, Options, Planned, Refused, Strategy};
 use crate::{Progress, Request, RunId};
 
 /// Parameters of a new plan.
@@ -83,7 +84,8 @@ impl Replan {
     ) -> Result<Replanned, Box<NotReplanned>> {
         let mut running = running.to_vec();
         running.sort_by_key(order);
-        let found = self.in_order(store, &running, later).or_else(|why| {
+        let work = &Budget::new(self.options.max_work);
+        let found = self.in_order(store, &running, later, work).or_else(|why| {
             // What is more important goes first, but not where it has time and others
             // have not.
             let before = running.clone();
@@ -92,10 +94,10 @@ impl Replan {
             if same_order(&before, &running) {
                 Err(why)
             } else {
-                self.in_order(store, &running, later).map_err(|_| why)
+                self.in_order(store, &running, later, work).map_err(|_| why)
             }
         });
-        found.or_else(|why| self.by_deadline(store, &running, later).ok_or(why))
+        found.or_else(|why| self.by_deadline(store, &running, later, work).ok_or(why))
     }
 
     /// Plans nets by the search and all that is independent by the demand test, with
@@ -105,6 +107,7 @@ impl Replan {
         store: &mut Store,
         running: &[Request<'_>],
         later: &[Request<'_>],
+        work: &Budget,
     ) -> Option<Replanned> {
         let test = self.demand.as_ref()?;
         let mut booking = store.book();
@@ -115,8 +118,9 @@ impl Replan {
         });
         let all = running.iter().chain(moving).map(|request| request.not_before(self.now_ns));
         let all: Vec<_> = all.collect();
-        let placed =
-            place_anew(&mut booking, &all, test, |booking, net| self.plan(booking, net).ok())?;
+        let placed = place_anew(&mut booking, &all, test, work, |booking, net| {
+            self.plan(booking, net, work).ok()
+        })?;
         let mut replanned = Replanned::default();
         for (request, planned) in placed {
             let end_ns = booking.store().run(request.run).map_or(request.start_ns, Run::end_ns);
@@ -125,6 +129,7 @@ impl Replan {
                 start_ns: request.start_ns,
                 end_ns,
                 attempts: Vec::new(),
+                cut_short: None,
             });
             if running.iter().any(|running| running.run == request.run) {
                 replanned.running.push((request.run, planned));
@@ -142,6 +147,7 @@ impl Replan {
         store: &mut Store,
         running: &[Request<'_>],
         later: &[Request<'_>],
+        work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
         let mut later = self.movable(store, running, later);
         later.truncate(self.max_moved_runs);
@@ -153,7 +159,7 @@ impl Replan {
         loop {
             let mut moving = later[..moved].to_vec();
             moving.sort_by_key(order);
-            match self.try_once(&mut booking, running, &moving) {
+            match self.try_once(&mut booking, running, &moving, work) {
                 Ok(replanned) => {
                     booking.commit();
                     return Ok(replanned);
@@ -162,7 +168,7 @@ impl Replan {
                     booking.rollback(start);
                     let is_last = |request: &Request<'_>| request.is_last;
                     let mut of_refused = running.iter().filter(|it| it.run == refused.run);
-                    if moved == later.len() || of_refused.any(is_last) {
+                    if moved == later.len() || of_refused.any(is_last) || work.is_spent() {
                         return Err(why.unwrap_or(refused));
                     }
                     why.get_or_insert(refused);
@@ -199,6 +205,7 @@ impl Replan {
         booking: &mut Booking<'_>,
         running: &[Request<'_>],
         moving: &[Request<'_>],
+        work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
         for request in running.iter().chain(moving) {
             booking.remove(request.run);
@@ -213,16 +220,16 @@ impl Replan {
         let mut held = running.iter().zip(held);
         for (request, held) in held.by_ref().take(first) {
             give_back(booking, held);
-            let planned = self.plan(booking, request)?;
+            let planned = self.plan(booking, request, work)?;
             replanned.running.push((request.run, planned));
         }
         for request in moving {
-            let planned = self.plan(booking, request)?;
+            let planned = self.plan(booking, request, work)?;
             replanned.moved.push((request.run, planned));
         }
         for (request, held) in held {
             give_back(booking, held);
-            let planned = self.plan(booking, request)?;
+            let planned = self.plan(booking, request, work)?;
             replanned.running.push((request.run, planned));
         }
         Ok(replanned)
@@ -232,9 +239,10 @@ impl Replan {
         &self,
         booking: &mut Booking<'_>,
         request: &Request<'_>,
+        work: &Budget,
     ) -> Result<Planned, Box<NotReplanned>> {
         let request = request.not_before(self.now_ns);
-        reserve_in(booking, &request, &self.options)
+        reserve_within(booking, &request, &self.options, work)
             .map_err(|refused| Box::new(NotReplanned { run: request.run, refused: *refused }))
     }
 

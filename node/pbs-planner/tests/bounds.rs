@@ -119,7 +119,7 @@ fn told_deadlines_are_those_of_the_best_plan_or_earlier() {
         let validation = Validation::default();
         let earliest =
             earliest_deadline(&mut store.clone(), &early, &validation, &Options::default());
-        let earliest_ns = earliest.expect("there is a plan");
+        let earliest_ns = earliest.deadline_ns.expect("there is a plan");
         assert!(earliest_ns <= best.end_ns, "seed {seed}: {earliest_ns} {}", best.end_ns);
         let asked = request(&job, earliest_ns);
         let admitted = admit(&mut store.clone(), &asked, &validation, &Options::default());

@@ -378,7 +378,7 @@ fn cpus_that_the_machine_does_not_have_are_named() {
         let declined = admit(&mut store, &request, &validation, &options);
         assert_eq!(declined, Err(Declined::Validation(rejection)));
         let earliest = earliest_deadline(&mut store, &request, &validation, &options);
-        assert_eq!(earliest, None);
+        assert_eq!(earliest.deadline_ns, None);
         // Who asks for a plan at once hears it, too.
         let refused = reserve(&mut store, &request, &options).unwrap_err();
         assert_eq!(refused.best.lack, Lack::Cpu { cpu: missing[0] });

@@ -291,7 +291,7 @@ fn earliest(store: &Store, job: &Job, start_s: u64, validation: &Validation) -> 
     let request = Request::new(RunId(1), job).not_before(start_s * S);
     let found = earliest_deadline(&mut changed, &request, validation, &Options::default());
     assert!(changed == *store, "the search leaves a trace");
-    found
+    found.deadline_ns
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn validation_and_plans_agree() {
             assert!(store == before, "seed {seed}: a declined job leaves a trace");
             let deadline = earliest_deadline(&mut store, &request, &validation, &options);
             assert!(store == before, "seed {seed}: the search leaves a trace");
-            let Some(deadline_ns) = deadline else {
+            let Some(deadline_ns) = deadline.deadline_ns else {
                 continue;
             };
             assert!(deadline_ns > request.deadline_ns, "seed {seed}");

@@ -2,12 +2,14 @@
 //! Reasons for which a job is declined, in parts.
 
 use pbs_job::Job;
-use pbs_planner::{CoreOverload, Declined, Lack, Level, Refusal, Rejection, Shortage};
+use pbs_planner::{
+    CoreOverload, Declined, EarliestDeadline, Lack, Level, Refusal, Rejection, Shortage,
+};
 use pbs_text::{bytes, grouped, underscored};
 use serde::Serialize;
 
 use super::row;
-use crate::planning::{nanoseconds, AttemptView};
+use crate::planning::{nanoseconds, AttemptView, CutShortView};
 
 /// Check at which a job was declined, and the process, task and resource that it is about.
 #[derive(Serialize)]
@@ -26,9 +28,13 @@ pub(super) struct DeclinedView {
     demand: Option<DemandView>,
     /// All of that in a sentence.
     why: String,
-    /// Counted from the submission; `None`: no deadline would do.
+    /// Counted from the submission; `None`: none was found that would do.
     earliest_deadline_ns: Option<u64>,
+    /// Whether the search for that ended before it was through: an earlier one may do.
+    earliest_deadline_cut_short: bool,
     attempts: Vec<AttemptView>,
+    /// The search for a plan ended before it was through.
+    cut_short: Option<CutShortView>,
     /// Whether the process only forks and joins the others, and the file need not name it.
     #[serde(skip)]
     only_forks: bool,
@@ -73,7 +79,7 @@ struct ShortageView {
 }
 
 impl DeclinedView {
-    pub(super) fn new(declined: &Declined, job: &Job, earliest_deadline_ns: Option<u64>) -> Self {
+    pub(super) fn new(declined: &Declined, job: &Job, earliest: EarliestDeadline) -> Self {
         let (level, process, task, shortage) = match declined {
             Declined::Validation(rejection) => {
                 let shortage = ShortageView::of_validation(rejection);
@@ -85,28 +91,34 @@ impl DeclinedView {
                 (None, Some(process), Some(task), shortage)
             }
         };
-        let (attempts, demand) = match declined {
-            Declined::Validation(_) => (&[][..], None),
-            Declined::Reservation(refused) => {
-                (refused.attempts.as_slice(), refused.demand.as_ref().map(DemandView::new))
-            }
+        let refused = match declined {
+            Declined::Validation(_) => None,
+            Declined::Reservation(refused) => Some(refused),
+        };
+        let attempts = refused.map_or(&[][..], |refused| refused.attempts.as_slice());
+        let demand = refused.and_then(|refused| refused.demand.as_ref()).map(DemandView::new);
+        let cut_short = refused.and_then(|refused| refused.cut_short.as_ref());
+        let cut_short = cut_short.map(|it| CutShortView::new(it, "a plan"));
+        let step = match level {
+            Some(level) => level.to_string(),
+            None if cut_short.is_some() => "reservation: no plan was found".into(),
+            None => "reservation: no strategy found a plan".into(),
         };
         let only_forks = process.is_some_and(|process| job.only_forks(process));
         let process = process.and_then(|process| job.processes.get(process));
         let task = task.and_then(|task| job.tasks.get(task));
         Self {
             level: level.map(Level::number),
-            step: level.map_or_else(
-                || "reservation: no strategy found a plan".into(),
-                |level| level.to_string(),
-            ),
+            step,
             process: process.map(|process| Named { id: process.id, name: process.name.clone() }),
             task: task.map(|task| Named { id: task.id, name: task.name.clone() }),
             only_forks,
             shortage,
             demand,
             why: declined.describe(job, 0),
-            earliest_deadline_ns,
+            earliest_deadline_ns: earliest.deadline_ns,
+            earliest_deadline_cut_short: earliest.is_cut,
+            cut_short,
             attempts: attempts.iter().map(|attempt| AttemptView::new(attempt, job)).collect(),
         }
     }
@@ -123,9 +135,20 @@ impl DeclinedView {
             None => rows.push(row("why", self.why.clone())),
         }
         rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
+        rows.extend(self.cut_short.iter().map(|it| row("cut short", it.text())));
         rows.extend(self.demand.iter().map(|demand| row("demand test", demand.text())));
         let earliest = match self.earliest_deadline_ns {
-            Some(ns) => format!("deadline_ns = {} ({})", underscored(ns), nanoseconds(ns)),
+            Some(ns) => {
+                let text = format!("deadline_ns = {} ({})", underscored(ns), nanoseconds(ns));
+                if self.earliest_deadline_cut_short {
+                    text + "; an earlier one may do, as the search was cut short"
+                } else {
+                    text
+                }
+            }
+            None if self.earliest_deadline_cut_short => {
+                "none was found; one may do, as the search was cut short".into()
+            }
             None => "no deadline would do".into(),
         };
         rows.push(row("earliest deadline", earliest));
@@ -220,7 +243,7 @@ impl ShortageView {
                 let needed_for_ns = Some(needed_ns);
                 Some(Self::memory(needed_bytes, most_free_bytes, needed_for_ns))
             }
-            Lack::Cpu { .. } | Lack::Order | Lack::Untried => None,
+            Lack::Cpu { .. } | Lack::Order | Lack::Work | Lack::Untried => None,
         }
     }
 

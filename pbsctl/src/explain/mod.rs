@@ -18,7 +18,8 @@ use crate::failure::{Failure, DECLINED};
 use crate::jobs;
 use crate::output::{counted, Output};
 use crate::planning::{
-    history_file, history_text, nanoseconds, AttemptView, MachineView, NodeView, PlanningOptions,
+    history_file, history_text, nanoseconds, AttemptView, CutShortView, MachineView, NodeView,
+    PlanningOptions,
 };
 use crate::quantities::ns;
 use critical::CriticalView;
@@ -53,6 +54,9 @@ cores, or the memory of all nodes.
 The demand test admits a job without a place if its processes do not wait for each other and all
 of a core can move so that every deadline is kept (demand_permille of the machine). If the test
 fails, the output has the interval that asks for more time than it has.
+
+A large job gets a plan within --max-work steps of work, in less than a second. If this ends the
+search, the output says what was cut short: a better plan may exist, or one at all.
 
 For a declined job, the output has the failed check, the process, what was missing, and the
 earliest deadline that would be admitted. Exit status 6 means that a job was declined.";
@@ -151,6 +155,8 @@ struct PlanView {
     critical_path: Vec<CriticalView>,
     memory: Vec<NodeView>,
     attempts: Vec<AttemptView>,
+    /// The search for a better plan ended before it was through.
+    cut_short: Option<CutShortView>,
 }
 
 impl JobView {
@@ -164,8 +170,8 @@ impl JobView {
                 (Some(plan), None)
             }
             Err(declined) => {
-                let earliest_ns = planning.earliest_deadline_ns(answered);
-                (None, Some(DeclinedView::new(declined, job, earliest_ns)))
+                let earliest = planning.earliest_deadline(answered);
+                (None, Some(DeclinedView::new(declined, job, earliest)))
             }
         };
         let estimate = planning.estimate(answered).filter(|_| {
@@ -287,6 +293,7 @@ impl PlanView {
             critical_path: critical::path(job, run),
             memory: NodeView::all(&planning.store, run),
             attempts: attempts.map(|attempt| AttemptView::new(attempt, job)).collect(),
+            cut_short: planned.cut_short.as_ref().map(|it| CutShortView::new(it, "a better plan")),
         }
     }
 
@@ -307,6 +314,7 @@ impl PlanView {
             row(what, text)
         }));
         rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
+        rows.extend(self.cut_short.iter().map(|it| row("cut short", it.text())));
         for node in &self.memory {
             let lines = node.text().into_iter().enumerate();
             rows.extend(lines.map(|(place, text)| {

@@ -114,7 +114,7 @@ pub(crate) fn show(
         if let Err(declined) = &answered.answer {
             return Err(Failure::Declined(Declined {
                 why: declined.describe(&answered.job, 0),
-                earliest_deadline_ns: planning.earliest_deadline_ns(&answered),
+                earliest_deadline_ns: planning.earliest_deadline(&answered).deadline_ns,
                 job: answered.job.name,
                 file: answered.submission.file,
             }));

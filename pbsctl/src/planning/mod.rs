@@ -6,5 +6,5 @@ mod view;
 
 pub(crate) use options::PlanningOptions;
 pub(crate) use view::{
-    history_file, history_text, nanoseconds, AttemptView, MachineView, NodeView,
+    history_file, history_text, nanoseconds, AttemptView, CutShortView, MachineView, NodeView,
 };

@@ -66,6 +66,13 @@ pub(crate) struct PlanningOptions {
           value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     tries: u32,
 
+    /// Greatest number of steps of work for a plan, and as many for the earliest deadline of a
+    /// declined job. Then the best plan found until then is the answer, and the output says what
+    /// was cut short. The default takes less than a second
+    #[arg(long, value_name = "N", default_value_t = Options::MAX_WORK,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_work: u64,
+
     /// Seed of the pseudo-random numbers of local-search
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
@@ -171,6 +178,7 @@ impl PlanningOptions {
             max_schedule_tries: self.max_schedule_tries as usize,
             local_search_tries: self.tries as usize,
             seed: self.seed,
+            max_work: self.max_work,
             ..Options::default()
         };
         if !self.strategies.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pbs_job::Job;
 use pbs_node::Planning;
-use pbs_planner::{Attempt, Run, Store};
+use pbs_planner::{Attempt, CutShort, Run, Store};
 use pbs_report::held;
 use pbs_text::{bytes, ms};
 use serde::Serialize;
@@ -91,6 +91,33 @@ impl AttemptView {
         });
         let texts: Vec<_> = texts.collect();
         (!texts.is_empty()).then(|| texts.join(", "))
+    }
+}
+
+/// Search for a plan that ended before it was through.
+#[derive(Serialize)]
+pub(crate) struct CutShortView {
+    /// The first strategy that was not tried, or not to its end.
+    strategy: &'static str,
+    /// Steps of work that the plan could take (--max-work).
+    max_work: u64,
+    /// All of that in a sentence.
+    #[serde(skip)]
+    text: String,
+}
+
+impl CutShortView {
+    /// `may_exist`: what a longer search may find.
+    pub(crate) fn new(cut_short: &CutShort, may_exist: &str) -> Self {
+        Self {
+            strategy: cut_short.strategy.name(),
+            max_work: cut_short.max_work,
+            text: format!("{cut_short}; {may_exist} may exist (--max-work)"),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.text.clone()
     }
 }
 

@@ -143,6 +143,7 @@ fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failu
         history: options.history.path.clone(),
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
+        max_work: Settings::MAX_WORK,
         config: Some(with_numbers(&options.config, config)?),
     })
 }

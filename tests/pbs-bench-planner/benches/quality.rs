@@ -119,7 +119,7 @@ impl Tally {
             self.judge(&store, &request, best_ns);
             if place == 0 && store.run(RUN).is_none() && end_ns < u64::MAX {
                 let told_ns = earliest_deadline(&mut store, &request, &validation, &options);
-                let told_ns = told_ns.unwrap_or(u64::MAX);
+                let told_ns = told_ns.deadline_ns.unwrap_or(u64::MAX);
                 self.told.push(told_ns as f64 / end_ns as f64);
                 let request = Request { deadline_ns: told_ns, ..request };
                 let declined = admit(&mut store, &request, &validation, &options).is_err();

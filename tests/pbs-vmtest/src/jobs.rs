@@ -339,6 +339,7 @@ pub fn job_comes_to_others() -> Verdict {
         history: HISTORY.into(),
         max_replans: u64::MAX,
         aim: pbs_node::Aim::Best,
+        max_work: Settings::MAX_WORK,
         config: None,
     };
     node.plan_jobs(machine, &settings).context("history")?;

@@ -2,8 +2,10 @@
 //! Machines and task nets of any size, the same for the same seed, for tests,
 //! benchmarks and studies of the planner.
 
+mod fan;
 mod small;
 
+pub use fan::Fan;
 pub use small::{small, Small, SMALL_TICK_NS};
 
 use pbs_job::{Action, Core, Job, Machine, Node, Process, Task};

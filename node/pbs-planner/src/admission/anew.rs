@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::demand::DemandTest;
 use super::place::{place_all, place_with, unplaced, Placing};
+use crate::budget::Budget;
 use crate::reserve::Request;
 use crate::store::Booking;
 
@@ -16,6 +17,7 @@ pub(crate) fn place_anew<'a, P>(
     booking: &mut Booking<'_>,
     requests: &[Request<'a>],
     test: &DemandTest,
+    work: &Budget,
     plan: impl Fn(&mut Booking<'_>, &Request<'a>) -> Option<P>,
 ) -> Option<Vec<(Request<'a>, Option<P>)>> {
     let mut placings: Vec<Placing<'a>> = Vec::new();
@@ -43,7 +45,7 @@ pub(crate) fn place_anew<'a, P>(
     });
     for core in of_all.collect::<BTreeSet<usize>>() {
         let here = placings.iter_mut().filter(|placing| placing.is_on(core));
-        place_all(booking, &mut here.collect::<Vec<_>>(), core, test).ok()?;
+        place_all(booking, &mut here.collect::<Vec<_>>(), core, test, work).ok()?;
     }
     // Those that have no core yet come to the others.
     for index in 0..placings.len() {
@@ -55,7 +57,8 @@ pub(crate) fn place_anew<'a, P>(
                     let mark = booking.mark();
                     asked.put(process, Some(core));
                     let mut others = placings.clone();
-                    let found = place_with(booking, &mut asked, &mut others, core, test).is_ok();
+                    let found =
+                        place_with(booking, &mut asked, &mut others, core, test, work).is_ok();
                     if found {
                         placings = others;
                     } else {

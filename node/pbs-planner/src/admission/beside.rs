@@ -4,10 +4,13 @@
 use super::demand::{CoreOverload, DemandTest};
 use super::independent::is_independent;
 use super::place::{movable, place_with, NotPlaced, Placing};
+use crate::budget::Budget;
 use crate::reserve::Request;
 use crate::store::{Booking, Run, Store};
-use crate::strategies::{Attempt, Options, Planned, Strategy};
-use crate::validate::{admit, earliest_deadline, Declined, Rejection, Shortage, Validation};
+use crate::strategies::{Attempt, CutShort, Options, Planned, Strategy};
+use crate::validate::{
+    admit_within, find_earliest, Declined, EarliestDeadline, Rejection, Shortage, Validation,
+};
 
 /// Admits a job as [`admit`] does, or, if its processes are independent, by the demand
 /// test: what is left of `others`, as far as they are independent, may move then.
@@ -24,7 +27,11 @@ pub fn admit_beside(
     options: &Options,
     test: Option<&DemandTest>,
 ) -> Result<Planned, Declined> {
-    let mut declined = match admit(store, request, validation, options) {
+    let work = Budget::new(options.max_work);
+    // The test needs some of it as well.
+    let searched = work
+        .part(work.left() / 4 * 3, |work| admit_within(store, request, validation, options, work));
+    let mut declined = match searched {
         Ok(planned) => return Ok(planned),
         Err(declined) => declined,
     };
@@ -34,7 +41,7 @@ pub fn admit_beside(
         return Err(declined);
     };
     let mut booking = store.book();
-    match place_beside(&mut booking, request, others, test) {
+    match place_beside(&mut booking, request, others, test, &work) {
         Ok(end_ns) => {
             booking.commit();
             let mut attempts = match declined {
@@ -43,20 +50,24 @@ pub fn admit_beside(
             };
             let strategy = Strategy::EarliestDeadline;
             attempts.push(Attempt { strategy, end_ns: Ok(end_ns) });
-            Ok(Planned { strategy, start_ns: request.start_ns, end_ns, attempts })
+            Ok(Planned { strategy, start_ns: request.start_ns, end_ns, attempts, cut_short: None })
         }
         Err(overload) => {
             if let Declined::Reservation(refused) = &mut declined {
                 refused.demand = overload;
+                if work.is_cut() {
+                    let (strategy, max_work) = (Strategy::EarliestDeadline, options.max_work);
+                    refused.cut_short.get_or_insert(CutShort { strategy, max_work });
+                }
             }
             Err(declined)
         }
     }
 }
 
-/// The earliest deadline with which [`admit_beside`] would admit the job; `None`: there is
-/// none. See [`earliest_deadline`] for what is certain about it if the search decides; for
-/// the demand test no earlier one would do on one core.
+/// The earliest deadline with which [`admit_beside`] would admit the job. See
+/// [`earliest_deadline`](crate::earliest_deadline) for what is certain about it if the search
+/// decides; for the demand test no earlier one would do on one core.
 pub fn earliest_deadline_beside(
     store: &mut Store,
     request: &Request<'_>,
@@ -64,22 +75,55 @@ pub fn earliest_deadline_beside(
     validation: &Validation,
     options: &Options,
     test: Option<&DemandTest>,
-) -> Option<u64> {
-    let by_search_ns = earliest_deadline(store, request, validation, options)?;
-    let Some(test) = test.filter(|_| is_independent(request.job)) else {
-        return Some(by_search_ns);
+) -> EarliestDeadline {
+    let work = Budget::new(options.max_work);
+    let test = test.filter(|_| is_independent(request.job));
+    // The demand test has the rest for itself.
+    let each = of_search(request, options, test);
+    let by_search = Budget::new(each);
+    let by_search_ns = find_earliest(store, request, validation, options, each, &by_search);
+    if by_search.is_cut() {
+        work.cut();
+    }
+    work.add(by_search.done().min(options.max_work / 4 * 3));
+    let deadline_ns = match (test, by_search_ns) {
+        (Some(test), Some(by_search_ns)) => {
+            Some(earliest_by_test(store, request, others, test, by_search_ns, &work))
+        }
+        _ => by_search_ns,
     };
+    EarliestDeadline { deadline_ns, is_cut: work.is_cut() }
+}
+
+/// Returns the steps of work for the search: the demand test needs some as well, if it is asked.
+fn of_search(request: &Request<'_>, options: &Options, test: Option<&DemandTest>) -> u64 {
+    if test.is_some() && is_independent(request.job) {
+        options.max_work / 4 * 3
+    } else {
+        options.max_work
+    }
+}
+
+/// The earliest deadline that the demand test admits, no later than that of the search.
+fn earliest_by_test(
+    store: &mut Store,
+    request: &Request<'_>,
+    others: &[Request<'_>],
+    test: &DemandTest,
+    by_search_ns: u64,
+    work: &Budget,
+) -> u64 {
     let mut booking = store.book();
     let mut accepts = |deadline_ns: u64| {
         let request = Request { deadline_ns, ..*request };
         let mark = booking.mark();
         let found = has_runtime(&request, deadline_ns)
-            && place_beside(&mut booking, &request, others, test).is_ok();
+            && place_beside(&mut booking, &request, others, test, work).is_ok();
         booking.rollback(mark);
         found
     };
     let (mut declined_ns, mut accepted_ns) = (request.start_ns, by_search_ns);
-    while accepted_ns.saturating_sub(declined_ns) > 1 {
+    while accepted_ns.saturating_sub(declined_ns) > 1 && !work.is_spent() {
         let middle_ns = declined_ns + (accepted_ns - declined_ns) / 2;
         if accepts(middle_ns) {
             accepted_ns = middle_ns;
@@ -87,7 +131,7 @@ pub fn earliest_deadline_beside(
             declined_ns = middle_ns;
         }
     }
-    Some(accepted_ns)
+    accepted_ns
 }
 
 /// Whether the time until the deadline is as long as the user says that the job takes.
@@ -116,6 +160,7 @@ fn place_beside(
     request: &Request<'_>,
     others: &[Request<'_>],
     test: &DemandTest,
+    work: &Budget,
 ) -> Result<u64, Option<CoreOverload>> {
     booking.remove(request.run);
     let of_others = |store: &Store| -> Vec<_> {
@@ -132,7 +177,7 @@ fn place_beside(
         for core in asked.candidates(process, booking.store()) {
             let mark = booking.mark();
             asked.put(process, Some(core));
-            match place_with(booking, &mut asked, &mut places, core, test) {
+            match place_with(booking, &mut asked, &mut places, core, test, work) {
                 Ok(()) => found = true,
                 Err(why) => {
                     booking.rollback(mark);

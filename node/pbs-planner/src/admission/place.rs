@@ -9,9 +9,14 @@ use std::ops::Range;
 use super::demand::DemandTest;
 use super::edf::{earliest_deadline_first, Overload, Work};
 use super::independent::is_independent;
+use crate::budget::Budget;
 use crate::reserve::net::{order, Net};
 use crate::store::{Booking, Interruption, Run, Store};
 use crate::{ProcessReservation, Progress, Request, RunId, TaskReservation};
+
+/// Steps of work that a task or a free stretch of a core counts as: each is looked at, ordered,
+/// given back and booked.
+const STEPS: u64 = 16;
 
 /// Reason why processes could not be placed by their deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,14 +238,15 @@ fn place_core(
     placings: &mut [&mut Placing<'_>],
     core: usize,
     test: &DemandTest,
+    work: &Budget,
 ) -> Result<(), NotPlaced> {
     let mut members = Vec::new();
-    let mut work = Vec::new();
+    let mut all = Vec::new();
     for (place, placing) in placings.iter().enumerate() {
         let here = placing.working().filter(|&process| placing.core(process) == Some(core));
         for process in here {
             let lengths = placing.lengths(process, store, test);
-            work.push(Work {
+            all.push(Work {
                 release_ns: placing.request.start_ns,
                 deadline_ns: placing.order_ns(),
                 length_ns: lengths.iter().fold(0, |sum, &(_, ns)| sum.saturating_add(ns)),
@@ -248,8 +254,9 @@ fn place_core(
             members.push((place, process, lengths));
         }
     }
-    let free = store.free_slots(core, 1, store.now_ns()..u64::MAX);
-    let of_work = earliest_deadline_first(&work, free)
+    let free = store.free_slots(core, 1, store.now_ns()..u64::MAX).inspect(|_| work.add(STEPS));
+    work.add(STEPS * members.len() as u64);
+    let of_work = earliest_deadline_first(&all, free)
         .map_err(|overload| NotPlaced::Overload { core, overload })?;
     for ((place, process, lengths), stretches) in members.into_iter().zip(of_work) {
         let placing = &mut *placings[place];
@@ -336,11 +343,12 @@ pub(crate) fn place_with<'a>(
     others: &mut [Placing<'a>],
     core: usize,
     test: &DemandTest,
+    work: &Budget,
 ) -> Result<(), NotPlaced> {
     let here = others.iter_mut().filter(|other| other.is_on(core));
     let mut here: Vec<&mut Placing<'a>> = here.collect();
     here.push(asked);
-    place_all(booking, &mut here, core, test)
+    place_all(booking, &mut here, core, test, work)
 }
 
 /// Places those runs anew on that core. If it fails, the booking is to be rolled back.
@@ -349,10 +357,17 @@ pub(crate) fn place_all(
     placings: &mut [&mut Placing<'_>],
     core: usize,
     test: &DemandTest,
+    work: &Budget,
 ) -> Result<(), NotPlaced> {
     for placing in placings.iter() {
+        if work.is_spent() {
+            work.cut();
+            return Err(NotPlaced::NoRoom);
+        }
+        // What a run has on the core is given up, and all of it is booked again.
+        work.add(STEPS * placing.request.job.tasks.len() as u64);
         placing.leave(booking, core)?;
     }
-    place_core(booking.store(), placings, core, test)?;
+    place_core(booking.store(), placings, core, test, work)?;
     book(booking, placings)
 }

@@ -11,13 +11,17 @@ mod stop;
 
 use pbs_profile::Error;
 
-use super::choose::{self, Claims, CoreInterval, Goal, Nowhere, Want};
+use super::choose::{self, Claims, CoreInterval, Goal, Nowhere, Want, PROFILE};
 use super::net::Net;
 use super::ready::{Ready, ReadyOrder};
 use super::{Progress, Refusal, Request};
+use crate::budget::Budget;
 use crate::store::{Booking, Run};
 use crate::{MessageReservation, ProcessReservation, TaskReservation};
 use stop::Stop;
+
+/// Steps of work that a task counts as that comes out of the queue, which is a heap.
+const QUEUED: u64 = 8;
 
 /// Way in which a job is planned.
 #[derive(Clone, Debug)]
@@ -54,6 +58,7 @@ pub(crate) fn attempt(
     net: &Net,
     way: &PlanningWay,
     spans_ns: &[u64],
+    work: &Budget,
 ) -> Outcome {
     let job = request.job;
     let mut attempt = Attempt {
@@ -61,11 +66,13 @@ pub(crate) fn attempt(
         net,
         way,
         spans_ns,
+        work,
         waits_for: net.waits_for.clone(),
         ready_ns: vec![request.start_ns; job.tasks.len()],
         claims: Claims::new(booking.store()),
         held: vec![None; job.processes.len()],
         ready: Ready::new(&way.order),
+        work_next: None,
         waiting: Vec::new(),
         too_much_bytes: u64::MAX,
         open_tasks: net.open_tasks,
@@ -108,6 +115,7 @@ struct Attempt<'a, 's> {
     net: &'a Net,
     way: &'a PlanningWay,
     spans_ns: &'a [u64],
+    work: &'a Budget,
     booking: &'a mut Booking<'s>,
     /// Per task: how many open tasks without reservation it waits for.
     waits_for: Vec<u32>,
@@ -117,6 +125,9 @@ struct Attempt<'a, 's> {
     /// Per process.
     held: Vec<Option<OpenProcess>>,
     ready: Ready<'a>,
+    /// The next task of a process that begins with its work: it comes before all that is ready, so
+    /// that its time is taken before another process looks for a core.
+    work_next: Option<usize>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
     /// Smallest amount of memory that was not available on any core that the job may use, since a
@@ -143,7 +154,7 @@ impl Attempt<'_, '_> {
             self.ready.push(task);
         }
         loop {
-            while let Some(task) = self.ready.pop() {
+            while let Some(task) = self.work_next.take().or_else(|| self.ready.pop()) {
                 self.plan(task)?;
             }
             if self.open_tasks == 0 {
@@ -200,6 +211,10 @@ impl Attempt<'_, '_> {
 
     /// Reserves what the task needs, or lets its process wait for memory.
     fn plan(&mut self, task: usize) -> Result<(), Stop> {
+        if self.work.is_spent() {
+            return Err(self.no_work(task));
+        }
+        self.work.add(QUEUED);
         let process = self.request.job.tasks[task].process;
         let place = match self.held[process] {
             Some(OpenProcess { core, .. }) => {
@@ -216,11 +231,12 @@ impl Attempt<'_, '_> {
                 }
                 let store = self.booking.store();
                 let found = match (pinned, &self.net.confined) {
-                    (Some(core), _) => choose::on_core(store, &want, core),
-                    (None, None) => choose::best(store, &want, &self.claims, |_| true),
-                    (None, Some(confined)) => choose::best(store, &want, &self.claims, |core| {
-                        confined.allows_process(process, core)
-                    }),
+                    (Some(core), _) => choose::on_core(store, &want, core, self.work),
+                    (None, None) => choose::best(store, &want, &self.claims, self.work, |_| true),
+                    (None, Some(confined)) => {
+                        let is_allowed = |core| confined.allows_process(process, core);
+                        choose::best(store, &want, &self.claims, self.work, is_allowed)
+                    }
                 };
                 match found {
                     Ok(place) => {
@@ -287,6 +303,7 @@ impl Attempt<'_, '_> {
 
     /// The first place for a task on the core of its process.
     fn next_on(&self, task: usize, core: usize) -> Result<CoreInterval, Stop> {
+        self.work.add(PROFILE);
         let store = self.booking.store();
         let task_ns = store.duration_ns(core, self.net.insns[task]);
         let window = self.ready_ns[task]..u64::MAX;
@@ -302,6 +319,7 @@ impl Attempt<'_, '_> {
     /// The process of a first task takes its memory, from its start to wherever
     /// somebody else has reserved it.
     fn hold(&mut self, task: usize, place: CoreInterval) -> Result<(), Stop> {
+        self.work.add(PROFILE);
         let CoreInterval { core, start_ns, .. } = place;
         let process = self.request.job.tasks[task].process;
         let bytes = self.request.job.processes[process].memory_bytes;
@@ -320,6 +338,7 @@ impl Attempt<'_, '_> {
         let CoreInterval { core, start_ns, end_ns } = place;
         let job = self.request.job;
         let process = job.tasks[task].process;
+        self.work.add(PROFILE);
         let taken = self.booking.take_core(core, start_ns..end_ns);
         taken.map_err(|_: Error| self.too_late(task, end_ns))?;
         let store = self.booking.store();
@@ -340,11 +359,17 @@ impl Attempt<'_, '_> {
         if job.processes[process].tasks.last() == Some(&task) {
             self.close(process, end_ns).map_err(|_: Error| self.no_memory(task))?;
         }
-        for after in job.successors(task) {
+        for after in self.net.successors(job, task) {
+            self.work.add(1);
             self.ready_ns[after] = self.ready_ns[after].max(end_ns);
             if self.waits_for[after] > 0 {
                 self.waits_for[after] -= 1;
-                if self.waits_for[after] == 0 {
+                if self.waits_for[after] > 0 {
+                    continue;
+                }
+                if end_ns == start_ns && self.net.begins_with_work(job, process, after) {
+                    self.work_next = Some(after);
+                } else {
                     self.ready.push(after);
                 }
             }

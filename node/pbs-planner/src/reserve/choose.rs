@@ -5,7 +5,11 @@ use std::ops::RangeInclusive;
 
 use pbs_profile::Profile;
 
+use crate::budget::Budget;
 use crate::store::Store;
+
+/// Steps that a question to a profile counts as: it goes through a tree.
+pub(super) const PROFILE: u64 = 16;
 
 /// Criterion for the best core of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +106,7 @@ pub(crate) fn best(
     store: &Store,
     want: &Want,
     claims: &Claims,
+    work: &Budget,
     is_allowed: impl Fn(usize) -> bool,
 ) -> Result<CoreInterval, Nowhere> {
     let mut best: Option<((u64, u64), CoreInterval)> = None;
@@ -109,6 +114,7 @@ pub(crate) fn best(
     let mut memory_lacks = false;
     let (mut rate, mut task_ns, mut process_ns) = (None, 0, 0);
     for group in store.groups_by_rate() {
+        work.add(1);
         // Mostly the same as that of the group before.
         if rate != Some(group.rate_insns_per_s) {
             rate = Some(group.rate_insns_per_s);
@@ -138,7 +144,8 @@ pub(crate) fn best(
         let first = |wanted: &dyn Fn(u32) -> bool| {
             let mut from_ns = want.ready_ns;
             loop {
-                let found = (group.gaps).earliest(&(from_ns..=latest_ns), task_ns.max(1), wanted);
+                let starts_ns = from_ns..=latest_ns;
+                let found = (group.gaps).earliest(work, &starts_ns, task_ns.max(1), wanted);
                 let (start_ns, core) = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
                 let process_end_ns = start_ns.saturating_add(process_ns);
                 if process_end_ns > want.deadline_ns || process_end_ns == u64::MAX {
@@ -150,7 +157,7 @@ pub(crate) fn best(
                     });
                 }
                 let span_ns = want.span_ns.max(process_ns);
-                match first_memory(memory, want, span_ns, &(start_ns..=latest_ns)) {
+                match first_memory(memory, want, span_ns, &(start_ns..=latest_ns), work) {
                     Some(free_ns) if free_ns == start_ns => return Ok((start_ns, core as usize)),
                     Some(free_ns) => from_ns = free_ns,
                     None => return Err(Nowhere::Memory),
@@ -193,16 +200,19 @@ fn first_memory(
     want: &Want,
     span_ns: u64,
     starts_ns: &RangeInclusive<u64>,
+    work: &Budget,
 ) -> Option<u64> {
     let (bytes, deadline_ns) = (want.memory_bytes, want.deadline_ns);
     let (from_ns, latest_ns) = (*starts_ns.start(), *starts_ns.end());
     let end_ns = deadline_ns.min(latest_ns.saturating_add(span_ns));
+    work.add(PROFILE);
     let whole = memory.find_first_hole(bytes, span_ns, from_ns..end_ns);
     if whole.is_some() {
         return whole;
     }
     let mut start_ns = from_ns.max(deadline_ns.saturating_sub(span_ns));
     while start_ns <= latest_ns {
+        work.add(PROFILE);
         let Some(taken_ns) = memory.first_below(bytes, start_ns..deadline_ns) else {
             return Some(start_ns);
         };
@@ -212,13 +222,19 @@ fn first_memory(
 }
 
 /// The first place on that core.
-pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<CoreInterval, Nowhere> {
+pub(crate) fn on_core(
+    store: &Store,
+    want: &Want,
+    core: usize,
+    work: &Budget,
+) -> Result<CoreInterval, Nowhere> {
     let task_ns = store.duration_ns(core, want.task_insns);
     let process_ns = store.duration_ns(core, want.process_insns);
     let span_ns = want.span_ns.max(process_ns);
     let (time, memory) = (store.core(core), store.memory(core));
     let mut from_ns = want.ready_ns;
     loop {
+        work.add(PROFILE);
         let found = time.find_first_hole(1, task_ns.max(1), from_ns..u64::MAX);
         let start_ns = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
         let end_ns = start_ns.saturating_add(task_ns);
@@ -230,7 +246,7 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<CoreInt
                 Nowhere::Memory
             });
         }
-        match first_memory(memory, want, span_ns, &(start_ns..=u64::MAX)) {
+        match first_memory(memory, want, span_ns, &(start_ns..=u64::MAX), work) {
             Some(free_ns) if free_ns == start_ns => {
                 return Ok(CoreInterval { core, start_ns, end_ns })
             }

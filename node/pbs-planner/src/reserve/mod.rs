@@ -25,6 +25,7 @@ mod request;
 
 pub use request::{Lack, Progress, Refusal, Request};
 
+use crate::budget::Budget;
 use crate::store::{Booking, Run};
 use attempt::{Outcome, PlanningWay};
 use net::Net;
@@ -34,18 +35,19 @@ use net::Net;
 const TRIES: usize = 8;
 
 /// Tries to reserve in one way all that a job needs: the run that says what that
-/// would be. Nothing remains reserved.
+/// would be. Nothing remains reserved. Ends when no `work` is left.
 pub(crate) fn reserve(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
     way: &PlanningWay,
+    work: &Budget,
 ) -> Result<Run, Refusal> {
     let mark = booking.mark();
     let mut spans_ns = net.span_ns.clone();
     let mut tries = TRIES;
     loop {
-        let outcome = attempt::attempt(booking, request, net, way, &spans_ns);
+        let outcome = attempt::attempt(booking, request, net, way, &spans_ns, work);
         booking.rollback(mark);
         match outcome {
             Outcome::Planned(run) => return Ok(run),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Remaining net of a job and its shortest times, shared by all tries to plan the job.
 
+use std::collections::BTreeMap;
+
 use pbs_job::{Action, Job, Node};
 use pbs_profile::Profile;
 
@@ -34,6 +36,10 @@ pub(crate) struct Net {
     /// `rank_ns`.
     pub(crate) span_ns: Vec<u64>,
     pub(crate) open_tasks: usize,
+    /// Per task: first tasks of processes that begin after it, since their work waits for it.
+    holds_back: BTreeMap<usize, Vec<usize>>,
+    /// Per such first task: all of those.
+    held_back_by: BTreeMap<usize, Vec<usize>>,
     /// Cores that may be used, if not all.
     pub(crate) confined: Option<Confined>,
 }
@@ -52,6 +58,8 @@ impl Net {
             process_insns: vec![0; job.processes.len()],
             span_ns: vec![0; job.processes.len()],
             open_tasks: 0,
+            holds_back: BTreeMap::new(),
+            held_back_by: BTreeMap::new(),
             confined: Confined::new(request, store),
         };
         for (index, process) in job.processes.iter().enumerate() {
@@ -83,7 +91,67 @@ impl Net {
             net.open_tasks += process.tasks.len() - ended;
         }
         net.measure(request, store);
+        net.hold_back(request);
         net
+    }
+
+    /// A process begins when its work can, not when it was forked: its first tasks, which take no
+    /// time, wait for all that the first after them waits for. Otherwise it would be tied to a core
+    /// that is free while it waits, and hold its memory meanwhile. Where others wait for one of
+    /// those tasks, a child for example, the process begins at once.
+    fn hold_back(&mut self, request: &Request<'_>) {
+        let job = request.job;
+        for (index, process) in job.processes.iter().enumerate() {
+            let tasks = &process.tasks;
+            let has_begun = !matches!(
+                request.progress_of(index),
+                Progress::Waiting | Progress::Attached { .. }
+            );
+            let work = tasks.iter().position(|&task| self.insns[task] > 0);
+            let Some(work) = work.filter(|&work| work > 0 && !has_begun) else { continue };
+            let mut pairs = tasks[..=work].windows(2);
+            if !pairs.all(|pair| job.successors(pair[0]).all(|after| after == pair[1])) {
+                continue;
+            }
+            let before = tasks[1..=work].iter().flat_map(|&task| job.predecessors(task));
+            let others = before.filter(|&task| job.tasks[task].process != index && self.open[task]);
+            let others: Vec<usize> = others.collect();
+            if others.is_empty() {
+                continue;
+            }
+            let first = tasks[0];
+            self.waits_for[first] += others.len() as u32;
+            for &before in &others {
+                self.holds_back.entry(before).or_default().push(first);
+            }
+            self.held_back_by.insert(first, others);
+        }
+    }
+
+    /// Whether the process begins when its work can, and the task is one of its own.
+    pub(crate) fn begins_with_work(&self, job: &Job, process: usize, task: usize) -> bool {
+        let first = job.processes[process].tasks[0];
+        job.tasks[task].process == process && self.held_back_by.contains_key(&first)
+    }
+
+    /// The tasks that can only start after that task has ended, in a plan.
+    pub(crate) fn successors<'a>(
+        &'a self,
+        job: &'a Job,
+        task: usize,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let later = self.holds_back.get(&task).into_iter().flatten();
+        job.successors(task).chain(later.copied())
+    }
+
+    /// The tasks that must have ended before that task starts, in a plan.
+    pub(crate) fn predecessors<'a>(
+        &'a self,
+        job: &'a Job,
+        task: usize,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let earlier = self.held_back_by.get(&task).into_iter().flatten();
+        job.predecessors(task).chain(earlier.copied())
     }
 
     fn measure(&mut self, request: &Request<'_>, store: &Store) {

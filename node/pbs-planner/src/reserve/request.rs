@@ -90,6 +90,9 @@ pub enum Lack {
     /// The net has tasks that wait for each other; the check of the job
     /// ([`pbs_job`]) says which.
     Order,
+    /// The work that a question may take ended before there was a plan: there may be one. See
+    /// [`Options::max_work`](crate::Options::max_work).
+    Work,
     /// No strategy was tried; see
     /// [`Options::strategies`](crate::Options::strategies).
     Untried,

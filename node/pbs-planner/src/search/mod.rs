@@ -20,6 +20,7 @@ mod schedule;
 
 use std::cmp::Reverse;
 
+use crate::budget::Budget;
 use crate::reserve::attempt::PlanningWay;
 use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
@@ -48,15 +49,16 @@ const OTHERS: usize = 8;
 
 /// Looks for a plan that ends earlier than all of `runs`, which rules have led to,
 /// until one ends at `enough_ns`: the way that leads to it. Where processes are confined
-/// by themselves, who did that has looked already.
+/// by themselves, who did that has looked already. Makes fewer tries if `work` is not enough for
+/// all, and notes that there.
 pub(crate) fn search(
     request: &Request<'_>,
     net: &Net,
     store: &Store,
     runs: &[&Run],
     enough_ns: u64,
-    tries: usize,
-    seed: u64,
+    (tries, seed): (usize, u64),
+    work: &Budget,
 ) -> Option<PlanningWay> {
     let first_ns = runs.iter().map(|run| run.end_ns()).min();
     let tasks = net.open_tasks.max(1);
@@ -73,7 +75,7 @@ pub(crate) fn search(
     {
         return None;
     }
-    let mut search = Search::new(request, net, store, runs, seed);
+    let mut search = Search::new(request, net, store, runs, seed, work);
     let best = search.run(runs, enough_ns, tries)?;
     let is_better = first_ns.is_none_or(|first_ns| best.end_ns < first_ns);
     is_better.then(|| search.way(request, &best))
@@ -86,6 +88,27 @@ struct CodedPlan {
     code: Code,
 }
 
+/// Changes from code to code.
+struct Walk {
+    /// Changes that are tried.
+    tries: usize,
+    /// The greatest threshold at the beginning, in permille of the plan's length.
+    permille: u64,
+    /// Steps for all of the tries.
+    work: u64,
+}
+
+impl Walk {
+    /// Returns the number of tries that the work left is for. The second half of the work brings
+    /// it down from all tries to none, and with it the threshold: a walk that has too little work
+    /// for its tries still ends where only better plans are accepted.
+    fn tries_left(&self, done: u64) -> u64 {
+        let left = u128::from(self.work.saturating_sub(done));
+        let tries = left * 2 * self.tries as u128 / u128::from(self.work.max(1));
+        u64::try_from(tries).unwrap_or(u64::MAX)
+    }
+}
+
 struct Search<'a> {
     model: Model<'a>,
     schedule: Schedule,
@@ -94,14 +117,21 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(request: &Request<'_>, net: &Net, store: &'a Store, runs: &[&Run], seed: u64) -> Self {
+    fn new(
+        request: &Request<'_>,
+        net: &Net,
+        store: &'a Store,
+        runs: &[&Run],
+        seed: u64,
+        work: &'a Budget,
+    ) -> Self {
         let latest_ns = runs.iter().map(|run| run.end_ns()).max();
         // Tries may end later for a while.
         let horizon_ns = latest_ns.map_or(u64::MAX, |latest_ns| {
             let length_ns = latest_ns.saturating_sub(request.start_ns);
             latest_ns.saturating_add(length_ns / 1000 * FIRST_PERMILLE)
         });
-        let model = Model::new(request, net, store, runs, horizon_ns);
+        let model = Model::new(request, net, store, runs, horizon_ns, work);
         Self {
             schedule: Schedule::new(&model),
             moves: Moves::default(),
@@ -113,9 +143,11 @@ impl<'a> Search<'a> {
     fn run(&mut self, runs: &[&Run], enough_ns: u64, tries: usize) -> Option<CodedPlan> {
         let starts = self.starts(runs);
         let share = tries / 2 / starts.len().max(1);
+        let work_share = self.model.work.left() / 2 / starts.len().max(1) as u64;
         let mut best: Option<CodedPlan> = None;
         for start in starts {
-            let found = self.improve(start, enough_ns, share, FIRST_PERMILLE);
+            let walk = Walk { tries: share, permille: FIRST_PERMILLE, work: work_share };
+            let found = self.improve(start, enough_ns, &walk);
             if best.as_ref().is_none_or(|best| found.end_ns < best.end_ns) {
                 best = Some(found);
             }
@@ -123,33 +155,42 @@ impl<'a> Search<'a> {
                 return best;
             }
         }
-        Some(self.improve(best?, enough_ns, tries / 2, LAST_PERMILLE))
+        let work = self.model.work.left();
+        let walk = Walk { tries: tries / 2, permille: LAST_PERMILLE, work };
+        Some(self.improve(best?, enough_ns, &walk))
     }
 
     /// The best code of those that a walk from the first one comes by.
-    fn improve(
-        &mut self,
-        first: CodedPlan,
-        enough_ns: u64,
-        tries: usize,
-        permille: u64,
-    ) -> CodedPlan {
+    fn improve(&mut self, first: CodedPlan, enough_ns: u64, walk: &Walk) -> CodedPlan {
         let mut best = first.clone();
         let CodedPlan { mut end_ns, mut code, .. } = first;
         let mut changed = code.clone();
+        let begin = self.model.work.done();
         // Of the first code, which was made before others were.
         if (self.schedule).make(&self.model, &mut code, u64::MAX).is_none() {
+            if self.model.work.is_spent() {
+                self.model.work.cut();
+            }
             return best;
         }
         self.moves.look(&self.model, &self.schedule, &mut code);
-        for left in (1..=tries as u64).rev() {
+        for left in (1..=walk.tries as u64).rev() {
             if best.end_ns <= enough_ns {
+                break;
+            }
+            let by_work = walk.tries_left(self.model.work.done() - begin);
+            if by_work < left {
+                self.model.work.cut();
+            }
+            let left = left.min(by_work);
+            if left == 0 {
                 break;
             }
             changed.clone_from(&code);
             (self.moves).change(&self.model, &mut self.random, &mut changed);
             let length_ns = u128::from(end_ns - self.model.start_ns);
-            let most_ns = length_ns * u128::from(permille * left) / (1000 * tries as u128);
+            let thousandths = u128::from(walk.permille * left);
+            let most_ns = length_ns * thousandths / (1000 * walk.tries as u128);
             let threshold_ns = self.random.below(most_ns as u64 + 1);
             let limit_ns = end_ns.saturating_add(threshold_ns);
             let made = (self.schedule).make(&self.model, &mut changed, limit_ns);
@@ -188,7 +229,12 @@ impl<'a> Search<'a> {
         starts.dedup_by_key(|start| start.end_ns);
         starts.truncate(STARTS);
         if starts.is_empty() {
+            let half = self.model.work.left() / 2;
             starts.extend((0..RANDOM_CODES).find_map(|_| {
+                if self.model.work.left() <= half {
+                    self.model.work.cut();
+                    return None;
+                }
                 let mut cores: Vec<u32> = self.model.held_cores().collect();
                 for core in cores.iter_mut().filter(|core| **core == NONE) {
                     *core = self.random.below(self.model.open_cores as u64) as u32;

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use pbs_job::Machine;
 
+use crate::budget::Budget;
 use crate::reserve::net::{self, Net};
 use crate::reserve::{Progress, Request};
 use crate::store::{Run, Store};
@@ -23,6 +24,8 @@ const CORES_A_PROCESS: usize = 4;
 pub(super) const NONE: u32 = u32::MAX;
 
 pub(super) struct Model<'a> {
+    /// Count of the steps of the search.
+    pub(super) work: &'a Budget,
     pub(super) machine: &'a Machine,
     pub(super) start_ns: u64,
     /// Each after all that it waits for.
@@ -111,10 +114,15 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Returns the bytes that other jobs leave free at `time_ns`.
-    pub(super) fn free_bytes(&self, time_ns: u64) -> u64 {
-        let begun = self.free.partition_point(|step| step.0 <= time_ns);
-        begun.checked_sub(1).map_or(0, |step| self.free[step].1)
+    /// A memory of which other jobs leave so much from when on.
+    #[cfg(test)]
+    pub(super) fn of_steps(free: Vec<(u64, u64)>) -> Self {
+        Self { free, is_plenty: false }
+    }
+
+    /// From when on how many bytes other jobs leave free.
+    pub(super) fn steps(&self) -> &[(u64, u64)] {
+        &self.free
     }
 
     /// Returns the stretches of time in which `bytes` are free for at least `span_ns`.
@@ -131,11 +139,6 @@ impl Memory {
         windows.retain(|window| window.end - window.start >= span_ns);
         windows
     }
-
-    pub(super) fn steps_after(&self, time_ns: u64) -> &[(u64, u64)] {
-        let begun = self.free.partition_point(|step| step.0 <= time_ns);
-        &self.free[begun..]
-    }
 }
 
 impl<'a> Model<'a> {
@@ -147,8 +150,10 @@ impl<'a> Model<'a> {
         store: &'a Store,
         runs: &[&Run],
         horizon_ns: u64,
+        work: &'a Budget,
     ) -> Self {
         let mut model = Self {
+            work,
             machine: store.machine(),
             start_ns: request.start_ns,
             tasks: Vec::new(),
@@ -170,7 +175,7 @@ impl<'a> Model<'a> {
         for (at, &task) in (0u32..).zip(&order) {
             place[task] = at;
         }
-        let (indices, open_cores) = candidates(request, net, store, runs, horizon_ns);
+        let (indices, open_cores) = candidates(request, net, store, runs, horizon_ns, work);
         model.open_cores = open_cores;
         model.add_processes(request, net, &place, &indices);
         model.add_tasks(request, net, &order, &place);
@@ -219,10 +224,10 @@ impl<'a> Model<'a> {
             let before = self.before.len() as u32;
             let after = self.after.len() as u32;
             let messages = self.messages.len() as u32;
-            let open = job.predecessors(task).filter(|&before| net.open[before]);
+            let open = net.predecessors(job, task).filter(|&before| net.open[before]);
             self.before.extend(open.map(|before| place[before]));
             self.waits_for.push(self.before.len() as u32 - before);
-            let open = job.successors(task).filter(|&after| net.open[after]);
+            let open = net.successors(job, task).filter(|&after| net.open[after]);
             self.after.extend(open.map(|after| place[after]));
             if self.links() > 0 {
                 let senders = job.tasks[task].senders.iter();
@@ -395,13 +400,14 @@ fn candidates(
     store: &Store,
     runs: &[&Run],
     horizon_ns: u64,
+    work: &Budget,
 ) -> (Vec<usize>, usize) {
     let all = store.sites().len();
     let Some(confined) = &net.confined else {
         let cores = if all <= MOST_CORES {
             (0..all).collect()
         } else {
-            some_cores(request, net, store, runs, horizon_ns, |_| true)
+            some_cores(request, net, store, runs, horizon_ns, work, |_| true)
         };
         let open_cores = cores.len();
         return (cores, open_cores);
@@ -409,7 +415,8 @@ fn candidates(
     let allowed = (0..all).filter(|&core| confined.allows(core));
     let mut cores: Vec<usize> = allowed.collect();
     if cores.len() > MOST_CORES {
-        cores = some_cores(request, net, store, runs, horizon_ns, |core| confined.allows(core));
+        let is_allowed = |core| confined.allows(core);
+        cores = some_cores(request, net, store, runs, horizon_ns, work, is_allowed);
         cores.retain(|&core| confined.allows(core));
     }
     let open_cores = cores.len();
@@ -426,6 +433,7 @@ fn some_cores(
     store: &Store,
     runs: &[&Run],
     horizon_ns: u64,
+    work: &Budget,
     is_allowed: impl Fn(usize) -> bool,
 ) -> Vec<usize> {
     let all = store.sites().len();
@@ -445,7 +453,7 @@ fn some_cores(
         let length_ns = machine.duration_ns(longest_insns, group.rate_insns_per_s);
         let window = request.start_ns..=horizon_ns.checked_sub(length_ns)?;
         let wanted = |core| is_allowed(core as usize);
-        let found = (group.gaps).earliest(&window, length_ns.max(1), wanted);
+        let found = (group.gaps).earliest(work, &window, length_ns.max(1), wanted);
         found.map(|(start_ns, core)| (start_ns.saturating_add(length_ns), core as usize))
     });
     let mut free: Vec<(u64, usize)> = free.collect();

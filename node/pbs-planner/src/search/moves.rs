@@ -54,6 +54,8 @@ impl Moves {
     /// Looks at the plan that was made of the code, and puts the list into the
     /// order of its starts.
     pub(super) fn look(&mut self, model: &Model<'_>, schedule: &Schedule, code: &mut Code) {
+        // The list is sorted, and looked through for the last task.
+        model.work.add(4 * model.tasks.len() as u64);
         self.start_ns.clone_from(&schedule.start_ns);
         let key = |task: usize| (schedule.start_ns[task], schedule.place[task]);
         code.list.sort_unstable_by_key(|&task| key(task as usize));
@@ -66,6 +68,7 @@ impl Moves {
         while let Some(task) = next {
             let process = model.tasks[task as usize].process;
             self.path.push(process);
+            model.work.add(1 + model.before(task).len() as u64);
             let start_ns = schedule.start_ns[task as usize];
             let mut before = model.before(task).iter().copied();
             next = before.find(|&before| schedule.end_ns[before as usize] == start_ns);
@@ -82,6 +85,8 @@ impl Moves {
     }
 
     pub(super) fn change(&mut self, model: &Model<'_>, random: &mut Random, code: &mut Code) {
+        // At the most, the list is sorted.
+        model.work.add(2 * code.list.len() as u64);
         let mut below = |end: usize| random.below(end as u64) as usize;
         let sum = WEIGHTS.iter().map(|weight| weight.1).sum();
         let mut pick = below(sum);

@@ -33,12 +33,14 @@ pub(super) struct Schedule {
     /// Places in the list before the one that is looked at, of tasks that can be
     /// placed now.
     late: BinaryHeap<Reverse<u32>>,
-    /// First tasks of processes that wait for memory.
-    waiting: Vec<u32>,
+    /// First tasks of processes that wait for memory, with the memory: the least first.
+    waiting: BinaryHeap<Reverse<(u64, u32)>>,
     /// Per core, of those that are used.
     gaps: Vec<Vec<Gap>>,
     /// Per core: what processes that have begun have yet to do there.
     claimed_ns: Vec<u64>,
+    /// Per process that has begun: since when it holds its memory.
+    opened_ns: Vec<u64>,
     is_used: Vec<bool>,
     used: Vec<u32>,
     /// Kinds of free cores that were looked at.
@@ -76,9 +78,10 @@ impl Schedule {
             place: vec![0; tasks],
             waits_for: vec![0; tasks],
             late: BinaryHeap::new(),
-            waiting: Vec::new(),
+            waiting: BinaryHeap::new(),
             gaps: vec![Vec::new(); cores],
             claimed_ns: vec![0; cores],
+            opened_ns: vec![0; model.processes.len()],
             is_used: vec![false; cores],
             used: Vec::new(),
             seen: Vec::new(),
@@ -88,8 +91,8 @@ impl Schedule {
         }
     }
 
-    /// Makes the plan, and says when it ends; `None`: later than that, or there is
-    /// none. Processes of the code that have no core get one.
+    /// Makes the plan, and says when it ends; `None`: later than that, there is none, or no work is
+    /// left for it. Processes of the code that have no core get one.
     pub(super) fn make(
         &mut self,
         model: &Model<'_>,
@@ -104,6 +107,10 @@ impl Schedule {
             let begun = model.begun.get(placed).copied();
             let mut candidate = begun;
             loop {
+                if model.work.is_spent() {
+                    return None;
+                }
+                model.work.add(1);
                 let task = candidate.or_else(|| self.next(code, &mut next))?;
                 if self.place(model, code, task, limit_ns).ok()? {
                     last_ns = last_ns.max(self.end_ns[task as usize]);
@@ -111,7 +118,9 @@ impl Schedule {
                     break;
                 }
                 candidate = None;
-                self.waiting.push(task);
+                let process = model.tasks[task as usize].process;
+                let bytes = model.processes[process as usize].memory_bytes;
+                self.waiting.push(Reverse((bytes, task)));
             }
         }
         Some(last_ns)
@@ -128,7 +137,11 @@ impl Schedule {
             self.is_used[core as usize] = false;
             self.claimed_ns[core as usize] = 0;
         }
-        self.holds.iter_mut().for_each(Holds::clear);
+        for (holds, memory) in self.holds.iter_mut().zip(&model.memories) {
+            holds.clear(memory);
+            model.work.add(memory.steps().len() as u64);
+        }
+        model.work.add((model.tasks.len() + model.processes.len()) as u64);
         self.links_free_ns.fill(0);
         for (index, process) in model.processes.iter().enumerate() {
             if process.has_core.is_some() {
@@ -164,9 +177,45 @@ impl Schedule {
             }
         }
         if model.tasks[task as usize].is_last {
-            let places = self.waiting.drain(..);
-            let places = places.map(|task| Reverse(self.place[task as usize]));
-            self.late.extend(places);
+            self.wake(model);
+        }
+    }
+
+    /// Some memory was given back: what waits for no more than there is can be placed, perhaps.
+    fn wake(&mut self, model: &Model<'_>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let memories = self.holds.iter().zip(&model.memories);
+        let most = memories.map(|(holds, memory)| {
+            if memory.is_plenty {
+                i128::MAX
+            } else {
+                holds.most_bytes(model.work, model.start_ns)
+            }
+        });
+        let most = most.max().unwrap_or(0);
+        while let Some(&Reverse((bytes, task))) = self.waiting.peek() {
+            if i128::from(bytes) > most {
+                break;
+            }
+            model.work.add(1);
+            self.waiting.pop();
+            self.late.push(Reverse(self.place[task as usize]));
+        }
+    }
+
+    /// Whether so much memory is free at any time from `ready_ns` on, on the core or where that is
+    /// [`NONE`] on any: else no place needs to be looked for.
+    fn may_have_memory(&self, model: &Model<'_>, process: u32, core: u32, ready_ns: u64) -> bool {
+        let bytes = i128::from(model.processes[process as usize].memory_bytes);
+        let has = |index: usize| {
+            model.memories[index].is_plenty
+                || self.holds[index].most_bytes(model.work, ready_ns) >= bytes
+        };
+        match core {
+            NONE => (0..model.memories.len()).any(has),
+            core => has(model.cores[core as usize].memory as usize),
         }
     }
 
@@ -179,7 +228,9 @@ impl Schedule {
         limit_ns: u64,
     ) -> Result<bool, Late> {
         let of = &model.tasks[task as usize];
-        let ends_ns = model.before(task).iter();
+        let (before, after) = (model.before(task), model.after(task));
+        model.work.add((before.len() + after.len()) as u64);
+        let ends_ns = before.iter();
         let ends_ns = ends_ns.map(|&before| self.end_ns[before as usize]);
         let mut ready_ns = ends_ns.max().unwrap_or(0).max(model.start_ns);
         let is_too_late = |end_ns: u64| end_ns.saturating_add(of.after_ns) > limit_ns;
@@ -188,6 +239,9 @@ impl Schedule {
         }
         let mut core = code.cores[of.process as usize];
         let is_new = of.is_first && model.processes[of.process as usize].has_core.is_none();
+        if is_new && !self.may_have_memory(model, of.process, core, ready_ns) {
+            return Ok(false);
+        }
         if core == NONE {
             match self.choose(model, of.process, ready_ns, limit_ns)? {
                 Some(chosen) => core = chosen,
@@ -221,11 +275,7 @@ impl Schedule {
         let claimed_ns = &mut self.claimed_ns[core as usize];
         *claimed_ns = claimed_ns.saturating_sub(length_ns);
         if of.is_last {
-            let memory = model.cores[core as usize].memory as usize;
-            let holds = &mut self.holds[memory];
-            if !holds.give_back(&model.memories[memory], of.process, end_ns) {
-                return Err(Late);
-            }
+            self.close(model, of.process, core, end_ns)?;
         }
         Ok(true)
     }
@@ -263,8 +313,28 @@ impl Schedule {
         let memory = model.cores[core as usize].memory as usize;
         if !model.memories[memory].is_plenty {
             let bytes = model.processes[process as usize].memory_bytes;
-            self.holds[memory].take(process, bytes, start_ns);
+            self.holds[memory].take(model.work, bytes, start_ns);
+            self.opened_ns[process as usize] = start_ns;
         }
+    }
+
+    /// A process ends.
+    fn close(
+        &mut self,
+        model: &Model<'_>,
+        process: u32,
+        core: u32,
+        end_ns: u64,
+    ) -> Result<(), Late> {
+        let memory = model.cores[core as usize].memory as usize;
+        if model.memories[memory].is_plenty {
+            return Ok(());
+        }
+        let bytes = model.processes[process as usize].memory_bytes;
+        let held = self.opened_ns[process as usize]..end_ns;
+        let last_task = model.last_task(process);
+        let could_hold = self.holds[memory].give_back(model.work, bytes, last_task, held);
+        could_hold.then_some(()).ok_or(Late)
     }
 
     fn use_core(&mut self, model: &Model<'_>, core: u32) {
@@ -273,6 +343,7 @@ impl Schedule {
             self.is_used[core] = true;
             self.used.push(core as u32);
             self.gaps[core].clone_from(&model.cores[core].gaps);
+            model.work.add(model.cores[core].gaps.len() as u64);
         }
     }
 
@@ -290,6 +361,7 @@ impl Schedule {
         let mut lacks_memory = false;
         self.seen.clear();
         for (core, of) in (0u32..).zip(&model.cores[..model.open_cores]) {
+            model.work.add(1);
             if of.is_free && !self.is_used[core as usize] {
                 if self.seen.contains(&(of.kind, of.memory)) {
                     continue;
@@ -334,6 +406,7 @@ impl Schedule {
         let end_ns = ready_ns.saturating_add(length_ns);
         let first = gaps.partition_point(|gap| gap.end_ns < end_ns);
         let found = gaps[first..].iter().find(|gap| {
+            model.work.add(1);
             let end_ns = gap.start_ns.max(ready_ns).saturating_add(length_ns);
             end_ns <= gap.end_ns
         })?;
@@ -405,7 +478,7 @@ impl Schedule {
             let windows = self.windows[windows]
                 .get_or_insert_with(|| memory.windows(of.memory_bytes, of.span_ns));
             let bytes = of.memory_bytes;
-            match holds.first_free(model, memory, windows, bytes, start_ns, span_ns) {
+            match holds.first_free(model.work, windows, bytes, start_ns, span_ns) {
                 None => return Ok(None),
                 Some((free_ns, _)) if free_ns == start_ns => {
                     return Ok(Some((start_ns, in_the_way)))

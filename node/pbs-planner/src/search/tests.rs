@@ -49,12 +49,14 @@ fn the_store_agrees_with_the_model() {
         let runs = runs(&mut booking, &request);
         let net = Net::new(&request, booking.store());
         let known: Vec<&Run> = runs.iter().collect();
-        let Some(way) = search(&request, &net, booking.store(), &known, 0, 3000, seed) else {
+        let work = Budget::unbounded();
+        let Some(way) = search(&request, &net, booking.store(), &known, 0, (3000, seed), &work)
+        else {
             continue;
         };
         found += 1;
         let rules_ns = runs.iter().map(Run::end_ns).min().unwrap_or(u64::MAX);
-        let run = reserve::reserve(&mut booking, &request, &net, &way);
+        let run = reserve::reserve(&mut booking, &request, &net, &way, &work);
         let is_better = run.is_ok_and(|run| run.end_ns() < rules_ns);
         better += u64::from(is_better);
     }

@@ -7,6 +7,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::budget::Budget;
+
 /// Gaps of a block at most: a change moves half of them, a question goes
 /// through all blocks and then through one.
 const BLOCK: usize = 64;
@@ -130,9 +132,11 @@ impl Gaps {
 
     /// The earliest of the times that are asked for at which one of the cores
     /// that are wanted becomes or is free for `duration_ns`, and that core: of
-    /// several the one that has been free for longest, and of those the first.
+    /// several the one that has been free for longest, and of those the first. Counts the blocks
+    /// and the gaps that are looked at.
     pub(crate) fn earliest(
         &self,
+        work: &Budget,
         starts_ns: &RangeInclusive<u64>,
         duration_ns: u64,
         wanted: impl Fn(u32) -> bool,
@@ -143,6 +147,7 @@ impl Gaps {
         }
         let end_ns = from_ns.checked_add(duration_ns)?;
         for block in &self.blocks {
+            work.add(1);
             if block.first_ns > from_ns {
                 break;
             }
@@ -150,6 +155,7 @@ impl Gaps {
                 continue;
             }
             let begun = block.gaps.iter().take_while(|gap| gap.start_ns <= from_ns);
+            let begun = begun.inspect(|_| work.add(1));
             let mut fit = begun.filter(|gap| gap.end_ns >= end_ns && wanted(gap.core));
             if let Some(gap) = fit.next() {
                 return Some((from_ns, gap.core));
@@ -158,8 +164,10 @@ impl Gaps {
         let later = self.block_of((from_ns, u32::MAX));
         let blocks = self.blocks.get(later..)?.iter();
         let blocks = blocks.take_while(|block| block.first_ns <= latest_ns);
+        let blocks = blocks.inspect(|_| work.add(1));
         let long = blocks.filter(|block| block.longest_ns >= duration_ns);
         let mut fit = long.flat_map(|block| &block.gaps).filter(|gap| {
+            work.add(1);
             gap.start_ns > from_ns && gap.length_ns() >= duration_ns && wanted(gap.core)
         });
         let first = fit.next().filter(|gap| gap.start_ns <= latest_ns);

@@ -10,6 +10,7 @@ use std::fmt;
 
 use crate::admission::demand::CoreOverload;
 use crate::bounds;
+use crate::budget::Budget;
 use crate::reserve::attempt::PlanningWay;
 use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
@@ -17,6 +18,10 @@ use crate::reserve::ready::ReadyOrder;
 use crate::reserve::{self, Lack, Refusal, Request};
 use crate::search;
 use crate::store::{Booking, Run, Store};
+
+mod cut;
+
+pub use cut::CutShort;
 
 /// A rule by which tasks are planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +70,11 @@ pub struct Options {
     pub local_search_tries: usize,
     /// Seed of the pseudo-random numbers.
     pub seed: u64,
+    /// Steps of work that the answer to one question may take: a plan, the new plan of all runs, or
+    /// the earliest deadline. The best plan found until then is the answer ([`CutShort`]). A step is
+    /// an element of a list that is walked, a place that is tried, or a piece of a profile that is
+    /// looked at; a core does [`Options::MAX_WORK`] of them in less than a second.
+    pub max_work: u64,
 }
 
 /// Result of a strategy.
@@ -87,6 +97,8 @@ pub struct Planned {
     pub end_ns: u64,
     /// All that was tried.
     pub attempts: Vec<Attempt>,
+    /// Whether the search ended before it was through: a better plan may exist.
+    pub cut_short: Option<CutShort>,
 }
 
 /// A job that was not.
@@ -97,6 +109,8 @@ pub struct Refused {
     pub best: Refusal,
     /// All that was tried.
     pub attempts: Vec<Attempt>,
+    /// Whether the search ended before it was through: a plan may exist.
+    pub cut_short: Option<CutShort>,
     /// Overload that the demand test found, if the test was made and time is what is missing.
     pub demand: Option<CoreOverload>,
 }
@@ -109,8 +123,14 @@ impl Default for Options {
             aim: Aim::default(),
             local_search_tries: 3600,
             seed: 0,
+            max_work: Self::MAX_WORK,
         }
     }
+}
+
+impl Options {
+    /// The steps of work that a question may take where nobody sets another number.
+    pub const MAX_WORK: u64 = 40_000_000;
 }
 
 /// Reserves all that a run of a job needs, or nothing.
@@ -140,6 +160,25 @@ pub fn reserve_in(
     request: &Request<'_>,
     options: &Options,
 ) -> Result<Planned, Box<Refused>> {
+    reserve_within(booking, request, options, &Budget::new(options.max_work))
+}
+
+/// Like [`reserve_in`], as a part of a question: with what is left of its work.
+pub(crate) fn reserve_within(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    options: &Options,
+    work: &Budget,
+) -> Result<Planned, Box<Refused>> {
+    work.part(work.left(), |work| reserve_counted(booking, request, options, work))
+}
+
+fn reserve_counted(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    options: &Options,
+    work: &Budget,
+) -> Result<Planned, Box<Refused>> {
     booking.remove(request.run);
     let request = &request.not_before(booking.store().now_ns());
     let net = Net::new(request, booking.store());
@@ -153,6 +192,7 @@ pub fn reserve_in(
                 open_tasks: net.open_tasks,
             },
             attempts: Vec::new(),
+            cut_short: None,
             demand: None,
         }));
     }
@@ -163,17 +203,23 @@ pub fn reserve_in(
         Aim::Deadline => bound_ns.max(request.deadline_ns),
     };
     let mut tried: Vec<Tried> = Vec::new();
+    let mut first_cut = None;
     for &strategy in options.strategies.iter().take(options.max_schedule_tries) {
         let next = match strategy {
             Strategy::EarliestDeadline => continue,
             Strategy::LocalSearch if bound_ns > request.deadline_ns => continue,
             Strategy::LocalSearch => {
-                let found = search_plan(booking, request, &net, options, &tried, enough_ns);
+                let found = search_plan(booking, request, &net, options, &tried, enough_ns, work);
+                first_cut = first_cut.or(work.is_cut().then_some(strategy));
                 let Some(found) = found else { continue };
                 Tried { strategy, way: None, found }
             }
-            _ => try_rule(booking, request, &net, &tried, strategy),
+            // The other half is for the strategies after it.
+            _ => work.part(work.left() / 2, |work| {
+                try_rule(booking, request, &net, &tried, strategy, work)
+            }),
         };
+        first_cut = first_cut.or(work.is_cut().then_some(strategy));
         let is_enough = (next.found.as_ref()).is_ok_and(|run| run.end_ns() <= enough_ns);
         tried.push(next);
         if is_enough {
@@ -181,27 +227,36 @@ pub fn reserve_in(
         }
     }
     let attempts: Vec<_> = tried.iter().map(Tried::attempt).collect();
+    let max_work = options.max_work;
+    let cut_short = first_cut.map(|strategy| CutShort { strategy, max_work });
     let runs = tried.into_iter().filter_map(|tried| Some((tried.strategy, tried.found.ok()?)));
     // The first of those that end first.
     if let Some((strategy, run)) = runs.min_by_key(|(_, run)| run.end_ns()) {
         let end_ns = run.end_ns();
         // It was reserved before, of the same store.
         if booking.reserve(request.run, run).is_ok() {
-            return Ok(planned(request, strategy, end_ns, attempts));
+            let end_ns = end_ns.max(request.start_ns);
+            return Ok(Planned {
+                strategy,
+                start_ns: request.start_ns,
+                end_ns,
+                attempts,
+                cut_short,
+            });
         }
     }
     let refusals = attempts.iter().filter_map(|attempt| attempt.end_ns.err());
     let best = refusals.min_by_key(|refusal| refusal.open_tasks);
-    Err(Box::new(Refused {
-        best: best.unwrap_or(Refusal {
-            process: 0,
-            task: 0,
-            lack: Lack::Untried,
-            open_tasks: net.open_tasks,
-        }),
-        attempts,
-        demand: None,
-    }))
+    let mut best = best.unwrap_or(Refusal {
+        process: 0,
+        task: 0,
+        lack: Lack::Untried,
+        open_tasks: net.open_tasks,
+    });
+    if cut_short.is_some() {
+        best.lack = Lack::Work;
+    }
+    Err(Box::new(Refused { best, attempts, cut_short, demand: None }))
 }
 
 /// A strategy, and what it has led to.
@@ -230,13 +285,14 @@ fn try_rule(
     net: &Net,
     tried: &[Tried],
     strategy: Strategy,
+    work: &Budget,
 ) -> Tried {
     let way = strategy.way(request, net);
     let is_like = |tried: &&Tried| (tried.way.as_ref()).is_some_and(|known| known.is_like(&way));
     let (way, found) = match tried.iter().find(is_like) {
         Some(known) => (None, known.found.clone()),
         None => {
-            let found = reserve::reserve(booking, request, net, &way);
+            let found = reserve::reserve(booking, request, net, &way, work);
             (Some(way), found)
         }
     };
@@ -253,24 +309,32 @@ fn search_plan(
     options: &Options,
     tried: &[Tried],
     enough_ns: u64,
+    work: &Budget,
 ) -> Option<Result<Run, Refusal>> {
     let late = request.without_deadline();
     let mut runs: Vec<&Run> = tried.iter().filter_map(|it| it.found.as_ref().ok()).collect();
     let mut late_runs = Vec::new();
     if runs.is_empty() {
         let ways = tried.iter().filter_map(|it| it.way.as_ref());
-        late_runs.extend(ways.filter_map(|way| reserve::reserve(booking, &late, net, way).ok()));
+        late_runs.extend(ways.filter_map(|way| {
+            work.part(work.left() / 4, |work| reserve::reserve(booking, &late, net, way, work).ok())
+        }));
         runs.extend(&late_runs);
     }
-    let (tries, seed) = (options.local_search_tries, options.seed);
+    let is_in_time = late_runs.is_empty() && !runs.is_empty();
+    let tries = (options.local_search_tries, options.seed);
     let mut found = Vec::new();
     // Where memory is scarce, a plan of the search may end later in the store. Then
     // one that keeps the deadline will do, as if nothing else had been asked for.
     for enough_ns in [enough_ns, enough_ns.max(request.deadline_ns)] {
         let store = booking.store();
-        let way = search::search(request, net, store, &runs, enough_ns, tries, seed);
+        // A part is for the plan in the store, and half of all for the second search.
+        let most = if is_in_time { work.left() } else { work.left() / 2 };
+        let way = work.part(most / 4 * 3, |work| {
+            search::search(request, net, store, &runs, enough_ns, tries, work)
+        });
         let Some(way) = way else { break };
-        found.extend(reserve::reserve(booking, &late, net, &way));
+        found.extend(reserve::reserve(booking, &late, net, &way, work));
         let kept = found.iter().chain(runs.iter().copied()).map(Run::end_ns).min();
         if kept.is_some_and(|end_ns| end_ns <= request.deadline_ns) {
             break;
@@ -288,15 +352,6 @@ fn search_plan(
         lack: Lack::Time { end_ns: last.end_ns, deadline_ns: request.deadline_ns },
         open_tasks: 1,
     }))
-}
-
-fn planned(
-    request: &Request<'_>,
-    strategy: Strategy,
-    end_ns: u64,
-    attempts: Vec<Attempt>,
-) -> Planned {
-    Planned { strategy, start_ns: request.start_ns, end_ns: end_ns.max(request.start_ns), attempts }
 }
 
 impl Planned {
@@ -359,3 +414,6 @@ impl fmt::Display for Strategy {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,11 +14,14 @@ impl Declined {
         match self {
             Self::Validation(rejection) => rejection.describe(job, zero_ns),
             Self::Reservation(refused) => {
-                let why = refused.best.describe(job, zero_ns);
-                match &refused.demand {
-                    Some(demand) => format!("{why}; {}", demand.describe(zero_ns)),
-                    None => why,
+                let mut why = refused.best.describe(job, zero_ns);
+                if let Some(demand) = &refused.demand {
+                    why += &format!("; {}", demand.describe(zero_ns));
                 }
+                if let Some(cut_short) = &refused.cut_short {
+                    why += &format!("; {cut_short}; there may be a plan");
+                }
+                why
             }
         }
     }
@@ -107,6 +110,7 @@ impl Refusal {
             Lack::Cpu { cpu } => {
                 format!("the job is confined to CPU {cpu}, which the machine does not have")
             }
+            Lack::Work => format!("the search for a plan has not come further than {who}"),
             Lack::Order => "its tasks wait for each other".into(),
             Lack::Untried => "no strategy was tried".into(),
         };

@@ -164,9 +164,11 @@ fn find_in_one_piece(
         let until_ns = latest_ns.saturating_add(runtime_ns);
         let found = loop {
             let starts_ns = from_ns..=latest_ns;
-            let Some((start_ns, core)) = group.gaps.earliest(&starts_ns, runtime_ns, |core| {
-                question.allows(want.process, core as usize)
-            }) else {
+            let Some((start_ns, core)) =
+                group.gaps.earliest(&question.work, &starts_ns, runtime_ns, |core| {
+                    question.allows(want.process, core as usize)
+                })
+            else {
                 break None;
             };
             match memory.find_first_hole(want.memory_bytes, runtime_ns, start_ns..until_ns) {

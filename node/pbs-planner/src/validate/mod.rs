@@ -25,10 +25,13 @@ mod memory_time;
 
 use std::fmt;
 
+pub(crate) use admit::admit_within;
 pub use admit::{admit, Declined};
-pub use earliest::{earliest_deadline, MOST_TRIES};
+pub(crate) use earliest::find as find_earliest;
+pub use earliest::{earliest_deadline, EarliestDeadline, MOST_TRIES};
 pub use general::validate_cpus;
 
+use crate::budget::Budget;
 use crate::reserve::net::Net;
 use crate::reserve::Request;
 use crate::store::{Booking, Store};
@@ -145,13 +148,14 @@ pub(crate) struct Question<'a> {
     request: Request<'a>,
     net: Net,
     validation: &'a Validation,
+    work: Budget,
 }
 
 impl<'a> Question<'a> {
     fn new(request: &Request<'a>, store: &Store, validation: &'a Validation) -> Self {
         let request = request.not_before(store.now_ns());
         let net = Net::new(&request, store);
-        Self { request, net, validation }
+        Self { request, net, validation, work: Budget::unbounded() }
     }
 
     /// The user's runtime of a process, else what its instructions take on a

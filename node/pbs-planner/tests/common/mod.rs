@@ -87,6 +87,7 @@ pub(crate) fn question_of(
             if let Action::Join { child: Some(child) } = task.action {
                 before.extend(job.processes[child].tasks.last().map(|last| first_task + last));
             }
+            before.extend(task.after.iter().map(|&other| first_task + other));
             question.tasks.push((first_process + task.process, task.insns.into(), before));
         }
     }

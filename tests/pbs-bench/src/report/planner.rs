@@ -96,6 +96,26 @@ const TARGETS: &[RowTarget] = &[
         Some(Bound::AtMost(20.0)),
         "planning a net of 14 processes, all strategies",
     ),
+    known(
+        "shapes/fan-400-of-1-gib/plan",
+        Some(Bound::AtMost(1.0)),
+        "400 processes of 1 GiB that wait for one, 16 cores, 256 GiB",
+    ),
+    known(
+        "shapes/fan-1000-begun-of-many-sizes/plan",
+        Some(Bound::AtMost(1.0)),
+        "1,000 processes that wait for memory",
+    ),
+    known(
+        "shapes/fan-1000-begun-of-many-sizes/earliest",
+        Some(Bound::AtMost(1.0)),
+        "the earliest deadline of these",
+    ),
+    known(
+        "shapes/800-alone-of-512-mib/declined",
+        Some(Bound::AtMost(1.0)),
+        "800 processes that wait for nothing, with the demand test",
+    ),
     known("quality/nets", None, "small nets whose best plan is proven"),
     known("quality/told-p90", None, "as told-worst, of nine of ten"),
     known("quality/refused-100", None, "refused by the validation, although there is a plan"),

@@ -21,6 +21,11 @@ impl Attempt<'_, '_> {
         }
     }
 
+    pub(super) fn no_work(&self, task: usize) -> Stop {
+        self.work.cut();
+        Stop { task, lack: Lack::Work, longer: None }
+    }
+
     pub(super) fn no_memory(&self, task: usize) -> Stop {
         let want = self.want(task);
         let window = want.ready_ns..want.deadline_ns;

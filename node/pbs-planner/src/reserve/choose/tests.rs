@@ -72,11 +72,12 @@ fn the_best_core_is_that_of_a_look_at_every_core() {
             // All, or some, or none.
             let left_out = next(&mut state, 5) as usize;
             let is_allowed = |core: usize| left_out == 0 || core % 4 >= left_out;
+            let work = Budget::unbounded();
             let cores = (0..store.sites().len()).filter(|&core| is_allowed(core));
-            let each = cores.filter_map(|core| on_core(&store, &want, core).ok());
+            let each = cores.filter_map(|core| on_core(&store, &want, core, &work).ok());
             let expected = each.map(ends).min();
             let claims = Claims::new(&store);
-            let best = best(&store, &want, &claims, is_allowed);
+            let best = best(&store, &want, &claims, &work, is_allowed);
             assert_eq!(best.ok().map(ends), expected, "{want:?}");
             match expected {
                 Some(_) => found += 1,

@@ -42,7 +42,12 @@ fn finds_what_a_look_at_every_gap_finds() {
                     (gap.end_ns >= start_ns + duration_ns).then_some(start_ns)
                 });
                 let latest_ns = [u64::MAX, from_ns + next(&mut state) % 300][odd as usize];
-                let found = gaps.earliest(&(from_ns..=latest_ns), duration_ns, wanted);
+                let found = gaps.earliest(
+                    &Budget::unbounded(),
+                    &(from_ns..=latest_ns),
+                    duration_ns,
+                    wanted,
+                );
                 let starts = starts.filter(|&start_ns| start_ns <= latest_ns);
                 assert_eq!(found.map(|(start_ns, _)| start_ns), starts.min());
                 let Some((start_ns, core)) = found else {
