@@ -21,7 +21,8 @@ pub(crate) const DEADLINE_MISSED: u8 = 7;
 pub(crate) const DIFFERS: u8 = 8;
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Number of problems of a file that are printed as text.
+/// Number of problems of a schedule that are printed as text. Those of a file are no more
+/// ([`pbs_text::Problems`]).
 const SHOWN_PROBLEMS: usize = 12;
 
 /// Reason why a command failed.
@@ -136,16 +137,8 @@ impl fmt::Display for Failure {
         match self {
             Self::Usage(message) | Self::Failed(message) => write!(f, "pbsctl: {message}"),
             Self::Invalid { file, problems } => {
-                let lines: Vec<_> = problems
-                    .iter()
-                    .take(SHOWN_PROBLEMS)
-                    .map(|p| p.in_file(file).to_string())
-                    .collect();
-                f.write_str(&lines.join("\n"))?;
-                match problems.len().saturating_sub(SHOWN_PROBLEMS) {
-                    0 => Ok(()),
-                    more => write!(f, "\n{file}: {more} more; --json has all"),
-                }
+                let lines = problems.iter().map(|problem| problem.in_file(file).to_string());
+                f.write_str(&lines.collect::<Vec<_>>().join("\n"))
             }
             Self::NotValid(problems) => {
                 let shown = problems.len().min(SHOWN_PROBLEMS);
