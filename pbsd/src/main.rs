@@ -18,6 +18,7 @@ use pbs_node::{planner_config, this_node, Aim, Error, Node, Options, Settings};
 use pbs_plan::{Config, Dispatch};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
+use pbsd::limits::Limits;
 use pbsd::service::{Service, Teller};
 use pbsd::session::{serve, Notices};
 use pbsd::topology::Topology;
@@ -73,6 +74,9 @@ struct Cli {
     /// Use no control groups: processes that a program leaves behind continue when its job is over
     #[arg(long)]
     no_cgroups: bool,
+
+    #[command(flatten)]
+    limits: Limits,
 
     /// Make it possible for systemd to start a service while jobs of the last one have memory
     /// limits, and exit
@@ -163,7 +167,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     // Beside the socket: it is to be gone after a boot, as the socket is.
     let allocations = cli.socket.with_file_name("allocations");
     let allocations = Allocations::open(&allocations, Topology::of_this_machine());
-    let served = Service::new(node, signals, allocations).run(&mut inbox);
+    let served = Service::new(node, signals, allocations, cli.limits).run(&mut inbox);
     notify::tell("STOPPING=1");
     served.map_err(text)
 }

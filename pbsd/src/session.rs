@@ -48,9 +48,6 @@ pub fn serve(listener: UnixListener, node: &Sender, notices: &Notices) -> io::Re
     local.block_on(&runtime, pbs_socket::serve(listener, session))
 }
 
-/// Jobs in one submission, with all of their arrays, at most.
-pub const MOST_JOBS: u64 = 1000;
-
 #[zlink::service(
     interface = "org.sched-pbs.Node",
     types = [

@@ -15,6 +15,7 @@ mod edit;
 mod export;
 pub mod glass;
 pub mod graph;
+mod held;
 mod machine;
 mod model;
 mod parse;

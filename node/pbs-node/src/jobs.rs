@@ -23,7 +23,7 @@ use crate::overlaps::Overlaps;
 use crate::result::{Facts, RunResult};
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
-use crate::{resume, Error, Listener, News, Submission};
+use crate::{resume, Error, Held, Listener, News, Submission};
 
 /// Next action.
 pub(crate) enum ToDo {
@@ -102,13 +102,15 @@ impl Jobs {
             let taken = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far);
             let taken = taken.ok_or(Error::SameProcesses)?;
             let order = ledger.order(run.figures.run.id)?;
+            let terms = order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms);
             runs.push(ActiveJob {
+                held: Held::of(&job, &run.takeover.request, terms.as_ref()),
                 id: Some(run.figures.run.id),
                 run: taken,
                 submitted_ns: *submitted_ns,
                 submitted_unix_ns: run.figures.run.submitted_unix_ns,
                 kind: run.figures.run.kind,
-                terms: order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms),
+                terms,
                 planned: None,
                 forecasts: Vec::new(),
                 replans: 0,
@@ -163,6 +165,19 @@ impl Jobs {
     pub(crate) fn name_of(&self, run: pbs_planner::RunId) -> String {
         let name = self.active(run).map(|active| active.job.name.as_str());
         format!("job {}", name.unwrap_or("?"))
+    }
+
+    /// Size of what is held of all open jobs, each with its owner.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (Option<u32>, Held)> + '_ {
+        let waiting = self.backlog.iter().map(|waiting| &waiting.order);
+        let waiting = waiting.map(|order| (Some(order.terms.owner.uid), order.held()));
+        waiting.chain(self.runs.iter().map(|run| (run.uid(), run.held)))
+    }
+
+    /// Size of what is held of the request of a job that waits.
+    pub(crate) fn held_of_waiting(&self, id: RunId) -> Option<Held> {
+        let submission = &self.backlog.find(id)?.order.submission;
+        Some(Held::of(&submission.job, &submission.request, None))
     }
 
     /// The numbers of its processes in plans.

@@ -6,7 +6,7 @@ use pbs_launch::Owner;
 use pbs_report::Exit;
 use serde::{Deserialize, Serialize};
 
-use crate::Submission;
+use crate::{Held, Submission};
 
 /// A job that a user wants to have run.
 #[derive(Clone, Debug)]
@@ -15,6 +15,7 @@ pub struct Order {
     pub submission: Submission,
     /// All else.
     pub terms: Terms,
+    held: Held,
 }
 
 /// Under which terms a run is wanted. Stored terms without an owner are unreadable.
@@ -167,7 +168,13 @@ impl Order {
         job.priority = terms.priority.unwrap_or(job.priority);
         job.deadline_ns = terms.deadline_ns.unwrap_or(job.deadline_ns);
         job.best_effort |= terms.best_effort;
-        Self { submission, terms }
+        let held = Held::of(&submission.job, &submission.request, Some(&terms));
+        Self { submission, terms, held }
+    }
+
+    /// Size of what the node holds of it.
+    pub fn held(&self) -> Held {
+        self.held
     }
 
     /// Returns whether the order must wait, and the reason. `of` returns the end of a run that is
