@@ -141,7 +141,11 @@ impl fmt::Display for Failure {
                 f.write_str(&lines.collect::<Vec<_>>().join("\n"))
             }
             Self::NotValid(problems) => {
-                let shown = problems.len().min(SHOWN_PROBLEMS);
+                // A line for the last one is as long as a line that says that there is one more.
+                let shown = match problems.len() {
+                    few if few <= SHOWN_PROBLEMS + 1 => few,
+                    _ => SHOWN_PROBLEMS,
+                };
                 f.write_str(&problems[..shown].join("\n"))?;
                 match problems.len() - shown {
                     0 => Ok(()),

@@ -6,11 +6,20 @@
 //! their sum. Operators, who are to set things right, have [`OPERATOR_SHARE`] times as much.
 
 use clap::Args;
+use pbs_history::EndedLimits;
 use pbs_node::Held;
 use pbs_node_api::Refusal;
-use pbs_socket::Caller;
+use pbs_socket::{Caller, ConnectionLimits};
 use pbs_text::grouped;
 
+/// Calls that wait for the node.
+pub const WAITING_CALLS: usize = 256;
+/// Number of these that are left to operators.
+pub const OPERATOR_CALLS: usize = 32;
+/// Bytes of calls of a user that wait for the node, unless an operator's.
+pub const USER_CALL_BYTES: usize = 16 << 20;
+/// Bytes of calls of all users that wait for the node, unless an operator's.
+pub const ALL_CALL_BYTES: usize = 64 << 20;
 /// Jobs in one submission, with all of their arrays.
 pub const SUBMISSION_JOBS: u64 = 1000;
 /// Programs of one submission, unless an operator's.
@@ -25,6 +34,12 @@ pub const PATH_BYTES: usize = libc::PATH_MAX as usize;
 pub const ANSWER_ENDED_JOBS: u64 = 10_000;
 /// Limits of an operator, in limits of another user.
 pub const OPERATOR_SHARE: usize = 8;
+
+/// Open files that are neither connections nor programs: the service's own, connections of
+/// operators beyond the limit, and what a start takes while it lasts.
+pub const OWN_FILES: usize = 64;
+
+const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
 /// Limits that can be configured.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +66,26 @@ pub struct Limits {
     /// Memory of the jobs of all users that are not over; operators are not refused by it
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = at_least_one)]
     pub all_bytes: usize,
+
+    /// Jobs of a user that are over and kept in the history; root has no such limit
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = at_least_one)]
+    pub user_ended_jobs: usize,
+
+    /// Bytes of a user's jobs that are over and kept in the history; root has no such limit
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = at_least_one)]
+    pub user_ended_bytes: usize,
+
+    /// Days for which a job that is over is kept
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = at_least_one)]
+    pub ended_days: usize,
+
+    /// Connections of all users; operators are not refused by it
+    #[arg(long, value_name = "N", default_value_t = 960, value_parser = at_least_one)]
+    pub connections: usize,
+
+    /// Connections of a user; operators have no such limit
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    pub user_connections: usize,
 }
 
 /// A number of which there is to be something.
@@ -70,7 +105,37 @@ impl Limits {
         user_programs: 2048,
         user_bytes: 64 << 20,
         all_bytes: 512 << 20,
+        user_ended_jobs: 5000,
+        user_ended_bytes: 64 << 20,
+        ended_days: 365,
+        connections: 960,
+        user_connections: 64,
     };
+
+    /// Limits of a service that can have so many open files, and the number of programs for which
+    /// it can have a descriptor: connections take at most half of the files, and a user's programs
+    /// at most a quarter of what is left to all programs.
+    pub fn within(self, open_files: u64) -> (Self, usize) {
+        let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
+        let connections = self.connections.min(open_files / 2).max(1);
+        let programs = open_files.saturating_sub(connections).saturating_sub(OWN_FILES).max(1);
+        let user_programs = self.user_programs.min(programs.div_ceil(4));
+        (Self { connections, user_programs, ..self }, programs)
+    }
+
+    /// Limits of jobs that are over.
+    pub fn ended(&self) -> EndedLimits {
+        EndedLimits {
+            user_runs: self.user_ended_jobs as u64,
+            user_bytes: self.user_ended_bytes as u64,
+            age_ns: (self.ended_days as u64).saturating_mul(DAY_NS),
+        }
+    }
+
+    /// Limits of connections.
+    pub fn of_connections(&self) -> ConnectionLimits {
+        ConnectionLimits { all: self.connections, of_user: self.user_connections }
+    }
 
     /// Checks whether a user may have more open jobs; `own`: what the user has, `all`: what all
     /// users have.
@@ -144,6 +209,21 @@ mod tests {
         assert_eq!(limits, Limits { user_tasks: 7, ..Limits::DEFAULT });
     }
 
+    /// Neither connections nor the programs of one user take all descriptors.
+    #[test]
+    fn descriptors_are_shared_out() {
+        for (open_files, connections, user_programs, programs) in [
+            (524_288, 960, 2048, 524_288 - 960 - 64),
+            (4096, 960, 768, 4096 - 960 - 64),
+            (1024, 512, 112, 1024 - 512 - 64),
+            (64, 32, 1, 1),
+        ] {
+            let (limits, room) = Limits::DEFAULT.within(open_files);
+            let found = (limits.connections, limits.user_programs, room);
+            assert_eq!(found, (connections, user_programs, programs), "{open_files}");
+        }
+    }
+
     /// A refusal names the limit, what the user has of it, and what to do; exactly as much as the
     /// limit is allowed.
     #[test]
@@ -154,6 +234,7 @@ mod tests {
             user_programs: 6,
             user_bytes: 99,
             all_bytes: 500,
+            ..Limits::DEFAULT
         };
         let full = Held { jobs: 3, tasks: 30, programs: 6, bytes: 99 };
         let none = Held::default();

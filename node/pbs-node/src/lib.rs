@@ -55,6 +55,7 @@ mod progress;
 pub mod queue;
 mod result;
 mod resume;
+mod room;
 mod saved;
 mod serving;
 mod settings;

@@ -43,7 +43,19 @@ impl<L: Listener> Node<L> {
     fn look(&mut self) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         jobs.look_at_progress(&self.kernel.device);
+        self.look_for_room();
         Ok(())
+    }
+
+    /// Counts the programs that can be started beside those that were admitted.
+    fn look_for_room(&mut self) {
+        let mut room = self.room();
+        if let Some(jobs) = &mut self.jobs {
+            for active in jobs.runs.iter().filter(|run| run.started_ns.is_none()) {
+                room.take(active.uid().unwrap_or(0), active.held.programs);
+            }
+            jobs.room = room;
+        }
     }
 
     /// Goes on with what a service before has left, or begins anew: from now on the node

@@ -141,6 +141,7 @@ fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failu
     }
     Ok(Settings {
         history: options.history.path.clone(),
+        ended: pbs_history::EndedLimits::DEFAULT,
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
         config: Some(with_numbers(&options.config, config)?),

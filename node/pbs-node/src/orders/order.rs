@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Held, Submission};
 
+/// The longest name of a program that is stored when it has ended.
+const PROGRAM_CHARS: usize = 200;
+
 /// A job that a user wants to have run.
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -104,7 +107,7 @@ impl ProgramEnd {
     pub(crate) fn new(process: u32, exit: &Exit) -> Self {
         Self {
             process,
-            program: exit.program.clone(),
+            program: clipped(&exit.program),
             code: exit.code,
             signal: exit.signal,
             error: exit.error.clone(),
@@ -122,6 +125,11 @@ impl ProgramEnd {
         let end = end.unwrap_or_else(|| "has no result".into());
         format!("{} of process {} {end}", self.program, self.process)
     }
+}
+
+/// The beginning of a program's name, which may be as long as its job's request.
+fn clipped(program: &str) -> String {
+    program.chars().take(PROGRAM_CHARS).collect()
 }
 
 /// Record of an order in the history.
@@ -151,9 +159,14 @@ impl Noted {
         }
     }
 
-    /// Returns the record of a run that is over.
+    /// Returns the record of a run that is over. What only its programs needed is left out: it
+    /// may be long, and the record is kept for long.
     pub(crate) fn over(mut self, ending: Ending) -> Self {
-        self.terms.owner.environment.clear();
+        let Owner { uid, gid, .. } = self.terms.owner;
+        self.terms.owner = Owner::new(uid, gid);
+        self.terms.name = None;
+        self.terms.after.clear();
+        self.terms.after_ok.clear();
         Self { ending, ..self }
     }
 }
