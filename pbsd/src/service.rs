@@ -31,6 +31,8 @@ use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permi
 
 /// Requests that are answered before the node is looked after again.
 const AT_ONCE: usize = 16;
+/// The longest text of a notice: many are kept for those who watch.
+const NOTICE_CHARS: usize = 4000;
 /// Interval at which processes that hold allocations are checked for exit.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -72,6 +74,7 @@ impl Listener for Teller {
 impl Teller {
     /// Sends a notice; a missing receiver is no error.
     fn notice(&self, job: Option<u64>, kind: &str, text: String) {
+        let text = text.chars().take(NOTICE_CHARS).collect();
         let _ = self.0.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
     }
 }

@@ -41,6 +41,9 @@ impl EndedLimits {
     /// Default limits: 5,000 runs and 64 MiB of a user, and a year.
     pub const DEFAULT: Self =
         Self { user_runs: 5000, user_bytes: 64 << 20, age_ns: 365 * 86_400 * 1_000_000_000 };
+
+    /// No limits: nothing is forgotten.
+    pub const ENDLESS: Self = Self { user_runs: u64::MAX, user_bytes: u64::MAX, age_ns: u64::MAX };
 }
 
 impl Default for EndedLimits {

@@ -22,7 +22,7 @@ pub enum Error {
     Invalid {
         /// Name of the file in messages.
         file: String,
-        /// All that is wrong with it.
+        /// What is wrong with it: a dozen problems, and the number of the others.
         problems: Vec<Problem>,
     },
     /// The job of a file was declined.

@@ -11,6 +11,9 @@ use crate::{Held, Submission};
 /// The longest name of a program that is stored when it has ended.
 const PROGRAM_CHARS: usize = 200;
 
+/// The longest reason of an end that is stored.
+const WHY_CHARS: usize = 4000;
+
 /// A job that a user wants to have run.
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -107,7 +110,7 @@ impl ProgramEnd {
     pub(crate) fn new(process: u32, exit: &Exit) -> Self {
         Self {
             process,
-            program: clipped(&exit.program),
+            program: clipped(&exit.program, PROGRAM_CHARS),
             code: exit.code,
             signal: exit.signal,
             error: exit.error.clone(),
@@ -127,9 +130,10 @@ impl ProgramEnd {
     }
 }
 
-/// The beginning of a program's name, which may be as long as its job's request.
-fn clipped(program: &str) -> String {
-    program.chars().take(PROGRAM_CHARS).collect()
+/// The beginning of a text. The name of a program may be as long as the request of its job, and
+/// so may be a reason that names it.
+fn clipped(text: &str, most_chars: usize) -> String {
+    text.chars().take(most_chars).collect()
 }
 
 /// Record of an order in the history.
@@ -161,7 +165,8 @@ impl Noted {
 
     /// Returns the record of a run that is over. What only its programs needed is left out: it
     /// may be long, and the record is kept for long.
-    pub(crate) fn over(mut self, ending: Ending) -> Self {
+    pub(crate) fn over(mut self, mut ending: Ending) -> Self {
+        ending.why = ending.why.map(|why| clipped(&why, WHY_CHARS));
         let Owner { uid, gid, .. } = self.terms.owner;
         self.terms.owner = Owner::new(uid, gid);
         self.terms.name = None;
