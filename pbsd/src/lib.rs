@@ -7,6 +7,7 @@ pub mod journal;
 pub mod limits;
 pub mod notify;
 pub mod process;
+pub(crate) mod refusal;
 pub mod service;
 pub mod session;
 pub mod topology;

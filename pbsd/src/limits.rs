@@ -43,9 +43,7 @@ const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
 /// Limits that can be configured.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
-#[command(
-    next_help_heading = "Limits, of each user where they say so; operators have 8 times these"
-)]
+#[command(next_help_heading = "Limits")]
 pub struct Limits {
     /// Jobs of a user that are not over
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one)]

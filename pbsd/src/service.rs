@@ -26,6 +26,7 @@ use crate::allocations::{Allocations, Step};
 use crate::inbox::{Answer, Inbox, Request};
 use crate::journal;
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
+use crate::refusal::refusal;
 use crate::session::Notices;
 use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, Wanted};
 
@@ -422,7 +423,7 @@ impl Service {
             let summary = self.node.standing_of(id).map_err(refusal)?;
             may_rewrite(caller, summary.uid)?;
             let replaced = self.node.held_of_waiting(id).map_err(refusal)?.unwrap_or_default();
-            let more = Held::of(&submission.job, &submission.request, None);
+            let more = Held::of(&submission.job, &submission.request, 0);
             few_programs(caller, more)?;
             self.may_hold(caller, more, replaced)?;
             if let Some(number) = summary.allocation {
@@ -553,27 +554,6 @@ fn may_rewrite(caller: &Caller, owner: Option<u32>) -> Result<(), Refusal> {
         Ok(())
     } else {
         Err(not_permitted("to change what a job of another user runs"))
-    }
-}
-
-/// Converts an error of the node to its form on the socket.
-pub(crate) fn refusal(error: Error) -> Refusal {
-    match error {
-        Error::Declined(declined) => Refusal::Declined {
-            job: declined.job,
-            why: declined.why,
-            earliest_deadline_ns: declined.earliest_deadline_ns,
-        },
-        Error::Invalid { file, problems } => Refusal::Invalid {
-            problems: problems.iter().map(|it| it.in_file(&file).to_string()).collect(),
-            file,
-        },
-        Error::History(pbs_history::Error::NoRun(id)) => Refusal::NoSuchJob { job: id.to_string() },
-        Error::NotTheOwner(..) => Refusal::NotPermitted { what: error.to_string() },
-        Error::DoesNotWait(..) | Error::IsOver(..) => {
-            Refusal::NotInState { what: error.to_string() }
-        }
-        other => Refusal::Failed { why: other.to_string() },
     }
 }
 

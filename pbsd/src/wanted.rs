@@ -7,7 +7,7 @@ use pbs_node_api::Refusal;
 use pbs_socket::Caller;
 
 use crate::limits::{JOB_AFTER, NAME_BYTES, PATH_BYTES, SUBMISSION_JOBS, SUBMISSION_PROGRAMS};
-use crate::service::refusal;
+use crate::refusal::refusal;
 
 /// A job that a caller wants to have run, or the jobs of an array: one job, which becomes as many
 /// as there are indices once their size is known and allowed.
@@ -114,7 +114,7 @@ impl Wanted {
     /// Size of all that would be held of it, each job of an array counted.
     pub(crate) fn held(&self) -> Held {
         let Submission { job, request, .. } = &self.job;
-        Held::of(job, request, Some(&self.terms)) * self.indices.len()
+        Held::of(job, request, self.terms.held_bytes()) * self.indices.len()
     }
 
     /// The job, or that of each index.

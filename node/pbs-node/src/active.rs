@@ -58,7 +58,8 @@ impl ActiveJob {
         forecasts: Vec<Forecast>,
         admitted: Admitted,
     ) -> Self {
-        let held = Held::of(&job, &candidate.submission.request, candidate.terms.as_ref());
+        let terms_bytes = candidate.terms.as_ref().map_or(0, Terms::held_bytes);
+        let held = Held::of(&job, &candidate.submission.request, terms_bytes);
         Self {
             held,
             id: candidate.id,

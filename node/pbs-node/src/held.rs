@@ -6,11 +6,6 @@ use std::ops::{Add, AddAssign, Mul};
 
 use pbs_job::Job;
 
-use crate::orders::Terms;
-
-/// Bytes of a variable of the environment, or of a limit, in addition to its words.
-const ITEM_BYTES: usize = 48;
-
 /// Size of open jobs: those that wait and those that are planned or run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
@@ -25,13 +20,15 @@ pub struct Held {
 }
 
 impl Held {
-    /// Size of a job with that request; `terms`: under which it was ordered, if it was.
-    pub fn of(job: &Job, request: &str, terms: Option<&Terms>) -> Self {
+    /// Size of a job with that request, under terms of that size ([`Terms::held_bytes`]).
+    ///
+    /// [`Terms::held_bytes`]: crate::Terms::held_bytes
+    pub fn of(job: &Job, request: &str, terms_bytes: usize) -> Self {
         Self {
             jobs: 1,
             tasks: job.tasks.len(),
             programs: job.programs(),
-            bytes: job.held_bytes() + request.len() + terms.map_or(0, terms_bytes),
+            bytes: job.held_bytes() + request.len() + terms_bytes,
         }
     }
 
@@ -82,20 +79,4 @@ impl Sum for Held {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), Self::add)
     }
-}
-
-fn terms_bytes(terms: &Terms) -> usize {
-    let owner = &terms.owner;
-    let variables = owner.environment.iter();
-    let variables = variables.map(|(name, value)| ITEM_BYTES + name.len() + value.len());
-    let limits = owner.limits.iter().map(|limit| ITEM_BYTES + limit.resource.len());
-    size_of::<Terms>()
-        + variables.sum::<usize>()
-        + limits.sum::<usize>()
-        + size_of_val(&owner.groups[..])
-        + owner.directory.as_os_str().len()
-        + owner.output.as_ref().map_or(0, |output| output.as_os_str().len())
-        + terms.name.as_ref().map_or(0, String::len)
-        + size_of_val(&terms.after[..])
-        + size_of_val(&terms.after_ok[..])
 }

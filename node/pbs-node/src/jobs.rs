@@ -107,8 +107,9 @@ impl Jobs {
             let taken = taken.ok_or(Error::SameProcesses)?;
             let order = ledger.order(run.figures.run.id)?;
             let terms = order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms);
+            let terms_bytes = terms.as_ref().map_or(0, Terms::held_bytes);
             runs.push(ActiveJob {
-                held: Held::of(&job, &run.takeover.request, terms.as_ref()),
+                held: Held::of(&job, &run.takeover.request, terms_bytes),
                 id: Some(run.figures.run.id),
                 run: taken,
                 submitted_ns: *submitted_ns,
@@ -182,7 +183,7 @@ impl Jobs {
     /// Size of what is held of the request of a job that waits.
     pub(crate) fn held_of_waiting(&self, id: RunId) -> Option<Held> {
         let submission = &self.backlog.find(id)?.order.submission;
-        Some(Held::of(&submission.job, &submission.request, None))
+        Some(Held::of(&submission.job, &submission.request, 0))
     }
 
     /// The numbers of its processes in plans.

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Held, Submission};
 
+/// Bytes of a variable of the environment, or of a limit, in addition to its words.
+const ITEM_BYTES: usize = 48;
+
 /// The longest name of a program that is stored when it has ended.
 const PROGRAM_CHARS: usize = 200;
 
@@ -65,6 +68,23 @@ impl Terms {
             after_ok: Vec::new(),
             allocation: None,
         }
+    }
+
+    /// Returns the bytes of memory that the terms take, by the lengths of their parts.
+    pub fn held_bytes(&self) -> usize {
+        let owner = &self.owner;
+        let variables = owner.environment.iter();
+        let variables = variables.map(|(name, value)| ITEM_BYTES + name.len() + value.len());
+        let limits = owner.limits.iter().map(|limit| ITEM_BYTES + limit.resource.len());
+        size_of::<Self>()
+            + variables.sum::<usize>()
+            + limits.sum::<usize>()
+            + size_of_val(&owner.groups[..])
+            + owner.directory.as_os_str().len()
+            + owner.output.as_ref().map_or(0, |output| output.as_os_str().len())
+            + self.name.as_ref().map_or(0, String::len)
+            + size_of_val(&self.after[..])
+            + size_of_val(&self.after_ok[..])
     }
 }
 
@@ -186,7 +206,7 @@ impl Order {
         job.priority = terms.priority.unwrap_or(job.priority);
         job.deadline_ns = terms.deadline_ns.unwrap_or(job.deadline_ns);
         job.best_effort |= terms.best_effort;
-        let held = Held::of(&submission.job, &submission.request, Some(&terms));
+        let held = Held::of(&submission.job, &submission.request, terms.held_bytes());
         Self { submission, terms, held }
     }
 
