@@ -21,7 +21,8 @@ pub(crate) const DEADLINE_MISSED: u8 = 7;
 pub(crate) const DIFFERS: u8 = 8;
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Number of problems of a file that are printed as text.
+/// Number of problems of a schedule that are printed as text. Those of a file are no more
+/// ([`pbs_text::Problems`]).
 const SHOWN_PROBLEMS: usize = 12;
 
 /// Reason why a command failed.
@@ -136,19 +137,15 @@ impl fmt::Display for Failure {
         match self {
             Self::Usage(message) | Self::Failed(message) => write!(f, "pbsctl: {message}"),
             Self::Invalid { file, problems } => {
-                let lines: Vec<_> = problems
-                    .iter()
-                    .take(SHOWN_PROBLEMS)
-                    .map(|p| p.in_file(file).to_string())
-                    .collect();
-                f.write_str(&lines.join("\n"))?;
-                match problems.len().saturating_sub(SHOWN_PROBLEMS) {
-                    0 => Ok(()),
-                    more => write!(f, "\n{file}: {more} more; --json has all"),
-                }
+                let lines = problems.iter().map(|problem| problem.in_file(file).to_string());
+                f.write_str(&lines.collect::<Vec<_>>().join("\n"))
             }
             Self::NotValid(problems) => {
-                let shown = problems.len().min(SHOWN_PROBLEMS);
+                // A line for the last one is as long as a line that says that there is one more.
+                let shown = match problems.len() {
+                    few if few <= SHOWN_PROBLEMS + 1 => few,
+                    _ => SHOWN_PROBLEMS,
+                };
                 f.write_str(&problems[..shown].join("\n"))?;
                 match problems.len() - shown {
                     0 => Ok(()),

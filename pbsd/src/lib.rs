@@ -4,8 +4,11 @@
 pub mod allocations;
 pub mod inbox;
 pub mod journal;
+pub mod limits;
 pub mod notify;
 pub mod process;
+pub(crate) mod refusal;
 pub mod service;
 pub mod session;
 pub mod topology;
+pub(crate) mod wanted;

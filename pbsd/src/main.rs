@@ -13,11 +13,12 @@ use std::thread;
 use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
 use pbs_launch::signals::Signals;
-use pbs_launch::{cgroup, stay_off};
+use pbs_launch::{cgroup, raise_open_files, stay_off};
 use pbs_node::{planner_config, this_node, Aim, Error, Node, Options, Settings};
 use pbs_plan::{Config, Dispatch};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
+use pbsd::limits::Limits;
 use pbsd::service::{Service, Teller};
 use pbsd::session::{serve, Notices};
 use pbsd::topology::Topology;
@@ -80,6 +81,9 @@ struct Cli {
     #[arg(long)]
     no_cgroups: bool,
 
+    #[command(flatten)]
+    limits: Limits,
+
     /// Make it possible for systemd to start a service while jobs of the last one have memory
     /// limits, and exit
     #[arg(long, exclusive = true)]
@@ -131,7 +135,10 @@ fn run(cli: &Cli) -> Result<(), String> {
             })
             .ok()
     };
+    let open_files = raise_open_files().map_err(|error| format!("open files: {error}"))?;
+    let (limits, open_programs) = cli.limits.within(open_files);
     let options = Options {
+        open_programs: Some(open_programs),
         lease_ns: Some(cli.lease_ns),
         cgroups,
         limits_memory: cli.limit_memory,
@@ -150,6 +157,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     let _ = stay_off(&machine);
     let settings = Settings {
         history: cli.history.clone(),
+        ended: limits.ended(),
         max_replans: u64::MAX,
         aim: Aim::Deadline,
         max_work: cli.max_work,
@@ -163,14 +171,14 @@ fn run(cli: &Cli) -> Result<(), String> {
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };
     let listening = thread::Builder::new().name("socket".into());
-    let listening = listening.spawn(move || listen(listener, &sender, &notices));
+    let listening = listening.spawn(move || listen(listener, limits, &sender, &notices));
     listening.map_err(|error| format!("no thread could be started: {error}"))?;
     journal::info("pbsd: ready");
     notify::tell("READY=1");
     // Beside the socket: it is to be gone after a boot, as the socket is.
     let allocations = cli.socket.with_file_name("allocations");
     let allocations = Allocations::open(&allocations, Topology::of_this_machine());
-    let served = Service::new(node, signals, allocations).run(&mut inbox);
+    let served = Service::new(node, signals, allocations, limits).run(&mut inbox);
     notify::tell("STOPPING=1");
     served.map_err(text)
 }
@@ -200,8 +208,8 @@ fn own_machine(cli: &Cli, rate_insns_per_ms: u64) -> Result<Machine, String> {
 }
 
 /// The thread of the socket. Without it there is no service, so it ends with it.
-fn listen(listener: UnixListener, node: &Sender, notices: &Notices) {
-    if let Err(error) = serve(listener, node, notices) {
+fn listen(listener: UnixListener, limits: Limits, node: &Sender, notices: &Notices) {
+    if let Err(error) = serve(listener, limits.of_connections(), node, notices) {
         journal::warning(&format!("pbsd: the socket failed: {error}"));
     }
     std::process::exit(1);

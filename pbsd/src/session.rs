@@ -8,7 +8,7 @@ use pbs_node_api::{
     Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
     Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
 };
-use pbs_socket::Caller;
+use pbs_socket::{Caller, ConnectionLimits};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::Receiver;
@@ -37,7 +37,12 @@ pub struct Session {
 /// # Errors
 ///
 /// The socket is no more.
-pub fn serve(listener: UnixListener, node: &Sender, notices: &Notices) -> io::Result<()> {
+pub fn serve(
+    listener: UnixListener,
+    limits: ConnectionLimits,
+    node: &Sender,
+    notices: &Notices,
+) -> io::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let local = tokio::task::LocalSet::new();
@@ -45,11 +50,8 @@ pub fn serve(listener: UnixListener, node: &Sender, notices: &Notices) -> io::Re
         local.spawn_local(notify::watch(node.clone(), every));
     }
     let session = |caller| Session { caller, node: node.clone(), notices: notices.clone() };
-    local.block_on(&runtime, pbs_socket::serve(listener, session))
+    local.block_on(&runtime, pbs_socket::serve(listener, limits, session))
 }
-
-/// Jobs in one submission, with all of their arrays, at most.
-pub const MOST_JOBS: u64 = 1000;
 
 #[zlink::service(
     interface = "org.sched-pbs.Node",

@@ -21,6 +21,7 @@ mod error;
 pub mod estimate;
 mod export;
 mod fit;
+mod forget;
 mod history;
 mod lease;
 mod limits;
@@ -44,7 +45,7 @@ pub use lease::{boot_id, started_ticks};
 pub use measured::{
     Corun, Decision, DecisionCost, TimePrediction, Transfer, TransferCost, VariantKey, VariantRun,
 };
-pub use options::Options;
+pub use options::{EndedLimits, Options};
 pub use record::{
     InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
 };

@@ -17,10 +17,39 @@ pub struct Options {
     /// transfers and decisions of one size, 1 to 10000. The oldest are deleted first, in the
     /// transaction that brings a new one.
     pub keep_samples: u32,
+    /// Limits of the runs of a user that are over. Runs that nobody has ordered have none.
+    pub ended: EndedLimits,
     /// Time to wait for another process that is writing.
     pub wait: Duration,
     /// Numbers of the estimate.
     pub estimate: Config,
+}
+
+/// Limits of the runs that are over and were ordered, for each user apart: the runs of one never
+/// push out those of another. The oldest are forgotten first ([`Store::forget`](crate::Store)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedLimits {
+    /// Number of runs of a user. Root has no such limit.
+    pub user_runs: u64,
+    /// Bytes of a user's runs: orders, names and figures. Root has no such limit.
+    pub user_bytes: u64,
+    /// Time since the end of a run; this limit is root's, too.
+    pub age_ns: u64,
+}
+
+impl EndedLimits {
+    /// Default limits: 5,000 runs and 64 MiB of a user, and a year.
+    pub const DEFAULT: Self =
+        Self { user_runs: 5000, user_bytes: 64 << 20, age_ns: 365 * 86_400 * 1_000_000_000 };
+
+    /// No limits: nothing is forgotten.
+    pub const ENDLESS: Self = Self { user_runs: u64::MAX, user_bytes: u64::MAX, age_ns: u64::MAX };
+}
+
+impl Default for EndedLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 impl Options {
@@ -28,6 +57,7 @@ impl Options {
     pub const DEFAULT: Self = Self {
         keep_runs: 32,
         keep_samples: 32,
+        ended: EndedLimits::DEFAULT,
         wait: Duration::from_secs(5),
         estimate: Config::DEFAULT,
     };

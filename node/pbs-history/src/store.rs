@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{params, Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde::Serialize;
 
+use crate::forget::Since;
 use crate::lease::Lease;
 use crate::limits::{check_coruns, kept};
 use crate::measured_rows::insert_corun;
@@ -45,6 +46,8 @@ pub struct Store {
     options: Options,
     /// Set while this store is that of the planner.
     claimed: Option<Lease>,
+    /// Runs that have ended since some were forgotten.
+    pub(crate) since: Since,
 }
 
 impl Store {
@@ -68,6 +71,7 @@ impl Store {
             connection: open(path, access, options.wait)?,
             options,
             claimed: None,
+            since: Since::default(),
         })
     }
 
@@ -211,13 +215,16 @@ impl Store {
         check_coruns(coruns)?;
         kept("the time of the end", ended_unix_ns)?;
         let (keep, keep_samples) = (self.options.keep_runs, self.options.keep_samples);
-        self.write(|connection| {
+        let tasks: usize = figures.iter().map(|process| size_of_val(&process.tasks[..])).sum();
+        let order_bytes = self.write(|connection| {
             let mut run = open_run(connection, id)?;
             run.state = State::Over;
             run.ended_unix_ns = Some(ended_unix_ns);
             run.outcome = Some(outcome);
             let job = run.job.clone();
-            let uid = tables::order(connection, id)?.map(|order| order.uid);
+            let order = tables::order(connection, id)?;
+            let order_bytes = order.as_ref().map_or(0, |order| order.text.len());
+            let uid = order.map(|order| order.uid);
             tables::write_run(connection, run, figures)?;
             connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
             let sql = "DELETE FROM run WHERE id IN (SELECT id FROM run \
@@ -228,8 +235,10 @@ impl Store {
             for corun in coruns {
                 insert_corun(connection, corun, keep_samples)?;
             }
-            Ok(())
-        })
+            Ok(order_bytes)
+        })?;
+        self.since.ended(order_bytes.saturating_add(tasks));
+        Ok(())
     }
 
     /// The runs, the oldest first; `job`: of that one alone.

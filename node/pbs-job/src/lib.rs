@@ -15,6 +15,7 @@ mod edit;
 mod export;
 pub mod glass;
 pub mod graph;
+mod held;
 mod machine;
 mod model;
 mod parse;
@@ -25,8 +26,8 @@ pub use export::job_to_toml;
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
     cpu_list, cpus_of_list, Action, Core, Device, Job, Link, Machine, Node, Process, Sharing, Task,
-    DEMAND_PERMILLE, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS,
-    MAX_RATE_INSNS_PER_S, TICK_NS,
+    DEMAND_PERMILLE, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES,
+    MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS, TICK_NS,
 };
 pub use parse::job_from_toml;
 pub use pbs_plan::{Command, Start};

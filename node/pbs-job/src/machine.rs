@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use pbs_text::reader::{read, Reader, Table, Value};
-use pbs_text::{between, quoted, underscored, write_list, Line, Problem};
+use pbs_text::{between, quoted, underscored, write_list, Line, Problem, Problems};
 use toml::de::{DeTable, DeValue};
 
 use crate::{
@@ -244,8 +244,8 @@ fn core(reader: &mut Reader, value: &Value<'_>, rate_of_node: Option<u64>) -> Op
 
 /// Whether the machine can be planned for.
 pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
-    let mut problems = Vec::new();
-    let mut twice = Vec::new();
+    let mut problems = Problems::default();
+    let mut twice = Problems::default();
     let mut problem = |line, message: String| problems.push(Problem::at(line, message));
     let tick_ns = machine.tick_ns;
     let mut range = |line, what: String, value: u64, most: u64| {
@@ -279,7 +279,7 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
             twice.push(Problem::at(link.line, message));
         }
     }
-    twice.extend(devices::check(machine));
+    devices::check(machine, &mut twice);
     if machine.nodes.is_empty() {
         let message = "the machine has no node; add a [[node]] with name, memory_bytes, \
                        rate_insns_per_s and cores";
@@ -319,10 +319,6 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
             }
         }
     }
-    problems.append(&mut twice);
-    if problems.is_empty() {
-        return Ok(());
-    }
-    problems.sort_by_key(|problem| problem.line);
-    Err(problems)
+    problems.append(twice);
+    problems.none()
 }

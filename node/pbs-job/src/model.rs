@@ -30,6 +30,13 @@ pub const MAX_BANDWIDTH_BYTES_PER_S: u64 = 1 << 50;
 /// A core is at most this fast.
 pub const MAX_RATE_INSNS_PER_S: u64 = 1 << 40;
 
+/// Most tasks of a job. Data about a task take some hundred bytes while a job is checked and
+/// planned, and a task can be written in two.
+pub const MAX_TASKS: usize = 100_000;
+
+/// Longest name of a process or task, in bytes: messages about it repeat its name.
+pub const MAX_NAME_BYTES: usize = 200;
+
 /// Shares of a core that a machine can give to independent processes at admission, in
 /// thousandths. 0: there is no demand test, and the search alone admits jobs.
 pub const DEMAND_PERMILLE: RangeInclusive<u64> = 0..=1000;

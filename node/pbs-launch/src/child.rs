@@ -20,8 +20,10 @@ pub struct Child {
     pub program: Program,
     /// Process id of the child.
     pub pid: i32,
-    /// Reports of the child on itself.
-    pub(crate) reports: File,
+    /// Reports of the child on itself; `None`: it was executed or killed, and sends no more.
+    reports: Option<File>,
+    /// Reason for which it was not executed, once that was read.
+    report: Option<ChildReport>,
     status: Option<i32>,
     /// For how long it had a CPU, once it has ended; 0: that is not known.
     pub(crate) ran_ns: u64,
@@ -30,7 +32,14 @@ pub struct Child {
 impl Child {
     /// A program that was just forked; `reports` is what it writes about itself.
     pub(crate) fn new(program: &Program, pid: i32, reports: File) -> Self {
-        Self { program: program.clone(), pid, reports, status: None, ran_ns: 0 }
+        Self {
+            program: program.clone(),
+            pid,
+            reports: Some(reports),
+            report: None,
+            status: None,
+            ran_ns: 0,
+        }
     }
 
     /// Waits until the child stands at the gate, and puts it on the CPU of its process. Until
@@ -43,7 +52,10 @@ impl Child {
     pub fn wait_ready(&mut self, until: Option<Instant>) -> io::Result<()> {
         let name = &self.program.name;
         loop {
-            match ChildReport::read(&mut self.reports) {
+            let Some(reports) = &mut self.reports else {
+                return Err(io::Error::other(format!("{name}: it has been executed")));
+            };
+            match ChildReport::read(reports) {
                 Ok(Some(ChildReport { step: Step::Ready, .. })) => {
                     self.pin();
                     return Ok(());
@@ -69,7 +81,7 @@ impl Child {
             }
             let left_ms = left.map(|left| i32::try_from(left.as_millis()).unwrap_or(i32::MAX));
             let timeout_ms = left_ms.map_or(-1, |ms| ms.saturating_add(1));
-            wait_for([self.reports.as_fd()], timeout_ms)?;
+            wait_for([reports.as_fd()], timeout_ms)?;
         }
     }
 
@@ -141,6 +153,23 @@ impl Child {
         }
     }
 
+    /// Whether a descriptor of this process is open for it, by which it reports on itself.
+    pub fn has_descriptor(&self) -> bool {
+        self.reports.is_some()
+    }
+
+    /// Closes its descriptor if it sends no more reports: it was executed, or has ended. Does not
+    /// wait.
+    pub fn close_descriptor(&mut self) {
+        while let Some(reports) = &mut self.reports {
+            match ChildReport::read(reports) {
+                Ok(Some(report)) => self.report = Some(report),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(None) | Err(_) => self.reports = None,
+            }
+        }
+    }
+
     /// Whether it was waited for.
     pub fn is_reaped(&self) -> bool {
         self.status.is_some()
@@ -158,7 +187,9 @@ impl Child {
 
     /// Returns the exit of the program.
     pub fn exit(&mut self) -> Exit {
-        let report = self.status.and_then(|_| ChildReport::read(&mut self.reports).ok()?);
+        if self.status.is_some() {
+            self.close_descriptor();
+        }
         let status = self.status.unwrap_or(0);
         let exited = self.status.is_some() && libc::WIFEXITED(status);
         let killed = self.status.is_some() && libc::WIFSIGNALED(status);
@@ -168,7 +199,7 @@ impl Child {
             pid: self.pid,
             code: exited.then(|| libc::WEXITSTATUS(status)),
             signal: killed.then(|| libc::WTERMSIG(status)),
-            error: report.map(|report| report.to_string()),
+            error: self.report.map(|report| report.to_string()),
         }
     }
 }

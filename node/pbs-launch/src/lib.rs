@@ -12,6 +12,7 @@
 pub mod cgroup;
 mod child;
 mod child_report;
+mod descriptors;
 mod ended;
 mod files;
 mod gate;
@@ -22,6 +23,7 @@ mod program;
 pub mod signals;
 
 pub use child::{Child, Exited};
+pub use descriptors::raise_open_files;
 pub use ended::{ended_children, EndedChildren};
 pub use gate::{was_released, Gate};
 pub use owner::{Limit, Owner};

@@ -301,7 +301,7 @@ pub enum Refusal {
     Invalid {
         /// Name of the file in messages
         file: String,
-        /// All that is wrong with it
+        /// What is wrong with it: a dozen problems, and the number of the others
         problems: Vec<String>,
     },
     /// No such job exists

@@ -11,6 +11,7 @@ use crate::candidate::Candidate;
 use crate::clock::unix_ns;
 use crate::orders::Terms;
 use crate::predict::Forecast;
+use crate::Held;
 
 /// A run of a job.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(crate) struct ActiveJob {
     /// Whether it was reported that the run will miss its deadline.
     pub(crate) told_late: bool,
     pub(crate) request: String,
+    /// Size of what the node holds of it.
+    pub(crate) held: Held,
 }
 
 impl ActiveJob {
@@ -55,7 +58,10 @@ impl ActiveJob {
         forecasts: Vec<Forecast>,
         admitted: Admitted,
     ) -> Self {
+        let terms_bytes = candidate.terms.as_ref().map_or(0, Terms::held_bytes);
+        let held = Held::of(&job, &candidate.submission.request, terms_bytes);
         Self {
+            held,
             id: candidate.id,
             run: admitted.run,
             submitted_ns: candidate.submitted_ns,

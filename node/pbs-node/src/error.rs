@@ -22,7 +22,7 @@ pub enum Error {
     Invalid {
         /// Name of the file in messages.
         file: String,
-        /// All that is wrong with it.
+        /// What is wrong with it: a dozen problems, and the number of the others.
         problems: Vec<Problem>,
     },
     /// The job of a file was declined.
@@ -33,6 +33,8 @@ pub enum Error {
     NoRate(String),
     /// The programs could not be started.
     Programs(io::Error),
+    /// The programs of a run cannot be started before others were executed.
+    NoRoom,
     /// The node runs no jobs, as nobody has told it to.
     NoJobs,
     /// None of the jobs has an instruction.
@@ -90,6 +92,19 @@ impl Error {
         |refused| Self::Refused(what, refused)
     }
 
+    /// Whether only something of the whole system was lacking, which others have and give back:
+    /// descriptors, processes or memory.
+    pub(crate) fn is_shortage(&self) -> bool {
+        let lacking = [libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::ENOMEM];
+        match self {
+            Self::NoRoom => true,
+            Self::Programs(error) | Self::File(_, error) => {
+                error.raw_os_error().is_some_and(|errno| lacking.contains(&errno))
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn goes_on(figures: &RunFigures) -> Self {
         Self::GoesOn(figures.run.id, figures.run.job.clone())
     }
@@ -141,6 +156,9 @@ impl fmt::Display for Error {
                  --machine FILE"
             ),
             Self::Programs(error) => write!(f, "programs of the plan: {error}"),
+            Self::NoRoom => f.write_str(
+                "it waits for programs of other jobs: the node can start no more at once",
+            ),
             Self::NoJobs => f.write_str("this node runs no jobs: it has no history"),
             Self::NothingToRun => f.write_str(
                 "no task of the jobs has instructions, and there is \

@@ -20,9 +20,10 @@ use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
 use crate::result::{Facts, RunResult};
+use crate::room::Room;
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
-use crate::{resume, Error, Listener, News, Submission};
+use crate::{resume, Error, Held, Listener, News, Submission};
 
 /// Next action.
 pub(crate) enum ToDo {
@@ -50,6 +51,8 @@ pub(crate) struct Jobs {
     pub(crate) slowdowns: Option<SlowdownSource>,
     /// Allocations: CPUs that belong to certain runs.
     pub(crate) allocations: Allocations,
+    /// Number of programs that can be started now, beside those that were admitted.
+    pub(crate) room: Room,
 }
 
 impl Jobs {
@@ -63,7 +66,7 @@ impl Jobs {
         if machine.nodes.len() != 1 {
             return Err(Error::SeveralNodes(machine.nodes.len()));
         }
-        let mut ledger = Ledger::open(&settings.history)?;
+        let mut ledger = Ledger::open(&settings.history, settings.ended)?;
         resume::clear(&mut ledger, device)?;
         Ok(Self {
             controller: new_controller(machine.clone(), settings, config),
@@ -76,6 +79,7 @@ impl Jobs {
             max_replans: settings.max_replans,
             slowdowns: None,
             allocations: Allocations::default(),
+            room: Room::ENDLESS,
         })
     }
 
@@ -86,7 +90,7 @@ impl Jobs {
         device: &Device,
         config: &Config,
     ) -> Result<(Self, resume::Resumed), Error> {
-        let mut ledger = Ledger::open(&settings.history)?;
+        let mut ledger = Ledger::open(&settings.history, settings.ended)?;
         let left = resume::left(&mut ledger, device)?;
         let mut controller = new_controller(left.machine.clone(), settings, config);
         let mut runs = Vec::new();
@@ -96,13 +100,16 @@ impl Jobs {
             let taken = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far);
             let taken = taken.ok_or(Error::SameProcesses)?;
             let order = ledger.order(run.figures.run.id)?;
+            let terms = order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms);
+            let terms_bytes = terms.as_ref().map_or(0, Terms::held_bytes);
             runs.push(ActiveJob {
+                held: Held::of(&job, &run.takeover.request, terms_bytes),
                 id: Some(run.figures.run.id),
                 run: taken,
                 submitted_ns: *submitted_ns,
                 submitted_unix_ns: run.figures.run.submitted_unix_ns,
                 kind: run.figures.run.kind,
-                terms: order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms),
+                terms,
                 planned: None,
                 forecasts: Vec::new(),
                 replans: 0,
@@ -128,6 +135,7 @@ impl Jobs {
             max_replans: settings.max_replans,
             slowdowns: None,
             allocations: Allocations::default(),
+            room: Room::ENDLESS,
         };
         Ok((jobs, left.resumed))
     }
@@ -157,6 +165,19 @@ impl Jobs {
     pub(crate) fn name_of(&self, run: pbs_planner::RunId) -> String {
         let name = self.active(run).map(|active| active.job.name.as_str());
         format!("job {}", name.unwrap_or("?"))
+    }
+
+    /// Size of what is held of all open jobs, each with its owner.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (Option<u32>, Held)> + '_ {
+        let waiting = self.backlog.iter().map(|waiting| &waiting.order);
+        let waiting = waiting.map(|order| (Some(order.terms.owner.uid), order.held()));
+        waiting.chain(self.runs.iter().map(|run| (run.uid(), run.held)))
+    }
+
+    /// Size of what is held of the request of a job that waits.
+    pub(crate) fn held_of_waiting(&self, id: RunId) -> Option<Held> {
+        let submission = &self.backlog.find(id)?.order.submission;
+        Some(Held::of(&submission.job, &submission.request, 0))
     }
 
     /// The numbers of its processes in plans.
@@ -294,6 +315,23 @@ impl Jobs {
             }
         }
         Some(id)
+    }
+
+    /// The programs of a run can't be started now, and it is in no plan that was written: it waits
+    /// again, if it was ordered. Whether it does.
+    pub(crate) fn postpone(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
+        let ordered =
+            |active: &ActiveJob| active.run == run && active.id.is_some() && active.terms.is_some();
+        let Some(place) = self.runs.iter().position(ordered) else {
+            return false;
+        };
+        let active = self.runs.remove(place);
+        self.controller.withdraw(run);
+        self.controller.forget(run);
+        self.next_plan = None;
+        self.wait_again(active, why.to_string());
+        self.backlog.check_in_a_while();
+        true
     }
 
     /// A run that was ordered and is in no plan waits once more; `why`: what is to be said
@@ -656,12 +694,14 @@ fn over(terms: Terms, ending: Ending) -> pbs_history::Order {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Instant;
 
-    use pbs_history::Kind;
+    use pbs_history::{EndedLimits, Kind};
     use pbs_job::{machine_from_toml, with_values};
     use pbs_planner::Aim;
 
     use super::*;
+    use crate::queue::RunSummary;
     use crate::{Alteration, Rewrite};
 
     struct Nobody;
@@ -681,6 +721,7 @@ mod tests {
         let machine = include_str!("../../../samples/machines/vm.toml");
         let settings = Settings {
             history: directory.join("history.db"),
+            ended: EndedLimits::DEFAULT,
             max_replans: 0,
             aim: Aim::Best,
             max_work: Settings::MAX_WORK,
@@ -765,6 +806,114 @@ mod tests {
         jobs.alter(held, rewrite(1000)).unwrap();
         let standing = jobs.standing_of(held).unwrap();
         assert_eq!((standing.job.as_str(), standing.uid), ("another", Some(1000)));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Size of the open jobs of a user.
+    fn held(jobs: &Jobs, uid: u32) -> Held {
+        jobs.held().filter(|(owner, _)| *owner == Some(uid)).map(|(_, held)| held).sum()
+    }
+
+    /// Whatever state an open job is in, its user has it; when it is over, the user has nothing.
+    #[test]
+    fn open_jobs_are_held_for_their_users() {
+        let directory = std::env::temp_dir().join(format!("pbs-held-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let one = ordered(None, true).held();
+        // The start, the task and the end.
+        assert_eq!((one.jobs, one.tasks, one.programs), (1, 3, 1));
+        let waits = jobs.order(vec![ordered(None, true)], &mut Nobody).unwrap()[0];
+        let planned = jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap()[0];
+        assert_eq!((held(&jobs, 1000), held(&jobs, 1001)), (one * 2, Held::default()));
+        let large = "tasks = [62_500_000, 1, 1, 1]\nattaches = \"itself\"";
+        let request = job("confined", 4_000_000_000).remove(0).request;
+        let request = request.replace("tasks = [62_500_000]", large);
+        let submission = Submission::from_text(request, "large".into()).unwrap();
+        let rewrite = Rewrite { uid: 1000, submission };
+        let alteration = Alteration { rewrite: Some(rewrite), ..Alteration::default() };
+        jobs.alter(waits, alteration).unwrap();
+        assert_eq!(held(&jobs, 1000).tasks, one.tasks * 2 + 3);
+        let of_request = jobs.held_of_waiting(waits).unwrap();
+        assert_eq!((of_request.jobs, of_request.tasks), (1, one.tasks + 3));
+        jobs.cancel(waits, "test".into(), &mut Nobody).unwrap();
+        assert_eq!(held(&jobs, 1000), one);
+        let run = jobs.runs[0].run;
+        jobs.give_up(run, &Error::NothingToRun, false, &mut Nobody);
+        assert_eq!(held(&jobs, 1000), Held::default());
+        assert_eq!(jobs.standing_of(planned).unwrap().state, "over");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Nothing but what a record says stays of an order that is over.
+    #[test]
+    fn a_record_of_a_job_that_is_over_is_short() {
+        let directory = std::env::temp_dir().join(format!("pbs-short-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let Order { submission, mut terms, .. } = ordered(None, true);
+        let long = "o".repeat(10_000);
+        terms.owner.environment = vec![("A".into(), long.clone())];
+        terms.owner.output = Some(long.clone().into());
+        terms.owner.directory = format!("/{long}").into();
+        terms.owner.groups = vec![7; 1000];
+        terms.name = Some("short".into());
+        terms.priority = Some(3);
+        let id = jobs.order(vec![Order::new(submission, terms)], &mut Nobody).unwrap()[0];
+        assert!(jobs.ledger.order(id).unwrap().unwrap().text.len() > 30_000);
+        jobs.cancel(id, long, &mut Nobody).unwrap();
+        let record = jobs.ledger.order(id).unwrap().unwrap();
+        assert!(record.text.len() < 5000, "{}", record.text);
+        let standing = jobs.standing_of(id).unwrap();
+        assert_eq!((standing.job.as_str(), standing.uid), ("short", Some(1000)));
+        assert_eq!((standing.state, standing.priority), ("over", Some(3)));
+        assert_eq!(standing.reason, Some("o".repeat(4000)));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A job for whose programs there is no descriptor waits, and runs when there is one; whoever
+    /// took them all, it never fails. Root has some left.
+    #[test]
+    fn a_job_waits_for_descriptors() {
+        let directory = std::env::temp_dir().join(format!("pbs-room-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.room = Room { root: 2, others: 1 };
+        let order = |jobs: &mut Jobs, uid| {
+            let Order { submission, mut terms, .. } = ordered(None, false);
+            terms.owner.uid = uid;
+            jobs.order(vec![Order::new(submission, terms)], &mut Nobody).unwrap()[0]
+        };
+        let state = |jobs: &Jobs, id| {
+            let RunSummary { state, reason, .. } = jobs.standing_of(id).unwrap();
+            (state, reason)
+        };
+        let first = order(&mut jobs, 1000);
+        let second = order(&mut jobs, 1001);
+        let third = order(&mut jobs, 0);
+        assert_eq!(state(&jobs, first).0, "planned");
+        let why = "it waits for programs of other jobs: the node can start no more at once";
+        assert_eq!(state(&jobs, second), ("waiting", Some(why.into())));
+        assert_eq!(state(&jobs, third).0, "planned");
+        // It is looked after again, and needs no other event for that.
+        assert!(jobs.backlog.again_ms(Instant::now()) > 0);
+
+        // The system has no descriptor in spite of the count: what was planned waits, too.
+        let run = jobs.runs[0].run;
+        let error = Error::Programs(std::io::Error::from_raw_os_error(libc::EMFILE));
+        assert!(error.is_shortage());
+        assert!(!Error::Programs(std::io::Error::from_raw_os_error(libc::ENOENT)).is_shortage());
+        assert!(jobs.postpone(run, &error));
+        assert!(!jobs.postpone(run, &error));
+        let (waits, reason) = state(&jobs, first);
+        assert_eq!((waits, reason.unwrap().contains("Too many open files")), ("waiting", true));
+        assert_eq!(held(&jobs, 1000), ordered(None, false).held());
+
+        jobs.room = Room { root: 5, others: 2 };
+        jobs.backlog.check_again();
+        jobs.promote(&mut Nobody);
+        for id in [first, second, third] {
+            assert_eq!(state(&jobs, id).0, "planned", "{id}");
+        }
+        assert_eq!(jobs.backlog.again_ms(Instant::now()), -1);
+        assert_eq!(jobs.room, Room { root: 3, others: 0 });
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{
-    boot_id, Collector, Corun, InForce, JobHistory, Kind, NewRun, Order, Outcome, ProcessRun, Run,
-    RunFigures, RunId, State, Store, Takeover, TaskRun,
+    boot_id, Collector, Corun, EndedLimits, InForce, JobHistory, Kind, NewRun, Options, Order,
+    Outcome, ProcessRun, Run, RunFigures, RunId, State, Store, Takeover, TaskRun,
 };
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
@@ -76,9 +76,10 @@ struct OpenRun {
 
 impl Ledger {
     /// Opens the history, or makes it, and claims it: only one planner may write.
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let mut store = queue::open(path)?;
+    pub(crate) fn open(path: &Path, ended: EndedLimits) -> Result<Self, Error> {
+        let mut store = queue::open_with(path, Options { ended, ..Options::DEFAULT })?;
         store.claim_planner()?;
+        store.forget(unix_ns())?;
         let in_force = store.in_force()?.unwrap_or_default();
         Ok(Self {
             path: path.into(),
@@ -430,6 +431,14 @@ impl Ledger {
             )?;
             self.owed.pop_front();
         }
+        self.forget_ended()
+    }
+
+    /// Forgets the oldest runs of users who have too many that are over, once in a while.
+    fn forget_ended(&mut self) -> Result<(), pbs_history::Error> {
+        if self.store.is_to_forget() {
+            self.store.forget(unix_ns())?;
+        }
         Ok(())
     }
 
@@ -507,7 +516,10 @@ impl Ledger {
     /// Closes a run that waits, or whose programs were not let go.
     pub(crate) fn close_unrun(&mut self, id: RunId, outcome: Outcome) -> Result<(), Error> {
         self.forget(id);
-        Ok(self.store.finish_run(id, unix_ns(), outcome, &[])?)
+        self.store.finish_run(id, unix_ns(), outcome, &[])?;
+        // The run is over, whatever becomes of others.
+        let _ = self.forget_ended();
+        Ok(())
     }
 
     /// Whether all that happened could be kept.
@@ -549,7 +561,7 @@ mod tests {
         let plan = "[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
         let plan = from_toml(plan).unwrap();
         let directory = std::env::temp_dir().join(format!("pbs-ledger-{}", std::process::id()));
-        let mut ledger = Ledger::open(&directory.join("history.db")).unwrap();
+        let mut ledger = Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT).unwrap();
         let first = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0);
         let first = first.unwrap();
         ledger.planned(&plan).unwrap();
@@ -578,7 +590,8 @@ mod tests {
         let config = Config { window_unallocated_ns: 0, ..Config::DEFAULT };
         let directory = std::env::temp_dir().join(format!("pbs-beside-{}", std::process::id()));
         let kept = |how: &str| {
-            let mut ledger = Ledger::open(&directory.join(format!("{how}.db"))).unwrap();
+            let file = directory.join(format!("{how}.db"));
+            let mut ledger = Ledger::open(&file, EndedLimits::DEFAULT).unwrap();
             ledger.watch(Overlaps::new(&machine, &config, false).unwrap());
             let runs = [("first", 1), ("second", 2)].map(|(name, number)| {
                 let saved = saved(name, number);

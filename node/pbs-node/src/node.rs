@@ -27,6 +27,7 @@ use crate::patience::Patience;
 use crate::processes::Processes;
 use crate::programs::{sooner, Ends, Programs, Strangers, GRACE};
 use crate::progress::Progress;
+use crate::room::Room;
 use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
 /// Maximum number of attempts to write a plan. The kernel refuses a plan if a process has ended
@@ -37,6 +38,9 @@ const WRITE_TRIES: u32 = 20;
 /// last events about it have not arrived yet.
 const LOOK_MS: i32 = 10;
 const LOOKS: u32 = 100;
+
+/// Share of the descriptors for programs that is left to root's jobs: one of so many.
+const OF_ROOT: usize = 8;
 
 /// Interval at which children that the node has not started are reported.
 const STRANGERS_EVERY: Duration = Duration::from_secs(60);
@@ -65,6 +69,10 @@ pub struct Options {
     /// Whether the node records which tasks run beside each other, if there are 2 to 16 CPUs.
     /// Slow-downs are learnt from these records (`pbsctl interference`).
     pub learns_slowdowns: bool,
+    /// Programs for which a descriptor may be open at the same time: those that were started and
+    /// not executed yet. `None`: the system alone limits them. An order for whose programs there
+    /// is no room waits.
+    pub open_programs: Option<usize>,
 }
 
 impl Options {
@@ -113,6 +121,8 @@ struct Starting {
     children: Vec<(pbs_planner::RunId, i32)>,
     /// Runs and plans that could not be started, with the reason.
     failed: Vec<(Option<RunId>, Error)>,
+    /// Number of runs that wait again, since there was no room for their programs.
+    postponed: usize,
     /// The node has a plan with them.
     written: bool,
 }
@@ -304,11 +314,16 @@ impl<L: Listener> Node<L> {
                 gate,
                 children: Vec::new(),
                 failed: Vec::new(),
+                postponed: 0,
                 written: false,
             })
         });
         let mut starting = match started {
             Ok(starting) => starting,
+            Err(error) if error.is_shortage() => {
+                self.postpone_all(&error);
+                return Err(error);
+            }
             Err(error) => return Err(self.give_up_all(error, false)),
         };
         let stand = self.fork_all(&unstarted, &mut starting, signals);
@@ -319,7 +334,7 @@ impl<L: Listener> Node<L> {
                 Ok(())
             }
         });
-        let Starting { commit, gate, failed, written, .. } = starting;
+        let Starting { commit, gate, failed, postponed, written, .. } = starting;
         let released = stand.and_then(|()| {
             if self.has_unstarted() {
                 gate.release().map_err(Error::Programs)
@@ -327,7 +342,7 @@ impl<L: Listener> Node<L> {
                 Ok(())
             }
         });
-        match (&released, &mut self.jobs, failed.len() < unstarted.len()) {
+        match (&released, &mut self.jobs, failed.len() + postponed < unstarted.len()) {
             (Ok(()), Some(jobs), true) => jobs.released(commit, &mut self.listener),
             _ => _ = fs::remove_file(&commit),
         }
@@ -350,6 +365,44 @@ impl<L: Listener> Node<L> {
         jobs.is_some_and(|jobs| !jobs.unstarted().is_empty())
     }
 
+    /// Number of programs that can be started now: for root's jobs and for others, for whom some
+    /// are left out.
+    pub(crate) fn room(&mut self) -> Room {
+        let Some(most) = self.options.open_programs else {
+            return Room::ENDLESS;
+        };
+        let others = most - most / OF_ROOT;
+        let open = self.programs.descriptors(others / 2);
+        Room { root: most.saturating_sub(open), others: others.saturating_sub(open) }
+    }
+
+    /// Whether so many programs of a run can be started now.
+    fn has_room(&mut self, run: pbs_planner::RunId, programs: usize) -> Result<(), Error> {
+        let room = self.room();
+        let uid = self.jobs.as_ref().and_then(|jobs| jobs.active(run)?.uid());
+        if programs <= room.of(uid) {
+            Ok(())
+        } else {
+            Err(Error::NoRoom)
+        }
+    }
+
+    /// The programs of a run can't be started now: the run waits again, if it was ordered. Whether
+    /// it does.
+    fn postpone(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
+        self.programs.give_up(run);
+        self.jobs.as_mut().is_some_and(|jobs| jobs.postpone(run, why))
+    }
+
+    /// Has all runs that were not released wait again, or gives up those that can't.
+    fn postpone_all(&mut self, why: &Error) {
+        for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
+            if !self.postpone(run, why) {
+                self.give_up(run, why, false);
+            }
+        }
+    }
+
     /// Forks the programs of those runs, which come as far as the gate.
     fn fork_all(
         &mut self,
@@ -360,6 +413,7 @@ impl<L: Listener> Node<L> {
         let mut forked = Vec::with_capacity(runs.len());
         for &run in runs {
             let pids = self.prepare(run, &starting.plan).and_then(|programs| {
+                self.has_room(run, programs.len())?;
                 self.make_cgroup(run)?;
                 let gate = &starting.gate;
                 self.programs.fork(Some(run), &programs, gate, signals)
@@ -375,13 +429,17 @@ impl<L: Listener> Node<L> {
                     let children = pids.into_iter().map(|pid| (run, pid));
                     starting.children.extend(children);
                 }
+                // It is nobody's fault, and least of all its own: it waits.
+                Err(error) if error.is_shortage() && self.postpone(run, &error) => {
+                    starting.postponed += 1;
+                }
                 Err(error) => {
                     let id = self.give_up(run, &error, false);
                     starting.failed.push((id, error));
                 }
             }
         }
-        if !starting.failed.is_empty() && self.has_unstarted() {
+        if starting.postponed + starting.failed.len() > 0 && self.has_unstarted() {
             starting.plan = self.jobs.as_mut().ok_or(Error::NoJobs)?.take_plan()?;
         }
         Ok(())
@@ -601,10 +659,11 @@ impl<L: Listener> Node<L> {
         let strangers = self.programs.reap(self.jobs.is_some());
         self.tell_strangers(strangers.ended);
         let settled_ms = self.settle()?;
+        let again_ms = self.jobs.as_ref().map_or(-1, |jobs| jobs.backlog.again_ms(Instant::now()));
         if let Some(outcome) = self.progress.outcome() {
             let jobs = self.jobs.as_ref();
             let has_vacated = jobs.is_some_and(|jobs| jobs.controller.has_vacated());
-            if self.programs.all_ended() && !has_vacated && settled_ms < 0 {
+            if self.programs.all_ended() && !has_vacated && settled_ms < 0 && again_ms < 0 {
                 // The ends of programs are events too.
                 while self.hear()? > 0 {}
                 return Ok(Next::Over(outcome));
@@ -613,7 +672,7 @@ impl<L: Listener> Node<L> {
         let answered_ms = self.answer();
         let lease_ms = self.lease.keep(&self.kernel.device, self.progress.in_force());
         let Strangers { more, .. } = strangers;
-        let settled_ms = sooner(settled_ms, if more { 0 } else { -1 });
+        let settled_ms = sooner(sooner(settled_ms, again_ms), if more { 0 } else { -1 });
         Ok(Next::Wait(sooner(sooner(answered_ms, settled_ms), lease_ms.unwrap_or(-1))))
     }
 

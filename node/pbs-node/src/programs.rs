@@ -116,6 +116,20 @@ impl Programs {
         Ok(pids)
     }
 
+    /// Number of programs for which a descriptor is open. If it is greater than `most`, the
+    /// descriptors of those that were executed are closed first: they are of no more use.
+    pub(crate) fn descriptors(&mut self, most: usize) -> usize {
+        let count = |children: &BTreeMap<i32, Started>| {
+            children.values().filter(|started| started.child.has_descriptor()).count()
+        };
+        if count(&self.children) > most {
+            for started in self.children.values_mut() {
+                started.child.close_descriptor();
+            }
+        }
+        count(&self.children)
+    }
+
     /// Waits until those programs stand at the gate. If one does not by then, none of them
     /// continues. `until`: as [`Child::wait_ready`] has it.
     pub(crate) fn wait_ready(&mut self, pids: &[i32], until: Option<Instant>) -> Result<(), Error> {

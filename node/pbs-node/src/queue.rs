@@ -143,10 +143,15 @@ pub(crate) fn confined(cpus: &[u32]) -> Option<Vec<u32>> {
 
 /// Opens the history, or makes it and the directory that it is in.
 pub fn open(path: &Path) -> Result<Store, Error> {
+    open_with(path, Options::DEFAULT)
+}
+
+/// Opens the history with other options.
+pub(crate) fn open_with(path: &Path, options: Options) -> Result<Store, Error> {
     if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
     }
-    Ok(Store::open(path, Options::DEFAULT)?)
+    Ok(Store::open(path, options)?)
 }
 
 /// Queues jobs to be run on an otherwise empty machine, behind waiting jobs of the same importance.

@@ -12,7 +12,7 @@ use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
 use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
-use crate::{Alteration, Error, Listener, News, Node, Settings};
+use crate::{Alteration, Error, Held, Listener, News, Node, Settings};
 
 /// All that is known of a run.
 #[derive(Clone, Debug)]
@@ -43,7 +43,19 @@ impl<L: Listener> Node<L> {
     fn look(&mut self) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         jobs.look_at_progress(&self.kernel.device);
+        self.look_for_room();
         Ok(())
+    }
+
+    /// Counts the programs that can be started beside those that were admitted.
+    fn look_for_room(&mut self) {
+        let mut room = self.room();
+        if let Some(jobs) = &mut self.jobs {
+            for active in jobs.runs.iter().filter(|run| run.started_ns.is_none()) {
+                room.take(active.uid().unwrap_or(0), active.held.programs);
+            }
+            jobs.room = room;
+        }
     }
 
     /// Goes on with what a service before has left, or begins anew: from now on the node
@@ -179,6 +191,19 @@ impl<L: Listener> Node<L> {
             ending: ending.unwrap_or_default(),
             request,
         })
+    }
+
+    /// Returns the size of what is held of all open jobs of a user; `None`: of all users together.
+    pub fn held(&self, uid: Option<u32>) -> Result<Held, Error> {
+        let held = self.jobs()?.held();
+        let of_user = held.filter(|(owner, _)| uid.is_none() || *owner == uid);
+        Ok(of_user.map(|(_, held)| held).sum())
+    }
+
+    /// Returns the size of what is held of the request of a job that waits, without its terms;
+    /// `None`: it does not wait.
+    pub fn held_of_waiting(&self, id: RunId) -> Result<Option<Held>, Error> {
+        Ok(self.jobs()?.held_of_waiting(id))
     }
 
     /// The plan that was written last, as text, while something is under way.

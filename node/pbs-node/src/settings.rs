@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use pbs_history::EndedLimits;
 use pbs_plan::Config;
 use pbs_planner::plan_building::planner_config;
 use pbs_planner::Aim;
@@ -16,6 +17,8 @@ pub const LEAD_NS: u64 = 100_000_000;
 pub struct Settings {
     /// The file of what jobs have used.
     pub history: PathBuf,
+    /// Limits of the runs that are over, for each user.
+    pub ended: EndedLimits,
     /// At most so many new plans are made after the first; prediction failures beyond
     /// are left to the node.
     pub max_replans: u64,

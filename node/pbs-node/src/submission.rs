@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use pbs_history::JobHistory;
 use pbs_job::{job_from_toml, with_values, Job, Problem};
 use pbs_launch::path_of;
+use pbs_text::Problems;
 
 use crate::predict::{predict, Forecast};
 use crate::Error;
@@ -69,11 +70,12 @@ impl Submission {
         let processes = self.job.processes.iter();
         let commands = processes.flat_map(|process| process.start.commands());
         let missing = commands.filter_map(|command| path_of(command).err());
-        let problems: Vec<_> = missing.collect();
-        if problems.is_empty() {
-            return Ok(self);
+        let mut problems = Problems::default();
+        problems.extend(missing);
+        match problems.none() {
+            Ok(()) => Ok(self),
+            Err(problems) => Err(Error::Invalid { file: self.file, problems }),
         }
-        Err(Error::Invalid { file: self.file, problems })
     }
 }
 

@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 
-use pbs_text::{between, underscored, Line, Problem};
+use pbs_text::{between, underscored, Line, Problem, Problems};
 use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::{order, After, Config, Cpu, Plan, Process, Slot, Task};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
-    let mut check = Check { plan, problems: Vec::new() };
+    let mut check = Check { plan, problems: Problems::default() };
     check.config();
     check.names();
     for process in &plan.processes {
@@ -21,11 +21,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     }
     check.slots();
     check.order();
-    if check.problems.is_empty() {
-        return Ok(());
-    }
-    check.problems.sort_by_key(|problem| problem.line);
-    Err(check.problems)
+    check.problems.none()
 }
 
 /// A number of a configuration that is out of its range.
@@ -76,12 +72,12 @@ pub fn name_fault(name: &str) -> Option<String> {
 
 struct Check<'a> {
     plan: &'a Plan,
-    problems: Vec<Problem>,
+    problems: Problems,
 }
 
 impl Check<'_> {
     fn problem(&mut self, line: Line, message: impl Into<String>) {
-        self.problems.push(Problem::at(line, message));
+        self.problems.add(line, || message.into());
     }
 
     fn config(&mut self) {
@@ -325,7 +321,7 @@ impl Check<'_> {
         }
         let processes: HashMap<u32, &Process> =
             plan.processes.iter().map(|process| (process.id, process)).collect();
-        let before = self.problems.len();
+        let before = self.problems.count();
         for (process, task, after) in order::edges(plan) {
             let (label, waits) = (process.label(), task.label());
             let known = processes.get(&after.process);
@@ -352,7 +348,7 @@ impl Check<'_> {
             };
             self.problem(after.line.or(task.line), message);
         }
-        if self.problems.len() > before {
+        if self.problems.count() > before {
             return;
         }
         if let Some(circle) = order::circle(plan) {

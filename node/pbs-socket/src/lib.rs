@@ -5,7 +5,9 @@
 
 mod caller;
 pub mod client;
+mod connections;
 mod socket;
 
 pub use caller::{operators, Caller, OPERATORS};
+pub use connections::ConnectionLimits;
 pub use socket::{handed_over, listen, serve, Nowhere};

@@ -7,7 +7,6 @@
 //! together, and then it is the turn of others, so that many get no more than one. One that
 //! does not read its answers, or sends a call by halves, waits alone, and not for ever.
 
-use std::collections::HashMap;
 use std::fs;
 use std::future::Future;
 use std::io;
@@ -16,8 +15,6 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::Path;
 use std::pin::{pin, Pin};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -25,7 +22,6 @@ use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep_until, timeout, Instant, Sleep};
 use zlink::connection::socket::{self, ReadResult, Socket};
 use zlink::futures_util::future::{select, Either};
@@ -34,6 +30,7 @@ use zlink::service::{MethodReply, Service};
 use zlink::{Connection, Reply};
 
 use crate::caller::{self, Caller};
+use crate::connections::{ConnectionLimits, Connections, CountedConnection, UserTurn};
 
 /// The longest call.
 const MOST_BYTES: usize = 1 << 20;
@@ -41,56 +38,8 @@ const MOST_BYTES: usize = 1 << 20;
 const CALL_TIME: Duration = Duration::from_secs(10);
 /// For how long an answer may wait to be read.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// Connections at once, of all users and of each. Where no more than 1024 files may be open,
-/// which is usual, some are left for others than those who connect.
-const MOST_CONNECTIONS: usize = 960;
-const MOST_OF_USER: usize = 64;
-/// Time for which the calls of a user are answered before it is the next user's turn.
-const TURN: Duration = Duration::from_millis(1);
 /// Time for which no connection is accepted when there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The users that have connections.
-type Connections = Arc<Mutex<HashMap<u32, User>>>;
-
-/// Number of a user's connections, and the state of their turn.
-#[derive(Default)]
-struct User {
-    count: usize,
-    turn: UserTurn,
-}
-
-/// Turns of the connections of a user, and the time that they have had.
-#[derive(Clone)]
-struct UserTurn {
-    one: Arc<Semaphore>,
-    spent_ns: Arc<AtomicU64>,
-}
-
-impl Default for UserTurn {
-    fn default() -> Self {
-        Self { one: Arc::new(Semaphore::new(1)), spent_ns: Arc::default() }
-    }
-}
-
-impl UserTurn {
-    /// Waits until the user's other connections that came before have had their turn and, if
-    /// they have had enough together, all other users too.
-    async fn come(&self) {
-        let _turn = self.one.acquire().await;
-        if self.spent_ns.load(Ordering::Relaxed) >= TURN.as_nanos() as u64 {
-            tokio::task::yield_now().await;
-            self.spent_ns.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// One of them has had so much. It has had something, however little that was.
-    fn spend(&self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1000);
-        let spent_ns = self.spent_ns.load(Ordering::Relaxed);
-        self.spent_ns.store(spent_ns.saturating_add(ns), Ordering::Relaxed);
-    }
-}
 
 /// The socket that was handed over by who started us (sd_listen_fds(3)).
 #[allow(unsafe_code)]
@@ -128,7 +77,11 @@ pub fn listen(path: &Path) -> io::Result<StdListener> {
 /// Serves all who connect, for ever; `session` is the service as one caller sees it.
 ///
 /// Has to run in a [`LocalSet`](tokio::task::LocalSet).
-pub async fn serve<S>(listener: StdListener, session: impl Fn(Caller) -> S) -> io::Result<()>
+pub async fn serve<S>(
+    listener: StdListener,
+    limits: ConnectionLimits,
+    session: impl Fn(Caller) -> S,
+) -> io::Result<()>
 where
     S: Service<Nowhere> + 'static,
 {
@@ -147,48 +100,16 @@ where
             continue;
         };
         // Beyond that one is closed at once: an answer would have to be waited for.
-        let Some(place) = CountedConnection::of(&connections, &caller) else {
+        let Some(place) = CountedConnection::of(&connections, &caller, limits) else {
             continue;
         };
         let session = session(caller);
-        tokio::task::spawn_local(async move {
-            converse(stream, session, &place.turn).await;
+        let (id, turn) = (place.id(), place.turn().clone());
+        let task = tokio::task::spawn_local(async move {
+            converse(stream, session, &turn).await;
+            drop(place);
         });
-    }
-}
-
-/// A connection that is counted.
-struct CountedConnection {
-    connections: Connections,
-    uid: u32,
-    turn: UserTurn,
-}
-
-impl CountedConnection {
-    fn of(connections: &Connections, caller: &Caller) -> Option<Self> {
-        let uid = caller.uid;
-        let mut counts = connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = counts.values().map(|user| user.count).sum();
-        let User { count: own, turn } = counts.entry(uid).or_default();
-        // Whoever has to set things right gets in.
-        if !caller.is_operator && (all >= MOST_CONNECTIONS || *own >= MOST_OF_USER) {
-            return None;
-        }
-        *own += 1;
-        Some(Self { connections: connections.clone(), uid, turn: turn.clone() })
-    }
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        let counts = self.connections.lock();
-        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = counts.get_mut(&self.uid) {
-            own.count -= 1;
-            if own.count == 0 {
-                counts.remove(&self.uid);
-            }
-        }
+        connections.can_close(id, task.abort_handle());
     }
 }
 
@@ -370,46 +291,5 @@ impl socket::ReadHalf for ReadHalf {
         let bytes = read.await?;
         self.came(&buffer[..bytes])?;
         Ok(ReadResult::new(bytes))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    /// Each of some connections has ten calls that take so long; says whose calls were handled,
-    /// one by one.
-    fn handled(connections: &[(&'static str, UserTurn)], time: Duration) -> Vec<&'static str> {
-        let order = Rc::new(RefCell::new(Vec::new()));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let local = tokio::task::LocalSet::new();
-        for (whose, turn) in connections {
-            let (whose, turn, order) = (*whose, turn.clone(), Rc::clone(&order));
-            local.spawn_local(async move {
-                for _ in 0..10 {
-                    turn.come().await;
-                    order.borrow_mut().push(whose);
-                    turn.spend(time);
-                }
-            });
-        }
-        runtime.block_on(local);
-        order.take()
-    }
-
-    #[test]
-    fn many_connections_of_a_user_get_no_more_done_than_one() {
-        // Ten for ten, or ten times as many as there is time for, and what was under way.
-        for (time, most) in [(TURN, 30), (TURN / 4, 100)] {
-            let (many, one) = (UserTurn::default(), UserTurn::default());
-            let mut connections = vec![("many", many); 64];
-            connections.push(("one", one));
-            let order = handled(&connections, time);
-            assert_eq!(order.len(), 650);
-            let last = order.iter().rposition(|&whose| whose == "one");
-            assert!(last.is_some_and(|last| last < most), "{last:?}");
-        }
     }
 }

@@ -13,7 +13,7 @@ mod write;
 
 pub use foreign::{is_hidden, shown, shown_lines};
 pub use number::{bytes, grouped, ms, span};
-pub use problem::{Line, Problem};
+pub use problem::{Line, Problem, Problems};
 pub use program::{program_end, signal};
 pub use quantity::Quantity;
 pub use table::{columns, Format, Table};

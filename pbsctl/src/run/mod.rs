@@ -141,6 +141,8 @@ fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failu
     }
     Ok(Settings {
         history: options.history.path.clone(),
+        // The service alone forgets what users have ordered from it.
+        ended: pbs_history::EndedLimits::ENDLESS,
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
         max_work: Settings::MAX_WORK,

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use pbs_launch::signals::wait_for;
 use pbs_node_api::{Allocated, Deallocated, Job, Refusal, Status};
+use pbs_socket::ConnectionLimits;
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Inbox, Request};
 use pbsd::session::{self, Notices};
@@ -65,7 +66,7 @@ fn serve_by(name: &str, answer: impl FnOnce(Inbox) + Send + 'static) -> Served {
     let (sender, inbox) = inbox().unwrap();
     let (notices, _) = broadcast::channel(8);
     let of_thread = notices.clone();
-    thread::spawn(move || session::serve(listener, &sender, &of_thread));
+    thread::spawn(move || session::serve(listener, ConnectionLimits::DEFAULT, &sender, &of_thread));
     thread::spawn(move || answer(inbox));
     Served { path, notices }
 }

@@ -35,7 +35,8 @@ pub fn serve(listener: UnixListener, hub: Hub) -> io::Result<()> {
     let passes = Rc::clone(&hub);
     let session = move |caller| Session { caller, hub: Rc::clone(&hub) };
     LocalSet::new().block_on(&runtime, async move {
-        let served = std::pin::pin!(pbs_socket::serve(listener, session));
+        let limits = pbs_socket::ConnectionLimits::DEFAULT;
+        let served = std::pin::pin!(pbs_socket::serve(listener, limits, session));
         let passed = std::pin::pin!(pass(passes));
         match select(served, passed).await {
             Either::Left((ended, _)) | Either::Right((ended, _)) => ended,

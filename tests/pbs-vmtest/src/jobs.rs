@@ -337,6 +337,7 @@ pub fn job_comes_to_others() -> Verdict {
     let machine = machine_from_toml(MACHINE).map_err(|problems| format!("{problems:?}"))?;
     let settings = Settings {
         history: HISTORY.into(),
+        ended: pbs_history::EndedLimits::ENDLESS,
         max_replans: u64::MAX,
         aim: pbs_node::Aim::Best,
         max_work: Settings::MAX_WORK,

@@ -52,7 +52,7 @@ impl fmt::Display for CannotLower {
             Self::NotMapped(task) => write!(f, "task {task} was not mapped"),
             Self::Invalid(job, problems) => {
                 write!(f, "{job} can't become a job of lanes:")?;
-                for problem in problems.iter().take(12) {
+                for problem in problems {
                     write!(f, " {};", problem.message)?;
                 }
                 Ok(())

@@ -2,8 +2,8 @@
 //! A run from its beginning to where it is forgotten.
 
 use pbs_history::{
-    to_csv, Error, InForce, Kind, NewRun, Options, Order, Outcome, ProcessRun, RunId, State, Store,
-    Takeover, TaskRun,
+    to_csv, EndedLimits, Error, InForce, Kind, NewRun, Options, Order, Outcome, ProcessRun, RunId,
+    State, Store, Takeover, TaskRun,
 };
 
 use crate::common::{begin, fingerprint, process, record, scratch, task};
@@ -229,4 +229,62 @@ fn orders_come_with_their_runs() {
     assert_eq!(store.order(RunId(77)).unwrap(), None);
     let unknown = store.set_order(RunId(77), &first).unwrap_err();
     assert_eq!(unknown, Error::NoRun(RunId(77)));
+}
+
+/// Who ends many runs, or large ones, loses the oldest of his own, and nobody else loses any; what
+/// is too old goes, whosever it is. Runs that nobody has ordered stay.
+#[test]
+fn each_user_has_a_share_of_what_is_over() {
+    let path = scratch("ended").join("history.db");
+    let ended = EndedLimits { user_runs: 10, user_bytes: 100_000, age_ns: 1000 };
+    let options = Options { ended, ..Options::DEFAULT };
+    let mut store = Store::open(&path, options).unwrap();
+    let mut number = 0;
+    let mut end = |store: &mut Store, uid: Option<u32>, bytes: usize, ended_unix_ns| {
+        number += 1;
+        let order = uid.map(|uid| Order { uid, text: "x".repeat(bytes) });
+        let new = NewRun {
+            // No two have the same name.
+            job: &format!("job {number}"),
+            kind: Kind::Plan,
+            submitted_unix_ns: 0,
+            request: "",
+            reservation: "",
+            order: order.as_ref(),
+        };
+        let id = store.begin_run(&new).unwrap();
+        store.finish_run(id, ended_unix_ns, Outcome::Cancelled, &[]).unwrap();
+        id
+    };
+    let left = |store: &Store| -> Vec<RunId> {
+        store.runs(None).unwrap().into_iter().map(|run| run.id).collect()
+    };
+    let quiet = [end(&mut store, Some(1), 10, 5000), end(&mut store, None, 0, 5000)];
+    // Root's have no number, and nobody's have no age.
+    let of_root: Vec<_> = (0..50).map(|_| end(&mut store, Some(0), 10_000, 5000)).collect();
+    let many: Vec<_> = (0..50).map(|_| end(&mut store, Some(2), 10, 5000)).collect();
+    let large: Vec<_> = (0..5).map(|_| end(&mut store, Some(3), 40_000, 5000)).collect();
+    assert_eq!(store.forget(5500).unwrap(), 40 + 3);
+    let mut kept = [&quiet[..], &of_root, &many[40..], &large[3..]].concat();
+    kept.sort();
+    assert_eq!(left(&store), kept);
+    // A row that is larger than all that the user may have is forgotten itself.
+    end(&mut store, Some(3), 200_000, 5000);
+    assert_eq!(store.forget(5500).unwrap(), 3);
+    // In time, all that was ordered goes.
+    assert_eq!(store.forget(6001).unwrap(), 1 + 50 + 10);
+    assert_eq!(left(&store), quiet[1..]);
+
+    // It is time to do so after some runs, or after many bytes.
+    assert!(!store.is_to_forget());
+    for _ in 0..256 {
+        end(&mut store, Some(2), 10, 7000);
+    }
+    assert!(store.is_to_forget());
+    assert_eq!(store.forget(7000).unwrap(), 246);
+    assert!(!store.is_to_forget());
+    for _ in 0..2 {
+        end(&mut store, Some(2), 8 << 20, 7000);
+    }
+    assert!(store.is_to_forget());
 }

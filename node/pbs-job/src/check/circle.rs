@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether tasks wait for each other.
 
-use pbs_text::Problem;
+use pbs_text::{Problem, Problems};
 
 use super::{listed, Net};
 
-/// Maximum number of circles that are reported at once; each costs a pass over all tasks.
-const MOST: usize = 16;
+/// Maximum number of circles that are searched for; each costs a pass over all tasks.
+const MOST: usize = Problems::MOST;
 
 /// One message for each circle.
-pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
+pub(super) fn check(net: &Net<'_>, problems: &mut Problems) {
     let tasks = net.process_of.len();
     let before = |task: usize| {
         let led = net.previous[task].iter().chain(&net.far_previous[task]);

@@ -2,16 +2,16 @@
 //! Whether the figures of a job are in their ranges, and its names and numbers
 //! tell things apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pbs_plan::name_fault;
-use pbs_text::{between, underscored, Line, Problem};
+use pbs_text::{between, underscored, Line, Problems};
 use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::draft::{Draft, DraftProcess, DraftTask};
 use crate::{MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
 
-pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
+pub(super) fn check(draft: &Draft, problems: &mut Problems) {
     let mut figures = Figures { problems };
     figures.job(draft);
     let mut work = HashMap::new();
@@ -29,15 +29,14 @@ pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
     for task in &draft.tasks {
         figures.task(task, memory.get(&task.process).copied());
         if let Some(first) = ids.get(&task.id) {
-            figures.problem(
-                task.line,
+            figures.problems.add(task.line, || {
                 format!(
                     "task id {} is taken{}; choose another for {}",
                     task.id,
                     by_line(first.line),
                     task.label()
-                ),
-            );
+                )
+            });
         } else {
             ids.insert(task.id, task);
         }
@@ -77,12 +76,12 @@ fn twice(numbers: &[u32]) -> Vec<u32> {
 }
 
 struct Figures<'a> {
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Problems,
 }
 
 impl Figures<'_> {
     fn problem(&mut self, line: Line, message: impl Into<String>) {
-        self.problems.push(Problem::at(line, message));
+        self.problems.add(line, || message.into());
     }
 
     fn range(&mut self, line: Line, what: &str, value: u64, least: u64, most: u64) {
@@ -111,14 +110,14 @@ impl Figures<'_> {
         for cpu in twice(&draft.cpus) {
             self.problem(None, cpu_twice(cpu));
         }
+        let of_job: HashSet<u32> = draft.cpus.iter().copied().collect();
         for process in &draft.processes {
             for cpu in twice(&process.cpus) {
                 self.problem(process.line, cpu_twice(cpu));
             }
-            let all = draft.cpus.is_empty();
             for &cpu in &process.cpus {
-                if !all && !draft.cpus.contains(&cpu) {
-                    self.problem(process.line, foreign_cpu(&process.label(), cpu));
+                if !of_job.is_empty() && !of_job.contains(&cpu) {
+                    self.problems.add(process.line, || foreign_cpu(&process.label(), cpu));
                 }
             }
         }

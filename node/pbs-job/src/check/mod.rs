@@ -2,8 +2,8 @@
 //! The check of a job before anything else is done with it (Glaß 2024, 7.1,
 //! item 1).
 //!
-//! Everything that is wrong is found in one go, and each message names the
-//! task or process that it is about.
+//! Everything that is wrong is found in one go, the first problems are told, and each message
+//! names the task or process that it is about.
 
 mod assemble;
 mod circle;
@@ -12,10 +12,10 @@ mod figures;
 mod forks;
 mod net;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
-use pbs_text::Problem;
+use pbs_text::{Problem, Problems};
 
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::Job;
@@ -24,7 +24,7 @@ pub(crate) use figures::{cpu_twice, late_start};
 
 impl Draft {
     /// The job, if its task net is a valid one (Glaß 2024, 7.1, item 1) and its
-    /// figures are in their ranges; else everything that is wrong, each with
+    /// figures are in their ranges; else the first things that are wrong, each with
     /// the task or process that it is about.
     pub fn check(self) -> Result<Job, Vec<Problem>> {
         check(self)
@@ -32,15 +32,12 @@ impl Draft {
 }
 
 fn check(draft: Draft) -> Result<Job, Vec<Problem>> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     figures::check(&draft, &mut problems);
     let net = Net::new(&draft, &mut problems);
     net.check(&mut problems);
     circle::check(&net, &mut problems);
-    if !problems.is_empty() {
-        problems.sort_by_key(|problem| problem.line);
-        return Err(problems);
-    }
+    problems.none()?;
     let net = net.links();
     Ok(assemble::assemble(draft, net))
 }
@@ -75,7 +72,7 @@ struct Net<'a> {
 }
 
 impl<'a> Net<'a> {
-    fn new(draft: &'a Draft, problems: &mut Vec<Problem>) -> Self {
+    fn new(draft: &'a Draft, problems: &mut Problems) -> Self {
         let tasks = draft.tasks.len();
         let processes: HashMap<u32, usize> = (draft.processes.iter().enumerate().rev())
             .map(|(index, process)| (process.id, index))
@@ -101,15 +98,14 @@ impl<'a> Net<'a> {
         for task in &draft.tasks {
             let process = processes.get(&task.process).copied();
             if process.is_none() {
-                problems.push(Problem::at(
-                    task.line,
+                problems.add(task.line, || {
                     format!(
                         "{} belongs to process {}, which is not there; add the process, or \
                          correct the number",
                         task.label(),
                         task.process
-                    ),
-                ));
+                    )
+                });
             }
             net.process_of.push(process);
         }
@@ -137,13 +133,15 @@ impl<'a> Net<'a> {
         index: usize,
         task: &DraftTask,
         indices: &HashMap<u32, usize>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Problems,
     ) {
-        for (position, next) in task.next.iter().enumerate() {
+        let mut seen = HashSet::new();
+        for next in &task.next {
+            let is_twice = !seen.insert(*next);
             let label = task.label();
             let wrong = if *next == task.id {
                 Some(format!("{label} leads to itself; name the task after it"))
-            } else if task.next[..position].contains(next) {
+            } else if is_twice {
                 Some(format!("{label} leads to task {next} twice; remove one"))
             } else if !indices.contains_key(next) {
                 Some(format!(
@@ -173,7 +171,7 @@ impl<'a> Net<'a> {
         index: usize,
         task: &DraftTask,
         indices: &HashMap<u32, usize>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Problems,
     ) {
         let label = task.label();
         let Some(id) = task.partner else {
@@ -220,15 +218,17 @@ impl<'a> Net<'a> {
         index: usize,
         task: &DraftTask,
         indices: &HashMap<u32, usize>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Problems,
     ) {
-        for (position, id) in task.after.iter().enumerate() {
+        let mut seen = HashSet::new();
+        for id in &task.after {
+            let is_twice = !seen.insert(*id);
             let label = task.label();
             let wrong = match indices.get(id) {
                 Some(&before) if before == index => {
                     format!("{label} waits for itself; name a task of another process")
                 }
-                Some(_) if task.after[..position].contains(id) => {
+                Some(_) if is_twice => {
                     format!("{label} waits for task {id} twice; remove one")
                 }
                 Some(&before) if self.process_of[before] == self.process_of[index] => format!(
@@ -261,11 +261,12 @@ impl<'a> Net<'a> {
 /// `1, 2 and 3`, and after eight of them how many more.
 fn listed(items: impl Iterator<Item = impl Display>) -> String {
     const MOST: usize = 8;
-    let items: Vec<_> = items.map(|item| item.to_string()).collect();
-    match &items[..] {
-        [] => String::new(),
-        [one] => one.clone(),
-        [some @ .., last] if items.len() <= MOST => format!("{} and {last}", some.join(", ")),
-        _ => format!("{} and {} more", items[..MOST].join(", "), items.len() - MOST),
+    let mut items = items;
+    let first: Vec<_> = items.by_ref().take(MOST).map(|item| item.to_string()).collect();
+    match (&first[..], items.count()) {
+        ([], _) => String::new(),
+        ([one], _) => one.clone(),
+        ([some @ .., last], 0) => format!("{} and {last}", some.join(", ")),
+        (some, more) => format!("{} and {more} more", some.join(", ")),
     }
 }

@@ -2,13 +2,13 @@
 //! Whether the edges of a task net are those of a PB task net: every task in the
 //! chain of its process, and nothing torn off.
 
-use pbs_text::Problem;
+use pbs_text::{Problem, Problems};
 
 use super::{listed, Net};
 use crate::draft::{DraftTask, Kind};
 
 impl Net<'_> {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Problems) {
         let mut found = CheckedNet { net: self, problems };
         found.only_one(Kind::Start);
         found.only_one(Kind::End);
@@ -34,7 +34,7 @@ impl Net<'_> {
 
 pub(super) struct CheckedNet<'a, 'n> {
     pub(super) net: &'a Net<'n>,
-    pub(super) problems: &'a mut Vec<Problem>,
+    pub(super) problems: &'a mut Problems,
 }
 
 impl<'n> CheckedNet<'_, 'n> {

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use pbs_text::reader::closest;
-use pbs_text::{Line, Problem};
+use pbs_text::{Line, Problem, Problems};
 
 use super::{number, UNIT_NS};
 use crate::MAX_NS;
@@ -16,7 +16,7 @@ pub(super) struct Columns<'t, const N: usize> {
     places: [usize; N],
     /// Number of columns of the header.
     width: usize,
-    problems: Vec<Problem>,
+    problems: Problems,
 }
 
 /// The lines that are not empty.
@@ -31,7 +31,7 @@ impl<'t, const N: usize> Columns<'t, N> {
         let mut rows = lines(text);
         let (line, header) = rows.next().unwrap_or((None, ""));
         let header: Vec<_> = header.split(';').map(str::trim).collect();
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         let places = wanted.map(|name| {
             let place = header.iter().position(|&column| column == name);
             place.unwrap_or_else(|| {
@@ -88,7 +88,7 @@ impl<'t, const N: usize> Columns<'t, N> {
     }
 
     pub(super) fn problem(&mut self, line: Line, message: impl Into<String>) {
-        self.problems.push(Problem::at(line, message));
+        self.problems.add(line, || message.into());
     }
 
     /// Whether nothing was wrong so far.
@@ -96,8 +96,8 @@ impl<'t, const N: usize> Columns<'t, N> {
         self.problems.is_empty()
     }
 
-    /// All that was wrong.
+    /// The first things that were wrong.
     pub(super) fn problems(self) -> Vec<Problem> {
-        self.problems
+        self.problems.into_vec()
     }
 }

@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use pbs_text::{Line, Problem};
+use pbs_text::{Line, Problem, Problems};
 
 use super::columns::lines;
 use super::number;
@@ -32,7 +32,7 @@ struct Named {
 
 /// Adds the tasks to the draft.
 pub(super) fn read(text: &str, draft: &mut Draft) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     let mut named = Vec::new();
     for (line, text) in lines(text) {
         match task(line, text, &mut named) {
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str, draft: &mut Draft) -> Vec<Problem> {
     if problems.is_empty() {
         agree(draft, named, &mut problems);
     }
-    problems
+    problems.into_vec()
 }
 
 fn task(line: Line, text: &str, named: &mut Vec<Named>) -> Result<DraftTask, Problem> {
@@ -157,7 +157,7 @@ fn kind(action: u64) -> Option<Kind> {
 
 /// Checks that each description of a task at a place that names it matches the task. Names of
 /// missing tasks are left to the check of the net.
-fn agree(draft: &Draft, named: Vec<Named>, problems: &mut Vec<Problem>) {
+fn agree(draft: &Draft, named: Vec<Named>, problems: &mut Problems) {
     let tasks: HashMap<u32, &DraftTask> =
         draft.tasks.iter().rev().map(|task| (task.id, task)).collect();
     for Named { by, line, id, process, action } in named {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use pbs_text::reader::{Reader, Value};
-use pbs_text::{quoted, underscored, write_list, Line, Problem};
+use pbs_text::{quoted, underscored, write_list, Line, Problem, Problems};
 use toml::de::DeValue;
 
 use crate::{Device, Machine, Sharing, MAX_BANDWIDTH_BYTES_PER_S};
@@ -89,8 +89,7 @@ fn list<T>(
 }
 
 /// Checks the accelerators and the shared parts.
-pub(super) fn check(machine: &Machine) -> Vec<Problem> {
-    let mut problems = Vec::new();
+pub(super) fn check(machine: &Machine, problems: &mut Problems) {
     let mut problem = |line, message: String| problems.push(Problem::at(line, message));
     let cpus: BTreeSet<u32> = machine.cpus().collect();
     let mut kinds = BTreeSet::new();
@@ -144,7 +143,6 @@ pub(super) fn check(machine: &Machine) -> Vec<Problem> {
             problem(sharing.line, message);
         }
     }
-    problems
 }
 
 pub(super) fn write(out: &mut String, machine: &Machine) {

@@ -73,15 +73,14 @@ fn find_children(reader: &mut Reader, processes: &mut [Process]) -> Vec<bool> {
             continue;
         };
         let Some(&index) = indices.get(name) else {
-            let instead = match closest(name, indices.keys().map(String::as_str)) {
-                Some(close) => format!("did you mean {close}?"),
-                None => "add a [[process]] for it".into(),
-            };
-            let message = format!(
-                "{} names process {name}, which is not there; {instead}",
-                task.task.label()
-            );
-            reader.problem(task.task.line, message);
+            reader.problem_with(task.task.line, || {
+                let instead = match closest(name, indices.keys().map(String::as_str)) {
+                    Some(close) => format!("did you mean {close}?"),
+                    None => "add a [[process]] for it".into(),
+                };
+                let label = task.task.label();
+                format!("{label} names process {name}, which is not there; {instead}")
+            });
             continue;
         };
         forked[index] |= task.task.kind == Kind::Fork;

@@ -17,7 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::check::{cpu_twice, late_start};
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
-use crate::{Job, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
+use crate::{Job, MAX_MEMORY_BYTES, MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS};
 
 const TOP_KEYS: &[&str] = &[
     "name",
@@ -119,14 +119,48 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
     if let Some((line, value)) = top.entries.remove("cpus") {
         draft.cpus = cpus(reader, line, value, "the job");
     }
-    let tables = reader.tables(&mut top, "process").into_iter();
-    let processes = tables.filter_map(|(line, value)| process(reader, line, value));
+    let tables = reader.tables(&mut top, "process");
+    let tasks: usize = tables.iter().map(|(_, value)| tasks_of(value)).sum();
+    if tasks > MAX_TASKS {
+        let (tasks, most) = (underscored(tasks as u64), underscored(MAX_TASKS as u64));
+        reader.problem(
+            None,
+            format!("the job has {tasks} tasks, and at most {most} are allowed; write fewer"),
+        );
+        return draft;
+    }
+    let processes = tables.into_iter().filter_map(|(line, value)| process(reader, line, value));
     let mut processes: Vec<_> = processes.collect();
     number(&mut processes);
     find_awaited(reader, &mut processes);
     complete::complete(reader, &mut processes);
     link(processes, &mut draft);
     draft
+}
+
+/// Number of tasks that a process is written with.
+fn tasks_of(process: &Value<'_>) -> usize {
+    let DeValue::Table(process) = process.get_ref() else {
+        return 0;
+    };
+    let tasks = process.get("tasks").and_then(|tasks| tasks.get_ref().as_array());
+    tasks.map_or(0, |tasks| tasks.len())
+}
+
+/// The name of a process or task.
+fn name(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<String> {
+    let name = reader.string(line, "name", value)?;
+    if name.len() > MAX_NAME_BYTES {
+        reader.problem_with(line, || {
+            format!(
+                "the name has {} bytes, and at most {MAX_NAME_BYTES} are allowed; choose a \
+                 shorter one",
+                name.len()
+            )
+        });
+        return None;
+    }
+    Some(name)
 }
 
 fn memory(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<u64> {
@@ -165,7 +199,7 @@ fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process
         }
     }
     if let Some((line, value)) = table.entries.remove("name") {
-        process.name = reader.string(line, "name", value);
+        process.name = name(reader, line, value);
     }
     let label = process.label();
     match table.entries.remove("memory_bytes") {
@@ -233,21 +267,22 @@ fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
     }
     for task in processes.iter_mut().flat_map(|process| &mut process.tasks) {
         for (line, name) in std::mem::take(&mut task.after) {
-            let label = task.task.label();
-            let instead = match ids.get(&name) {
-                Some(_) if twice.contains(&name) && name.parse::<u32>().is_err() => {
-                    format!("which is the name of several tasks; {WRITE_AFTER}")
-                }
-                Some(&id) => {
-                    task.task.after.push(id);
-                    continue;
-                }
-                None => match closest(&name, ids.keys().map(String::as_str)) {
+            let is_several = twice.contains(&name) && name.parse::<u32>().is_err();
+            if let Some(&id) = ids.get(&name).filter(|_| !is_several) {
+                task.task.after.push(id);
+                continue;
+            }
+            reader.problem_with(line, || {
+                let label = task.task.label();
+                let instead = match closest(&name, ids.keys().map(String::as_str)) {
+                    _ if is_several => {
+                        format!("which is the name of several tasks; {WRITE_AFTER}")
+                    }
                     Some(close) => format!("which is not there; did you mean {close}?"),
                     None => format!("which is not there; {WRITE_AFTER}"),
-                },
-            };
-            reader.problem(line, format!("{label} waits for task {name}, {instead}"));
+                };
+                format!("{label} waits for task {name}, {instead}")
+            });
         }
     }
 }

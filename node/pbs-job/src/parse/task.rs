@@ -6,7 +6,7 @@ use pbs_text::Line;
 use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::DeValue;
 
-use super::{memory, Child, Task, WRITE_AFTER};
+use super::{memory, name, Child, Task, WRITE_AFTER};
 use crate::draft::{DraftTask, Kind};
 use crate::MAX_MESSAGE_BYTES;
 
@@ -48,7 +48,7 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
         id = Some(reader.number(line, "id", value)?);
     }
     if let Some((line, value)) = table.entries.remove("name") {
-        task.name = reader.string(line, "name", value);
+        task.name = name(reader, line, value);
     }
     if let Some((line, value)) = table.entries.remove("action") {
         let name = reader.string(line, "action", value)?;

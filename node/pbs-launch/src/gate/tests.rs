@@ -556,3 +556,45 @@ fn an_owner_with_missing_data_is_unreadable() {
     }
     assert!(read("{}").is_err());
 }
+
+/// A descriptor is open for a program until it is executed, and no longer; how one that could not
+/// be executed failed is known all the same.
+#[test]
+fn a_program_that_runs_needs_no_descriptor() {
+    if !is_root() {
+        return;
+    }
+    let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = scratch("descriptor");
+    let owner = nobody(&dir);
+    let commands = "{ command = ['sleep', '1000'] }, { command = ['/does/not/exist'] }";
+    let prepared = owned(commands, &owner);
+    let gate = Gate::new(None).unwrap();
+    let mut children: Vec<_> =
+        prepared.iter().map(|one| gate.fork(one, None, &no_signals()).unwrap()).collect();
+    ready(&mut children).unwrap();
+    for child in &mut children {
+        child.close_descriptor();
+        assert!(child.has_descriptor(), "{} waits at the gate", child.program.name);
+    }
+    gate.release().unwrap();
+    let until = Instant::now() + PATIENCE;
+    for child in &mut children {
+        while child.has_descriptor() {
+            assert!(Instant::now() < until, "{} has its descriptor", child.program.name);
+            std::thread::sleep(Duration::from_millis(1));
+            child.close_descriptor();
+        }
+    }
+    assert!(!children[0].has_ended());
+    children[0].signal(libc::SIGKILL);
+    let exits = children.iter_mut().map(|child| {
+        assert!(child.wait(0));
+        child.exit()
+    });
+    let exits: Vec<_> = exits.collect();
+    assert_eq!((exits[0].signal, &exits[0].error), (Some(libc::SIGKILL), &None));
+    let error = exits[1].error.as_deref().unwrap_or_default();
+    assert!(error.contains("No such file"), "{exits:?}");
+    std::fs::remove_dir_all(&dir).unwrap();
+}

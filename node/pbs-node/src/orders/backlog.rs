@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Orders that wait.
 
+use std::time::{Duration, Instant};
+
 use pbs_history::RunId;
 
 use crate::orders::Waiting;
+
+/// Interval at which orders are checked that lack something which others may give back unseen.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Orders that wait, in the order in which they came.
 #[derive(Debug, Default)]
@@ -13,6 +18,8 @@ pub(crate) struct Backlog {
     drained: bool,
     /// An order may not have to wait any more.
     is_due: bool,
+    /// Time at which orders are checked again that lack something of the system.
+    again: Option<Instant>,
 }
 
 impl Backlog {
@@ -62,16 +69,29 @@ impl Backlog {
         self.is_due = true;
     }
 
+    /// Checks the orders in a while: one lacks something of the system.
+    pub(crate) fn check_in_a_while(&mut self) {
+        self.again.get_or_insert_with(|| Instant::now() + AGAIN);
+    }
+
+    /// Time until orders are checked again, in milliseconds; negative: when something happens.
+    pub(crate) fn again_ms(&self, now: Instant) -> i32 {
+        let left = self.again.map(|again| again.saturating_duration_since(now));
+        left.map_or(-1, |left| left.as_millis() as i32 + 1)
+    }
+
     /// Whether orders are to be checked.
     pub(crate) fn is_due(&self) -> bool {
-        self.is_due
+        self.is_due || self.again.is_some_and(|again| again <= Instant::now())
     }
 
     /// Removes all orders if they are to be checked.
     pub(crate) fn take_due(&mut self) -> Option<Vec<Waiting>> {
-        let is_due = std::mem::take(&mut self.is_due);
-        let is_due = is_due && !self.waiting.is_empty();
-        is_due.then(|| std::mem::take(&mut self.waiting))
+        let is_due = self.is_due();
+        if is_due {
+            (self.is_due, self.again) = (false, None);
+        }
+        (is_due && !self.waiting.is_empty()).then(|| std::mem::take(&mut self.waiting))
     }
 
     /// Puts those back that still wait.

@@ -55,7 +55,8 @@ impl Jobs {
                 self.ledger.run(RunId(*id))?;
             }
             ready.push(match order.waits(|id| self.ended(id)) {
-                Waits::No => !self.backlog.is_drained(),
+                Waits::No if self.backlog.is_drained() => false,
+                Waits::No => self.take_room(order),
                 Waits::For(_) => false,
                 Waits::Never(why) => {
                     return Err(Error::Declined(Declined {
@@ -117,15 +118,27 @@ impl Jobs {
         }
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
+            let waits_for_room = order.waits(|id| self.ended(id)) == Waits::No;
+            let not_started = waits_for_room.then(|| Error::NoRoom.to_string());
             self.backlog.push(Waiting {
                 id,
                 order,
                 submitted_ns: now_ns,
                 submitted_unix_ns: now_unix_ns,
-                not_started: None,
+                not_started,
             });
         }
         Ok(ids)
+    }
+
+    /// Takes room for the programs of an order. Whether there was any; otherwise the order waits
+    /// and is checked again when that may have changed.
+    fn take_room(&mut self, order: &Order) -> bool {
+        let fits = self.room.take(order.terms.owner.uid, order.held().programs);
+        if !fits {
+            self.backlog.check_in_a_while();
+        }
+        fits
     }
 
     /// Whether the machine has the CPUs that the job is confined to.
@@ -210,6 +223,10 @@ impl Jobs {
         for mut one in waiting {
             match one.order.waits(|id| self.ended(id)) {
                 Waits::No if self.backlog.is_drained() => left.push(one),
+                Waits::No if !self.take_room(&one.order) => {
+                    one.not_started = Some(Error::NoRoom.to_string());
+                    left.push(one);
+                }
                 Waits::For(_) => left.push(one),
                 Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
                 Waits::No => match self.admit_one(&one, listener) {

@@ -6,7 +6,16 @@ use pbs_launch::Owner;
 use pbs_report::Exit;
 use serde::{Deserialize, Serialize};
 
-use crate::Submission;
+use crate::{Held, Submission};
+
+/// Bytes of a variable of the environment, or of a limit, in addition to its words.
+const ITEM_BYTES: usize = 48;
+
+/// The longest name of a program that is stored when it has ended.
+const PROGRAM_CHARS: usize = 200;
+
+/// The longest reason of an end that is stored.
+const WHY_CHARS: usize = 4000;
 
 /// A job that a user wants to have run.
 #[derive(Clone, Debug)]
@@ -15,6 +24,7 @@ pub struct Order {
     pub submission: Submission,
     /// All else.
     pub terms: Terms,
+    held: Held,
 }
 
 /// Under which terms a run is wanted. Stored terms without an owner are unreadable.
@@ -58,6 +68,23 @@ impl Terms {
             after_ok: Vec::new(),
             allocation: None,
         }
+    }
+
+    /// Returns the bytes of memory that the terms take, by the lengths of their parts.
+    pub fn held_bytes(&self) -> usize {
+        let owner = &self.owner;
+        let variables = owner.environment.iter();
+        let variables = variables.map(|(name, value)| ITEM_BYTES + name.len() + value.len());
+        let limits = owner.limits.iter().map(|limit| ITEM_BYTES + limit.resource.len());
+        size_of::<Self>()
+            + variables.sum::<usize>()
+            + limits.sum::<usize>()
+            + size_of_val(&owner.groups[..])
+            + owner.directory.as_os_str().len()
+            + owner.output.as_ref().map_or(0, |output| output.as_os_str().len())
+            + self.name.as_ref().map_or(0, String::len)
+            + size_of_val(&self.after[..])
+            + size_of_val(&self.after_ok[..])
     }
 }
 
@@ -103,7 +130,7 @@ impl ProgramEnd {
     pub(crate) fn new(process: u32, exit: &Exit) -> Self {
         Self {
             process,
-            program: exit.program.clone(),
+            program: clipped(&exit.program, PROGRAM_CHARS),
             code: exit.code,
             signal: exit.signal,
             error: exit.error.clone(),
@@ -121,6 +148,12 @@ impl ProgramEnd {
         let end = end.unwrap_or_else(|| "has no result".into());
         format!("{} of process {} {end}", self.program, self.process)
     }
+}
+
+/// The beginning of a text. The name of a program may be as long as the request of its job, and
+/// so may be a reason that names it.
+fn clipped(text: &str, most_chars: usize) -> String {
+    text.chars().take(most_chars).collect()
 }
 
 /// Record of an order in the history.
@@ -150,9 +183,15 @@ impl Noted {
         }
     }
 
-    /// Returns the record of a run that is over.
-    pub(crate) fn over(mut self, ending: Ending) -> Self {
-        self.terms.owner.environment.clear();
+    /// Returns the record of a run that is over. What only its programs needed is left out: it
+    /// may be long, and the record is kept for long.
+    pub(crate) fn over(mut self, mut ending: Ending) -> Self {
+        ending.why = ending.why.map(|why| clipped(&why, WHY_CHARS));
+        let Owner { uid, gid, .. } = self.terms.owner;
+        self.terms.owner = Owner::new(uid, gid);
+        self.terms.name = None;
+        self.terms.after.clear();
+        self.terms.after_ok.clear();
         Self { ending, ..self }
     }
 }
@@ -167,7 +206,13 @@ impl Order {
         job.priority = terms.priority.unwrap_or(job.priority);
         job.deadline_ns = terms.deadline_ns.unwrap_or(job.deadline_ns);
         job.best_effort |= terms.best_effort;
-        Self { submission, terms }
+        let held = Held::of(&submission.job, &submission.request, terms.held_bytes());
+        Self { submission, terms, held }
+    }
+
+    /// Size of what the node holds of it.
+    pub fn held(&self) -> Held {
+        self.held
     }
 
     /// Returns whether the order must wait, and the reason. `of` returns the end of a run that is

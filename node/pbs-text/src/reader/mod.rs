@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! TOML with the lines that things stand at, and all problems at once.
+//! TOML with the lines that things stand at, and the first problems at once.
 
 mod value;
 
@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-use crate::{Line, Problem};
+use crate::{Line, Problem, Problems};
 
 pub use value::closest;
 
@@ -27,7 +27,7 @@ pub struct Table<'a, 'i> {
 /// Reads one document and collects what is wrong with it.
 pub struct Reader {
     line_starts: Vec<usize>,
-    problems: Vec<Problem>,
+    problems: Problems,
 }
 
 /// Reads a document with `read`; fails if it has problems.
@@ -35,7 +35,7 @@ pub fn read<T>(
     text: &str,
     read: impl FnOnce(&mut Reader, &DeTable<'_>) -> T,
 ) -> Result<T, Vec<Problem>> {
-    let mut reader = Reader { line_starts: line_starts(text), problems: Vec::new() };
+    let mut reader = Reader { line_starts: line_starts(text), problems: Problems::default() };
     let document = match DeTable::parse(text) {
         Ok(document) => document,
         Err(error) => {
@@ -45,12 +45,7 @@ pub fn read<T>(
         }
     };
     let result = read(&mut reader, document.get_ref());
-    if reader.problems.is_empty() {
-        Ok(result)
-    } else {
-        reader.problems.sort_by_key(|problem| problem.line);
-        Err(reader.problems)
-    }
+    reader.problems.none().map(|()| result)
 }
 
 fn line_starts(text: &str) -> Vec<usize> {
@@ -72,7 +67,13 @@ impl Reader {
 
     /// Notes that something is wrong.
     pub fn problem(&mut self, line: Line, message: impl Into<String>) {
-        self.problems.push(Problem::at(line, message));
+        self.problems.add(line, || message.into());
+    }
+
+    /// Notes that something is wrong. The message is made only if it is to be told: use this where
+    /// that takes long, or where a file can have a great many problems of the kind.
+    pub fn problem_with(&mut self, line: Line, message: impl FnOnce() -> String) {
+        self.problems.add(line, message);
     }
 
     /// Whether nothing is wrong so far.

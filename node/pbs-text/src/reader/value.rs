@@ -217,9 +217,17 @@ fn instead(name: &str, it_can: &str, names: &[&str]) -> String {
     }
 }
 
-/// The candidate that was probably meant.
+/// The longest name that is compared with others, in bytes: the work of a comparison grows with
+/// the product of both lengths, and nobody mistypes a longer one.
+const MOST_COMPARED_BYTES: usize = 64;
+
+/// The candidate that was probably meant. A long name is taken for none of them.
 pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MOST_COMPARED_BYTES {
+        return None;
+    }
     candidates
+        .filter(|candidate| candidate.len() <= MOST_COMPARED_BYTES)
         .map(|candidate| {
             let prefix = candidate.len() > 2
                 && name.len() > 2

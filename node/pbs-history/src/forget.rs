@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs that are over and forgotten.
+
+use rusqlite::{params, Connection};
+
+use crate::options::EndedLimits;
+use crate::{Error, Store};
+
+/// Number of runs that end before it is checked whether some are to be forgotten.
+const RUNS: u64 = 256;
+/// Bytes that are recorded of runs that end before that is checked.
+const BYTES: u64 = 16 << 20;
+
+/// The runs that are over and were ordered, by user, with their sizes.
+const ENDED: &str = "SELECT run.id AS id, orders.uid AS uid, run.ended_unix_ns AS ended_unix_ns, \
+     octet_length(run.job) + octet_length(orders.text) + coalesce((SELECT \
+     sum(octet_length(process.tasks) + coalesce(octet_length(process.name), 0)) FROM process \
+     WHERE process.run = run.id), 0) AS bytes \
+     FROM orders JOIN run ON run.id = orders.run WHERE run.state = 'over'";
+
+/// Work of the runs that have ended since runs were forgotten last.
+#[derive(Debug, Default)]
+pub(crate) struct Since {
+    runs: u64,
+    bytes: u64,
+}
+
+impl Since {
+    /// A run has ended, of which so many bytes were recorded.
+    pub(crate) fn ended(&mut self, bytes: usize) {
+        self.runs += 1;
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+}
+
+impl Store {
+    /// Whether so much has ended since the last call of [`Store::forget`] that it is time for
+    /// another. Until then a user can exceed the limits by 256 runs and 16 MiB.
+    pub fn is_to_forget(&self) -> bool {
+        self.since.runs >= RUNS || self.since.bytes >= BYTES
+    }
+
+    /// Forgets the runs of users that are over and exceed [`Options::ended`](crate::Options), the
+    /// oldest first; `now_unix_ns`: the time, since 1970. Returns their number. The file does not
+    /// become shorter, but has room for others.
+    pub fn forget(&mut self, now_unix_ns: u64) -> Result<usize, Error> {
+        let limits = self.options().ended;
+        let forgotten = self.write(|connection| Ok(forget(connection, limits, now_unix_ns)?))?;
+        self.since = Since::default();
+        Ok(forgotten)
+    }
+}
+
+fn forget(
+    connection: &Connection,
+    limits: EndedLimits,
+    now_unix_ns: u64,
+) -> rusqlite::Result<usize> {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let sql = format!(
+        "DELETE FROM run WHERE id IN (SELECT id FROM (SELECT id, uid, ended_unix_ns, \
+         row_number() OVER newer AS runs, sum(bytes) OVER newer AS bytes FROM ({ENDED}) \
+         WINDOW newer AS (PARTITION BY uid ORDER BY id DESC)) \
+         WHERE ended_unix_ns < ?1 OR (uid != 0 AND (runs > ?2 OR bytes > ?3)))"
+    );
+    let oldest_unix_ns = signed(now_unix_ns.saturating_sub(limits.age_ns));
+    let (runs, bytes) = (signed(limits.user_runs), signed(limits.user_bytes));
+    connection.execute(&sql, params![oldest_unix_ns, runs, bytes])
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Submissions as they were sent, checked and not accepted yet.
+
+use pbs_launch::{Limit, Owner};
+use pbs_node::{Held, Order, Submission, Terms};
+use pbs_node_api::Refusal;
+use pbs_socket::Caller;
+
+use crate::limits::{JOB_AFTER, NAME_BYTES, PATH_BYTES, SUBMISSION_JOBS, SUBMISSION_PROGRAMS};
+use crate::refusal::refusal;
+
+/// A job that a caller wants to have run, or the jobs of an array: one job, which becomes as many
+/// as there are indices once their size is known and allowed.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    job: Submission,
+    terms: Terms,
+    /// `None`: the job is not an array.
+    indices: Vec<Option<u32>>,
+}
+
+impl Wanted {
+    /// Reads a submission of that caller.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`]: what is wrong with it.
+    pub(crate) fn read(
+        caller: &Caller,
+        submission: pbs_node_api::Submission,
+    ) -> Result<Self, Refusal> {
+        let invalid = |what: &str| invalid(&submission.file, what);
+        if !is_printable(&submission.file) || submission.file.len() > PATH_BYTES {
+            return Err(Refusal::Failed {
+                why: "the name of the file is too long or not printable; rename the file".into(),
+            });
+        }
+        let after = [&submission.after, &submission.afterok];
+        if after.iter().any(|ids| ids.as_ref().is_some_and(|ids| ids.len() > JOB_AFTER)) {
+            return Err(invalid(&format!(
+                "a job can depend on at most {JOB_AFTER} others; name fewer"
+            )));
+        }
+        let output = submission.output.as_deref().unwrap_or_default();
+        if submission.directory.len() > PATH_BYTES || output.len() > PATH_BYTES {
+            return Err(invalid(&format!(
+                "the names of the working directory and of the output file can have at most \
+                 {PATH_BYTES} bytes; name shorter ones"
+            )));
+        }
+        if !submission.directory.starts_with('/') {
+            return Err(invalid("the working directory must be an absolute path"));
+        }
+        let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+        let variables = &submission.environment;
+        if variables.iter().any(|it| !is_variable(&it.name) || it.value.contains('\0')) {
+            return Err(invalid(
+                "a variable of the environment has an invalid name or value; unset it",
+            ));
+        }
+        let limits = submission.limits.as_deref().unwrap_or_default();
+        if let Some(odd) = limits.iter().find(|it| Limit::names().all(|name| name != it.resource)) {
+            return Err(invalid(&format!("there is no resource limit {}", odd.resource)));
+        }
+        let job = Submission::from_text(submission.request.clone(), submission.file.clone());
+        let job = job.map_err(refusal)?;
+        let indices: Vec<Option<u32>> = match submission.array {
+            None => vec![None],
+            Some(array) => {
+                let step = array.step.unwrap_or(1).max(1);
+                let count = u64::from(array.last.saturating_sub(array.first)) / u64::from(step) + 1;
+                if array.last < array.first || count > SUBMISSION_JOBS {
+                    return Err(invalid(&format!(
+                        "an array has at least one and at most {SUBMISSION_JOBS} jobs; write \
+                         another range"
+                    )));
+                }
+                let indices = (array.first..=array.last).step_by(step as usize);
+                indices.map(Some).collect()
+            }
+        };
+        let name = submission.name.as_ref().unwrap_or(&job.job.name);
+        is_name(name).map_err(&invalid)?;
+        may_have_priority(caller, submission.priority.unwrap_or(job.job.priority))?;
+        let limit = |limit: &pbs_node_api::Limit| Limit {
+            resource: limit.resource.clone(),
+            soft: limit.soft.unwrap_or(u64::MAX),
+            hard: limit.hard.unwrap_or(u64::MAX),
+        };
+        let owner = Owner {
+            uid: caller.uid,
+            gid: caller.gid,
+            groups: caller.groups.clone(),
+            directory: submission.directory.clone().into(),
+            umask: submission.umask,
+            environment: variables.iter().map(|it| (it.name.clone(), it.value.clone())).collect(),
+            limits: limits.iter().map(limit).collect(),
+            output: submission.output.as_ref().map(Into::into),
+        };
+        let terms = Terms {
+            owner,
+            name: submission.name,
+            priority: submission.priority,
+            best_effort: submission.best_effort.unwrap_or(false),
+            deadline_ns: None,
+            hold: submission.hold.unwrap_or(false),
+            after: submission.after.unwrap_or_default(),
+            after_ok: submission.afterok.unwrap_or_default(),
+            allocation: submission.allocation,
+        };
+        Ok(Self { job, terms, indices })
+    }
+
+    /// Size of all that would be held of it, each job of an array counted.
+    pub(crate) fn held(&self) -> Held {
+        let Submission { job, request, .. } = &self.job;
+        Held::of(job, request, self.terms.held_bytes()) * self.indices.len()
+    }
+
+    /// The job, or that of each index.
+    pub(crate) fn job(&self) -> &pbs_job::Job {
+        &self.job.job
+    }
+
+    /// The allocation that it is to be in.
+    pub(crate) fn allocation(&self) -> Option<u32> {
+        self.terms.allocation
+    }
+
+    /// The orders, each with a copy of all.
+    pub(crate) fn into_orders(self) -> impl Iterator<Item = Order> {
+        let Self { job, terms, indices } = self;
+        indices.into_iter().map(move |index| {
+            let mut terms = terms.clone();
+            if let Some(index) = index {
+                let before = terms.name.as_ref().unwrap_or(&job.job.name);
+                terms.name = Some(format!("{before}[{index}]"));
+                let variable = ("SCHED_PBS_ARRAY_INDEX".to_string(), index.to_string());
+                terms.owner.environment.push(variable);
+            }
+            Order::new(job.clone(), terms)
+        })
+    }
+}
+
+/// A request that can't be read as one.
+pub(crate) fn invalid(file: &str, what: &str) -> Refusal {
+    Refusal::Invalid { file: file.into(), problems: vec![format!("{file}: {what}")] }
+}
+
+/// The name of a job, which others get to read.
+pub(crate) fn is_name(name: &str) -> Result<(), &'static str> {
+    if !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name) {
+        Ok(())
+    } else {
+        Err("the name of the job is empty, too long or not printable; choose another")
+    }
+}
+
+/// Operators may have any number of programs in a submission.
+pub(crate) fn few_programs(caller: &Caller, held: Held) -> Result<(), Refusal> {
+    let programs = held.programs;
+    if programs > SUBMISSION_PROGRAMS && !caller.is_operator {
+        Err(Refusal::Failed {
+            why: format!(
+                "these are {programs} programs, and at most {SUBMISSION_PROGRAMS} can be submitted \
+                 at once; submit fewer"
+            ),
+        })
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether a text can be shown to others, on a terminal and in the journal.
+fn is_printable(text: &str) -> bool {
+    !text.contains(pbs_text::is_hidden)
+}
+
+/// Only operators may give a job priority over others.
+pub(crate) fn may_have_priority(caller: &Caller, priority: u32) -> Result<(), Refusal> {
+    if caller.is_operator || priority == 0 {
+        Ok(())
+    } else {
+        Err(not_permitted("a priority above 0"))
+    }
+}
+
+pub(crate) fn not_permitted(what: &str) -> Refusal {
+    Refusal::NotPermitted { what: what.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    fn caller() -> Caller {
+        Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator: false, pid: 0 }
+    }
+
+    fn submission() -> pbs_node_api::Submission {
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/service/urgent.toml");
+        pbs_node_api::Submission {
+            file: "urgent.toml".into(),
+            request: std::fs::read_to_string(sample).unwrap(),
+            directory: "/".into(),
+            priority: Some(0),
+            ..Default::default()
+        }
+    }
+
+    fn array(last: u32) -> Option<pbs_node_api::Array> {
+        Some(pbs_node_api::Array { first: 1, last, step: None })
+    }
+
+    fn environment(variables: usize) -> Vec<pbs_node_api::Environment> {
+        let variable = pbs_node_api::Environment { name: "A".into(), value: String::new() };
+        vec![variable; variables]
+    }
+
+    /// A call of 1 MiB must not become gigabytes.
+    #[test]
+    fn an_array_is_not_long_and_wordy_at_once() {
+        let none = Held::default();
+        let limits = Limits { user_jobs: 1000, ..Limits::DEFAULT };
+        let allowed = |submission| {
+            let wanted = Wanted::read(&caller(), submission).unwrap();
+            limits.allow(&caller(), none, none, wanted.held()).map(|()| wanted)
+        };
+        let long = pbs_node_api::Submission { array: array(1000), ..submission() };
+        assert_eq!(allowed(long).unwrap().into_orders().count(), 1000);
+        let wordy = pbs_node_api::Submission { environment: environment(40_000), ..submission() };
+        assert_eq!(allowed(wordy.clone()).unwrap().into_orders().count(), 1);
+        let both = pbs_node_api::Submission { array: array(1000), ..wordy };
+        let refused = allowed(both).unwrap_err();
+        assert!(
+            matches!(&refused, Refusal::Failed { why } if why.contains("(user-bytes)")),
+            "{refused:?}"
+        );
+    }
+
+    /// A request of some bytes becomes some hundred times as many, for each index of an array.
+    #[test]
+    fn what_is_made_of_a_request_counts() {
+        let tasks = "1,".repeat(8000);
+        let request = format!(
+            "name = \"wide\"\ndeadline_ns = \"1h\"\n[[process]]\nid = 1\nmemory_bytes = 0\n\
+             attaches = \"itself\"\ntasks = [{tasks}]\n"
+        );
+        let wide = |last| pbs_node_api::Submission {
+            request: request.clone(),
+            array: array(last),
+            ..submission()
+        };
+        let one = Wanted::read(&caller(), wide(1)).unwrap().held();
+        // The start and the end are tasks, too.
+        assert_eq!((one.jobs, one.tasks, one.programs), (1, 8002, 0));
+        assert!(one.bytes > 8000 * 100, "{one:?}");
+        let none = Held::default();
+        let many = Wanted::read(&caller(), wide(512)).unwrap().held();
+        assert_eq!(many, one * 512);
+        let refused = Limits::DEFAULT.allow(&caller(), none, none, many).unwrap_err();
+        let Refusal::Failed { why } = refused else { panic!("{refused:?}") };
+        assert!(why.contains("4,097,024 more; a user may have 100,000 (user-tasks)"), "{why}");
+        // Other tasks of the user count, too.
+        let few = Wanted::read(&caller(), wide(6)).unwrap().held();
+        assert_eq!(Limits::DEFAULT.allow(&caller(), few, few, few), Ok(()));
+        assert!(Limits::DEFAULT.allow(&caller(), few + few, few + few, one).is_err());
+    }
+
+    /// Names of files stay with a job, also when it is over.
+    #[test]
+    fn names_of_files_are_short() {
+        let long = "o".repeat(PATH_BYTES + 1);
+        for odd in [
+            pbs_node_api::Submission { output: Some(long.clone()), ..submission() },
+            pbs_node_api::Submission { directory: format!("/{long}"), ..submission() },
+        ] {
+            let refused = Wanted::read(&caller(), odd).unwrap_err();
+            assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_comes_after_some_others() {
+        let after =
+            |count| pbs_node_api::Submission { afterok: Some(vec![1; count]), ..submission() };
+        assert!(Wanted::read(&caller(), after(JOB_AFTER)).is_ok());
+        let refused = Wanted::read(&caller(), after(JOB_AFTER + 1)).unwrap_err();
+        assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
+    }
+
+    /// Others read it on their terminals.
+    #[test]
+    fn what_a_file_is_called_can_be_printed() {
+        for file in ["job\u{1b}[2J.toml", "lmot\u{202e}.toml", "job\u{2028}.toml"] {
+            let odd = pbs_node_api::Submission { file: file.into(), ..submission() };
+            let refused = Wanted::read(&caller(), odd).unwrap_err();
+            assert!(matches!(refused, Refusal::Failed { .. }), "{refused:?}");
+            let odd = pbs_node_api::Submission { name: Some(file.into()), ..submission() };
+            let refused = Wanted::read(&caller(), odd).unwrap_err();
+            assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
+        }
+    }
+}
