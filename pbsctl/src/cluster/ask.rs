@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests for nodes, and operations on them.
 
-use std::ops::RangeInclusive;
-use std::path::Path;
-
-use clap::{Args, Parser};
+use clap::Args;
 use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, After, Outcome, Phase, Row};
 use pbs_manager::{Change, Wish};
-use pbs_resources::{script, Rset};
+use pbs_resources::{format_duration, Rset};
 use pbs_site::Site;
 use serde::Serialize;
 
 use super::ledger::{
-    declined, duration_s, end, failure, login, start, time_s, Cluster, LedgerOptions,
+    declined, duration_s, end, failure, login, run_time_s, start, time_s, Cluster, LedgerOptions,
 };
+use super::numbers::{array, depend, Array, Dependencies};
+use super::script_options::of_script;
 use crate::failure::Failure;
-use crate::files::read;
 use crate::output::Output;
 
 /// Requirements of a request, from the command line or a script.
 #[derive(Args, Clone, Debug, Default)]
-struct Requirements {
+pub(super) struct Requirements {
     /// Resources and placement, such as rset=5:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl
     #[arg(long, value_name = "RSET", value_parser = rset)]
     res: Option<Rset>,
 
     /// Longest run time: 4h, 1h30m, 7d, 00:10:00
-    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
+    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = run_time_s)]
     duration_s: Option<u64>,
 
     /// Group that the request is charged to
@@ -41,17 +39,18 @@ struct Requirements {
     #[command(flatten)]
     when: WhenOptions,
 
-    /// Submit one request for each number
-    #[arg(short = 'J', long, value_name = "FIRST-LAST", value_parser = array)]
-    array: Option<RangeInclusive<u64>>,
+    /// Submit one request for each number: 0-99, 1-10:2 or 1,3,5
+    #[arg(short = 'J', long, value_name = "NUMBERS", value_parser = array)]
+    array: Option<Array>,
 
     /// Run inside this reservation
     #[arg(long, value_name = "ID")]
     within: Option<u64>,
 
-    /// Run after other requests: afterok:7 (if 7 completed), afternotok:7, afterany:7
+    /// Run after other requests: afterok:7 (if 7 completed), afternotok:7, afterany:7; several as
+    /// afterok:7:8, an array as afterok:7-16
     #[arg(long, value_name = "HOW:ID,...", value_delimiter = ',', value_parser = depend)]
-    depend: Vec<After>,
+    depend: Vec<Dependencies>,
 
     /// Real run time, for the simulation
     #[arg(long, value_name = "DURATION", value_parser = duration_s)]
@@ -70,7 +69,7 @@ struct Requirements {
 #[derive(Args, Clone, Debug, Default)]
 #[group(multiple = true)]
 struct WhenOptions {
-    /// Start exactly at this time: +2h, 2026-08-01T08:00, @1785571200
+    /// Start exactly at this time: +2h, 16:00 (the next), 2026-08-01T08:00, @1785571200
     #[arg(long, value_name = "TIME", conflicts_with_all = ["after", "deadline", "provisional", "sla"])]
     start: Option<String>,
 
@@ -93,14 +92,6 @@ struct WhenOptions {
     /// End by this time if possible; report it otherwise
     #[arg(long, value_name = "TIME")]
     sla: Option<String>,
-}
-
-/// The words of a script.
-#[derive(Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct ScriptOptions {
-    #[command(flatten)]
-    asked: Requirements,
 }
 
 #[derive(Args, Debug)]
@@ -139,7 +130,7 @@ pub(super) struct AlterOptions {
     res: Option<Rset>,
 
     /// New longest run time
-    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
+    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = run_time_s)]
     duration_s: Option<u64>,
 
     #[command(flatten)]
@@ -170,7 +161,7 @@ pub(super) struct ExtendOptions {
     id: u64,
 
     /// Additional time
-    #[arg(value_name = "DURATION", value_parser = duration_s)]
+    #[arg(value_name = "DURATION", value_parser = run_time_s)]
     by_s: u64,
 }
 
@@ -195,33 +186,6 @@ fn rset(text: &str) -> Result<Rset, String> {
     parsed.map_err(|error: pbs_resources::Error| {
         format!("column {}: {}", error.column, error.message)
     })
-}
-
-fn depend(text: &str) -> Result<After, String> {
-    let (how, id) = text.split_once(':').unwrap_or((text, ""));
-    let outcome = match how {
-        "afterok" => Some(Outcome::Ok),
-        "afternotok" => Some(Outcome::NotOk),
-        "afterany" => Some(Outcome::Any),
-        _ => None,
-    };
-    match (outcome, id.parse()) {
-        (Some(outcome), Ok(request)) => Ok(After { request, outcome }),
-        _ => Err("write afterok:7, afternotok:7 or afterany:7, with commas between several".into()),
-    }
-}
-
-fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
-    const MOST: u64 = 100_000;
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let number = |text: &str| text.parse::<u64>().ok();
-    match (number(first), number(last)) {
-        (Some(first), Some(last)) if first <= last && last - first < MOST => Ok(first..=last),
-        _ => Err(format!(
-            "write FIRST-LAST, such as 0-99: the first number not above the last, at \
-                          most {MOST} numbers"
-        )),
-    }
 }
 
 impl WhenOptions {
@@ -286,27 +250,12 @@ impl Requirements {
             run_s: self.run,
             notify_s: self.notify,
             is_restartable: self.restartable,
-            array: self.array.clone(),
+            array: self.array.clone().map(|array| array.0),
             within: self.within,
-            after: self.depend.clone(),
+            after: self.depend.iter().flat_map(|of| &of.0).copied().collect(),
             ..Wish::new(rset, user, &group.unwrap_or_default())
         })
     }
-}
-
-/// Reads the options in a script's #CCS lines; none for a command that is no text.
-fn of_script(command: &[String]) -> Result<Requirements, Failure> {
-    let Some(file) = command.first().filter(|file| Path::new(file).is_file()) else {
-        return Ok(Requirements::default());
-    };
-    let Ok(text) = read(Path::new(file)) else {
-        return Ok(Requirements::default());
-    };
-    let told = |what: String| Failure::Failed(format!("{file}: {what}"));
-    let script = script::read(&text).map_err(|error| told(error.to_string()))?;
-    let words = script.words.iter().map(|word| &word.text);
-    let words = ScriptOptions::try_parse_from(words);
-    Ok(words.map_err(|error| told(error.to_string()))?.asked)
 }
 
 pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<(), Failure> {
@@ -396,7 +345,8 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
                 (None, None) => format!("request {id}: {state}, {}\n", awaited(row)),
                 (None, Some(_)) => {
                     let (start, end) = (start(row, zone), end(row, zone));
-                    format!("request {id}: {state}, {start} to {end}, {}\n", places(row))
+                    let broken = broken(row).map_or(String::new(), |text| format!("; {text}"));
+                    format!("request {id}: {state}, {start} to {end}, {}{broken}\n", places(row))
                 }
             };
         }
@@ -414,6 +364,13 @@ pub(super) fn awaited(row: &Row) -> String {
     } else {
         after(&row.after)
     }
+}
+
+/// What is said of an agreement that is broken, or will be by the plan.
+pub(super) fn broken(row: &Row) -> Option<String> {
+    let late_s = row.end_s.and_then(|end_s| row.broken_by_s(end_s))?;
+    let end = if row.outcome.is_some() { "ended" } else { "ends" };
+    Some(format!("it {end} {} later than agreed", format_duration(late_s)))
 }
 
 /// Dependencies of a request, in words.
