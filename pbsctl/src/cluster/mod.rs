@@ -7,11 +7,13 @@ mod ledger;
 mod numbers;
 mod ran;
 mod replay;
+mod replay_cluster;
 mod script_options;
 mod serve;
 mod show;
 mod site;
 mod systems;
+mod trace_file;
 mod whole;
 
 use std::path::PathBuf;
