@@ -9,7 +9,7 @@ use clap::error::ContextKind;
 use clap::{Args, Parser};
 use pbs_resources::script::{self, Script};
 
-use super::ask::Requirements;
+use super::requirements::Requirements;
 use crate::failure::Failure;
 use crate::output::report;
 
