@@ -79,7 +79,73 @@ fn a_script_says_what_it_needs() {
     fs::write(script, "#CCS --rest=1\n").unwrap();
     let ran = lab.run(&["alloc", "--", script]);
     assert_eq!(ran.status, 1);
-    assert!(ran.stderr.contains("--rest"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("line 1: unexpected argument '--rest' found\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn lines_of_a_script_that_are_not_read_are_reported() {
+    let lab = Lab::new("cluster-script-lines");
+    let script = lab.0.join("job.sh");
+    let named = script.to_str().unwrap();
+    let ask = |text: &[u8], more: &[&str]| {
+        fs::write(&script, text).unwrap();
+        let mut all = vec!["alloc", "--user", "anna", "-g", "physics"];
+        all.extend(more);
+        all.extend(["--", named]);
+        lab.run(&all)
+    };
+    let res = ["--res", "rset=ncpus=1"];
+    let ran = ask(b"#!/bin/sh\nset -e\n#CCS -t 2h\n", &res);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("line 3 with #CCS is ignored"), "{}", ran.stderr);
+    let ran = ask(b"#!/bin/sh\n#PBS -l walltime=1:00:00\nrun\n", &[]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("line 2 with #PBS is not read; write #CCS"), "{}", ran.stderr);
+    // A comment in another encoding loses no option.
+    let ran = ask(b"#!/bin/sh\n# M\xfcller\n #CCS -t 3h -o out.txt\nrun\n", &res);
+    assert!(ran.stdout.contains("to 2026-11-23T11:00:00+01:00"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("no effect here: -o (line 3)"), "{}", ran.stderr);
+    // Nor is a program in machine code a script.
+    let ran = ask(b"\x7fELF\0#CCS -t 9h\n", &res);
+    assert!(ran.stderr.is_empty(), "{}", ran.stderr);
+}
+
+#[test]
+fn times_and_numbers_are_those_of_other_systems() {
+    let lab = Lab::new("cluster-times-numbers");
+    let anna = |more: &[&str]| {
+        let mut all = vec!["alloc", "--user", "anna", "-g", "physics", "--res", "rset=ncpus=1"];
+        all.extend(more);
+        lab.run(&all)
+    };
+    let ran = anna(&["-t", "10m", "--after", "16:00"]);
+    assert!(ran.stdout.contains("planned, 2026-11-23T16:00:00+01:00"), "{}", ran.stdout);
+    let ran = anna(&["-t", "10m", "--after", "07:30"]);
+    assert!(ran.stdout.contains("planned, 2026-11-24T07:30:00+01:00"), "{}", ran.stdout);
+    let ran = anna(&["-t", "10m", "--after", "now+1hour"]);
+    assert!(ran.stderr.contains("16:00 is the next such time, +2h is two"), "{}", ran.stderr);
+    let ran = anna(&["-t", "1m", "-J", "1-5:2,8"]);
+    assert_eq!(ran.stdout.lines().count(), 4, "{}{}", ran.stdout, ran.stderr);
+    let ran = anna(&["-t", "1m", "--depend", "afterok:3-5:6,afterany:1"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let said = lab.says(&["info", "7"]);
+    assert!(said.contains("afterok:3 afterok:4 afterok:5 afterok:6 afterany:1"), "{said}");
+    for (options, words) in [
+        (["-t", "0"], "at least a second"),
+        (["-t", "0s"], "at least a second"),
+        (["-J", "0-15%4"], "has no such limit: write 0-15"),
+        (["--depend", "afterok:1,afternotok:1"], "can't both complete and fail"),
+    ] {
+        let ran = anna(&options);
+        assert_ne!(ran.status, 0, "{options:?}");
+        assert!(ran.stderr.contains(words), "{options:?}: {}", ran.stderr);
+    }
+    let fixed = |at| {
+        let operator = ["alloc", "--user", "op", "-g", "operators", "--res", "rset=ncpus=1"];
+        lab.run(&[&operator[..], &["-t", "10m", "--start", at]].concat())
+    };
+    let ran = fixed("2025-01-01T08:00");
+    assert!(ran.stderr.contains("2025-01-01T08:00:00+01:00, is past"), "{}", ran.stderr);
 }
 
 #[test]
@@ -284,4 +350,136 @@ fn the_doctor_of_slurm_says_what_is_missing_and_what_site_it_is() {
     let none = pbsctl(&["cluster", "doctor", "--conf", &path("none.conf")], "");
     assert_eq!((none.status, none.stdout.as_str()), (1, ""));
     assert!(none.stderr.contains("none.conf: No such file"), "{}", none.stderr);
+}
+
+#[test]
+fn a_reader_needs_no_right_to_write() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    let lab = Lab::new("cluster-reader");
+    lab.says(&run_on("rset=ncpus=16", &[]));
+    let set = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let ledger = lab.0.join("cluster.db");
+    set(&ledger, 0o444);
+    set(&lab.0, 0o555);
+    let read = |command: &str| {
+        let mut reader = Command::new(env!("CARGO_BIN_EXE_pbsctl"));
+        reader.args(["cluster", command, "--ledger", ledger.to_str().unwrap()]);
+        // Permissions don't bind root.
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            reader.uid(65_534).gid(65_534);
+        }
+        let output = reader.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    for command in ["info", "plan", "stat"] {
+        let (status, _, told) = read(command);
+        assert_eq!((status, told.as_str()), (Some(0), ""), "{command}");
+    }
+    let (_, said, _) = read("info");
+    assert!(said.contains("run") && said.contains("planned"), "{said}");
+    // A ledger that can't be seen is not one that does not exist.
+    set(&lab.0, 0o000);
+    let (status, _, told) = read("info");
+    set(&lab.0, 0o755);
+    set(&ledger, 0o644);
+    assert_eq!(status, Some(1));
+    assert!(told.contains("ermission denied") && !told.contains("no such ledger"), "{told}");
+}
+
+/// A directory with traces of the Standard Workload Format.
+fn traces(test: &str) -> PathBuf {
+    let chain = "; MaxProcs: 16\n; Computer: small\n\
+                 1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n\
+                 2 5 -1 50 4 -1 -1 4 60 -1 1 -1 -1 -1 3 -1 1 10 extra\n\
+                 3 5 -5 50 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n";
+    let memory = "1 0 -1 100 4 -1 -1 4 200 4194304 1 1 1 -1 -1 -1 -1 -1\n\
+                  2 1 -1 100 4 -1 -1 4 200 33554432 1 1 1 -1 -1 -1 -1 -1\n\
+                  3 1 -1 100 8 -1 -1 8 200 16777216 1 1 1 -1 -1 -1 -1 -1\n";
+    let site = "name = 'small'\n[[nodes]]\nname = 'n%d'\ncount = 8\nhas = 'ncpus=8:mem=20g'\n";
+    directory(test, &[("chain.swf", chain), ("memory.swf", memory), ("small.toml", site)])
+}
+
+fn replay(directory: &std::path::Path, arguments: &[&str], stdin: &str) -> Ran {
+    let mut all = vec!["cluster".to_string(), "replay".into()];
+    let is_file = |word: &str| word.ends_with(".swf") || word.ends_with(".toml");
+    all.extend(arguments.iter().map(|word| {
+        if is_file(word) {
+            directory.join(word).to_str().unwrap().to_string()
+        } else {
+            word.to_string()
+        }
+    }));
+    pbsctl(&all.iter().map(String::as_str).collect::<Vec<_>>(), stdin)
+}
+
+#[test]
+fn a_trace_is_replayed_on_its_own_machine() {
+    let traces = traces("cluster-trace-machine");
+    let ran = replay(&traces, &["chain.swf", "--policy", "easy", "--output", "out.swf"], "");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "On the machine of the trace, small:");
+    let said = &ran.stdout;
+    assert!(
+        said.contains("1 line has a number that no job has; left out (line 5: field 3"),
+        "{said}"
+    );
+    assert!(said.contains("1 line has more than 18 columns"), "{said}");
+    assert!(said.contains("2 jobs on 16 cores"), "{said}");
+    let written = fs::read_to_string(traces.join("out.swf")).unwrap();
+    assert!(written.contains("; Computer: small\n"), "{written}");
+    assert!(written.contains("\n2 110 0 50 4 -1 -1 4 60 -1 1 -1 -1 -1 3 -1 1 10\n"), "{written}");
+    // Standard input is a trace, too.
+    let text = fs::read_to_string(traces.join("chain.swf")).unwrap();
+    let ran = replay(&traces, &["-", "--cores", "8", "--policy", "easy"], &text);
+    assert!(ran.stdout.contains("standard input: 2 jobs on 8 cores"), "{}", ran.stdout);
+    let headless = text.replace("; MaxProcs: 16\n", "");
+    let ran = replay(&traces, &["-", "--policy", "easy"], &headless);
+    assert!(ran.stdout.contains("names no number of cores (MaxProcs)"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_compressed_trace_says_how_to_read_it() {
+    let traces = traces("cluster-trace-compressed");
+    fs::write(traces.join("zipped.swf"), b"\x1f\x8b\x08\0\xff").unwrap();
+    let ran = replay(&traces, &["zipped.swf"], "");
+    assert_eq!(ran.status, 1);
+    let file = traces.join("zipped.swf");
+    let expected = format!(
+        "pbsctl: {0}: it is compressed with gzip; write zcat {0} | pbsctl cluster replay -\n",
+        file.display()
+    );
+    assert_eq!(ran.stderr, expected);
+}
+
+#[test]
+fn memory_of_a_trace_is_planned_or_said_not_to_be() {
+    let traces = traces("cluster-trace-memory");
+    let on_site = ["memory.swf", "--site", "small.toml", "--policy", "planned"];
+    let ran = replay(&traces, &on_site, "");
+    assert!(
+        ran.stdout.contains("1 job is larger than the cluster, and left out"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("2 jobs on 64 cores"), "{}", ran.stdout);
+    // Eight cores with 16 GiB each need eight nodes: the first job has one of them for 100 s.
+    let json = replay(&traces, &[&on_site[..], &["--json"]].concat(), "").json();
+    assert_eq!(json["policies"][0]["wait_s"]["max"], 99.0);
+    assert_eq!(json["too_large"], 1);
+    let ran = replay(&traces, &["memory.swf", "--site", "small.toml", "--policy", "easy"], "");
+    assert!(
+        ran.stdout.contains("to the other schedulers the cluster is cores only"),
+        "{}",
+        ran.stdout
+    );
+    let ran = replay(&traces, &["memory.swf", "--cores", "64", "--policy", "planned"], "");
+    assert!(ran.stdout.contains("memory is not considered"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("3 jobs on 64 cores"), "{}", ran.stdout);
 }

@@ -15,6 +15,11 @@ impl Planner {
         self.backfill.from_s.is_some()
     }
 
+    /// Looks for better places of all requests that start later, though nothing became free.
+    pub fn look_again(&mut self, now_s: u64) {
+        self.backfill.add(now_s);
+    }
+
     /// Returns the number of searches for a better place up to now: Keller's backfills (6).
     pub fn decisions(&self) -> u64 {
         self.backfill.decisions

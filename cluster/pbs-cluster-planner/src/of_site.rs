@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use pbs_profile::FOREVER;
-use pbs_resources::Value;
-use pbs_site::{Consumer, Kind, Privilege, Scope, Site, Validity};
+use pbs_resources::{Condition, Value};
+use pbs_site::{Consumer, Kind, Privilege, Scope, Share, Site, Validity};
 
 use crate::machine::{Machine, NodeSpec, Resource};
 use crate::need::Need;
@@ -67,8 +67,11 @@ impl Rules {
         let repeats = |validity: &Validity| matches!(validity, Validity::Cron(_));
         let limits = site.limits.iter().map(|limit| &limit.validity);
         let pools = site.pools.iter().map(|pool| &pool.validity);
-        let horizon_s = if limits.chain(pools).any(repeats) { over.end } else { FOREVER };
-        let valid = |validity: &Validity| validity.windows(over.start..horizon_s).collect();
+        let resources = site.resources.iter().map(|resource| &resource.validity);
+        let mut all = limits.chain(pools).chain(resources);
+        let horizon_s = if all.any(repeats) { over.end } else { FOREVER };
+        let valid =
+            |validity: &Validity| -> Vec<_> { validity.windows(over.start..horizon_s).collect() };
         let limits = site.limits.iter().filter_map(|limit| {
             let of = match &limit.resource[..] {
                 "*" => Limited::All,
@@ -96,8 +99,48 @@ impl Rules {
                 valid: valid(&pool.validity),
             })
         });
-        Self { limits: limits.collect(), pools: pools.collect(), horizon_s }
+        // A planner has 64 pools; the validity of resources goes first.
+        let invalid = site.resources.iter().filter(|of| of.validity != Validity::Always);
+        let invalid = invalid.flat_map(|of| {
+            let gaps = gaps(&valid(&of.validity), over.start..horizon_s);
+            kept_from_all(machine, &of.name, &gaps)
+        });
+        Self { limits: limits.collect(), pools: invalid.chain(pools).collect(), horizon_s }
     }
+}
+
+/// Returns the time that no window covers. Windows are disjoint and in the order of time.
+fn gaps(windows: &[Range<u64>], over: Range<u64>) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    let mut from_s = over.start;
+    for window in windows {
+        if from_s < window.start {
+            gaps.push(from_s..window.start);
+        }
+        from_s = from_s.max(window.end);
+    }
+    if from_s < over.end {
+        gaps.push(from_s..over.end);
+    }
+    gaps
+}
+
+/// A resource outside of its validity, as pools that admit nobody. A resource that is requested by
+/// word (`sw=g03`) has one for each word.
+fn kept_from_all(machine: &Machine, name: &str, gaps: &[Range<u64>]) -> Vec<Pool> {
+    let of_word = format!("{name}=");
+    let resources = machine.resources().iter().enumerate();
+    let of_it = resources.filter(|(_, of)| of.name == name || of.name.starts_with(&of_word));
+    of_it
+        .map(|(resource, of)| Pool {
+            name: format!("validity of {}", of.name),
+            resource,
+            free: Share { least: None, permille: Some(1000) },
+            access: Condition::Any(Vec::new()),
+            share: false,
+            valid: gaps.to_vec(),
+        })
+        .collect()
 }
 
 impl Request {

@@ -200,6 +200,13 @@ impl Planner {
     /// Returns the reason for which there is no place.
     fn refusal(&self, now_s: u64, entry: &Entry) -> Refusal {
         let need = &entry.need;
+        if let When::Fixed { start_s } = entry.when {
+            if start_s < now_s {
+                return Refusal::Past { time_s: start_s };
+            }
+            let later = self.search(&entry.who).earliest(need, start_s..u64::MAX);
+            return Refusal::NotThen { earliest_start_s: later.map(|place| place.start_s) };
+        }
         if entry.when.is_bound() {
             let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
             Refusal::NotInTime { earliest_end_s: any.map(|place| place.start_s + need.duration_s) }

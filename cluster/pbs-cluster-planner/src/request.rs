@@ -184,6 +184,16 @@ pub enum Refusal {
         /// Earliest possible end, without regard to the deadline.
         earliest_end_s: Option<u64>,
     },
+    /// The request has no place at its fixed start.
+    NotThen {
+        /// Earliest possible start after that.
+        earliest_start_s: Option<u64>,
+    },
+    /// The fixed start of the request is over.
+    Past {
+        /// The fixed start.
+        time_s: u64,
+    },
     /// A limit on the number of requests.
     TooMany {
         /// Consumer to whom the limit applies.
@@ -220,6 +230,14 @@ impl Refusal {
                 let end = format_time(*end_s, &site.time_zone);
                 format!("it would end at {end} at the earliest, which is too late")
             }
+            Self::NotThen { earliest_start_s: Some(start_s) } => {
+                let start = format_time(*start_s, &site.time_zone);
+                format!("it can't start then; the earliest start after that is {start}")
+            }
+            Self::Past { time_s } => {
+                let time = format_time(*time_s, &site.time_zone);
+                format!("its start, {time}, is past; write a later time")
+            }
             _ => self.to_string(),
         }
     }
@@ -234,6 +252,8 @@ impl fmt::Display for Refusal {
             }
             Self::Never(_) => f.write_str("there is no time at which it could run"),
             Self::NotInTime { .. } => f.write_str("there is no place for it in its time"),
+            Self::NotThen { .. } => f.write_str("there is no place for it at its fixed start"),
+            Self::Past { .. } => f.write_str("its fixed start is past; write a later time"),
             Self::TooMany { most, .. } => {
                 write!(f, "at most {most} requests may be unfinished at once; submit it again when some have ended")
             }

@@ -326,7 +326,46 @@ impl System {
                 profile.add(from_s..FOREVER, amount)
             };
             debug_assert_eq!(done, Ok(()));
+            let before = *available;
             *available = if is { available.saturating_sub(amount) } else { *available + amount };
+            let amounts = (before, *available);
+            self.set_defect_of_views(resource, amounts, from_s);
+        }
+    }
+
+    /// Views lose what the cluster loses. What their pools keep free may be a part of what is
+    /// available.
+    fn set_defect_of_views(
+        &mut self,
+        resource: ResourceId,
+        (before, available): (u64, u64),
+        from_s: u64,
+    ) {
+        for view in self.views.iter_mut().filter(|view| view.resource == resource) {
+            let profile = &mut view.profile;
+            let done = if available < before {
+                profile.subtract(from_s..FOREVER, before - available)
+            } else {
+                profile.add(from_s..FOREVER, available - before)
+            };
+            debug_assert_eq!(done, Ok(()));
+            for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+                let (old, new) = (pool.free.of(before), pool.free.of(available));
+                if view.pools & (1 << index) == 0 || old == new {
+                    continue;
+                }
+                for valid in &pool.valid {
+                    let part = valid.start.max(from_s)..valid.end;
+                    for (part, kept) in kept(&self.inside[index], pool.share, old, part.clone()) {
+                        let done = profile.add(part, kept);
+                        debug_assert_eq!(done, Ok(()));
+                    }
+                    for (part, kept) in kept(&self.inside[index], pool.share, new, part) {
+                        let done = profile.subtract(part, kept);
+                        debug_assert_eq!(done, Ok(()));
+                    }
+                }
+            }
         }
     }
 

@@ -153,7 +153,9 @@ fn a_fixed_start_is_kept_or_the_request_is_refused() {
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let at = |start_s| Request { when: When::Fixed { start_s }, ..ask("ncpus=1", 10) };
     let refused = planner.submit(0, &at(95)).unwrap_err();
-    assert_eq!(refused, Refusal::NotInTime { earliest_end_s: Some(110) });
+    assert_eq!(refused, Refusal::NotThen { earliest_start_s: Some(100) });
+    let refused = planner.submit(120, &at(119)).unwrap_err();
+    assert_eq!(refused, Refusal::Past { time_s: 119 });
     let id = planner.submit(0, &at(150)).unwrap();
     assert_eq!(start(&planner, id), Some(150));
     // It stays where it is whoever leaves.

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::preceding::predecessors;
 use crate::{Policy, TraceJob};
 
 /// Progress is told whenever so many more jobs have ended.
@@ -78,7 +79,8 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 /// Replays a trace, in the order of submission; jobs that come at the same time, in that of
-/// the trace. `progress` hears how many jobs have ended, now and then and at the end.
+/// the trace. A job with a predecessor comes after that ([`as_they_came`](crate::as_they_came));
+/// if the predecessor never runs, nor does the job. `progress` hears how many jobs have ended, now and then and at the end.
 ///
 /// Outcomes are in the order of the trace. [`check`](crate::check) looks whether they are
 /// possible.
@@ -111,9 +113,14 @@ pub fn replay(
         .zip(jobs)
         .map(|(job, what)| Outcome { job, start_s: None, end_s: what.submit_s, killed: false })
         .collect();
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&job| jobs[job].submit_s);
-    let mut order = order.into_iter().peekable();
+    let mut followers: Vec<Vec<usize>> = vec![Vec::new(); jobs.len()];
+    let mut arrivals: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    for (job, predecessor) in predecessors(jobs).into_iter().enumerate() {
+        match predecessor {
+            Some(predecessor) => followers[predecessor].push(job),
+            None => arrivals.push(Reverse((jobs[job].submit_s, job))),
+        }
+    }
     let mut has_come = vec![false; jobs.len()];
     let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut started = Vec::new();
@@ -121,7 +128,7 @@ pub fn replay(
     let mut ended = 0;
     let mut idle_questions = 0;
     loop {
-        let submit_s = order.peek().map(|&job| jobs[job].submit_s);
+        let submit_s = arrivals.peek().map(|&Reverse((submit_s, _))| submit_s);
         let end_s = ends.peek().map(|&Reverse((end_s, _))| end_s);
         let is_idle = submit_s.is_none() && end_s.is_none();
         let wanted_s = policy.next_s().filter(|&wanted_s| Some(wanted_s) > asked_s);
@@ -132,13 +139,18 @@ pub fn replay(
             ends.pop();
             policy.ended(now_s, job);
             ended += 1;
+            for &follower in &followers[job] {
+                let submit_s = jobs[follower].after(outcomes[job].end_s).submit_s;
+                arrivals.push(Reverse((submit_s, follower)));
+            }
             if ended % PROGRESS_JOBS == 0 {
                 progress(ended);
             }
         }
-        while let Some(job) = order.next_if(|&job| jobs[job].submit_s <= now_s) {
+        while let Some(&Reverse((_, job))) = arrivals.peek().filter(|of| of.0 .0 <= now_s) {
+            arrivals.pop();
             has_come[job] = true;
-            policy.submit(now_s, job, &jobs[job].as_told());
+            policy.submit(now_s, job, &as_came(&jobs[job], now_s).as_told());
         }
         policy.start(now_s, &mut started);
         idle_questions = if is_idle && started.is_empty() { idle_questions + 1 } else { 0 };
@@ -161,6 +173,11 @@ pub fn replay(
     }
     progress(ended);
     Ok(outcomes)
+}
+
+/// A job that comes at a time.
+fn as_came(job: &TraceJob, now_s: u64) -> TraceJob {
+    TraceJob { think_s: 0, ..*job }.after(now_s)
 }
 
 #[cfg(test)]

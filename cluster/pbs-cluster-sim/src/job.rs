@@ -28,6 +28,11 @@ pub struct TraceJob {
     /// Deadline for the end. The Standard Workload Format has no such field: see
     /// [`workload::add_deadlines`](crate::workload::add_deadlines).
     pub deadline_s: Option<u64>,
+    /// Number of a job after whose end this one comes, if that is known; see
+    /// [`as_they_came`](crate::as_they_came).
+    pub preceding: Option<u64>,
+    /// Time between the end of that job and the submission of this one.
+    pub think_s: u64,
     /// Status of the job in the recorded trace.
     pub status: Status,
 }
@@ -110,6 +115,8 @@ impl TraceJob {
             user: 0,
             group: 0,
             deadline_s: None,
+            preceding: None,
+            think_s: 0,
             status: Status::Unknown,
         }
     }
@@ -131,6 +138,15 @@ impl TraceJob {
     /// that they asked for, and do less than where the trace was recorded.
     pub fn unlimited(&self) -> Self {
         Self { requested_s: self.requested_s.max(self.run_s), ..*self }
+    }
+
+    /// Returns the job as it comes after the end of its predecessor: not before its own time, and
+    /// with as much time to its deadline.
+    pub(crate) fn after(&self, end_s: u64) -> Self {
+        let submit_s = self.submit_s.max(end_s.saturating_add(self.think_s));
+        let later_s = submit_s - self.submit_s;
+        let deadline_s = self.deadline_s.map(|deadline_s| deadline_s.saturating_add(later_s));
+        Self { submit_s, deadline_s, ..*self }
     }
 
     /// Returns the time for which the job occupies its cores: until it is over, or until it is

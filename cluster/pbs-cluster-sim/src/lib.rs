@@ -7,6 +7,7 @@
 //! usual yardsticks, are others.
 
 mod against;
+mod arrivals;
 mod check;
 mod comparison;
 mod conservative;
@@ -19,6 +20,7 @@ mod lublin;
 pub mod metrics;
 mod planned;
 mod policy;
+mod preceding;
 mod summary;
 pub mod swf;
 mod waiting;
@@ -26,6 +28,7 @@ pub mod whole;
 pub mod workload;
 
 pub use against::{against, against_text, Against, Gain};
+pub use arrivals::as_they_came;
 pub use check::{check, Invalid};
 pub use comparison::{Compared, Comparison};
 pub use conservative::Conservative;

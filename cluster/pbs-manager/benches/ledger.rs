@@ -163,7 +163,7 @@ fn array(rows: &Rows) {
     let mut manager = create(&file);
     let (caller, wish) = wishes(1).remove(0);
     let array = Wish {
-        array: Some(0..=4_899),
+        array: Some((0..=4_899).collect()),
         rset: "ncpus=1:mem=2g".parse().expect("a request"),
         duration_s: 3600,
         ..wish

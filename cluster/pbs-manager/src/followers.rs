@@ -18,9 +18,20 @@ impl<E: Engine> Manager<E> {
                         or --depend";
             return Err(Error::Wrong(what.into()));
         }
-        let mut open = Vec::new();
-        for &after in &wish.after {
+        let mut open: Vec<After> = Vec::new();
+        for (place, &after) in wish.after.iter().enumerate() {
             let id = after.request;
+            let before = &wish.after[..place];
+            if before.contains(&after) {
+                continue;
+            }
+            if before.iter().any(|other| is_contradiction(*other, after)) {
+                let what = format!(
+                    "request {id} can't both complete and fail, as afterok:{id} and \
+                     afternotok:{id} require; write one of them, or afterany:{id}"
+                );
+                return Err(Error::Wrong(what));
+            }
             let (row, _) = self.details(id)?;
             if row.is_reservation || row.within.is_some() {
                 let what = format!(
@@ -91,6 +102,14 @@ impl<E: Engine> Manager<E> {
             }
         }
     }
+}
+
+/// Whether two conditions on the same request exclude each other.
+fn is_contradiction(one: After, other: After) -> bool {
+    let outcomes = [one.outcome, other.outcome];
+    one.request == other.request
+        && outcomes.contains(&Outcome::Ok)
+        && outcomes.contains(&Outcome::NotOk)
 }
 
 fn is_met(after: After, outcome: &str) -> bool {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
+use pbs_resources::format_duration;
 use pbs_site::Site;
 
 use crate::deadlines::Deadlines;
@@ -188,7 +189,12 @@ impl<E: Engine> Manager<E> {
     pub fn set_site(path: &Path, site: &str, engine: E) -> Result<(Self, Recovered), Error> {
         read_site(site)?;
         Ledger::open(path, Access::Write)?.set_site(site)?;
-        Self::open(path, Access::Write, engine)
+        let (mut this, recovered) = Self::open(path, Access::Write, engine)?;
+        // There may be more than before.
+        this.planner.look_again(this.clock_s);
+        this.settle();
+        this.commit()?;
+        Ok((this, recovered))
     }
 
     pub(crate) fn tell(&mut self, request: Option<RequestId>, what: &str, text: String) {
@@ -270,6 +276,10 @@ impl<E: Engine> Manager<E> {
     pub(crate) fn over(&mut self, row: Row, outcome: &str) {
         let start_s = row.start_s.filter(|&start_s| start_s <= self.clock_s);
         self.tell(Some(row.id), "ended", outcome.into());
+        if let Some(late_s) = start_s.and_then(|_| row.broken_by_s(self.clock_s)) {
+            let text = format!("ended {} later than agreed", format_duration(late_s));
+            self.tell(Some(row.id), "agreement broken", text);
+        }
         self.journal.rows([Row {
             state: State::Ended,
             start_s: start_s.filter(|_| row.state == State::Running),

@@ -7,6 +7,7 @@ use pbs_cluster_planner::{Replanned, RequestId};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::manager::Manager;
+use crate::record::RequestRecord;
 use crate::wish::Caller;
 
 impl<E: Engine> Manager<E> {
@@ -75,9 +76,14 @@ impl<E: Engine> Manager<E> {
         let mut aborted = Vec::new();
         // An engine that watches requests by itself reports what becomes of them.
         if state == NodeState::Down && self.engine.fixed_before_s().is_none() {
-            for row in self.running_on(node) {
+            for row in self.running_on(node, name) {
+                if !self.records.contains_key(&row.id) {
+                    // It has ended with its reservation.
+                    continue;
+                }
                 // What has not begun loses nothing.
-                if row.is_restartable || row.phase == Some(Phase::Allocating) {
+                let may_restart = row.is_restartable || row.phase == Some(Phase::Allocating);
+                if may_restart && row.within.is_none() {
                     self.begin_again(&row, &format!("node {name} failed"));
                 } else {
                     let failed = format!("node {name} failed");
@@ -124,13 +130,22 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    fn running_on(&self, node: usize) -> Vec<Row> {
-        let is_on = |id: &&RequestId| {
-            let mut placed = self.planner.placed(**id).iter();
-            placed.any(|placed| placed.node as usize == node)
+    /// Returns the requests that run on a node. A reservation is among them if it has no other node
+    /// left; otherwise it keeps its other nodes, and the requests on them.
+    fn running_on(&self, node: usize, name: &str) -> Vec<Row> {
+        let is_on = |(id, record): &(&RequestId, &RequestRecord)| match record.within {
+            None => self.planner.placed(**id).iter().any(|of| of.node as usize == node),
+            Some(_) => true,
         };
-        let rows = self.records.keys().filter(is_on).filter_map(|&id| self.row(id));
-        rows.filter(|row| row.state == State::Running).collect()
+        let rows = self.records.iter().filter(is_on).filter_map(|(&id, _)| self.row(id));
+        let is_down =
+            |of: &str| self.nodes_out.get(of).is_some_and(|of| of.state == NodeState::Down);
+        let is_left =
+            |row: &Row| row.nodes.iter().any(|part| part.node != name && !is_down(&part.node));
+        let runs = |row: &Row| row.state == State::Running && !(row.is_reservation && is_left(row));
+        // A reservation has nodes with other numbers, and the same names.
+        let has_node = |row: &Row| row.nodes.iter().any(|part| part.node == name);
+        rows.filter(|row| runs(row) && has_node(row)).collect()
     }
 
     fn node(&self, name: &str) -> Result<usize, Error> {

@@ -3,7 +3,7 @@
 
 use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State};
 use pbs_resources::{format_duration, Rset};
-use pbs_site::Privilege;
+use pbs_site::{format_time, Privilege};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -47,10 +47,10 @@ impl<E: Engine> Manager<E> {
         self.check_permission(caller, &wish.user, "ask in the name of others")?;
         let indices: Vec<Option<u64>> = match &wish.array {
             None => vec![None],
-            Some(array) => array.clone().map(Some).collect(),
+            Some(array) => array.iter().copied().map(Some).collect(),
         };
         if indices.is_empty() {
-            let what = "an array has at least one number; write the smaller number first";
+            let what = "an array has at least one number";
             return Err(Error::Wrong(what.into()));
         }
         let mut request = self.completed(self.request_of(wish))?;
@@ -171,6 +171,11 @@ impl<E: Engine> Manager<E> {
         if matches!(self.planner.state(id), Some(State::Running { .. })) {
             return Err(Error::Wrong(format!("request {id} is running; extend it, or end it")));
         }
+        if change.duration_s == Some(0) {
+            let what = "a request runs for at least a second; leave the duration as it is, or \
+                        write a longer one";
+            return Err(Error::Wrong(what.into()));
+        }
         if let Some(rset) = &change.rset {
             request.rset = rset.clone();
         }
@@ -183,6 +188,9 @@ impl<E: Engine> Manager<E> {
             record.request = request;
         }
         self.tell(Some(id), "altered", format!("by {}", caller.user));
+        self.settle();
+        // Requests with later turns may have moved into its old place, and left a better one.
+        self.planner.look_again(self.clock_s);
         self.settle();
         self.commit()
     }
@@ -216,6 +224,11 @@ impl<E: Engine> Manager<E> {
                 "request {id} is not running; use pbsctl cluster alter"
             )));
         }
+        let state = planner.state(id);
+        if let (Some(reservation), Some(State::Running { end_s, .. })) = (within, state) {
+            self.check_within(reservation, end_s.saturating_add(by_s))?;
+        }
+        let planner = self.planner_of_mut(within).ok_or(Error::NoRequest(id))?;
         planner.extend(id, by_s, most_permille)?;
         if let Some(record) = self.records.get_mut(&id) {
             record.request.duration_s += by_s;
@@ -226,6 +239,21 @@ impl<E: Engine> Manager<E> {
             self.engine.extend(id, end_s + by_s);
         }
         Ok(())
+    }
+
+    /// Checks that a reservation holds its nodes until a time.
+    fn check_within(&self, reservation: RequestId, until_s: u64) -> Result<(), Error> {
+        let held = self.row(reservation).ok_or(Error::NoRequest(reservation))?;
+        match held.end_s {
+            Some(end_s) if end_s < until_s => {
+                let end = format_time(end_s, &self.site.time_zone);
+                Err(Error::Wrong(format!(
+                    "reservation {reservation} ends at {end}, and the request in it can't run \
+                     longer; extend the reservation first"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Gives a running request another number of its chunks (Keller, 8): what it gives back

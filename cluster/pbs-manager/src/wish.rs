@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Submissions of callers.
 
-use std::ops::RangeInclusive;
-
 use crate::ledger::After;
 use pbs_cluster_planner::{RequestId, When};
 use pbs_resources::Rset;
@@ -41,7 +39,7 @@ pub struct Wish {
     /// Whether it may be started again where its node fails (Keller, 5).
     pub is_restartable: bool,
     /// Indices of an array, with one request for each.
-    pub array: Option<RangeInclusive<u64>>,
+    pub array: Option<Vec<u64>>,
     /// Reservation in which the request runs.
     pub within: Option<RequestId>,
     /// Requests that must end before this one starts, with the required outcomes.

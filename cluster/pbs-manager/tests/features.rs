@@ -5,13 +5,16 @@ mod common;
 
 use common::*;
 use pbs_cluster_planner::When;
-use pbs_manager::ledger::{Access, NodeState, State};
+use pbs_manager::ledger::{Access, After, NodeState, Outcome, State};
 use pbs_manager::{Allocation, Change, Engine, Error, Happened, Manager, Simulated, Wish};
 
 #[test]
 fn an_array_is_accepted_whole_or_not_at_all() {
     let mut cluster = small("array-accepted");
-    let mine = |array| Wish { array: Some(array), ..wish("ncpus=4", 10) };
+    let mine = |array: std::ops::RangeInclusive<u64>| Wish {
+        array: Some(array.collect()),
+        ..wish("ncpus=4", 10)
+    };
     let ids = cluster.manager.submit(&user("u"), &mine(3..=12)).unwrap();
     assert_eq!(ids.len(), 10);
     let (row, _) = cluster.manager.details(ids[9]).unwrap();
@@ -24,6 +27,40 @@ fn an_array_is_accepted_whole_or_not_at_all() {
     cluster.reopen();
     assert_eq!(cluster.rows(), before);
     assert_eq!(cluster.manager.submit(&user("u"), &mine(0..=1)).unwrap().len(), 2);
+}
+
+#[test]
+fn an_array_has_the_numbers_that_it_names() {
+    let mut cluster = small("array-numbers");
+    let some = Wish { array: Some(vec![1, 3, 9]), ..wish("ncpus=1", 10) };
+    let ids = cluster.manager.submit(&user("u"), &some).unwrap();
+    let numbers: Vec<_> = ids.iter().map(|&id| cluster.row(id).array_index).collect();
+    assert_eq!(numbers, [Some(1), Some(3), Some(9)]);
+}
+
+#[test]
+fn a_duration_of_zero_is_no_alteration() {
+    let mut cluster = small("alter-zero");
+    let id = cluster.submit(&wish("ncpus=1", 100));
+    let zero = Change { duration_s: Some(0), ..Change::default() };
+    let refused = cluster.manager.alter(&user("u"), id, &zero).unwrap_err();
+    assert!(refused.to_string().contains("at least a second"), "{refused}");
+    assert_eq!(cluster.row(id).duration_s, 100);
+}
+
+#[test]
+fn conditions_that_exclude_each_other_are_refused() {
+    let mut cluster = small("contradiction");
+    let id = cluster.submit(&wish("ncpus=1", 100));
+    let after = |outcome| After { request: id, outcome };
+    let follows = |after| Wish { after, ..wish("ncpus=1", 10) };
+    let both = follows(vec![after(Outcome::Ok), after(Outcome::NotOk)]);
+    let refused = cluster.manager.submit(&user("u"), &both).unwrap_err();
+    assert!(refused.to_string().contains("can't both complete and fail"), "{refused}");
+    // A condition that is there twice is one.
+    let twice = follows(vec![after(Outcome::Ok), after(Outcome::Ok), after(Outcome::Any)]);
+    let twice = cluster.submit(&twice);
+    assert_eq!(cluster.row(twice).after, [after(Outcome::Ok), after(Outcome::Any)]);
 }
 
 #[test]
@@ -268,7 +305,7 @@ fn only_operators_take_nodes_out() {
 }
 
 #[test]
-fn a_failing_node_ends_a_reservation_that_runs_and_moves_one_that_does_not() {
+fn the_failure_of_its_last_node_ends_a_reservation_that_runs_and_moves_one_that_does_not() {
     let mut cluster = small("moves");
     let at = |start_s| Wish { when: When::Fixed { start_s }, ..wish("ncpus=8", 100) };
     let now = cluster.manager.reserve(&user("u"), &at(T)).unwrap();

@@ -87,7 +87,8 @@ impl Site {
     /// The request as it is planned for that user and group: what it leaves out is added
     /// from the default values, and the force values are put over it; those of the site
     /// first, then of the group, then of the user, and the later ones win. Resources of
-    /// nodes go to each chunk, the others to the job as a whole.
+    /// nodes go to each chunk, the others to the job as a whole. The cores of a chunk are rounded
+    /// up to a multiple of [`Site::threads_per_core`].
     ///
     /// # Errors
     ///
@@ -123,6 +124,7 @@ impl Site {
         let mut rset = rset.clone();
         for chunk in &mut rset.chunks {
             self.complete(&mut chunk.items, Scope::Node, &defaults, &force);
+            self.round_up_cores(&mut chunk.items);
         }
         self.complete(&mut rset.job_wide, Scope::Job, &defaults, &force);
         self.check(&rset)?;
@@ -142,6 +144,15 @@ impl Site {
         }
         let force: Vec<_> = force.iter().filter(is_in).cloned().collect();
         put(items, &force);
+    }
+
+    /// Rounds the cores of a chunk up to what is allocated together.
+    fn round_up_cores(&self, items: &mut [Item]) {
+        for item in items.iter_mut().filter(|item| item.resource == "ncpus") {
+            if let Value::Amount(cores) = &mut item.value {
+                *cores = cores.checked_next_multiple_of(self.threads_per_core).unwrap_or(*cores);
+            }
+        }
     }
 
     fn check(&self, rset: &Rset) -> Result<(), Refused> {

@@ -129,6 +129,24 @@ pub fn parse_time_s(text: &str, zone: &TimeZone) -> Result<u64, Error> {
     time_s(text, End::First, zone, 1, TIMES)
 }
 
+/// Returns the next time, from `now_s` on, at which the clock of `zone` shows a time of day such as
+/// `16:00` or `16:00:30`; `None` if the text is no time of day.
+///
+/// ```
+/// let utc = jiff::tz::TimeZone::UTC;
+/// assert_eq!(pbs_site::next_time_s("16:00", 15 * 3_600, &utc), Some(16 * 3_600));
+/// assert_eq!(pbs_site::next_time_s("16:00", 17 * 3_600, &utc), Some(40 * 3_600));
+/// ```
+pub fn next_time_s(text: &str, now_s: u64, zone: &TimeZone) -> Option<u64> {
+    let time = time(text.trim())?;
+    let today = zone.to_datetime(timestamp(now_s)?).date();
+    [today, today.tomorrow().ok()?].into_iter().find_map(|date| {
+        let local = DateTime::from_parts(date, time);
+        let timestamp = zone.to_ambiguous_timestamp(local).compatible().ok()?;
+        u64::try_from(timestamp.as_second()).ok().filter(|&time_s| time_s >= now_s)
+    })
+}
+
 /// Formats a time as ISO 8601, with the offset from UTC: `2017-08-31T18:00:00+02:00`.
 pub fn format_time(time_s: u64, zone: &TimeZone) -> String {
     let Some(timestamp) = timestamp(time_s) else {

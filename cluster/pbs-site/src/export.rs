@@ -34,6 +34,9 @@ impl Site {
                 out.span(key, seconds);
             }
         }
+        if self.threads_per_core > 1 {
+            out.raw("threads_per_core", &self.threads_per_core.to_string());
+        }
         if self.mapping != Mapping::default() {
             out.text("mapping", self.mapping.name());
         }

@@ -31,7 +31,7 @@ mod validity;
 pub use accept::Refused;
 pub use consumer::{Consumer, Privilege};
 pub use cron::Cron;
-pub use dates::{format_short_time, format_time, parse_time_s};
+pub use dates::{format_short_time, format_time, next_time_s, parse_time_s};
 pub use limit::{Limit, Whom};
 pub use mapping::Mapping;
 pub use node::{Node, ReservedCores};

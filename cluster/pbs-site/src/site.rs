@@ -30,6 +30,9 @@ pub struct Site {
     /// A node that was heard of and is not for so long has failed; `None`: nobody waits for
     /// it (the watchdog of Keller, 3).
     pub watchdog_s: Option<u64>,
+    /// Number of cores (`ncpus`) that are allocated only together, as the threads of a processor
+    /// core are: the cores of a chunk are rounded up to a multiple. At least 1.
+    pub threads_per_core: u64,
     /// Choice among suitable nodes.
     pub mapping: Mapping,
     /// Time zone of the site's dates and cron strings.
@@ -93,6 +96,7 @@ impl Site {
             release_timeout_s: 60,
             planning_horizon_s: None,
             watchdog_s: None,
+            threads_per_core: 1,
             mapping: Mapping::default(),
             time_zone,
             resources: Resource::built_in(),

@@ -180,6 +180,13 @@ fn values_at_the_top_that_are_wrong() {
         ("min_dist='0s'", "1: min_dist must be between 1s and"),
         ("default_duration='never'", "1: default_duration, column 1: there is no number"),
         ("max_extension='101%'", "1: max_extension is \"101%\"; write a percentage"),
+        ("threads_per_core=0", "1: threads_per_core is 0; write a number from 1 to 64"),
+        (
+            "time_zone='UTC+1'",
+            "1: the time zone \"UTC+1\" is -01:00 in POSIX, whose signs are the other way round; \
+             write \"+01:00\"",
+        ),
+        ("time_zone='gmt-05:30'", "1: the time zone \"gmt-05:30\" is +05:30 in POSIX"),
         ("time_zone='Mars/Base'", "1: there is no time zone \"Mars/Base\""),
         ("node=[]", "1: the site has no key node; did you mean nodes?"),
         ("mapping='nearest'", "1: mapping is \"nearest\"; write cheapest, switches or busy"),

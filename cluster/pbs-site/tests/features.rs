@@ -106,12 +106,32 @@ fn times_of_the_site_are_read_and_have_defaults() {
     assert_eq!((site.allocate_timeout_s, site.release_timeout_s), (300, 90));
     assert_eq!(site.max_extension_permille, 125);
     assert_eq!(site.time_zone.iana_name(), Some("Europe/Berlin"));
+    // On the night to 25 October the clock goes back.
+    let seven_s = pbs_site::parse_time_s("2026-10-24T18:00", &site.time_zone).unwrap();
+    let next = |text| pbs_site::next_time_s(text, seven_s, &site.time_zone);
+    assert_eq!(next("18:00"), Some(seven_s));
+    assert_eq!(next("06:00:30"), Some(seven_s + 13 * 3_600 + 30));
+    assert_eq!((next("24:00"), next("2026-10-25"), next("now")), (None, None, None));
     let site = with_nodes("");
     assert_eq!((site.min_dist_s, site.default_duration_s), (1, 3600));
     assert_eq!(site.max_extension_permille, 100);
     for zone in ["+01:00", "CET-1CEST,M3.5.0,M10.5.0/3", "UTC"] {
         with_nodes(&format!("time_zone = '{zone}'"));
     }
+}
+
+#[test]
+fn cores_of_a_chunk_are_rounded_up_to_whole_ones() {
+    let site = with_nodes("threads_per_core = 2\n");
+    let accepted = |text: &str| {
+        let rset = site.accept(&text.parse().unwrap(), "u", "g");
+        rset.map(|rset| rset.to_string())
+    };
+    assert_eq!(accepted("3:ncpus=1").unwrap(), "rset=3:ncpus=2");
+    assert_eq!(accepted("ncpus=4").unwrap(), "rset=ncpus=4");
+    let again = Site::from_toml(&site.to_toml()).unwrap();
+    assert_eq!(again.threads_per_core, 2);
+    assert_eq!(with_nodes("").threads_per_core, 1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Programs that use one thing and little else.
 
+use std::collections::TryReserveError;
 use std::hint::black_box;
 
 /// Resource that a hog uses up.
@@ -85,19 +86,24 @@ const ROUNDS: usize = 1 << 13;
 impl Hog {
     /// One that begins; it has touched all its memory. `seed`: two of the same
     /// seed follow their pointers in the same order.
-    pub fn new(kind: Kind, sizes: Sizes, seed: u64) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn new(kind: Kind, sizes: Sizes, seed: u64) -> Result<Self, TryReserveError> {
         let state = match kind {
             Kind::Memory => {
                 let half = sizes.memory_bytes / 2 / size_of::<u64>();
                 let words = (half / STREAMED).max(1) * STREAMED;
-                State::Memory { to: vec![1; words], from: (0..words as u64).collect(), at: 0 }
+                let to = filled(words, |_| 1)?;
+                State::Memory { to, from: filled(words, |word| word as u64)?, at: 0 }
             }
             Kind::Cache => {
-                State::Cache { next: circle(sizes.cache_bytes / size_of::<Line>(), seed), at: 0 }
+                State::Cache { next: circle(sizes.cache_bytes / size_of::<Line>(), seed)?, at: 0 }
             }
             Kind::Compute => State::Compute { number: seed | 1 },
         };
-        Self { state }
+        Ok(Self { state })
     }
 
     /// Works one piece.
@@ -127,18 +133,26 @@ impl Hog {
     }
 }
 
+/// Values by their places.
+fn filled<T>(count: usize, value: impl Fn(usize) -> T) -> Result<Vec<T>, TryReserveError> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(count)?;
+    values.extend((0..count).map(value));
+    Ok(values)
+}
+
 /// A circle through all lines, in an order that no prefetcher follows
 /// (Sattolo's algorithm).
-fn circle(lines: usize, seed: u64) -> Vec<Line> {
+fn circle(lines: usize, seed: u64) -> Result<Vec<Line>, TryReserveError> {
     let lines = lines.max(2);
-    let mut next: Vec<_> = (0..lines).map(|next| Line { next }).collect();
+    let mut next = filled(lines, |next| Line { next })?;
     let mut bits = seed;
     for last in (1..lines).rev() {
         bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let other = ((u128::from(bits) * last as u128) >> 64) as usize;
         next.swap(last, other);
     }
-    next
+    Ok(next)
 }
 
 #[cfg(test)]
@@ -148,7 +162,7 @@ mod tests {
     #[test]
     fn the_circle_comes_back_after_all_lines() {
         for lines in [2, 3, 10, 1000] {
-            let next = circle(lines, 7);
+            let next = circle(lines, 7).unwrap();
             let (mut at, mut steps) = (0, 0);
             loop {
                 at = next[at].next;
@@ -162,11 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_not_there_is_an_error() {
+        let sizes = Sizes { memory_bytes: usize::MAX, cache_bytes: usize::MAX };
+        assert!(Hog::new(Kind::Memory, sizes, 1).is_err());
+        assert!(Hog::new(Kind::Cache, sizes, 1).is_err());
+        assert!(Hog::new(Kind::Compute, sizes, 1).is_ok());
+    }
+
+    #[test]
     fn each_works_on() {
         let sizes = Sizes { memory_bytes: 1 << 20, cache_bytes: 1 << 12 };
         for kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.name()), Some(kind));
-            let mut hog = Hog::new(kind, sizes, 1);
+            let mut hog = Hog::new(kind, sizes, 1).unwrap();
             // More than once through all of it.
             for _ in 0..10 {
                 hog.work();

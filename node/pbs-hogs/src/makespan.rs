@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(planned.pieces, [600, 1000]);
         assert_eq!(planned.unaware_ns, 10_000_000);
         assert_eq!(planned.predicted_ns, 12_400_000);
-        let mut hogs = Hogs::new(&setup);
+        let mut hogs = Hogs::new(&setup).unwrap();
         let found = makespans(&setup, &mut hogs, &known, &mut |_, _| true).unwrap();
         // Of the pairs with themselves nothing is known.
         assert_eq!(found.len(), 1);

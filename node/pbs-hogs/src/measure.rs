@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Measurement of the slow-downs between hogs: each alone, both at once, and each alone again.
 
+use std::collections::TryReserveError;
 use std::io;
 use std::time::Duration;
 
@@ -74,12 +75,16 @@ pub struct Hogs {
 
 impl Hogs {
     /// Each has touched its memory.
-    pub fn new(setup: &Setup) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory for all of them.
+    pub fn new(setup: &Setup) -> Result<Self, TryReserveError> {
         let all = |seed| {
             let kinds = setup.kinds.iter();
-            kinds.map(|&kind| Hog::new(kind, setup.sizes, seed)).collect()
+            kinds.map(|&kind| Hog::new(kind, setup.sizes, seed)).collect::<Result<_, _>>()
         };
-        Self { kinds: setup.kinds.clone(), hogs: [all(1), all(2)] }
+        Ok(Self { kinds: setup.kinds.clone(), hogs: [all(1)?, all(2)?] })
     }
 
     /// The first of one kind and the second of another; `None`: it is not there.
@@ -269,7 +274,7 @@ mod tests {
             rounds: 2,
             round: Duration::from_millis(5),
         };
-        let mut hogs = Hogs::new(&setup);
+        let mut hogs = Hogs::new(&setup).unwrap();
         let mut told = Vec::new();
         let found = measure(&setup, &mut hogs, &mut |done, total| {
             told.push((done, total));

@@ -1,107 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests for nodes, and operations on them.
 
-use std::ops::RangeInclusive;
-use std::path::Path;
-
-use clap::{Args, Parser};
-use pbs_cluster_planner::When;
+use clap::Args;
 use pbs_manager::ledger::{Access, After, Outcome, Phase, Row};
-use pbs_manager::{Change, Wish};
-use pbs_resources::{script, Rset};
-use pbs_site::Site;
+use pbs_manager::Change;
+use pbs_resources::{format_duration, Rset};
 use serde::Serialize;
 
-use super::ledger::{
-    declined, duration_s, end, failure, login, start, time_s, Cluster, LedgerOptions,
-};
+use super::ledger::{declined, end, failure, login, run_time_s, start, Cluster, LedgerOptions};
+use super::requirements::{rset, Requirements, WhenOptions};
+use super::script_options::of_script;
 use crate::failure::Failure;
-use crate::files::read;
 use crate::output::Output;
-
-/// Requirements of a request, from the command line or a script.
-#[derive(Args, Clone, Debug, Default)]
-struct Requirements {
-    /// Resources and placement, such as rset=5:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl
-    #[arg(long, value_name = "RSET", value_parser = rset)]
-    res: Option<Rset>,
-
-    /// Longest run time: 4h, 1h30m, 7d, 00:10:00
-    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
-    duration_s: Option<u64>,
-
-    /// Group that the request is charged to
-    #[arg(short, long, value_name = "NAME")]
-    group: Option<String>,
-
-    /// Name of the request
-    #[arg(short = 'N', long, value_name = "NAME")]
-    name: Option<String>,
-
-    #[command(flatten)]
-    when: WhenOptions,
-
-    /// Submit one request for each number
-    #[arg(short = 'J', long, value_name = "FIRST-LAST", value_parser = array)]
-    array: Option<RangeInclusive<u64>>,
-
-    /// Run inside this reservation
-    #[arg(long, value_name = "ID")]
-    within: Option<u64>,
-
-    /// Run after other requests: afterok:7 (if 7 completed), afternotok:7, afterany:7
-    #[arg(long, value_name = "HOW:ID,...", value_delimiter = ',', value_parser = depend)]
-    depend: Vec<After>,
-
-    /// Real run time, for the simulation
-    #[arg(long, value_name = "DURATION", value_parser = duration_s)]
-    run: Option<u64>,
-
-    /// Notify the user this long before the end
-    #[arg(long, value_name = "DURATION", value_parser = duration_s)]
-    notify: Option<u64>,
-
-    /// Start the request again if its node fails
-    #[arg(long)]
-    restartable: bool,
-}
-
-/// Planned time of a request; as early as possible if none is given.
-#[derive(Args, Clone, Debug, Default)]
-#[group(multiple = true)]
-struct WhenOptions {
-    /// Start exactly at this time: +2h, 2026-08-01T08:00, @1785571200
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["after", "deadline", "provisional", "sla"])]
-    start: Option<String>,
-
-    /// Start at this time or later
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["deadline", "provisional", "sla"])]
-    after: Option<String>,
-
-    /// End by this time; decline the request if that is impossible
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["provisional", "sla"])]
-    deadline: Option<String>,
-
-    /// Start as late as the deadline allows
-    #[arg(long, requires = "deadline")]
-    late: bool,
-
-    /// Drop the request at this time unless it is confirmed
-    #[arg(long, value_name = "TIME", conflicts_with = "sla")]
-    provisional: Option<String>,
-
-    /// End by this time if possible; report it otherwise
-    #[arg(long, value_name = "TIME")]
-    sla: Option<String>,
-}
-
-/// The words of a script.
-#[derive(Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct ScriptOptions {
-    #[command(flatten)]
-    asked: Requirements,
-}
 
 #[derive(Args, Debug)]
 pub(super) struct AllocOptions {
@@ -139,7 +49,7 @@ pub(super) struct AlterOptions {
     res: Option<Rset>,
 
     /// New longest run time
-    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
+    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = run_time_s)]
     duration_s: Option<u64>,
 
     #[command(flatten)]
@@ -170,7 +80,7 @@ pub(super) struct ExtendOptions {
     id: u64,
 
     /// Additional time
-    #[arg(value_name = "DURATION", value_parser = duration_s)]
+    #[arg(value_name = "DURATION", value_parser = run_time_s)]
     by_s: u64,
 }
 
@@ -188,125 +98,6 @@ pub(super) struct IdsOptions {
 #[derive(Serialize)]
 struct Requests {
     requests: Vec<Row>,
-}
-
-fn rset(text: &str) -> Result<Rset, String> {
-    let parsed = text.parse();
-    parsed.map_err(|error: pbs_resources::Error| {
-        format!("column {}: {}", error.column, error.message)
-    })
-}
-
-fn depend(text: &str) -> Result<After, String> {
-    let (how, id) = text.split_once(':').unwrap_or((text, ""));
-    let outcome = match how {
-        "afterok" => Some(Outcome::Ok),
-        "afternotok" => Some(Outcome::NotOk),
-        "afterany" => Some(Outcome::Any),
-        _ => None,
-    };
-    match (outcome, id.parse()) {
-        (Some(outcome), Ok(request)) => Ok(After { request, outcome }),
-        _ => Err("write afterok:7, afternotok:7 or afterany:7, with commas between several".into()),
-    }
-}
-
-fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
-    const MOST: u64 = 100_000;
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let number = |text: &str| text.parse::<u64>().ok();
-    match (number(first), number(last)) {
-        (Some(first), Some(last)) if first <= last && last - first < MOST => Ok(first..=last),
-        _ => Err(format!(
-            "write FIRST-LAST, such as 0-99: the first number not above the last, at \
-                          most {MOST} numbers"
-        )),
-    }
-}
-
-impl WhenOptions {
-    /// `None`: nothing is said.
-    fn when(&self, cluster: &Cluster) -> Result<Option<When>, Failure> {
-        let (now_s, site): (u64, &Site) = (cluster.clock_s(), cluster.site());
-        let time = |text: &String| time_s(text, now_s, site);
-        Ok(match self {
-            Self { start: Some(at), .. } => Some(When::Fixed { start_s: time(at)? }),
-            Self { after: Some(at), .. } => Some(When::After { start_s: time(at)? }),
-            Self { deadline: Some(at), .. } => {
-                Some(When::Deadline { end_s: time(at)?, late: self.late })
-            }
-            Self { provisional: Some(at), .. } => Some(When::Provisional { until_s: time(at)? }),
-            Self { sla: Some(at), .. } => Some(When::Agreement { end_s: time(at)? }),
-            Self { .. } => None,
-        })
-    }
-
-    fn is_said(&self) -> bool {
-        let all = [&self.start, &self.after, &self.deadline, &self.provisional, &self.sla];
-        all.iter().any(|it| it.is_some())
-    }
-}
-
-impl Requirements {
-    /// Takes from the script the options that the command line leaves out.
-    fn completed(&self, script: &Self) -> Self {
-        Self {
-            res: self.res.clone().or_else(|| script.res.clone()),
-            duration_s: self.duration_s.or(script.duration_s),
-            group: self.group.clone().or_else(|| script.group.clone()),
-            name: self.name.clone().or_else(|| script.name.clone()),
-            when: if self.when.is_said() { self.when.clone() } else { script.when.clone() },
-            array: self.array.clone().or_else(|| script.array.clone()),
-            within: self.within.or(script.within),
-            depend: if self.depend.is_empty() {
-                script.depend.clone()
-            } else {
-                self.depend.clone()
-            },
-            run: self.run.or(script.run),
-            notify: self.notify.or(script.notify),
-            restartable: self.restartable || script.restartable,
-        }
-    }
-
-    fn wish(&self, cluster: &Cluster, user: &str, command: &[String]) -> Result<Wish, Failure> {
-        let rset = self.res.clone().ok_or_else(|| {
-            let what = "the request names no resources; add --res, such as --res rset=ncpus=4, or \
-                        a line #CCS --res=… to the script";
-            Failure::Usage(what.into())
-        })?;
-        // Without a word a user's own account: the first group that the site says it has.
-        let own = cluster.site().user(user).and_then(|of| of.groups.first());
-        let group = self.group.clone().or_else(|| own.cloned());
-        Ok(Wish {
-            duration_s: self.duration_s.unwrap_or(0),
-            when: self.when.when(cluster)?.unwrap_or(When::BestEffort),
-            name: self.name.clone().unwrap_or_default(),
-            command: command.to_vec(),
-            run_s: self.run,
-            notify_s: self.notify,
-            is_restartable: self.restartable,
-            array: self.array.clone(),
-            within: self.within,
-            after: self.depend.clone(),
-            ..Wish::new(rset, user, &group.unwrap_or_default())
-        })
-    }
-}
-
-/// Reads the options in a script's #CCS lines; none for a command that is no text.
-fn of_script(command: &[String]) -> Result<Requirements, Failure> {
-    let Some(file) = command.first().filter(|file| Path::new(file).is_file()) else {
-        return Ok(Requirements::default());
-    };
-    let Ok(text) = read(Path::new(file)) else {
-        return Ok(Requirements::default());
-    };
-    let told = |what: String| Failure::Failed(format!("{file}: {what}"));
-    let script = script::read(&text).map_err(|error| told(error.to_string()))?;
-    let words = script.words.iter().map(|word| &word.text);
-    let words = ScriptOptions::try_parse_from(words);
-    Ok(words.map_err(|error| told(error.to_string()))?.asked)
 }
 
 pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<(), Failure> {
@@ -396,7 +187,8 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
                 (None, None) => format!("request {id}: {state}, {}\n", awaited(row)),
                 (None, Some(_)) => {
                     let (start, end) = (start(row, zone), end(row, zone));
-                    format!("request {id}: {state}, {start} to {end}, {}\n", places(row))
+                    let broken = broken(row).map_or(String::new(), |text| format!("; {text}"));
+                    format!("request {id}: {state}, {start} to {end}, {}{broken}\n", places(row))
                 }
             };
         }
@@ -414,6 +206,13 @@ pub(super) fn awaited(row: &Row) -> String {
     } else {
         after(&row.after)
     }
+}
+
+/// What is said of an agreement that is broken, or will be by the plan.
+pub(super) fn broken(row: &Row) -> Option<String> {
+    let late_s = row.end_s.and_then(|end_s| row.broken_by_s(end_s))?;
+    let end = if row.outcome.is_some() { "ended" } else { "ends" };
+    Some(format!("it {end} {} later than agreed", format_duration(late_s)))
 }
 
 /// Dependencies of a request, in words.

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use pbs_cluster_planner::{Cause, Machine, Refusal};
 use pbs_manager::ledger::{Access, Row};
 use pbs_manager::{Caller, Error, Manager, Recovered, Simulated};
-use pbs_site::{format_time, parse_time_s, Privilege, Site};
+use pbs_site::{format_time, next_time_s, parse_time_s, Privilege, Site};
 use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
@@ -187,12 +187,16 @@ pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
     row.end_s.map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
 }
 
-/// `+2h` from now, or a time.
+/// `+2h` from now, `16:00` for the next such time, or a time.
 pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure> {
     let time_s = match text.strip_prefix('+') {
         Some(duration) => duration_s(duration).map(|duration_s| now_s.saturating_add(duration_s)),
-        None => parse_time_s(text, &site.time_zone)
-            .map_err(|error| format!("{}; +2h is two hours from now", error.message)),
+        None => match next_time_s(text, now_s, &site.time_zone) {
+            Some(time_s) => Ok(time_s),
+            None => parse_time_s(text, &site.time_zone).map_err(|error| {
+                format!("{}; 16:00 is the next such time, +2h is two hours from now", error.message)
+            }),
+        },
     };
     time_s.map_err(|why| Failure::Usage(format!("{text}: {why}")))
 }
@@ -200,6 +204,16 @@ pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure
 /// `4h`, `1h30m`, `00:10:00`.
 pub(super) fn duration_s(text: &str) -> Result<u64, String> {
     pbs_resources::parse_duration_s(text).map_err(|error| error.message)
+}
+
+/// Run time of a request: `4h`, and not 0.
+pub(super) fn run_time_s(text: &str) -> Result<u64, String> {
+    match duration_s(text)? {
+        0 => Err("a request runs for at least a second; leave the option out for the time that \
+                  the site takes by default"
+            .into()),
+        seconds => Ok(seconds),
+    }
 }
 
 /// Converts an error to a failure with its exit status.

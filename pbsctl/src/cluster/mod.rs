@@ -4,12 +4,17 @@
 mod ask;
 mod doctor;
 mod ledger;
+mod numbers;
 mod ran;
 mod replay;
+mod replay_cluster;
+mod requirements;
+mod script_options;
 mod serve;
 mod show;
 mod site;
 mod systems;
+mod trace_file;
 mod whole;
 
 use std::path::PathBuf;
@@ -67,7 +72,8 @@ enum ClusterCommand {
     /// The trace is in the Standard Workload Format. Each job has a number of cores, a run time and
     /// the time that its user requested; a job that runs longer is ended at the requested time.
     /// FCFS, EASY and conservative backfilling treat the cores as one pool; the planner maps jobs
-    /// onto the nodes of the site.
+    /// onto the nodes of the site. Lines that are left out are counted by reason, with the first of
+    /// them.
     Replay(replay::ReplayOptions),
 
     /// Compare runs of the same jobs under Slurm with different schedulers

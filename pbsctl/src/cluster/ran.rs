@@ -85,8 +85,11 @@ fn text(compared: &Compared) -> String {
     ];
     let mut table = Table::new(&titles, 1);
     for Run { name, metrics } in &compared.runs {
-        let percent =
-            |part: usize, of: usize| format!("{:.1} %", 100.0 * part as f64 / of.max(1) as f64);
+        let percent = |part: usize, of: usize| match (metrics.deadlines, of) {
+            // Without deadlines none was kept, and none was missed.
+            (0, _) | (_, 0) => "-".into(),
+            _ => format!("{:.1} %", 100.0 * part as f64 / of as f64),
+        };
         table.push(vec![
             name.clone(),
             (metrics.jobs + metrics.unstarted).to_string(),

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Traces: written, and replayed under several schedulers.
 
-use std::fs::File;
-use std::io::{stderr, BufReader, IsTerminal};
+use std::io::{stderr, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use pbs_cluster_planner::{Machine, Rules, NCPUS};
+use pbs_cluster_planner::Rules;
 use pbs_cluster_sim::{
-    against, against_text, check, replay, swf, workload, Against, Comparison, Conservative, Easy,
-    Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary, TraceJob,
+    against, against_text, as_they_came, check, replay, swf, workload, Against, Comparison,
+    Conservative, Easy, Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary,
+    TraceJob,
 };
-use pbs_site::Site;
 use pbs_text::grouped;
 use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
-use super::site::read_site;
+use super::replay_cluster::Cluster;
+use super::trace_file::read_trace;
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output::{counted, write_err, write_out, Output};
 
 #[derive(Args, Debug)]
 pub(super) struct ReplayOptions {
-    /// Trace in the Standard Workload Format
+    /// Trace in the Standard Workload Format; - reads standard input
     #[arg(value_name = "TRACE", required_unless_present = "generate", conflicts_with = "generate")]
     trace: Option<PathBuf>,
 
@@ -84,7 +83,8 @@ pub(super) struct ReplayOptions {
     #[arg(long, value_name = "PERCENT", default_value_t = 200, requires = "deadlines")]
     slack: u64,
 
-    /// Site file of the cluster to replay on; a cluster like OCuLUS by default
+    /// Site file of the cluster to replay on; by default one node with the cores that the header of
+    /// the trace names, and a cluster like OCuLUS if it names none
     #[arg(long, value_name = "SITE", conflicts_with = "cores")]
     site: Option<PathBuf>,
 
@@ -207,6 +207,8 @@ struct Replayed {
     site: String,
     left_out: u64,
     too_large: usize,
+    notes: Vec<swf::Note>,
+    remarks: Vec<String>,
     #[serde(flatten)]
     comparison: Comparison,
 }
@@ -238,48 +240,54 @@ struct Written {
     published: Option<Vec<Size>>,
 }
 
-/// A cluster, and what is replayed on it.
-struct Cluster {
-    site: Site,
-    machine: Arc<Machine>,
-    cores: u64,
+/// Jobs with the outcomes of a scheduler; jobs as they came.
+struct Schedule {
+    jobs: Vec<TraceJob>,
+    outcomes: Vec<Outcome>,
 }
 
 pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
-    let site = match (&options.site, options.cores) {
-        (Some(file), _) => read_site(file)?,
-        (None, Some(cores)) => one_node(cores),
-        (None, None) => Site::oculus(),
-    };
-    let machine = Arc::new(Machine::of_site(&site));
-    let cores = machine.total(NCPUS);
-    let on = Cluster { site, machine, cores };
     match (&options.trace, options.generate) {
-        (Some(path), _) => replay_file(out, options, &on, path),
-        (None, model) => replay_generated(out, options, &on, model.unwrap_or(Model::Oculus)),
+        (Some(path), _) => replay_file(out, options, path),
+        (None, model) => {
+            let on = Cluster::of(options.site.as_deref(), options.cores)?;
+            replay_generated(out, options, &on, model.unwrap_or(Model::Oculus))
+        }
     }
 }
 
-fn replay_file(
-    out: Output,
-    options: &ReplayOptions,
-    on: &Cluster,
-    path: &Path,
-) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-    let trace = swf::read(BufReader::new(file))
-        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-    let (jobs, too_large) = told(options, on, trace.jobs, options.seed);
-    let name = path.display().to_string();
-    let (comparison, outcomes) = compare(options, on, &name, &jobs)?;
-    write_files(options, on, &comparison, &jobs, outcomes.as_deref())?;
+fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), Failure> {
+    let mut trace = read_trace(path)?;
+    let (on, machine) = Cluster::of_trace(options.site.as_deref(), options.cores, &trace.header)?;
+    let fits: Vec<bool> = trace.jobs.iter().map(|job| on.fits(job)).collect();
+    let mut fit = fits.iter();
+    trace.records.retain(|_| fit.next().is_some_and(|fits| *fits));
+    let has_memory = trace.jobs.iter().any(|job| job.memory_bytes.is_some());
+    let jobs = told(options, &on, trace.jobs, options.seed);
+    let (comparison, schedule) = compare(options, &on, &crate::files::name(path), &jobs)?;
+    if let (Some(file), Some(schedule)) = (&options.output, &schedule) {
+        write(file, &replayed_text(&trace.header, &trace.records, schedule, on.cores))?;
+    }
+    write_picture(options, &comparison)?;
+    let remarks = machine.into_iter().chain(on.memory_remark(has_memory, options.has_pools()));
     let replayed = Replayed {
         site: on.site.name.clone(),
-        left_out: trace.left_out.total(),
-        too_large,
+        left_out: trace.notes.left_out(),
+        too_large: fits.iter().filter(|fits| !**fits).count(),
+        notes: trace.notes.iter().cloned().collect(),
+        remarks: remarks.collect(),
         comparison,
     };
     out.print(&replayed, || text(&replayed))
+}
+
+impl ReplayOptions {
+    /// Whether there is a scheduler to which the cluster is one pool of cores.
+    fn has_pools(&self) -> bool {
+        let plans =
+            |of: &PolicyName| matches!(of, PolicyName::Planned | PolicyName::PlannedDeadlines);
+        !self.policy.iter().all(plans)
+    }
 }
 
 fn replay_generated(
@@ -304,10 +312,13 @@ fn replay_generated(
             }
             .generate(),
         };
-        let (jobs, _) = told(options, on, jobs, seed);
+        let jobs = told(options, on, jobs, seed);
         let name = format!("{}, seed {seed}", name_of(model));
-        let (comparison, outcomes) = compare(options, on, &name, &jobs)?;
-        write_files(options, on, &comparison, &jobs, outcomes.as_deref())?;
+        let (comparison, schedule) = compare(options, on, &name, &jobs)?;
+        if let (Some(file), Some(of)) = (&options.output, &schedule) {
+            write(file, &trace_text(&of.jobs, Some(&of.outcomes), on.cores))?;
+        }
+        write_picture(options, &comparison)?;
         replays.push(OfSeed { seed, workload: Summary::of(&jobs), comparison });
     }
     let comparisons: Vec<Comparison> = replays.iter().map(|of| of.comparison.clone()).collect();
@@ -335,24 +346,21 @@ fn name_of(model: Model) -> &'static str {
     }
 }
 
-/// The jobs that the cluster can have, as schedulers are told of them, and how many it can't
-/// have.
+/// Jobs that the cluster can have, as schedulers are told of them.
 fn told(
     options: &ReplayOptions,
     on: &Cluster,
-    jobs: Vec<TraceJob>,
+    mut jobs: Vec<TraceJob>,
     seed: u64,
-) -> (Vec<TraceJob>, usize) {
+) -> Vec<TraceJob> {
     let estimates = match options.estimates {
         EstimatesName::Users => Estimates::Users,
         EstimatesName::Perfect => Estimates::Perfect,
     };
-    let (mut jobs, too_large): (Vec<TraceJob>, Vec<_>) =
-        jobs.into_iter().partition(|job| job.cores <= on.cores);
+    jobs.retain(|job| on.fits(job));
     // By what users said, so that they are the same whatever is told.
     workload::add_deadlines(&mut jobs, options.deadlines, options.slack, seed);
-    let told = jobs.iter().map(|job| job.with(estimates)).collect();
-    (told, too_large.len())
+    jobs.iter().map(|job| job.with(estimates)).collect()
 }
 
 /// Under all schedulers; also what the last of them made of the jobs.
@@ -361,7 +369,7 @@ fn compare(
     on: &Cluster,
     name: &str,
     jobs: &[TraceJob],
-) -> Result<(Comparison, Option<Vec<Outcome>>), Failure> {
+) -> Result<(Comparison, Option<Schedule>), Failure> {
     let mut comparison = Comparison::new(name, jobs, on.cores);
     let mut schedule = None;
     for &name in &options.policy {
@@ -379,31 +387,22 @@ fn compare(
             PolicyName::Planned => Box::new(planned()),
             PolicyName::PlannedDeadlines => Box::new(planned().keeping_deadlines()),
         };
-        let outcomes = run(jobs, policy.as_mut(), on.cores)?;
-        comparison.push(policy.name(), jobs, &outcomes);
-        schedule = Some(outcomes);
+        let of = run(jobs, policy.as_mut(), on.cores)?;
+        comparison.push(policy.name(), &of.jobs, &of.outcomes);
+        schedule = Some(of);
     }
     Ok((comparison, schedule))
 }
 
-fn write_files(
-    options: &ReplayOptions,
-    on: &Cluster,
-    comparison: &Comparison,
-    jobs: &[TraceJob],
-    outcomes: Option<&[Outcome]>,
-) -> Result<(), Failure> {
-    if let (Some(file), Some(_)) = (&options.output, outcomes) {
-        write(file, &trace_text(jobs, outcomes, on.cores))?;
+fn write_picture(options: &ReplayOptions, comparison: &Comparison) -> Result<(), Failure> {
+    match &options.picture {
+        Some(file) => write(file, &comparison.picture()),
+        None => Ok(()),
     }
-    if let Some(file) = &options.picture {
-        write(file, &comparison.picture())?;
-    }
-    Ok(())
 }
 
 /// Under one scheduler; how far it is is shown where somebody looks.
-fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Vec<Outcome>, Failure> {
+fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedule, Failure> {
     let shows = stderr().is_terminal();
     let name = policy.name().to_string();
     let all = grouped(jobs.len() as u64);
@@ -416,28 +415,25 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Vec<Out
         write_err("\n");
     }
     let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
-    check(jobs, &outcomes, cores)
+    let jobs = as_they_came(jobs, &outcomes);
+    check(&jobs, &outcomes, cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    Ok(outcomes)
+    Ok(Schedule { jobs, outcomes })
 }
 
 fn text(replayed: &Replayed) -> String {
     let mut text = format!("On {}:\n", replayed.site);
-    if replayed.left_out > 0 {
-        let lines = counted(replayed.left_out, "line is", "lines are");
-        text += &format!("{lines} no job that can be replayed; left out\n");
+    for note in &replayed.notes {
+        text += &format!("{}: {note}\n", replayed.comparison.trace);
+    }
+    for remark in &replayed.remarks {
+        text += &format!("{remark}\n");
     }
     if replayed.too_large > 0 {
         let jobs = counted(replayed.too_large as u64, "job is", "jobs are");
         text += &format!("{jobs} larger than the cluster, and left out\n");
     }
     text + &replayed.comparison.text(Format::Text)
-}
-
-fn one_node(cores: u64) -> Site {
-    let text = format!("name = \"one node\"\n[[nodes]]\nname = \"n1\"\nhas = \"ncpus={cores}\"\n");
-    // The text is ours.
-    Site::from_toml(&text).unwrap_or_else(|_| Site::oculus())
 }
 
 /// Traces begin at any time; validities that repeat are told for ten years.
@@ -481,6 +477,18 @@ pub(super) fn write_workload(out: Output, options: &WorkloadOptions) -> Result<(
         (Some(_), false) => Ok(()),
         (None, false) => write_out(&text()),
     }
+}
+
+fn replayed_text(
+    header: &swf::Header,
+    records: &[swf::Record],
+    of: &Schedule,
+    cores: u64,
+) -> String {
+    let mut text = Vec::new();
+    // Writing into memory succeeds.
+    let _ = swf::write_replayed(&mut text, header, records, &of.jobs, &of.outcomes, cores);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn trace_text(jobs: &[TraceJob], outcomes: Option<&[Outcome]>, cores: u64) -> String {

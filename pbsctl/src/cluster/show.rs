@@ -14,7 +14,7 @@ use pbs_site::{format_time, Whom};
 use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
-use super::ask::{after, awaited, places};
+use super::ask::{after, awaited, broken, places};
 use super::ledger::{clock, duration_s, end, failure, login, start, words, Cluster, LedgerOptions};
 use crate::failure::Failure;
 use crate::files::write;
@@ -262,6 +262,9 @@ fn one(cluster: &Cluster, details: &Details) -> String {
     line("resources", row.rset.clone());
     line("duration", format_duration(row.duration_s));
     line("when", when_text(&row.when, zone));
+    if let Some(broken) = broken(row) {
+        line("agreement", broken);
+    }
     line("priority", row.priority.to_string());
     line("submitted", format_time(row.submit_s, zone));
     line("start", start(row, zone));
@@ -319,6 +322,9 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
             Some(_) if row.state == State::Running => format!("request {id} runs\n"),
             Some(start_s) => format!("request {id} starts {}\n", format_time(start_s, zone)),
         };
+        if let Some(broken) = broken(&row) {
+            text += &format!("  {broken}\n");
+        }
         for cause in &why.causes {
             let until = match cause.until_s {
                 Some(until_s) => format!("until {}", format_time(until_s, zone)),

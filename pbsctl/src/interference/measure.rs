@@ -180,7 +180,16 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
         rounds: options.rounds as usize,
         round: Duration::from_nanos(options.seconds_per_round),
     };
-    let mut hogs = Hogs::new(&setup);
+    let mut hogs = Hogs::new(&setup).map_err(|_| {
+        // There are two hogs of each kind.
+        let of_memory = if setup.kinds.contains(&Kind::Memory) { sizes.memory_bytes } else { 0 };
+        let of_cache = if setup.kinds.contains(&Kind::Cache) { sizes.cache_bytes } else { 0 };
+        let mib = of_memory.saturating_add(of_cache).saturating_mul(2) >> 20;
+        Failure::Failed(format!(
+            "there is not enough memory: the hogs take {mib} MiB; raise the limit (ulimit -v), or \
+             measure fewer with --hogs"
+        ))
+    })?;
     let progress = Progress::new();
     let failed =
         |error: std::io::Error| Failure::Failed(format!("the hogs could not run: {error}"));

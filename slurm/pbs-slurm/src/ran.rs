@@ -45,52 +45,102 @@ impl Ran {
     }
 }
 
-/// Jobs as `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` prints them with
+/// Command whose output is read.
+const SQUEUE: &str = "SLURM_TIME_FORMAT=%s squeue -h -a -t all -o '%j %V %S %e %l %T %N'";
+
+/// States of jobs that are not over.
+const OPEN: [&str; 11] = [
+    "PENDING",
+    "CONFIGURING",
+    "RUNNING",
+    "COMPLETING",
+    "STAGE_OUT",
+    "SIGNALING",
+    "SUSPENDED",
+    "STOPPED",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "RESIZING",
+];
+
+/// States of jobs that are over.
+const ENDED: [&str; 13] = [
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "LAUNCH_FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "RECONFIG_FAIL",
+    "REVOKED",
+    "SPECIAL_EXIT",
+    "TIMEOUT",
+];
+
+/// Reads jobs as `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` prints them with
 /// `SLURM_TIME_FORMAT=%s`.
 ///
 /// # Errors
 ///
-/// The line that can't be read, or a job that is not over.
+/// The first line that can't be read, with its number and the reason, or a job that is not over.
 pub fn ran_of(text: &str) -> Result<Vec<Ran>, String> {
-    let lines = text.lines().filter(|line| !line.is_empty());
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     lines
-        .map(|line| {
-            line_of(line).ok_or_else(|| {
-                format!(
-                    "{line:?} is not an ended job; print the \
-                                                         jobs with squeue -h -a -t all -o '%j %V \
-                                                         %S %e %l %T %N' when all have ended"
-                )
-            })
-        })
+        .map(|(number, line)| line_of(line).map_err(|what| format!("line {number}: {what}")))
         .collect()
 }
 
-fn line_of(line: &str) -> Option<Ran> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [name, submit, start, end, limit, state, ref rest @ ..] = words[..] else {
-        return None;
+fn line_of(line: &str) -> Result<Ran, String> {
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    // A job that got nodes has them at the end; a job that was never started has none.
+    let is_state = |word: &str| ENDED.contains(&word) || OPEN.contains(&word);
+    let has_nodes = words.last().is_some_and(|word| !is_state(word));
+    let nodes = match has_nodes.then(|| words.pop()).flatten() {
+        Some(list) => hosts(list)
+            .ok_or_else(|| format!("{list:?} is no list of nodes; print the jobs with {SQUEUE}"))?,
+        None => Vec::new(),
     };
-    let nodes = match rest {
-        [] => Vec::new(),
-        [nodes] => hosts(nodes)?,
-        _ => return None,
+    // A name may have spaces: the other columns are counted from the end.
+    let Some(at) = words.len().checked_sub(5).filter(|&at| at > 0) else {
+        return Err(format!("{line:?} lacks columns; print the jobs with {SQUEUE}"));
     };
-    if matches!(state, "PENDING" | "RUNNING" | "COMPLETING" | "SUSPENDED") {
-        return None;
+    let name = words[..at].join(" ");
+    let [submit, start, end, limit, state] = words[at..] else {
+        return Err(format!("{line:?} lacks columns; print the jobs with {SQUEUE}"));
+    };
+    if !is_state(state) {
+        return Err(format!("{state} is no state of a job; print the jobs with {SQUEUE}"));
     }
-    Some(Ran {
-        name: name.into(),
+    if OPEN.contains(&state) {
+        return Err(format!(
+            "job {name} is {state}, and not over; print the jobs when all have ended"
+        ));
+    }
+    let time_s = |text: &str| {
+        text.parse::<u64>()
+            .map_err(|_| format!("{text} is no time in seconds; print the jobs with {SQUEUE}"))
+    };
+    Ok(Ran {
         submit_s: match name.split('.').nth(2) {
-            Some(submit) => submit.parse().ok()?,
-            None => submit.parse().ok()?,
+            Some(submit) => time_s(submit)?,
+            None => time_s(submit)?,
         },
-        span_s: if nodes.is_empty() {
-            None
-        } else {
-            Some((start.parse().ok()?, end.parse().ok()?))
+        span_s: if nodes.is_empty() { None } else { Some((time_s(start)?, time_s(end)?)) },
+        limit_s: match limit {
+            "UNLIMITED" | "INFINITE" | "Partition_Limit" | "NOT_SET" | "INVALID" => {
+                return Err(format!(
+                    "job {name} has no time limit of its own ({limit}), and can't be compared; leave \
+                     it out, or submit it with --time"
+                ));
+            }
+            _ => seconds(limit).ok_or_else(|| {
+                format!("{limit} is no time limit such as 1-02:00:00; print the jobs with {SQUEUE}")
+            })?,
         },
-        limit_s: seconds(limit)?,
+        name,
         state: state.into(),
         nodes,
     })
@@ -190,8 +240,35 @@ mod tests {
         let failed = "7 1000 1000 1001 1:00 FAILED n01\n";
         assert!(ran_of(failed).unwrap()[0].has_failed());
         assert_eq!(ran_of(failed).unwrap()[0].deadline_s(), None);
-        for wrong in ["7 1000 1000 1001 1:00 RUNNING n01", "7", "7 x 1 2 1:00 COMPLETED n01"] {
-            assert!(ran_of(wrong).is_err(), "{wrong}");
+    }
+
+    #[test]
+    fn a_name_may_have_spaces() {
+        let ran =
+            ran_of("my job 1000 1000 1100 2:00 COMPLETED n01\na b c 7 N/A 9 1:00 CANCELLED \n");
+        let names: Vec<_> = ran.unwrap().into_iter().map(|of| (of.name, of.nodes.len())).collect();
+        assert_eq!(names, [("my job".to_string(), 1), ("a b c".to_string(), 0)]);
+    }
+
+    #[test]
+    fn each_line_that_cannot_be_read_is_told_as_what_it_is() {
+        for (line, what) in [
+            ("7 1000 1000 1001 1:00 RUNNING n01", "job 7 is RUNNING, and not over"),
+            ("7 1000 1000 1100 2:00 CONFIGURING n01", "job 7 is CONFIGURING, and not over"),
+            ("7 1 1 2 1:00 GONE n01", "GONE is no state of a job"),
+            ("7", "lacks columns; print the jobs with SLURM_TIME_FORMAT=%s squeue"),
+            ("7 x 1 2 1:00 COMPLETED n01", "x is no time in seconds"),
+            (
+                "7 2026-11-25T08:00:00 1 2 1:00 COMPLETED n01",
+                "2026-11-25T08:00:00 is no time in seconds; print the jobs with SLURM_TIME_FORMAT",
+            ),
+            ("7 1 1 2 UNLIMITED COMPLETED n01", "job 7 has no time limit of its own (UNLIMITED)"),
+            ("7 1 1 2 Partition_Limit COMPLETED n01", "no time limit of its own (Partition_Limit)"),
+            ("7 1 1 2 soon COMPLETED n01", "soon is no time limit"),
+            ("7 1 1 2 1:00 COMPLETED n[01-", "is no list of nodes"),
+        ] {
+            let error = ran_of(&format!("{TEXT}\n{line}\n")).unwrap_err();
+            assert!(error.starts_with("line 5: ") && error.contains(what), "{line}: {error}");
         }
     }
 }

@@ -289,6 +289,7 @@ fn nodes_are_what_jobs_get_of_them() {
     let nodes = conf.nodes("plan");
     let seen: Vec<_> =
         nodes.iter().map(|of| (of.name.as_str(), of.cpus, of.memory_mib, of.weight)).collect();
+    // Two boards with two sockets of four cores each.
     assert_eq!(seen, [("b", 16, 100, 1), ("a1", 30, 60_000, 5), ("a2", 30, 60_000, 5)]);
     assert_eq!(nodes[1].features, ["gpu", "fast"]);
     assert_eq!(conf.partition("none").unwrap().value("maxtime"), Some("60"));
@@ -353,4 +354,162 @@ fn files_that_are_wrong_are_told_with_their_line() {
     }
     let missing = read(Path::new("/none/slurm.conf")).unwrap_err();
     assert_eq!(missing.line, None);
+}
+
+/// Values of `scontrol show node` for these lines, of Slurm 22.05.
+#[test]
+fn cpus_and_memory_are_those_of_slurm() {
+    let etc = Etc::new("doctor-cpus");
+    for (line, cpus, memory_mib) in [
+        (
+            "CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CoreSpecCount=2 RealMemory=64000",
+            14,
+            64_000,
+        ),
+        ("Sockets=2 CoresPerSocket=8 CpuSpecList=0,8", 14, 1),
+        ("Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CpuSpecList=0-1,8", 28, 1),
+        ("Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CoreSpecCount=1", 30, 1),
+        ("CPUs=32 ThreadsPerCore=2 CoreSpecCount=1", 30, 1),
+        // Slurm corrects a number that is none of sockets, cores or threads.
+        ("CPUs=24 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CoreSpecCount=2", 28, 1),
+        ("Boards=2 SocketsPerBoard=2 CoresPerSocket=4 CoreSpecCount=1 MemSpecLimit=1", 15, 1),
+        ("", 1, 1),
+    ] {
+        etc.conf(&format!("NodeName=n1 {line}\nPartitionName=plan Nodes=n1\n"));
+        let nodes = etc.read().nodes("plan");
+        assert_eq!((nodes[0].cpus, nodes[0].memory_mib), (cpus, memory_mib), "{line}");
+    }
+    etc.conf("NodeName=n1 CPUs=4 CpuSpecList=0-x\n");
+    let error = read(&etc.path("slurm.conf")).unwrap_err();
+    assert!(error.to_string().ends_with(":1: cpuspeclist=0-x is not a list of CPUs such as 0,8-9"));
+}
+
+#[test]
+fn letters_of_other_encodings_are_read() {
+    let etc = Etc::new("doctor-latin1");
+    for (name, comment) in [("slurm.conf", "# Geh"), ("job_submit.lua", "-- H")] {
+        let mut bytes = comment.as_bytes().to_vec();
+        bytes.extend(b"\xf6rt zum Rechnerraum S\xfcd\n");
+        bytes.extend(fs::read(etc.path(name)).unwrap());
+        fs::write(etc.path(name), bytes).unwrap();
+    }
+    assert_eq!(etc.found(), []);
+}
+
+#[test]
+fn cores_with_threads_are_booked_whole() {
+    let etc = Etc::new("doctor-threads");
+    let nodes = "Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 RealMemory";
+    etc.change("slurm.conf", "CPUs=2 RealMemory", nodes);
+    let found = etc.found();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].level, found[0].key.as_str()), (Level::Advice, "ThreadsPerCore"));
+    assert_eq!(found[0].is.as_deref(), Some("2 on n[01-16]"));
+    assert!(found[0].why.contains("a job of one CPU takes the 2 CPUs of a core"));
+    let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    assert_eq!((site.threads_per_core, site.nodes[0].amount("ncpus")), (2, 32));
+    // Where CPUs are allocated one by one, all is as it looks.
+    etc.change("slurm.conf", "CR_Core_Memory", "CR_CPU_Memory");
+    assert_eq!(etc.found(), []);
+    assert_eq!(Site::from_toml(&site_of(&etc.read(), "plan")).unwrap().threads_per_core, 1);
+    // So it is where jobs count cores.
+    etc.change("slurm.conf", "CR_CPU_Memory", "CR_Core_Memory");
+    etc.change("slurm.conf", "Sockets=2 Cores", "CPUs=16 Sockets=2 Cores");
+    assert_eq!(etc.found(), []);
+    // Two kinds of nodes are one too many for one site.
+    etc.change("slurm.conf", "n[01-16] CPUs=16", "n[01-15]");
+    etc.change("slurm.conf", "SlurmUser=", "NodeName=n16 CPUs=4 RealMemory=1000\nSlurmUser=");
+    let found = etc.found();
+    assert_eq!((found[0].level, found[0].key.as_str()), (Level::Error, "ThreadsPerCore"));
+}
+
+#[test]
+fn nodes_that_are_not_there_yet_are_not_in_the_site() {
+    let etc = Etc::new("doctor-future");
+    etc.change(
+        "slurm.conf",
+        "NodeName=n[01-16] CPUs=2 RealMemory=1000",
+        "NodeName=n[01-04] CPUs=2 RealMemory=1000 State=UNKNOWN\n\
+         NodeName=n[05-08] CPUs=2 RealMemory=1000 State=FUTURE\n\
+         NodeName=n[09-12] CPUs=2 RealMemory=1000 State=Cloud\n\
+         NodeName=n[13-16] CPUs=2 RealMemory=1000\n\
+         DownNodes=n[13-14] Reason=\"bad board\"",
+    );
+    let said: Vec<_> = etc.found().into_iter().map(|of| (of.level, of.is.unwrap())).collect();
+    let expected = ["FUTURE on n[05-08]", "CLOUD on n[09-12]", "DOWN on n[13-14]"];
+    assert_eq!(said, expected.map(|is| (Level::Advice, is.to_string())));
+    let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    assert_eq!(site.nodes.len(), 12);
+    assert!(site.nodes.iter().all(|of| !["n05", "n08"].contains(&of.name.as_str())));
+}
+
+#[test]
+fn a_name_in_a_node_set_that_is_no_node_is_an_error() {
+    let etc = Etc::new("doctor-nodeset");
+    etc.conf(
+        "NodeName=n[1-4] CPUs=16 Features=big\nNodeSet=big Feature=big\n\
+         NodeSet=both Nodes=big,n4\nPartitionName=plan Nodes=both\n",
+    );
+    let error = read(&etc.path("slurm.conf")).unwrap_err();
+    assert_eq!(error.line, Some(3));
+    assert!(error.message.starts_with("there is no node big; a NodeSet lists nodes"), "{error}");
+}
+
+#[test]
+fn nodes_without_memory_are_an_error() {
+    let etc = Etc::new("doctor-memory");
+    let found = etc.finds("slurm.conf", " RealMemory=1000", "");
+    assert_eq!((found.level, found.key.as_str()), (Level::Error, "RealMemory"));
+    assert_eq!(found.is.as_deref(), Some("missing on n[01-16]"));
+}
+
+#[test]
+fn switches_are_those_of_the_topology() {
+    let etc = Etc::new("doctor-topology");
+    etc.change("slurm.conf", "SlurmUser=", "TopologyPlugin=topology/tree\nSlurmUser=");
+    let found = etc.found();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].level, found[0].key.as_str()), (Level::Advice, "topology.conf"));
+    etc.write(
+        "topology.conf",
+        "# Leaves\nSwitchName=leaf1 Nodes=n[01-04]\nSwitchName=leaf2 Nodes=n[05-16]\n\
+         SwitchName=top Switches=leaf[1-2]\n",
+    );
+    assert_eq!(etc.found(), []);
+    let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    let switches: Vec<_> = site.nodes.iter().map(|of| of.switch.as_deref().unwrap()).collect();
+    assert_eq!(switches, [&["leaf1"; 4][..], &["leaf2"; 12]].concat());
+    assert_eq!(site.mapping, pbs_site::Mapping::Switches);
+    etc.write("topology.conf", "\nSwitchName=leaf1 Nodes=n[01-17]\n");
+    let found = etc.found();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].is.as_deref(), Some("there is no node n17"));
+    assert_eq!(found[0].place.as_ref().unwrap().line, 2);
+    // Other plugins don't read the file.
+    etc.change("slurm.conf", "topology/tree", "topology/flat");
+    assert_eq!(etc.found(), []);
+}
+
+#[test]
+fn a_hook_that_cannot_be_read_is_no_other_script() {
+    let etc = Etc::new("doctor-hook-unread");
+    for (name, comment) in [("job_submit.lua", "-- long\n"), ("pbs-event", "# long\n")] {
+        let before = fs::read_to_string(etc.path(name)).unwrap();
+        etc.write(name, &(before.clone() + &comment.repeat(1 << 21)));
+        let found = etc.found();
+        etc.write(name, &before);
+        assert!(found.iter().all(|of| of.is.as_deref() == Some("is too long")), "{found:#?}");
+        assert!(found.iter().any(|of| of.key == name && of.level == Level::Advice), "{found:#?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_no_empty_one() {
+    let etc = Etc::new("doctor-unread");
+    etc.change("plugstack.conf", "# none", "include more.conf");
+    fs::create_dir(etc.path("more.conf")).unwrap();
+    let found = etc.found();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].key, "more.conf");
+    assert!(found[0].why.contains("nothing that stands in it is known"));
 }

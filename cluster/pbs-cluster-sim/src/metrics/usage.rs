@@ -39,14 +39,17 @@ pub fn mean_usage(steps: &[(u64, u64)], from_s: u64, to_s: u64, count: usize) ->
     for (&(begin_s, cores), end_s) in steps.iter().zip(ends) {
         let begin = begin_s.clamp(from_s, to_s) - from_s;
         let end = end_s.clamp(from_s, to_s) - from_s;
-        let mut at = begin as f64;
-        while cores > 0 && at < end as f64 {
-            // Rounding must neither stop here nor leave the last stretch.
-            let place = ((at / width_s) as usize).min(count - 1);
-            let border = ((place + 1) as f64 * width_s).max(at + 1e-6);
-            let next = if place + 1 == count { end as f64 } else { border.min(end as f64) };
-            core_seconds[place] += (next - at) * cores as f64;
-            at = next;
+        if cores == 0 || begin >= end {
+            continue;
+        }
+        let (begin, end) = (begin as f64, end as f64);
+        let place_of = |at: f64| ((at / width_s) as usize).min(count - 1);
+        // By number and not by time: rounding can't repeat a stretch, however long the span is.
+        let places = core_seconds.iter_mut().enumerate().take(place_of(end) + 1);
+        for (place, sum) in places.skip(place_of(begin)) {
+            let from = begin.max(place as f64 * width_s);
+            let to = if place + 1 == count { end } else { end.min((place + 1) as f64 * width_s) };
+            *sum += (to - from).max(0.0) * cores as f64;
         }
     }
     core_seconds.iter().map(|sum| sum / width_s).collect()
@@ -69,7 +72,9 @@ mod tests {
         assert_eq!(mean_usage(&steps, 0, 100, 1), [0.6]);
         assert_eq!(mean_usage(&steps, 10, 20, 2), [3.0, 3.0]);
         assert!(mean_usage(&[], 0, 0, 0).is_empty());
-        let parts = mean_usage(&[(0, 7), (999_983, 0)], 0, 999_983, 600);
-        assert!(parts.iter().all(|part| (part - 7.0).abs() < 1e-6));
+        for span_s in [999_983, 100_000_000_003, 1 << 62] {
+            let parts = mean_usage(&[(0, 7), (span_s, 0)], 0, span_s, 600);
+            assert!(parts.iter().all(|part| (part - 7.0).abs() < 1e-6), "{span_s}: {parts:?}");
+        }
     }
 }

@@ -27,6 +27,8 @@ pub enum Stop {
     Io(io::Error),
     /// A line is wrong.
     Line(Problem),
+    /// A line has a number that no job has, such as a negative time.
+    Impossible(Problem),
 }
 
 /// Reason for which a trace can't be read.
@@ -42,7 +44,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => error.fmt(f),
-            Self::Line(problem) => problem.fmt(f),
+            Self::Line(problem) | Self::Impossible(problem) => problem.fmt(f),
         }
     }
 }

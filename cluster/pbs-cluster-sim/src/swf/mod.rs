@@ -10,6 +10,7 @@
 mod error;
 mod header;
 mod line;
+mod notes;
 mod reader;
 mod record;
 mod trace;
@@ -17,7 +18,8 @@ mod writer;
 
 pub use error::{Error, Problem, Stop};
 pub use header::Header;
+pub use notes::{Note, Notes, Why};
 pub use reader::Reader;
 pub use record::{NoJob, Record};
-pub use trace::{read, LeftOut, Trace};
-pub use writer::{write, Writer};
+pub use trace::{read, Trace};
+pub use writer::{write, write_replayed, Writer};

@@ -3,7 +3,8 @@
 
 use std::io::{BufRead, Read};
 
-use super::line;
+use super::line::{self, Fault};
+use super::notes::{Notes, Why};
 use super::{Header, Problem, Record, Stop};
 
 /// Longer lines are wrong: a file without an end of line is not taken into memory.
@@ -27,19 +28,39 @@ pub struct Reader<R> {
     line: u64,
     buffer: Vec<u8>,
     header: Header,
+    notes: Notes,
+    has_record: bool,
     has_ended: bool,
 }
 
 impl<R: BufRead> Reader<R> {
     /// Creates a reader that has read nothing yet.
     pub fn new(from: R) -> Self {
-        Self { from, line: 0, buffer: Vec::new(), header: Header::default(), has_ended: false }
+        Self {
+            from,
+            line: 0,
+            buffer: Vec::new(),
+            header: Header::default(),
+            notes: Notes::default(),
+            has_record: false,
+            has_ended: false,
+        }
     }
 
     /// Returns the header comments read up to now. The format puts all of them before the first
     /// job.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Returns the number of the last line that was read, counted from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Returns notes on lines that were read only in part, or skipped.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// Returns all header comments.
@@ -81,11 +102,21 @@ impl<R: BufRead> Reader<R> {
             if let Some(comment) = text.strip_prefix(';') {
                 self.header.comment(comment);
             } else if !text.is_empty() {
-                let record = line::numbers(text).and_then(|numbers| Record::of_numbers(&numbers));
-                return match record {
-                    Ok(record) => Ok(Some(record)),
-                    Err(message) => Err(self.wrong(message)),
-                };
+                if !self.has_record && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                    self.notes.note(Why::Titles, self.line, text);
+                    continue;
+                }
+                self.has_record = true;
+                let line = self.line;
+                let numbers = line::numbers(text).map_err(|fault| match fault {
+                    Fault::Wrong(message) => Stop::Line(Problem { line, message }),
+                    Fault::Impossible(message) => Stop::Impossible(Problem { line, message }),
+                })?;
+                if numbers.has_more {
+                    self.notes.note(Why::MoreColumns, line, text);
+                }
+                let record = Record::of_numbers(&numbers.fields);
+                return record.map(Some).map_err(|message| self.wrong(message));
             }
         }
         Ok(None)

@@ -125,6 +125,8 @@ impl Record {
             user: self.user.unwrap_or(0),
             group: self.group.unwrap_or(0),
             deadline_s: None,
+            preceding: positive(self.preceding),
+            think_s: self.think_s.unwrap_or(0),
             status: self.status,
         })
     }
@@ -157,7 +159,23 @@ impl Record {
             },
             user: Some(job.user),
             group: Some(job.group),
+            preceding: job.preceding,
+            think_s: job.preceding.map(|_| job.think_s),
             ..Self::default()
+        }
+    }
+
+    /// Returns the line with the outcome of its job in a replay. All fields that no replay changes
+    /// stay as they were read; what was unknown stays unknown.
+    pub fn replayed(&self, job: &TraceJob, outcome: &Outcome) -> Self {
+        let of = Self::of(job, Some(outcome));
+        Self {
+            submit_s: of.submit_s,
+            wait_s: of.wait_s,
+            run_s: of.run_s,
+            allocated_cores: of.allocated_cores,
+            status: of.status,
+            ..*self
         }
     }
 }

@@ -3,7 +3,9 @@
 
 use std::io::BufRead;
 
-use super::{Error, Header, NoJob, Reader, Stop};
+use super::notes::{Notes, Why};
+use super::{Error, Header, NoJob, Reader, Record, Stop};
+use crate::preceding::predecessors;
 use crate::TraceJob;
 
 /// Maximum number of wrong lines that are reported.
@@ -16,47 +18,36 @@ pub struct Trace {
     pub header: Header,
     /// In the order of submission; those that come at the same time, in that of the file.
     pub jobs: Vec<TraceJob>,
-    /// Number of lines that are not jobs that can be replayed.
-    pub left_out: LeftOut,
+    /// Lines of the jobs, with all their fields.
+    pub records: Vec<Record>,
+    /// Lines that are left out, or read only in part.
+    pub notes: Notes,
 }
 
-/// Number of lines that are not jobs that can be replayed, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Taken back before they started.
-    pub cancelled: u64,
-    /// Parts of a job that another line has all of.
-    pub parts: u64,
-    /// Jobs whose submission, run time or number of cores is unknown.
-    pub unknown: u64,
-}
-
-impl LeftOut {
-    /// Returns the number of all such lines.
-    pub fn total(&self) -> u64 {
-        self.cancelled + self.parts + self.unknown
-    }
-}
-
-/// Reads all jobs that can be replayed. A line that is wrong is no reason not to read on:
-/// all are counted, and the first dozen told.
+/// Reads all jobs that can be replayed. Lines without such a job, and lines with numbers that no
+/// job has, are left out and noted.
 ///
 /// # Errors
 ///
-/// The file fails, or has wrong lines.
+/// The file fails, or has lines that are none of the format: all are counted, and the first dozen
+/// reported.
 pub fn read(from: impl BufRead) -> Result<Trace, Error> {
-    let mut trace = Trace::default();
+    let mut lines: Vec<(TraceJob, Record, u64)> = Vec::new();
+    let mut notes = Notes::default();
     let mut problems = Vec::new();
     let mut wrong = 0;
     let mut reader = Reader::new(from);
-    for record in &mut reader {
-        let left_out = &mut trace.left_out;
-        match record.map(|record| record.job()) {
-            Ok(Ok(job)) => trace.jobs.push(job),
-            Ok(Err(NoJob::Cancelled)) => left_out.cancelled += 1,
-            Ok(Err(NoJob::Part)) => left_out.parts += 1,
-            Ok(Err(NoJob::Unknown)) => left_out.unknown += 1,
+    while let Some(record) = reader.next() {
+        let line = reader.line();
+        match record {
+            Ok(record) => match record.job() {
+                Ok(job) => lines.push((job, record, line)),
+                Err(no_job) => notes.note(why(no_job), line, &record.to_string()),
+            },
             Err(Stop::Io(error)) => return Err(Error::Io(error)),
+            Err(Stop::Impossible(problem)) => {
+                notes.note(Why::Impossible, problem.line, &problem.message);
+            }
             Err(Stop::Line(problem)) => {
                 wrong += 1;
                 if problems.len() < TOLD {
@@ -68,7 +59,22 @@ pub fn read(from: impl BufRead) -> Result<Trace, Error> {
     if wrong > 0 {
         return Err(Error::Lines(problems, wrong));
     }
-    trace.header = reader.into_header();
-    trace.jobs.sort_by_key(|job| job.submit_s);
-    Ok(trace)
+    notes.extend(reader.notes());
+    lines.sort_by_key(|(job, _, _)| job.submit_s);
+    let jobs: Vec<TraceJob> = lines.iter().map(|(job, _, _)| *job).collect();
+    for ((job, record, line), predecessor) in lines.iter().zip(predecessors(&jobs)) {
+        if job.preceding.is_some() && predecessor.is_none() {
+            notes.note(Why::NoPredecessor, *line, &record.to_string());
+        }
+    }
+    let records = lines.into_iter().map(|(_, record, _)| record).collect();
+    Ok(Trace { header: reader.into_header(), jobs, records, notes })
+}
+
+fn why(no_job: NoJob) -> Why {
+    match no_job {
+        NoJob::Cancelled => Why::Cancelled,
+        NoJob::Part => Why::Part,
+        NoJob::Unknown => Why::Unknown,
+    }
 }

@@ -48,6 +48,40 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// Writes the outcomes of a replay on a cluster of `cores`, with the header and all other fields of
+/// the trace that was read. Records, jobs as they came and outcomes are in the same order.
+///
+/// # Errors
+///
+/// Those of the file.
+pub fn write_replayed(
+    to: impl Write,
+    header: &Header,
+    records: &[Record],
+    jobs: &[TraceJob],
+    outcomes: &[Outcome],
+    cores: u64,
+) -> io::Result<()> {
+    let mut written = sizes(jobs.len(), cores);
+    let is_ours = |name: &str| ["MaxJobs", "MaxRecords", "MaxProcs"].contains(&name);
+    for (name, value) in header.fields().filter(|(name, _)| !is_ours(name)) {
+        written.push(name, value);
+    }
+    let mut writer = Writer::new(to, &written)?;
+    for ((record, job), outcome) in records.iter().zip(jobs).zip(outcomes) {
+        writer.record(&record.replayed(job, outcome))?;
+    }
+    writer.finish().map(drop)
+}
+
+fn sizes(jobs: usize, cores: u64) -> Header {
+    let mut header = Header::default();
+    header.push("MaxJobs", &jobs.to_string());
+    header.push("MaxRecords", &jobs.to_string());
+    header.push("MaxProcs", &cores.to_string());
+    header
+}
+
 /// Writes a trace of a cluster of `cores`. With outcomes, which are in the order of the
 /// trace, it is what was replayed: waits, run times as jobs had them, and what was killed.
 ///
@@ -60,11 +94,7 @@ pub fn write(
     outcomes: Option<&[Outcome]>,
     cores: u64,
 ) -> io::Result<()> {
-    let mut header = Header::default();
-    header.push("MaxJobs", &jobs.len().to_string());
-    header.push("MaxRecords", &jobs.len().to_string());
-    header.push("MaxProcs", &cores.to_string());
-    let mut writer = Writer::new(to, &header)?;
+    let mut writer = Writer::new(to, &sizes(jobs.len(), cores))?;
     for (index, job) in jobs.iter().enumerate() {
         let outcome = outcomes.and_then(|outcomes| outcomes.get(index));
         writer.record(&Record::of(job, outcome))?;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The file: opening, reading, and one transaction for each operation.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rusqlite::{params, Connection, OpenFlags, OptionalExtension, Transaction};
+use rusqlite::{params, Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction};
 use rustix::fs::{flock, FlockOperation};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -74,7 +76,7 @@ impl Changes {
 pub struct Ledger {
     path: PathBuf,
     connection: Connection,
-    /// Locked for as long as it is open to be written.
+    /// Locked for as long as it is open to be written, or to be read as one that does not change.
     claim: Option<File>,
 }
 
@@ -107,14 +109,19 @@ impl Ledger {
     /// [`Error::Missing`], [`Error::NotLedger`], [`Error::Newer`] and [`Error::Damaged`] of
     /// the file, [`Error::Busy`] if another process writes to it.
     pub fn open(path: &Path, access: Access) -> Result<Self, Error> {
-        if !path.is_file() {
-            return Err(Error::Missing(path.into()));
+        match std::fs::metadata(path) {
+            Ok(of) if of.is_file() => {}
+            Ok(_) => return Err(Error::NotLedger(path.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::Missing(path.into()));
+            }
+            // A file that can't be seen is not missing.
+            Err(error) => return Err(Error::Failed(path.into(), error.to_string())),
         }
-        let flags = match access {
-            Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
-            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        let mut this = match access {
+            Access::Write => Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+            Access::Read => Self::connect_to_read(path)?,
         };
-        let mut this = Self::connect(path, flags)?;
         let number =
             |name| this.done(this.connection.pragma_query_value(None, name, |row| row.get(0)));
         let (application, version): (i64, i64) =
@@ -135,6 +142,32 @@ impl Ledger {
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(WAIT).map_err(failed)?;
         Ok(Self { path: path.into(), connection, claim: None })
+    }
+
+    /// Connects a reader. SQLite makes files beside the ledger for a reader too; where it can't, a
+    /// ledger that no process writes to is read as a file that does not change. A shared lock keeps
+    /// writers away meanwhile.
+    fn connect_to_read(path: &Path) -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let this = Self::connect(path, flags)?;
+        let number =
+            this.connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
+        let needs_files = number.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
+        if !matches!(needs_files, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
+            return Ok(this);
+        }
+        let file = File::open(path).map_err(|error| this.failed(&error))?;
+        let log = path.with_file_name(format!("{}-wal", file_name(path)));
+        let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+        let has_log = std::fs::metadata(&log).is_ok_and(|of| of.len() > 0);
+        if !is_free || has_log {
+            // The first attempt says what is wrong.
+            return Ok(this);
+        }
+        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+        let mut this = Self { path: path.into(), ..Self::connect(&unchanging(path), flags)? };
+        this.claim = Some(file);
+        Ok(this)
     }
 
     /// Keeps other writers away for as long as the file is open: what is known of it is in
@@ -315,6 +348,24 @@ impl Ledger {
             |error: serde_json::Error| Error::Damaged(self.path.clone(), error.to_string());
         serde_json::from_str(body).map_err(damaged)
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Address of a file for SQLite that does not change while it is open.
+fn unchanging(path: &Path) -> PathBuf {
+    let mut address = b"file:".to_vec();
+    for &byte in path.as_os_str().as_bytes() {
+        if b"?#%".contains(&byte) {
+            address.extend(format!("%{byte:02x}").bytes());
+        } else {
+            address.push(byte);
+        }
+    }
+    address.extend(b"?immutable=1");
+    OsString::from_vec(address).into()
 }
 
 /// SQLite's numbers are signed; the same bits come back.

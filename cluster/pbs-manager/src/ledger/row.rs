@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Rows of the ledger.
 
+use pbs_cluster_planner::When;
 use serde::{Deserialize, Serialize};
 
 /// State of a request in its life.
@@ -147,6 +148,19 @@ pub struct Row {
     pub nodes: Vec<Part>,
     /// Number of cores.
     pub cores: u64,
+}
+
+impl Row {
+    /// Returns by how many seconds an end is later than agreed; `None`: nothing was agreed, or it
+    /// is kept.
+    pub fn broken_by_s(&self, end_s: u64) -> Option<u64> {
+        match self.when.parse() {
+            Ok(When::Agreement { end_s: agreed_s }) => {
+                end_s.checked_sub(agreed_s).filter(|&late_s| late_s > 0)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// State of a node that is not in use.

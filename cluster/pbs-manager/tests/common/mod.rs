@@ -138,7 +138,7 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
                 run_s: Some(1 + random.below(60)),
                 notify_s: Some(10),
                 is_restartable: random.below(2) == 0,
-                array: (random.below(6) == 0).then_some(1..=3),
+                array: (random.below(6) == 0).then(|| vec![1, 2, 3]),
                 within: (random.below(6) == 0).then(|| one(random)),
                 after: match random.below(4) {
                     0 => vec![After {

@@ -32,6 +32,7 @@ const TOP_KEYS: &[&str] = &[
     "release_timeout",
     "planning_horizon",
     "watchdog",
+    "threads_per_core",
     "mapping",
     "time_zone",
     "resource",
@@ -105,6 +106,7 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     }
     site.planning_horizon_s = values::duration_s(reader, &mut top, "planning_horizon", 1..=MAX_S);
     site.watchdog_s = values::duration_s(reader, &mut top, "watchdog", 1..=MAX_S);
+    site.threads_per_core = threads_per_core(reader, &mut top).unwrap_or(1);
     site.mapping = mapping(reader, &mut top).unwrap_or_default();
     if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
         site.max_extension_permille = permille;
@@ -133,6 +135,18 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     site
 }
 
+fn threads_per_core(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<u64> {
+    const MOST: u64 = 64;
+    let (line, value) = top.entries.remove("threads_per_core")?;
+    let threads = reader.number(line, "threads_per_core", value)?;
+    if !(1..=MOST).contains(&threads) {
+        let message = format!("threads_per_core is {threads}; write a number from 1 to {MOST}");
+        reader.problem(line, message);
+        return None;
+    }
+    Some(threads)
+}
+
 fn mapping(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<Mapping> {
     let (line, value) = top.entries.remove("mapping")?;
     let text = reader.string(line, "mapping", value)?;
@@ -155,6 +169,10 @@ fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {
         // No rules are needed for it.
         return TimeZone::UTC;
     }
+    if let Some(message) = inverted(&name) {
+        reader.problem(line, message);
+        return TimeZone::UTC;
+    }
     match DateTimeParser::new().parse_time_zone(&name) {
         Ok(zone) => zone,
         Err(_) => {
@@ -166,6 +184,26 @@ fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {
             TimeZone::UTC
         }
     }
+}
+
+/// The refusal of `UTC+1`, which is an hour west of UTC in POSIX, and east of it for people.
+fn inverted(name: &str) -> Option<String> {
+    let offset = ["UTC", "GMT", "UT"].iter().find_map(|of| {
+        let rest = name.get(..of.len()).filter(|start| start.eq_ignore_ascii_case(of));
+        rest.and_then(|_| name[of.len()..].strip_prefix(['+', '-']).map(|hours| (of.len(), hours)))
+    });
+    let (sign_at, hours) = offset?;
+    let (hour, minute) = hours.split_once(':').unwrap_or((hours, "0"));
+    let (hour, minute) = (hour.parse::<u8>().ok()?, minute.parse::<u8>().ok()?);
+    let at = |sign: &str| format!("{sign}{hour:02}:{minute:02}");
+    let (meant, posix) = match &name[sign_at..=sign_at] {
+        "+" => (at("+"), at("-")),
+        _ => (at("-"), at("+")),
+    };
+    Some(format!(
+        "the time zone {name:?} is {posix} in POSIX, whose signs are the other way round; write \
+         \"{meant}\" if that is meant, \"{posix}\" otherwise, or a zone such as \"Europe/Berlin\""
+    ))
 }
 
 fn weights(reader: &mut Reader, top: &mut Table<'_, '_>, resources: &[Resource]) -> Weights {

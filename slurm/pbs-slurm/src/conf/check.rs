@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::conf::compress;
 use crate::conf::entry::{Place, Setting};
 use crate::conf::hooks::{Hook, Lua};
-use crate::conf::nodes::Partition;
+use crate::conf::nodes::{Node, Partition};
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
 
@@ -71,7 +71,9 @@ pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Findin
     checks.selection();
     checks.partition(partition);
     checks.ends(release_timeout_s);
+    checks.nodes(partition);
     checks.confinement();
+    checks.files();
     let mut findings = checks.findings;
     findings.sort_by_key(|of| of.level);
     findings
@@ -177,6 +179,9 @@ impl Checks<'_> {
             self.say(Error, &name, None, should, &format!("it {what}"));
             return false;
         }
+        if self.cant_read(&lua.hook) {
+            return false;
+        }
         if let Some(fault) = &lua.fault {
             let why = "slurmctld does not start with this script";
             self.file(Error, path, fault, "valid Lua 5.1", why, 1);
@@ -185,6 +190,16 @@ impl Checks<'_> {
             let should = "checked with luac5.1 -p; install lua5.1";
             self.file(Advice, path, "not tried", should, why, 1);
         }
+        true
+    }
+
+    /// Whether a hook can't be read; says so then.
+    fn cant_read(&mut self, hook: &Hook) -> bool {
+        let Some(unread) = &hook.unread else {
+            return false;
+        };
+        let why = "nothing that stands in it is known here";
+        self.file(Advice, &hook.path, unread, "a file that can be read", why, 1);
         true
     }
 
@@ -205,7 +220,9 @@ impl Checks<'_> {
                     let why = "jobs do not start: a failing prolog drains nodes";
                     self.key(Error, key, "an executable file: chmod 755", why);
                 }
-                Some(_) => {}
+                Some(hook) => {
+                    self.cant_read(&hook);
+                }
             }
         }
         let flags = ["Alloc", "Contain", "X11"];
@@ -392,6 +409,94 @@ impl Checks<'_> {
         self.key(Advice, "KillWait", should, why);
         if let Some(last) = self.findings.last_mut() {
             last.is = Some(is);
+        }
+    }
+
+    /// Adds findings about nodes of the partition that are alike, at the first one's line.
+    fn of_nodes(
+        &mut self,
+        level: Level,
+        nodes: &[Node],
+        (key, is): (&str, Option<&str>),
+        should: &str,
+        why: &str,
+    ) {
+        let Some(first) = nodes.first() else {
+            return;
+        };
+        let names: Vec<&str> = nodes.iter().map(|of| of.name.as_str()).collect();
+        let names = compress(&names);
+        let value = match is {
+            Some(is) => format!("{is} on {names}"),
+            None => format!("missing on {names}"),
+        };
+        let is = Setting { value, place: first.place.clone() };
+        self.say(level, key, Some(is), should, why);
+    }
+
+    fn nodes(&mut self, partition: &str) {
+        let conf = self.conf;
+        let with = |wanted: &dyn Fn(&Node) -> bool| -> Vec<Node> {
+            let nodes = conf.declared_nodes(partition);
+            nodes.into_iter().filter(|of| wanted(of)).collect()
+        };
+        let future = with(&Node::is_future);
+        let why =
+            "the site has none of these nodes, because Slurm has none of them yet; write the \
+                   site file again when they are there";
+        self.of_nodes(Advice, &future, ("State", Some("FUTURE")), "UNKNOWN once they exist", why);
+        let cloud = with(&|of| of.state == "CLOUD");
+        let why = "the planner takes them for nodes that are up; a planned job waits while one is \
+                   powered up";
+        self.of_nodes(
+            Advice,
+            &cloud,
+            ("State", Some("CLOUD")),
+            "UNKNOWN, or another partition",
+            why,
+        );
+        let is_out =
+            |of: &Node| ["DOWN", "DRAIN", "FAIL"].iter().any(|state| of.state.starts_with(state));
+        let out = with(&is_out);
+        let state = out.first().map_or("DOWN", |of| of.state.as_str()).to_string();
+        let why = "the site has these nodes, and they are planned again when Slurm reports them up";
+        self.of_nodes(Advice, &out, ("State", Some(&state)), "UNKNOWN when they are repaired", why);
+        let by = conf.value("SelectTypeParameters").unwrap_or_default().to_ascii_lowercase();
+        let without = with(&|of| !of.has_memory && !of.is_future());
+        let level = if by.contains("_memory") { Error } else { Advice };
+        let why = "Slurm takes 1 MiB then, and no job that requests memory is ever planned";
+        let should = "the memory of a node in MiB, as slurmd -C prints it";
+        self.of_nodes(level, &without, ("RealMemory", None), should, why);
+        let threads = with(&|of| of.cpus_per_core > 1 && !of.is_future());
+        let cpus = threads.first().map_or(1, |of| of.cpus_per_core);
+        let gives_cores = conf.allocates_cores();
+        if gives_cores && conf.cpus_per_core(partition).is_some() {
+            let why = format!(
+                "a job of one CPU takes the {cpus} CPUs of a core: the planner books whole cores \
+                 (threads_per_core in the site file)"
+            );
+            let should = "as it is, or CPUs= the number of cores to let jobs count cores";
+            let is = cpus.to_string();
+            self.of_nodes(Advice, &threads, ("ThreadsPerCore", Some(&is)), should, &why);
+        } else if gives_cores && !threads.is_empty() {
+            let why = "a job of one CPU takes a whole core there and one CPU elsewhere, and one \
+                       site can't plan both exactly";
+            let should = "the same on all nodes of the partition";
+            let is = cpus.to_string();
+            self.of_nodes(Error, &threads, ("ThreadsPerCore", Some(&is)), should, why);
+        }
+    }
+
+    fn files(&mut self) {
+        for unread in &self.conf.unread {
+            let name = unread.file.file_name().unwrap_or(unread.file.as_os_str());
+            let is = Setting {
+                value: unread.message.clone(),
+                place: Place { file: unread.file.clone(), line: unread.line.unwrap_or(1) },
+            };
+            let why = "nothing that stands in it is known here";
+            let name = name.to_string_lossy();
+            self.say(Advice, &name, Some(is), "a file that can be read", why);
         }
     }
 

@@ -23,21 +23,27 @@ pub struct Hook {
     pub is_executable: bool,
     /// Content of the file, if it can be read.
     pub text: String,
+    /// Reason for which the file is there and can't be read.
+    pub unread: Option<String>,
 }
 
 impl Hook {
     pub(crate) fn look(path: &Path) -> Self {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-        let text = match &metadata {
-            Some(of) if of.len() <= MOST_FILE_BYTES => fs::read_to_string(path).unwrap_or_default(),
-            _ => String::new(),
+        let read = match &metadata {
+            Some(of) if of.len() > MOST_FILE_BYTES => Err("is too long".to_string()),
+            Some(_) => fs::read(path).map_err(|error| error.to_string()),
+            None => Ok(Vec::new()),
         };
+        // Lua and the shell read bytes: letters of other encodings stand in comments.
+        let text = read.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned();
         Self {
             path: path.into(),
             is_there: metadata.is_some(),
             // By its bits: who asks may be another user than SlurmUser.
             is_executable: metadata.is_some_and(|of| of.mode() & 0o111 != 0),
             text,
+            unread: read.err(),
         }
     }
 

@@ -17,6 +17,7 @@ mod nodes;
 mod read;
 mod site;
 mod times;
+mod topology;
 
 pub use check::{check, Finding, Level};
 pub use entry::{Error, Place, Setting};
@@ -26,3 +27,4 @@ pub use nodes::{Node, Partition};
 pub use read::{read, Conf};
 pub use site::site_of;
 pub use times::seconds;
+pub use topology::Switches;

@@ -13,14 +13,89 @@ pub struct Node {
     pub name: String,
     /// CPUs that jobs get: without those kept for the system.
     pub cpus: u64,
+    /// CPUs of a core that Slurm schedules: more than one if its CPUs are threads.
+    pub cpus_per_core: u64,
     /// Memory that jobs get, in MiB.
     pub memory_mib: u64,
+    /// Whether the memory is declared; Slurm takes 1 MiB otherwise.
+    pub has_memory: bool,
+    /// Declared state in capitals, such as `UNKNOWN`, `FUTURE`, `CLOUD` or `DOWN`.
+    pub state: String,
     /// Weight of the node: Slurm takes nodes with a greater weight later.
     pub weight: u64,
     /// Declared features.
     pub features: Vec<String>,
     /// Place of its description.
     pub place: Place,
+}
+
+impl Node {
+    /// Whether Slurm does not have the node yet.
+    pub fn is_future(&self) -> bool {
+        self.state == "FUTURE"
+    }
+}
+
+/// CPUs of a node.
+struct Cpus {
+    /// All of them.
+    all: u64,
+    /// Those that are kept for the system.
+    kept: u64,
+    /// Those of a core.
+    of_core: u64,
+}
+
+/// Computes the CPUs as Slurm does: `CPUEfctv` of `scontrol show node` is `all - kept`.
+fn cpus(
+    number: &dyn Fn(&str) -> Result<Option<u64>, Error>,
+    spec_list: Option<&str>,
+    place: &Place,
+) -> Result<Cpus, Error> {
+    let of = |key, default| Ok::<u64, Error>(number(key)?.unwrap_or(default));
+    let cores_of_socket = of("corespersocket", 1)?.max(1);
+    let threads = of("threadspercore", 1)?.max(1);
+    let declared = number("cpus")?.or(number("procs")?).filter(|&cpus| cpus > 0);
+    let sockets = match (number("sockets")?, number("socketsperboard")?, declared) {
+        (Some(sockets), _, _) => sockets,
+        (None, Some(sockets), _) => sockets.saturating_mul(of("boards", 1)?),
+        (None, None, Some(cpus)) => cpus / cores_of_socket.saturating_mul(threads),
+        (None, None, None) => of("boards", 1)?,
+    };
+    let sockets = sockets.max(1);
+    let cores = sockets.saturating_mul(cores_of_socket);
+    let all_threads = cores.saturating_mul(threads);
+    // Any other number is no number of parts, and Slurm corrects it.
+    let is_right = |cpus: &u64| [sockets, cores, all_threads].contains(cpus);
+    let all = declared.filter(is_right).unwrap_or(all_threads);
+    let of_core = if cores >= all { 1 } else { threads };
+    let kept_cores = match spec_list.filter(|list| !list.is_empty()) {
+        Some(list) => {
+            let listed = numbers(list).ok_or_else(|| {
+                let message = format!("cpuspeclist={list} is not a list of CPUs such as 0,8-9");
+                Error::at(place, message)
+            })?;
+            let kept: HashSet<u64> = listed.iter().map(|cpu| cpu / of_core).collect();
+            kept.iter().filter(|&&core| core < cores).count() as u64
+        }
+        None => of("corespeccount", 0)?,
+    };
+    Ok(Cpus { all, kept: kept_cores.saturating_mul(of_core), of_core })
+}
+
+/// Reads `0,8-9`.
+fn numbers(list: &str) -> Option<Vec<u64>> {
+    const MOST: u64 = 1 << 16;
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<u64>().ok()?);
+        if last >= MOST {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
 }
 
 /// A partition.
@@ -80,25 +155,21 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             number.map(Some).ok_or_else(|| Error::at(place, message()))
         };
         let of = |key, default| Ok::<u64, Error>(number(key)?.unwrap_or(default));
-        let boards = of("boards", 1)?;
-        let sockets = match number("sockets")? {
-            Some(sockets) => sockets,
-            None => boards.saturating_mul(of("socketsperboard", 1)?),
-        };
-        let threads = of("threadspercore", 1)?;
-        let cores = sockets.saturating_mul(of("corespersocket", 1)?);
-        let cpus = match number("cpus")?.or(number("procs")?) {
-            Some(cpus) => cpus,
-            None => cores.saturating_mul(threads),
-        };
-        let kept = of("corespeccount", 0)?.saturating_mul(threads);
-        let memory_mib = of("realmemory", 1)?.saturating_sub(of("memspeclimit", 0)?);
+        let cpus = cpus(&number, keys.get("cpuspeclist").map(String::as_str), place)?;
+        let memory_mib = of("realmemory", 1)?;
+        // Slurm ignores a limit that leaves nothing.
+        let kept_mib = of("memspeclimit", 0)?;
+        let kept_mib = if kept_mib < memory_mib { kept_mib } else { 0 };
+        let state = keys.get("state").map_or("UNKNOWN", String::as_str);
         let features = ["features", "feature"].into_iter().find_map(|key| keys.get(key));
         let features = features.map_or("", String::as_str).split(',');
         let node = Node {
             name: String::new(),
-            cpus: cpus.saturating_sub(kept),
-            memory_mib,
+            cpus: cpus.all.saturating_sub(cpus.kept),
+            cpus_per_core: cpus.of_core,
+            memory_mib: memory_mib - kept_mib,
+            has_memory: keys.contains_key("realmemory"),
+            state: state.to_ascii_uppercase(),
             weight: of("weight", 1)?,
             features: features.filter(|of| !of.is_empty()).map(Into::into).collect(),
             place: place.clone(),
@@ -119,22 +190,43 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
     Ok(nodes)
 }
 
+/// Sets the states of lines `DownNodes=`.
+pub(crate) fn down<'a>(
+    entries: impl Iterator<Item = &'a Entry>,
+    nodes: &mut [Node],
+) -> Result<(), Error> {
+    for (names, keys, place) in with_defaults("downnodes", entries) {
+        let state = keys.get("state").map_or("DOWN", String::as_str).to_ascii_uppercase();
+        let names: HashSet<String> = hosts(&names, place)?.into_iter().collect();
+        let is_all = names.iter().any(|name| name.eq_ignore_ascii_case("all"));
+        for node in nodes.iter_mut().filter(|of| is_all || names.contains(&of.name)) {
+            node.state = state.clone();
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn partitions<'a>(
     entries: impl Iterator<Item = &'a Entry>,
     sets: impl Iterator<Item = &'a Entry>,
     nodes: &[Node],
 ) -> Result<Vec<Partition>, Error> {
+    let known: HashSet<&str> = nodes.iter().map(|of| of.name.as_str()).collect();
     let mut by_set: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for set in sets {
         let value = |key: &str| set.keys.get(key).map(String::as_str);
         let mut of = hosts(value("nodes").unwrap_or_default(), &set.place)?;
+        if let Some(name) = of.iter().find(|name| !known.contains(name.as_str())) {
+            let message =
+                format!("there is no node {name}; a NodeSet lists nodes, and no other NodeSet");
+            return Err(Error::at(&set.place, message));
+        }
         if let Some(feature) = value("feature") {
             let with = nodes.iter().filter(|of| of.features.iter().any(|of| of == feature));
             of.extend(with.map(|of| of.name.clone()));
         }
         by_set.insert(value("nodeset").unwrap_or_default().into(), of);
     }
-    let known: HashSet<&str> = nodes.iter().map(|of| of.name.as_str()).collect();
     let mut partitions: Vec<Partition> = Vec::new();
     for (names, keys, place) in with_defaults("partitionname", entries) {
         let list = keys.get("nodes").map_or("", String::as_str);

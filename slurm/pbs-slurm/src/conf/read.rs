@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::conf::entry::{Entry, Error, Place, Setting, MOST_FILE_BYTES};
 use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::{self, Node, Partition};
+use crate::conf::topology::{self, Switches};
 
 /// Files that include each other go no deeper.
 const MOST_DEPTH: usize = 8;
@@ -29,8 +30,12 @@ pub struct Conf {
     pub nodes: Vec<Node>,
     /// All partitions.
     pub partitions: Vec<Partition>,
+    /// Leaf switches of topology.conf with their nodes, if Slurm uses that file.
+    pub switches: Switches,
     /// Lines of plugstack.conf that load a plugin.
     pub plugins: Vec<Setting>,
+    /// Files beside slurm.conf that exist, or that Slurm needs, and can't be read; or lines of them.
+    pub unread: Vec<Error>,
     /// job_submit.lua.
     pub job_submit: Lua,
     /// jobcomp.lua.
@@ -66,8 +71,30 @@ impl Conf {
         self.partitions.iter().find(|of| of.name == name)
     }
 
-    /// The nodes of a partition.
+    /// The nodes of a partition that Slurm has: without those that are declared for the future.
     pub fn nodes(&self, partition: &str) -> Vec<Node> {
+        let mut nodes = self.declared_nodes(partition);
+        nodes.retain(|of| !of.is_future());
+        nodes
+    }
+
+    /// Whether Slurm allocates whole cores or sockets instead of single CPUs.
+    pub(crate) fn allocates_cores(&self) -> bool {
+        ["CR_Core", "CR_Core_Memory", "CR_Socket", "CR_Socket_Memory"]
+            .iter()
+            .any(|word| self.has_word("SelectTypeParameters", word))
+    }
+
+    /// Number of CPUs of a core on all nodes of a partition, if jobs get whole cores of several.
+    pub(crate) fn cpus_per_core(&self, partition: &str) -> Option<u64> {
+        let nodes = self.nodes(partition);
+        let cpus = nodes.first().map(|of| of.cpus_per_core).filter(|&cpus| cpus > 1)?;
+        let are_alike = nodes.iter().all(|of| of.cpus_per_core == cpus);
+        (self.allocates_cores() && are_alike).then_some(cpus)
+    }
+
+    /// All nodes that a partition lists.
+    pub(crate) fn declared_nodes(&self, partition: &str) -> Vec<Node> {
         let names = self.partition(partition).map(|of| of.nodes.as_slice());
         let by_name: BTreeMap<_, _> = self.nodes.iter().map(|of| (of.name.as_str(), of)).collect();
         let found = names.unwrap_or_default().iter();
@@ -86,7 +113,8 @@ pub fn read(path: &Path) -> Result<Conf, Error> {
         let entries = lines.entries.iter();
         entries.filter(move |entry| entry.keys.contains_key(kind))
     };
-    let nodes = nodes::nodes(of("nodename"))?;
+    let mut nodes = nodes::nodes(of("nodename"))?;
+    nodes::down(of("downnodes"), &mut nodes)?;
     let partitions = nodes::partitions(of("partitionname"), of("nodeset"), &nodes)?;
     let value = |key: &str| lines.settings.get(key).map(|of| of.value.as_str());
     let hook = |key| value(key).map(|path| Hook::look(Path::new(path)));
@@ -94,11 +122,21 @@ pub fn read(path: &Path) -> Result<Conf, Error> {
         Some(path) => directory.join(path),
         None => directory.join("plugstack.conf"),
     };
+    let mut unread = Vec::new();
+    let plugins = plugins(&plugstack, 0, &mut unread);
+    let uses_tree = value("topologyplugin").is_some_and(topology::is_tree);
+    let switches = if uses_tree {
+        switches(&directory.join("topology.conf"), &nodes, &mut unread)?
+    } else {
+        Switches::default()
+    };
     Ok(Conf {
         path: path.into(),
         nodes,
         partitions,
-        plugins: plugins(&plugstack, 0),
+        switches,
+        plugins,
+        unread,
         job_submit: Lua::look(&directory.join("job_submit.lua")),
         jobcomp: Lua::look(&directory.join("jobcomp.lua")),
         prolog: hook("prologslurmctld"),
@@ -123,15 +161,13 @@ fn uid(name: &str) -> Option<u32> {
 
 fn text_of(file: &Path) -> Result<String, Error> {
     let fails = |message: String| Error { file: file.into(), line: None, message };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let opened =
-        File::open(file).and_then(|file| file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text));
+        File::open(file).and_then(|file| file.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes));
     match opened {
-        Ok(_) if text.len() as u64 > MOST_FILE_BYTES => Err(fails("is too long".into())),
-        Ok(_) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            Err(fails("is not UTF-8 text".into()))
-        }
+        Ok(_) if bytes.len() as u64 > MOST_FILE_BYTES => Err(fails("is too long".into())),
+        // Slurm reads bytes: letters of other encodings stand in comments.
+        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) => Err(fails(error.to_string())),
     }
 }
@@ -257,16 +293,41 @@ fn pairs(line: &str) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
-/// Lines of plugstack.conf that load something; what can't be read loads nothing.
-fn plugins(file: &Path, depth: usize) -> Vec<Setting> {
-    let text = text_of(file).unwrap_or_default();
+/// Reads topology.conf, which Slurm needs for its tree of switches. A file that can't be read is
+/// noted.
+fn switches(file: &Path, nodes: &[Node], unread: &mut Vec<Error>) -> Result<Switches, Error> {
+    let text = match text_of(file) {
+        Ok(text) => text,
+        Err(error) => {
+            unread.push(error);
+            return Ok(Switches::default());
+        }
+    };
+    let mut lines = Lines::default();
+    for (line, text) in joined(&text) {
+        lines.line(&text, Place { file: file.into(), line })?;
+    }
+    topology::switches(&lines.entries, nodes, unread)
+}
+
+/// Lines of plugstack.conf that load something. A file that exists and can't be read is noted.
+fn plugins(file: &Path, depth: usize, unread: &mut Vec<Error>) -> Vec<Setting> {
+    let text = match text_of(file) {
+        Ok(text) => text,
+        Err(error) => {
+            if file.exists() {
+                unread.push(error);
+            }
+            return Vec::new();
+        }
+    };
     let mut plugins = Vec::new();
     for (line, text) in joined(&text) {
         let mut words = text.split_whitespace();
         match (words.next(), words.next()) {
             (Some("include"), Some(name)) if depth < MOST_DEPTH => {
                 for included in matching(file.parent().unwrap_or(Path::new("")), name) {
-                    plugins.extend(self::plugins(&included, depth + 1));
+                    plugins.extend(self::plugins(&included, depth + 1, unread));
                 }
             }
             (Some("required" | "optional"), Some(plugin)) => plugins

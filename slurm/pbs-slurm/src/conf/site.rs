@@ -30,17 +30,30 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
     if let Some(default_s) = time("DefaultTime").filter(|&of| of > 0) {
         let _ = writeln!(text, "default_duration = \"{default_s}s\"");
     }
+    if !conf.switches.is_empty() {
+        text += "# The switches of topology.conf.\nmapping = \"switches\"\n";
+    }
+    if let Some(cpus) = conf.cpus_per_core(partition) {
+        text += "# CR_Core: jobs get whole cores of that many CPUs.\n";
+        let _ = writeln!(text, "threads_per_core = {cpus}");
+    }
     let mut weights: Vec<u64> = nodes.iter().map(|of| of.weight).collect();
     weights.sort_unstable();
     weights.dedup();
     let ranks: BTreeMap<u64, usize> = weights.into_iter().zip(0..).collect();
     let mut rest = nodes.as_slice();
     while let Some(first) = rest.first() {
-        let alike = alike(rest);
+        let switch = conf.switches.get(&first.name);
+        let at_switch = rest.iter().take_while(|of| conf.switches.get(&of.name) == switch);
+        let alike = alike(&rest[..at_switch.count()]);
         let _ = write!(text, "\n[[nodes]]\n{}", names(&first.name, alike));
         let _ = writeln!(text, "has = \"ncpus={}:mem={}m\"", first.cpus, first.memory_mib);
         if ranks[&first.weight] > 0 {
             let _ = writeln!(text, "prio = {}", ranks[&first.weight]);
+        }
+        if let Some(switch) = switch {
+            // A name with % is a pattern.
+            let _ = writeln!(text, "switch = \"{}\"", word(switch));
         }
         rest = &rest[alike..];
     }

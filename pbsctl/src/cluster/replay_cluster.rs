@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The cluster on which a trace is replayed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pbs_cluster_planner::{Machine, NCPUS};
+use pbs_cluster_sim::swf::Header;
+use pbs_cluster_sim::TraceJob;
+use pbs_site::Site;
+use pbs_text::grouped;
+
+use super::site::read_site;
+use crate::failure::Failure;
+
+/// Largest number of cores of a machine that a header may name, as for `--cores`.
+const MOST_CORES: u64 = 1_000_000;
+
+/// A cluster, and what is replayed on it.
+pub(super) struct Cluster {
+    pub(super) site: Site,
+    pub(super) machine: Arc<Machine>,
+    pub(super) cores: u64,
+    /// Number of nodes by cores and memory in bytes; `None` if the site has no memory to plan.
+    sizes: Option<BTreeMap<(u64, u64), u64>>,
+}
+
+impl Cluster {
+    /// Returns the cluster that the options name, or one like OCuLUS.
+    pub(super) fn of(site: Option<&Path>, cores: Option<u64>) -> Result<Self, Failure> {
+        Ok(Self::new(named(site, cores)?.unwrap_or_else(Site::oculus)))
+    }
+
+    /// Returns the cluster that the options name, or else the machine that the header of a trace
+    /// describes; also a remark if neither names one.
+    pub(super) fn of_trace(
+        site: Option<&Path>,
+        cores: Option<u64>,
+        header: &Header,
+    ) -> Result<(Self, Option<String>), Failure> {
+        if let Some(site) = named(site, cores)? {
+            return Ok((Self::new(site), None));
+        }
+        let oculus = Self::new(Site::oculus());
+        match header.cores() {
+            // Traces that were generated for it.
+            Some(cores) if cores == oculus.cores => Ok((oculus, None)),
+            Some(cores @ 1..=MOST_CORES) => {
+                let mut site = one_node(cores);
+                site.name = match header.get("Computer").filter(|name| !name.is_empty()) {
+                    Some(computer) => format!("the machine of the trace, {computer}"),
+                    None => "the machine of the trace".into(),
+                };
+                Ok((Self::new(site), None))
+            }
+            _ => {
+                let cores = grouped(oculus.cores);
+                let remark = format!(
+                    "the header of the trace names no number of cores (MaxProcs): another cluster \
+                     is taken, with {cores} cores; name the right one with --cores or --site"
+                );
+                Ok((oculus, Some(remark)))
+            }
+        }
+    }
+
+    fn new(site: Site) -> Self {
+        let machine = Arc::new(Machine::of_site(&site));
+        let cores = machine.total(NCPUS);
+        let memory = machine.resource("mem").filter(|&memory| machine.total(memory) > 0);
+        let sizes = memory.map(|memory| {
+            let mut sizes = BTreeMap::new();
+            for node in 0..machine.node_count() {
+                let size = (machine.has(node, NCPUS), machine.has(node, memory));
+                *sizes.entry(size).or_insert(0) += 1;
+            }
+            sizes
+        });
+        Self { site, machine, cores, sizes }
+    }
+
+    /// Whether the empty cluster has room for a job: its cores, each with its part of the job's
+    /// memory.
+    pub(super) fn fits(&self, job: &TraceJob) -> bool {
+        let (Some(sizes), Some(all_bytes)) = (&self.sizes, job.memory_bytes) else {
+            return job.cores <= self.cores;
+        };
+        let core_bytes = all_bytes.div_ceil(job.cores.max(1)).max(1);
+        let room = sizes
+            .iter()
+            .map(|(&(cores, bytes), &nodes)| cores.min(bytes / core_bytes).saturating_mul(nodes));
+        job.cores <= room.fold(0, u64::saturating_add)
+    }
+
+    /// Returns what is to be said of the memory of jobs, if they have any.
+    pub(super) fn memory_remark(&self, has_memory: bool, has_pools: bool) -> Option<String> {
+        if !has_memory {
+            return None;
+        }
+        match (&self.sizes, has_pools) {
+            (None, _) => Some(
+                "the jobs have memory and the cluster has none to plan: memory is not considered; \
+                 name a site with mem to plan it"
+                    .into(),
+            ),
+            (Some(_), true) => Some(
+                "the planner plans the memory of jobs; to the other schedulers the cluster is \
+                 cores only"
+                    .into(),
+            ),
+            (Some(_), false) => None,
+        }
+    }
+}
+
+fn named(site: Option<&Path>, cores: Option<u64>) -> Result<Option<Site>, Failure> {
+    Ok(match (site, cores) {
+        (Some(file), _) => Some(read_site(file)?),
+        (None, Some(cores)) => Some(one_node(cores)),
+        (None, None) => None,
+    })
+}
+
+fn one_node(cores: u64) -> Site {
+    let text = format!("name = \"one node\"\n[[nodes]]\nname = \"n1\"\nhas = \"ncpus={cores}\"\n");
+    // The text is ours.
+    Site::from_toml(&text).unwrap_or_else(|_| Site::oculus())
+}
