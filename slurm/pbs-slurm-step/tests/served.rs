@@ -46,7 +46,8 @@ fn serve(directory: &Path, played: Played) -> Arc<Mutex<ServiceCalls>> {
     let listener = pbs_socket::listen(&directory.join("pbs.sock")).unwrap();
     let (sender, inbox) = inbox().unwrap();
     let (notices, _) = broadcast::channel(8);
-    thread::spawn(move || session::serve(listener, &sender, &notices));
+    let limits = pbs_socket::ConnectionLimits::DEFAULT;
+    thread::spawn(move || session::serve(listener, limits, &sender, &notices));
     let asked: Arc<Mutex<ServiceCalls>> = Arc::default();
     let of_thread = Arc::clone(&asked);
     thread::spawn(move || answer(inbox, &played, &of_thread));
