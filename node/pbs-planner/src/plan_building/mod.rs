@@ -21,7 +21,7 @@ use crate::{Progress, RunId};
 
 /// The configuration of plans that planners make for a node with `node`, unless somebody
 /// wishes otherwise: processes run by deadline, and the rest of the system gets its share in
-/// shorter windows, so that a normal task waits for 19 ms at most, and not for 95. Windows that
+/// shorter windows, so that it waits for that for 19 ms at most, and not for 95. Windows that
 /// can't be divided evenly remain as they are.
 pub fn planner_config(node: Config) -> Config {
     let (period_ns, unallocated_ns) = (node.window_period_ns, node.window_unallocated_ns);
