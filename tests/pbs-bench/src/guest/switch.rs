@@ -4,6 +4,7 @@
 
 use std::thread;
 
+use pbs_core::{Config, Dispatch};
 use pbs_uapi::{Device, Inputs};
 use pbs_vmtest::harness::{burn, Plan, CONFIG};
 
@@ -116,6 +117,25 @@ pub fn waiting_tasks(probe: &Probe) -> Result<f64, String> {
     ends_of(probe, 5_000, plan)
 }
 
+/// [`early_tasks`] where processes run by deadline: after a task, the other process has the earlier
+/// deadline.
+pub fn tasks_by_deadline(probe: &Probe) -> Result<f64, String> {
+    let plan = Plan::new(1).config(by_deadline(CONFIG)).lead_in();
+    let plan = in_turn(plan, pairs(probe) + 2 * MARGIN, 10_000);
+    ends_of(probe, 5_000, with_deadlines(plan))
+}
+
+fn by_deadline(config: Config) -> Config {
+    Config { dispatch: Dispatch::Deadline as u64, ..config }
+}
+
+/// Gives the processes a deadline that they keep, so that the order of their slots is that of the
+/// plan.
+fn with_deadlines(plan: Plan) -> Plan {
+    const DEADLINE_NS: u64 = 1_000_000_000_000;
+    plan.deadline(1, DEADLINE_NS).deadline(2, DEADLINE_NS)
+}
+
 /// Kernel instructions of a task's end behind which the same process goes on: there is
 /// no other, and nothing is switched.
 pub fn same_process(probe: &Probe) -> Result<f64, String> {
@@ -143,16 +163,28 @@ pub fn same_process(probe: &Probe) -> Result<f64, String> {
 /// [`early_tasks`] with t1 instead of the task's end: the one task of each process
 /// never ends, and takes all of its slots.
 pub fn preemptions(probe: &Probe) -> Result<f64, String> {
+    preemptions_of(probe, CONFIG, |plan| plan)
+}
+
+/// [`preemptions`] where processes run by deadline.
+pub fn preemptions_by_deadline(probe: &Probe) -> Result<f64, String> {
+    preemptions_of(probe, by_deadline(CONFIG), with_deadlines)
+}
+
+fn preemptions_of(
+    probe: &Probe,
+    mut config: Config,
+    change: impl Fn(Plan) -> Plan,
+) -> Result<f64, String> {
     const SLOT_INSNS: u64 = 10_000;
     // The least t1.
     const T1_INSNS: u64 = SLOT_INSNS + SLOT_INSNS / 1000;
     let pairs = pairs(probe);
-    let mut config = CONFIG;
     config.sigma_t1_permille = 1001;
     config.no_preemption_ns = 0;
     config.max_preemptions = 1_000_000;
     let slots = pairs + 3 * MARGIN;
-    let plan = in_turn(Plan::new(1).config(config).lead_in(), slots, SLOT_INSNS);
+    let plan = change(in_turn(Plan::new(1).config(config).lead_in(), slots, SLOT_INSNS));
     let work = |slots: u64| burn(slots * T1_INSNS);
     probe.of_each(2 * pairs, || {
         run(

@@ -129,6 +129,25 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
     );
     m.plain(
         MAIN,
+        "task-end-by-deadline",
+        "task-end-by-deadline",
+        None,
+        "the same where processes run by deadline",
+    );
+    m.ratio(
+        "task-end-by-dispatch",
+        ("task-end-by-deadline", "task-end"),
+        Some(1.05),
+        "a task's end by deadline by one in the order of slots",
+    );
+    m.ratio(
+        "preemption-by-dispatch",
+        ("preemption-by-deadline", "preemption"),
+        Some(1.05),
+        "a preemption by deadline by one in the order of slots",
+    );
+    m.plain(
+        MAIN,
         "task-end-recorded",
         "task-end-recorded",
         None,
@@ -154,6 +173,13 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         "the same where the process goes on: no switch",
     );
     m.plain(MAIN, "preemption", "preemption", Some(4000.0), "t1 instead of the task's end");
+    m.plain(
+        MAIN,
+        "preemption-by-deadline",
+        "preemption-by-deadline",
+        None,
+        "the same where processes run by deadline",
+    );
     m.plain(
         MAIN,
         "yield-fifo-threads",
