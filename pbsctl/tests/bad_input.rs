@@ -235,5 +235,5 @@ fn many_problems_are_counted() {
     assert_eq!(all, 13, "{}", ran.stderr);
     let lines: Vec<_> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 13, "{}", ran.stderr);
-    assert_eq!(lines[12], "standard input: and 3 more problems");
+    assert_eq!(lines[12], "standard input: and 4 more problems");
 }

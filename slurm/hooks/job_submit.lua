@@ -64,9 +64,19 @@ local function is_set(number)
 end
 
 -- sbatch, salloc and srun print why; scontrol only what Slurm calls the code.
--- The planner reads names and comments in columns: nobody writes those of another job there.
-local function is_plain(text)
-	return text == nil or not string.find(text, "%c")
+-- The planner reads these texts in columns: nobody writes those of another job there.
+local TEXTS = {
+	"name", "comment", "account", "dependency", "exc_nodes", "features", "licenses", "reservation",
+	"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+}
+
+local function has_plain_texts(job)
+	for _, text in ipairs(TEXTS) do
+		if type(job[text]) == "string" and string.find(job[text], "%c") then
+			return false
+		end
+	end
+	return true
 end
 
 -- A hold by the job's user or by an operator is a word of the job's comment, apart from the hold
@@ -139,10 +149,10 @@ function slurm_job_submit(job, partitions, uid)
 				"Partition %s is planned, and the planner chooses the nodes: " ..
 				"leave out --nodelist", PARTITION))
 		end
-		if not is_plain(job.name) or not is_plain(job.comment) then
+		if not has_plain_texts(job) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned: remove control characters from name and comment",
-				PARTITION))
+				"Partition %s is planned: remove control characters from name, comment, " ..
+				"account and the other texts of the job", PARTITION))
 		end
 		-- Held, and never started again without a plan.
 		job.priority = 0
@@ -189,8 +199,9 @@ function slurm_job_modify(job, record, partitions, uid)
 			return refuse(slurm.ESLURM_ACCESS_DENIED,
 				"The job is planned: the planner releases it at its planned time")
 		end
-		if not is_plain(job.name) or not is_plain(job.comment) then
-			return refuse(slurm.ERROR, "Remove control characters from name and comment")
+		if not has_plain_texts(job) then
+			return refuse(slurm.ERROR,
+				"Remove control characters from name, comment, account and the other texts of the job")
 		end
 		-- Slurm makes a new priority of that, which would release the job.
 		if job.nice ~= nil and job.nice ~= NO_VAL then

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Output of `squeue` and `sinfo`.
 //!
-//! Columns end with a character that no name or comment has: our hook in Slurm refuses jobs with
-//! control characters in them. A line that can't be read makes the whole answer invalid: this way
-//! no user can forge a line of another job.
+//! Columns end with a character that no text of a job has: our hook in Slurm refuses jobs with
+//! control characters in them. A line with more or fewer columns makes the whole answer invalid:
+//! this way no user can forge a line of another job. An amount that can't be read only makes its
+//! own job one that can't be planned.
 
 use std::collections::HashMap;
 
@@ -68,16 +69,24 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     // Elements of an array end by numbers of their own.
     let how = how.get(&number.parse().ok()?);
     let is_suspended = matches!(state, "SUSPENDED" | "STOPPED");
+    let is_booting = state == "CONFIGURING";
     let state = state_of(state, priority, reason, how)?;
-    // While a job is suspended nobody knows when its limit will be over.
-    let end_s = end.parse().ok().filter(|_| !is_suspended);
+    // While a job is suspended nobody knows when its limit will be over, and while its nodes boot
+    // the end counts from before.
+    let end_s = end.parse().ok().filter(|_| !is_suspended && !is_booting);
     let is_pending = matches!(state, JobState::Pending(_));
     let required = hosts(required)?;
     let asked = |what: &str, value: &str| {
         let is_none = matches!(value, "" | "(null)" | "N/A" | "none" | "0");
         (!is_none).then(|| format!("{what} ({value})"))
     };
+    let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
+    let bytes = memory_bytes(memory);
+    let is_read = counts.iter().all(Result::is_ok) && bytes.is_some();
+    let [nodes_wanted, cpus, min_cpus] = counts.map(|count| count.unwrap_or(1));
+    let unread = || format!("an amount that can't be read ({cpus} CPUs, memory {memory})");
     let foreign = [
+        (!is_read).then(unread),
         asked("a list of nodes to leave out", excluded),
         asked("generic resources", tres),
         asked("features of nodes", features),
@@ -94,15 +103,15 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
         },
         name: name.into(),
         state,
-        nodes_wanted: nodes_wanted.parse().ok()?,
+        nodes_wanted,
         max_nodes: None,
-        cpus: cpus.parse().ok()?,
-        min_cpus: min_cpus.parse().ok()?,
+        cpus,
+        min_cpus,
         tasks: 0,
         cpus_per_task: 1,
-        memory: match memory_bytes(memory)? {
-            0 => Memory::All,
-            bytes => Memory::OfNode(bytes),
+        memory: match bytes {
+            None | Some(0) => Memory::All,
+            Some(bytes) => Memory::OfNode(bytes),
         },
         is_exclusive: sharing == "NO" || sharing == "EXCLUSIVE",
         limit_s: seconds(limit),
@@ -131,9 +140,10 @@ fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> 
                 _ => Hold::No,
             })
         }
-        "RUNNING" | "CONFIGURING" | "SUSPENDED" | "STOPPED" | "RESIZING" | "SIGNALING"
-        | "STAGE_OUT" => JobState::Running,
-        "COMPLETING" => JobState::Completing(how.cloned()),
+        "RUNNING" | "CONFIGURING" | "SUSPENDED" | "STOPPED" | "RESIZING" | "SIGNALING" => {
+            JobState::Running
+        }
+        "COMPLETING" | "STAGE_OUT" => JobState::Completing(how.cloned()),
         "COMPLETED" => JobState::Over("completed".into()),
         "CANCELLED" => JobState::Over("cancelled".into()),
         "FAILED" => JobState::Over("failed".into()),
@@ -212,6 +222,7 @@ fn memory_bytes(text: &str) -> Option<u64> {
         "G" => 30,
         "T" => 40,
         "P" => 50,
+        "E" => 60,
         _ => return None,
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
@@ -221,7 +232,7 @@ fn memory_bytes(text: &str) -> Option<u64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     // A part of a unit is less than one.
     let part = (part * unit as f64).ceil() as u64;
-    whole.checked_mul(unit)?.checked_add(part)
+    Some(whole.saturating_mul(unit).saturating_add(part))
 }
 
 /// Names one by one; `None` if they can't be read.
@@ -238,9 +249,13 @@ pub(crate) fn hosts(text: &str) -> Option<Vec<String>> {
 ///
 /// The line that can't be read.
 pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
-    let lines = text.lines().filter(|line| !line.is_empty());
-    let nodes = lines.map(|line| {
-        let columns: Vec<&str> = line.split(END).collect();
+    let mut lines = text.lines().filter(|line| !line.is_empty()).peekable();
+    if lines.peek().is_some_and(|line| !line.contains(END)) {
+        return Err(format!("sinfo: {:?} can't be read", lines.next().unwrap_or_default()));
+    }
+    // The reason is the last column, and may have several lines.
+    let nodes = lines.filter(|line| line.contains(END)).map(|line| {
+        let columns: Vec<&str> = line.splitn(NODE.len(), END).collect();
         let [name, cpus, state, why] = columns[..] else {
             return Err(format!("sinfo: {line:?} can't be read"));
         };
@@ -350,6 +365,24 @@ mod tests {
         assert!(job(&[(25, "100M")]).foreign.unwrap().contains("temporary files"));
     }
 
+    /// Slurm holds a job of any size before it looks whether there is room for it.
+    #[test]
+    fn an_amount_that_cannot_be_read_blinds_nobody() {
+        let both = format!("{}\n{}", line(&[(10, "1K"), (0, "8")]), line(&[]));
+        let jobs = jobs_of(&both, &HashMap::new()).unwrap();
+        assert!(jobs[0].foreign.as_ref().unwrap().contains("can't be read"));
+        assert_eq!(jobs[1].foreign, None);
+        assert!(job(&[(11, "1Z")]).foreign.unwrap().contains("memory 1Z"));
+        assert_eq!(job(&[(11, "16E")]).memory, Memory::OfNode(u64::MAX));
+        assert_eq!(job(&[(11, "17592186044416E")]).memory, Memory::OfNode(u64::MAX));
+    }
+
+    #[test]
+    fn a_job_whose_nodes_boot_has_no_end_yet() {
+        assert_eq!(job(&[(6, "CONFIGURING"), (14, "1795598564")]).end_s, None);
+        assert_eq!(job(&[(6, "RUNNING"), (14, "1795598564")]).end_s, Some(1_795_598_564));
+    }
+
     #[test]
     fn no_job_name_forges_a_line() {
         let none = HashMap::new();
@@ -376,6 +409,7 @@ mod tests {
         assert_eq!(of.words, "pbs deadline=1795609434");
         assert_eq!(of.memory, Memory::OfNode(300 << 20));
         assert_eq!(memory_bytes("1.5G"), Some(3 << 29));
+        assert_eq!(memory_bytes("16E"), Some(u64::MAX));
         assert_eq!(memory_bytes("x"), None);
     }
 
@@ -406,6 +440,12 @@ mod tests {
             ]
         );
         assert_eq!(nodes[1].why, "disk");
+        // A reason of several lines, with the character between columns.
+        let text = "n01\u{1f}2\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
+                    n02\u{1f}2\u{1f}idle\u{1f}none";
+        let nodes = nodes_of(text).unwrap();
+        assert_eq!(nodes.len(), 2);
+        assert_eq!((nodes[0].state, nodes[1].state), (NodeState::Drained, NodeState::Up));
         assert!(nodes_of("n01").is_err());
     }
 }

@@ -73,7 +73,7 @@ impl Slurm {
     }
 
     fn jobs(&self, columns: &[&str]) -> Result<String, Fault> {
-        let mut all = vec!["-h", "-r", "-a", "-t", "all", "-p", &self.partition];
+        let mut all = vec!["-h", "-r", "-a", "-t", "all", "--noconvert", "-p", &self.partition];
         all.extend(columns);
         run("squeue", &all)
     }
