@@ -215,6 +215,47 @@ fn a_down_node_ends_no_job_that_runs_on() {
     assert_eq!(lab.outcome(job), "completed");
 }
 
+/// A user gives nodes of a running job back. The others are not taken from those who plan them.
+#[test]
+fn a_job_that_was_made_smaller_makes_no_node_late() {
+    let mut lab = Lab::new("made-smaller");
+    let job = lab.slurm.submit(1, 2, 4, 600, 500);
+    lab.seconds(3);
+    lab.slurm.alter(job, |job| {
+        job.nodes.truncate(1);
+        (job.nodes_wanted, job.cpus) = (1, 2);
+    });
+    lab.seconds(20);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.row(job).state, State::Running);
+    no_harm(&mut lab);
+}
+
+/// However often declined jobs are to be tried again, new jobs and each of the declined ones have
+/// their turns.
+#[test]
+fn declined_jobs_keep_no_new_job_waiting() {
+    let mut lab = Lab::new("declined-many");
+    let first = lab.slurm.submit(1, 1, 1, 60, 50);
+    for number in 2..302 {
+        let job = lab.slurm.submit(number, 1, 1, 60, 10);
+        lab.slurm.alter(job, |job| job.words = "pbs nonsense".into());
+    }
+    for _ in 0..6 {
+        lab.turn();
+    }
+    let declined = |lab: &Lab| lab.slurm.told.values().filter(|it| it.contains("declined")).count();
+    assert_eq!(declined(&lab), 300);
+    let new = lab.slurm.submit(400, 1, 1, 60, 10);
+    for step in 0..4 {
+        // All declined jobs are to be tried again.
+        lab.slurm.alter(first, |job| job.words = format!("pbs notify={step}m"));
+        lab.turn();
+    }
+    assert_eq!(lab.rows(new).len(), 1);
+    assert_eq!(declined(&lab), 300);
+}
+
 #[test]
 fn a_request_without_a_place_in_its_time_is_held() {
     let mut lab = Lab::new("no-place-in-time");

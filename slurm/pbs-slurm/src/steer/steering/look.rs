@@ -8,8 +8,8 @@ use pbs_manager::ledger::{Phase, Row, State};
 use pbs_manager::{Change, Error, Happened, Manager};
 
 use super::{
-    ended, nodes_of, not_started, operator, over, sorted, Asked, Committed, Steer, AGAIN, LOST,
-    NEW_AT_ONCE,
+    ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
+    Steer, AGAIN, LOST, NEW_AT_ONCE,
 };
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
@@ -27,7 +27,7 @@ impl Steer {
         let jobs = std::mem::take(&mut self.world.jobs);
         let seen: HashSet<Key> = jobs.iter().map(|job| job.key).collect();
         self.declined.retain(|key, _| seen.contains(key));
-        let mut new = Vec::new();
+        let (mut new, mut again) = (Vec::new(), Vec::new());
         // In the order of their numbers: who is followed comes first.
         for job in &jobs {
             match (&job.state, self.jobs.contains_key(&job.key)) {
@@ -36,14 +36,19 @@ impl Steer {
                     // One that could start by itself is held at once.
                     let is_first = new.len() < NEW_AT_ONCE || *hold == Hold::No;
                     let is_new = !self.is_declined(job) || *hold != Hold::Admin;
-                    if is_new && is_first {
+                    if is_new && *hold == Hold::Admin && self.declined.contains_key(&job.key) {
+                        again.push(job);
+                    } else if is_new && is_first {
                         new.push(job);
+                    } else {
+                        self.is_behind |= is_new;
                     }
-                    self.is_behind |= is_new && !is_first;
                 }
                 (_, false) => {}
             }
         }
+        new.extend(self.in_turn(&again));
+        new.sort_unstable_by_key(|job| job.key);
         self.welcome(manager, controller, &new, now)?;
         let gone: Vec<Key> = self.jobs.keys().copied().filter(|key| !seen.contains(key)).collect();
         for key in gone {
@@ -131,7 +136,7 @@ impl Steer {
             return;
         }
         let has = sorted(job.nodes.clone());
-        let is_there = nodes_of(manager, row.id) == has;
+        let is_there = is_where_planned(manager, row.id, job);
         // Within the window it may be a moment early, where another has ended.
         let soon_s = (now + self.settings.window).as_secs();
         let is_running = row.state == State::Running;

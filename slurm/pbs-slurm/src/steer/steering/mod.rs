@@ -27,6 +27,8 @@ const TOLD: &str = "controller: ";
 const SHOWN_AT_ONCE: usize = 100;
 /// New jobs that are planned in a turn at most: what is due must not wait for thousands.
 const NEW_AT_ONCE: usize = 200;
+/// Declined jobs that are tried again in a turn at most, beside the new ones.
+const AGAIN_AT_ONCE: usize = 50;
 /// Outcome of a request whose job has disappeared.
 const LOST: &str = "lost by the controller; submit it again";
 /// Outcome of a request whose job was sent back, and is planned as another.
@@ -137,6 +139,8 @@ pub struct Steer {
     jobs: BTreeMap<Key, Tracked>,
     keys: HashMap<RequestId, Key>,
     declined: HashMap<Key, Declined>,
+    /// Declined job that was tried again last; the next turn continues behind it.
+    tried_again: Option<Key>,
     /// Time of the last look at the batch system, and of the next; since the Unix epoch.
     looked: Duration,
     next_look: Duration,
@@ -160,6 +164,7 @@ impl Steer {
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
             declined: HashMap::new(),
+            tried_again: None,
             looked: Duration::ZERO,
             next_look: Duration::ZERO,
             is_stale: true,
@@ -287,6 +292,17 @@ impl Steer {
         self.is_behind |= !self.declined.is_empty();
     }
 
+    /// The declined jobs of `again`, which are in the order of their keys, that are tried in this
+    /// turn: each has its turn, however often all of them are to be tried.
+    fn in_turn<'a>(&mut self, again: &[&'a JobSeen]) -> Vec<&'a JobSeen> {
+        let from = again.partition_point(|job| Some(job.key) <= self.tried_again);
+        let in_turn = again.iter().cycle().skip(from);
+        let in_turn: Vec<_> = in_turn.take(again.len().min(AGAIN_AT_ONCE)).copied().collect();
+        self.tried_again = in_turn.last().map(|job| job.key).or(self.tried_again);
+        self.is_behind |= in_turn.len() < again.len();
+        in_turn
+    }
+
     /// Whether a job was declined as it is, and nothing has changed since.
     fn is_declined(&self, job: &JobSeen) -> bool {
         let of = self.declined.get(&job.key);
@@ -347,6 +363,13 @@ fn nodes_of(manager: &Manager<Link>, id: RequestId) -> Vec<String> {
     let placed = manager.planner().placed(id).iter();
     let names = placed.map(|placed| manager.machine().node_name(placed.node as usize));
     sorted(names.map(str::to_string).collect())
+}
+
+/// Whether the job runs where its request is planned. A job that was made smaller, or does without
+/// a lost node, has some of these nodes.
+fn is_where_planned(manager: &Manager<Link>, id: RequestId, job: &JobSeen) -> bool {
+    let planned = nodes_of(manager, id);
+    !job.nodes.is_empty() && job.nodes.iter().all(|node| planned.contains(node))
 }
 
 fn sorted(mut names: Vec<String>) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use pbs_manager::ledger::{NodeRow, NodeState as Out, Phase};
 use pbs_manager::{Happened, Manager};
 
-use super::{nodes_of, sorted, Steer, TOLD};
+use super::{is_where_planned, Steer, TOLD};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, NodeState};
 
@@ -57,8 +57,7 @@ impl Steer {
             JobState::Running if has_late => {
                 let row = self.jobs.get(&job.key).and_then(|of| manager.open_row(of.id));
                 row.is_none_or(|row| {
-                    row.phase == Some(Phase::Releasing)
-                        || nodes_of(manager, row.id) != sorted(job.nodes.clone())
+                    row.phase == Some(Phase::Releasing) || !is_where_planned(manager, row.id, job)
                 })
             }
             _ => false,
