@@ -104,8 +104,8 @@ impl Wanted {
             best_effort: submission.best_effort.unwrap_or(false),
             deadline_ns: None,
             hold: submission.hold.unwrap_or(false),
-            after: submission.after.unwrap_or_default(),
-            after_ok: submission.afterok.unwrap_or_default(),
+            after: distinct(submission.after),
+            after_ok: distinct(submission.afterok),
             allocation: submission.allocation,
         };
         Ok(Self { job, terms, indices })
@@ -170,6 +170,14 @@ pub(crate) fn few_programs(caller: &Caller, held: Held) -> Result<(), Refusal> {
     } else {
         Ok(())
     }
+}
+
+/// The jobs that a job is to follow, each once: the service looks each of them up.
+fn distinct(ids: Option<Vec<u64>>) -> Vec<u64> {
+    let mut ids = ids.unwrap_or_default();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 /// Whether a text can be shown to others, on a terminal and in the journal.
@@ -284,6 +292,7 @@ mod tests {
 
     #[test]
     fn a_job_comes_after_some_others() {
+        assert_eq!(distinct(Some(vec![3, 1, 3, 1])), [1, 3]);
         let after =
             |count| pbs_node_api::Submission { afterok: Some(vec![1; count]), ..submission() };
         assert!(Wanted::read(&caller(), after(JOB_AFTER)).is_ok());

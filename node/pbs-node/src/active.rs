@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A run that is planned or under way.
 
+use std::collections::BTreeMap;
+
 use pbs_control::Admitted;
 use pbs_history::{Kind, RunId};
 use pbs_job::Job;
@@ -37,8 +39,10 @@ pub(crate) struct ActiveJob {
     pub(crate) signals: u64,
     /// Time at which its programs were released.
     pub(crate) started_ns: Option<u64>,
-    /// End of its last process.
-    pub(crate) ended_ns: Option<u64>,
+    /// End of each process, by its number in plans.
+    pub(crate) ends_ns: BTreeMap<u32, ProcessEnd>,
+    /// End of the last process, as the planner before this one knew it.
+    pub(crate) ended_before_ns: Option<u64>,
     /// Number of an event: earlier events report what the kernel has already answered about the
     /// run, and figures that the answers lack.
     pub(crate) asked_seq: u64,
@@ -51,7 +55,37 @@ pub(crate) struct ActiveJob {
     pub(crate) held: Held,
 }
 
+/// Time at which a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessEnd {
+    /// Time at which the kernel was asked, and answered that the process had ended before.
+    Asked(u64),
+    /// Time of the event.
+    Heard(u64),
+}
+
+impl ProcessEnd {
+    fn time_ns(self) -> u64 {
+        let (Self::Asked(time_ns) | Self::Heard(time_ns)) = self;
+        time_ns
+    }
+}
+
 impl ActiveJob {
+    /// Notes the end of a process. An event is exact, and what it says stays.
+    pub(crate) fn process_ended(&mut self, number: u32, end: ProcessEnd) {
+        let known = self.ends_ns.get(&number);
+        if !matches!((known, end), (Some(_), ProcessEnd::Asked(_))) {
+            self.ends_ns.insert(number, end);
+        }
+    }
+
+    /// Returns the end of the last process that has ended.
+    pub(crate) fn ended_ns(&self) -> Option<u64> {
+        let ends_ns = self.ends_ns.values().map(|end| end.time_ns());
+        ends_ns.chain(self.ended_before_ns).max()
+    }
+
     pub(crate) fn admitted(
         candidate: Candidate,
         job: Job,
@@ -73,7 +107,8 @@ impl ActiveJob {
             replans: 0,
             signals: 0,
             started_ns: None,
-            ended_ns: None,
+            ends_ns: BTreeMap::new(),
+            ended_before_ns: None,
             asked_seq: 0,
             cancelled: None,
             told_late: false,

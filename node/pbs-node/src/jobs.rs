@@ -2,6 +2,7 @@
 //! Jobs that are run: admitted, planned, planned anew when a prediction fails,
 //! and recorded.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pbs_control::{Answer, Controller, End, Missed, Options};
@@ -11,7 +12,7 @@ use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
-use crate::active::ActiveJob;
+use crate::active::{ActiveJob, ProcessEnd};
 use crate::allocation::Allocations;
 use crate::clock::{monotonic_ns, since_1970};
 use crate::companions::SlowdownSource;
@@ -115,7 +116,8 @@ impl Jobs {
                 replans: 0,
                 signals: 0,
                 started_ns: Some(run.saved.started_ns),
-                ended_ns: run.saved.ended_ns,
+                ends_ns: BTreeMap::new(),
+                ended_before_ns: run.saved.ended_ns,
                 asked_seq: 0,
                 cancelled: None,
                 told_late: false,
@@ -393,12 +395,8 @@ impl Jobs {
             }
             let ended = kind == Some(EventKind::ProcessEnded) && event.value == 0;
             if ended && of.is_some_and(|(run, _)| run == active.run) {
-                active.ended_ns = active.ended_ns.max(Some(event.time_ns));
-                let over = self.controller.run(active.run);
-                let over = over.is_some_and(|state| state.ends.iter().all(Option::is_some));
-                if let (true, Some(id)) = (over, active.id) {
-                    self.ledger.ended(id, event.time_ns);
-                }
+                active.process_ended(event.process, ProcessEnd::Heard(event.time_ns));
+                note_end_of_run(&self.controller, &mut self.ledger, active);
             }
         }
     }
@@ -516,12 +514,8 @@ impl Jobs {
         active.asked_seq = active.asked_seq.max(known.next_seq);
         let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
         if ended {
-            active.ended_ns = active.ended_ns.max(Some(now_ns));
-            let over = self.controller.run(active.run);
-            let over = over.is_some_and(|state| state.ends.iter().all(Option::is_some));
-            if let (true, Some(id)) = (over, active.id) {
-                self.ledger.ended(id, now_ns);
-            }
+            active.process_ended(known.process, ProcessEnd::Asked(now_ns));
+            note_end_of_run(&self.controller, &mut self.ledger, active);
         }
     }
 
@@ -641,7 +635,7 @@ impl Jobs {
             cancelled: active.cancelled.as_deref(),
             completed,
             programs: &programs,
-            ended_ns: active.ended_ns,
+            ended_ns: active.ended_ns(),
             deadline_ns: active.deadline_ns(),
         });
         let ending = self.ending(&active, programs, Some(&result));
@@ -683,6 +677,15 @@ fn new_controller(machine: Machine, settings: &Settings, node: &Config) -> Contr
     };
     let first_process = ((now_ns >> 20) & 0x3fff_ffff) as u32;
     Controller::new(machine, options, now_ns, first_process)
+}
+
+/// Notes the end of a run for another planner, if all its processes have ended.
+fn note_end_of_run(controller: &Controller, ledger: &mut Ledger, active: &ActiveJob) {
+    let state = controller.run(active.run);
+    let is_over = state.is_some_and(|state| state.ends.iter().all(Option::is_some));
+    if let (true, Some(id), Some(ended_ns)) = (is_over, active.id, active.ended_ns()) {
+        ledger.ended(id, ended_ns);
+    }
 }
 
 /// The terms of a run that has ended so.
@@ -1032,8 +1035,9 @@ mod tests {
     }
 
     /// Returns the end of a run with one process. The kernel is asked before its events are read,
-    /// as it is when another job arrives. `lost`: the events are overrun meanwhile.
-    fn asked_first(directory: &str, lost: bool) -> (Outcome, bool) {
+    /// as it is when another job arrives. `lost`: the events are overrun meanwhile. Returns also
+    /// the time of the end: 3 by the event, and 5 when the kernel was asked.
+    fn asked_first(directory: &str, lost: bool) -> (Outcome, bool, Option<u64>) {
         let directory = format!("{directory}-{}", std::process::id());
         let directory = std::env::temp_dir().join(directory);
         let mut jobs = jobs(&directory);
@@ -1047,6 +1051,7 @@ mod tests {
         let (run, number) = (jobs.runs[0].run, plan.processes[0].id);
         let event = |seq, kind| Event {
             seq,
+            time_ns: 3,
             kind: kind as u16,
             plan_id: plan.plan_id,
             process: number,
@@ -1078,18 +1083,19 @@ mod tests {
             jobs.event(&event(12, EventKind::ProcessEnded), true);
         }
         assert_eq!(jobs.over(), [(run, true)]);
+        let ended_ns = jobs.runs[0].ended_ns();
         let outcome = jobs.finish(run, Vec::new(), &mut Nobody).unwrap();
         let retired = outcome.tasks[0].retired_insns == 62_500_000;
         std::fs::remove_dir_all(&directory).unwrap();
-        (outcome.outcome.unwrap(), retired)
+        (outcome.outcome.unwrap(), retired, ended_ns)
     }
 
     /// The end of a run that is known from the kernel is recorded with what its events
     /// tell, and what they would have told is unknown only if they are lost.
     #[test]
     fn a_run_that_ended_unheard_is_recorded_when_it_is_heard() {
-        assert_eq!(asked_first("pbs-heard", false), (Outcome::Complete, true));
-        assert_eq!(asked_first("pbs-lost", true), (Outcome::Unknown, false));
+        assert_eq!(asked_first("pbs-heard", false), (Outcome::Complete, true, Some(3)));
+        assert_eq!(asked_first("pbs-lost", true), (Outcome::Unknown, false, Some(5)));
     }
 
     /// One that is declined takes nothing from those who come after, nor do those that

@@ -92,7 +92,7 @@ pub(crate) fn of(
         Outcome::Unknown => result.completed,
         _ => false,
     });
-    let ended_ns = active.ended_ns.filter(|_| whole);
+    let ended_ns = active.ended_ns().filter(|_| whole);
     let deadline_ns = active.deadline_ns();
     JobOutcome {
         name: active.job.name.clone(),

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Orders that wait.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 
-use crate::orders::Waiting;
+use crate::orders::{Ended, Waiting};
 
 /// Interval at which orders are checked that lack something which others may give back unseen.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Ends of runs that are remembered.
+const MOST_ENDS: usize = 65_536;
 
 /// Orders that wait, in the order in which they came.
 #[derive(Debug, Default)]
@@ -20,6 +24,8 @@ pub(crate) struct Backlog {
     is_due: bool,
     /// Time at which orders are checked again that lack something of the system.
     again: Option<Instant>,
+    /// Ends of runs that others wait for: the history is asked for each once.
+    ends: RefCell<BTreeMap<RunId, Ended>>,
 }
 
 impl Backlog {
@@ -74,6 +80,25 @@ impl Backlog {
         self.again.get_or_insert_with(|| Instant::now() + AGAIN);
     }
 
+    /// Checks the orders again in the next round: not all of them were tried in this one.
+    pub(crate) fn check_in_next_round(&mut self) {
+        self.again = Some(Instant::now());
+    }
+
+    /// Returns the end of a run that has ended, which `ask` looks up if it is not remembered.
+    pub(crate) fn end_of(&self, id: RunId, ask: impl FnOnce() -> Option<Ended>) -> Option<Ended> {
+        if let Some(&ended) = self.ends.borrow().get(&id) {
+            return Some(ended);
+        }
+        let ended = ask()?;
+        let mut ends = self.ends.borrow_mut();
+        if ends.len() >= MOST_ENDS {
+            ends.clear();
+        }
+        ends.insert(id, ended);
+        Some(ended)
+    }
+
     /// Time until orders are checked again, in milliseconds; negative: when something happens.
     pub(crate) fn again_ms(&self, now: Instant) -> i32 {
         let left = self.again.map(|again| again.saturating_duration_since(now));
@@ -99,5 +124,31 @@ impl Backlog {
         left.append(&mut self.waiting);
         left.sort_by_key(|waiting| waiting.id);
         self.waiting = left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_history::Outcome;
+
+    use super::*;
+
+    /// Hundreds of orders may wait for the same runs, and are checked each time that one of them
+    /// is shown.
+    #[test]
+    fn the_end_of_a_run_is_looked_up_once() {
+        let backlog = Backlog::default();
+        let mut asked = 0;
+        let mut ask = |ended: Option<Ended>| {
+            backlog.end_of(RunId(7), || {
+                asked += 1;
+                ended
+            })
+        };
+        assert_eq!(ask(None), None);
+        let ended = Ended { outcome: Outcome::Complete, well: true };
+        assert_eq!(ask(Some(ended)), Some(ended));
+        assert_eq!(ask(None), Some(ended));
+        assert_eq!(asked, 2);
     }
 }

@@ -11,6 +11,9 @@ use crate::orders::{Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
 use crate::{Declined, Error, Listener, News, Submission};
 
+/// Orders that are planned in a round at most: what the node hears must not wait for hundreds.
+const TRIED_AT_ONCE: usize = 16;
+
 /// Changes to a run.
 #[derive(Clone, Debug, Default)]
 pub struct Alteration {
@@ -220,7 +223,12 @@ impl Jobs {
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
         let mut left = Vec::new();
+        let mut tried = 0;
         for mut one in waiting {
+            if tried == TRIED_AT_ONCE {
+                left.push(one);
+                continue;
+            }
             match one.order.waits(|id| self.ended(id)) {
                 Waits::No if self.backlog.is_drained() => left.push(one),
                 Waits::No if !self.take_room(&one.order) => {
@@ -229,21 +237,27 @@ impl Jobs {
                 }
                 Waits::For(_) => left.push(one),
                 Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
-                Waits::No => match self.admit_one(&one, listener) {
-                    Ok(()) => {}
-                    Err(error @ Error::History(_)) => {
-                        one.not_started = Some(error.to_string());
-                        left.push(one);
+                Waits::No => {
+                    tried += 1;
+                    match self.admit_one(&one, listener) {
+                        Ok(()) => {}
+                        Err(error @ Error::History(_)) => {
+                            one.not_started = Some(error.to_string());
+                            left.push(one);
+                        }
+                        Err(error) => {
+                            let why = error.to_string();
+                            listener.news(News::NotAdmitted(error));
+                            self.close(one, Outcome::Declined, why, listener);
+                        }
                     }
-                    Err(error) => {
-                        let why = error.to_string();
-                        listener.news(News::NotAdmitted(error));
-                        self.close(one, Outcome::Declined, why, listener);
-                    }
-                },
+                }
             }
         }
         self.backlog.put_back(left);
+        if tried == TRIED_AT_ONCE {
+            self.backlog.check_in_next_round();
+        }
     }
 
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
@@ -281,12 +295,14 @@ impl Jobs {
         if is_open {
             return None;
         }
-        let run = self.ledger.run(id).ok();
-        let outcome = run.map_or(Some(Outcome::Unknown), |run| run.outcome)?;
-        let order = self.ledger.order(id).ok().flatten();
-        let well = |order| Noted::of(&order).is_some_and(|noted| noted.ending.succeeded);
-        let succeeded = order.is_none_or(well);
-        Some(Ended { outcome, well: outcome == Outcome::Complete && succeeded })
+        self.backlog.end_of(id, || {
+            let run = self.ledger.run(id).ok();
+            let outcome = run.map_or(Some(Outcome::Unknown), |run| run.outcome)?;
+            let order = self.ledger.order(id).ok().flatten();
+            let well = |order| Noted::of(&order).is_some_and(|noted| noted.ending.succeeded);
+            let succeeded = order.is_none_or(well);
+            Some(Ended { outcome, well: outcome == Outcome::Complete && succeeded })
+        })
     }
 
     /// Holds a waiting run, or releases it. A held run is not planned until it is released.
