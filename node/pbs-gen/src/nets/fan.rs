@@ -4,6 +4,8 @@
 
 use pbs_job::{Action, Job, Process, Task};
 
+use super::{link_children, task};
+
 /// Parts of a fan.
 #[derive(Clone, Debug)]
 pub struct Fan {
@@ -54,13 +56,7 @@ impl Fan {
                 tasks.extend(both.map(|insns| (Action::Calculation, insns)));
             });
         }
-        for task in 0..job.tasks.len() {
-            match job.tasks[task].action {
-                Action::Fork { child } => job.processes[child].forked_by = Some(task),
-                Action::Join { child: Some(child) } => job.processes[child].joined_by = Some(task),
-                _ => {}
-            }
-        }
+        link_children(&mut job);
         if has_root {
             let work = |process: usize| {
                 job.processes[process].tasks[job.processes[process].tasks.len() - 1]
@@ -87,17 +83,8 @@ fn add(job: &mut Job, memory_bytes: u64, fill: impl FnOnce(&mut Vec<(Action, u64
     let own = (first..first + tasks.len()).collect();
     job.processes.push(Process { id, memory_bytes, tasks: own, ..Process::default() });
     job.tasks.extend(tasks.into_iter().enumerate().map(|(position, (action, insns))| Task {
-        id: (first + position) as u32,
-        name: None,
-        process: index,
-        position,
-        action,
         insns,
         memory_bytes,
-        message_bytes: None,
-        senders: Vec::new(),
-        after: Vec::new(),
-        before: Vec::new(),
-        line: None,
+        ..task(first + position, index, position, action)
     }));
 }

@@ -105,22 +105,37 @@ pub fn job_of(
             let none = !calculates && random.below(3) == 0;
             process.tasks.push(job.tasks.len());
             job.tasks.push(Task {
-                id: job.tasks.len() as u32,
-                name: None,
-                process: index,
-                position,
-                action,
                 insns: if none { 0 } else { 1 + random.below(most_insns) },
                 memory_bytes: random.below(bytes + 1),
-                message_bytes: None,
-                senders: Vec::new(),
-                after: Vec::new(),
-                before: Vec::new(),
-                line: None,
+                ..task(job.tasks.len(), index, position, action)
             });
         }
         job.processes.push(process);
     }
+    link_children(&mut job);
+    job
+}
+
+/// A task of a process, without instructions and memory.
+fn task(index: usize, process: usize, position: usize, action: Action) -> Task {
+    Task {
+        id: index as u32,
+        name: None,
+        process,
+        position,
+        action,
+        insns: 0,
+        memory_bytes: 0,
+        message_bytes: None,
+        senders: Vec::new(),
+        after: Vec::new(),
+        before: Vec::new(),
+        line: None,
+    }
+}
+
+/// Notes for each process the tasks that fork and join it.
+fn link_children(job: &mut Job) {
     for task in 0..job.tasks.len() {
         match job.tasks[task].action {
             Action::Fork { child } => job.processes[child].forked_by = Some(task),
@@ -128,7 +143,6 @@ pub fn job_of(
             _ => {}
         }
     }
-    job
 }
 
 /// A net of exactly so many tasks and processes: every process but the first is
