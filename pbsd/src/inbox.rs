@@ -242,7 +242,7 @@ mod tests {
         assert!(places.0.lock().unwrap().is_empty());
     }
 
-    /// What a request is made of counts, not only the file of its job.
+    /// All parts of a request count, not only the file of its job.
     #[test]
     fn all_of_a_submission_counts() {
         let environment = |count| {

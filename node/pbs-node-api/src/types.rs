@@ -301,7 +301,7 @@ pub enum Refusal {
     Invalid {
         /// Name of the file in messages
         file: String,
-        /// What is wrong with it: a dozen problems, and the number of the others
+        /// Problems of the file: a dozen, and the number of the others
         problems: Vec<String>,
     },
     /// No such job exists

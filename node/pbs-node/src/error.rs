@@ -22,7 +22,7 @@ pub enum Error {
     Invalid {
         /// Name of the file in messages.
         file: String,
-        /// What is wrong with it: a dozen problems, and the number of the others.
+        /// Problems of the file: a dozen, and the number of the others.
         problems: Vec<Problem>,
     },
     /// The job of a file was declined.

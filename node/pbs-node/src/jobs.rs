@@ -847,7 +847,7 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
-    /// Nothing but what a record says stays of an order that is over.
+    /// An order that is over leaves a record, and nothing else.
     #[test]
     fn a_record_of_a_job_that_is_over_is_short() {
         let directory = std::env::temp_dir().join(format!("pbs-short-{}", std::process::id()));

@@ -387,14 +387,14 @@ impl<L: Listener> Node<L> {
         }
     }
 
-    /// The programs of a run can't be started now: the run waits again, if it was ordered. Whether
-    /// it does.
+    /// Postpones a run whose programs can't be started now: it waits again, if it was ordered.
+    /// Returns whether it does.
     fn postpone(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
         self.programs.give_up(run);
         self.jobs.as_mut().is_some_and(|jobs| jobs.postpone(run, why))
     }
 
-    /// Has all runs that were not released wait again, or gives up those that can't.
+    /// Postpones all runs that were not released, and gives up those that can't wait.
     fn postpone_all(&mut self, why: &Error) {
         for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
             if !self.postpone(run, why) {

@@ -11,7 +11,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// As many as anybody wants.
+    /// Room for as many programs as anybody wants.
     pub(crate) const ENDLESS: Self = Self { root: usize::MAX, others: usize::MAX };
 
     /// Number of programs of that user.

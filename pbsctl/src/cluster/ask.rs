@@ -208,7 +208,7 @@ pub(super) fn awaited(row: &Row) -> String {
     }
 }
 
-/// What is said of an agreement that is broken, or will be by the plan.
+/// Describes the breach of an agreement that is broken, or will be by the plan; `None`: it is kept.
 pub(super) fn broken(row: &Row) -> Option<String> {
     let late_s = row.end_s.and_then(|end_s| row.broken_by_s(end_s))?;
     let end = if row.outcome.is_some() { "ended" } else { "ends" };

@@ -101,7 +101,7 @@ pub(crate) struct CutShortView {
     strategy: &'static str,
     /// Steps of work that the plan could take (--max-work).
     max_work: u64,
-    /// All of that in a sentence.
+    /// Sentence that says all of that.
     #[serde(skip)]
     text: String,
 }

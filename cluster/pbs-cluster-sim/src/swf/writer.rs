@@ -53,7 +53,7 @@ impl<W: Write> Writer<W> {
 ///
 /// # Errors
 ///
-/// Those of the file.
+/// Errors of the file.
 pub fn write_replayed(
     to: impl Write,
     header: &Header,

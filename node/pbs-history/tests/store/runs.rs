@@ -231,8 +231,8 @@ fn orders_come_with_their_runs() {
     assert_eq!(unknown, Error::NoRun(RunId(77)));
 }
 
-/// Who ends many runs, or large ones, loses the oldest of his own, and nobody else loses any; what
-/// is too old goes, whosever it is. Runs that nobody has ordered stay.
+/// A user who ends many runs, or large ones, loses the oldest of his own, and nobody else loses
+/// any. Runs that are too old go, whosever they are. Runs that nobody has ordered stay.
 #[test]
 fn each_user_has_a_share_of_what_is_over() {
     let path = scratch("ended").join("history.db");

@@ -85,7 +85,7 @@ impl Block {
 }
 
 impl Holds {
-    /// Nothing of the memory is held.
+    /// Gives up all holds of the memory.
     pub(super) fn clear(&mut self, memory: &Memory) {
         let Self { blocks, spare } = self;
         spare.extend(blocks.drain(..).map(|block| block.points));

@@ -38,11 +38,11 @@ impl Node {
 
 /// CPUs of a node.
 struct Cpus {
-    /// All of them.
+    /// Number of all CPUs.
     all: u64,
-    /// Those that are kept for the system.
+    /// Number of CPUs that are kept for the system.
     kept: u64,
-    /// Those of a core.
+    /// Number of CPUs of a core.
     of_core: u64,
 }
 
