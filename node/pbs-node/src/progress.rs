@@ -7,11 +7,17 @@ use pbs_plan::Plan;
 use pbs_report::Outcome;
 use pbs_uapi::{Event, EventKind};
 
+/// Plans that a planner may have written, or had refused, after the last one that it recorded. It
+/// numbers them one after the other, and records each that the node took before it makes another.
+const UNRECORDED: u64 = 1 << 10;
+
 /// Watches plans until they have ended on all their CPUs.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Numbers of the plans, the first one first.
     plan_ids: Vec<u64>,
+    /// Number of the last plan that a planner recorded before it died.
+    recorded: Option<u64>,
     /// All of them were installed before, though it may be told only now.
     resumed: bool,
     cpus: Vec<(u32, State)>,
@@ -32,6 +38,7 @@ impl Progress {
         let cpus: BTreeSet<_> = cpus.chain(in_force.iter().copied()).collect();
         Self {
             plan_ids: plans.iter().map(|plan| plan.plan_id).collect(),
+            recorded: plans.first().map(|plan| plan.plan_id),
             resumed: true,
             cpus: cpus.into_iter().map(|cpu| (cpu, State::InForce)).collect(),
         }
@@ -73,10 +80,10 @@ impl Progress {
             }
             return;
         }
+        let ours = self.is_ours(event.plan_id);
         let Some((_, state)) = self.cpus.iter_mut().find(|(cpu, _)| *cpu == event.cpu) else {
             return;
         };
-        let ours = self.plan_ids.contains(&event.plan_id);
         // One of ours in the place of another of ours, whose end may have been told before.
         let again = ours && (self.resumed || event.plan_id != self.plan_ids[0]);
         *state = match (*state, kind) {
@@ -96,11 +103,18 @@ impl Progress {
         };
     }
 
+    /// Whether a plan of that number is ours, or of the planner that died. That one may have died
+    /// between writing its last plan and recording it, and the plan may have ended since.
+    fn is_ours(&self, plan_id: u64) -> bool {
+        let unrecorded = |recorded: u64| (1..=UNRECORDED).contains(&plan_id.wrapping_sub(recorded));
+        self.plan_ids.contains(&plan_id) || self.recorded.is_some_and(unrecorded)
+    }
+
     /// Whether the event belongs to this run of the plan.
     pub(crate) fn concerns(&self, event: &Event) -> bool {
         let state = self.cpus.iter().find(|(cpu, _)| *cpu == event.cpu);
         event.kind == EventKind::Overrun as u16
-            || self.plan_ids.contains(&event.plan_id)
+            || self.is_ours(event.plan_id)
                 && state.is_some_and(|(_, state)| *state != State::Written)
     }
 
@@ -205,6 +219,20 @@ mod tests {
         assert_eq!(progress.outcome(), None);
         progress.event(&event(EventKind::PlanEnded, 7, 3));
         assert_eq!(progress.outcome(), Some(Outcome::Ended));
+    }
+
+    #[test]
+    fn a_plan_that_was_written_and_not_recorded_is_ours() {
+        let text = "plan_id = 7\n[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 3\nslots = [1]\n";
+        // The ninth has ended before somebody took over.
+        let mut progress = Progress::resumed(&[from_toml(text).unwrap()], &[]);
+        progress.event(&event(EventKind::PlanInstalled, 9, 3));
+        assert!(progress.concerns(&event(EventKind::TaskEnded, 9, 3)));
+        progress.event(&event(EventKind::PlanEnded, 9, 3));
+        assert_eq!(progress.outcome(), Some(Outcome::Ended));
+        // One of another planner.
+        progress.event(&event(EventKind::PlanInstalled, 8 + UNRECORDED, 3));
+        assert!(!progress.concerns(&event(EventKind::TaskEnded, 8 + UNRECORDED, 3)));
     }
 
     #[test]
