@@ -149,6 +149,7 @@ impl Service {
         }
         self.node.promote()?;
         let mut failed: BTreeMap<RunId, Refusal> = BTreeMap::new();
+        let mut none_started = None;
         match self.node.start(&self.signals) {
             Ok(not_started) => {
                 for (id, error) in not_started {
@@ -158,8 +159,11 @@ impl Service {
                     }
                 }
             }
-            // They are over, and say why.
-            Err(error) => journal::warning(&format!("jobs could not be started: {error}")),
+            // They are over, and say why, or wait again.
+            Err(error) => {
+                journal::warning(&format!("jobs could not be started: {error}"));
+                none_started = Some(refusal(error));
+            }
         }
         for (ids, answer) in started {
             let only = match ids.as_slice() {
@@ -169,6 +173,12 @@ impl Service {
             let answered = match only {
                 Some(refusal) => Err(refusal),
                 None => self.jobs_of(&ids).map_err(refusal),
+            };
+            let answered = match (answered, &none_started) {
+                (Ok(jobs), Some(why)) if jobs.iter().all(|job| job.state == "over") => {
+                    Err(why.clone())
+                }
+                (answered, _) => answered,
             };
             for job in answered.iter().flatten() {
                 let text = format!("job {} is {}", job.name, job.state);
