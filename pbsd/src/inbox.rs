@@ -2,7 +2,8 @@
 //! From the thread that has the socket to the one that has the node.
 //!
 //! Neither waits for the other: what does not fit is refused, and who waits for the node
-//! is woken by a descriptor that can be polled with its events.
+//! is woken by a descriptor that can be polled with its events. Users are served in turn
+//! ([`Turns`]), operators before them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::allocations::Step;
 use crate::limits::{ALL_CALL_BYTES, OPERATOR_CALLS, USER_CALL_BYTES, WAITING_CALLS};
+use crate::turns::Turns;
 
 /// Receiver of the answer, which may have stopped waiting for it.
 pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
@@ -138,6 +140,7 @@ pub struct Sender {
 #[derive(Debug)]
 pub struct Inbox {
     queue: Receiver<Waiting>,
+    turns: Turns<Waiting>,
     bell: Arc<File>,
     rounds: Arc<AtomicU64>,
 }
@@ -147,7 +150,12 @@ pub fn inbox() -> io::Result<(Sender, Inbox)> {
     let (sender, receiver) = sync_channel(WAITING_CALLS);
     let bell = Arc::new(eventfd()?);
     let rounds = Arc::default();
-    let inbox = Inbox { queue: receiver, bell: bell.clone(), rounds: Arc::clone(&rounds) };
+    let inbox = Inbox {
+        queue: receiver,
+        turns: Turns::default(),
+        bell: bell.clone(),
+        rounds: Arc::clone(&rounds),
+    };
     Ok((Sender { queue: sender, places: Places::default(), bell, rounds }, inbox))
 }
 
@@ -182,13 +190,20 @@ impl Sender {
 }
 
 impl Inbox {
-    /// The first of those that wait, at most so many; does not wait itself.
-    pub fn take(&mut self, most: usize) -> Vec<(Caller, Request)> {
+    /// Begins another round of requests, and stops the bell.
+    pub fn begin(&mut self) {
         self.rounds.fetch_add(1, Ordering::Relaxed);
         let mut rung = [0; 8];
         let _ = (&*self.bell).read(&mut rung);
-        let waiting = self.queue.try_iter().take(most);
-        waiting.map(|Waiting { caller, request, .. }| (caller, request)).collect()
+    }
+
+    /// Takes the request whose turn it is, of those that have arrived by now; does not wait.
+    pub fn take(&mut self) -> Option<(Caller, Request)> {
+        for waiting in self.queue.try_iter() {
+            let user = (!waiting.caller.is_operator).then_some(waiting.caller.uid);
+            self.turns.push(user, waiting);
+        }
+        self.turns.pop().map(|Waiting { caller, request, .. }| (caller, request))
     }
 }
 

@@ -11,4 +11,5 @@ pub(crate) mod refusal;
 pub mod service;
 pub mod session;
 pub mod topology;
+pub(crate) mod turns;
 pub(crate) mod wanted;

@@ -73,6 +73,10 @@ pub struct Limits {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = at_least_one)]
     pub user_ended_bytes: usize,
 
+    /// Bytes of the jobs of all users but root that are over and kept in the history
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = at_least_one)]
+    pub all_ended_bytes: usize,
+
     /// Days for which a job that is over is kept
     #[arg(long, value_name = "N", default_value_t = 365, value_parser = at_least_one)]
     pub ended_days: usize,
@@ -105,6 +109,7 @@ impl Limits {
         all_bytes: 512 << 20,
         user_ended_jobs: 5000,
         user_ended_bytes: 64 << 20,
+        all_ended_bytes: 1 << 30,
         ended_days: 365,
         connections: 960,
         user_connections: 64,
@@ -126,6 +131,7 @@ impl Limits {
         EndedLimits {
             user_runs: self.user_ended_jobs as u64,
             user_bytes: self.user_ended_bytes as u64,
+            all_bytes: self.all_ended_bytes as u64,
             age_ns: (self.ended_days as u64).saturating_mul(DAY_NS),
         }
     }

@@ -13,7 +13,7 @@ use pbs_launch::signals::{wait_for, Signals};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
 use pbs_node::{
-    Alteration, Error, Held, JobOutcome, Listener, News, Next, Node, Rewrite, RunDetails,
+    Alteration, Error, Held, JobOutcome, Listener, News, Next, Node, NotRun, Rewrite, RunDetails,
     Submission,
 };
 use pbs_node_api::{
@@ -32,8 +32,12 @@ use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permi
 
 /// Requests that are answered before the node is looked after again.
 const AT_ONCE: usize = 16;
+/// Time after which no further request is answered before that.
+const TURN: Duration = Duration::from_millis(20);
 /// The longest text of a notice: many are kept for those who watch.
 const NOTICE_CHARS: usize = 4000;
+/// The longest reason of a job in a list; `Show` has all of it.
+const LISTED_REASON_CHARS: usize = 300;
 /// Interval at which processes that hold allocations are checked for exit.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -69,6 +73,11 @@ impl Listener for Teller {
         let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
         self.notice(outcome.run, "over", text);
+    }
+
+    fn not_run(&mut self, not_run: &NotRun<'_>) {
+        let NotRun { run, job, why } = not_run;
+        self.notice(Some(run.0), "over", format!("job {job} was not run: {why}"));
     }
 }
 
@@ -108,9 +117,7 @@ impl Service {
         self.take_over_allocations()?;
         loop {
             let heard = self.node.hear()?;
-            let requests = inbox.take(AT_ONCE);
-            let asked = requests.len();
-            self.serve(requests)?;
+            let asked = self.serve(inbox)?;
             let stop = self.signals.want_stop();
             if stop.map_err(|error| Error::File("signals".into(), error))? {
                 return Ok(());
@@ -127,7 +134,7 @@ impl Service {
             };
             self.look_at_allocations()?;
             // What has ended may be what others wait for.
-            self.serve(Vec::new())?;
+            self.start(Vec::new())?;
             let look_ms = LOOK.as_millis() as i32;
             let timeout_ms = match (asked > 0, self.allocations.is_empty()) {
                 // More may wait than was taken, and their bell has been heard.
@@ -142,11 +149,25 @@ impl Service {
         }
     }
 
-    fn serve(&mut self, requests: Vec<(Caller, Request)>) -> Result<(), Error> {
+    /// Answers requests for a while, and starts what they submit. Returns the number of requests.
+    fn serve(&mut self, inbox: &mut Inbox) -> Result<usize, Error> {
+        let begun = Instant::now();
         let mut started: Vec<Started> = Vec::new();
-        for (caller, request) in requests {
+        let mut asked = 0;
+        inbox.begin();
+        while asked < AT_ONCE && (asked == 0 || begun.elapsed() < TURN) {
+            let Some((caller, request)) = inbox.take() else {
+                break;
+            };
+            asked += 1;
             self.answer(&caller, request, &mut started);
         }
+        self.start(started)?;
+        Ok(asked)
+    }
+
+    /// Starts what can be started, and answers who submitted it.
+    fn start(&mut self, started: Vec<Started>) -> Result<(), Error> {
         self.node.promote()?;
         let mut failed: BTreeMap<RunId, Refusal> = BTreeMap::new();
         let mut none_started = None;
@@ -456,7 +477,7 @@ impl Service {
     fn list(&self, filter: &Filter) -> Result<Vec<Job>, Refusal> {
         let last = filter.last.unwrap_or(0).min(ANSWER_ENDED_JOBS);
         let runs = self.node.standing(last as usize).map_err(refusal)?;
-        let jobs = runs.into_iter().map(job);
+        let jobs = runs.into_iter().map(|run| job_with(run, LISTED_REASON_CHARS));
         let wanted = jobs.filter(|job| {
             let of_state = filter.state.as_ref().is_none_or(|state| *state == job.state);
             let of_name = filter.name.as_ref().is_none_or(|name| *name == job.name);
@@ -569,12 +590,21 @@ fn may_rewrite(caller: &Caller, owner: Option<u32>) -> Result<(), Refusal> {
 
 /// Converts a run to its form on the socket.
 fn job(run: RunSummary) -> Job {
+    job_with(run, usize::MAX)
+}
+
+/// Converts a run as [`job`] does, with so much of its reason: a list has the reasons of many.
+fn job_with(run: RunSummary, reason_chars: usize) -> Job {
+    let reason = run.reason.map(|reason| match reason.char_indices().nth(reason_chars) {
+        Some((end, _)) => format!("{} …", &reason[..end]),
+        None => reason,
+    });
     Job {
         number: run.run.0,
         name: run.job,
         uid: run.uid,
         state: run.state.into(),
-        reason: run.reason,
+        reason,
         outcome: run.outcome.map(|outcome| outcome.name().into()),
         priority: run.priority,
         best_effort: run.best_effort,

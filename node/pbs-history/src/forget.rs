@@ -59,11 +59,13 @@ fn forget(
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let sql = format!(
         "DELETE FROM run WHERE id IN (SELECT id FROM (SELECT id, uid, ended_unix_ns, \
-         row_number() OVER newer AS runs, sum(bytes) OVER newer AS bytes FROM ({ENDED}) \
-         WINDOW newer AS (PARTITION BY uid ORDER BY id DESC)) \
-         WHERE ended_unix_ns < ?1 OR (uid != 0 AND (runs > ?2 OR bytes > ?3)))"
+         row_number() OVER newer AS runs, sum(bytes) OVER newer AS bytes, \
+         sum(CASE uid WHEN 0 THEN 0 ELSE bytes END) OVER (ORDER BY id DESC) AS all_bytes \
+         FROM ({ENDED}) WINDOW newer AS (PARTITION BY uid ORDER BY id DESC)) \
+         WHERE ended_unix_ns < ?1 OR (uid != 0 AND (runs > ?2 OR bytes > ?3 OR all_bytes > ?4)))"
     );
     let oldest_unix_ns = signed(now_unix_ns.saturating_sub(limits.age_ns));
     let (runs, bytes) = (signed(limits.user_runs), signed(limits.user_bytes));
-    connection.execute(&sql, params![oldest_unix_ns, runs, bytes])
+    let all_bytes = signed(limits.all_bytes);
+    connection.execute(&sql, params![oldest_unix_ns, runs, bytes, all_bytes])
 }

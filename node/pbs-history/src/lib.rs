@@ -49,4 +49,4 @@ pub use options::{EndedLimits, Options};
 pub use record::{
     InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
 };
-pub use store::{JobSummary, Store};
+pub use store::{JobSummary, RunEnd, Store};

@@ -33,17 +33,25 @@ pub struct EndedLimits {
     pub user_runs: u64,
     /// Bytes of a user's runs: orders, names and figures. Root has no such limit.
     pub user_bytes: u64,
+    /// Bytes of the runs of all users but root. This bounds what somebody with many user ids takes;
+    /// whose runs are the oldest loses them first.
+    pub all_bytes: u64,
     /// Time since the end of a run; this limit is root's, too.
     pub age_ns: u64,
 }
 
 impl EndedLimits {
-    /// Default limits: 5,000 runs and 64 MiB of a user, and a year.
-    pub const DEFAULT: Self =
-        Self { user_runs: 5000, user_bytes: 64 << 20, age_ns: 365 * 86_400 * 1_000_000_000 };
+    /// Default limits: 5,000 runs and 64 MiB of a user, 1 GiB of all, and a year.
+    pub const DEFAULT: Self = Self {
+        user_runs: 5000,
+        user_bytes: 64 << 20,
+        all_bytes: 1 << 30,
+        age_ns: 365 * 86_400 * 1_000_000_000,
+    };
 
     /// No limits: nothing is forgotten.
-    pub const ENDLESS: Self = Self { user_runs: u64::MAX, user_bytes: u64::MAX, age_ns: u64::MAX };
+    pub const ENDLESS: Self =
+        Self { user_runs: u64::MAX, user_bytes: u64::MAX, all_bytes: u64::MAX, age_ns: u64::MAX };
 }
 
 impl Default for EndedLimits {

@@ -33,6 +33,28 @@ pub struct JobSummary {
     pub last_submitted_unix_ns: u64,
 }
 
+/// End of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunEnd<'a> {
+    /// Time of the end, since 1970.
+    pub ended_unix_ns: u64,
+    /// Kind of the end.
+    pub outcome: Outcome,
+    /// What is said of the run from now on; `None`: what was said before.
+    pub order: Option<&'a Order>,
+    /// Figures of its processes.
+    pub figures: &'a [ProcessRun],
+    /// Tasks that ran beside its tasks.
+    pub coruns: &'a [Corun],
+}
+
+impl RunEnd<'_> {
+    /// Returns the end of a run of which nothing else is known.
+    pub fn new(ended_unix_ns: u64, outcome: Outcome) -> Self {
+        Self { ended_unix_ns, outcome, order: None, figures: &[], coruns: &[] }
+    }
+}
+
 /// The runs of all jobs, in one file.
 ///
 /// Several processes may have it open, and each sees what the others have
@@ -198,19 +220,12 @@ impl Store {
         outcome: Outcome,
         figures: &[ProcessRun],
     ) -> Result<(), Error> {
-        self.finish_run_beside(id, ended_unix_ns, outcome, figures, &[])
+        self.end_run(id, &RunEnd { figures, ..RunEnd::new(ended_unix_ns, outcome) })
     }
 
-    /// Records a run that is over, with the tasks that ran beside its tasks; see
-    /// [`Self::finish_run`].
-    pub fn finish_run_beside(
-        &mut self,
-        id: RunId,
-        ended_unix_ns: u64,
-        outcome: Outcome,
-        figures: &[ProcessRun],
-        coruns: &[Corun],
-    ) -> Result<(), Error> {
+    /// Records a run that is over with all that belongs to its end; see [`Self::finish_run`].
+    pub fn end_run(&mut self, id: RunId, end: &RunEnd<'_>) -> Result<(), Error> {
+        let &RunEnd { ended_unix_ns, outcome, order, figures, coruns } = end;
         tables::check(figures)?;
         check_coruns(coruns)?;
         kept("the time of the end", ended_unix_ns)?;
@@ -222,6 +237,9 @@ impl Store {
             run.ended_unix_ns = Some(ended_unix_ns);
             run.outcome = Some(outcome);
             let job = run.job.clone();
+            if let Some(order) = order {
+                tables::write_order(connection, id, order)?;
+            }
             let order = tables::order(connection, id)?;
             let order_bytes = order.as_ref().map_or(0, |order| order.text.len());
             let uid = order.map(|order| order.uid);

@@ -109,7 +109,7 @@ impl Jobs {
                 Ok(()) => {}
                 Err(declined @ Error::Declined(_)) => {
                     if let Some(id) = id {
-                        self.ledger.close_unrun(id, Outcome::Declined)?;
+                        self.ledger.close_unrun(id, Outcome::Declined, None)?;
                     }
                     if let Some(before) = last.replace(declined) {
                         listener.news(News::NotAdmitted(before));
@@ -154,7 +154,7 @@ impl Jobs {
                 }),
                 Err(error) => {
                     listener.news(News::NotAdmitted(error));
-                    self.ledger.close_unrun(id, Outcome::Declined)?;
+                    self.ledger.close_unrun(id, Outcome::Declined, None)?;
                 }
             }
         }

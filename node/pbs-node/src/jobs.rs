@@ -24,7 +24,7 @@ use crate::result::{Facts, RunResult};
 use crate::room::Room;
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
-use crate::{resume, Error, Held, Listener, News, Submission};
+use crate::{resume, Error, Held, Listener, News, NotRun, Submission};
 
 /// Next action.
 pub(crate) enum ToDo {
@@ -119,7 +119,7 @@ impl Jobs {
                 ends_ns: BTreeMap::new(),
                 ended_before_ns: run.saved.ended_ns,
                 asked_seq: 0,
-                cancelled: None,
+                cancelled: run.saved.cancelled.clone(),
                 told_late: false,
                 request: run.takeover.request.clone(),
                 job,
@@ -258,6 +258,7 @@ impl Jobs {
                 commit: commit.into(),
                 started_ns: monotonic_ns(),
                 ended_ns: None,
+                cancelled: None,
             };
             let request = &run.request;
             let id = (self.ledger).follow(run.id, saved, run.kind, request, next_seq)?;
@@ -307,13 +308,18 @@ impl Jobs {
         let id = active.id?;
         let ending =
             Ending { why: Some(why.to_string()), ..self.ending(&active, Vec::new(), None) };
-        let closed = self.note_ending(&active, ending);
-        let closed = closed.and_then(|()| self.ledger.close_unrun(id, Outcome::Failed));
-        if let Err(error) = closed {
-            // So it stands there as one that waits, and it does.
-            self.wait_again(active, error.to_string());
-            if let Error::History(error) = error {
-                listener.news(News::NotRecorded(error));
+        let order = active.terms.clone().map(|terms| over(terms, ending));
+        match self.ledger.close_unrun(id, Outcome::Failed, order.as_ref()) {
+            Ok(()) => {
+                let why = why.to_string();
+                listener.not_run(&NotRun { run: id, job: &active.job.name, why: &why });
+            }
+            Err(error) => {
+                // So it stands there as one that waits, and it does.
+                self.wait_again(active, error.to_string());
+                if let Error::History(error) = error {
+                    listener.news(News::NotRecorded(error));
+                }
             }
         }
         Some(id)
@@ -370,13 +376,6 @@ impl Jobs {
             succeeded: programs.iter().all(ProgramEnd::is_success),
             programs,
         }
-    }
-
-    fn note_ending(&mut self, active: &ActiveJob, ending: Ending) -> Result<(), Error> {
-        let (Some(id), Some(terms)) = (active.id, active.terms.clone()) else {
-            return Ok(());
-        };
-        self.ledger.set_order(id, &over(terms, ending))
     }
 
     /// Hears of an event; `ours`: of one of our plans.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pbs_history::{
     boot_id, Collector, Corun, EndedLimits, InForce, JobHistory, Kind, NewRun, Options, Order,
-    Outcome, ProcessRun, Run, RunFigures, RunId, State, Store, Takeover, TaskRun,
+    Outcome, ProcessRun, Run, RunEnd, RunFigures, RunId, State, Store, Takeover, TaskRun,
 };
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
@@ -279,6 +279,25 @@ impl Ledger {
         self.in_force.boot_id = boot_id();
     }
 
+    /// The deadline, since the submission, or the priority of a run was changed, or it was
+    /// cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Who comes next would not know of it.
+    pub(crate) fn changed(
+        &mut self,
+        id: RunId,
+        change: impl FnOnce(&mut Saved),
+    ) -> Result<(), pbs_history::Error> {
+        if let Some(run) = self.runs.get_mut(&id) {
+            change(&mut run.saved);
+            run.takeover.reservation = run.saved.to_text();
+            run.is_new = true;
+        }
+        self.note()
+    }
+
     /// A run has ended at that time.
     pub(crate) fn ended(&mut self, id: RunId, time_ns: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
@@ -417,18 +436,14 @@ impl Ledger {
     /// can be done now.
     fn record_owed(&mut self) -> Result<(), pbs_history::Error> {
         while let Some(owed) = self.owed.front() {
-            let store = &mut self.store;
-            if let Some(order) = &owed.order {
-                store.set_order(owed.id, order)?;
-            }
-            let (id, ended_unix_ns) = (owed.id, owed.ended_unix_ns);
-            store.finish_run_beside(
-                id,
-                ended_unix_ns,
-                owed.outcome,
-                &owed.figures,
-                &owed.coruns,
-            )?;
+            let end = RunEnd {
+                ended_unix_ns: owed.ended_unix_ns,
+                outcome: owed.outcome,
+                order: owed.order.as_ref(),
+                figures: &owed.figures,
+                coruns: &owed.coruns,
+            };
+            self.store.end_run(owed.id, &end)?;
             self.owed.pop_front();
         }
         self.forget_ended()
@@ -513,10 +528,16 @@ impl Ledger {
         Ok((self.store).finish_run(run.run.id, unix_ns(), outcome, &figures)?)
     }
 
-    /// Closes a run that waits, or whose programs were not let go.
-    pub(crate) fn close_unrun(&mut self, id: RunId, outcome: Outcome) -> Result<(), Error> {
+    /// Closes a run that waits, or whose programs were not let go. `order`: its terms with its
+    /// end, if it was ordered.
+    pub(crate) fn close_unrun(
+        &mut self,
+        id: RunId,
+        outcome: Outcome,
+        order: Option<&Order>,
+    ) -> Result<(), Error> {
         self.forget(id);
-        self.store.finish_run(id, unix_ns(), outcome, &[])?;
+        self.store.end_run(id, &RunEnd { order, ..RunEnd::new(unix_ns(), outcome) })?;
         // The run is over, whatever becomes of others.
         let _ = self.forget_ended();
         Ok(())
@@ -551,6 +572,7 @@ mod tests {
             commit: "start".into(),
             started_ns: 0,
             ended_ns: None,
+            cancelled: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use pbs_history::RunId;
 use pbs_plan::Plan;
 use pbs_text::{bytes, span};
 use pbs_uapi::Event;
@@ -23,8 +24,22 @@ pub trait Listener {
     /// A job is over.
     fn over(&mut self, _outcome: JobOutcome) {}
 
+    /// A job that was ordered is over without having been run.
+    fn not_run(&mut self, _not_run: &NotRun<'_>) {}
+
     /// All is done for the moment, and events are waited for.
     fn waits(&mut self) {}
+}
+
+/// A job that is over without having been run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotRun<'a> {
+    /// Number of the run.
+    pub run: RunId,
+    /// Name of the job.
+    pub job: &'a str,
+    /// Reason.
+    pub why: &'a str,
 }
 
 /// Message for people.

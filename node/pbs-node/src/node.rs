@@ -273,6 +273,13 @@ impl<L: Listener> Node<L> {
         }
         while self.hear()? > 0 {}
         self.progress.caught_up(&resumed.in_force);
+        // The planner that died may not have come to kill them.
+        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+        let cancelled = jobs.runs.iter().filter(|run| run.cancelled.is_some());
+        for run in cancelled.map(|active| active.run).collect::<Vec<_>>() {
+            jobs.controller.cancel(run);
+            self.programs.end(run);
+        }
         Ok(())
     }
 

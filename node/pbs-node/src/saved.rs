@@ -26,6 +26,8 @@ pub(crate) struct Saved {
     pub(crate) started_ns: u64,
     /// End of its last process, on the same clock.
     pub(crate) ended_ns: Option<u64>,
+    /// Reason for which it was cancelled.
+    pub(crate) cancelled: Option<String>,
 }
 
 /// Record of the run in the history.
@@ -38,6 +40,8 @@ struct Text {
     commit: PathBuf,
     started_ns: u64,
     ended_ns: Option<u64>,
+    #[serde(default)]
+    cancelled: Option<String>,
 }
 
 impl Saved {
@@ -50,6 +54,7 @@ impl Saved {
             commit: self.commit.clone(),
             started_ns: self.started_ns,
             ended_ns: self.ended_ns,
+            cancelled: self.cancelled.clone(),
         };
         serde_json::to_string(&text).unwrap_or_default()
     }
@@ -67,6 +72,7 @@ impl Saved {
             commit: text.commit,
             started_ns: text.started_ns,
             ended_ns: text.ended_ns,
+            cancelled: text.cancelled,
         })
     }
 
@@ -96,6 +102,7 @@ mod tests {
             commit: "history.db-start-7".into(),
             started_ns: 8,
             ended_ns: Some(9),
+            cancelled: Some("cancelled by user 7".into()),
         };
         let text = saved.to_text();
         assert_eq!(Saved::from_text(&text), Some(saved));

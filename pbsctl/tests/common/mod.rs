@@ -8,7 +8,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use pbs_history::{Corun, Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, Store, TaskRun};
+use pbs_history::{
+    Corun, Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, RunEnd, Store, TaskRun,
+};
 use pbs_interference::{Beside, Key, Level, Neighbour, Sample};
 
 /// A task that is far beyond t2_task, and a process beside it.
@@ -185,7 +187,8 @@ pub(crate) fn slowed(file: &Path) {
                 outcome: Outcome::Complete,
             }],
         };
-        let done = store.finish_run_beside(id, 2, Outcome::Complete, &[figures], coruns);
+        let end = RunEnd { figures: &[figures], coruns, ..RunEnd::new(2, Outcome::Complete) };
+        let done = store.end_run(id, &end);
         done.unwrap();
     };
     let (render, backup) = (key("render", 4), key("backup", 0));

@@ -33,7 +33,8 @@ pub(crate) fn serve(name: &str) -> Served {
 pub(crate) fn serve_allocations(name: &str, mut allocations: Allocations) -> Served {
     serve_by(name, move |mut inbox| loop {
         wait_for([inbox.as_fd()], -1).unwrap();
-        for (caller, request) in inbox.take(256) {
+        inbox.begin();
+        while let Some((caller, request)) = inbox.take() {
             match request {
                 Request::Allocate(step, answer) => {
                     let cpus = allocations.allocate(&caller, &step);
@@ -75,7 +76,8 @@ fn serve_by(name: &str, answer: impl FnOnce(Inbox) + Send + 'static) -> Served {
 fn answer(mut inbox: Inbox) {
     loop {
         wait_for([inbox.as_fd()], -1).unwrap();
-        for (caller, request) in inbox.take(256) {
+        inbox.begin();
+        while let Some((caller, request)) = inbox.take() {
             match request {
                 Request::Status(answer) => {
                     let status = Status { state: "running".into(), ..Status::default() };

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use pbs_history::{
-    Corun, Decision, Error, Fingerprint, Options, Outcome, Store, Transfer, VariantKey, VariantRun,
+    Corun, Decision, Error, Fingerprint, Options, Outcome, RunEnd, Store, Transfer, VariantKey,
+    VariantRun,
 };
 use pbs_interference::{Beside, Key, Level, Neighbour, Sample};
 use rusqlite::Connection;
@@ -146,14 +147,15 @@ fn a_run_is_stored_with_its_co_runners() {
     let figures = [process(1, vec![task(0, 1, 1)])];
     let mut coruns = [corun(1, 1, 400), corun(1, 2, 400)];
     coruns[1].sample.insns = u64::MAX;
-    let done = store.finish_run_beside(id, 9, Outcome::Complete, &figures, &coruns);
+    let end = RunEnd { figures: &figures, ..RunEnd::new(9, Outcome::Complete) };
+    let done = store.end_run(id, &RunEnd { coruns: &coruns, ..end });
     assert!(matches!(done, Err(Error::TooLarge(_))), "{done:?}");
     assert_eq!(store.coruns().unwrap(), []);
     coruns[1].sample.insns = 5;
-    store.finish_run_beside(id, 9, Outcome::Complete, &figures, &coruns).unwrap();
+    store.end_run(id, &RunEnd { coruns: &coruns, ..end }).unwrap();
     assert_eq!(store.coruns().unwrap(), coruns);
     // A run that is over is not recorded once more, nor is what belongs to it.
-    let again = store.finish_run_beside(id, 9, Outcome::Complete, &figures, &coruns);
+    let again = store.end_run(id, &RunEnd { coruns: &coruns, ..end });
     assert!(matches!(again, Err(Error::WrongState(..))), "{again:?}");
     assert_eq!(store.coruns().unwrap().len(), 2);
 }

@@ -236,7 +236,8 @@ fn orders_come_with_their_runs() {
 #[test]
 fn each_user_has_a_share_of_what_is_over() {
     let path = scratch("ended").join("history.db");
-    let ended = EndedLimits { user_runs: 10, user_bytes: 100_000, age_ns: 1000 };
+    let ended =
+        EndedLimits { user_runs: 10, user_bytes: 100_000, all_bytes: 1_000_000, age_ns: 1000 };
     let options = Options { ended, ..Options::DEFAULT };
     let mut store = Store::open(&path, options).unwrap();
     let mut number = 0;
@@ -271,8 +272,14 @@ fn each_user_has_a_share_of_what_is_over() {
     // A row that is larger than all that the user may have is forgotten itself.
     end(&mut store, Some(3), 200_000, 5000);
     assert_eq!(store.forget(5500).unwrap(), 3);
+    // Somebody with many user ids has no more than all users together.
+    let subordinate: Vec<_> =
+        (100..150).map(|uid| end(&mut store, Some(uid), 90_000, 5000)).collect();
+    assert_eq!(store.forget(5500).unwrap(), 1 + 10 + 39);
+    let newest = [&of_root[..], &subordinate[39..]].concat();
+    assert_eq!(left(&store).into_iter().filter(|id| *id != quiet[1]).collect::<Vec<_>>(), newest);
     // In time, all that was ordered goes.
-    assert_eq!(store.forget(6001).unwrap(), 1 + 50 + 10);
+    assert_eq!(store.forget(6001).unwrap(), 50 + 11);
     assert_eq!(left(&store), quiet[1..]);
 
     // It is time to do so after some runs, or after many bytes.

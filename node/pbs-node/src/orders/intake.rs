@@ -9,7 +9,7 @@ use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::jobs::Jobs;
 use crate::orders::{Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
-use crate::{Declined, Error, Listener, News, Submission};
+use crate::{Declined, Error, Listener, News, NotRun, Submission};
 
 /// Orders that are planned in a round at most: what the node hears must not wait for hundreds.
 const TRIED_AT_ONCE: usize = 16;
@@ -191,8 +191,10 @@ impl Jobs {
             let Some(noted) = Noted::of(&order) else {
                 // Nobody knows as whom it would run. The record stays as it is.
                 let job = self.ledger.run(id)?.job;
-                self.ledger.close_unrun(id, Outcome::Declined)?;
-                listener.news(News::NotAdmitted(Error::UnreadableOrder(id, job)));
+                self.ledger.close_unrun(id, Outcome::Declined, None)?;
+                let error = Error::UnreadableOrder(id, job.clone());
+                listener.not_run(&NotRun { run: id, job: &job, why: &error.to_string() });
+                listener.news(News::NotAdmitted(error));
                 continue;
             };
             match Submission::from_text(request, format!("run {id}")) {
@@ -204,9 +206,12 @@ impl Jobs {
                     not_started: None,
                 }),
                 Err(error) => {
-                    let ending = Ending { why: Some(error.to_string()), ..Ending::default() };
-                    self.ledger.set_order(id, &noted.over(ending).order())?;
-                    self.ledger.close_unrun(id, Outcome::Declined)?;
+                    let why = error.to_string();
+                    let ending = Ending { why: Some(why.clone()), ..Ending::default() };
+                    let order = noted.over(ending).order();
+                    self.ledger.close_unrun(id, Outcome::Declined, Some(&order))?;
+                    let job = self.ledger.run(id)?.job;
+                    listener.not_run(&NotRun { run: id, job: &job, why: &why });
                     listener.news(News::NotAdmitted(error));
                 }
             }
@@ -273,17 +278,18 @@ impl Jobs {
     /// Closes a waiting order, with its outcome and the reason.
     fn close(&mut self, one: Waiting, outcome: Outcome, why: String, listener: &mut dyn Listener) {
         let ending = Ending {
-            why: Some(why),
+            why: Some(why.clone()),
             deadline_unix_ns: Some(one.deadline_unix_ns()),
             best_effort: Some(one.order.submission.job.best_effort),
             cpus: one.order.submission.job.cpus.clone(),
             ..Ending::default()
         };
-        let noted = self.ledger.set_order(one.id, &one.noted().over(ending).order());
-        let closed = noted.and_then(|()| self.ledger.close_unrun(one.id, outcome));
-        if let Err(Error::History(error)) = closed {
+        let order = one.noted().over(ending).order();
+        if let Err(Error::History(error)) = self.ledger.close_unrun(one.id, outcome, Some(&order)) {
             listener.news(News::NotRecorded(error));
         }
+        let job = &one.order.submission.job.name;
+        listener.not_run(&NotRun { run: one.id, job, why: &why });
         self.backlog.check_again();
     }
 
@@ -371,6 +377,12 @@ impl Jobs {
         run.terms = Some(terms);
         run.job.priority = priority.unwrap_or(run.job.priority);
         run.job.deadline_ns = at_ns.unwrap_or(run.job.deadline_ns);
+        let deadline_ns = run.job.deadline_ns.saturating_sub(run.submitted_ns);
+        let priority = run.job.priority;
+        self.ledger.changed(id, |saved| {
+            saved.job.priority = priority;
+            saved.job.deadline_ns = deadline_ns;
+        })?;
         Ok(())
     }
 
@@ -418,10 +430,15 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) -> Result<Option<pbs_planner::RunId>, Error> {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id == Some(id)) {
-            run.cancelled.get_or_insert(why);
-            self.controller.cancel(run.run);
+            let run_id = run.run;
+            let why = run.cancelled.get_or_insert(why).clone();
+            self.controller.cancel(run_id);
             self.next_plan = None;
-            return Ok(Some(run.run));
+            // Another service cancels it again. Without a record of that, this one does.
+            if let Err(error) = self.ledger.changed(id, |saved| saved.cancelled = Some(why)) {
+                listener.news(News::NotRecorded(error));
+            }
+            return Ok(Some(run_id));
         }
         self.waiting(id).map_err(|error| match error {
             Error::DoesNotWait(id, job) => Error::IsOver(id, job),
