@@ -29,6 +29,7 @@ mod policy_share;
 mod policy_swap;
 mod record;
 mod service;
+mod service_turns;
 mod simulator;
 mod tiers;
 mod tracepoints;

@@ -112,7 +112,7 @@ pub(crate) fn job(name: &str, shell: &str, insns: u64, deadline_ms: u64) -> Subm
     }
 }
 
-fn number(number: u64) -> JobKey {
+pub(crate) fn number(number: u64) -> JobKey {
     JobKey { number: Some(number), name: None }
 }
 
@@ -131,7 +131,7 @@ fn is_planned(job: &Job) -> bool {
 }
 
 /// Waits until all jobs are over.
-fn all_over(client: &mut Client) -> Result<Vec<Job>, String> {
+pub(crate) fn all_over(client: &mut Client) -> Result<Vec<Job>, String> {
     let deadline = Instant::now() + Duration::from_secs(600);
     loop {
         let jobs = all(client)?;
@@ -256,7 +256,29 @@ fn takes_jobs_inner() -> Verdict {
 }
 
 /// Calls `what` as another user, in a process of its own.
-fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
+pub(crate) fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
+    begin_as_user(uid, what)?.end()
+}
+
+/// A process that does something as another user.
+pub(crate) struct OfUser {
+    uid: u32,
+    pid: i32,
+}
+
+impl OfUser {
+    /// Waits until it has done that.
+    pub(crate) fn end(self) -> Verdict {
+        let mut status = 0;
+        // SAFETY: `status` is valid for writing.
+        cvt(unsafe { libc::waitpid(self.pid, &mut status, 0) }).context("wait")?;
+        check_eq!(status, 0, "user {}", self.uid);
+        Ok(())
+    }
+}
+
+/// Begins to call `what` as another user, in a process of its own.
+pub(crate) fn begin_as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Result<OfUser, String> {
     // SAFETY: this program has one thread; the child ends below.
     let child = cvt(unsafe { libc::fork() }).context("fork")?;
     if child == 0 {
@@ -273,11 +295,7 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
         // SAFETY: ends the child, without what the parent does at its end.
         unsafe { libc::_exit(i32::from(verdict.is_err())) };
     }
-    let mut status = 0;
-    // SAFETY: `status` is valid for writing.
-    cvt(unsafe { libc::waitpid(child, &mut status, 0) }).context("wait")?;
-    check_eq!(status, 0, "user {uid}");
-    Ok(())
+    Ok(OfUser { uid, pid: child })
 }
 
 /// An allocation of Slurm for a job is for jobs of its user alone, also for a service that is
