@@ -33,6 +33,10 @@ pub(crate) struct Terms {
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
 
+    /// Deadline counted from the submission, such as 90s, instead of that in the file
+    #[arg(long, value_name = "TIME", value_parser = ns)]
+    deadline: Option<u64>,
+
     /// Run the job as best effort: behind all jobs with a promise, and without one
     #[arg(long)]
     pub(crate) best_effort: bool,
@@ -73,6 +77,7 @@ impl Terms {
     pub(crate) fn needs_service(&self) -> bool {
         self.name.is_some()
             || self.priority.is_some()
+            || self.deadline.is_some()
             || self.hold
             || !self.after.is_empty()
             || !self.afterok.is_empty()
@@ -206,6 +211,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         request,
         name: terms.name.clone(),
         priority: terms.priority,
+        deadline_ns: terms.deadline,
         best_effort: Some(terms.best_effort),
         hold: Some(terms.hold),
         after: list(&terms.after),

@@ -30,10 +30,15 @@ impl Socket {
 
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         Client::connect(&self.path).map_err(|error| {
-            Failure::Failed(format!(
-                "{}: {error}; is pbsd running? See systemctl status pbsd",
-                self.path.display()
-            ))
+            let path = self.path.display();
+            Failure::Failed(if self.is_there() {
+                format!("{path}: {error}; is pbsd running? See systemctl status pbsd")
+            } else {
+                format!(
+                    "the service pbsd is not running: there is no {path}. Start it with systemctl \
+                     start pbsd, or name its socket with --socket"
+                )
+            })
         })
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Messages of the service on standard error, where the journal reads them with their priority
-//! (sd-daemon(3)).
+//! (sd-daemon(3)). On a terminal they have none.
 //!
 //! A message is one line. Words of users in it can neither begin another line, which would have
 //! a priority of their choice, nor change how the line is shown.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use pbs_text::shown;
 
@@ -21,22 +21,24 @@ pub fn info(text: &str) {
 
 /// Writes a message; a missing reader is no error.
 fn say(priority: u8, text: &str) {
-    let _ = std::io::stderr().write_all(line(priority, text).as_bytes());
+    let mut stderr = std::io::stderr();
+    let priority = (!stderr.is_terminal()).then_some(priority);
+    let _ = stderr.write_all(line(priority, text).as_bytes());
 }
 
-fn line(priority: u8, text: &str) -> String {
-    format!("<{priority}>{}\n", shown(text))
+fn line(priority: Option<u8>, text: &str) -> String {
+    let priority = priority.map_or_else(String::new, |priority| format!("<{priority}>"));
+    format!("{priority}{}\n", shown(text))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn a_message_is_one_line() {
         let argument = "true\n<4>12 job backup is over: complete\r\u{1b}[2K\u{202e}";
         let text = format!("programs of the plan: {argument}: No such file or directory");
-        let line = line(6, &text);
+        let line = super::line(Some(6), &text);
+        assert_eq!(super::line(None, "pbsd: ready"), "pbsd: ready\n");
         assert_eq!(line.matches('\n').count(), 1);
         assert_eq!(
             line,

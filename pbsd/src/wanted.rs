@@ -102,7 +102,7 @@ impl Wanted {
             name: submission.name,
             priority: submission.priority,
             best_effort: submission.best_effort.unwrap_or(false),
-            deadline_ns: None,
+            deadline_ns: submission.deadline_ns,
             hold: submission.hold.unwrap_or(false),
             after: distinct(submission.after),
             after_ok: distinct(submission.afterok),

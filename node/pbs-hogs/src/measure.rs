@@ -63,6 +63,11 @@ pub fn quantile(ascending: &[f64], part: f64) -> f64 {
     let at = part.clamp(0.0, 1.0) * last as f64;
     let below = at.floor() as usize;
     let (one, other) = (ascending[below], ascending[(below + 1).min(last)]);
+    // Who did not come on at all has an infinite slow-down, and the difference of two of those is
+    // no number.
+    if one == other || at.fract() == 0.0 {
+        return one;
+    }
     one + (other - one) * at.fract()
 }
 
@@ -260,6 +265,9 @@ mod tests {
         assert_eq!(quantile(&numbers, 0.0), 1.0);
         assert_eq!(quantile(&numbers, 0.5), 2.0);
         assert_eq!(quantile(&numbers, 0.75), 3.0);
+        let endless = [1.0, f64::INFINITY, f64::INFINITY];
+        let found = [0.0, 0.25, 0.5, 0.95].map(|part| quantile(&endless, part));
+        assert_eq!(found, [1.0, f64::INFINITY, f64::INFINITY, f64::INFINITY]);
         assert_eq!(quantile(&numbers, 1.0), 4.0);
     }
 

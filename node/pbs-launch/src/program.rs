@@ -158,6 +158,12 @@ impl Prepared {
             let id = process.id.to_string();
             environment.push(assignment("PBS_PROCESS".as_ref(), id.as_ref()));
         }
+        if owner.is_some() {
+            let cpu = cpu.to_string();
+            environment.push(assignment("SCHED_PBS_CPU".as_ref(), cpu.as_ref()));
+            let program = (place + 1).to_string();
+            environment.push(assignment("SCHED_PBS_PROGRAM".as_ref(), program.as_ref()));
+        }
         let late = waits(process, place);
         let late_input = command.stdin.as_ref().filter(|_| late);
         let redirections = [

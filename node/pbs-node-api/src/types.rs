@@ -15,6 +15,8 @@ pub struct Submission {
     pub name: Option<String>,
     /// Priority, instead of the one in its file; above 0 for operators only
     pub priority: Option<u32>,
+    /// Deadline counted from the submission, instead of the one in its file
+    pub deadline_ns: Option<u64>,
     /// Whether the job is run as best effort: behind all jobs with a promise, and without one
     pub best_effort: Option<bool>,
     /// Whether the job is held until it is released

@@ -10,7 +10,7 @@ use pbs_launch::Owner;
 use pbs_planner::Planned;
 
 use crate::candidate::Candidate;
-use crate::clock::unix_ns;
+use crate::clock::{since_1970, unix_ns};
 use crate::orders::Terms;
 use crate::predict::Forecast;
 use crate::Held;
@@ -124,6 +124,18 @@ impl ActiveJob {
         let (id, name) = (self.id.map_or(0, |id| id.0), &self.job.name);
         owner.environment.push(("SCHED_PBS_JOB_ID".into(), id.to_string()));
         owner.environment.push(("SCHED_PBS_JOB_NAME".into(), name.clone()));
+        let memory_bytes = self.job.processes.iter().map(|process| process.memory_bytes);
+        let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
+        let figures = [
+            ("SCHED_PBS_DEADLINE_UNIX_NS", self.deadline_ns().map(since_1970)),
+            (
+                "SCHED_PBS_PLANNED_END_UNIX_NS",
+                self.planned.as_ref().map(|planned| since_1970(planned.end_ns)),
+            ),
+            ("SCHED_PBS_MEMORY_BYTES", Some(memory_bytes)),
+        ];
+        let known = figures.iter().filter_map(|(name, figure)| Some((name, (*figure)?)));
+        owner.environment.extend(known.map(|(name, figure)| ((*name).into(), figure.to_string())));
         let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
         owner.output = Some(owner.output.unwrap_or_else(own_file));
         Some(owner)

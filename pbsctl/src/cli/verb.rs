@@ -81,70 +81,100 @@ pub(crate) enum Verb {
         directory: PathBuf,
     },
 
+    /// Check a job, a plan, a machine, a task graph or a site file
     #[command(hide = true)]
     Check(FileOptions),
+    /// Load a plan into the kernel without starting its processes
     #[command(hide = true)]
     Load(FileOptions),
+    /// Measure jobs: run them once, without a deadline and without replanning
     #[command(hide = true)]
     Profile(ProfileOptions),
+    /// Submit jobs to the service, or queue them where there is none
     #[command(hide = true)]
     Submit(SubmitOptions),
+    /// Run a job as a step of a Slurm job, on the cores that it has on this node
     #[command(hide = true)]
     Step(StepOptions),
+    /// Remove a job from the queue of this machine
     #[command(hide = true)]
     Withdraw(WithdrawOptions),
+    /// List jobs: waiting, running and ended
     #[command(hide = true)]
     Jobs(JobsOptions),
     /// The command line of this verb is that of the group of the same name.
     #[command(skip)]
     Job(Which),
+    /// Cancel a job
     #[command(hide = true)]
     Cancel(Which),
+    /// Hold a waiting job: it is not planned until it is released
     #[command(hide = true)]
     Hold(Which),
+    /// Release a held job
     #[command(hide = true)]
     Release(Which),
+    /// Change a job's deadline, its priority, or its file while it waits
     #[command(hide = true)]
     Alter(AlterOptions),
+    /// Follow jobs: print each change of state
     #[command(hide = true)]
     Watch(WatchOptions),
+    /// Stop planning new jobs; planned jobs continue
     #[command(hide = true)]
     Drain(Socket),
+    /// Plan new jobs again
     #[command(hide = true)]
     Resume(Socket),
+    /// Show the state of the service
     #[command(hide = true)]
     Status(Socket),
+    /// Record all inputs of the policy in the kernel
     #[command(hide = true)]
     Record(RecordOptions),
+    /// Replay a recording through the same policy, and compare
     #[command(hide = true)]
     Replay(ReplayOptions),
+    /// Convert a run to a trace for ui.perfetto.dev
     #[command(hide = true)]
     Trace(TraceOptions),
+    /// Measure, show and predict how tasks slow each other down
     #[command(hide = true)]
     Interference(InterferenceOptions),
+    /// List the evolving applications on this node
     #[command(hide = true)]
     Apps(AppsOptions),
+    /// List the co-scheduled processes of this node, and clean up after them
     #[command(hide = true)]
     Csi(CsiOptions),
+    /// Print scheduling events
     #[command(hide = true)]
     Events(EventsOptions),
+    /// Show the CPUs of the node as a table that is kept up to date
     #[command(hide = true)]
     Top(TopOptions),
+    /// Check whether jobs would be admitted, and explain why
     #[command(hide = true)]
     Explain(ExplainOptions),
     /// The command line of this verb is `plan show`.
     #[command(skip)]
     Plan(PlanShowOptions),
+    /// Print what jobs used in earlier runs, and the prediction for the next one
     #[command(hide = true)]
     History(HistoryOptions),
+    /// Show the node's state: limits, counting tier, and /sys/kernel/pbs; or one process
     #[command(hide = true)]
     Stat(StatOptions),
+    /// Print the plan that the kernel has for a CPU, in TOML
     #[command(hide = true)]
     Show(OfCpu),
+    /// Drop the plan of a CPU; its processes become normal ones
     #[command(hide = true)]
     Drop(OfCpu),
+    /// Convert a plan of Leppert's simulation, or a job and a machine of Glaß's prototype
     #[command(hide = true)]
     Import(ImportOptions),
+    /// Generate a plan, with the deviations of its run
     #[command(hide = true)]
     Gen(GenOptions),
 }

@@ -58,7 +58,8 @@ fn answer(mut inbox: Inbox, played: &Played, asked: &Mutex<ServiceCalls>) {
     let mut looks = 0;
     loop {
         wait_for([inbox.as_fd()], -1).unwrap();
-        for (_, request) in inbox.take(256) {
+        inbox.begin();
+        while let Some((_, request)) = inbox.take() {
             let mut asked = asked.lock().unwrap();
             match request {
                 Request::Status(answer) => drop(answer.send(Ok(Status::default()))),
