@@ -22,6 +22,16 @@ pub(crate) fn ns(text: &str) -> Result<u64, String> {
     Quantity::Ns.parse(text)
 }
 
+/// Instructions in a second, of a core or a node: `2G`.
+pub(crate) fn rate_per_s(text: &str) -> Result<u64, String> {
+    Quantity::Insns.parse_in(text, 1, 1..=1 << 40)
+}
+
+/// A time in nanoseconds; a number without a unit is one of seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    Quantity::Ns.parse_with(text, SECOND)
+}
+
 /// A time in nanoseconds; a number without a unit is one of milliseconds.
 pub(crate) fn ms(text: &str) -> Result<u64, String> {
     Quantity::Ns.parse_with(text, MS)

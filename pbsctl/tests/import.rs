@@ -1,179 +1,208 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl import` of the files of Glaß's prototype, and `pbsctl check` of what
-//! comes of them.
+//! `pbsctl plan import` of workflows.
 
 mod common;
 
-use std::fs;
-use std::path::Path;
+use common::pbsctl;
 
-use common::{directory, pbsctl, scratch};
-
-const DETAILS: &str = "start;deadline;total_runtime;total_needed_memory\n0;20;9;500";
-const PROCESSES: &str = "process_id;approx_runtime;approx_needed_memory\n0;9;300\n1;4;200";
-const TASKS: &str = "0 0 0 300 5 -> 1 0 2\n1 0 2 300 5 -> 2 0 4 -> 3 1 10\n\
-    2 0 4 300 10 -> 5 0 3\n3 1 10 200 5 -> 4 1 5\n4 1 5 200 5 -- 0 -> 5 0 3\n\
-    5 0 3 300 5 -> 6 0 1\n6 0 1";
-const MACHINE: &str =
-    "node_id;cores;total_shared_memory;instructions_pre_sec\n7;x,y;1000;5\n8;z;100;50";
-
-const FILES: &[(&str, &str)] = &[
-    ("job_details_4.csv", DETAILS),
-    ("job_processes_4.csv", PROCESSES),
-    ("job_tasks_4.txt", TASKS),
-    ("machine_details.csv", MACHINE),
-];
-
-#[test]
-fn a_directory_becomes_a_job_and_a_machine_that_can_be_planned() {
-    let directory = directory("import-glass", FILES);
-    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
-    let (job, machine, csv) = (path("job.toml"), path("machine.toml"), path("plan.csv"));
-    let from = directory.to_str().unwrap();
-    let ran = pbsctl(&["import", from, "--output", &job, "--machine", &machine], "");
-    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    assert!(ran.stdout.contains("job glass-4: 2 processes, 7 tasks"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("node 7: 2 cores"), "{}", ran.stdout);
-
-    let checked = pbsctl(&["check", &job], "");
-    assert_eq!(checked.status, 0);
-    assert!(checked.stdout.contains("job.toml: valid job\n"), "{}", checked.stdout);
-    let checked = pbsctl(&["check", &machine, "--json"], "").json();
-    assert_eq!((&checked["valid"], &checked["kind"]), (&true.into(), &"machine".into()));
-    assert_eq!(checked["machine"]["nodes"][0]["rate_insns_per_s"], 10);
-
-    // 5, 5, 10 and 5 instructions one after the other, at 5 a second.
-    let history = path("h.db");
-    let mut arguments = vec!["plan", "show", &job, "--machine", &machine, "--history", &history];
-    arguments.extend(["--whole-rate", "--csv", &csv, "--json"]);
-    let ran = pbsctl(&arguments, "");
-    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    assert_eq!(ran.json()["jobs"][0]["end_ns"].as_u64(), Some(5_000_000_000));
-    let csv = fs::read_to_string(&csv).unwrap();
-    assert!(csv.starts_with("node_id;core_id;task_id;start;end;mem_consumption\n7;x;0;0;1;300\n"));
-    assert_eq!(csv.lines().count(), 8);
-}
+/// WfFormat 1.5: files stand apart, figures in the execution.
+const MONTAGE: &str = r#"{"name": "montage", "schemaVersion": "1.5", "workflow": {
+"specification": {
+  "tasks": [
+    {"name": "project", "id": "project_1", "parents": [], "children": ["add_3"],
+     "inputFiles": ["raw"], "outputFiles": ["flat", "log"]},
+    {"name": "project", "id": "project_2", "parents": [], "children": [],
+     "inputFiles": ["raw"], "outputFiles": ["flat2"]},
+    {"name": "add", "id": "add_3", "parents": ["project_1", "project_2"], "children": [],
+     "inputFiles": ["flat", "flat2"], "outputFiles": []}],
+  "files": [{"id": "raw", "sizeInBytes": 9}, {"id": "flat", "sizeInBytes": 5000000},
+            {"id": "flat2", "sizeInBytes": 7}, {"id": "log", "sizeInBytes": 8}]},
+"execution": {"makespanInSeconds": 5, "tasks": [
+  {"id": "project_1", "runtimeInSeconds": 2.5, "coreCount": 4, "memoryInBytes": 1000000,
+   "command": {"program": "mProject"}, "avgCPU": 98.5},
+  {"id": "project_2", "runtimeInSeconds": 0},
+  {"id": "add_3", "runtimeInSeconds": 3}]}}}"#;
 
 #[test]
-fn the_job_goes_to_standard_output_alone() {
-    let directory = directory("import-stdout", FILES);
-    let machine = directory.join("machine.toml");
-    let from = directory.to_str().unwrap();
-    let arguments = ["import", from, "--name", "two", "--machine", machine.to_str().unwrap()];
-    let ran = pbsctl(&arguments, "");
+fn a_workflow_of_wfcommons_becomes_a_task_graph() {
+    let ran = pbsctl(&["plan", "import", "-"], MONTAGE);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(ran.stdout.starts_with("name = \"two\"\n"), "{}", ran.stdout);
-    assert_eq!(pbsctl(&["check", "-"], &ran.stdout).status, 0);
-    assert!(machine.exists());
-    let json = pbsctl(&[&arguments[..], &["--json"]].concat(), "").json();
-    assert_eq!(json["toml"].as_str(), Some(ran.stdout.as_str()));
-    assert_eq!(json["job"]["deadline_ns"].as_u64(), Some(20_000_000_000));
+    assert_eq!(
+        ran.stdout,
+        r#"name = "montage"
+
+[[task]]
+name = "project_1"
+memory_bytes = 1_000_000
+[[task.variant]]
+model = "cpu"
+threads = 4
+runtime_ns = 2_500_000_000
+
+[[task]]
+name = "project_2"
+[[task.variant]]
+model = "cpu"
+runtime_ns = 0
+
+[[task]]
+name = "add_3"
+after = [{ task = "project_1", bytes = 5_000_000 }, { task = "project_2", bytes = 7 }]
+[[task.variant]]
+model = "cpu"
+runtime_ns = 3_000_000_000
+"#
+    );
+    for told in ["commands are left out", "avgCPU is left out"] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    let checked = pbsctl(&["job", "check", "-"], &ran.stdout);
+    assert!(checked.stdout.contains("valid task graph"), "{}{}", checked.stdout, checked.stderr);
 }
 
+/// Before 1.5 each task had all of its figures, and parents were named by name.
 #[test]
-fn of_several_jobs_one_is_named() {
-    let directory = directory("import-several", FILES);
-    fs::write(directory.join("job_details_5.csv"), DETAILS).unwrap();
-    let from = directory.to_str().unwrap();
-    let ran = pbsctl(&["import", from], "");
-    assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("the jobs 4, 5; name one"), "{}", ran.stderr);
-    assert_eq!(pbsctl(&["import", from, "--job", "4"], "").status, 0);
-    let ran = pbsctl(&["import", from, "--job", "5"], "");
-    assert_eq!(ran.status, 1);
-    assert!(ran.stderr.contains("job_processes_5.csv"), "{}", ran.stderr);
-}
-
-#[test]
-fn options_of_the_other_form_are_refused() {
-    let directory = directory("import-options", FILES);
-    let from = directory.to_str().unwrap();
-    let ran = pbsctl(&["import", from, "--cpu", "1"], "");
-    assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("Leppert"), "{}", ran.stderr);
-    let ran = pbsctl(&["import", "-", "--machine", "m.toml"], "1;0,10;;0,0,5,5;");
-    assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("directory"), "{}", ran.stderr);
-    let empty = scratch("import-empty");
-    fs::create_dir_all(&empty).unwrap();
-    let ran = pbsctl(&["import", empty.to_str().unwrap()], "");
-    assert_eq!(ran.status, 1);
-    assert!(ran.stderr.contains("the four files"), "{}", ran.stderr);
-}
-
-/// Every fault is told with its file and line, and nothing is written.
-#[test]
-fn faults_are_told_and_nothing_is_written() {
-    let faults: [(&str, &str, &str, &[&str]); 7] = [
-        (
-            "job_tasks_4.txt",
-            "6 0 1",
-            "6 0 1 -> 1 0 2",
-            &["job_tasks_4.txt:", "task 6", "nothing comes after it"],
-        ),
-        (
-            "job_tasks_4.txt",
-            "-- 0 -> 5 0 3",
-            "-- 0",
-            &["job_tasks_4.txt:5: task 4", "never joined; lead it to a join task"],
-        ),
-        (
-            "job_tasks_4.txt",
-            "2 0 4 300 10 -> 5 0 3",
-            "2 0 4 300 10 -> 1 0 2",
-            &["job_tasks_4.txt:", "wait for each other in a circle"],
-        ),
-        (
-            "job_tasks_4.txt",
-            "4 1 5 200 5 -- 0",
-            "4 1 5 200 5 -- 99 0 5",
-            &["job_tasks_4.txt:5:", "task 99"],
-        ),
-        (
-            "job_processes_4.csv",
-            "1;4;200",
-            "1;4;-200",
-            &["job_processes_4.csv:3: approx_needed_memory", "negative; write"],
-        ),
-        (
-            "job_details_4.csv",
-            "0;20;9;500",
-            "0;99999999999999999999;9;500",
-            &["job_details_4.csv:2: deadline", "too great"],
-        ),
-        (
-            "machine_details.csv",
-            "7;x,y;1000;5",
-            "7;x,y;1000;",
-            &["machine_details.csv:2: instructions_pre_sec is missing; write"],
-        ),
-    ];
-    for (number, (file, from, to, parts)) in faults.into_iter().enumerate() {
-        let directory = directory(&format!("import-fault-{number}"), FILES);
-        let text = fs::read_to_string(directory.join(file)).unwrap();
-        assert!(text.contains(from), "{file}: {from}");
-        fs::write(directory.join(file), text.replace(from, to)).unwrap();
-        let (job, machine) = (directory.join("j.toml"), directory.join("m.toml"));
-        let (job_path, machine_path) = (job.to_str().unwrap(), machine.to_str().unwrap());
-        let from = directory.to_str().unwrap();
-        let arguments = ["import", from, "--output", job_path, "--machine", machine_path];
-        let ran = pbsctl(&arguments, "");
-        assert_eq!(ran.status, 3, "{file}: {}", ran.stderr);
-        for part in parts {
-            assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
-        }
-        assert!(!Path::new(&job).exists() && !machine.exists(), "{file}");
+fn older_versions_are_read() {
+    let text = r#"{"name": "old", "schemaVersion": "1.3", "workflow": {"tasks": [
+        {"name": "split", "id": "1", "runtime": 1.5, "parents": [], "children": ["work"],
+         "cores": 1, "files": [{"link": "output", "name": "part", "size": 12}]},
+        {"name": "work", "id": "2", "runtimeInSeconds": 4, "parents": ["split"], "children": [],
+         "files": [{"link": "input", "name": "part", "size": 12}]}]}}"#;
+    let ran = pbsctl(&["plan", "import", "-", "--name", "new"], text);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    for line in [
+        "name = \"new\"",
+        "runtime_ns = 1_500_000_000",
+        "after = [{ task = \"1\", bytes = 12 }]",
+        "runtime_ns = 4_000_000_000",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
     }
 }
 
 #[test]
-fn faults_of_two_files_are_told_both() {
-    let directory = directory("import-faults", FILES);
-    fs::write(directory.join("job_details_4.csv"), DETAILS.replace("20", "x")).unwrap();
-    fs::write(directory.join("job_processes_4.csv"), PROCESSES.replace("9;", ";")).unwrap();
-    let ran = pbsctl(&["import", directory.to_str().unwrap()], "");
-    assert_eq!(ran.status, 3);
-    for part in ["job_details_4.csv:2: deadline", "job_processes_4.csv:2: approx_runtime"] {
-        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+fn a_workflow_becomes_a_job_at_a_rate() {
+    let ran = pbsctl(&["plan", "import", "-", "--rate", "2G", "--json"], MONTAGE);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let json = ran.json();
+    let toml = json["toml"].as_str().unwrap();
+    for line in [
+        "deadline_ns = 5_500_000_000",
+        "tasks = [{ name = \"project_1\", insns = 5_000_000_000 }]",
+        "insns = 6_000_000_000, after = [\"project_1\", \"project_2\"] }]",
+        "memory_bytes = 67_108_864",
+    ] {
+        assert!(toml.contains(line), "{line}: {toml}");
+    }
+    let left_out = json["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 6, "{left_out:?}");
+    let checked = pbsctl(&["job", "check", "-"], toml);
+    assert!(checked.stdout.contains("valid job"), "{}{}", checked.stdout, checked.stderr);
+}
+
+#[test]
+fn a_graph_of_graphviz_becomes_a_task_graph() {
+    let text = "/* a flow */ strict digraph \"my flow\" {\n  rankdir = LR; node [shape=box];\n\
+                # a comment\n  load [runtime=1.5, memory=\"4096\"]\n  load -> { sort:n; \"the \\\"pack\\\"\" } \
+                -> done [bytes=64, style=dotted];\n  subgraph cluster_0 { sort [cores=2, label=\"S\"] }\n\
+                lonely [runtime=0]\n}\n";
+    let ran = pbsctl(&["plan", "import", "-", "--runtime", "500ms"], text);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(
+        ran.stdout,
+        r#"name = "my flow"
+
+[[task]]
+name = "load"
+memory_bytes = 4_096
+[[task.variant]]
+model = "cpu"
+runtime_ns = 1_500_000_000
+
+[[task]]
+name = "sort"
+after = [{ task = "load", bytes = 64 }]
+[[task.variant]]
+model = "cpu"
+threads = 2
+runtime_ns = 500_000_000
+
+[[task]]
+name = "the \"pack\""
+after = [{ task = "load", bytes = 64 }]
+[[task.variant]]
+model = "cpu"
+runtime_ns = 500_000_000
+
+[[task]]
+name = "done"
+after = [{ task = "sort", bytes = 64 }, { task = "the \"pack\"", bytes = 64 }]
+[[task.variant]]
+model = "cpu"
+runtime_ns = 500_000_000
+
+[[task]]
+name = "lonely"
+[[task.variant]]
+model = "cpu"
+runtime_ns = 0
+"#
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_workflow_is_told() {
+    for (text, arguments, told) in [
+        ("digraph g { a -> b; b -> c; }", &[][..], "3 of 3 tasks have no run time; add --runtime"),
+        ("digraph g { a -> b; b -> a; }", &["--runtime", "1"], "wait"),
+        ("graph g { a -- b }", &[], "write digraph"),
+        ("digraph g { a -- b }", &[], "-- has no direction"),
+        ("digraph g {\n a -> [b]", &[], "2: [ is no name of a task"),
+        ("digraph g {\n a -> b", &[], "a brace { has no end"),
+        ("digraph g { a [runtime=soon] }", &[], "runtime is soon; it must be a number"),
+        ("digraph g { a } b", &[], "b follows the graph"),
+        ("digraph g { }", &[], "has no tasks"),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"parents\": [\"b\"]}]}}",
+            &[],
+            "names the parent b, which is not there",
+        ),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"a\"}, {\"id\": \"a\"}]}}",
+            &[],
+            "two tasks with the id a",
+        ),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"runtime\": -1}]}}",
+            &[],
+            "the run time of task a is -1",
+        ),
+        ("{\"workflow\": 3}", &[], "is no list"),
+        ("{\"workflow\": ", &[], "this is no JSON"),
+        ("digraph g { a }", &["--machine", "m.toml", "--runtime", "1"], "leave them out"),
+        ("PROCESSES", &["--rate", "1G"], "--rate and --runtime are for workflows"),
+    ] {
+        let ran = pbsctl(&[&["plan", "import", "-"], arguments].concat(), text);
+        assert_ne!(ran.status, 0, "{text}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{text}: {told}: {}", ran.stderr);
+    }
+    let nested = format!("digraph g {}", "{".repeat(100_000));
+    let ran = pbsctl(&["plan", "import", "-"], &nested);
+    assert!(ran.stderr.contains("nested too deeply"), "{}", ran.stderr);
+}
+
+/// A task of no length is taken, and keeps its place in the order.
+#[test]
+fn tasks_of_no_length_are_taken() {
+    let job = "name = \"z\"\ndeadline_ns = \"100s\"\n[[process]]\nid = 1\nname = \"index\"\n\
+               memory_bytes = \"1MiB\"\ntasks = [{ name = \"index\", insns = 0 }]\n[[process]]\nid = 2\n\
+               name = \"map\"\nmemory_bytes = \"1MiB\"\n\
+               tasks = [{ name = \"map\", insns = \"1G\", after = [\"index\"] }]\n";
+    let graph = "name = \"z\"\n[[task]]\nname = \"index\"\n[[task.variant]]\nmodel = \"cpu\"\n\
+                 runtime_ns = \"0s\"\n[[task]]\nname = \"map\"\nafter = [\"index\"]\n\
+                 [[task.variant]]\nmodel = \"cpu\"\nruntime_ns = \"3s\"\n";
+    for text in [job, graph] {
+        let ran = pbsctl(&["job", "check", "-"], text);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
     }
 }

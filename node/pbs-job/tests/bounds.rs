@@ -74,9 +74,9 @@ fn problems_of_a_long_text_take_little_memory() {
     }
     let texts = [
         // The lengths of tasks are none.
-        filled(process("tasks = ["), |_| "0,".into(), "]\n"),
+        filled(process("tasks = ["), |_| "[],".into(), "]\n"),
         // ... and of no more tasks than a job may have.
-        process(&format!("tasks = [{}]\n", "0,".repeat(MAX_TASKS))),
+        process(&format!("tasks = [{}]\n", "[],".repeat(MAX_TASKS))),
         // Texts, where numbers are to be.
         process(&format!("tasks = [{}]\n", "\"\",".repeat(MAX_TASKS))),
         // Tasks without anything, below a name that each message repeats.

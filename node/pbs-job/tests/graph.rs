@@ -109,7 +109,7 @@ fn what_is_wrong_with_a_graph_is_told() {
         ("model = \"ocl\",", "", "a variant of task step has no model"),
         ("repeat = 3", "repeat = 30_000", "repeat must be between 1 and 10_000"),
         ("repeat = 3", "repeat = 9_999", "the job has 10003 tasks, and at most 10000 are allowed"),
-        ("runtime_ns = 7", "runtime_ns = 0", "runtime_ns is 0; it must be"),
+        ("runtime_ns = 7", "runtime_ns = -1", "runtime_ns must be between 0"),
         (
             "model = \"ocl\", device = \"gpu\"",
             "model = \"omp\", threads = 4",

@@ -229,15 +229,16 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
         }
         (None, None) => Target::Threads(1),
     };
-    let runtime_ns = time(reader, &mut table, "runtime_ns", 1);
+    // A task of no length keeps its place in the order, for which it needs some.
+    let runtime_ns = time(reader, &mut table, "runtime_ns", 0).map(|ns| ns.max(1));
     let mut insns = None;
     if let Some((line, value)) = table.entries.remove("insns") {
-        let number = reader.insns(line, "insns", value, 1..=MAX_SLOT_INSNS)?;
-        if !(1..=MAX_SLOT_INSNS).contains(&number) {
-            let range = between(1, MAX_SLOT_INSNS);
+        let number = reader.insns(line, "insns", value, 0..=MAX_SLOT_INSNS)?;
+        if number > MAX_SLOT_INSNS {
+            let range = between(0, MAX_SLOT_INSNS);
             reader.problem(line, format!("insns must be {range}"));
         }
-        insns = Some(number);
+        insns = Some(number.max(1));
     }
     let command = match table.entries.remove("command") {
         None => Vec::new(),

@@ -26,7 +26,7 @@ pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process:
             _ => Task {
                 id: None,
                 task: DraftTask {
-                    insns: reader.insns(line, "a task", item, 1..=MAX_SLOT_INSNS)?,
+                    insns: some(reader.insns(line, "a task", item, 0..=MAX_SLOT_INSNS)?),
                     ..DraftTask::default()
                 },
                 child: None,
@@ -38,6 +38,12 @@ pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process:
         Some(task)
     });
     tasks.collect()
+}
+
+/// Instructions of a task that works: one of no length keeps its place in the order, for which it
+/// needs one.
+fn some(insns: u64) -> u64 {
+    insns.max(1)
 }
 
 fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
@@ -58,8 +64,8 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
     let action = task.kind.name();
     match table.entries.remove("insns") {
         Some((line, value)) => {
-            let least = u64::from(task.kind.works());
-            task.insns = reader.insns(line, "insns", value, least..=MAX_SLOT_INSNS)?;
+            let insns = reader.insns(line, "insns", value, 0..=MAX_SLOT_INSNS)?;
+            task.insns = if task.kind.works() { some(insns) } else { insns };
         }
         None if task.kind.works() => {
             let message = format!("a {action} takes instructions; add insns = 20_000_000");

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Directed graphs in DOT, the language of Graphviz. Nodes are tasks; an arrow says that the task
+//! at its head waits for the one at its tail. Of a node `runtime` (seconds), `cores` and `memory`
+//! (bytes) are read, of an arrow `bytes`.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+
+use pbs_job::Problem;
+
+use super::{seconds_ns, Step, Workflow};
+
+/// Nesting of groups at most.
+const MAX_DEPTH: usize = 64;
+
+/// Whether a text begins as a graph does.
+pub(super) fn is_it(text: &str) -> bool {
+    let mut tokens = Tokens::new(text);
+    let Ok(mut first) = tokens.next() else { return false };
+    if first.is_word("strict") {
+        let Ok(second) = tokens.next() else { return false };
+        first = second;
+    }
+    first.is_word("digraph") || first.is_word("graph")
+}
+
+/// Reads a graph.
+pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
+    let mut reader = Reader { tokens: Tokens::new(text), ..Reader::default() };
+    match reader.graph() {
+        Ok(()) => Ok(reader.workflow),
+        Err(problem) => Err(vec![problem]),
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Token {
+    /// A name or number; `true`: in quotes.
+    Word(String, bool),
+    Arrow,
+    Line,
+    Sign(char),
+    #[default]
+    End,
+}
+
+impl Token {
+    /// Whether it is that keyword, which has no quotes and any case.
+    fn is_word(&self, keyword: &str) -> bool {
+        matches!(self, Self::Word(word, false) if word.eq_ignore_ascii_case(keyword))
+    }
+
+    fn told(&self) -> String {
+        match self {
+            Self::Word(word, _) => word.clone(),
+            Self::Arrow => "->".into(),
+            Self::Line => "--".into(),
+            Self::Sign(sign) => sign.to_string(),
+            Self::End => "the end of the file".into(),
+        }
+    }
+}
+
+/// The words and signs of a text.
+#[derive(Clone, Debug, Default)]
+struct Tokens<'a> {
+    rest: &'a str,
+    line: u32,
+}
+
+impl<'a> Tokens<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { rest: text, line: 1 }
+    }
+
+    fn problem(&self, message: impl Into<String>) -> Problem {
+        Problem::at(NonZeroU32::new(self.line), message)
+    }
+
+    fn skip(&mut self, bytes: usize) -> &'a str {
+        let (skipped, rest) = self.rest.split_at(bytes);
+        self.line += skipped.matches('\n').count() as u32;
+        self.rest = rest;
+        skipped
+    }
+
+    /// Skips white space and comments.
+    fn skip_blank(&mut self) -> Result<(), Problem> {
+        loop {
+            let blank = self.rest.len() - self.rest.trim_start().len();
+            self.skip(blank);
+            if self.rest.starts_with("//") || self.rest.starts_with('#') {
+                self.skip(self.rest.find('\n').unwrap_or(self.rest.len()));
+            } else if self.rest.starts_with("/*") {
+                let end = self.rest.find("*/");
+                let end = end.ok_or_else(|| self.problem("a comment /* has no end"))?;
+                self.skip(end + 2);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Token, Problem> {
+        self.skip_blank()?;
+        let Some(first) = self.rest.chars().next() else {
+            return Ok(Token::End);
+        };
+        for (text, token) in [("->", Token::Arrow), ("--", Token::Line)] {
+            if self.rest.starts_with(text) {
+                self.skip(2);
+                return Ok(token);
+            }
+        }
+        if first == '"' {
+            return self.quoted();
+        }
+        let is_part = |sign: char| sign.is_alphanumeric() || sign == '_' || sign == '.';
+        let end = self.rest[first.len_utf8()..].find(|sign| !is_part(sign));
+        let end = end.map_or(self.rest.len(), |end| end + first.len_utf8());
+        if is_part(first) || first == '-' {
+            return Ok(Token::Word(self.skip(end).into(), false));
+        }
+        self.skip(first.len_utf8());
+        Ok(Token::Sign(first))
+    }
+
+    fn quoted(&mut self) -> Result<Token, Problem> {
+        let mut word = String::new();
+        let mut signs = self.rest.char_indices().skip(1);
+        while let Some((at, sign)) = signs.next() {
+            match sign {
+                '"' => {
+                    self.skip(at + 1);
+                    return Ok(Token::Word(word, true));
+                }
+                '\\' => match signs.next() {
+                    Some((_, '"')) => word.push('"'),
+                    Some((_, '\n')) => {}
+                    Some((_, other)) => word.extend(['\\', other]),
+                    None => break,
+                },
+                other => word.push(other),
+            }
+        }
+        Err(self.problem("a quoted name has no end"))
+    }
+}
+
+/// The attributes in brackets.
+type Attributes = Vec<(String, String)>;
+
+#[derive(Debug, Default)]
+struct Reader<'a> {
+    tokens: Tokens<'a>,
+    workflow: Workflow,
+    places: HashMap<String, usize>,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Result<Token, Problem> {
+        self.tokens.clone().next()
+    }
+
+    fn takes(&mut self, sign: char) -> Result<bool, Problem> {
+        let found = self.peek()? == Token::Sign(sign);
+        if found {
+            self.tokens.next()?;
+        }
+        Ok(found)
+    }
+
+    fn graph(&mut self) -> Result<(), Problem> {
+        let mut first = self.tokens.next()?;
+        if first.is_word("strict") {
+            first = self.tokens.next()?;
+        }
+        if !first.is_word("digraph") {
+            let message =
+                "a graph without directions says not which task waits; write digraph, and \
+                           arrows ->";
+            return Err(self.tokens.problem(message));
+        }
+        if let Token::Word(name, _) = self.peek()? {
+            self.tokens.next()?;
+            self.workflow.name = Some(name);
+        }
+        if !self.takes('{')? {
+            return Err(self.tokens.problem("a graph is written in braces: digraph g { a -> b }"));
+        }
+        self.statements(0)?;
+        match self.tokens.next()? {
+            Token::End => Ok(()),
+            other => {
+                let message =
+                    format!("{} follows the graph; name a file of one graph", other.told());
+                Err(self.tokens.problem(message))
+            }
+        }
+    }
+
+    /// Reads statements up to the closing brace. Returns the tasks that they name.
+    fn statements(&mut self, depth: usize) -> Result<Vec<usize>, Problem> {
+        if depth > MAX_DEPTH {
+            return Err(self.tokens.problem("groups are nested too deeply"));
+        }
+        let mut named = Vec::new();
+        loop {
+            if self.takes('}')? {
+                return Ok(named);
+            }
+            match self.peek()? {
+                Token::Sign(';' | ',') => _ = self.tokens.next()?,
+                Token::End => return Err(self.tokens.problem("a brace { has no end")),
+                _ => named.extend(self.statement(depth)?),
+            }
+        }
+    }
+
+    fn statement(&mut self, depth: usize) -> Result<Vec<usize>, Problem> {
+        let first = self.peek()?;
+        let defaults = ["graph", "node", "edge"];
+        if defaults.iter().any(|keyword| first.is_word(keyword)) {
+            self.tokens.next()?;
+            if self.attributes()?.iter().any(|(name, _)| is_figure(name)) {
+                self.workflow
+                    .left_out
+                    .insert("figures of all nodes or edges (node [...]) are left out");
+            }
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        let mut tails: Option<Vec<usize>> = None;
+        let mut arrows = Vec::new();
+        loop {
+            let heads = self.end_of_arrow(depth)?;
+            let Some(heads) = heads else {
+                // An attribute of the graph: name = value.
+                return Ok(Vec::new());
+            };
+            for &tail in tails.iter().flatten() {
+                arrows.extend(heads.iter().map(|&head| (tail, head)));
+            }
+            all.extend(heads.iter().copied());
+            match self.peek()? {
+                Token::Arrow => _ = self.tokens.next()?,
+                Token::Line => {
+                    let message = "-- has no direction; write -> from the task that comes first";
+                    return Err(self.tokens.problem(message));
+                }
+                _ => break,
+            }
+            tails = Some(heads);
+        }
+        let is_node = arrows.is_empty();
+        let attributes = self.attributes()?;
+        let bytes = attributes.iter().find(|(name, _)| name == "bytes" && !is_node);
+        let bytes = bytes.map_or(Ok(0.0), |(name, value)| self.number(name, value))? as u64;
+        for (tail, head) in arrows {
+            self.workflow.tasks[head].after.insert(tail, bytes);
+        }
+        if is_node {
+            for &task in &all {
+                self.figures(task, &attributes)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads a task or a group of tasks; `None`: it was `name = value`.
+    fn end_of_arrow(&mut self, depth: usize) -> Result<Option<Vec<usize>>, Problem> {
+        let token = self.tokens.next()?;
+        if token.is_word("subgraph") {
+            if let Token::Word(..) = self.peek()? {
+                self.tokens.next()?;
+            }
+            if !self.takes('{')? {
+                return Err(self.tokens.problem("subgraph is followed by tasks in braces"));
+            }
+            return self.statements(depth + 1).map(Some);
+        }
+        let name = match token {
+            Token::Sign('{') => return self.statements(depth + 1).map(Some),
+            Token::Word(name, _) => name,
+            other => {
+                let message = format!("{} is no name of a task", other.told());
+                return Err(self.tokens.problem(message));
+            }
+        };
+        if self.takes('=')? {
+            self.tokens.next()?;
+            return Ok(None);
+        }
+        // A port says where the arrow is drawn.
+        while self.takes(':')? {
+            self.tokens.next()?;
+        }
+        let (places, tasks) = (&mut self.places, &mut self.workflow.tasks);
+        let place = *places.entry(name.clone()).or_insert_with(|| {
+            tasks.push(Step { name, ..Step::default() });
+            tasks.len() - 1
+        });
+        Ok(Some(vec![place]))
+    }
+
+    fn attributes(&mut self) -> Result<Attributes, Problem> {
+        let mut attributes = Vec::new();
+        while self.takes('[')? {
+            while !self.takes(']')? {
+                match self.tokens.next()? {
+                    Token::Sign(';' | ',') => {}
+                    Token::Word(name, _) => {
+                        let value = if self.takes('=')? {
+                            match self.tokens.next()? {
+                                Token::Word(value, _) => value,
+                                other => {
+                                    let message = format!(
+                                        "{} is no value of {name}; write it in quotes",
+                                        other.told()
+                                    );
+                                    return Err(self.tokens.problem(message));
+                                }
+                            }
+                        } else {
+                            String::new()
+                        };
+                        attributes.push((name, value));
+                    }
+                    other => {
+                        let message =
+                            format!("{} is no attribute; close the list by ]", other.told());
+                        return Err(self.tokens.problem(message));
+                    }
+                }
+            }
+        }
+        Ok(attributes)
+    }
+
+    fn number(&self, name: &str, value: &str) -> Result<f64, Problem> {
+        let number = value.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite());
+        number.ok_or_else(|| {
+            self.tokens.problem(format!("{name} is {value}; it must be a number from 0 on"))
+        })
+    }
+
+    fn figures(&mut self, task: usize, attributes: &Attributes) -> Result<(), Problem> {
+        for (name, value) in attributes {
+            if !is_figure(name) {
+                if name == "size" || name == "weight" {
+                    self.workflow.left_out.insert(
+                        "size and weight are left out; runtime is a task's time in seconds",
+                    );
+                }
+                continue;
+            }
+            let number = self.number(name, value)?;
+            let step = &mut self.workflow.tasks[task];
+            match &**name {
+                "runtime" => step.runtime_ns = seconds_ns(number),
+                "cores" => step.threads = Some(number.ceil() as u64),
+                _ => step.memory_bytes = Some(number.ceil() as u64),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a figure of a task stands under that name.
+fn is_figure(name: &str) -> bool {
+    ["runtime", "cores", "memory"].contains(&name)
+}
