@@ -87,6 +87,42 @@ pub enum Set {
     Full,
 }
 
+/// Direction in which a figure is better than the published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// A cost.
+    Less,
+    /// A yield.
+    More,
+}
+
+/// Origin of the figures that a claim is compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The document prints them.
+    #[default]
+    Document,
+    /// They follow from what the document prints.
+    Derived,
+    /// Another implementation of the same reading of the document.
+    OtherImplementation,
+}
+
+impl Source {
+    /// In words, where the document does not print the figures.
+    pub const fn told(self) -> Option<&'static str> {
+        match self {
+            Source::Document => None,
+            Source::Derived => Some("derived from the document, which does not print them"),
+            Source::OtherImplementation => {
+                Some("from another implementation of the same reading of the document")
+            }
+        }
+    }
+}
+
 /// Reduction of several values to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -127,6 +163,11 @@ pub struct Figure {
     pub published: Option<Value>,
     /// The share of what was published by which it may differ.
     pub within: Option<f64>,
+    /// Cost or yield that the document reports of its own implementation, where what is measured
+    /// here may be better.
+    pub about: Option<f64>,
+    /// Direction in which a figure is better than `about`.
+    pub better: Option<Better>,
     /// Claimed upper bound.
     pub at_most: Option<Bound>,
     /// Claimed lower bound.
@@ -154,7 +195,7 @@ impl Figure {
 
     /// Whether the figure decides if the claim holds.
     pub fn decides(&self) -> bool {
-        self.published.is_some() || self.bounds().next().is_some()
+        self.published.is_some() || self.about.is_some() || self.bounds().next().is_some()
     }
 }
 
@@ -184,6 +225,12 @@ pub struct Claim {
     /// Whether the command measures time: then no other command runs beside it.
     #[serde(default)]
     pub alone: bool,
+    /// Whether the figures can't but agree, since the trial was made from the published ones.
+    #[serde(default)]
+    pub by_construction: bool,
+    /// Origin of the figures that it is compared with.
+    #[serde(default)]
+    pub source: Source,
     /// A picture that the command leaves.
     pub picture: Option<String>,
     /// Content of the published picture.
@@ -242,6 +289,14 @@ impl Claim {
         for figure in &self.figures {
             if !names.insert(&figure.name) {
                 wrong(&format!("it has two figures '{}'", figure.name));
+            }
+            if figure.about.is_some() != figure.better.is_some()
+                || figure.about.is_some() && figure.published.is_some()
+            {
+                wrong(&format!(
+                    "figure '{}' has either published, or about and better",
+                    figure.name
+                ));
             }
             if figure.within.is_some() && !matches!(figure.published, Some(Value::Number(_))) {
                 wrong(&format!(

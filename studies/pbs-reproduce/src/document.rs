@@ -29,6 +29,11 @@ output.  The verdicts are computed from the figures.
     All figures are as published, or within the claimed bounds.
 **within**
     The figures differ from the published ones by so many percent, which the declaration allows.
+**better**
+    A cost is at least a quarter below what the document reports of its own implementation, or a
+    yield as much above.  This shows that the cost is no obstacle here; it reproduces nothing.
+**consistent by construction**
+    The figures agree, and could not do otherwise: the trial was made from the published ones.
 **refuted**
     A figure is not as claimed.  The first reason is given.
 **can't be tried**
@@ -54,9 +59,9 @@ claims.json
     The declared values.  ``command`` is ``null`` if nothing can be run, and ``filter`` if the
     whole output is used.
 ``verdict``
-    ``is``: ``reproduced``, ``within``, ``refuted``, ``cannot_be_tried``, ``not_tried`` or
-    ``failed``; ``share``, the difference within a tolerance; ``because``, the reason of the
-    others.
+    ``is``: ``reproduced``, ``within``, ``better``, ``by_construction``, ``refuted``,
+    ``cannot_be_tried``, ``not_tried`` or ``failed``; ``share``, the difference within a
+    tolerance; ``factor``, by which a cost is better; ``because``, the reason of the others.
 ``figures``
     ``name``, ``unit``, ``published``, ``bound`` (in words), ``measured``, ``holds`` (``null``
     without a claim), ``differs_by`` (a share of the published value).
@@ -67,9 +72,10 @@ claims.json
     The duration of the command; claims with the same command share it.
 
 The exit status of ``make reproduce`` is 1 if a command fails, not if a claim is refuted.
-``scripts/reproduce --against Documentation/reproduction.json`` ends with 4 if a verdict differs
-from the one of this document, and names it.  ``make test`` does that with the claims that are
-tried on the host in virtual time.
+``scripts/reproduce --against Documentation/reproduction.json`` names what differs from this
+document, and ends with 4 then: a verdict, a figure of a claim in virtual time, or a claim that is
+not declared any more.  ``make test`` does that with the claims that are tried on the host in
+virtual time.
 ";
 
 /// The document: all claims, with what was measured.
@@ -107,6 +113,9 @@ fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
     }
     if !figures.is_empty() {
         out.push('\n');
+    }
+    if let Some(told) = claim.source.told() {
+        paragraph(&format!("*Claimed figures:* {told}."), out);
     }
     if let Some(note) = &claim.note {
         paragraph(&format!("*Note:* {}", plain(note)), out);

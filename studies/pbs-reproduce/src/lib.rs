@@ -15,11 +15,11 @@ mod run;
 mod table;
 mod verdict;
 
-pub use claims::{Bound, Claim, Claims, Document, Figure, Reduction, Set};
+pub use claims::{Better, Bound, Claim, Claims, Document, Figure, Reduction, Set, Source};
 pub use document::document;
 pub use measure::measure;
 pub use page::page;
 pub use result::{Measured, Reproduction, TriedClaim};
 pub use run::{run, Options, RunProgress};
 pub use table::{summary, table};
-pub use verdict::{verdict, Verdict};
+pub use verdict::{judge, verdict, Verdict};

@@ -59,6 +59,11 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
 
+    /// Print that claims.json with the verdicts that the declaration now makes of its figures,
+    /// and test nothing
+    #[arg(long, value_name = "FILE")]
+    judge: Option<PathBuf>,
+
     /// Take the results of claims that are not tested from that claims.json
     #[arg(long, value_name = "FILE")]
     onto: Option<PathBuf>,
@@ -96,6 +101,13 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
         print(&document(&claims, &read(results)?));
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(results) = &arguments.judge {
+        let judged = read(results)?.judged(&claims);
+        let json = serde_json::to_string_pretty(&judged).map_err(|error| error.to_string())?;
+        print(&(json + "\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let declared = claims.clone();
     claims.select(&arguments.claim)?;
     if arguments.list {
         for claim in &claims.claims {
@@ -144,7 +156,7 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
         return Ok(ExitCode::from(1));
     }
     if let Some(before) = &arguments.against {
-        let others = reproduction.others(&read(before)?);
+        let others = reproduction.others(&read(before)?, &declared);
         others.iter().for_each(|line| print(&format!("{line}\n")));
         if !others.is_empty() {
             return Ok(ExitCode::from(4));

@@ -62,6 +62,8 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
     let (sign, class) = match row.verdict {
         Verdict::Reproduced => ("✓", "reproduced"),
         Verdict::Within { .. } => ("≈", "within"),
+        Verdict::Better { .. } => ("↑", "better"),
+        Verdict::ByConstruction => ("=", "construction"),
         Verdict::Refuted { .. } => ("✗", "refuted"),
         Verdict::Failed { .. } => ("!", "failed"),
         Verdict::CannotBeTried { .. } => ("–", "cannot"),

@@ -6,7 +6,19 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Verdict;
+use crate::{judge, Claims, Verdict};
+
+/// Share by which a figure of virtual time may differ between two machines, whose libraries round
+/// differently.
+const SAME: f64 = 1e-6;
+
+/// Whether two measured values are the same.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => (one - other).abs() <= SAME * one.abs().max(other.abs()),
+        _ => one == other,
+    }
+}
 
 /// A figure, measured.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -107,9 +119,50 @@ impl Reproduction {
         self.claims.iter().any(failed)
     }
 
-    /// The claims that have another verdict than `before`, a line each; what was not tried
-    /// in one of the two is not compared, nor in which words.
-    pub fn others(&self, before: &Reproduction) -> Vec<String> {
+    /// These results with verdicts that follow from the same measured figures by another
+    /// declaration. A claim whose figures the declaration has not as they were measured keeps its
+    /// own; ids that are not declared are left out.
+    pub fn judged(self, claims: &Claims) -> Self {
+        let rows = self.claims.into_iter().filter_map(|row| {
+            let claim = claims.claims.iter().find(|claim| claim.id == row.id)?;
+            let values = claim.figures.iter().map(|figure| {
+                let measured = row.figures.iter().find(|measured| measured.name == figure.name);
+                measured.map(|measured| measured.measured.clone())
+            });
+            let values: Option<Vec<_>> = values.collect();
+            let (verdict, figures) = match (&claim.cannot, values) {
+                (Some(because), _) => {
+                    (Verdict::CannotBeTried { because: because.clone() }, Vec::new())
+                }
+                (None, Some(values)) if !values.is_empty() => judge(claim, &values),
+                _ => (row.verdict.clone(), row.figures.clone()),
+            };
+            let claimed = |text: &String| text.clone();
+            Some(TriedClaim {
+                verdict,
+                figures,
+                says: claim.says.clone(),
+                command: claim.command.as_ref().map(claimed),
+                note: claim.note.as_ref().map(claimed),
+                ..row
+            })
+        });
+        Self { claims: rows.collect(), ..self }
+    }
+
+    /// The claims that differ from `before`, a line each: in their verdict, or, if their commands
+    /// measure no time, in a figure. What was not tried in one of the two is not compared, nor in
+    /// which words. Claims that `before` has and that are not declared any more differ, too.
+    pub fn others(&self, before: &Reproduction, claims: &Claims) -> Vec<String> {
+        let declared = |row: &&TriedClaim| claims.claims.iter().any(|claim| claim.id == row.id);
+        let gone = before.claims.iter().filter(|row| !declared(row));
+        let gone = gone.map(|row| format!("{}: was {}, is not declared", row.id, row.verdict));
+        let timed = |row: &TriedClaim| {
+            claims
+                .claims
+                .iter()
+                .any(|claim| claim.id == row.id && (claim.alone || claim.needs.is_some()))
+        };
         let tried = |row: &&TriedClaim| !matches!(row.verdict, Verdict::NotTried { .. });
         // Reproduced exactly or within a tolerance is the same to who relies on it.
         let rough = |verdict: &Verdict| match verdict {
@@ -120,9 +173,21 @@ impl Reproduction {
         rows.filter_map(|row| {
             let same = |other: &&TriedClaim| other.id == row.id;
             let old = before.claims.iter().filter(tried).find(same)?;
-            (rough(&old.verdict) != rough(&row.verdict))
-                .then(|| format!("{}: was {}, is {}", row.id, old.verdict, row.verdict))
+            if rough(&old.verdict) != rough(&row.verdict) {
+                return Some(format!("{}: was {}, is {}", row.id, old.verdict, row.verdict));
+            }
+            let of = |figure: &Measured| {
+                let old = old.figures.iter().find(|old| old.name == figure.name)?;
+                (!is_same(&old.measured, &figure.measured)).then(|| {
+                    format!(
+                        "{}: {} was {}, is {}",
+                        row.id, figure.name, old.measured, figure.measured
+                    )
+                })
+            };
+            row.figures.iter().filter(|_| !timed(row)).find_map(of)
         })
+        .chain(gone)
         .collect()
     }
 }

@@ -23,8 +23,16 @@ pub fn table(reproduction: &Reproduction) -> String {
 
 /// Number of claims of each verdict, in a line.
 pub fn summary(reproduction: &Reproduction) -> String {
-    const ORDER: [&str; 6] =
-        ["reproduced", "within", "refuted", "can't be tried", "not tried", "failed"];
+    const ORDER: [&str; 8] = [
+        "reproduced",
+        "within",
+        "better",
+        "consistent by construction",
+        "refuted",
+        "can't be tried",
+        "not tried",
+        "failed",
+    ];
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &reproduction.claims {
         *counts.entry(row.verdict.name()).or_default() += 1;
@@ -32,6 +40,7 @@ pub fn summary(reproduction: &Reproduction) -> String {
     let of = |name: &&str| {
         let words = match *name {
             "within" => "reproduced within a tolerance",
+            "better" => "better than reported",
             name => name,
         };
         Some(format!("{} {words}", counts.get(name)?))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::result::Measured;
-use crate::{measure, Bound, Claim, Figure};
+use crate::{measure, Better, Bound, Claim, Figure};
 
 /// Result of a claim.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -21,6 +21,14 @@ pub enum Verdict {
         /// The greatest share of the published value by which a figure differs.
         share: f64,
     },
+    /// A cost is far below, or a yield far above, what the document reports of its own
+    /// implementation; no other figure contradicts. That is no reproduction.
+    Better {
+        /// The least factor by which a figure is better.
+        factor: f64,
+    },
+    /// All its figures are as claimed, and could not be otherwise: the trial was made from them.
+    ByConstruction,
     /// A figure is not as claimed.
     Refuted {
         /// The figure, and the reason.
@@ -49,6 +57,8 @@ impl Verdict {
         match self {
             Verdict::Reproduced => "reproduced",
             Verdict::Within { .. } => "within",
+            Verdict::Better { .. } => "better",
+            Verdict::ByConstruction => "consistent by construction",
             Verdict::Refuted { .. } => "refuted",
             Verdict::CannotBeTried { .. } => "can't be tried",
             Verdict::NotTried { .. } => "not tried",
@@ -62,6 +72,10 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Reproduced => f.write_str("reproduced"),
             Verdict::Within { share } => write!(f, "within {} %", short(share * 100.0)),
+            Verdict::Better { factor } => {
+                write!(f, "better by a factor of {}", in_digits(*factor, 2))
+            }
+            Verdict::ByConstruction => f.write_str("consistent by construction"),
             Verdict::Refuted { because } => write!(f, "refuted because {because}"),
             Verdict::CannotBeTried { because } => write!(f, "can't be tried because {because}"),
             Verdict::NotTried { because } => write!(f, "not tried: {because}"),
@@ -134,13 +148,26 @@ pub fn verdict(claim: &Claim, output: &Value) -> (Verdict, Vec<Measured>) {
             }
         }
     }
+    judge(claim, &values)
+}
+
+/// Holds the measured values of all figures against what is claimed.
+pub fn judge(claim: &Claim, values: &[Value]) -> (Verdict, Vec<Measured>) {
     let mut share = 0f64;
+    let mut factor = f64::INFINITY;
     let mut wrong = Vec::new();
     let mut figures = Vec::with_capacity(values.len());
-    for (figure, value) in claim.figures.iter().zip(&values) {
-        let compared = compare(claim, figure, value, &values);
+    for (figure, value) in claim.figures.iter().zip(values) {
+        let compared = compare(claim, figure, value, values);
         if compared.holds == Some(false) {
             wrong.push(because(figure, &compared));
+        } else if let Some(about) = figure.about {
+            let better = better_by(figure, about, value.as_f64().unwrap_or(about));
+            if better > 1.0 + NEAR {
+                factor = factor.min(better);
+            } else {
+                share = share.max(compared.differs_by.unwrap_or(0.0).abs());
+            }
         } else if figure.within.is_some() {
             share = share.max(compared.differs_by.unwrap_or(0.0).abs());
         }
@@ -149,6 +176,10 @@ pub fn verdict(claim: &Claim, output: &Value) -> (Verdict, Vec<Measured>) {
     let verdict = if !wrong.is_empty() {
         let because = wrong.join("; ");
         Verdict::Refuted { because }
+    } else if claim.by_construction {
+        Verdict::ByConstruction
+    } else if factor.is_finite() {
+        Verdict::Better { factor }
     } else if share != 0.0 {
         Verdict::Within { share }
     } else {
@@ -173,6 +204,12 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         };
     }
     let mut words = Vec::new();
+    if let Some(about) = figure.about {
+        words.push(format!("about {}", short(about)));
+        let value = value.as_f64();
+        differs_by = value.map(|value| (value - about) / about.abs());
+        holds = value.is_some_and(|value| better_by(figure, about, value) >= 1.0 - NEAR);
+    }
     for (said, bound) in figure.bounds() {
         let limit = match bound {
             Bound::Number(number) => Some(*number),
@@ -205,6 +242,17 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         measured: value.clone(),
         holds: figure.decides().then_some(holds),
         differs_by,
+    }
+}
+
+/// Share by which a measured cost may differ from a reported one that is "about" so much.
+const NEAR: f64 = 0.25;
+
+/// Factor by which a value is better than what is reported.
+fn better_by(figure: &Figure, about: f64, value: f64) -> f64 {
+    match figure.better {
+        Some(Better::Less) => about / value.max(f64::MIN_POSITIVE),
+        _ => value / about,
     }
 }
 

@@ -328,10 +328,67 @@ fn claims_of_one_command_have_filters_of_their_own() {
 
 #[test]
 fn another_verdict_is_told() {
+    let several = claims(SEVERAL);
     let before = tried("before", SEVERAL);
-    assert!(before.others(&before).is_empty());
+    assert!(before.others(&before, &several).is_empty());
     let after = tried("after", &SEVERAL.replace("published = 1\n", "published = 3\n"));
-    assert_eq!(after.others(&before), ["P1: was reproduced, is refuted because n is 1, not 3"]);
+    let others = after.others(&before, &several);
+    assert_eq!(others, ["P1: was reproduced, is refuted because n is 1, not 3"]);
+    // A claim that is not declared any more can't have vanished unseen.
+    let fewer = Claims {
+        claims: several.claims.iter().filter(|claim| claim.id != "P1").cloned().collect(),
+    };
+    assert_eq!(before.others(&before, &fewer), ["P1: was reproduced, is not declared"]);
+}
+
+/// A claim whose command prints a number, and one figure of it; `more`: further keys of the claim.
+fn printing(number: u32, more: &str, figure: &str) -> String {
+    format!(
+        "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\n{more}command = \"echo {number}\"\n\
+         filter = \"{{x: .}}\"\n[[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\n{figure}\n"
+    )
+}
+
+/// A figure may move within its bounds. If it is one of virtual time, that is told.
+#[test]
+fn another_figure_is_told() {
+    let before = tried("figure-before", &printing(3, "", "at_most = 9"));
+    let after = tried("figure-after", &printing(4, "", "at_most = 9"));
+    let declared = claims(&printing(3, "", "at_most = 9"));
+    assert_eq!(after.others(&before, &declared), ["L1: x was 3, is 4"]);
+    let timed = claims(&printing(3, "alone = true\n", "at_most = 9"));
+    assert!(after.others(&before, &timed).is_empty());
+}
+
+/// A cost far below a reported one reproduces nothing, one far above refutes, and one that is
+/// near is within a tolerance.
+#[test]
+fn a_cost_that_is_far_below_is_better() {
+    let cost = "about = 100\nbetter = \"less\"";
+    let said = |value: &str| one(&format!("{{\"x\": {value}}}"), cost);
+    assert_eq!(said("20"), Verdict::Better { factor: 5.0 });
+    assert_eq!(said("90"), Verdict::Within { share: 0.1 });
+    assert_eq!(said("120"), Verdict::Within { share: 0.2 });
+    assert_eq!(refuted(said("200")), "x is 200, not about 100");
+    let rate = "about = 500\nbetter = \"more\"";
+    assert_eq!(one(r#"{"x": 1000}"#, rate), Verdict::Better { factor: 2.0 });
+    assert_eq!(refuted(one(r#"{"x": 100}"#, rate)), "x is 100, not about 500");
+    let odd = Claims::from_toml(&printing(3, "", "about = 3")).unwrap_err();
+    assert!(odd.contains("has either published, or about and better"), "{odd}");
+}
+
+#[test]
+fn what_was_made_from_the_figures_reproduces_nothing() {
+    let by = "by_construction = true\n";
+    let said = |name: &str, text: &str| tried(name, text).claims.remove(0).verdict;
+    let agrees = printing(3, by, "published = 3");
+    assert_eq!(said("construction", &agrees), Verdict::ByConstruction);
+    let differs = printing(3, by, "published = 4");
+    assert_eq!(refuted(said("construction-not", &differs)), "x is 3, not 4");
+    // The same figures under another declaration, without another run.
+    let before = tried("judged", &printing(3, "", "published = 3"));
+    assert_eq!(before.claims[0].verdict, Verdict::Reproduced);
+    assert_eq!(before.judged(&claims(&agrees)).claims[0].verdict, Verdict::ByConstruction);
 }
 
 #[test]
