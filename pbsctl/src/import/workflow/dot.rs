@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use pbs_job::Problem;
 
-use super::{seconds_ns, Step, Workflow};
+use super::model::{seconds_ns, Step, Workflow};
 
 /// Nesting of groups at most.
 const MAX_DEPTH: usize = 64;

@@ -5,9 +5,9 @@
 //! workflow has and the result has not is told, never dropped silently.
 
 mod dot;
+mod model;
 mod wfformat;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -21,8 +21,8 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{write_err, Output};
 use crate::summary::{GraphSummary, JobSummary};
+use model::{Workflow, SECOND_NS};
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Memory of a task of a job whose workflow does not say it.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
@@ -41,33 +41,6 @@ impl Format {
         }
         dot::is_it(text).then_some(Self::Dot)
     }
-}
-
-/// A workflow, whatever it was read from.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Workflow {
-    name: Option<String>,
-    tasks: Vec<Step>,
-    /// What it has and the result has not.
-    left_out: BTreeSet<&'static str>,
-}
-
-/// A task of a workflow.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Step {
-    /// Name of the task, unique in the workflow.
-    name: String,
-    /// Tasks that it waits for, each once, with the bytes that come from there.
-    after: BTreeMap<usize, u64>,
-    runtime_ns: Option<u64>,
-    threads: Option<u64>,
-    memory_bytes: Option<u64>,
-}
-
-/// Seconds of a file as nanoseconds; `None`: that is no time.
-fn seconds_ns(seconds: f64) -> Option<u64> {
-    let ns = seconds * SECOND_NS as f64;
-    (seconds >= 0.0 && ns < u64::MAX as f64).then_some(ns.round() as u64)
 }
 
 /// Converts the text of a file.

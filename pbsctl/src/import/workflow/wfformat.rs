@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use pbs_job::Problem;
 use serde_json::Value;
 
-use super::{seconds_ns, Step, Workflow};
+use super::model::{seconds_ns, Step, Workflow};
 
 /// Reads a workflow; all problems are told at once.
 pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
