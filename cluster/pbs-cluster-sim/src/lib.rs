@@ -21,6 +21,8 @@ pub mod metrics;
 mod planned;
 mod policy;
 mod preceding;
+mod requests;
+mod site_queue;
 mod summary;
 pub mod swf;
 mod waiting;
@@ -39,6 +41,7 @@ pub use job::{Estimates, Status, TraceJob};
 pub use lublin::Lublin;
 pub use planned::Planned;
 pub use policy::Policy;
+pub use site_queue::{Overtaking, SiteQueue};
 pub use summary::{Size, Summary};
 
 pub use pbs_text::Format;

@@ -8,6 +8,7 @@ mod numbers;
 mod ran;
 mod replay;
 mod replay_cluster;
+mod replay_policy;
 mod requirements;
 mod script_options;
 mod serve;
