@@ -509,3 +509,26 @@ fn queues_obey_the_rules_of_the_site() {
     assert!(remark.starts_with("rules bind planned, but not fcfs, easy, conservative: 1 limit"));
     assert_eq!(waits(&["--without-rules"]), (vec![0.0; 4], String::new()));
 }
+
+#[test]
+fn optimised_plans_are_compared_with_queues() {
+    let traces = traces("cluster-trace-optimised");
+    let all = "fcfs,easy,sjf-easy,easy++,conservative,planned,optimised,optimised-start";
+    let generate = ["--generate", "lublin", "--cores", "64", "--jobs", "300"];
+    let ran = replay(&traces, &[&generate[..], &["--policy", all, "--json"]].concat(), "");
+    let json = ran.json();
+    let policies = json["replays"][0]["policies"].as_array().unwrap();
+    let names: Vec<&str> = policies.iter().map(|of| of["policy"].as_str().unwrap()).collect();
+    let optimised = ["optimised", "optimised, start promised"];
+    assert_eq!(names[..4], ["FCFS", "EASY", "SJF-EASY", "EASY++"]);
+    assert_eq!(names[4..6], ["conservative", "planned"]);
+    assert_eq!(names[6..], optimised);
+    assert!(policies[1]["work"].is_null() && policies[6]["work"]["orders"].as_u64() > Some(300));
+    assert!(policies[6]["broken_promises"].is_null());
+    assert_eq!(policies[7]["broken_promises"], 0);
+    assert!(policies.iter().all(|of| of["event_ns"].as_u64() > Some(0)));
+    let learned = ["--policy", "optimised", "--estimates", "learned"];
+    let ran = replay(&traces, &[&generate[..], &learned].concat(), "");
+    assert!(ran.stdout.contains("optimised, learned "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("orders per event"), "{}", ran.stdout);
+}

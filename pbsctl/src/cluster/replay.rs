@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use pbs_cluster_sim::{
     against, against_text, as_they_came, check, replay, swf, workload, Against, Comparison,
-    Estimates, Format, Lublin, Outcome, Policy, Size, Summary, TraceJob,
+    Estimates, Format, Lublin, Outcome, Planning, Policy, Size, Summary, TraceJob,
 };
 use pbs_text::grouped;
 use serde::Serialize;
 
 use super::replay_cluster::Cluster;
-use super::replay_policy::PolicyOptions;
+use super::replay_policy::{EstimatesName, PolicyOptions};
+use super::replay_timed::Timed;
 use super::trace_file::read_trace;
 use crate::failure::Failure;
 use crate::files::write;
@@ -93,10 +94,6 @@ pub(super) struct ReplayOptions {
     #[command(flatten)]
     policies: PolicyOptions,
 
-    /// Run times that the schedulers know
-    #[arg(long, value_enum, default_value = "users")]
-    estimates: EstimatesName,
-
     /// Write the schedule of the last scheduler to FILE, as a trace
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -169,15 +166,6 @@ enum Model {
     Lublin,
 }
 
-/// Run times that schedulers know.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum EstimatesName {
-    /// The times that users requested
-    Users,
-    /// The real run times of the jobs
-    Perfect,
-}
-
 /// Results of a replay.
 #[derive(Serialize)]
 struct Replayed {
@@ -222,6 +210,7 @@ struct Written {
 struct Schedule {
     jobs: Vec<TraceJob>,
     outcomes: Vec<Outcome>,
+    planning: Planning,
 }
 
 pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
@@ -329,8 +318,8 @@ fn told(
     mut jobs: Vec<TraceJob>,
     seed: u64,
 ) -> Vec<TraceJob> {
-    let estimates = match options.estimates {
-        EstimatesName::Users => Estimates::Users,
+    let estimates = match options.policies.estimates {
+        EstimatesName::Users | EstimatesName::Learned => Estimates::Users,
         EstimatesName::Perfect => Estimates::Perfect,
     };
     jobs.retain(|job| on.fits(job));
@@ -351,7 +340,7 @@ fn compare(
     for &name in &options.policies.policy {
         let mut policy = options.policies.scheduler(name, on);
         let of = run(jobs, policy.as_mut(), on.cores)?;
-        comparison.push(policy.name(), &of.jobs, &of.outcomes);
+        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning);
         schedule = Some(of);
     }
     Ok((comparison, schedule))
@@ -369,7 +358,8 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedul
     let shows = stderr().is_terminal();
     let name = policy.name().to_string();
     let all = grouped(jobs.len() as u64);
-    let outcomes = replay(jobs, policy, |done| {
+    let mut policy = Timed::new(policy);
+    let outcomes = replay(jobs, &mut policy, |done| {
         if shows {
             write_err(&format!("\r{name}: {} of {all} jobs ", grouped(done as u64)));
         }
@@ -381,7 +371,7 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedul
     let jobs = as_they_came(jobs, &outcomes);
     check(&jobs, &outcomes, cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    Ok(Schedule { jobs, outcomes })
+    Ok(Schedule { jobs, outcomes, planning: policy.planning() })
 }
 
 fn text(replayed: &Replayed) -> String {

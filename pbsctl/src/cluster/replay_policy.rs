@@ -3,11 +3,15 @@
 
 use clap::{Args, ValueEnum};
 use pbs_cluster_planner::Rules;
-use pbs_cluster_sim::{Conservative, Easy, Fcfs, Overtaking, Planned, Policy, SiteQueue};
+use pbs_cluster_sim::{
+    Conservative, Easy, Expect, Fcfs, Optimised, Overtaking, Planned, Policy, Promise, SiteQueue,
+    SjfEasy,
+};
 use pbs_manager::MOST_BACKFILLS;
 use pbs_uapi::clock::unix_s;
 
 use super::replay_cluster::Cluster;
+use super::replay_optimiser::OptimiserOptions;
 
 #[derive(Args, Debug)]
 pub(super) struct PolicyOptions {
@@ -28,6 +32,24 @@ pub(super) struct PolicyOptions {
     /// The default is that of the service
     #[arg(long, value_name = "N", default_value_t = MOST_BACKFILLS)]
     backfills: usize,
+
+    /// Run times that the schedulers know
+    #[arg(long, value_enum, default_value = "users")]
+    pub(super) estimates: EstimatesName,
+
+    #[command(flatten)]
+    optimiser: OptimiserOptions,
+}
+
+/// Run times that schedulers know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum EstimatesName {
+    /// The times that users requested
+    Users,
+    /// For optimised plans, the mean of the user's last two run times; for the others, as users
+    Learned,
+    /// The real run times of the jobs
+    Perfect,
 }
 
 /// The schedulers that there are.
@@ -37,12 +59,21 @@ pub(super) enum PolicyName {
     Fcfs,
     /// EASY backfilling: the first of the queue has a reservation
     Easy,
-    /// Conservative backfilling: every job has a reservation
+    /// EASY backfilling, the shortest jobs first
+    SjfEasy,
+    /// SJF-EASY with learned run times, on one pool (EASY++)
+    #[value(name = "easy++")]
+    EasyPlusPlus,
+    /// Conservative backfilling on one pool: every job has a reservation
     Conservative,
     /// The planner, after OpenCCS
     Planned,
     /// The planner, declining jobs that can't meet their deadlines
     PlannedDeadlines,
+    /// Plans on one pool, which a search makes better at each event; nothing is promised
+    Optimised,
+    /// As optimised; the start in the first plan with a job is an upper bound
+    OptimisedStart,
 }
 
 /// Clusters on which queues run.
@@ -59,8 +90,13 @@ impl PolicyOptions {
     fn is_on_pool(&self, name: PolicyName) -> bool {
         match name {
             PolicyName::Planned | PolicyName::PlannedDeadlines => false,
-            PolicyName::Conservative => true,
-            PolicyName::Fcfs | PolicyName::Easy => self.queues_on == QueuesOn::Pool,
+            PolicyName::Conservative
+            | PolicyName::EasyPlusPlus
+            | PolicyName::Optimised
+            | PolicyName::OptimisedStart => true,
+            PolicyName::Fcfs | PolicyName::Easy | PolicyName::SjfEasy => {
+                self.queues_on == QueuesOn::Pool
+            }
         }
     }
 
@@ -94,7 +130,21 @@ impl PolicyOptions {
         let of_site = pbs_cluster_planner::Policy::of_site(&on.site);
         // Without nodes and rules, the queues of the literature are the same, and faster.
         let is_pool = self.is_on_pool(name) || on.is_one_pool();
+        let expect = match self.estimates {
+            EstimatesName::Learned => Expect::Learned,
+            EstimatesName::Users | EstimatesName::Perfect => Expect::Limit,
+        };
+        let optimised =
+            |promise| Box::new(Optimised::new(on.cores, self.optimiser.with(promise, expect)));
         let overtaking = match name {
+            PolicyName::Optimised => return optimised(Promise::Nothing),
+            PolicyName::OptimisedStart => return optimised(Promise::Start),
+            PolicyName::EasyPlusPlus => {
+                return Box::new(SjfEasy::new(on.cores, Expect::Learned));
+            }
+            PolicyName::SjfEasy if is_pool => {
+                return Box::new(SjfEasy::new(on.cores, Expect::Limit));
+            }
             PolicyName::Fcfs if is_pool => return Box::new(Fcfs::new(on.cores)),
             PolicyName::Easy if is_pool => return Box::new(Easy::new(on.cores)),
             PolicyName::Conservative => {
@@ -110,6 +160,7 @@ impl PolicyOptions {
             }
             PolicyName::Fcfs => Overtaking::Never,
             PolicyName::Easy => Overtaking::InOrder,
+            PolicyName::SjfEasy => Overtaking::ShortestFirst,
         };
         let machine = on.machine.clone();
         Box::new(SiteQueue::new(machine, rules, of_site, overtaking, self.backfills))
