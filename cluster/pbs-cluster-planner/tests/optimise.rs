@@ -35,9 +35,9 @@ impl Instance {
             }
         });
         let jobs = jobs.collect();
-        let squared = [0.0, 0.01][random.index(2)];
+        let growth_per_s = [0.0, 0.01][random.index(2)];
         let slowdown = [0.0, 5.0, 50.0][random.index(3)];
-        let objective = Objective { wait_per_s: 1.0, slowdown, wait_squared_per_s2: squared };
+        let objective = Objective { wait_per_s: 1.0, slowdown, growth_per_s };
         Self { running, jobs, objective }
     }
 
@@ -62,9 +62,9 @@ impl Instance {
     fn cost(&self, job: usize, start_s: usize) -> f64 {
         let job = &self.jobs[job];
         let wait_s = (job.waited_s + start_s as u64) as f64;
-        wait_s * self.objective.wait_per_s
-            + wait_s / job.expected_s.max(10) as f64 * self.objective.slowdown
-            + wait_s * wait_s * self.objective.wait_squared_per_s2
+        let slowdown = wait_s / job.expected_s.max(10) as f64;
+        let cost = wait_s * self.objective.wait_per_s + slowdown * self.objective.slowdown;
+        cost * (1.0 + wait_s * self.objective.growth_per_s)
     }
 
     /// Returns the least cost of all orders, second by second.

@@ -28,15 +28,16 @@ pub struct Objective {
     pub wait_per_s: f64,
     /// Cost of one unit of bounded slowdown.
     pub slowdown: f64,
-    /// Cost of the square of the wait, in seconds squared, for evenness: one long wait costs more
-    /// than several short ones.
-    pub wait_squared_per_s2: f64,
+    /// Growth of these costs with each second of waiting, for evenness: one long wait costs more
+    /// than several short ones, and no job is put off for ever.
+    pub growth_per_s: f64,
 }
 
 impl Default for Objective {
-    /// A unit of slowdown counts as ten minutes of waiting.
+    /// A unit of slowdown counts as ten minutes of waiting. After a wait of 5,000 s each further
+    /// second costs twice as much as the first one, after 10,000 s three times as much.
     fn default() -> Self {
-        Self { wait_per_s: 1.0, slowdown: 600.0, wait_squared_per_s2: 0.0 }
+        Self { wait_per_s: 1.0, slowdown: 600.0, growth_per_s: 0.0001 }
     }
 }
 
@@ -45,7 +46,7 @@ impl Objective {
     fn cost(&self, job: &WaitingJob, wait_s: u64) -> f64 {
         let wait_s = wait_s as f64;
         let of_slowdown = self.slowdown / job.expected_s.max(SLOWDOWN_BOUND_S) as f64;
-        wait_s * (self.wait_per_s + of_slowdown + self.wait_squared_per_s2 * wait_s)
+        wait_s * (self.wait_per_s + of_slowdown) * (1.0 + self.growth_per_s * wait_s)
     }
 
     /// Returns the cost of a second of waiting of a job that has not waited, for each second of
