@@ -402,7 +402,11 @@ fn traces(test: &str) -> PathBuf {
                   2 1 -1 100 4 -1 -1 4 200 33554432 1 1 1 -1 -1 -1 -1 -1\n\
                   3 1 -1 100 8 -1 -1 8 200 16777216 1 1 1 -1 -1 -1 -1 -1\n";
     let site = "name = 'small'\n[[nodes]]\nname = 'n%d'\ncount = 8\nhas = 'ncpus=8:mem=20g'\n";
-    directory(test, &[("chain.swf", chain), ("memory.swf", memory), ("small.toml", site)])
+    let ruled = "name = 'ruled'\n[[nodes]]\nname = 'n'\nhas = 'ncpus=16'\n\
+                 [[limit]]\nfor = 'group:G1'\nresource = 'ncpus'\nitems = 4\n";
+    let files =
+        [("chain.swf", chain), ("memory.swf", memory), ("small.toml", site), ("ruled.toml", ruled)];
+    directory(test, &files)
 }
 
 fn replay(directory: &std::path::Path, arguments: &[&str], stdin: &str) -> Ran {
@@ -473,13 +477,58 @@ fn memory_of_a_trace_is_planned_or_said_not_to_be() {
     let json = replay(&traces, &[&on_site[..], &["--json"]].concat(), "").json();
     assert_eq!(json["policies"][0]["wait_s"]["max"], 99.0);
     assert_eq!(json["too_large"], 1);
-    let ran = replay(&traces, &["memory.swf", "--site", "small.toml", "--policy", "easy"], "");
-    assert!(
-        ran.stdout.contains("to the other schedulers the cluster is cores only"),
-        "{}",
-        ran.stdout
-    );
+    let easy = ["memory.swf", "--site", "small.toml", "--policy", "easy"];
+    let ran = replay(&traces, &[&easy[..], &["--queues-on", "pool"]].concat(), "");
+    assert!(ran.stdout.contains("the cluster is cores only"), "{}", ran.stdout);
+    // A queue on the site plans memory like the planner.
+    let json = replay(&traces, &[&easy[..], &["--json"]].concat(), "").json();
+    assert_eq!(json["policies"][0]["wait_s"]["max"], 99.0);
     let ran = replay(&traces, &["memory.swf", "--cores", "64", "--policy", "planned"], "");
     assert!(ran.stdout.contains("memory is not considered"), "{}", ran.stdout);
     assert!(ran.stdout.contains("3 jobs on 64 cores"), "{}", ran.stdout);
+}
+
+#[test]
+fn queues_obey_the_rules_of_the_site() {
+    let traces = traces("cluster-trace-rules");
+    // Two jobs of group 1 with 4 cores each, where the group may have 4 at once.
+    let jobs = "1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n\
+                2 0 -1 50 4 -1 -1 4 60 -1 1 2 1 -1 -1 -1 -1 -1\n";
+    let all = ["-", "--site", "ruled.toml", "--json", "--policy", "fcfs,easy,conservative,planned"];
+    let waits = |more: &[&str]| {
+        let json = replay(&traces, &[&all[..], more].concat(), jobs).json();
+        let of = json["policies"].as_array().unwrap().iter();
+        let waits: Vec<f64> = of.map(|of| of["wait_s"]["max"].as_f64().unwrap()).collect();
+        (waits, json["remarks"][0].as_str().unwrap_or_default().to_string())
+    };
+    let (on_site, remark) = waits(&[]);
+    assert_eq!(on_site, [100.0, 100.0, 0.0, 100.0]);
+    assert!(remark.starts_with("rules bind fcfs, easy, planned, but not conservative: 1 limit"));
+    let (on_pool, remark) = waits(&["--queues-on", "pool"]);
+    assert_eq!(on_pool, [0.0, 0.0, 0.0, 100.0]);
+    assert!(remark.starts_with("rules bind planned, but not fcfs, easy, conservative: 1 limit"));
+    assert_eq!(waits(&["--without-rules"]), (vec![0.0; 4], String::new()));
+}
+
+#[test]
+fn optimised_plans_are_compared_with_queues() {
+    let traces = traces("cluster-trace-optimised");
+    let all = "fcfs,easy,sjf-easy,easy++,conservative,planned,optimised,optimised-start";
+    let generate = ["--generate", "lublin", "--cores", "64", "--jobs", "300"];
+    let ran = replay(&traces, &[&generate[..], &["--policy", all, "--json"]].concat(), "");
+    let json = ran.json();
+    let policies = json["replays"][0]["policies"].as_array().unwrap();
+    let names: Vec<&str> = policies.iter().map(|of| of["policy"].as_str().unwrap()).collect();
+    let optimised = ["optimised", "optimised, start promised"];
+    assert_eq!(names[..4], ["FCFS", "EASY", "SJF-EASY", "EASY++"]);
+    assert_eq!(names[4..6], ["conservative", "planned"]);
+    assert_eq!(names[6..], optimised);
+    assert!(policies[1]["work"].is_null() && policies[6]["work"]["orders"].as_u64() > Some(300));
+    assert!(policies[6]["broken_promises"].is_null());
+    assert_eq!(policies[7]["broken_promises"], 0);
+    assert!(policies.iter().all(|of| of["event_ns"].as_u64() > Some(0)));
+    let learned = ["--policy", "optimised", "--estimates", "learned"];
+    let ran = replay(&traces, &[&generate[..], &learned].concat(), "");
+    assert!(ran.stdout.contains("optimised, learned "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("orders per event"), "{}", ran.stdout);
 }

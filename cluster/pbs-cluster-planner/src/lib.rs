@@ -16,6 +16,7 @@
 //! | [`Rules`] | limits and FreePools (3) |
 //! | `backfill`, `sweep` | which requests move up, and when (5.4) |
 //! | [`Planner`] | booking, replanning (5.3, 5.4) |
+//! | [`optimise`] | ours: a better order of all waiting requests |
 
 mod account;
 mod adopt;
@@ -32,6 +33,7 @@ mod need;
 mod node_plan;
 mod nodes;
 mod of_site;
+pub mod optimise;
 mod order;
 mod placed;
 mod planner;

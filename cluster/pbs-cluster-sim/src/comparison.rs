@@ -6,7 +6,7 @@ use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use crate::metrics::{bounded_slowdowns, mean_usage, usage, Metrics, SLOWDOWN_BOUND_S};
-use crate::{Outcome, TraceJob};
+use crate::{Outcome, Policy, TraceJob, Work};
 
 /// Points of a line over time; more can't be seen.
 const STRETCHES: usize = 600;
@@ -36,12 +36,33 @@ pub struct Compared {
     /// Metrics of the replay.
     #[serde(flatten)]
     pub metrics: Metrics,
+    /// Work of the scheduler.
+    #[serde(flatten)]
+    pub planning: Planning,
     /// Number of cores in use, each from a time on, in seconds.
     #[serde(skip)]
     usage: Vec<(u64, u64)>,
     /// From the least to the greatest.
     #[serde(skip)]
     slowdowns: Vec<f64>,
+}
+
+/// Work of a scheduler in a replay.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Planning {
+    /// Number of jobs that started later than promised; `None` if nothing was promised.
+    pub broken_promises: Option<usize>,
+    /// Work of its searches; `None` if it does not search.
+    pub work: Option<Work>,
+    /// Mean time for an event, as the caller measured it.
+    pub event_ns: Option<u64>,
+}
+
+impl Planning {
+    /// Returns the work of a scheduler up to now.
+    pub fn of(policy: &dyn Policy, event_ns: Option<u64>) -> Self {
+        Self { broken_promises: policy.broken_promises(), work: policy.work(), event_ns }
+    }
 }
 
 impl Comparison {
@@ -58,9 +79,21 @@ impl Comparison {
 
     /// Adds what a policy made of the trace, which is the same for all of them.
     pub fn push(&mut self, policy: &str, jobs: &[TraceJob], outcomes: &[Outcome]) {
+        self.push_with(policy, jobs, outcomes, Planning::default());
+    }
+
+    /// Adds what a policy made of the trace, and its work.
+    pub fn push_with(
+        &mut self,
+        policy: &str,
+        jobs: &[TraceJob],
+        outcomes: &[Outcome],
+        planning: Planning,
+    ) {
         self.policies.push(Compared {
             policy: policy.into(),
             metrics: Metrics::of(jobs, outcomes, self.cores),
+            planning,
             usage: usage(jobs, outcomes),
             slowdowns: bounded_slowdowns(jobs, outcomes, SLOWDOWN_BOUND_S),
         });
@@ -99,12 +132,20 @@ impl Comparison {
             "used while jobs come",
             "makespan",
             "fairness",
+            "worst user's normalised wait",
             "ran",
         ];
+        let planning = || self.policies.iter().map(|of| &of.planning);
+        let has_promises = planning().any(|of| of.broken_promises.is_some());
+        let has_work = planning().any(|of| of.work.is_some());
+        let has_times = planning().any(|of| of.event_ns.is_some());
         titles.extend(has_killed.then_some("killed"));
         titles.extend(has_deadlines.then_some("deadlines kept"));
+        titles.extend(has_promises.then_some("promises broken"));
+        titles.extend(has_work.then_some("orders per event"));
+        titles.extend(has_times.then_some("time per event"));
         let mut table = Table::new(&titles, 1);
-        for Compared { policy, metrics, .. } in &self.policies {
+        for Compared { policy, metrics, planning, .. } in &self.policies {
             let (wait_s, slowdown) = (&metrics.wait_s, &metrics.bounded_slowdown);
             let mut row = vec![policy.clone()];
             row.extend([wait_s.mean, wait_s.median, wait_s.p95, wait_s.max].map(duration));
@@ -112,12 +153,22 @@ impl Comparison {
             row.extend([metrics.utilisation, metrics.utilisation_loaded].map(percent));
             row.push(duration(metrics.makespan_s as f64));
             row.push(format!("{:.3}", metrics.fairness.jain));
+            row.push(ratio(metrics.fairness.worst_normalised_wait));
             row.push(percent(metrics.acceptance));
             row.extend(has_killed.then(|| grouped(metrics.killed as i128)));
             row.extend(has_deadlines.then(|| {
                 let (kept, all) = (metrics.deadlines_kept, metrics.deadlines);
                 percent(kept as f64 / all.max(1) as f64)
             }));
+            let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+            let broken = planning.broken_promises.map(|broken| grouped(broken as i128));
+            row.extend(has_promises.then(|| or_none(broken)));
+            let orders = planning
+                .work
+                .map(|work| format!("{:.1}", work.orders as f64 / work.events.max(1) as f64));
+            row.extend(has_work.then(|| or_none(orders)));
+            let event = planning.event_ns.map(|ns| format!("{:.1} µs", ns as f64 / 1_000.0));
+            row.extend(has_times.then(|| or_none(event)));
             table.push(row);
         }
         table

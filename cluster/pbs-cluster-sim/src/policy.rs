@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Interface of all schedulers.
 
+use serde::Serialize;
+
 use crate::TraceJob;
+
+/// Work of a scheduler that searches for plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Work {
+    /// Number of times at which something happened.
+    pub events: u64,
+    /// Number of searches.
+    pub plans: u64,
+    /// Number of orders of jobs that were tried.
+    pub orders: u64,
+    /// Number of jobs that were placed, over all orders.
+    pub placements: u64,
+}
 
 /// A scheduler in virtual time, of the caller's or of this crate.
 ///
@@ -26,6 +41,17 @@ pub trait Policy {
     /// Latest time at which the policy must be called again if nothing happens before. A time that
     /// is not after the last call is ignored.
     fn next_s(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the work up to now, for a scheduler that searches for plans.
+    fn work(&self) -> Option<Work> {
+        None
+    }
+
+    /// Returns the number of jobs that started later than promised, for a scheduler that promises
+    /// starts.
+    fn broken_promises(&self) -> Option<usize> {
         None
     }
 }

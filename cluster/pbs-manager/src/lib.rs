@@ -32,5 +32,6 @@ pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
 pub use operations::Planned;
+pub use time::MOST_BACKFILLS;
 pub use usage::{Usage, Usages};
 pub use wish::{Caller, Change, Wish};

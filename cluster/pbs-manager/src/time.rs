@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::manager::Manager;
 use crate::phases::run_end_s;
 
-/// Maximum number of requests that one pass searches for a better place.
-const LOOKS: usize = 1024;
+/// Maximum number of requests that one pass searches for a better place. Replays have the same
+/// default.
+pub const MOST_BACKFILLS: usize = 1024;
 
 impl<E: Engine> Manager<E> {
     /// Advances the time to `until_s`, from event to event: requests end, start, exceed their time
@@ -136,14 +137,14 @@ impl<E: Engine> Manager<E> {
         let clock_s = self.clock_s;
         if self.planner.is_backfilling() {
             while self.planner.is_backfilling() {
-                self.planner.backfill(clock_s, LOOKS);
+                self.planner.backfill(clock_s, MOST_BACKFILLS);
             }
             self.planner.plan_waiting(clock_s);
         }
         for &reservation in &self.reservations {
             if let Some(inside) = self.planner.inside_mut(reservation) {
                 while inside.is_backfilling() {
-                    inside.backfill(clock_s, LOOKS);
+                    inside.backfill(clock_s, MOST_BACKFILLS);
                 }
             }
         }

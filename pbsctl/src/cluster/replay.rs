@@ -5,17 +5,16 @@ use std::io::{stderr, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use pbs_cluster_planner::Rules;
 use pbs_cluster_sim::{
     against, against_text, as_they_came, check, replay, swf, workload, Against, Comparison,
-    Conservative, Easy, Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary,
-    TraceJob,
+    Estimates, Format, Lublin, Outcome, Planning, Policy, Size, Summary, TraceJob,
 };
 use pbs_text::grouped;
-use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
 use super::replay_cluster::Cluster;
+use super::replay_policy::{EstimatesName, PolicyOptions};
+use super::replay_timed::Timed;
 use super::trace_file::read_trace;
 use crate::failure::Failure;
 use crate::files::write;
@@ -92,18 +91,8 @@ pub(super) struct ReplayOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     cores: Option<u64>,
 
-    /// Schedulers to compare
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "fcfs,easy,planned")]
-    policy: Vec<PolicyName>,
-
-    /// Run times that the schedulers know
-    #[arg(long, value_enum, default_value = "users")]
-    estimates: EstimatesName,
-
-    /// Number of jobs that the planner and conservative backfilling try to move up after each
-    /// event; after the next event they continue with the others
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    backfills: usize,
+    #[command(flatten)]
+    policies: PolicyOptions,
 
     /// Write the schedule of the last scheduler to FILE, as a trace
     #[arg(long, value_name = "FILE")]
@@ -168,21 +157,6 @@ pub(super) struct WorkloadOptions {
     output: Option<PathBuf>,
 }
 
-/// The schedulers that there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PolicyName {
-    /// First come, first served
-    Fcfs,
-    /// EASY backfilling: the first of the queue has a reservation
-    Easy,
-    /// Conservative backfilling: every job has a reservation
-    Conservative,
-    /// The planner, after OpenCCS
-    Planned,
-    /// The planner, declining jobs that can't meet their deadlines
-    PlannedDeadlines,
-}
-
 /// Jobs that are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Model {
@@ -190,15 +164,6 @@ enum Model {
     Oculus,
     /// The model of Lublin and Feitelson (2003)
     Lublin,
-}
-
-/// Run times that schedulers know.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum EstimatesName {
-    /// The times that users requested
-    Users,
-    /// The real run times of the jobs
-    Perfect,
 }
 
 /// Results of a replay.
@@ -220,6 +185,7 @@ struct Generated {
     model: &'static str,
     load_percent: u64,
     cores: u64,
+    remarks: Vec<String>,
     replays: Vec<OfSeed>,
     against: Vec<Against>,
 }
@@ -244,13 +210,15 @@ struct Written {
 struct Schedule {
     jobs: Vec<TraceJob>,
     outcomes: Vec<Outcome>,
+    planning: Planning,
 }
 
 pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
     match (&options.trace, options.generate) {
         (Some(path), _) => replay_file(out, options, path),
         (None, model) => {
-            let on = Cluster::of(options.site.as_deref(), options.cores)?;
+            let on = Cluster::of(options.site.as_deref(), options.cores)?
+                .with_rules(!options.policies.without_rules);
             replay_generated(out, options, &on, model.unwrap_or(Model::Oculus))
         }
     }
@@ -259,6 +227,7 @@ pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), F
 fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), Failure> {
     let mut trace = read_trace(path)?;
     let (on, machine) = Cluster::of_trace(options.site.as_deref(), options.cores, &trace.header)?;
+    let on = on.with_rules(!options.policies.without_rules);
     let fits: Vec<bool> = trace.jobs.iter().map(|job| on.fits(job)).collect();
     let mut fit = fits.iter();
     trace.records.retain(|_| fit.next().is_some_and(|fits| *fits));
@@ -269,7 +238,8 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
         write(file, &replayed_text(&trace.header, &trace.records, schedule, on.cores))?;
     }
     write_picture(options, &comparison)?;
-    let remarks = machine.into_iter().chain(on.memory_remark(has_memory, options.has_pools()));
+    let memory = on.memory_remark(has_memory, options.policies.has_pools());
+    let remarks = [machine, memory, options.policies.rules_remark(&on)].into_iter().flatten();
     let replayed = Replayed {
         site: on.site.name.clone(),
         left_out: trace.notes.left_out(),
@@ -279,15 +249,6 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
         comparison,
     };
     out.print(&replayed, || text(&replayed))
-}
-
-impl ReplayOptions {
-    /// Whether there is a scheduler to which the cluster is one pool of cores.
-    fn has_pools(&self) -> bool {
-        let plans =
-            |of: &PolicyName| matches!(of, PolicyName::Planned | PolicyName::PlannedDeadlines);
-        !self.policy.iter().all(plans)
-    }
 }
 
 fn replay_generated(
@@ -327,11 +288,15 @@ fn replay_generated(
         model: name_of(model),
         load_percent: options.load,
         cores: on.cores,
+        remarks: options.policies.rules_remark(on).into_iter().collect(),
         against: against(&comparisons),
         replays,
     };
     out.print(&generated, || {
         let mut text = format!("On {}:\n", generated.site);
+        for remark in &generated.remarks {
+            text += &format!("{remark}\n");
+        }
         for of in &generated.replays {
             text += &(of.comparison.text(Format::Text) + "\n");
         }
@@ -353,8 +318,8 @@ fn told(
     mut jobs: Vec<TraceJob>,
     seed: u64,
 ) -> Vec<TraceJob> {
-    let estimates = match options.estimates {
-        EstimatesName::Users => Estimates::Users,
+    let estimates = match options.policies.estimates {
+        EstimatesName::Users | EstimatesName::Learned => Estimates::Users,
         EstimatesName::Perfect => Estimates::Perfect,
     };
     jobs.retain(|job| on.fits(job));
@@ -372,23 +337,10 @@ fn compare(
 ) -> Result<(Comparison, Option<Schedule>), Failure> {
     let mut comparison = Comparison::new(name, jobs, on.cores);
     let mut schedule = None;
-    for &name in &options.policy {
-        let rules = Rules::of_site(&on.site, &on.machine, horizon());
-        let planned = || {
-            let policy = pbs_cluster_planner::Policy::of_site(&on.site);
-            Planned::with_policy(on.machine.clone(), rules, policy, options.backfills)
-        };
-        let mut policy: Box<dyn Policy> = match name {
-            PolicyName::Fcfs => Box::new(Fcfs::new(on.cores)),
-            PolicyName::Easy => Box::new(Easy::new(on.cores)),
-            PolicyName::Conservative => {
-                Box::new(Conservative::new(on.cores).with_most_looks(options.backfills))
-            }
-            PolicyName::Planned => Box::new(planned()),
-            PolicyName::PlannedDeadlines => Box::new(planned().keeping_deadlines()),
-        };
+    for &name in &options.policies.policy {
+        let mut policy = options.policies.scheduler(name, on);
         let of = run(jobs, policy.as_mut(), on.cores)?;
-        comparison.push(policy.name(), &of.jobs, &of.outcomes);
+        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning);
         schedule = Some(of);
     }
     Ok((comparison, schedule))
@@ -406,7 +358,8 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedul
     let shows = stderr().is_terminal();
     let name = policy.name().to_string();
     let all = grouped(jobs.len() as u64);
-    let outcomes = replay(jobs, policy, |done| {
+    let mut policy = Timed::new(policy);
+    let outcomes = replay(jobs, &mut policy, |done| {
         if shows {
             write_err(&format!("\r{name}: {} of {all} jobs ", grouped(done as u64)));
         }
@@ -418,7 +371,7 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedul
     let jobs = as_they_came(jobs, &outcomes);
     check(&jobs, &outcomes, cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    Ok(Schedule { jobs, outcomes })
+    Ok(Schedule { jobs, outcomes, planning: policy.planning() })
 }
 
 fn text(replayed: &Replayed) -> String {
@@ -434,12 +387,6 @@ fn text(replayed: &Replayed) -> String {
         text += &format!("{jobs} larger than the cluster, and left out\n");
     }
     text + &replayed.comparison.text(Format::Text)
-}
-
-/// Traces begin at any time; validities that repeat are told for ten years.
-fn horizon() -> std::ops::Range<u64> {
-    const TEN_YEARS_S: u64 = 10 * 366 * 86_400;
-    0..unix_s() + TEN_YEARS_S
 }
 
 pub(super) fn write_workload(out: Output, options: &WorkloadOptions) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use pbs_text::grouped;
 
 use super::site::read_site;
 use crate::failure::Failure;
+use crate::output::counted;
 
 /// Largest number of cores of a machine that a header may name, as for `--cores`.
 const MOST_CORES: u64 = 1_000_000;
@@ -80,6 +81,46 @@ impl Cluster {
         Self { site, machine, cores, sizes }
     }
 
+    /// Returns the cluster with the rules of its site, or else without its limits, free pools and
+    /// gates of nodes.
+    pub(super) fn with_rules(self, with_rules: bool) -> Self {
+        if with_rules {
+            return self;
+        }
+        let mut site = self.site;
+        site.limits.clear();
+        site.pools.clear();
+        for node in &mut site.nodes {
+            node.only_if = None;
+            node.kept = None;
+        }
+        Self::new(site)
+    }
+
+    /// Whether all cores are on one node, and no rule binds anybody.
+    pub(super) fn is_one_pool(&self) -> bool {
+        self.machine.node_count() == 1 && self.sizes.is_none() && self.rules_in_words().is_none()
+    }
+
+    /// Returns the rules that bind jobs, in words; `None` if there is none.
+    pub(super) fn rules_in_words(&self) -> Option<String> {
+        let site = &self.site;
+        let gates = site.nodes.iter().filter(|of| of.only_if.is_some() || of.kept.is_some());
+        let pools: Vec<&str> = site.pools.iter().map(|pool| pool.name.as_str()).collect();
+        let pool = match pools.len() {
+            0 => None,
+            count => {
+                let counted = counted(count as u64, "free pool", "free pools");
+                Some(format!("{counted} ({})", pools.join(", ")))
+            }
+        };
+        let some = |count: usize, one, many| (count > 0).then(|| counted(count as u64, one, many));
+        let limits = some(site.limits.len(), "limit", "limits");
+        let gates = some(gates.count(), "node with a gate", "nodes with gates");
+        let all: Vec<String> = [pool, limits, gates].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
     /// Whether the empty cluster has room for a job: its cores, each with its part of the job's
     /// memory.
     pub(super) fn fits(&self, job: &TraceJob) -> bool {
@@ -105,8 +146,8 @@ impl Cluster {
                     .into(),
             ),
             (Some(_), true) => Some(
-                "the planner plans the memory of jobs; to the other schedulers the cluster is \
-                 cores only"
+                "memory of jobs is planned on nodes; to queues on one pool, and to conservative \
+                 backfilling, the cluster is cores only"
                     .into(),
             ),
             (Some(_), false) => None,

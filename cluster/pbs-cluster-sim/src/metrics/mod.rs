@@ -207,6 +207,8 @@ mod tests {
         let fairness = metrics.fairness;
         assert_eq!(fairness.jain, (1.5f64 + 1.0).powi(2) / (2.0 * (2.25 + 1.0)));
         assert_eq!((fairness.users, fairness.best, fairness.worst), (2, 1.0, 1.5));
+        // User 1 waited for 50 s and used 300 core seconds.
+        assert_eq!(fairness.worst_normalised_wait, 50.0 / 300.0);
         let sizes: Vec<_> =
             metrics.sizes.iter().map(|size| (size.cores.as_str(), size.jobs)).collect();
         assert_eq!(sizes, [("1", 1), ("2–15", 2)]);

@@ -21,6 +21,9 @@ pub struct Fairness {
     pub best: f64,
     /// The greatest mean.
     pub worst: f64,
+    /// Greatest normalised wait of a user: the waits of all jobs, in seconds, over the core seconds
+    /// that they used (Klusáček and Chlumský 2015).
+    pub worst_normalised_wait: f64,
 }
 
 impl Fairness {
@@ -30,6 +33,13 @@ impl Fairness {
             let of_user = users.entry(ran.job.user).or_default();
             of_user.push(ran.bounded_slowdown(bound_s));
         }
+        let mut shares: BTreeMap<u64, (u64, u128)> = BTreeMap::new();
+        for ran in ran {
+            let (wait_s, core_s) = shares.entry(ran.job.user).or_default();
+            *wait_s += ran.wait_s();
+            *core_s += ran.core_seconds(u64::MAX);
+        }
+        let normalised = shares.values().map(|&(wait_s, core_s)| wait_s as f64 / core_s as f64);
         let means: Vec<f64> = users.values().map(|of| spread::mean(of)).collect();
         let squares: Vec<f64> = means.iter().map(|mean| mean * mean).collect();
         let square = spread::mean(&squares);
@@ -38,6 +48,7 @@ impl Fairness {
             jain: if square > 0.0 { spread::mean(&means).powi(2) / square } else { 1.0 },
             best: means.iter().copied().reduce(f64::min).unwrap_or(0.0),
             worst: means.iter().copied().reduce(f64::max).unwrap_or(0.0),
+            worst_normalised_wait: normalised.filter(|of| of.is_finite()).fold(0.0, f64::max),
         }
     }
 }

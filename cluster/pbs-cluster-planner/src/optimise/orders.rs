@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Orders of waiting jobs: sorted ones, permutations and moves.
+
+use pbs_random::Random;
+
+use super::score::{Objective, WaitingJob};
+
+/// Returns sorted orders. Jobs that are alike keep the order in which they came.
+pub(super) fn sorted(jobs: &[WaitingJob], objective: &Objective) -> Vec<Vec<u32>> {
+    let by = |key: &dyn Fn(&WaitingJob) -> f64| {
+        let keys: Vec<f64> = jobs.iter().map(key).collect();
+        let mut order: Vec<u32> = (0..jobs.len() as u32).collect();
+        order.sort_by(|&a, &b| keys[a as usize].total_cmp(&keys[b as usize]));
+        order
+    };
+    let area = |job: &WaitingJob| job.cores as f64 * job.duration_s as f64;
+    let slowdown = |job: &WaitingJob| job.waited_s as f64 / job.expected_s.max(1) as f64;
+    vec![
+        (0..jobs.len() as u32).collect(),
+        by(&|job| -objective.urgency(job)),
+        by(&|job| job.duration_s as f64),
+        by(&|job| -(job.duration_s as f64)),
+        by(&|job| job.cores as f64),
+        by(&|job| -(job.cores as f64)),
+        by(&area),
+        by(&|job| -area(job)),
+        by(&|job| -slowdown(job)),
+    ]
+}
+
+/// Moves to the next permutation in lexical order. Returns `false` after the last one.
+pub(super) fn next_permutation(order: &mut [u32]) -> bool {
+    let Some(pivot) = (1..order.len()).rev().find(|&place| order[place - 1] < order[place]) else {
+        return false;
+    };
+    let greater = order.iter().rposition(|&other| other > order[pivot - 1]).unwrap_or(pivot);
+    order.swap(pivot - 1, greater);
+    order[pivot..].reverse();
+    true
+}
+
+/// Changes an order at two random places: exchanges two jobs, or moves one.
+pub(super) fn change(order: &mut [u32], random: &mut Random) {
+    let (from, to) = (random.index(order.len()), random.index(order.len()));
+    if random.below(2) == 0 {
+        order.swap(from, to);
+    } else if from < to {
+        order[from..=to].rotate_left(1);
+    } else {
+        order[to..=from].rotate_right(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_permutations_are_visited_once() {
+        let mut order = [0, 1, 2, 3];
+        let mut seen = std::collections::BTreeSet::from([order]);
+        while next_permutation(&mut order) {
+            assert!(seen.insert(order));
+        }
+        assert_eq!(seen.len(), 24);
+    }
+
+    #[test]
+    fn a_change_keeps_all_jobs() {
+        let mut random = Random::new(1);
+        let mut order: Vec<u32> = (0..7).collect();
+        for _ in 0..100 {
+            change(&mut order, &mut random);
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..7).collect::<Vec<_>>());
+        }
+    }
+}

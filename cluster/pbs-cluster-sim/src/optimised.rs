@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans of all waiting jobs on one pool of cores, made better at each event by
+//! `pbs_cluster_planner::optimise`.
+
+use std::collections::HashMap;
+
+use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
+
+use crate::estimator::{corrected_end_s, Estimator, Expect};
+use crate::{Policy, TraceJob, Work};
+
+/// What is promised to a user at the submission of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Nothing: a new plan may start the job at any time.
+    Nothing,
+    /// The start of the first plan with the job is an upper bound.
+    Start,
+}
+
+/// Parameters of the plans.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Optimising {
+    /// Cost of a plan.
+    pub objective: Objective,
+    /// Work at each event.
+    pub budget: Budget,
+    /// Promise to users.
+    pub promise: Promise,
+    /// Run times that plans assume.
+    pub expect: Expect,
+    /// Seed of the searches.
+    pub seed: u64,
+}
+
+/// Scheduler that plans all waiting jobs at each event.
+#[derive(Clone, Debug)]
+pub struct Optimised {
+    cores: u64,
+    free_cores: u64,
+    with: Optimising,
+    estimator: Estimator,
+    /// In the order of submission.
+    waiting: Vec<Waiter>,
+    running: HashMap<usize, Running>,
+    next_s: Option<u64>,
+    work: Work,
+    broken: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    job: usize,
+    cores: u64,
+    limit_s: u64,
+    user: u64,
+    submit_s: u64,
+    /// Start in the current plan; the end of all time before the first plan.
+    planned_s: u64,
+    /// Start that was promised.
+    told_s: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    cores: u64,
+    user: u64,
+    start_s: u64,
+    /// Expected end.
+    end_s: u64,
+    limit_end_s: u64,
+}
+
+impl Optimised {
+    /// Creates a scheduler for that many idle cores.
+    pub fn new(cores: u64, with: Optimising) -> Self {
+        Self {
+            cores,
+            free_cores: cores,
+            estimator: Estimator::new(with.expect),
+            with,
+            waiting: Vec::new(),
+            running: HashMap::new(),
+            next_s: None,
+            work: Work::default(),
+            broken: 0,
+        }
+    }
+
+    /// Returns the time for which a job is booked. A promise is kept only by plans that hold even
+    /// if each job runs up to its limit.
+    fn booked_s(&self, user: u64, limit_s: u64) -> u64 {
+        match self.with.promise {
+            Promise::Nothing => self.estimator.expected_s(user, limit_s),
+            Promise::Start => limit_s,
+        }
+    }
+
+    /// Whether a new plan can change anything: a job can start, or wants to be told its start.
+    fn needs_plan(&self) -> bool {
+        self.with.promise == Promise::Start
+            || self.waiting.iter().any(|of| of.cores <= self.free_cores)
+    }
+
+    fn plan(&mut self, now_s: u64) {
+        let of_running = self.running.values().map(|of| (of.end_s, of.cores));
+        let pool = Pool::with_running(now_s, self.cores, of_running);
+        let jobs: Vec<WaitingJob> = self
+            .waiting
+            .iter()
+            .map(|of| WaitingJob {
+                cores: of.cores,
+                duration_s: self.booked_s(of.user, of.limit_s),
+                expected_s: self.estimator.expected_s(of.user, of.limit_s),
+                waited_s: now_s - of.submit_s,
+                latest_start_s: of.told_s.unwrap_or(u64::MAX),
+            })
+            .collect();
+        // In the order of its starts, the current plan starts no job later than before, as cores
+        // only become free earlier than planned.
+        let mut current: Vec<u32> = (0..jobs.len() as u32).collect();
+        current.sort_by_key(|&place| self.waiting[place as usize].planned_s);
+        let seed = self.with.seed.wrapping_add(self.work.plans);
+        let (objective, budget) = (self.with.objective, self.with.budget);
+        let found = optimise(now_s, &pool, &jobs, &current, objective, budget, seed);
+        self.work.plans += 1;
+        let Some(found) = found else { return };
+        self.work.orders += found.orders;
+        self.work.placements += found.placements;
+        for (of, start_s) in self.waiting.iter_mut().zip(found.starts_s) {
+            of.planned_s = start_s;
+            if self.with.promise == Promise::Start {
+                of.told_s.get_or_insert(start_s);
+            }
+        }
+    }
+
+    fn begin(&mut self, now_s: u64, waiter: &Waiter) {
+        let booked_s = self.booked_s(waiter.user, waiter.limit_s);
+        let running = Running {
+            cores: waiter.cores,
+            user: waiter.user,
+            start_s: now_s,
+            end_s: now_s.saturating_add(booked_s),
+            limit_end_s: now_s.saturating_add(waiter.limit_s),
+        };
+        self.free_cores -= waiter.cores;
+        self.broken += usize::from(waiter.told_s.is_some_and(|told_s| now_s > told_s));
+        self.running.insert(waiter.job, running);
+    }
+}
+
+impl Policy for Optimised {
+    fn name(&self) -> &str {
+        match (self.with.promise, self.with.expect) {
+            (Promise::Nothing, Expect::Limit) => "optimised",
+            (Promise::Nothing, Expect::Learned) => "optimised, learned",
+            (Promise::Start, Expect::Limit) => "optimised, start promised",
+            (Promise::Start, Expect::Learned) => "optimised, start promised, learned",
+        }
+    }
+
+    fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
+        if (1..=self.cores).contains(&what.cores) {
+            self.waiting.push(Waiter {
+                job,
+                cores: what.cores,
+                limit_s: what.requested_s.max(1),
+                user: what.user,
+                submit_s: now_s,
+                planned_s: u64::MAX,
+                told_s: None,
+            });
+        }
+    }
+
+    fn ended(&mut self, now_s: u64, job: usize) {
+        if let Some(of) = self.running.remove(&job) {
+            self.free_cores += of.cores;
+            self.estimator.ended(of.user, now_s - of.start_s);
+        }
+    }
+
+    fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
+        self.work.events += 1;
+        for of in self.running.values_mut() {
+            of.end_s = corrected_end_s(now_s, of.start_s, of.end_s, of.limit_end_s);
+        }
+        if self.needs_plan() {
+            self.plan(now_s);
+            let waiting = std::mem::take(&mut self.waiting);
+            for waiter in waiting {
+                if waiter.planned_s == now_s {
+                    self.begin(now_s, &waiter);
+                    started.push(waiter.job);
+                } else {
+                    self.waiting.push(waiter);
+                }
+            }
+        }
+        // Nothing may happen at a planned start, nor at an expected end.
+        let starts_s = self.waiting.iter().map(|of| of.planned_s).filter(|&of| of > now_s);
+        let ends_s = self.running.values().map(|of| of.end_s).filter(|_| !self.waiting.is_empty());
+        self.next_s = starts_s.chain(ends_s).filter(|&of| of < u64::MAX).min();
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        self.next_s
+    }
+
+    fn work(&self) -> Option<Work> {
+        Some(self.work)
+    }
+
+    fn broken_promises(&self) -> Option<usize> {
+        (self.with.promise == Promise::Start).then_some(self.broken)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Optimised plans over whole workloads.
+
+use pbs_cluster_planner::optimise::{Budget, Objective};
+use pbs_cluster_sim::metrics::Metrics;
+use pbs_cluster_sim::{
+    check, replay, Easy, Expect, Lublin, Optimised, Optimising, Outcome, Policy, Promise, SjfEasy,
+    TraceJob,
+};
+use pbs_gen::{Random, Stream};
+
+const BUDGET: Budget = Budget { orders: 50, placements: 2_000 };
+
+fn with(promise: Promise, expect: Expect, seed: u64) -> Optimising {
+    Optimising { objective: Objective::default(), budget: BUDGET, promise, expect, seed }
+}
+
+fn random_jobs(random: &mut Random) -> Vec<TraceJob> {
+    let jobs = (0..60).map(|_| {
+        let requested_s = 1 + random.below(100);
+        // Some are killed at the end of their time.
+        let run_s = 1 + random.below(requested_s + 10);
+        TraceJob {
+            user: random.below(4),
+            ..TraceJob::new(random.below(300), run_s, requested_s, 1 + random.below(8))
+        }
+    });
+    jobs.collect()
+}
+
+fn outcomes(jobs: &[TraceJob], cores: u64, policy: &mut dyn Policy) -> Vec<Outcome> {
+    let outcomes = replay(jobs, policy, |_| ()).unwrap();
+    assert_eq!(check(jobs, &outcomes, cores), Ok(()));
+    assert!(outcomes.iter().all(|of| of.start_s.is_some()));
+    outcomes
+}
+
+#[test]
+fn no_promised_start_is_broken() {
+    let mut random = Random::new(1, Stream::Trace);
+    for seed in 0..100 {
+        let jobs = random_jobs(&mut random);
+        for expect in [Expect::Limit, Expect::Learned] {
+            let mut policy = Optimised::new(8, with(Promise::Start, expect, seed));
+            outcomes(&jobs, 8, &mut policy);
+            assert_eq!(policy.broken_promises(), Some(0));
+        }
+    }
+    let jobs = lublin(1);
+    let mut policy = Optimised::new(256, with(Promise::Start, Expect::Learned, 1));
+    outcomes(&jobs, 256, &mut policy);
+    assert_eq!(policy.broken_promises(), Some(0));
+}
+
+#[test]
+fn plans_without_a_promise_run_all_jobs() {
+    let mut random = Random::new(2, Stream::Trace);
+    for seed in 0..100 {
+        let jobs = random_jobs(&mut random);
+        for expect in [Expect::Limit, Expect::Learned] {
+            let mut policy = Optimised::new(8, with(Promise::Nothing, expect, seed));
+            outcomes(&jobs, 8, &mut policy);
+            assert_eq!(policy.broken_promises(), None);
+            outcomes(&jobs, 8, &mut SjfEasy::new(8, expect));
+        }
+    }
+}
+
+#[test]
+fn equal_seeds_have_equal_schedules() {
+    let jobs = lublin(2);
+    let run = |seed| {
+        let mut policy = Optimised::new(256, with(Promise::Nothing, Expect::Limit, seed));
+        (outcomes(&jobs, 256, &mut policy), policy.work())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+fn lublin(seed: u64) -> Vec<TraceJob> {
+    Lublin { jobs: 1_000, cores: 256, load_percent: 90, accuracy_percent: 22, seed }.generate()
+}
+
+#[test]
+fn optimised_plans_slow_jobs_down_less_than_easy() {
+    for seed in 1..=3 {
+        let jobs = lublin(seed);
+        let mean = |policy: &mut dyn Policy| {
+            let metrics = Metrics::of(&jobs, &outcomes(&jobs, 256, policy), 256);
+            (metrics.wait_s.mean, metrics.bounded_slowdown.mean)
+        };
+        let easy = mean(&mut Easy::new(256));
+        let shortest_first = mean(&mut SjfEasy::new(256, Expect::Limit));
+        for promise in [Promise::Nothing, Promise::Start] {
+            let planned = mean(&mut Optimised::new(256, with(promise, Expect::Limit, 1)));
+            assert!(planned.0 <= easy.0 && planned.1 <= 0.8 * easy.1, "{planned:?} {easy:?}");
+            assert!(planned.1 <= shortest_first.1, "{planned:?} {shortest_first:?}");
+        }
+    }
+}
+
+#[test]
+fn the_shortest_job_overtakes_first() {
+    // Two of four cores are busy until 100 s, and the first of the queue wants all four.
+    let jobs = [
+        TraceJob::new(0, 100, 100, 2),
+        TraceJob::new(1, 50, 50, 4),
+        TraceJob::new(2, 60, 60, 2),
+        TraceJob::new(2, 20, 20, 2),
+        TraceJob::new(2, 20, 99, 1),
+    ];
+    let starts = |policy: &mut dyn Policy| -> Vec<u64> {
+        outcomes(&jobs, 4, policy).iter().map(|of| of.start_s.unwrap()).collect()
+    };
+    assert_eq!(starts(&mut Easy::new(4)), [0, 100, 2, 62, 150]);
+    assert_eq!(starts(&mut SjfEasy::new(4, Expect::Limit)), [0, 100, 22, 2, 150]);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Schedulers that a replay compares.
+
+use clap::{Args, ValueEnum};
+use pbs_cluster_planner::Rules;
+use pbs_cluster_sim::{
+    Conservative, Easy, Expect, Fcfs, Optimised, Overtaking, Planned, Policy, Promise, SiteQueue,
+    SjfEasy,
+};
+use pbs_manager::MOST_BACKFILLS;
+use pbs_uapi::clock::unix_s;
+
+use super::replay_cluster::Cluster;
+use super::replay_optimiser::OptimiserOptions;
+
+#[derive(Args, Debug)]
+pub(super) struct PolicyOptions {
+    /// Schedulers to compare
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "fcfs,easy,planned")]
+    pub(super) policy: Vec<PolicyName>,
+
+    /// Cluster that the queues see
+    #[arg(long, value_enum, value_name = "CLUSTER", default_value = "site")]
+    queues_on: QueuesOn,
+
+    /// Leave out the limits and free pools of the site and the gates of its nodes
+    #[arg(long)]
+    pub(super) without_rules: bool,
+
+    /// Number of jobs that the planner and conservative backfilling try to move up after each
+    /// event, and that EASY tries to start; after the next event they continue with the others.
+    /// The default is that of the service
+    #[arg(long, value_name = "N", default_value_t = MOST_BACKFILLS)]
+    backfills: usize,
+
+    /// Run times that the schedulers know
+    #[arg(long, value_enum, default_value = "users")]
+    pub(super) estimates: EstimatesName,
+
+    #[command(flatten)]
+    optimiser: OptimiserOptions,
+}
+
+/// Run times that schedulers know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum EstimatesName {
+    /// The times that users requested
+    Users,
+    /// For optimised plans, the mean of the user's last two run times; for the others, as users
+    Learned,
+    /// The real run times of the jobs
+    Perfect,
+}
+
+/// The schedulers that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PolicyName {
+    /// First come, first served
+    Fcfs,
+    /// EASY backfilling: the first of the queue has a reservation
+    Easy,
+    /// EASY backfilling, the shortest jobs first
+    SjfEasy,
+    /// SJF-EASY with learned run times, on one pool (EASY++)
+    #[value(name = "easy++")]
+    EasyPlusPlus,
+    /// Conservative backfilling on one pool: every job has a reservation
+    Conservative,
+    /// The planner, after OpenCCS
+    Planned,
+    /// The planner, declining jobs that can't meet their deadlines
+    PlannedDeadlines,
+    /// Plans on one pool, which a search makes better at each event; nothing is promised
+    Optimised,
+    /// As optimised; the start in the first plan with a job is an upper bound
+    OptimisedStart,
+}
+
+/// Clusters on which queues run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum QueuesOn {
+    /// The nodes of the site, with its limits, free pools and gates, as for planned jobs
+    Site,
+    /// One pool with all cores, without rules, as in the literature
+    Pool,
+}
+
+impl PolicyOptions {
+    /// Whether the cluster is one pool of cores to that scheduler, and has no rules.
+    fn is_on_pool(&self, name: PolicyName) -> bool {
+        match name {
+            PolicyName::Planned | PolicyName::PlannedDeadlines => false,
+            PolicyName::Conservative
+            | PolicyName::EasyPlusPlus
+            | PolicyName::Optimised
+            | PolicyName::OptimisedStart => true,
+            PolicyName::Fcfs | PolicyName::Easy | PolicyName::SjfEasy => {
+                self.queues_on == QueuesOn::Pool
+            }
+        }
+    }
+
+    /// Whether there is a scheduler to which the cluster is one pool of cores.
+    pub(super) fn has_pools(&self) -> bool {
+        self.policy.iter().any(|&name| self.is_on_pool(name))
+    }
+
+    /// Returns a remark if rules of the site bind some of the schedulers and not the others.
+    pub(super) fn rules_remark(&self, on: &Cluster) -> Option<String> {
+        let rules = on.rules_in_words()?;
+        let (pools, bound): (Vec<PolicyName>, Vec<PolicyName>) =
+            self.policy.iter().partition(|&&name| self.is_on_pool(name));
+        if pools.is_empty() || bound.is_empty() {
+            return None;
+        }
+        let names = |of: &[PolicyName]| {
+            let names = of.iter().filter_map(ValueEnum::to_possible_value);
+            names.map(|name| name.get_name().to_string()).collect::<Vec<_>>().join(", ")
+        };
+        Some(format!(
+            "rules bind {}, but not {}: {rules}; compare these with --without-rules",
+            names(&bound),
+            names(&pools)
+        ))
+    }
+
+    /// Creates a scheduler for an empty cluster.
+    pub(super) fn scheduler(&self, name: PolicyName, on: &Cluster) -> Box<dyn Policy> {
+        let rules = Rules::of_site(&on.site, &on.machine, horizon());
+        let of_site = pbs_cluster_planner::Policy::of_site(&on.site);
+        // Without nodes and rules, the queues of the literature are the same, and faster.
+        let is_pool = self.is_on_pool(name) || on.is_one_pool();
+        let expect = match self.estimates {
+            EstimatesName::Learned => Expect::Learned,
+            EstimatesName::Users | EstimatesName::Perfect => Expect::Limit,
+        };
+        let optimised =
+            |promise| Box::new(Optimised::new(on.cores, self.optimiser.with(promise, expect)));
+        let overtaking = match name {
+            PolicyName::Optimised => return optimised(Promise::Nothing),
+            PolicyName::OptimisedStart => return optimised(Promise::Start),
+            PolicyName::EasyPlusPlus => {
+                return Box::new(SjfEasy::new(on.cores, Expect::Learned));
+            }
+            PolicyName::SjfEasy if is_pool => {
+                return Box::new(SjfEasy::new(on.cores, Expect::Limit));
+            }
+            PolicyName::Fcfs if is_pool => return Box::new(Fcfs::new(on.cores)),
+            PolicyName::Easy if is_pool => return Box::new(Easy::new(on.cores)),
+            PolicyName::Conservative => {
+                return Box::new(Conservative::new(on.cores).with_most_looks(self.backfills));
+            }
+            PolicyName::Planned | PolicyName::PlannedDeadlines => {
+                let machine = on.machine.clone();
+                let planned = Planned::with_policy(machine, rules, of_site, self.backfills);
+                return Box::new(match name {
+                    PolicyName::PlannedDeadlines => planned.keeping_deadlines(),
+                    _ => planned,
+                });
+            }
+            PolicyName::Fcfs => Overtaking::Never,
+            PolicyName::Easy => Overtaking::InOrder,
+            PolicyName::SjfEasy => Overtaking::ShortestFirst,
+        };
+        let machine = on.machine.clone();
+        Box::new(SiteQueue::new(machine, rules, of_site, overtaking, self.backfills))
+    }
+}
+
+/// Traces begin at any time; validities that repeat are told for ten years.
+fn horizon() -> std::ops::Range<u64> {
+    const TEN_YEARS_S: u64 = 10 * 366 * 86_400;
+    0..unix_s() + TEN_YEARS_S
+}
