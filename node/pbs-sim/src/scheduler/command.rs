@@ -7,7 +7,7 @@ use std::process::{self, Stdio};
 use pbs_plan::{from_toml, Plan};
 use serde::Serialize;
 
-use crate::scheduler::{Failure, JobScheduler, NodeState};
+use super::{Failure, JobScheduler, NodeState};
 
 /// A shell command as job scheduler, which is run for each question.
 ///
