@@ -52,6 +52,7 @@ use machine::queue::Waiting;
 use machine::{Machine, Shared};
 use memory::{NodeMemory, SharedMemory};
 
+pub use clock::Clock;
 pub use deadline::deadlines;
 pub use interference::Interference;
 pub use options::{
@@ -62,7 +63,9 @@ pub use outcome::{
     BegunPlan, Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, RecordedInputs, Replan,
     Simulation, TaskOutcome,
 };
-pub use scheduler::command::Command;
+pub use scheduler::command::{question, Command};
+pub use scheduler::conversation::{Conversation, NoReply, RunAs, MAX_ANSWER_BYTES};
+pub use scheduler::remaining::{part, remaining, Progress as PlanProgress};
 pub use scheduler::stretch::Stretch;
 pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState};
 

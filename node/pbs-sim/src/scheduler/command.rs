@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A program as job scheduler.
 
-use std::io::{self, Write};
-use std::process::{self, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use pbs_plan::{from_toml, Plan};
+use pbs_plan::Plan;
 use serde::Serialize;
 
+use super::conversation::Conversation;
 use super::{Failure, JobScheduler, NodeState};
+
+/// Interval at which the simulator looks for the answer.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// A shell command as job scheduler, which is run for each question.
 ///
@@ -28,49 +32,36 @@ struct Question<'a> {
     state: &'a NodeState,
 }
 
+/// The question as a command reads it: one line of JSON.
+///
+/// # Errors
+///
+/// The question cannot be written as JSON.
+pub fn question(failures: &[Failure], state: &NodeState) -> Result<Vec<u8>, String> {
+    let mut question = serde_json::to_vec(&Question { failures, state })
+        .map_err(|error| format!("the question cannot be written as JSON: {error}"))?;
+    question.push(b'\n');
+    Ok(question)
+}
+
 impl Command {
     /// Runs `line` with `sh -c`.
     pub fn new(line: impl Into<String>) -> Self {
         Self { line: line.into() }
-    }
-
-    fn run(&self, question: &[u8]) -> io::Result<process::Output> {
-        let mut child = process::Command::new("sh")
-            .args(["-c", &self.line])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()?;
-        let stdin = child.stdin.take();
-        std::thread::scope(|scope| {
-            // It may write before it has read all, or not read at all.
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(question)));
-            child.wait_with_output()
-        })
     }
 }
 
 impl JobScheduler for Command {
     fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
         let line = &self.line;
-        let question = serde_json::to_vec(&Question { failures, state })
-            .map_err(|error| format!("the question cannot be written as JSON: {error}"))?;
-        let output =
-            self.run(&question).map_err(|error| format!("\"{line}\" could not be run: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("\"{line}\" ended with {}", output.status));
+        let question = question(failures, state)?;
+        let told = |why| format!("\"{line}\" {why}");
+        let mut conversation = Conversation::start(line, None, question).map_err(told)?;
+        loop {
+            if let Some(answer) = conversation.look() {
+                return answer.map_err(told);
+            }
+            thread::sleep(LOOK);
         }
-        let text = String::from_utf8(output.stdout)
-            .map_err(|_| format!("\"{line}\" wrote output that is not UTF-8 text"))?;
-        if text.trim().is_empty() {
-            return Ok(None);
-        }
-        let name = format!("plan of \"{line}\"");
-        let plan = from_toml(&text).map_err(|problems| {
-            let problems: Vec<_> =
-                problems.iter().map(|problem| problem.in_file(&name).to_string()).collect();
-            problems.join("\n")
-        })?;
-        Ok(Some(plan))
     }
 }

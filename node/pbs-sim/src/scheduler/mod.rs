@@ -4,6 +4,7 @@
 //! The simulator asks them, and a node: both with the same questions.
 
 pub(crate) mod command;
+pub(crate) mod conversation;
 pub(crate) mod remaining;
 pub(crate) mod stretch;
 
@@ -75,6 +76,39 @@ pub struct Failure {
 pub use pbs_core::Cause;
 
 impl Failure {
+    /// Returns the failure that an event of a node signals, if it signals one.
+    pub fn of_event(event: &Event) -> Option<Self> {
+        let kind = match pbs_uapi::EventKind::from_raw(event.kind)? {
+            pbs_uapi::EventKind::Late => EventKind::Late,
+            pbs_uapi::EventKind::Early => EventKind::Early,
+            _ => return None,
+        };
+        let causes = [
+            Cause::Task,
+            Cause::Process,
+            Cause::Node,
+            Cause::Preemptions,
+            Cause::Memory,
+            Cause::NodeMemory,
+        ];
+        Some(Self {
+            seq: event.seq,
+            time_ns: event.time_ns,
+            kind,
+            cause: causes.into_iter().find(|&cause| cause as u16 == event.reason)?,
+            process: event.process,
+            task: event.task,
+            planned_insns: event.planned_insns,
+            retired_insns: event.retired_insns,
+            preemptions: event.preemptions,
+            lateness_insns: event.lateness_insns,
+            node_lateness_insns: event.node_lateness_insns,
+            memory_bytes: event.memory_bytes,
+            threshold: event.value as i64,
+            stress: event.stress,
+        })
+    }
+
     /// Returns the event by which a node with this CPU would signal the failure.
     pub fn event(&self, cpu: u32) -> Event {
         Event {
