@@ -112,6 +112,7 @@ fn a_command_answers_a_node_as_it_answers_the_simulator() {
     let plan = from_toml(std::str::from_utf8(&made.unwrap().stdout).unwrap()).unwrap();
     let line = format!("cd {SAMPLES} && ./spread.py answer jobs.toml");
     assert_eq!(ask_again(&plan, &line), 3);
+    assert_eq!(ask_again(&plan, &format!("{SAMPLES}/catch_up.py")), 3);
 }
 
 const PLAN: &str = "plan_id = 7
