@@ -81,8 +81,8 @@ impl<L: Listener> Node<L> {
         }
         let encoded = pbs_plan::wire::encode(&plan);
         if let Err(refused) = self.kernel.device.write_plan(&encoded.bytes) {
-            // Something may have ended that was not heard of: others plan what is left.
-            scheduler.failed();
+            // Something has ended that was not heard of.
+            scheduler.refused();
             self.fall_back(format!("wrote a plan that the kernel refused: {refused}"));
             return 0;
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use pbs_launch::signals::unblock_in;
 use pbs_plan::{Config, Plan};
 use pbs_sim::{question, Conversation, Failure};
 use pbs_uapi::{Event, Process};
@@ -180,7 +181,8 @@ impl Scheduler {
         self.answers.questions += 1;
         let SchedulerCommand { line, run_as, .. } = &self.command;
         let asked = question(&failures, &state).and_then(|question| {
-            Conversation::start(line, *run_as, question).map_err(|why| why.to_string())
+            let asked = Conversation::start_with(line, *run_as, question, unblock_in);
+            asked.map_err(|why| why.to_string())
         });
         let conversation = asked.inspect_err(|_| self.failed())?;
         self.open =
@@ -238,8 +240,14 @@ impl Scheduler {
         }
     }
 
-    /// A question got no usable answer, or the node did not take it.
-    pub(crate) fn failed(&mut self) {
+    /// The kernel did not take the plan of the last answer. It is a valid plan of the same work:
+    /// something has ended meanwhile, and the command is not to blame.
+    pub(crate) fn refused(&mut self) {
+        self.answers.fallbacks += 1;
+    }
+
+    /// A question got no usable answer.
+    fn failed(&mut self) {
         self.answers.fallbacks += 1;
         self.failures_in_a_row += 1;
         self.answers.is_given_up |= self.failures_in_a_row >= SchedulerCommand::MAX_FAILURES;

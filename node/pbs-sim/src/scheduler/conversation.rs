@@ -80,6 +80,16 @@ impl Conversation {
     /// Runs `line` with `sh -c` and the question on its standard input, in a process group of
     /// its own.
     pub fn start(line: &str, run_as: Option<RunAs>, question: Vec<u8>) -> Result<Self, NoReply> {
+        Self::start_with(line, run_as, question, |_| {})
+    }
+
+    /// Like [`Conversation::start`], but `prepare` may change how the shell is started.
+    pub fn start_with(
+        line: &str,
+        run_as: Option<RunAs>,
+        question: Vec<u8>,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Self, NoReply> {
         let mut command = Command::new("sh");
         command.args(["-c", line]).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -87,6 +97,7 @@ impl Conversation {
             // The groups of the caller are left, too.
             command.uid(uid).gid(gid).current_dir("/");
         }
+        prepare(&mut command);
         let mut child = command.spawn().map_err(|error| NoReply::not_run(&error))?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) =
