@@ -10,7 +10,6 @@ reports and a margin.  Tasks run in the order of the deadlines of their processe
 """
 import json
 import sys
-import tomllib
 
 # Extra length of a task whose process was late, beyond the instructions that it has retired.
 MARGIN = 1.25
@@ -28,42 +27,21 @@ def stretches(failures):
     return found
 
 
-def tables(tasks):
-    """The tasks as tables with their numbers; a plan may have the length of a task alone."""
-    number = 0
-    for task in tasks:
-        table = dict(task) if isinstance(task, dict) else {"planned_insns": task}
-        table.setdefault("id", number)
-        number = table["id"] + 1
-        yield table
-
-
-def toml(value):
-    """A value in TOML; strings and lists are written as in JSON."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {toml(value[key])}" for key in value) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(toml(item) for item in value) + "]"
-    return json.dumps(value)
-
-
-def print_table(table, heading=None):
-    if heading:
-        print(f"\n{heading}")
-    for key, value in table.items():
-        print(f"{key} = {toml(value)}")
+def stretched(task, factor):
+    """A longer task; a plan has the length of a task alone, or a table."""
+    if isinstance(task, dict):
+        return {**task, "planned_insns": stretched(task["planned_insns"], factor)}
+    return min(int(task * factor), MAX_INSNS)
 
 
 def main():
     question = json.load(sys.stdin)
-    plan = tomllib.loads(question["remaining_toml"])
+    plan = question["remaining"]
     factors = stretches(question["failures"])
     deadlines = {}
     for process in plan["process"]:
         factor = factors.get(process["id"], 1.0)
-        process["tasks"] = list(tables(process["tasks"]))
-        for task in process["tasks"]:
-            task["planned_insns"] = min(int(task["planned_insns"] * factor), MAX_INSNS)
+        process["tasks"] = [stretched(task, factor) for task in process["tasks"]]
         for name in (process["id"], process.get("name")):
             deadlines[name] = process.get("deadline_ns", float("inf"))
     cpu = plan["cpu"][0]
@@ -74,15 +52,7 @@ def main():
     plan["plan_id"] += 1
     seqs = [failure["seq"] for failure in question["failures"]]
     plan["dealt_seq"] = max(seqs, default=-1) + 1
-
-    config, processes, cpus = plan.pop("config", None), plan.pop("process"), plan.pop("cpu")
-    print_table(plan)
-    if config:
-        print_table(config, "[config]")
-    for process in processes:
-        print_table(process, "[[process]]")
-    for cpu in cpus:
-        print_table(cpu, "[[cpu]]")
+    print(json.dumps(plan))
 
 
 main()

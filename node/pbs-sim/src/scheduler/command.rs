@@ -4,7 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
-use pbs_plan::Plan;
+use pbs_plan::{to_toml, Plan};
+use pbs_text::json::json_of_toml;
 use serde::Serialize;
 
 use super::conversation::Conversation;
@@ -16,9 +17,9 @@ const LOOK: Duration = Duration::from_micros(200);
 /// A shell command as job scheduler, which is run for each question.
 ///
 /// Its standard input is a JSON object with the fields of [`NodeState`] and the
-/// list `failures` of [`Failure`]. It writes a plan in TOML to its standard
-/// output, or nothing if the plan in force shall stay; `remaining_toml` is one
-/// to begin with. An exit status other than 0 ends the simulation.
+/// list `failures` of [`Failure`]. It writes a plan in TOML or in JSON to its standard
+/// output, or nothing if the plan in force shall stay; `remaining_toml`, or the same in JSON,
+/// `remaining`, is one to begin with. An exit status other than 0 ends the simulation.
 #[derive(Clone, Debug)]
 pub struct Command {
     line: String,
@@ -28,6 +29,8 @@ pub struct Command {
 #[derive(Serialize)]
 struct Question<'a> {
     failures: &'a [Failure],
+    /// Rest of the plan in JSON; `remaining_toml` is the same in TOML.
+    remaining: Option<serde_json::Value>,
     #[serde(flatten)]
     state: &'a NodeState,
 }
@@ -38,7 +41,8 @@ struct Question<'a> {
 ///
 /// The question cannot be written as JSON.
 pub fn question(failures: &[Failure], state: &NodeState) -> Result<Vec<u8>, String> {
-    let mut question = serde_json::to_vec(&Question { failures, state })
+    let remaining = json_of_toml(&to_toml(&state.remaining));
+    let mut question = serde_json::to_vec(&Question { failures, remaining, state })
         .map_err(|error| format!("the question cannot be written as JSON: {error}"))?;
     question.push(b'\n');
     Ok(question)

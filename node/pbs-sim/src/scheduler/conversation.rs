@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use pbs_plan::{from_toml, Plan};
+use pbs_text::json::{is_json, toml_of_json};
 use rustix::io::ioctl_fionbio;
 use rustix::process::{kill_process_group, Pid, Signal};
 
@@ -208,7 +209,12 @@ fn plan_of(answer: Vec<u8>) -> Result<Option<Plan>, NoReply> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let plan = from_toml(&text).map_err(|problems| {
+    let plan = if is_json(&text) {
+        toml_of_json(&text).map_err(|problem| vec![problem]).and_then(|text| from_toml(&text))
+    } else {
+        from_toml(&text)
+    };
+    let plan = plan.map_err(|problems| {
         let problems = problems.iter().map(|problem| problem.in_file("answer").to_string());
         NoReply::NotValid(problems.collect::<Vec<_>>().join("\n"))
     })?;
@@ -246,6 +252,13 @@ mod tests {
     }
 
     #[test]
+    fn the_plan_of_an_answer_may_be_json() {
+        let plan = pbs_text::json::json_of_toml(PLAN).unwrap();
+        assert_eq!(asked("cat", &plan.to_string()), Ok(Some(9)));
+        assert_eq!(asked("cat", &format!("{plan:#}\n")), Ok(Some(9)));
+    }
+
+    #[test]
     fn a_command_may_write_before_it_has_read_all() {
         let long = PLAN.to_owned() + &"# A comment.\n".repeat(100_000);
         assert_eq!(asked("cat", &long), Ok(Some(9)));
@@ -258,7 +271,7 @@ mod tests {
         assert!(matches!(&killed, NoReply::Ended(how) if how.contains("signal")), "{killed}");
         assert_eq!(asked("printf '\\377'", PLAN), Err(NoReply::NotText));
         let garbage = asked("echo '{\"no\": \"plan\"'", PLAN).unwrap_err();
-        assert!(matches!(garbage, NoReply::NotValid(_)), "{garbage}");
+        assert!(garbage.to_string().contains("answer:2: this is no JSON"), "{garbage}");
         let endless = Conversation::start("yes", None, Vec::new()).unwrap().at_most(100_000);
         assert_eq!(answer(&mut { endless }), Err(NoReply::TooLong));
     }
