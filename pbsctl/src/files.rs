@@ -8,13 +8,41 @@ use std::os::unix::fs::{fchown, MetadataExt};
 use std::path::Path;
 
 use pbs_plan::{from_toml, leppert, Plan};
+use pbs_text::json::{is_json, toml_of_json};
 use pbs_text::reader::closest;
 use pbs_text::Problem;
+use serde::de::IgnoredAny;
+use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// The text of a file; `-` is standard input.
+/// The text of a file; `-` is standard input. A plan, a job or a machine in JSON is TOML then.
 pub(crate) fn read(file: &Path) -> Result<String, Failure> {
+    let text = read_as_it_is(file)?;
+    if !is_json(&text) || !serde_json::from_str(&text).is_ok_and(|keys: Keys| keys.is_file()) {
+        return Ok(text);
+    }
+    toml_of_json(&text)
+        .map_err(|problem| Failure::Invalid { file: name(file), problems: vec![problem] })
+}
+
+/// Keys by which JSON is a plan, a job, a task graph or a machine, and no recording.
+#[derive(Deserialize)]
+struct Keys {
+    process: Option<IgnoredAny>,
+    cpu: Option<IgnoredAny>,
+    task: Option<IgnoredAny>,
+    node: Option<IgnoredAny>,
+}
+
+impl Keys {
+    fn is_file(&self) -> bool {
+        let keys = [&self.process, &self.cpu, &self.task, &self.node];
+        keys.into_iter().any(Option::is_some)
+    }
+}
+
+fn read_as_it_is(file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable(file, &error))?;
@@ -111,16 +139,18 @@ impl Kind {
         let first = |starts: &[&str]| {
             let mut lines = text.lines().zip(1..);
             let is_it = |line: &str| starts.iter().any(|start| line.starts_with(start));
-            lines.find_map(|(line, number)| is_it(line.trim_start()).then_some(number))
+            // In what was JSON, keys are quoted.
+            let unquoted = |line: &'_ str| line.trim_start_matches(['"', ' ', '\t']).to_owned();
+            lines.find_map(|(line, number)| is_it(&unquoted(line)).then_some(number))
         };
         if Form::of(text) != Form::Toml {
             return None;
         }
         // A job that lacks its deadline is still meant to be one.
         let keys = ["deadline_ns", "start_ns", "memory_bytes", "runtime_ns", "priority", "cpus"];
-        let plan = first(&["[[cpu]]"]).map(|line| (Self::Plan, line));
-        let graph = || first(&["[[task]]"]).map(|line| (Self::Graph, line));
-        let machine = || first(&["[[node]]"]).map(|line| (Self::Machine, line));
+        let plan = first(&["[[cpu]]", "cpu\" = ["]).map(|line| (Self::Plan, line));
+        let graph = || first(&["[[task]]", "task\" = ["]).map(|line| (Self::Graph, line));
+        let machine = || first(&["[[node]]", "node\" = ["]).map(|line| (Self::Machine, line));
         let job = || first(&keys).map(|line| (Self::Job, line));
         let known = plan.or_else(graph).or_else(machine);
         known.or_else(|| Self::misspelled(text)).or_else(job)

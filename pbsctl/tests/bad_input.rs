@@ -237,3 +237,18 @@ fn many_problems_are_counted() {
     assert_eq!(lines.len(), 13, "{}", ran.stderr);
     assert_eq!(lines[12], "standard input: and 4 more problems");
 }
+
+#[test]
+fn a_command_that_answers_has_a_line_a_time_and_a_user() {
+    for (options, words) in [
+        (&["--scheduler", "./planner"][..], "write \"command LINE\""),
+        (&["--scheduler", "stretch"], "write \"command LINE\""),
+        (&["--scheduler-timeout", "2"], "--scheduler <WHO>"),
+        (&["--scheduler", "command x", "--scheduler-timeout", "0"], "write 0.001 to 3600 seconds"),
+        (&["--scheduler", "command x", "--scheduler-user", "no-one"], "has no user no-one"),
+    ] {
+        let ran = pbsctl(&[&["run", "job.toml"], options].concat(), "");
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}

@@ -9,12 +9,15 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
 use pbs_launch::signals::Signals;
 use pbs_launch::{cgroup, raise_open_files, stay_off};
-use pbs_node::{planner_config, this_node, Aim, Error, Node, Options, Settings};
+use pbs_node::{
+    planner_config, this_node, Aim, Error, Node, Options, RunAs, SchedulerCommand, Settings,
+};
 use pbs_plan::{Config, Dispatch};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
@@ -76,6 +79,21 @@ struct Cli {
     /// they are planned
     #[arg(long, value_name = "WORD", default_value = "deadline", value_parser = dispatch)]
     dispatch: Dispatch,
+
+    /// Let a command answer prediction failures, as in pbsctl sim: "command LINE". It is told of the
+    /// jobs of all users
+    #[arg(long, value_name = "WHO", value_parser = SchedulerCommand::from_option)]
+    scheduler: Option<SchedulerCommand>,
+
+    /// Give the command this time to answer, in seconds or with a unit [default: 1]
+    #[arg(long, value_name = "SECONDS", requires = "scheduler",
+          value_parser = SchedulerCommand::timeout_of)]
+    scheduler_timeout: Option<Duration>,
+
+    /// Run the command as this user, by name or number, instead of the user of the service
+    #[arg(long, value_name = "USER", requires = "scheduler",
+          value_parser = SchedulerCommand::user_of)]
+    scheduler_user: Option<RunAs>,
 
     /// Use no control groups: processes that a program leaves behind continue when its job is over
     #[arg(long)]
@@ -152,6 +170,13 @@ fn run(cli: &Cli) -> Result<(), String> {
     let (notices, _) = broadcast::channel(NOTICES);
     let teller = Teller(notices.clone());
     let mut node = Node::open(&cli.device, options, teller).map_err(text)?;
+    if let Some(command) = &cli.scheduler {
+        node.answer_with(SchedulerCommand {
+            timeout: cli.scheduler_timeout.unwrap_or(command.timeout),
+            run_as: cli.scheduler_user,
+            ..command.clone()
+        });
+    }
     let machine = machine(cli, node.info().rate_insns_per_ms)?;
     // Programs are put where they are planned.
     let _ = stay_off(&machine);

@@ -4,9 +4,11 @@
 mod answering;
 mod beside;
 mod best_effort;
+mod hand_over;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use hand_over::HandedOver;
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Dispatch, Plan};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};

@@ -17,8 +17,8 @@ mod pace;
 mod track;
 
 pub use controller::{
-    Admitted, Answer, Beside, Cancelled, Companions, Controller, Grown, Missed, Options, RunState,
-    SoFar,
+    Admitted, Answer, Beside, Cancelled, Companions, Controller, Grown, HandedOver, Missed,
+    Options, RunState, SoFar,
 };
 pub use outlook::Outlook;
 pub use pace::Pace;

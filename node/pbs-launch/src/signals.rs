@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Takes SIGCHLD, SIGINT, SIGTERM and SIGHUP.
 #[derive(Debug)]
@@ -68,6 +70,26 @@ impl AsFd for Signals {
     }
 }
 
+/// Has a command begin with no signal blocked: it would inherit those that [`Signals`] takes.
+#[allow(unsafe_code)]
+pub fn unblock_in(command: &mut Command) {
+    let unblock = || {
+        let mut none = MaybeUninit::uninit();
+        // SAFETY: sigemptyset fills the set before it is used; both functions may be called
+        // between fork and exec.
+        let result = unsafe {
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    };
+    // SAFETY: the closure neither allocates nor takes a lock.
+    unsafe { command.pre_exec(unblock) };
+}
+
 /// Waits until one of both can be read, or for `timeout_ms` (negative: for
 /// ever).
 pub fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
@@ -87,4 +109,27 @@ pub fn wait_for<const N: usize>(fds: [BorrowedFd<'_>; N], timeout_ms: i32) -> io
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command of a process that takes signals can be ended by them.
+    #[test]
+    fn no_signal_is_blocked_in_a_command() {
+        let _signals = Signals::new().unwrap();
+        let blocked = |is_unblocked| {
+            let mut command = Command::new("grep");
+            command.args(["SigBlk", "/proc/self/status"]);
+            if is_unblocked {
+                unblock_in(&mut command);
+            }
+            let output = command.output().unwrap().stdout;
+            let text = String::from_utf8(output).unwrap();
+            u64::from_str_radix(text.split_whitespace().nth(1).unwrap(), 16).unwrap()
+        };
+        assert_ne!(blocked(false), 0);
+        assert_eq!(blocked(true), 0);
+    }
 }

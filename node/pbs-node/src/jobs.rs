@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pbs_control::{Answer, Controller, End, Missed, Options};
+use pbs_control::{Answer, Controller, End, HandedOver, Missed, Options};
 use pbs_history::{Outcome, RunId};
 use pbs_job::Machine;
 use pbs_launch::Exited;
@@ -32,6 +32,17 @@ pub(crate) enum ToDo {
     Wait(i32),
     /// Write this plan.
     Plan(Box<Plan>),
+}
+
+/// Whether a prediction failure is a command's to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandOver {
+    /// The controller keeps it, or there is none.
+    Keep,
+    /// A plan came a moment ago; ask again after so many milliseconds.
+    NotBefore(i32),
+    /// The command is to be asked.
+    Ask,
 }
 
 /// The jobs that run, and those that were ordered and wait.
@@ -220,14 +231,7 @@ impl Jobs {
     /// Leaves out of a plan whose processes have ended since it was made, which takes far
     /// less time than to make another, in which more would end. Whether there were any.
     pub(crate) fn leave_out_ended(&self, plan: &mut Plan) -> bool {
-        let has_ended = |number: u32| {
-            let known = self.controller.process(number);
-            known.is_none_or(|(run, process)| {
-                let run = self.controller.run(run);
-                run.is_none_or(|run| run.ends.get(process).is_none_or(Option::is_some))
-            })
-        };
-        plan.leave_out(&has_ended)
+        plan.leave_out(&|number| self.has_process_ended(number))
     }
 
     /// The file by which who comes after us knows whether the programs that are started
@@ -529,10 +533,7 @@ impl Jobs {
         let answer = self.controller.answer(now_ns);
         match answer {
             Ok(Answer::Nothing) => ToDo::Wait(-1),
-            Ok(Answer::NotBefore(at_ns)) => {
-                let left_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
-                ToDo::Wait(i32::try_from(left_ms).unwrap_or(i32::MAX))
-            }
+            Ok(Answer::NotBefore(at_ns)) => ToDo::Wait(ms_until(at_ns, now_ns)),
             Ok(Answer::Plan { plan, missed }) => {
                 self.tell_missed(&missed, listener);
                 ToDo::Plan(plan)
@@ -544,6 +545,45 @@ impl Jobs {
                 ToDo::Wait(-1)
             }
         }
+    }
+
+    /// Hands over to a command what is to be answered. A plan without what was given up is the
+    /// controller's alone.
+    pub(crate) fn hand_over(&mut self, now_ns: u64) -> HandOver {
+        if self.replans >= self.max_replans || self.controller.has_vacated() {
+            return HandOver::Keep;
+        }
+        match self.controller.hand_over(now_ns) {
+            HandedOver::Nothing => HandOver::Keep,
+            HandedOver::NotBefore(at_ns) => HandOver::NotBefore(ms_until(at_ns, now_ns)),
+            HandedOver::Now => HandOver::Ask,
+        }
+    }
+
+    /// Whether a process of a plan has ended, as far as that is known.
+    pub(crate) fn has_process_ended(&self, number: u32) -> bool {
+        let known = self.controller.process(number);
+        known.is_none_or(|(run, process)| {
+            let run = self.controller.run(run);
+            run.is_none_or(|run| run.ends.get(process).is_none_or(Option::is_some))
+        })
+    }
+
+    /// Gives the plan of an answer its number.
+    pub(crate) fn number(&mut self, plan: &mut Plan) {
+        plan.plan_id = self.controller.next_plan_id(monotonic_ns());
+    }
+
+    /// The node took the plan of a command for some CPUs; `whole` has those of all.
+    pub(crate) fn command_planned(
+        &mut self,
+        plan: &Plan,
+        whole: &Plan,
+        listener: &mut dyn Listener,
+    ) {
+        self.replans += 1;
+        self.count_replan(plan);
+        self.ledger.replanned(whole, listener);
     }
 
     /// Says once of each run that it will be late.
@@ -563,12 +603,16 @@ impl Jobs {
         // One without what was given up answers no prediction failure.
         self.replans += u64::from(!self.controller.has_vacated());
         self.controller.taken();
+        self.count_replan(plan);
+        self.ledger.replanned(plan, listener);
+    }
+
+    fn count_replan(&mut self, plan: &Plan) {
         let numbers = plan.processes.iter().map(|process| process.id);
         let of: Vec<_> = numbers.filter_map(|id| Some(self.controller.process(id)?.0)).collect();
         for active in self.runs.iter_mut().filter(|run| of.contains(&run.run)) {
             active.replans += 1;
         }
-        self.ledger.replanned(plan, listener);
     }
 
     /// The node did not take the last plan.
@@ -658,6 +702,11 @@ impl Jobs {
     pub(crate) fn is_recorded(&self) -> bool {
         self.ledger.is_whole()
     }
+}
+
+fn ms_until(at_ns: u64, now_ns: u64) -> i32 {
+    let left_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
+    i32::try_from(left_ms).unwrap_or(i32::MAX)
 }
 
 /// Plans and processes are numbered by the time, so that they are unlike those
@@ -1030,6 +1079,47 @@ mod tests {
         assert_eq!((standing.state, standing.allocation), ("over", Some(7)));
         let why = standing.reason.unwrap();
         assert!(why.contains("allocation 7 has ended"), "{why}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A failure that was handed over is nobody's until it is given back; then the built-in
+    /// planner answers it.
+    #[test]
+    fn the_built_in_planner_answers_what_is_given_back() {
+        let directory = std::env::temp_dir().join(format!("pbs-back-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.max_replans = 9;
+        jobs.admit(job("late", 9_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
+        let plan = jobs.take_plan().unwrap();
+        let commit = jobs.commit_file(&plan);
+        jobs.follow_from(10, &plan, &commit).unwrap();
+        jobs.taken();
+        jobs.released(commit, &mut Nobody);
+        assert_eq!(jobs.hand_over(monotonic_ns()), HandOver::Keep);
+        let event = |seq, kind: EventKind| Event {
+            seq,
+            kind: kind as u16,
+            reason: pbs_uapi::Cause::Task as u16,
+            plan_id: plan.plan_id,
+            process: plan.processes[0].id,
+            retired_insns: 70_000_000,
+            ..Event::default()
+        };
+        jobs.event(&event(10, EventKind::Attached), true);
+        jobs.event(&event(11, EventKind::Late), true);
+        // Not before the distance of plans has passed.
+        let now_ns = monotonic_ns();
+        assert!(matches!(jobs.hand_over(now_ns), HandOver::NotBefore(_) | HandOver::Ask));
+        let later_ns = now_ns + 2_000_000_000;
+        jobs.refused();
+        assert_eq!(jobs.hand_over(later_ns), HandOver::Ask);
+        assert_eq!(jobs.hand_over(later_ns), HandOver::Keep);
+        assert!(matches!(jobs.controller.answer(later_ns), Ok(Answer::Nothing)));
+        jobs.refused();
+        assert!(matches!(jobs.controller.answer(later_ns), Ok(Answer::Plan { .. })));
+        let mut numbered = plan.clone();
+        jobs.number(&mut numbered);
+        assert!(numbered.plan_id > plan.plan_id + 1);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -89,6 +89,17 @@ pub enum News {
     NoNewPlan(String),
     /// The kernel refused a new plan, and why. The old one goes on.
     PlanRefused(String),
+    /// A command gave no usable answer to a prediction failure.
+    CommandFailed {
+        /// The command.
+        command: String,
+        /// The reason, as words that follow the command.
+        why: String,
+        /// Whether the built-in planner answers in its place.
+        plans_jobs: bool,
+        /// Whether the command is not asked any more.
+        is_given_up: bool,
+    },
     /// Number of processes that have ended as children of the node and that it has not started.
     Strangers(usize),
     /// Events can't be recorded any more, with the reason. Running jobs continue.
@@ -145,6 +156,15 @@ impl fmt::Display for News {
             }
             Self::PlanRefused(why) => {
                 format!("the kernel refused the new plan, and the old one continues: {why}")
+            }
+            Self::CommandFailed { command, why, plans_jobs, is_given_up } => {
+                let instead = if *plans_jobs {
+                    "the built-in planner answers instead"
+                } else {
+                    "the plan in force continues"
+                };
+                let from_now_on = if *is_given_up { ", now and from now on" } else { "" };
+                format!("\"{command}\" {why}; {instead}{from_now_on}")
             }
             Self::Strangers(count) => format!(
                 "ended children of the node that programs of jobs started (CLONE_PARENT): {count}"

@@ -20,6 +20,7 @@ use pbs_report::{Exit, Outcome};
 use pbs_uapi::{EventKind, Info, Tier, Wait};
 
 use crate::active::ActiveJob;
+use crate::clock::monotonic_ns;
 use crate::jobs::{Jobs, ToDo};
 use crate::kernel::Kernel;
 use crate::lease::Lease;
@@ -27,7 +28,9 @@ use crate::patience::Patience;
 use crate::processes::Processes;
 use crate::programs::{sooner, Ends, Programs, Strangers, GRACE};
 use crate::progress::Progress;
+use crate::resume::Resumed;
 use crate::room::Room;
+use crate::scheduler::Scheduler;
 use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
 /// Maximum number of attempts to write a plan. The kernel refuses a plan if a process has ended
@@ -93,16 +96,18 @@ pub struct Node<L> {
     pub(crate) kernel: Kernel,
     /// Jobs from which plans are made, if there are jobs.
     pub(crate) jobs: Option<Jobs>,
-    progress: Progress,
+    pub(crate) progress: Progress,
     /// For how long the CPUs have the plan without a word of ours.
-    lease: Lease,
+    pub(crate) lease: Lease,
     /// Events were lost since it was last looked what is in force.
     lost: bool,
     /// Runs that are over but for what events of them may still come: how often it was
     /// looked.
     looked: BTreeMap<pbs_planner::RunId, u32>,
     pub(crate) programs: Programs,
-    processes: Processes,
+    pub(crate) processes: Processes,
+    /// Command that answers prediction failures, if there is one.
+    pub(crate) scheduler: Option<Scheduler>,
     /// Time to wait for programs of users.
     patience: Patience,
     /// Children that the node has not started and that were not reported yet, and the time of
@@ -148,6 +153,7 @@ impl<L: Listener> Node<L> {
             looked: BTreeMap::new(),
             programs: Programs::default(),
             processes: Processes::default(),
+            scheduler: None,
             patience: Patience::default(),
             strangers: (0, None),
         })
@@ -271,6 +277,7 @@ impl<L: Listener> Node<L> {
         for plan in &resumed.plans {
             self.processes.note(plan);
         }
+        self.ask_about(&resumed);
         while self.hear()? > 0 {}
         self.progress.caught_up(&resumed.in_force);
         // The planner that died may not have come to kill them.
@@ -281,6 +288,24 @@ impl<L: Listener> Node<L> {
             self.programs.end(run);
         }
         Ok(())
+    }
+
+    /// Has the command asked about the plans that another planner has left.
+    fn ask_about(&mut self, resumed: &Resumed) {
+        let Some(scheduler) = &mut self.scheduler else {
+            return;
+        };
+        for &cpu in &resumed.in_force {
+            let of_kernel = device::in_force(&self.kernel.device, cpu);
+            let Some(plan_id) = of_kernel.as_ref().map(|plan| plan.plan_id) else {
+                continue;
+            };
+            // The kernel knows no names.
+            let named = resumed.plans.iter().find(|plan| plan.plan_id == plan_id);
+            if let Some(plan) = named.or(of_kernel.as_ref()) {
+                scheduler.written_on(plan, cpu, monotonic_ns());
+            }
+        }
     }
 
     /// Forks the programs of a plan, writes it, attaches the programs, and lets them go.
@@ -579,6 +604,9 @@ impl<L: Listener> Node<L> {
         self.progress.written(plan);
         self.listener.planned(plan);
         self.processes.note(plan);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.written(plan, monotonic_ns());
+        }
     }
 
     fn attach(&self, pid: i32) -> Result<(), Error> {
@@ -638,6 +666,9 @@ impl<L: Listener> Node<L> {
             }
             if ours {
                 self.listener.event(event);
+                if let Some(scheduler) = &mut self.scheduler {
+                    scheduler.event(event);
+                }
             }
         }
         if let Some(jobs) = &mut self.jobs {
@@ -663,7 +694,9 @@ impl<L: Listener> Node<L> {
                 jobs.catch_up(&self.kernel.device, &mut self.listener);
             }
         }
-        let strangers = self.programs.reap(self.jobs.is_some());
+        let scheduler = &mut self.scheduler;
+        let other = |pid| scheduler.as_mut()?.has_ended(pid);
+        let strangers = self.programs.reap(self.jobs.is_some(), other);
         self.tell_strangers(strangers.ended);
         let settled_ms = self.settle()?;
         let again_ms = self.jobs.as_ref().map_or(-1, |jobs| jobs.backlog.again_ms(Instant::now()));
@@ -742,18 +775,22 @@ impl<L: Listener> Node<L> {
     /// Answers prediction failures with a new plan, if jobs are run. Returns for
     /// how long events may be waited for; negative: for ever.
     fn answer(&mut self) -> i32 {
+        if let Some(jobs) = &mut self.jobs {
+            jobs.look_at_memory(&self.kernel.device, &mut self.listener);
+        }
+        if let Some(timeout_ms) = self.answer_by_command() {
+            self.cancel_all();
+            return timeout_ms;
+        }
         let Some(jobs) = &mut self.jobs else {
             return -1;
         };
-        jobs.look_at_memory(&self.kernel.device, &mut self.listener);
         if jobs.controller.is_asked() {
             jobs.look_at_progress(&self.kernel.device);
         }
         let to_do = jobs.answer(&mut self.listener);
         // The new plan does not have them, and would set them free.
-        for (process, cut) in jobs.cancelled() {
-            self.cancel(process, cut);
-        }
+        self.cancel_all();
         let Some(jobs) = &mut self.jobs else {
             return -1;
         };
@@ -768,6 +805,9 @@ impl<L: Listener> Node<L> {
                         jobs.replanned(&plan, &mut self.listener);
                         self.listener.planned(&plan);
                         self.processes.note(&plan);
+                        if let Some(scheduler) = &mut self.scheduler {
+                            scheduler.written(&plan, monotonic_ns());
+                        }
                     }
                     // Something has happened since that we have not heard of: the plan in
                     // force goes on, and the failure is answered once more.
@@ -780,6 +820,13 @@ impl<L: Listener> Node<L> {
                 }
                 -1
             }
+        }
+    }
+
+    /// Ends the programs of all processes that were cancelled since this was last done.
+    fn cancel_all(&mut self) {
+        for (process, cut) in self.jobs.as_mut().map_or_else(Vec::new, Jobs::cancelled) {
+            self.cancel(process, cut);
         }
     }
 

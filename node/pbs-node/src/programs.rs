@@ -223,10 +223,17 @@ impl Programs {
     }
 
     /// Finds out which programs have ended. `forgets_given_up`: nobody asks how one ended that
-    /// was given up.
-    pub(crate) fn reap(&mut self, forgets_given_up: bool) -> Strangers {
+    /// was given up. `other`: whether another child of the node has ended, and is waited for.
+    pub(crate) fn reap(
+        &mut self,
+        forgets_given_up: bool,
+        mut other: impl FnMut(i32) -> Option<bool>,
+    ) -> Strangers {
         let children = &mut self.children;
-        let ended = ended_children(|pid| Some(children.get_mut(&pid)?.child.has_ended()));
+        let ended = ended_children(|pid| match children.get_mut(&pid) {
+            Some(started) => Some(started.child.has_ended()),
+            None => other(pid),
+        });
         if ended.more {
             // Programs may stand behind the others.
             for started in self.children.values_mut() {

@@ -11,13 +11,13 @@ const NS_PER_MS: u64 = 1_000_000;
 /// The policy core converts in fixed point, as it must in the kernel; what a
 /// process really retires is not a matter of that rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Clock {
+pub struct Clock {
     insns_per_ms: u64,
 }
 
 impl Clock {
     /// A rate of at least 1.
-    pub(crate) fn new(insns_per_ms: u64) -> Self {
+    pub fn new(insns_per_ms: u64) -> Self {
         Self { insns_per_ms: insns_per_ms.max(1) }
     }
 
@@ -74,7 +74,7 @@ impl Clock {
     }
 
     /// The instructions that have been retired after `ns`.
-    pub(crate) fn insns_in(self, ns: u64) -> u64 {
+    pub fn insns_in(self, ns: u64) -> u64 {
         match ns.checked_mul(self.insns_per_ms) {
             Some(product) => product / NS_PER_MS,
             None => saturate(u128::from(ns) * u128::from(self.insns_per_ms) / 1_000_000),

@@ -32,7 +32,6 @@
 //! It does no input or output, but for [`Command`].
 
 mod clock;
-mod command;
 mod deadline;
 mod interference;
 mod log;
@@ -41,7 +40,6 @@ mod memory;
 mod options;
 mod outcome;
 mod program;
-mod remaining;
 mod scheduler;
 
 use std::fmt;
@@ -54,7 +52,7 @@ use machine::queue::Waiting;
 use machine::{Machine, Shared};
 use memory::{NodeMemory, SharedMemory};
 
-pub use command::Command;
+pub use clock::Clock;
 pub use deadline::deadlines;
 pub use interference::Interference;
 pub use options::{
@@ -65,7 +63,11 @@ pub use outcome::{
     BegunPlan, Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, RecordedInputs, Replan,
     Simulation, TaskOutcome,
 };
-pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState, Stretch};
+pub use scheduler::command::{question, Command};
+pub use scheduler::conversation::{Conversation, NoReply, RunAs, MAX_ANSWER_BYTES};
+pub use scheduler::remaining::{part, remaining, Progress as PlanProgress};
+pub use scheduler::stretch::Stretch;
+pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState};
 
 /// Reason for which a plan could not be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +141,7 @@ pub fn simulate_watched(
     let machine = |cpu| {
         let node =
             Shared { board: board.clone(), memory: memory.clone(), waiting: waiting.clone() };
-        Machine::new(plan, remaining::part(plan, cpu), options, node)
+        Machine::new(plan, scheduler::remaining::part(plan, cpu), options, node)
     };
     let interferes = options.interference.is_some() && plan.cpus.len() > 1;
     let one_scheduler = options.shared_answer_ns.is_some() && plan.cpus.len() > 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The events of a CPU, as the kernel would write them.
 
-use pbs_core::{Cause, Ended, Event, EventKind, Node, Sink, StdMemory};
+use pbs_core::{Ended, Event, EventKind, Node, Sink, StdMemory};
 use pbs_plan::wire::event_record;
 use pbs_uapi::record;
 
@@ -53,13 +53,10 @@ impl Sink for Log {
         if event.kind == EventKind::Grant && !self.record_grants {
             return seq;
         }
-        self.events.push(record::Event {
-            seq,
-            plan_id: self.plan_id,
-            cpu: self.cpu,
-            ..event_record(event)
-        });
-        self.failures.extend(failure(seq, event));
+        let record =
+            record::Event { seq, plan_id: self.plan_id, cpu: self.cpu, ..event_record(event) };
+        self.failures.extend(Failure::of_event(&record));
+        self.events.push(record);
         seq
     }
 
@@ -75,34 +72,4 @@ impl Sink for Log {
             self.board.borrow_mut().insert(id, ended);
         }
     }
-}
-
-fn failure(seq: u64, event: &Event) -> Option<Failure> {
-    if !matches!(event.kind, EventKind::Late | EventKind::Early) {
-        return None;
-    }
-    let causes = [
-        Cause::Task,
-        Cause::Process,
-        Cause::Node,
-        Cause::Preemptions,
-        Cause::Memory,
-        Cause::NodeMemory,
-    ];
-    Some(Failure {
-        seq,
-        time_ns: event.time_ns,
-        kind: event.kind,
-        cause: causes.into_iter().find(|&cause| cause as u16 == event.reason)?,
-        process: event.process,
-        task: event.task,
-        planned_insns: event.planned_insns,
-        retired_insns: event.retired_insns,
-        preemptions: event.preemptions,
-        lateness_insns: event.lateness_insns,
-        node_lateness_insns: event.node_lateness_insns,
-        memory_bytes: event.memory_bytes,
-        threshold: event.value as i64,
-        stress: event.stress,
-    })
 }

@@ -307,7 +307,7 @@ fn a_command_that_fails_says_how() {
         ("exit 3", "\"exit 3\" ended with exit status: 3"),
         ("/nonexistent/program", "exit status: 127"),
         ("printf '\\377'", "wrote output that is not UTF-8 text"),
-        ("echo nonsense", "plan of \"echo nonsense\":1: "),
+        ("echo nonsense", "wrote a plan that is not valid: answer:1: "),
         (
             "printf '[[process]]\\nid = 1\\ntasks = [5]\\n[[cpu]]\\ncpu = 4\\nslots = [1]\\n'",
             "for the CPUs [4]; write a plan for CPU 0 only",

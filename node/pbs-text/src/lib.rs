@@ -3,6 +3,7 @@
 //! read, with the line in every problem, and written.
 
 mod foreign;
+pub mod json;
 mod number;
 mod problem;
 mod program;

@@ -5,6 +5,7 @@ mod cosched;
 mod live;
 mod options;
 mod outcome;
+pub(crate) mod scheduler;
 mod screen;
 
 use std::path::Path;
@@ -14,7 +15,7 @@ use cosched::{Decision, Follow};
 use pbs_job::graph::is_graph;
 use pbs_launch::signals::Signals;
 use pbs_node::device::kernel_release;
-use pbs_node::{JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
+use pbs_node::{Answers, JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
 use pbs_plan::{Dispatch, Plan};
 use pbs_planner::plan_building::planner_config;
 use pbs_report::gantt::gantt;
@@ -102,7 +103,14 @@ fn resume(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Fa
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
     let jobs = outcomes(&mut node);
-    out.print(&json!({ "outcome": outcome, "jobs": jobs }), || outcome::table(&jobs))?;
+    let answers = node.answers();
+    let mut all = json!({ "outcome": outcome, "jobs": jobs });
+    if let (Some(answers), Some(all)) = (answers, all.as_object_mut()) {
+        all.insert("scheduler".into(), json!(answers));
+    }
+    out.print(&all, || {
+        outcome::table(&jobs) + &answers.map_or_else(String::new, scheduler::table)
+    })?;
     Ok(match outcome {
         Outcome::Ended => of_jobs(&node, &jobs).unwrap_or(ExitCode::SUCCESS),
         _ => not_ended(outcome),
@@ -125,7 +133,11 @@ fn open(out: Output, path: &Path, options: &RunOptions) -> Result<Node<Screen>, 
         learns_slowdowns: options.learn_slowdowns,
         ..pbs_node::Options::default()
     };
-    Ok(Node::open(path, node_options, Screen::new(!out.json))?)
+    let mut node = Node::open(path, node_options, Screen::new(!out.json))?;
+    if let Some(command) = options.scheduler.command() {
+        node.answer_with(command);
+    }
+    Ok(node)
 }
 
 fn signals() -> Result<Signals, Failure> {
@@ -247,9 +259,12 @@ fn report(
         report: &report,
         jobs: jobs.as_deref(),
         cosched: follow.map(|follow| &follow.decision),
+        scheduler: node.answers(),
     };
-    let printed = out
-        .print(&all, || table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table));
+    let printed = out.print(&all, || {
+        let jobs = jobs.as_deref().map_or_else(String::new, outcome::table);
+        table(&report) + &jobs + &node.answers().map_or_else(String::new, scheduler::table)
+    });
     let learnt = follow.map_or(Ok(()), |follow| follow.learn(&report, &options.history.path));
     let report_file = options.report.as_deref();
     let gantt_file = options.gantt.as_deref();
@@ -304,6 +319,8 @@ struct Recorded<'a> {
     jobs: Option<&'a [JobOutcome]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cosched: Option<&'a Decision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduler: Option<&'a Answers>,
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::complete;
 use crate::files;
 use crate::history_file::HistoryFile;
 use crate::jobs::{JobFiles, MachineFile};
+use crate::run::scheduler::SchedulerOptions;
 
 const RUN_HELP: &str = "\
 Examples:
@@ -19,6 +20,7 @@ Examples:
   pbsctl run                                 Run all submitted jobs
   pbsctl run --resume                        Take over from a pbsctl run that died
   pbsctl run --cosched a.toml b.toml         Choose the variants of task graphs, and run them
+  pbsctl run job.toml --scheduler \"command ./plan-anew\"
   pbsctl run plan.toml --report report.json --gantt plan.svg
   pbsctl --json run plan.toml | jq '.tasks[] | select(.preemptions > 0)'
 
@@ -29,6 +31,10 @@ plan and ends the programs.
 Jobs are admitted one after the other. A declined job is reported with the reason and the
 earliest deadline that would be admitted. When the node signals a prediction failure, the rest is
 planned again. The measured figures go into the history, with which the next run is planned.
+
+With --scheduler, a command answers prediction failures. It gets the questions and gives the answers
+of pbsctl sim --scheduler (Documentation/own-planner.rst). pbsctl goes on meanwhile. Where it gives
+no usable answer in time, the built-in planner answers; after three such questions in a row, always.
 
 The run ends with a table: for each task its planned and retired instructions, its preemptions,
 the lateness of its process at its end, and its peak memory.";
@@ -60,6 +66,9 @@ pub(crate) struct RunOptions {
     /// Make at most N new plans after the first; the node handles further prediction failures alone
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) max_replans: u64,
+
+    #[command(flatten)]
+    pub(crate) scheduler: SchedulerOptions,
 
     /// Lease the CPUs: if pbsctl dies, each CPU drops its plan after this time, in seconds (0.1 to
     /// 3600), and the programs continue as normal ones. Without a lease a plan continues to its
@@ -139,6 +148,7 @@ impl From<ProfileOptions> for RunOptions {
             slowdowns: None,
             // A profile measures, and does not replan.
             max_replans: 0,
+            scheduler: SchedulerOptions::default(),
             lease: None,
             config: Vec::new(),
             learn_slowdowns: false,

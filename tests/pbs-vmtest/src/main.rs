@@ -13,6 +13,7 @@ mod input;
 mod jobs;
 mod lease;
 mod linux;
+mod own_planner;
 mod policy;
 mod policy_ceiling;
 mod policy_clock;

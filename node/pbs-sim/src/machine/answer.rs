@@ -8,7 +8,7 @@ use pbs_plan::Plan;
 
 use super::Machine;
 use crate::outcome::Replan;
-use crate::remaining::{remaining, Progress};
+use crate::scheduler::remaining::{remaining, Progress};
 use crate::scheduler::{Failure, JobScheduler, NodeState, ProcessState};
 use crate::Error;
 

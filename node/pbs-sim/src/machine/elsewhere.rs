@@ -65,7 +65,7 @@ pub(crate) fn with_others(truth: &Plan, here: &Plan) -> Plan {
         return whole;
     }
     for cpu in truth.cpus.iter().filter(|cpu| !cpus.contains(&cpu.cpu)) {
-        let mut other = crate::remaining::part(truth, cpu);
+        let mut other = crate::scheduler::remaining::part(truth, cpu);
         let forget = |task: &mut Task| task.after.clear();
         let processes = other.processes.iter_mut();
         processes.flat_map(|process| &mut process.tasks).for_each(forget);

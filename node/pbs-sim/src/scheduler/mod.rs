@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Job schedulers: who answers a prediction failure with a new plan.
+//! Job schedulers: planners that answer a prediction failure with a new plan.
+//!
+//! The simulator asks them, and a node: both with the same questions.
+
+pub(crate) mod command;
+pub(crate) mod conversation;
+pub(crate) mod remaining;
+pub(crate) mod stretch;
 
 use std::collections::BTreeMap;
 
-use pbs_core::wire::MAX_SLOT_INSNS;
 use pbs_core::{Config, EventKind, Threshold};
 use pbs_plan::Plan;
 use pbs_uapi::Event;
@@ -70,6 +76,39 @@ pub struct Failure {
 pub use pbs_core::Cause;
 
 impl Failure {
+    /// Returns the failure that an event of a node signals, if it signals one.
+    pub fn of_event(event: &Event) -> Option<Self> {
+        let kind = match pbs_uapi::EventKind::from_raw(event.kind)? {
+            pbs_uapi::EventKind::Late => EventKind::Late,
+            pbs_uapi::EventKind::Early => EventKind::Early,
+            _ => return None,
+        };
+        let causes = [
+            Cause::Task,
+            Cause::Process,
+            Cause::Node,
+            Cause::Preemptions,
+            Cause::Memory,
+            Cause::NodeMemory,
+        ];
+        Some(Self {
+            seq: event.seq,
+            time_ns: event.time_ns,
+            kind,
+            cause: causes.into_iter().find(|&cause| cause as u16 == event.reason)?,
+            process: event.process,
+            task: event.task,
+            planned_insns: event.planned_insns,
+            retired_insns: event.retired_insns,
+            preemptions: event.preemptions,
+            lateness_insns: event.lateness_insns,
+            node_lateness_insns: event.node_lateness_insns,
+            memory_bytes: event.memory_bytes,
+            threshold: event.value as i64,
+            stress: event.stress,
+        })
+    }
+
     /// Returns the event by which a node with this CPU would signal the failure.
     pub fn event(&self, cpu: u32) -> Event {
         Event {
@@ -184,74 +223,5 @@ pub struct NoAnswer;
 impl JobScheduler for NoAnswer {
     fn answer(&mut self, _: &[Failure], _: &NodeState) -> Result<Option<Plan>, String> {
         Ok(None)
-    }
-}
-
-/// The rescheduling component that Leppert 2021 sketches (4.4.2, listing 6): a
-/// constant stretches or shrinks the planned lengths of all remaining tasks of
-/// the process that a failure is associated with; of all processes, if it is
-/// the node that is late or early. A process that uses more memory than planned is
-/// planned with what it uses.
-///
-/// If a process is both late and early, the later failure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// For what is late, in thousandths; below 1000 it would be planned shorter
-    /// and be late again.
-    pub late_permille: u64,
-    /// For what is early, in thousandths.
-    pub early_permille: u64,
-}
-
-impl Default for Stretch {
-    fn default() -> Self {
-        Self { late_permille: 1200, early_permille: 800 }
-    }
-}
-
-impl JobScheduler for Stretch {
-    fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
-        let mut plan = state.remaining.clone();
-        let mut factors = vec![1000; plan.processes.len()];
-        let mut grew = false;
-        for failure in failures {
-            match failure.cause {
-                // Its length is as it was; its peak is what it uses.
-                Cause::Memory => {
-                    let processes = plan.processes.iter_mut();
-                    for process in processes.filter(|process| process.id == failure.process) {
-                        process.memory_bytes = process.memory_bytes.max(failure.memory_bytes);
-                        grew = true;
-                    }
-                    continue;
-                }
-                // There is no more than there is, and other lengths do not help.
-                Cause::NodeMemory => continue,
-                _ => {}
-            }
-            let permille = match failure.kind {
-                EventKind::Early => self.early_permille,
-                _ => self.late_permille,
-            };
-            for (process, factor) in plan.processes.iter().zip(&mut factors) {
-                if failure.cause == Cause::Node || process.id == failure.process {
-                    *factor = permille;
-                }
-            }
-        }
-        let is_as_it_was = !grew && factors.iter().all(|&permille| permille == 1000);
-        if plan.processes.is_empty() || is_as_it_was {
-            return Ok(None);
-        }
-        for (process, &permille) in plan.processes.iter_mut().zip(&factors) {
-            for task in &mut process.tasks {
-                let stretched = u128::from(task.planned_insns) * u128::from(permille) / 1000;
-                task.planned_insns = stretched.clamp(1, MAX_SLOT_INSNS.into()) as u64;
-            }
-        }
-        plan.plan_id += 1;
-        let last = failures.iter().map(|failure| failure.seq).max();
-        plan.dealt_seq = last.map_or(0, |seq| seq + 1);
-        Ok(Some(plan))
     }
 }

@@ -7,27 +7,27 @@ use crate::clock::Clock;
 
 /// Progress of a plan of one CPU.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// Number of the present slot.
-    pub(crate) cursor: usize,
+    pub cursor: usize,
     /// Instructions of the present slot that have passed, if it is idle.
-    pub(crate) idle_passed_insns: u64,
+    pub idle_passed_insns: u64,
     /// Number of ended tasks by index of the process; all tasks, if the process is gone.
-    pub(crate) ended_tasks: Vec<usize>,
+    pub ended_tasks: Vec<usize>,
     /// Instructions retired by the current task, by index of the process.
-    pub(crate) retired_insns: Vec<u64>,
+    pub retired_insns: Vec<u64>,
     /// Time until an answer comes into force, in instructions that the CPU retires at its own rate.
-    pub(crate) ahead_insns: u64,
+    pub ahead_insns: u64,
     /// Time from the begin of the plan until the answer comes into force, by which deadlines are
     /// closer then.
-    pub(crate) passed_ns: u64,
+    pub passed_ns: u64,
     /// Rate of the CPU.
-    pub(crate) clock: Clock,
+    pub clock: Clock,
 }
 
 /// Builds the plan that [`NodeState::remaining`](crate::NodeState::remaining) contains, from the
 /// plan of one CPU. It has no processes if nothing is left.
-pub(crate) fn remaining(plan: &Plan, cpu: &Cpu, progress: &Progress) -> Plan {
+pub fn remaining(plan: &Plan, cpu: &Cpu, progress: &Progress) -> Plan {
     let mut rest = Rest {
         plan,
         progress,
@@ -91,14 +91,26 @@ impl Rest<'_> {
         }
     }
 
+    /// Whether a process has ended all its tasks: no plan has it any more.
+    fn is_gone(&self, id: u32) -> bool {
+        let index = self.plan.processes.iter().position(|process| process.id == id);
+        index.is_some_and(|index| {
+            let ended_tasks = self.progress.ended_tasks[index];
+            ended_tasks > 0 && ended_tasks >= self.plan.processes[index].tasks.len()
+        })
+    }
+
     fn plan(mut self, cpu: &Cpu) -> Plan {
         let mut processes = Vec::new();
         let mut indices = vec![0; self.plan.processes.len()];
         for (old, process) in self.plan.processes.iter().enumerate() {
             let tasks = process.tasks.get(self.progress.ended_tasks[old]..);
-            let tasks: Vec<_> = tasks.unwrap_or(&[]).to_vec();
+            let mut tasks: Vec<_> = tasks.unwrap_or(&[]).to_vec();
             if tasks.is_empty() {
                 continue;
+            }
+            for task in &mut tasks {
+                task.after.retain(|after| !self.is_gone(after.process));
             }
             indices[old] = processes.len();
             processes.push(Process {
@@ -137,7 +149,7 @@ impl Rest<'_> {
 
 /// The part of a plan that is for one CPU, without what only a simulation
 /// knows.
-pub(crate) fn part(plan: &Plan, cpu: &Cpu) -> Plan {
+pub fn part(plan: &Plan, cpu: &Cpu) -> Plan {
     let everything = Progress {
         cursor: 0,
         idle_passed_insns: 0,
@@ -257,6 +269,21 @@ slots = [9]
         );
         // None is left: at the end.
         assert_eq!(rest(&progress(5, [1, 0])), "slots = [\"idle 60\", \"a\", \"a\", 2, 2]");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_process_that_is_gone() {
+        let mut plan = plan();
+        let after = |process, task| pbs_plan::After { process, task, line: None };
+        plan.processes[1].tasks[1].after = vec![after(4, 2), after(9, 0)];
+        let here = part(&plan, &plan.cpus[0]);
+        let left = |ended| {
+            let left = remaining(&here, &here.cpus[0], &progress(0, ended));
+            left.processes.last().map(|last| last.tasks[1].after.clone())
+        };
+        assert_eq!(left([2, 0]), Some(vec![after(4, 2), after(9, 0)]));
+        // The other CPU's is not aware of it.
+        assert_eq!(left([3, 0]), Some(vec![after(9, 0)]));
     }
 
     #[test]

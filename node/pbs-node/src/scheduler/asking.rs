@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One question after the other to a command, and what its answers are worth.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use pbs_launch::signals::unblock_in;
+use pbs_plan::{Config, Plan};
+use pbs_sim::{question, Conversation, Failure};
+use pbs_uapi::{Event, Process};
+
+use super::check::check_same_work;
+use super::in_force::{together, Defaults, InForce};
+use super::{Answers, SchedulerCommand};
+
+/// Interval at which an answer is looked for; the end of the command is noticed at once.
+const LOOK_MS: i32 = 5;
+
+/// Failures of a CPU that are remembered while nobody asks; the oldest are forgotten first.
+const MAX_FAILURES: usize = 4096;
+
+/// State of a question.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// No answer yet: look again after so many milliseconds.
+    Wait(i32),
+    /// A plan that the node can take; its number is the caller's.
+    Plan(Box<Plan>),
+    /// The plan in force is to stay.
+    Stays,
+    /// No usable answer, and why.
+    Failed(String),
+}
+
+/// A command with the plans that it is asked about.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    command: SchedulerCommand,
+    defaults: Defaults,
+    in_force: BTreeMap<u32, InForce>,
+    failures: BTreeMap<u32, Vec<Failure>>,
+    /// Time of the first plan, from which the times of questions count.
+    begin_ns: Option<u64>,
+    open: Option<Open>,
+    /// Begin of the question whose plan was handed out last.
+    asked: Option<Instant>,
+    failures_in_a_row: u32,
+    sum_ns: u64,
+    answers: Answers,
+}
+
+/// A question without an answer.
+#[derive(Debug)]
+struct Open {
+    left: Plan,
+    /// Number of the event after the last failure.
+    next_seq: u64,
+    asked: Instant,
+    conversation: Conversation,
+}
+
+impl Scheduler {
+    pub(crate) fn new(command: SchedulerCommand, config: Config, rate_insns_per_ms: u64) -> Self {
+        Self {
+            answers: Answers { command: command.line.clone(), ..Answers::default() },
+            command,
+            defaults: Defaults { config, rate_insns_per_ms },
+            in_force: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            begin_ns: None,
+            open: None,
+            asked: None,
+            failures_in_a_row: 0,
+            sum_ns: 0,
+        }
+    }
+
+    pub(crate) fn command(&self) -> &SchedulerCommand {
+        &self.command
+    }
+
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Hears of an event of the node's own plans.
+    pub(crate) fn event(&mut self, event: &Event) {
+        if let Some(in_force) = self.in_force.get_mut(&event.cpu) {
+            in_force.event(event);
+        }
+        if let Some(failure) = Failure::of_event(event) {
+            let failures = self.failures.entry(event.cpu).or_default();
+            failures.push(failure);
+            if failures.len() > MAX_FAILURES {
+                failures.remove(0);
+            }
+        }
+    }
+
+    /// The node took a plan. A question about one of its CPUs is void.
+    pub(crate) fn written(&mut self, plan: &Plan, now_ns: u64) {
+        for cpu in &plan.cpus {
+            self.written_on(plan, cpu.cpu, now_ns);
+        }
+    }
+
+    /// A plan is in force on a CPU.
+    pub(crate) fn written_on(&mut self, plan: &Plan, cpu: u32, now_ns: u64) {
+        self.begin_ns.get_or_insert(now_ns);
+        let on = |open: &Open| open.left.cpus.iter().any(|it| it.cpu == cpu);
+        if self.open.take_if(|open| on(open)).is_some() {
+            self.answers.superseded += 1;
+        }
+        if let Some(failures) = self.failures.get_mut(&cpu) {
+            failures.retain(|failure| failure.seq >= plan.dealt_seq);
+        }
+        let of = plan.cpus.iter().find(|it| it.cpu == cpu);
+        match of.and_then(|of| InForce::new(plan, of, self.defaults, now_ns)) {
+            Some(in_force) => drop(self.in_force.insert(cpu, in_force)),
+            None => drop(self.in_force.remove(&cpu)),
+        }
+    }
+
+    /// All plans in force together, with `plan` on its CPUs.
+    pub(crate) fn whole_with(&self, plan: &Plan) -> Plan {
+        let is_new = |cpu: u32| plan.cpus.iter().any(|it| it.cpu == cpu);
+        let others = self.in_force.iter().filter(|(&cpu, _)| !is_new(cpu));
+        together(std::iter::once(plan).chain(others.map(|(_, in_force)| &in_force.plan)))
+    }
+
+    /// The number of the last plan in force.
+    pub(crate) fn last_plan_id(&self) -> u64 {
+        self.in_force.values().map(|in_force| in_force.plan.plan_id).max().unwrap_or(0)
+    }
+
+    /// Whether a question is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// The CPU to ask about: the one with the oldest failure. A CPU whose tasks wait for those
+    /// of others is the built-in planner's.
+    fn next_cpu(&self) -> Option<u32> {
+        let failures = self.failures.iter().filter(|(cpu, failures)| {
+            let in_force = self.in_force.get(cpu);
+            !failures.is_empty() && in_force.is_some_and(|in_force| !in_force.is_coupled)
+        });
+        let oldest = failures.min_by_key(|(_, failures)| failures[0].seq);
+        oldest.map(|(&cpu, _)| cpu)
+    }
+
+    /// Whether there is something to ask the command.
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.is_open() && !self.answers.is_given_up && self.next_cpu().is_some()
+    }
+
+    /// Asks the command about the oldest failures. `known` is what the kernel says of a
+    /// process; `None`: nothing of it is to be planned any more. Whether a question is open.
+    ///
+    /// # Errors
+    ///
+    /// The command could not be asked.
+    pub(crate) fn ask(
+        &mut self,
+        known: &dyn Fn(u32) -> Option<Process>,
+        now_ns: u64,
+    ) -> Result<bool, String> {
+        let Some(cpu) = self.next_cpu() else {
+            return Ok(false);
+        };
+        let begin_ns = self.begin_ns.unwrap_or(now_ns);
+        let mut failures = self.failures.remove(&cpu).unwrap_or_default();
+        let state = self.in_force[&cpu].state(known, begin_ns, now_ns);
+        if state.remaining.processes.is_empty() {
+            return Ok(false);
+        }
+        let next_seq = failures.last().map_or(0, |failure| failure.seq + 1);
+        for failure in &mut failures {
+            failure.time_ns = failure.time_ns.saturating_sub(begin_ns);
+        }
+        self.answers.questions += 1;
+        let SchedulerCommand { line, run_as, .. } = &self.command;
+        let asked = question(&failures, &state).and_then(|question| {
+            let asked = Conversation::start_with(line, *run_as, question, unblock_in);
+            asked.map_err(|why| why.to_string())
+        });
+        let conversation = asked.inspect_err(|_| self.failed())?;
+        self.open =
+            Some(Open { left: state.remaining, next_seq, asked: Instant::now(), conversation });
+        Ok(true)
+    }
+
+    /// Looks for the answer to the question that is open.
+    pub(crate) fn look(&mut self) -> Reply {
+        let Some(open) = &mut self.open else {
+            return Reply::Wait(-1);
+        };
+        let answer = match open.conversation.look() {
+            Some(answer) => answer.map_err(|why| why.to_string()),
+            None if open.asked.elapsed() < self.command.timeout => return Reply::Wait(LOOK_MS),
+            None => Err(format!(
+                "did not answer within {}",
+                pbs_text::span(self.command.timeout.as_nanos() as u64)
+            )),
+        };
+        let checked = answer.and_then(|plan| match plan {
+            Some(plan) => check_same_work(&plan, &open.left, open.next_seq)
+                .map(|()| Some(completed(plan, &open.left))),
+            None => Ok(None),
+        });
+        let asked = open.asked;
+        // A command that has not ended ends now.
+        self.open = None;
+        match checked {
+            Ok(Some(plan)) => {
+                self.asked = Some(asked);
+                Reply::Plan(Box::new(plan))
+            }
+            Ok(None) => {
+                self.failures_in_a_row = 0;
+                self.answers.stays += 1;
+                Reply::Stays
+            }
+            Err(why) => {
+                self.failed();
+                Reply::Failed(why)
+            }
+        }
+    }
+
+    /// The plan of the last answer is in force.
+    pub(crate) fn accepted(&mut self) {
+        self.failures_in_a_row = 0;
+        self.answers.answers += 1;
+        if let Some(asked) = self.asked.take() {
+            let took_ns = asked.elapsed().as_nanos() as u64;
+            self.sum_ns = self.sum_ns.saturating_add(took_ns);
+            self.answers.mean_ns = Some(self.sum_ns / self.answers.answers);
+            self.answers.max_ns = self.answers.max_ns.max(Some(took_ns));
+        }
+    }
+
+    /// The kernel did not take the plan of the last answer. It is a valid plan of the same work:
+    /// something has ended meanwhile, and the command is not to blame.
+    pub(crate) fn refused(&mut self) {
+        self.answers.fallbacks += 1;
+    }
+
+    /// A question got no usable answer.
+    fn failed(&mut self) {
+        self.answers.fallbacks += 1;
+        self.failures_in_a_row += 1;
+        self.answers.is_given_up |= self.failures_in_a_row >= SchedulerCommand::MAX_FAILURES;
+    }
+
+    /// Whether that process is the command's, whose end is nobody else's business; and whether
+    /// it has ended.
+    pub(crate) fn has_ended(&mut self, pid: i32) -> Option<bool> {
+        let conversation = &mut self.open.as_mut()?.conversation;
+        let is_own = u32::try_from(pid) == Ok(conversation.pid());
+        is_own.then(|| conversation.has_ended())
+    }
+}
+
+/// The answer with what it may leave out: names, and the numbers of the whole plan.
+fn completed(mut plan: Plan, left: &Plan) -> Plan {
+    for process in &mut plan.processes {
+        if let Some(known) = left.process(process.id) {
+            process.name.clone_from(&known.name);
+        }
+    }
+    plan.config = plan.config.or(left.config);
+    if plan.memory_bytes == 0 {
+        plan.memory_bytes = left.memory_bytes;
+    }
+    plan
+}

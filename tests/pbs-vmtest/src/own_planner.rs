@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A command answers prediction failures of a node, or the built-in planner does in its place.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Context, Verdict};
+use crate::jobs::{ask, prepare, PbsctlOutput, DIR};
+use crate::{check, check_eq};
+
+/// A job whose tasks take several times as long as its user believes.
+const JOB: &str = r#"
+name = "hashes"
+deadline_ns = 40_000_000_000
+[[process]]
+id = 1
+name = "sums"
+memory_bytes = 4_000_000
+commands = [["sha256sum", "data"], ["sha1sum", "data"], ["sha512sum", "data"]]
+stdout = "sums"
+tasks = [{ insns = 20_000_000 }, { insns = 20_000_000 }, { insns = 20_000_000 }]
+[[process]]
+id = 2
+name = "check"
+memory_bytes = 4_000_000
+command = ["md5sum", "data"]
+stdout = "check"
+tasks = [5_000_000]
+"#;
+
+/// A planner in a language that every machine has: the rest of the plan stays as it is, and the
+/// failures are dealt with.
+const PLANNER: &str = r#"#!/bin/sh
+question=$(cat)
+seq=$(printf '%s\n' "$question" | sed 's/.*"seq":\([0-9]*\).*/\1/')
+echo "dealt_seq = $((seq + 1))"
+printf '%s\n' "$question" | sed 's/.*"remaining_toml":"//; s/"}$//; s/\\n/\n/g; s/\\"/"/g'
+"#;
+
+/// Runs the job with a command that answers, and these options. Returns its figures, too.
+fn run(scheduler: &str, options: &[&str]) -> Result<(PbsctlOutput, Value), String> {
+    prepare(JOB)?;
+    fs::write(format!("{DIR}/planner.sh"), PLANNER).context("planner.sh")?;
+    let run: [&str; 6] = ["run", "job.toml", "--machine", "machine.toml", "--scheduler", scheduler];
+    // The machine is emulated, and slow.
+    let run = ask(&[&run[..], &["--scheduler-timeout", "30"], options].concat())?;
+    check_eq!(run.status, Some(0), "status: {}", run.stderr);
+    let job = &run.json["jobs"][0];
+    check_eq!(job["outcome"], "complete", "outcome: {job}");
+    check_eq!(job["kept"], true, "deadline: {job}");
+    let figures = run.json["scheduler"].clone();
+    println!("{figures}\n{}", run.stderr);
+    Ok((run, figures))
+}
+
+/// A late task is answered by a command whose plans the kernel takes.
+pub fn command_answers_a_late_task() -> Verdict {
+    let (run, figures) = run("command sh planner.sh", &[])?;
+    check_eq!(figures["fallbacks"], 0, "fall-backs: {figures} {}", run.stderr);
+    check!(figures["answers"].as_u64() > Some(0), "answers: {figures}");
+    check!(figures["max_ns"].as_u64() > Some(0), "time: {figures}");
+    check_eq!(figures["is_given_up"], false, "given up: {figures}");
+    let plans = run.json["plans"].as_array().ok_or("plans")?;
+    let answers = figures["answers"].as_u64().ok_or("answers")? as usize;
+    check!(plans.len() > answers, "plans: {}, answers: {answers}", plans.len());
+    let counts = &run.json["event_counts"];
+    check!(counts["late"].as_u64() > Some(0), "signals: {counts}");
+    Ok(())
+}
+
+/// The command has the user and the group that were asked for, and no other groups.
+pub fn command_answers_as_another_user() -> Verdict {
+    let line =
+        "command test $(id -u) = 4711 && test \"$(id -G)\" = 4712 && sh /tmp/jobs/planner.sh";
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let with_planner = format!("{users}\nplanner:x:4711:4712::/:/bin/sh\n");
+    fs::write("/etc/passwd", with_planner).context("/etc/passwd")?;
+    let run = run(line, &["--scheduler-user", "planner"]);
+    let restored = fs::write("/etc/passwd", users).context("/etc/passwd");
+    let (run, figures) = run?;
+    restored?;
+    check!(figures["answers"].as_u64() > Some(0), "answers: {figures} {}", run.stderr);
+    check_eq!(figures["fallbacks"], 0, "fall-backs: {figures} {}", run.stderr);
+    Ok(())
+}
+
+/// A command that crashes, and one that answers nonsense: the built-in planner answers.
+pub fn built_in_planner_replaces_a_command() -> Verdict {
+    for (command, words) in [
+        ("command exit 3", "\"exit 3\" ended with exit status: 3"),
+        ("command echo nonsense", "\"echo nonsense\" wrote a plan that is not valid"),
+    ] {
+        let (run, figures) = run(command, &[])?;
+        check_eq!(figures["answers"], 0, "answers: {figures}");
+        check!(figures["fallbacks"].as_u64() > Some(0), "fall-backs: {figures}");
+        check!(run.stderr.contains(words), "what was said: {}", run.stderr);
+        let instead = "the built-in planner answers instead";
+        check!(run.stderr.contains(instead), "what was said: {}", run.stderr);
+        let replans = run.json["jobs"][0]["replans"].as_u64();
+        check!(replans > Some(0), "plans of the built-in planner: {replans:?}");
+    }
+    Ok(())
+}
