@@ -59,7 +59,7 @@ fn graphs_are_read() {
         |task: usize| -> Vec<_> { graph.tasks[task].after.iter().map(|edge| edge.task).collect() };
     assert_eq!(after(1), [0]);
     assert_eq!(after(2), [1]);
-    assert_eq!(after(5), []);
+    assert_eq!(after(5), [] as [usize; 0]);
     // Of a chain the last, of what is not chained all.
     assert_eq!(after(6), [3, 4, 5, 1]);
     let edge = graph.tasks[1].after[0];
