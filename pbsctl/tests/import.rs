@@ -13,7 +13,7 @@ const MONTAGE: &str = r#"{"name": "montage", "schemaVersion": "1.5", "workflow":
      "inputFiles": ["raw"], "outputFiles": ["flat", "log"]},
     {"name": "project", "id": "project_2", "parents": [], "children": [],
      "inputFiles": ["raw"], "outputFiles": ["flat2"]},
-    {"name": "add", "id": "add_3", "parents": ["project_1", "project_2"], "children": [],
+    {"name": "add", "id": "add_3", "parents": ["project_2"], "children": [],
      "inputFiles": ["flat", "flat2"], "outputFiles": []}],
   "files": [{"id": "raw", "sizeInBytes": 9}, {"id": "flat", "sizeInBytes": 5000000},
             {"id": "flat2", "sizeInBytes": 7}, {"id": "log", "sizeInBytes": 8}]},
@@ -162,6 +162,7 @@ fn what_is_wrong_with_a_workflow_is_told() {
         ("digraph g { a [runtime=soon] }", &[], "runtime is soon; it must be a number"),
         ("digraph g { a } b", &[], "b follows the graph"),
         ("digraph g { }", &[], "has no tasks"),
+        ("digraph g { a [runtime=1e11] }", &["--runtime", "1"], "the runtime 1e11 is too long"),
         (
             "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"parents\": [\"b\"]}]}}",
             &[],
@@ -186,6 +187,10 @@ fn what_is_wrong_with_a_workflow_is_told() {
         assert_ne!(ran.status, 0, "{text}: {}", ran.stdout);
         assert!(ran.stderr.contains(told), "{text}: {told}: {}", ran.stderr);
     }
+    let names = |of: &str| (0..3000).map(|n| format!("{of}{n} ")).collect::<String>();
+    let dense = format!("digraph g {{ {{ {} }} -> {{ {} }} }}", names("a"), names("b"));
+    let ran = pbsctl(&["plan", "import", "-", "--runtime", "1"], &dense);
+    assert!(ran.stderr.contains("at most 1048576 arrows"), "{}", ran.stderr);
     let nested = format!("digraph g {}", "{".repeat(100_000));
     let ran = pbsctl(&["plan", "import", "-"], &nested);
     assert!(ran.stderr.contains("nested too deeply"), "{}", ran.stderr);

@@ -118,7 +118,7 @@ impl SiteQueue {
         if self.overtaking == Overtaking::ShortestFirst {
             behind.sort_by_key(|came| self.waiting[came].request.duration_s);
         }
-        let mut failed: HashSet<(u64, u64, String, String)> = HashSet::new();
+        let mut failed: HashSet<(String, u64, String, String)> = HashSet::new();
         let mut free_cores = self.free_cores();
         let mut looks = 0;
         for came in behind {
@@ -128,7 +128,7 @@ impl SiteQueue {
             // Jobs of an array are alike: where one found no room the next finds none.
             let request = &waiter.request;
             let (user, group) = (request.user.clone(), request.group.clone());
-            let alike = (waiter.cores, request.duration_s, user, group);
+            let alike = (format!("{:?}", request.rset), request.duration_s, user, group);
             if failed.contains(&alike) {
                 continue;
             }

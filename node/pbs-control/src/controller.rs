@@ -80,8 +80,11 @@ pub struct Controller {
     next_run: u64,
     /// The number of the event after the last one that was heard of.
     next_seq: u64,
-    /// A prediction failure that no plan has dealt with.
+    /// Something else than a prediction failure on a CPU wants a plan: events were lost, a process
+    /// has gone or grown, or the node refused the last plan.
     failed: bool,
+    /// CPUs with prediction failures that no plan has dealt with.
+    failed_on: BTreeSet<u32>,
     /// Processes that were cancelled since that was last asked for.
     cancelled: Vec<Cancelled>,
     /// Processes that outgrew their memory since that was last asked for.
@@ -218,6 +221,7 @@ impl Controller {
             next_run: 0,
             next_seq: 0,
             failed: false,
+            failed_on: BTreeSet::new(),
             cancelled: Vec::new(),
             grown: Vec::new(),
             asks_memory: false,
@@ -581,7 +585,7 @@ impl Controller {
             return;
         }
         if event.process == IDLE {
-            self.failed |= is_failure(kind);
+            self.failed_on.extend(is_failure(kind).then_some(event.cpu));
             self.asks_memory |= is_node_memory(event);
             return;
         }
@@ -631,7 +635,8 @@ impl Controller {
             }
         }
         self.asks_memory |= is_node_memory(event);
-        self.failed |= is_failure(kind) || is_gone(event);
+        self.failed_on.extend(is_failure(kind).then_some(event.cpu));
+        self.failed |= is_gone(event);
     }
 
     /// A process was seen using as much memory. It keeps what it has, and the next plan
@@ -826,7 +831,7 @@ impl Controller {
 
     /// Whether there is something to answer.
     pub fn is_asked(&self) -> bool {
-        self.failed && !self.has_nothing_to_plan()
+        (self.failed || !self.failed_on.is_empty()) && !self.has_nothing_to_plan()
     }
 
     fn has_nothing_to_plan(&self) -> bool {

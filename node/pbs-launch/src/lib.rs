@@ -20,6 +20,7 @@ mod inside;
 mod owner;
 mod place;
 mod program;
+mod session;
 pub mod signals;
 
 pub use child::{Child, Exited};
@@ -29,3 +30,4 @@ pub use gate::{was_released, Gate};
 pub use owner::{Limit, Owner};
 pub use place::{stay_off, Stay};
 pub use program::{empty_outputs, path_of, prepare_plan, Prepared, Program};
+pub use session::leave_session_in;

@@ -92,7 +92,7 @@ impl Limit {
 }
 
 /// `KEYCTL_JOIN_SESSION_KEYRING` of linux/keyctl.h.
-const JOIN_SESSION_KEYRING: libc::c_int = 1;
+pub(crate) const JOIN_SESSION_KEYRING: libc::c_int = 1;
 
 /// Limit of open files that programs expect: select(2) can handle no more. A service may
 /// have raised its own.

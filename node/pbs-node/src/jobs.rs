@@ -549,11 +549,16 @@ impl Jobs {
 
     /// Hands over to a command what is to be answered. A plan without what was given up is the
     /// controller's alone.
-    pub(crate) fn hand_over(&mut self, now_ns: u64) -> HandOver {
+    pub(crate) fn hand_over(
+        &mut self,
+        cpu: u32,
+        others: impl Fn(u32) -> bool,
+        now_ns: u64,
+    ) -> HandOver {
         if self.replans >= self.max_replans || self.controller.has_vacated() {
             return HandOver::Keep;
         }
-        match self.controller.hand_over(now_ns) {
+        match self.controller.hand_over(cpu, others, now_ns) {
             HandedOver::Nothing => HandOver::Keep,
             HandedOver::NotBefore(at_ns) => HandOver::NotBefore(ms_until(at_ns, now_ns)),
             HandedOver::Now => HandOver::Ask,
@@ -824,7 +829,7 @@ mod tests {
             rewrite: Some(Rewrite { uid: 1000, submission: ordered(Some(cpus), true).submission }),
             ..Alteration::default()
         };
-        let declined = jobs.alter(held, alteration("[1]"));
+        let declined = jobs.alter(held, alteration("[1]"), &mut Nobody);
         assert!(matches!(declined, Err(Error::Declined(_))), "{declined:?}");
         assert_eq!(jobs.standing_of(held).unwrap().cpus, Some(vec![0]));
         jobs.cancel(held, "nobody wants it".into(), &mut Nobody).unwrap();
@@ -846,15 +851,16 @@ mod tests {
             ..Alteration::default()
         };
         for other in [0, 1001, 65534] {
-            let refused = jobs.alter(held, rewrite(other));
+            let refused = jobs.alter(held, rewrite(other), &mut Nobody);
             assert!(matches!(refused, Err(Error::NotTheOwner(..))), "{refused:?}");
             let standing = jobs.standing_of(held).unwrap();
             assert_eq!((standing.job.as_str(), standing.priority), ("confined", Some(0)));
             assert!(jobs.noted(held).unwrap().1.unwrap().contains("confined"));
         }
-        jobs.alter(held, Alteration { priority: Some(3), ..Alteration::default() }).unwrap();
+        let more = Alteration { priority: Some(3), ..Alteration::default() };
+        jobs.alter(held, more, &mut Nobody).unwrap();
         assert_eq!(jobs.standing_of(held).unwrap().priority, Some(3));
-        jobs.alter(held, rewrite(1000)).unwrap();
+        jobs.alter(held, rewrite(1000), &mut Nobody).unwrap();
         let standing = jobs.standing_of(held).unwrap();
         assert_eq!((standing.job.as_str(), standing.uid), ("another", Some(1000)));
         std::fs::remove_dir_all(&directory).unwrap();
@@ -882,7 +888,7 @@ mod tests {
         let submission = Submission::from_text(request, "large".into()).unwrap();
         let rewrite = Rewrite { uid: 1000, submission };
         let alteration = Alteration { rewrite: Some(rewrite), ..Alteration::default() };
-        jobs.alter(waits, alteration).unwrap();
+        jobs.alter(waits, alteration, &mut Nobody).unwrap();
         assert_eq!(held(&jobs, 1000).tasks, one.tasks * 2 + 3);
         let of_request = jobs.held_of_waiting(waits).unwrap();
         assert_eq!((of_request.jobs, of_request.tasks), (1, one.tasks + 3));
@@ -1095,7 +1101,8 @@ mod tests {
         jobs.follow_from(10, &plan, &commit).unwrap();
         jobs.taken();
         jobs.released(commit, &mut Nobody);
-        assert_eq!(jobs.hand_over(monotonic_ns()), HandOver::Keep);
+        let all = |_: u32| true;
+        assert_eq!(jobs.hand_over(0, all, monotonic_ns()), HandOver::Keep);
         let event = |seq, kind: EventKind| Event {
             seq,
             kind: kind as u16,
@@ -1109,11 +1116,19 @@ mod tests {
         jobs.event(&event(11, EventKind::Late), true);
         // Not before the distance of plans has passed.
         let now_ns = monotonic_ns();
-        assert!(matches!(jobs.hand_over(now_ns), HandOver::NotBefore(_) | HandOver::Ask));
+        assert!(matches!(jobs.hand_over(0, all, now_ns), HandOver::NotBefore(_) | HandOver::Ask));
         let later_ns = now_ns + 2_000_000_000;
-        jobs.refused();
-        assert_eq!(jobs.hand_over(later_ns), HandOver::Ask);
-        assert_eq!(jobs.hand_over(later_ns), HandOver::Keep);
+        // One on another CPU in the same batch still wants an answer.
+        jobs.event(&event(12, EventKind::Late), true);
+        jobs.event(&Event { cpu: 1, ..event(13, EventKind::Late) }, true);
+        assert_eq!(jobs.hand_over(0, all, later_ns), HandOver::Ask);
+        assert_eq!(jobs.hand_over(0, all, later_ns), HandOver::Keep);
+        assert!(jobs.controller.is_asked());
+        // Nobody else answers for that CPU.
+        assert_eq!(jobs.hand_over(1, |cpu| cpu == 0, later_ns), HandOver::Keep);
+        assert!(jobs.controller.needs_own_plan(|cpu| cpu == 0));
+        assert_eq!(jobs.hand_over(1, all, later_ns), HandOver::Ask);
+        assert_eq!(jobs.hand_over(1, all, later_ns), HandOver::Keep);
         assert!(matches!(jobs.controller.answer(later_ns), Ok(Answer::Nothing)));
         jobs.refused();
         assert!(matches!(jobs.controller.answer(later_ns), Ok(Answer::Plan { .. })));

@@ -154,7 +154,8 @@ impl<L: Listener> Node<L> {
     /// Its plan does not keep the deadline, or it has one and the job itself was to be
     /// changed; nothing has changed.
     pub fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
-        self.jobs_and_listener()?.0.alter(id, alteration)
+        let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.alter(id, alteration, listener)
     }
 
     /// Stops the admission of new jobs, or resumes it.

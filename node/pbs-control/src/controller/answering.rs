@@ -100,6 +100,7 @@ impl Controller {
         self.look_ahead();
         let missed = self.replan(self.start_ns(now_ns));
         self.failed = false;
+        self.failed_on.clear();
         missed
     }
 

@@ -18,9 +18,17 @@ pub enum HandedOver {
 }
 
 impl Controller {
-    /// Hands over the prediction failures that were signalled since the last plan. Whoever
-    /// does not answer calls [`Controller::refused`].
-    pub fn hand_over(&mut self, now_ns: u64) -> HandedOver {
+    /// Whether a plan is wanted that only the controller can make: something else than a
+    /// prediction failure asks for it, or a failure on a CPU that nobody else answers for.
+    pub fn needs_own_plan(&self, others: impl Fn(u32) -> bool) -> bool {
+        let is_own = self.failed || self.failed_on.iter().any(|&cpu| !others(cpu));
+        is_own && !self.has_nothing_to_plan()
+    }
+
+    /// Hands over the prediction failures on a CPU that were signalled since the last plan, if the
+    /// controller need not plan itself ([`Controller::needs_own_plan`]). Failures on other CPUs
+    /// still want an answer. Whoever does not answer calls [`Controller::refused`].
+    pub fn hand_over(&mut self, cpu: u32, others: impl Fn(u32) -> bool, now_ns: u64) -> HandedOver {
         if !self.is_asked() {
             return HandedOver::Nothing;
         }
@@ -31,7 +39,9 @@ impl Controller {
         if self.has_nothing_to_plan() {
             return HandedOver::Nothing;
         }
-        self.failed = false;
+        if self.needs_own_plan(others) || !self.failed_on.remove(&cpu) {
+            return HandedOver::Nothing;
+        }
         HandedOver::Now
     }
 

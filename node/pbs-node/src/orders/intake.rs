@@ -338,7 +338,12 @@ impl Jobs {
     /// It has a plan that does not keep the deadline, or that has the job as it was; the
     /// machine does not have the CPUs of the new one; another user than its owner wrote that;
     /// or it is over.
-    pub(crate) fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
+    pub(crate) fn alter(
+        &mut self,
+        id: RunId,
+        alteration: Alteration,
+        listener: &mut dyn Listener,
+    ) -> Result<(), Error> {
         let Alteration { deadline_ns, priority, rewrite } = alteration;
         let place = self.runs.iter().position(|run| run.id == Some(id));
         let Some(place) = place else {
@@ -379,10 +384,14 @@ impl Jobs {
         run.job.deadline_ns = at_ns.unwrap_or(run.job.deadline_ns);
         let deadline_ns = run.job.deadline_ns.saturating_sub(run.submitted_ns);
         let priority = run.job.priority;
-        self.ledger.changed(id, |saved| {
+        let changed = self.ledger.changed(id, |saved| {
             saved.job.priority = priority;
             saved.job.deadline_ns = deadline_ns;
-        })?;
+        });
+        // It has its new terms by now, whether another service would know of it or not.
+        if let Err(error) = changed {
+            listener.news(News::NotRecorded(error));
+        }
         Ok(())
     }
 

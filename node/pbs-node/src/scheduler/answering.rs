@@ -25,11 +25,19 @@ impl<L: Listener> Node<L> {
     /// to be answered is the built-in planner's.
     pub(crate) fn answer_by_command(&mut self) -> Option<i32> {
         let scheduler = self.scheduler.as_mut()?;
+        if let Some(jobs) = &mut self.jobs {
+            jobs.ledger.keep_in_time(&mut self.listener);
+        }
         if scheduler.is_open() {
-            let has_vacated = self.jobs.as_ref().is_some_and(|jobs| jobs.controller.has_vacated());
+            // What was given up leaves the plan at once, and what the command is not asked about
+            // does not wait for it.
+            let is_own = |jobs: &Jobs| {
+                let others = |cpu| scheduler.answers_for(cpu);
+                jobs.controller.has_vacated() || jobs.controller.needs_own_plan(others)
+            };
+            let is_own = self.jobs.as_ref().is_some_and(is_own);
             return match scheduler.look() {
-                // What was given up leaves the plan at once.
-                Reply::Wait(_) if has_vacated => None,
+                Reply::Wait(_) if is_own => None,
                 Reply::Wait(timeout_ms) => Some(timeout_ms),
                 // Others may have failed meanwhile.
                 Reply::Stays => Some(0),
@@ -40,12 +48,10 @@ impl<L: Listener> Node<L> {
                 }
             };
         }
-        if !scheduler.can_ask() {
-            return None;
-        }
+        let cpu = scheduler.next_cpu().filter(|_| scheduler.can_ask())?;
         let now_ns = monotonic_ns();
         if let Some(jobs) = &mut self.jobs {
-            match jobs.hand_over(now_ns) {
+            match jobs.hand_over(cpu, |cpu| scheduler.answers_for(cpu), now_ns) {
                 HandOver::Keep => return None,
                 HandOver::NotBefore(timeout_ms) => return Some(timeout_ms),
                 HandOver::Ask => {}
@@ -81,7 +87,6 @@ impl<L: Listener> Node<L> {
         }
         let encoded = pbs_plan::wire::encode(&plan);
         if let Err(refused) = self.kernel.device.write_plan(&encoded.bytes) {
-            // Something has ended that was not heard of.
             scheduler.refused();
             self.fall_back(format!("wrote a plan that the kernel refused: {refused}"));
             return 0;

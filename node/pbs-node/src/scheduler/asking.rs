@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use pbs_launch::signals::unblock_in;
+use pbs_launch::leave_session_in;
 use pbs_plan::{Config, Plan};
 use pbs_sim::{question, Conversation, Failure};
 use pbs_uapi::{Event, Process};
@@ -42,6 +42,8 @@ pub(crate) struct Scheduler {
     /// Time of the first plan, from which the times of questions count.
     begin_ns: Option<u64>,
     open: Option<Open>,
+    /// Commands that were killed and have not ended yet.
+    dying: Vec<Conversation>,
     /// Begin of the question whose plan was handed out last.
     asked: Option<Instant>,
     failures_in_a_row: u32,
@@ -69,6 +71,7 @@ impl Scheduler {
             failures: BTreeMap::new(),
             begin_ns: None,
             open: None,
+            dying: Vec::new(),
             asked: None,
             failures_in_a_row: 0,
             sum_ns: 0,
@@ -108,8 +111,9 @@ impl Scheduler {
     pub(crate) fn written_on(&mut self, plan: &Plan, cpu: u32, now_ns: u64) {
         self.begin_ns.get_or_insert(now_ns);
         let on = |open: &Open| open.left.cpus.iter().any(|it| it.cpu == cpu);
-        if self.open.take_if(|open| on(open)).is_some() {
+        if let Some(open) = self.open.take_if(|open| on(open)) {
             self.answers.superseded += 1;
+            self.close(open);
         }
         if let Some(failures) = self.failures.get_mut(&cpu) {
             failures.retain(|failure| failure.seq >= plan.dealt_seq);
@@ -140,13 +144,18 @@ impl Scheduler {
 
     /// The CPU to ask about: the one with the oldest failure. A CPU whose tasks wait for those
     /// of others is the built-in planner's.
-    fn next_cpu(&self) -> Option<u32> {
-        let failures = self.failures.iter().filter(|(cpu, failures)| {
-            let in_force = self.in_force.get(cpu);
-            !failures.is_empty() && in_force.is_some_and(|in_force| !in_force.is_coupled)
-        });
+    pub(crate) fn next_cpu(&self) -> Option<u32> {
+        let failures = self.failures.iter();
+        let failures =
+            failures.filter(|(&cpu, failures)| !failures.is_empty() && self.answers_for(cpu));
         let oldest = failures.min_by_key(|(_, failures)| failures[0].seq);
         oldest.map(|(&cpu, _)| cpu)
+    }
+
+    /// Whether the command is asked about failures on that CPU.
+    pub(crate) fn answers_for(&self, cpu: u32) -> bool {
+        let in_force = self.in_force.get(&cpu);
+        !self.answers.is_given_up && in_force.is_some_and(|in_force| !in_force.is_coupled)
     }
 
     /// Whether there is something to ask the command.
@@ -181,7 +190,10 @@ impl Scheduler {
         self.answers.questions += 1;
         let SchedulerCommand { line, run_as, .. } = &self.command;
         let asked = question(&failures, &state).and_then(|question| {
-            let asked = Conversation::start_with(line, *run_as, question, unblock_in);
+            // An answer is about the same work as the question.
+            let max_bytes = question.len().saturating_mul(8).max(1 << 20);
+            let asked = Conversation::start_with(line, *run_as, question, leave_session_in);
+            let asked = asked.map(|conversation| conversation.at_most(max_bytes));
             asked.map_err(|why| why.to_string())
         });
         let conversation = asked.inspect_err(|_| self.failed())?;
@@ -209,8 +221,9 @@ impl Scheduler {
             None => Ok(None),
         });
         let asked = open.asked;
-        // A command that has not ended ends now.
-        self.open = None;
+        if let Some(open) = self.open.take() {
+            self.close(open);
+        }
         match checked {
             Ok(Some(plan)) => {
                 self.asked = Some(asked);
@@ -228,6 +241,16 @@ impl Scheduler {
         }
     }
 
+    /// Ends a question. A command that has not ended is killed; nobody waits for it.
+    fn close(&mut self, open: Open) {
+        let mut conversation = open.conversation;
+        conversation.kill();
+        self.dying.retain_mut(|dying| !dying.has_ended());
+        if !conversation.has_ended() {
+            self.dying.push(conversation);
+        }
+    }
+
     /// The plan of the last answer is in force.
     pub(crate) fn accepted(&mut self) {
         self.failures_in_a_row = 0;
@@ -240,10 +263,10 @@ impl Scheduler {
         }
     }
 
-    /// The kernel did not take the plan of the last answer. It is a valid plan of the same work:
-    /// something has ended meanwhile, and the command is not to blame.
+    /// The kernel did not take the plan of the last answer: something has ended meanwhile, or the
+    /// plan is none that the kernel takes, which would be so the next time, too.
     pub(crate) fn refused(&mut self) {
-        self.answers.fallbacks += 1;
+        self.failed();
     }
 
     /// A question got no usable answer.
@@ -256,9 +279,10 @@ impl Scheduler {
     /// Whether that process is the command's, whose end is nobody else's business; and whether
     /// it has ended.
     pub(crate) fn has_ended(&mut self, pid: i32) -> Option<bool> {
-        let conversation = &mut self.open.as_mut()?.conversation;
-        let is_own = u32::try_from(pid) == Ok(conversation.pid());
-        is_own.then(|| conversation.has_ended())
+        let open = self.open.iter_mut().map(|open| &mut open.conversation);
+        let mut all = open.chain(&mut self.dying);
+        let own = all.find(|conversation| u32::try_from(pid) == Ok(conversation.pid()))?;
+        Some(own.has_ended())
     }
 }
 

@@ -7,12 +7,13 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use pbs_plan::{from_toml, Plan};
 use pbs_text::json::{is_json, toml_of_json};
 use rustix::io::ioctl_fionbio;
-use rustix::process::{kill_process_group, Pid, Signal};
+use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
 
 /// The longest answer of a command: a plan of several hundred thousand tasks.
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -60,7 +61,8 @@ impl NoReply {
 }
 
 /// A command that was asked one question. It is killed with all its descendants when the
-/// conversation is dropped, unless it has ended.
+/// conversation is dropped. Nobody waits for it: one that the kernel does not end at once remains
+/// a child that has not been waited for.
 #[derive(Debug)]
 pub struct Conversation {
     child: Child,
@@ -73,18 +75,19 @@ pub struct Conversation {
     max_bytes: usize,
     /// The command has closed its output.
     is_closed: bool,
-    /// The command was waited for.
-    is_gone: bool,
+    /// How the shell has ended; it was waited for then.
+    status: Option<ExitStatus>,
 }
 
 impl Conversation {
     /// Runs `line` with `sh -c` and the question on its standard input, in a process group of
     /// its own.
     pub fn start(line: &str, run_as: Option<RunAs>, question: Vec<u8>) -> Result<Self, NoReply> {
-        Self::start_with(line, run_as, question, |_| {})
+        Self::start_with(line, run_as, question, |command| _ = command.process_group(0))
     }
 
-    /// Like [`Conversation::start`], but `prepare` may change how the shell is started.
+    /// Like [`Conversation::start`], but `prepare` says how the shell is started: it puts the shell
+    /// into a process group of its own. With `run_as` the shell has an environment of its own, too.
     pub fn start_with(
         line: &str,
         run_as: Option<RunAs>,
@@ -92,11 +95,12 @@ impl Conversation {
         prepare: impl FnOnce(&mut Command),
     ) -> Result<Self, NoReply> {
         let mut command = Command::new("sh");
-        command.args(["-c", line]).process_group(0);
+        command.args(["-c", line]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         if let Some(RunAs { uid, gid }) = run_as {
             // The groups of the caller are left, too.
             command.uid(uid).gid(gid).current_dir("/");
+            command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", "/");
         }
         prepare(&mut command);
         let mut child = command.spawn().map_err(|error| NoReply::not_run(&error))?;
@@ -112,7 +116,7 @@ impl Conversation {
             answer: Vec::new(),
             max_bytes: MAX_ANSWER_BYTES,
             is_closed: false,
-            is_gone: false,
+            status: None,
         };
         let unblocked = ioctl_fionbio(&conversation.output, true).and_then(|()| {
             conversation.input.as_ref().map_or(Ok(()), |input| ioctl_fionbio(input, true))
@@ -139,24 +143,50 @@ impl Conversation {
         if let Err(why) = self.read() {
             return Some(Err(why));
         }
-        if !self.is_closed {
+        if !self.has_ended() {
             return None;
         }
-        let status = match self.child.try_wait() {
-            Ok(status) => status?,
-            Err(error) => return Some(Err(NoReply::not_run(&error))),
-        };
-        self.is_gone = true;
+        // What it wrote last, which nobody can add to: its descendants were killed.
+        if let Err(why) = self.read() {
+            return Some(Err(why));
+        }
+        let status = self.status?;
         if !status.success() {
             return Some(Err(NoReply::Ended(status.to_string())));
         }
         Some(plan_of(std::mem::take(&mut self.answer)))
     }
 
-    /// Whether the command has ended. It is waited for then.
+    /// Whether the shell has ended. Its descendants are killed then, and it is waited for.
     pub fn has_ended(&mut self) -> bool {
-        self.is_gone |= !matches!(self.child.try_wait(), Ok(None));
-        self.is_gone
+        if self.status.is_some() {
+            return true;
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let ended = self.group().map(|shell| waitid(WaitId::Pid(shell), options));
+        if matches!(ended, Some(Ok(None))) {
+            return false;
+        }
+        // As long as nobody has waited for it, no other process group has its number.
+        self.kill();
+        self.status = match self.child.try_wait() {
+            Ok(status) => status,
+            // Somebody else has waited for it.
+            Err(_) => Some(ExitStatus::from_raw(1 << 8)),
+        };
+        self.status.is_some()
+    }
+
+    /// Kills the shell with its descendants, unless it was waited for. Does not wait.
+    pub fn kill(&mut self) {
+        if let Some(group) = self.group().filter(|_| self.status.is_none()) {
+            // It may be gone already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    fn group(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
     fn write(&mut self) {
@@ -195,11 +225,10 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group.filter(|_| !self.is_gone) {
-            // It may be gone already.
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = self.child.wait();
+        if !self.has_ended() {
+            // One that does not end at once is left to whoever waits for all children.
+            self.kill();
+            self.has_ended();
         }
     }
 }

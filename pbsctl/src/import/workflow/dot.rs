@@ -10,6 +10,9 @@ use pbs_job::Problem;
 
 use super::model::{seconds_ns, Step, Workflow};
 
+/// Arrows at most, with those that are written several times.
+const MAX_ARROWS: usize = 1 << 20;
+
 /// Nesting of groups at most.
 const MAX_DEPTH: usize = 64;
 
@@ -155,6 +158,7 @@ struct Reader<'a> {
     tokens: Tokens<'a>,
     workflow: Workflow,
     places: HashMap<String, usize>,
+    arrows: usize,
 }
 
 impl Reader<'_> {
@@ -207,6 +211,8 @@ impl Reader<'_> {
         let mut named = Vec::new();
         loop {
             if self.takes('}')? {
+                named.sort_unstable();
+                named.dedup();
                 return Ok(named);
             }
             match self.peek()? {
@@ -238,6 +244,12 @@ impl Reader<'_> {
                 // An attribute of the graph: name = value.
                 return Ok(Vec::new());
             };
+            let before = tails.as_ref().map_or(0, Vec::len);
+            self.arrows = self.arrows.saturating_add(before.saturating_mul(heads.len()));
+            if self.arrows > MAX_ARROWS {
+                let message = format!("a workflow has at most {MAX_ARROWS} arrows");
+                return Err(self.tokens.problem(message));
+            }
             for &tail in tails.iter().flatten() {
                 arrows.extend(heads.iter().map(|&head| (tail, head)));
             }
@@ -357,7 +369,13 @@ impl Reader<'_> {
             let number = self.number(name, value)?;
             let step = &mut self.workflow.tasks[task];
             match &**name {
-                "runtime" => step.runtime_ns = seconds_ns(number),
+                "runtime" => match seconds_ns(number) {
+                    Some(ns) => step.runtime_ns = Some(ns),
+                    None => {
+                        let message = format!("the runtime {value} is too long; it is in seconds");
+                        return Err(self.tokens.problem(message));
+                    }
+                },
                 "cores" => step.threads = Some(number.ceil() as u64),
                 _ => step.memory_bytes = Some(number.ceil() as u64),
             }

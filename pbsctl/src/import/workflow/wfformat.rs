@@ -86,7 +86,11 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         }
         for child in strings(&task["children"]) {
             match ids.get(child) {
-                Some(&after) => _ = read.tasks[after].after.entry(place).or_insert(0),
+                Some(&after) => {
+                    let files = written.get(&place);
+                    let bytes = files.map_or(0, |files| shared(files, &tasks[after]));
+                    read.tasks[after].after.entry(place).or_insert(bytes);
+                }
                 None => {
                     let name = &read.tasks[place].name;
                     let message =
