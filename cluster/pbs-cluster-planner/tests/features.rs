@@ -191,7 +191,7 @@ fn a_provisional_request_is_dropped_unless_it_is_confirmed() {
     let kept = planner.submit(0, &request).unwrap();
     let dropped = planner.submit(0, &request).unwrap();
     assert!(planner.confirm(kept));
-    assert_eq!(planner.unconfirmed(19), []);
+    assert_eq!(planner.unconfirmed(19), [0; 0]);
     assert_eq!(planner.unconfirmed(20), [dropped]);
     assert!(planner.remove(20, dropped));
     assert_eq!(planner.next_drop_s(), None);
@@ -338,7 +338,7 @@ fn a_late_request_is_aborted_or_extended_a_little() {
     let mut planner = nodes(&[4]);
     let id = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.start(0, &mut Vec::new());
-    assert_eq!(planner.overdue(99), []);
+    assert_eq!(planner.overdue(99), [0; 0]);
     assert_eq!(planner.overdue(100), [id]);
     assert_eq!(planner.extend(id, 11, 100), Err(Refusal::TooLong { most_s: 110 }));
     planner.extend(id, 4, 100).unwrap();

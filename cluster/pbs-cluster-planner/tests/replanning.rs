@@ -70,7 +70,7 @@ fn a_follower_of_an_uncertain_outcome_is_held() {
     planner.start(0, &mut Vec::new());
     planner.remove(20, first);
     settle(&mut planner, 20);
-    assert_eq!(planner.plan_waiting(20), []);
+    assert_eq!(planner.plan_waiting(20), [0; 0]);
     planner.set_held(20, held, false);
     assert_eq!(planner.plan_waiting(20), [held, behind]);
     assert_eq!(starts(&planner, &[held, behind]), [Some(30), Some(80)]);
@@ -181,7 +181,7 @@ fn nothing_is_planned_beyond_the_horizon() {
     assert_eq!(submit(&mut planner, 0, &fixed("ncpus=4", 500, 10)), 500);
     // It is looked at again before it would have to start.
     assert_eq!(planner.next_look_s(), Some(12));
-    assert_eq!(planner.plan_waiting(12), []);
+    assert_eq!(planner.plan_waiting(12), [0; 0]);
     assert_eq!(planner.next_look_s(), Some(24));
     assert_eq!(planner.plan_waiting(24), [ids[3]]);
     assert_eq!(start(&planner, ids[3]), Some(120));

@@ -77,7 +77,7 @@ fn memory_is_given_back_in_time_for_the_next() {
     assert_eq!(after(&scarce), [vec![], vec![0], vec![0, 1]]);
     assert_eq!(deadlines_ns(&scarce), [Some(1_400), Some(1_700), Some(2_000)]);
     let ample = plan(1_000, 2, &jobs, &settings(Dispatch::Deadline, 0));
-    assert_eq!(after(&ample), [vec![], vec![], vec![]]);
+    assert_eq!(after(&ample), [vec![0; 0], vec![], vec![]]);
     assert_eq!(deadlines_ns(&ample), [Some(5_000), Some(9_000), Some(2_000)]);
 }
 
