@@ -61,8 +61,8 @@ const JOBS: &[Case] = &[
     ),
     ("    { action = \"fork\", child = \"right\" },\n", "", &["job.toml:18: task 3"]),
     // Negative, huge and missing figures.
-    ("3000 }", "-3000 }", &["job.toml:9: insns must be between 1 and"]),
-    ("3000 }", "99999999999999999999 }", &["job.toml:9: insns must be between 1 and"]),
+    ("3000 }", "-3000 }", &["job.toml:9: insns must be between 0 and"]),
+    ("3000 }", "99999999999999999999 }", &["job.toml:9: insns must be between 0 and"]),
     (
         "3000 }",
         "999_999_999_999_999_999 }",
