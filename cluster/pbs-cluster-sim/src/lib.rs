@@ -24,6 +24,7 @@ mod planned;
 mod policy;
 mod preceding;
 mod requests;
+mod running;
 mod site_queue;
 mod sjf_easy;
 mod summary;

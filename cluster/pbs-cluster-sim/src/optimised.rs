@@ -2,17 +2,16 @@
 //! Plans of all waiting jobs on one pool of cores, made better at each event by
 //! `pbs_cluster_planner::optimise`.
 
-use std::collections::HashMap;
-
 use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
 
-use crate::estimator::{corrected_end_s, Estimator, Expect};
+use crate::estimator::Expect;
+use crate::running::{RunningJobs, Starting};
 use crate::{Policy, TraceJob, Work};
 
-/// What is promised to a user at the submission of a job.
+/// Promise to a user at the submission of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Nothing: a new plan may start the job at any time.
+    /// No promise: a new plan may start the job at any time.
     Nothing,
     /// The start of the first plan with the job is an upper bound.
     Start,
@@ -37,12 +36,10 @@ pub struct Optimising {
 #[derive(Clone, Debug)]
 pub struct Optimised {
     cores: u64,
-    free_cores: u64,
     with: Optimising,
-    estimator: Estimator,
     /// In the order of submission.
     waiting: Vec<Waiter>,
-    running: HashMap<usize, Running>,
+    running: RunningJobs,
     next_s: Option<u64>,
     work: Work,
     broken: usize,
@@ -61,26 +58,14 @@ struct Waiter {
     told_s: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    cores: u64,
-    user: u64,
-    start_s: u64,
-    /// Expected end.
-    end_s: u64,
-    limit_end_s: u64,
-}
-
 impl Optimised {
     /// Creates a scheduler for that many idle cores.
     pub fn new(cores: u64, with: Optimising) -> Self {
         Self {
             cores,
-            free_cores: cores,
-            estimator: Estimator::new(with.expect),
             with,
             waiting: Vec::new(),
-            running: HashMap::new(),
+            running: RunningJobs::new(cores, with.expect),
             next_s: None,
             work: Work::default(),
             broken: 0,
@@ -91,7 +76,7 @@ impl Optimised {
     /// if each job runs up to its limit.
     fn booked_s(&self, user: u64, limit_s: u64) -> u64 {
         match self.with.promise {
-            Promise::Nothing => self.estimator.expected_s(user, limit_s),
+            Promise::Nothing => self.running.expected_s(user, limit_s),
             Promise::Start => limit_s,
         }
     }
@@ -99,19 +84,18 @@ impl Optimised {
     /// Whether a new plan can change anything: a job can start, or wants to be told its start.
     fn needs_plan(&self) -> bool {
         self.with.promise == Promise::Start
-            || self.waiting.iter().any(|of| of.cores <= self.free_cores)
+            || self.waiting.iter().any(|of| of.cores <= self.running.free_cores())
     }
 
     fn plan(&mut self, now_s: u64) {
-        let of_running = self.running.values().map(|of| (of.end_s, of.cores));
-        let pool = Pool::with_running(now_s, self.cores, of_running);
+        let pool = Pool::with_running(now_s, self.cores, self.running.ends());
         let jobs: Vec<WaitingJob> = self
             .waiting
             .iter()
             .map(|of| WaitingJob {
                 cores: of.cores,
                 duration_s: self.booked_s(of.user, of.limit_s),
-                expected_s: self.estimator.expected_s(of.user, of.limit_s),
+                expected_s: self.running.expected_s(of.user, of.limit_s),
                 waited_s: now_s - of.submit_s,
                 latest_start_s: of.told_s.unwrap_or(u64::MAX),
             })
@@ -137,16 +121,9 @@ impl Optimised {
 
     fn begin(&mut self, now_s: u64, waiter: &Waiter) {
         let booked_s = self.booked_s(waiter.user, waiter.limit_s);
-        let running = Running {
-            cores: waiter.cores,
-            user: waiter.user,
-            start_s: now_s,
-            end_s: now_s.saturating_add(booked_s),
-            limit_end_s: now_s.saturating_add(waiter.limit_s),
-        };
-        self.free_cores -= waiter.cores;
+        let &Waiter { job, cores, user, limit_s, .. } = waiter;
+        self.running.begin(now_s, Starting { job, cores, user, limit_s, booked_s });
         self.broken += usize::from(waiter.told_s.is_some_and(|told_s| now_s > told_s));
-        self.running.insert(waiter.job, running);
     }
 }
 
@@ -175,17 +152,12 @@ impl Policy for Optimised {
     }
 
     fn ended(&mut self, now_s: u64, job: usize) {
-        if let Some(of) = self.running.remove(&job) {
-            self.free_cores += of.cores;
-            self.estimator.ended(of.user, now_s - of.start_s);
-        }
+        self.running.ended(now_s, job);
     }
 
     fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
         self.work.events += 1;
-        for of in self.running.values_mut() {
-            of.end_s = corrected_end_s(now_s, of.start_s, of.end_s, of.limit_end_s);
-        }
+        self.running.correct(now_s);
         if self.needs_plan() {
             self.plan(now_s);
             let waiting = std::mem::take(&mut self.waiting);
@@ -200,7 +172,8 @@ impl Policy for Optimised {
         }
         // Nothing may happen at a planned start, nor at an expected end.
         let starts_s = self.waiting.iter().map(|of| of.planned_s).filter(|&of| of > now_s);
-        let ends_s = self.running.values().map(|of| of.end_s).filter(|_| !self.waiting.is_empty());
+        let ends_s =
+            self.running.ends().map(|(end_s, _)| end_s).filter(|_| !self.waiting.is_empty());
         self.next_s = starts_s.chain(ends_s).filter(|&of| of < u64::MAX).min();
     }
 

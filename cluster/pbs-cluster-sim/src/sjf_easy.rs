@@ -3,21 +3,18 @@
 //! and EASY++ with learned run times (Tsafrir, Etsion and Feitelson 2007, *Backfilling using
 //! system-generated predictions rather than user runtime estimates*).
 
-use std::collections::HashMap;
-
-use crate::estimator::{corrected_end_s, Estimator, Expect};
+use crate::estimator::Expect;
+use crate::running::{RunningJobs, Starting};
 use crate::{Policy, TraceJob};
 
 /// The queue of a pool of cores. The first of the queue has a reservation.
 #[derive(Clone, Debug)]
 pub struct SjfEasy {
     cores: u64,
-    free_cores: u64,
-    estimator: Estimator,
     expect: Expect,
     /// In the order of submission.
     waiting: Vec<Waiter>,
-    running: HashMap<usize, Running>,
+    running: RunningJobs,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,53 +25,29 @@ struct Waiter {
     user: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    cores: u64,
-    user: u64,
-    start_s: u64,
-    /// Expected end.
-    end_s: u64,
-    limit_end_s: u64,
-}
-
 impl SjfEasy {
     /// Creates a scheduler for that many idle cores.
     pub fn new(cores: u64, expect: Expect) -> Self {
-        Self {
-            cores,
-            free_cores: cores,
-            estimator: Estimator::new(expect),
-            expect,
-            waiting: Vec::new(),
-            running: HashMap::new(),
-        }
+        Self { cores, expect, waiting: Vec::new(), running: RunningJobs::new(cores, expect) }
     }
 
     fn expected_s(&self, waiter: &Waiter) -> u64 {
-        self.estimator.expected_s(waiter.user, waiter.limit_s)
+        self.running.expected_s(waiter.user, waiter.limit_s)
     }
 
     fn begin(&mut self, now_s: u64, waiter: Waiter, started: &mut Vec<usize>) {
-        let running = Running {
-            cores: waiter.cores,
-            user: waiter.user,
-            start_s: now_s,
-            end_s: now_s.saturating_add(self.expected_s(&waiter)),
-            limit_end_s: now_s.saturating_add(waiter.limit_s),
-        };
-        self.free_cores -= waiter.cores;
-        self.running.insert(waiter.job, running);
+        let booked_s = self.expected_s(&waiter);
+        let Waiter { job, cores, limit_s, user } = waiter;
+        self.running.begin(now_s, Starting { job, cores, user, limit_s, booked_s });
         started.push(waiter.job);
     }
 
     /// Returns the expected time at which `cores` are free, and the number of additional free cores
     /// at that time.
     fn first_free(&self, cores: u64) -> (u64, u64) {
-        let mut ends: Vec<(u64, u64)> =
-            self.running.values().map(|of| (of.end_s, of.cores)).collect();
+        let mut ends: Vec<(u64, u64)> = self.running.ends().collect();
         ends.sort_unstable();
-        let (mut free, mut first_s) = (self.free_cores, None);
+        let (mut free, mut first_s) = (self.running.free_cores(), None);
         for (end_s, held) in ends {
             if first_s.is_some_and(|first_s| end_s > first_s) {
                 break;
@@ -104,19 +77,14 @@ impl Policy for SjfEasy {
     }
 
     fn ended(&mut self, now_s: u64, job: usize) {
-        if let Some(of) = self.running.remove(&job) {
-            self.free_cores += of.cores;
-            self.estimator.ended(of.user, now_s - of.start_s);
-        }
+        self.running.ended(now_s, job);
     }
 
     fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
-        for of in self.running.values_mut() {
-            of.end_s = corrected_end_s(now_s, of.start_s, of.end_s, of.limit_end_s);
-        }
+        self.running.correct(now_s);
         let mut places = 0;
         while let Some(&first) = self.waiting.get(places) {
-            if first.cores > self.free_cores {
+            if first.cores > self.running.free_cores() {
                 break;
             }
             places += 1;
@@ -129,7 +97,7 @@ impl Policy for SjfEasy {
         let (first_s, mut spare_cores) = self.first_free(first.cores);
         let mut behind: Vec<(u64, usize, Waiter)> = Vec::new();
         for (place, &waiter) in self.waiting.iter().enumerate().skip(1) {
-            if waiter.cores <= self.free_cores {
+            if waiter.cores <= self.running.free_cores() {
                 behind.push((self.expected_s(&waiter), place, waiter));
             }
         }
@@ -138,7 +106,7 @@ impl Policy for SjfEasy {
         for (expected_s, place, waiter) in behind {
             let in_time = now_s.saturating_add(expected_s) <= first_s;
             let beside = waiter.cores <= spare_cores;
-            if waiter.cores > self.free_cores || !(in_time || beside) {
+            if waiter.cores > self.running.free_cores() || !(in_time || beside) {
                 continue;
             }
             if !in_time {

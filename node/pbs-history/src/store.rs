@@ -40,7 +40,7 @@ pub struct RunEnd<'a> {
     pub ended_unix_ns: u64,
     /// Kind of the end.
     pub outcome: Outcome,
-    /// What is said of the run from now on; `None`: what was said before.
+    /// Order of the run as it stands from now on; `None`: as before.
     pub order: Option<&'a Order>,
     /// Figures of its processes.
     pub figures: &'a [ProcessRun],

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::owner::JOIN_SESSION_KEYRING;
 use crate::signals::unblock_in;
 
-/// Has a command begin in a session of its own, and so in a process group of its own, with a new
+/// Lets a command begin in a session of its own, and so in a process group of its own, with a new
 /// session keyring and no signal blocked. The terminal and the keys of the caller are not for it.
 #[allow(unsafe_code)]
 pub fn leave_session_in(command: &mut Command) {

@@ -290,7 +290,7 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// Has the command asked about the plans that another planner has left.
+    /// Lets the command be asked about the plans that another planner has left.
     fn ask_about(&mut self, resumed: &Resumed) {
         let Some(scheduler) = &mut self.scheduler else {
             return;

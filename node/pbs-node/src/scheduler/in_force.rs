@@ -5,7 +5,7 @@ use pbs_plan::{Config, Cpu, Plan, Slot};
 use pbs_sim::{part, remaining, Clock, NodeState, PlanProgress, ProcessState};
 use pbs_uapi::{Event, EventKind, Process, NO_SLOT, NO_TASK};
 
-/// What is the same for all CPUs of a node.
+/// Figures that are the same for all CPUs of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     /// Configuration of plans that have none.

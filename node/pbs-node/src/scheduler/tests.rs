@@ -269,7 +269,7 @@ fn a_cpu_whose_tasks_wait_for_another_is_not_asked_about() {
     assert_eq!(scheduler.ask(&known, 1), Ok(true));
 }
 
-/// What the next planner finds has the processes of all CPUs.
+/// The plan that the next planner finds has the processes of all CPUs.
 #[test]
 fn the_plan_of_one_cpu_leaves_those_of_others() {
     let text = |cpu, id| {

@@ -75,7 +75,7 @@ pub struct Conversation {
     max_bytes: usize,
     /// The command has closed its output.
     is_closed: bool,
-    /// How the shell has ended; it was waited for then.
+    /// Exit status of the shell, once it was waited for.
     status: Option<ExitStatus>,
 }
 

@@ -10,7 +10,7 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 pub(super) struct Workflow {
     pub(super) name: Option<String>,
     pub(super) tasks: Vec<Step>,
-    /// What it has and the result has not.
+    /// Parts of it that the result has not.
     pub(super) left_out: BTreeSet<&'static str>,
 }
 
