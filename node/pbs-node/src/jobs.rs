@@ -565,6 +565,11 @@ impl Jobs {
         }
     }
 
+    /// The failures on a CPU that were handed over are to be handed over once more.
+    pub(crate) fn handed_back(&mut self, cpu: u32) {
+        self.controller.handed_back(cpu);
+    }
+
     /// Whether a process of a plan has ended, as far as that is known.
     pub(crate) fn has_process_ended(&self, number: u32) -> bool {
         let known = self.controller.process(number);

@@ -27,7 +27,8 @@ impl Controller {
 
     /// Hands over the prediction failures on a CPU that were signalled since the last plan, if the
     /// controller need not plan itself ([`Controller::needs_own_plan`]). Failures on other CPUs
-    /// still want an answer. Whoever does not answer calls [`Controller::refused`].
+    /// still want an answer. Whoever does not answer calls [`Controller::refused`], or
+    /// [`Controller::handed_back`] to be asked again.
     pub fn hand_over(&mut self, cpu: u32, others: impl Fn(u32) -> bool, now_ns: u64) -> HandedOver {
         if !self.is_asked() {
             return HandedOver::Nothing;
@@ -43,6 +44,12 @@ impl Controller {
             return HandedOver::Nothing;
         }
         HandedOver::Now
+    }
+
+    /// The prediction failures on a CPU that were handed over want an answer still, from whom
+    /// they were handed to.
+    pub fn handed_back(&mut self, cpu: u32) {
+        self.failed_on.insert(cpu);
     }
 
     /// Returns the number of a plan that somebody else has made, and that is about to be

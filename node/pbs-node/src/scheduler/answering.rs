@@ -87,7 +87,11 @@ impl<L: Listener> Node<L> {
         }
         let encoded = pbs_plan::wire::encode(&plan);
         if let Err(refused) = self.kernel.device.write_plan(&encoded.bytes) {
-            scheduler.refused();
+            let is_outdated = refused.error.raw_os_error() == Some(libc::ESRCH);
+            if let Some(cpu) = scheduler.refused(is_outdated) {
+                self.jobs.iter_mut().for_each(|jobs| jobs.handed_back(cpu));
+                return 0;
+            }
             self.fall_back(format!("wrote a plan that the kernel refused: {refused}"));
             return 0;
         }

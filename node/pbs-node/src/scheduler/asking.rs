@@ -44,8 +44,10 @@ pub(crate) struct Scheduler {
     open: Option<Open>,
     /// Commands that were killed and have not ended yet.
     dying: Vec<Conversation>,
-    /// Begin of the question whose plan was handed out last.
-    asked: Option<Instant>,
+    /// The question whose plan was handed out last.
+    answered: Option<Answered>,
+    /// Whether that question is asked for the second time.
+    is_second: bool,
     failures_in_a_row: u32,
     sum_ns: u64,
     answers: Answers,
@@ -57,8 +59,17 @@ struct Open {
     left: Plan,
     /// Number of the event after the last failure.
     next_seq: u64,
-    asked: Instant,
+    about: Answered,
     conversation: Conversation,
+}
+
+/// What a question was about.
+#[derive(Debug)]
+struct Answered {
+    asked: Instant,
+    cpu: u32,
+    /// Its failures, with times of the node's clock.
+    failures: Vec<Failure>,
 }
 
 impl Scheduler {
@@ -72,7 +83,8 @@ impl Scheduler {
             begin_ns: None,
             open: None,
             dying: Vec::new(),
-            asked: None,
+            answered: None,
+            is_second: false,
             failures_in_a_row: 0,
             sum_ns: 0,
         }
@@ -178,18 +190,20 @@ impl Scheduler {
             return Ok(false);
         };
         let begin_ns = self.begin_ns.unwrap_or(now_ns);
-        let mut failures = self.failures.remove(&cpu).unwrap_or_default();
+        let failures = self.failures.remove(&cpu).unwrap_or_default();
         let state = self.in_force[&cpu].state(known, begin_ns, now_ns);
         if state.remaining.processes.is_empty() {
             return Ok(false);
         }
         let next_seq = failures.last().map_or(0, |failure| failure.seq + 1);
-        for failure in &mut failures {
-            failure.time_ns = failure.time_ns.saturating_sub(begin_ns);
-        }
+        let told = failures.iter().map(|failure| {
+            let time_ns = failure.time_ns.saturating_sub(begin_ns);
+            Failure { time_ns, ..failure.clone() }
+        });
+        let told: Vec<_> = told.collect();
         self.answers.questions += 1;
         let SchedulerCommand { line, run_as, .. } = &self.command;
-        let asked = question(&failures, &state).and_then(|question| {
+        let asked = question(&told, &state).and_then(|question| {
             // An answer is about the same work as the question.
             let max_bytes = question.len().saturating_mul(8).max(1 << 20);
             let asked = Conversation::start_with(line, *run_as, question, leave_session_in);
@@ -197,8 +211,8 @@ impl Scheduler {
             asked.map_err(|why| why.to_string())
         });
         let conversation = asked.inspect_err(|_| self.failed())?;
-        self.open =
-            Some(Open { left: state.remaining, next_seq, asked: Instant::now(), conversation });
+        let about = Answered { asked: Instant::now(), cpu, failures };
+        self.open = Some(Open { left: state.remaining, next_seq, about, conversation });
         Ok(true)
     }
 
@@ -209,7 +223,7 @@ impl Scheduler {
         };
         let answer = match open.conversation.look() {
             Some(answer) => answer.map_err(|why| why.to_string()),
-            None if open.asked.elapsed() < self.command.timeout => return Reply::Wait(LOOK_MS),
+            None if open.about.asked.elapsed() < self.command.timeout => return Reply::Wait(LOOK_MS),
             None => Err(format!(
                 "did not answer within {}",
                 pbs_text::span(self.command.timeout.as_nanos() as u64)
@@ -220,17 +234,14 @@ impl Scheduler {
                 .map(|()| Some(completed(plan, &open.left))),
             None => Ok(None),
         });
-        let asked = open.asked;
-        if let Some(open) = self.open.take() {
-            self.close(open);
-        }
+        let about = self.open.take().map(|open| self.close(open));
         match checked {
             Ok(Some(plan)) => {
-                self.asked = Some(asked);
+                self.answered = about;
                 Reply::Plan(Box::new(plan))
             }
             Ok(None) => {
-                self.failures_in_a_row = 0;
+                self.usable();
                 self.answers.stays += 1;
                 Reply::Stays
             }
@@ -241,36 +252,59 @@ impl Scheduler {
         }
     }
 
-    /// Ends a question. A command that has not ended is killed; nobody waits for it.
-    fn close(&mut self, open: Open) {
-        let mut conversation = open.conversation;
+    /// Ends a question, and returns what it was about. A command that has not ended is killed;
+    /// nobody waits for it.
+    fn close(&mut self, open: Open) -> Answered {
+        let Open { mut conversation, about, .. } = open;
         conversation.kill();
         self.dying.retain_mut(|dying| !dying.has_ended());
         if !conversation.has_ended() {
             self.dying.push(conversation);
         }
+        about
     }
 
     /// The plan of the last answer is in force.
     pub(crate) fn accepted(&mut self) {
-        self.failures_in_a_row = 0;
+        self.usable();
         self.answers.answers += 1;
-        if let Some(asked) = self.asked.take() {
-            let took_ns = asked.elapsed().as_nanos() as u64;
+        if let Some(about) = self.answered.take() {
+            let took_ns = about.asked.elapsed().as_nanos() as u64;
             self.sum_ns = self.sum_ns.saturating_add(took_ns);
             self.answers.mean_ns = Some(self.sum_ns / self.answers.answers);
             self.answers.max_ns = self.answers.max_ns.max(Some(took_ns));
         }
     }
 
-    /// The kernel did not take the plan of the last answer: something has ended meanwhile, or the
-    /// plan is none that the kernel takes, which would be so the next time, too.
-    pub(crate) fn refused(&mut self) {
-        self.failed();
+    /// The kernel did not take the plan of the last answer. `is_outdated`: since a process has
+    /// ended after the question. That is no fault of the command, which is asked once more, as
+    /// things are then; returns the CPU of that question. `None`: the answer is a failure.
+    pub(crate) fn refused(&mut self, is_outdated: bool) -> Option<u32> {
+        match self.answered.take() {
+            Some(mut about) if is_outdated && !self.is_second => {
+                self.is_second = true;
+                self.answers.superseded += 1;
+                let since = self.failures.remove(&about.cpu).unwrap_or_default();
+                about.failures.extend(since);
+                self.failures.insert(about.cpu, about.failures);
+                Some(about.cpu)
+            }
+            _ => {
+                self.failed();
+                None
+            }
+        }
+    }
+
+    /// A question got an answer that counts.
+    fn usable(&mut self) {
+        self.is_second = false;
+        self.failures_in_a_row = 0;
     }
 
     /// A question got no usable answer.
     fn failed(&mut self) {
+        self.is_second = false;
         self.answers.fallbacks += 1;
         self.failures_in_a_row += 1;
         self.answers.is_given_up |= self.failures_in_a_row >= SchedulerCommand::MAX_FAILURES;

@@ -59,7 +59,7 @@ pub struct Answers {
     pub stays: u64,
     /// Number of questions that the built-in planner answered, or nobody.
     pub fallbacks: u64,
-    /// Number of questions whose plan was replaced before the answer.
+    /// Number of questions whose plan was replaced, or whose process ended, before the answer.
     pub superseded: u64,
     /// Whether the command was given up.
     pub is_given_up: bool,

@@ -253,6 +253,31 @@ fn a_question_is_void_when_its_plan_is_replaced() {
     assert_eq!((answers.superseded, answers.fallbacks), (1, 0));
 }
 
+/// A process ends between the question and the answer: the command is asked once more, with the
+/// same failures and what came since. It is a failure if that happens again.
+#[test]
+fn a_command_is_asked_once_more_when_a_process_ended_meanwhile() {
+    let mut scheduler = on_a_plan(&changed(""));
+    assert!(matches!(asked(&mut scheduler, 11), Reply::Plan(_)));
+    scheduler.event(&late(12));
+    assert_eq!(scheduler.refused(true), Some(0));
+    assert_eq!(scheduler.next_cpu(), Some(0));
+    let without_b = |number| known(number).filter(|process| process.process != 5);
+    assert_eq!(scheduler.ask(&without_b, 220_000_000), Ok(true));
+    match answer(&mut scheduler) {
+        Reply::Plan(plan) => assert_eq!((plan.processes.len(), plan.processes[0].id), (1, 4)),
+        reply => panic!("{reply:?}"),
+    }
+    assert_eq!((scheduler.answers().superseded, scheduler.answers().fallbacks), (1, 0));
+    assert_eq!(scheduler.refused(true), None);
+    assert_eq!((scheduler.answers().superseded, scheduler.answers().fallbacks), (1, 1));
+    assert!(!scheduler.can_ask());
+    // What the kernel refuses for another reason is the command's fault at once.
+    assert!(matches!(asked(&mut scheduler, 13), Reply::Plan(_)));
+    assert_eq!(scheduler.refused(false), None);
+    assert_eq!(scheduler.answers().fallbacks, 2);
+}
+
 #[test]
 fn a_cpu_whose_tasks_wait_for_another_is_not_asked_about() {
     let text = "plan_id = 7\n[[process]]\nid = 4\ntasks = [5, 6]\n[[process]]\nid = 5\n\
