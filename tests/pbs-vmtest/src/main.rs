@@ -52,7 +52,17 @@ const OTHERS: &[(&str, Test)] = &[("beside-a-plan", linux::suites::beside_a_plan
 /// recorded that look who records.
 const UNRECORDED: [&str; 3] = ["plans-are-freed", "writer-is-charged", "no-memory-changes-nothing"];
 
+/// Ends a process that panics: a child must not unwind into its copy of the caller.
+fn abort_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
+}
+
 fn main() -> ExitCode {
+    abort_on_panic();
     let mut tests = TESTS.iter().chain(OTHERS);
     let Some(name) = std::env::args().nth(1) else {
         for (name, _) in tests {
