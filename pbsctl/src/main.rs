@@ -26,6 +26,7 @@ mod interference;
 mod jobs;
 mod listing;
 mod manager;
+mod metrics;
 mod output;
 mod plan_show;
 mod planning;
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
         Verb::Report(options) => report::report(out, &options),
         Verb::Trace(options) => trace::trace(out, device, &options),
         Verb::Top(options) => top::top(out, device, &options),
+        Verb::Metrics(options) => metrics::metrics(out, device, options),
         Verb::Explain(options) => explain::explain(out, device, &options),
         Verb::Plan(options) => plan_show::show(out, device, &options),
         Verb::History(options) => history::history(out, &options),

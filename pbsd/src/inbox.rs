@@ -12,15 +12,17 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use pbs_node_api::{
     Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown,
-    Status, Submission,
+    Status, Submission, UserMetrics,
 };
 use pbs_socket::Caller;
 use tokio::sync::oneshot;
 
 use crate::allocations::Step;
+use crate::calls::Calls;
 use crate::limits::{ALL_CALL_BYTES, OPERATOR_CALLS, USER_CALL_BYTES, WAITING_CALLS};
 use crate::turns::Turns;
 
@@ -40,11 +42,33 @@ pub enum Request {
     Plan(Answer<Plan>),
     Drain(bool, Answer<Status>),
     Status(Answer<Status>),
+    Metrics(Answer<Vec<UserMetrics>>),
     Allocate(Step, Answer<Allocated>),
     Deallocate(u32, u32, Answer<Deallocated>),
 }
 
 impl Request {
+    /// Name of the method that is called.
+    fn method(&self) -> &'static str {
+        match self {
+            Self::Submit(..) => "Submit",
+            Self::Explain(..) => "Explain",
+            Self::Cancel(..) => "Cancel",
+            Self::Hold(_, true, _) => "Hold",
+            Self::Hold(_, false, _) => "Release",
+            Self::Alter(..) => "Alter",
+            Self::List(..) => "List",
+            Self::Show(..) => "Show",
+            Self::Plan(..) => "Plan",
+            Self::Drain(true, _) => "Drain",
+            Self::Drain(false, _) => "Resume",
+            Self::Status(..) => "Status",
+            Self::Metrics(..) => "Metrics",
+            Self::Allocate(..) => "Allocate",
+            Self::Deallocate(..) => "Deallocate",
+        }
+    }
+
     /// Bytes of the texts in it; 0 for one that is always short.
     fn bytes(&self) -> usize {
         match self {
@@ -134,6 +158,8 @@ pub struct Sender {
     places: Places,
     bell: Arc<File>,
     rounds: Arc<AtomicU64>,
+    /// Counts of the calls.
+    pub calls: Calls,
 }
 
 /// The end of the queue for the receiver.
@@ -156,7 +182,8 @@ pub fn inbox() -> io::Result<(Sender, Inbox)> {
         bell: bell.clone(),
         rounds: Arc::clone(&rounds),
     };
-    Ok((Sender { queue: sender, places: Places::default(), bell, rounds }, inbox))
+    let (places, calls) = (Places::default(), Calls::default());
+    Ok((Sender { queue: sender, places, bell, rounds, calls }, inbox))
 }
 
 impl Sender {
@@ -168,6 +195,18 @@ impl Sender {
     ) -> Result<T, Refusal> {
         let (answer, answered) = oneshot::channel();
         let request = request(answer);
+        let (method, begun) = (request.method(), Instant::now());
+        let answer = self.queued(caller, request, answered).await;
+        self.calls.answered(method, begun.elapsed(), answer.is_err());
+        answer
+    }
+
+    async fn queued<T>(
+        &self,
+        caller: &Caller,
+        request: Request,
+        answered: oneshot::Receiver<Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
         let place = self.places.take(caller, request.bytes()).ok_or(Refusal::Busy)?;
         let sent = self.queue.try_send(Waiting { caller: caller.clone(), request, _place: place });
         sent.map_err(|_| Refusal::Busy)?;

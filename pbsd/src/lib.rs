@@ -2,6 +2,8 @@
 //! The service of a node: what is asked of it over a socket, and what it answers.
 
 pub mod allocations;
+pub mod calls;
+pub(crate) mod counted;
 pub mod inbox;
 pub mod journal;
 pub mod limits;

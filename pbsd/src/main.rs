@@ -168,7 +168,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     // Before there is another thread, which must not take them.
     let signals = Signals::new().map_err(|error| format!("signals: {error}"))?;
     let (notices, _) = broadcast::channel(NOTICES);
-    let teller = Teller(notices.clone());
+    let teller = Teller::new(notices.clone());
     let mut node = Node::open(&cli.device, options, teller).map_err(text)?;
     if let Some(command) = &cli.scheduler {
         node.answer_with(SchedulerCommand {

@@ -18,11 +18,13 @@ use pbs_node::{
 };
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
+    UserMetrics,
 };
 use pbs_socket::Caller;
 use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
+use crate::counted::Counted;
 use crate::inbox::{Answer, Inbox, Request};
 use crate::journal;
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
@@ -47,12 +49,24 @@ pub struct Service {
     signals: Signals,
     allocations: Allocations,
     limits: Limits,
+    counted: Counted,
     looked: Instant,
     since_unix_ns: u64,
 }
 
 /// Tells who watches, and the journal.
-pub struct Teller(pub Notices);
+pub struct Teller {
+    notices: Notices,
+    /// Jobs that have ended and are not counted yet.
+    ended: Vec<RunId>,
+}
+
+impl Teller {
+    /// Tells those who have subscribed to `notices`.
+    pub fn new(notices: Notices) -> Self {
+        Self { notices, ended: Vec::new() }
+    }
+}
 
 impl Listener for Teller {
     fn news(&mut self, news: News) {
@@ -70,6 +84,7 @@ impl Listener for Teller {
         };
         let why = outcome.reason.map_or_else(String::new, |why| format!(" ({why})"));
         let text = format!("job {} has ended: {how}{why}{kept}", outcome.name);
+        self.ended.extend(outcome.run.map(RunId));
         let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
         self.notice(outcome.run, "over", text);
@@ -77,6 +92,7 @@ impl Listener for Teller {
 
     fn not_run(&mut self, not_run: &NotRun<'_>) {
         let NotRun { run, job, why } = not_run;
+        self.ended.push(*run);
         self.notice(Some(run.0), "over", format!("job {job} was not run: {why}"));
     }
 }
@@ -85,7 +101,7 @@ impl Teller {
     /// Sends a notice; a missing receiver is no error.
     fn notice(&self, job: Option<u64>, kind: &str, text: String) {
         let text = text.chars().take(NOTICE_CHARS).collect();
-        let _ = self.0.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
+        let _ = self.notices.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
     }
 }
 
@@ -106,6 +122,7 @@ impl Service {
             signals,
             allocations,
             limits,
+            counted: Counted::default(),
             looked: Instant::now(),
             since_unix_ns: unix_ns(),
         }
@@ -135,6 +152,7 @@ impl Service {
             self.look_at_allocations()?;
             // What has ended may be what others wait for.
             self.start(Vec::new())?;
+            self.count_ended();
             let look_ms = LOOK.as_millis() as i32;
             let timeout_ms = match (asked > 0, self.allocations.is_empty()) {
                 // More may wait than was taken, and their bell has been heard.
@@ -147,6 +165,22 @@ impl Service {
             let waited = wait_for(fds, timeout_ms);
             waited.map_err(|error| Error::File("events".into(), error))?;
         }
+    }
+
+    /// Counts the jobs that have ended since the last time.
+    fn count_ended(&mut self) {
+        for run in std::mem::take(&mut self.node.listener.ended) {
+            // One that can't be read is counted nowhere, and was told when it ended.
+            if let Ok(job) = self.node.standing_of(run) {
+                self.counted.ended(&job);
+            }
+        }
+    }
+
+    fn user_metrics(&mut self) -> Result<Vec<UserMetrics>, Refusal> {
+        self.count_ended();
+        let held = self.node.held_by_users().map_err(refusal)?;
+        Ok(self.counted.users(&held, &self.limits))
     }
 
     /// Answers requests for a while, and starts what they submit. Returns the number of requests.
@@ -254,6 +288,9 @@ impl Service {
             Request::Status(answer) => {
                 let _ = answer.send(self.status());
             }
+            Request::Metrics(answer) => {
+                let _ = answer.send(self.user_metrics());
+            }
             Request::Allocate(step, answer) => {
                 let _ = answer.send(self.allocate(caller, &step));
             }
@@ -294,6 +331,7 @@ impl Service {
         }
         let orders = wanted.into_iter().flat_map(Wanted::into_orders).collect();
         let ids = self.node.order(orders).map_err(refusal)?;
+        self.counted.submitted(caller.uid, ids.len());
         for id in &ids {
             let text = format!("submitted by user {}", caller.uid);
             self.node.listener.notice(Some(id.0), "submitted", text);

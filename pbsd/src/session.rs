@@ -5,8 +5,9 @@ use std::io;
 use std::os::unix::net::UnixListener;
 
 use pbs_node_api::{
-    Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
-    Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
+    Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
+    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Plan, Process,
+    Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
 };
 use pbs_socket::{Caller, ConnectionLimits};
 use tokio::sync::broadcast;
@@ -56,7 +57,8 @@ pub fn serve(
 #[zlink::service(
     interface = "org.sched-pbs.Node",
     types = [
-        Alteration, Array, Environment, Filter, Job, JobKey, Limit, Process, Program, Submission
+        Alteration, AnswersWithin, Array, Budget, EndedJobs, Environment, Filter, Job, JobKey,
+        Limit, MethodMetrics, Process, Program, Submission, UserMetrics
     ],
     vendor = "sched-pbs",
     product = "pbsd",
@@ -135,6 +137,12 @@ impl Session {
     /// Returns the state of the service.
     async fn status(&self) -> Result<Status, Refusal> {
         self.node.ask(&self.caller, Request::Status).await
+    }
+
+    /// Returns what the service has counted since its start.
+    async fn metrics(&self) -> Result<Metrics, Refusal> {
+        let users = self.node.ask(&self.caller, Request::Metrics).await?;
+        Ok(Metrics { users, methods: self.node.calls.methods() })
     }
 
     /// Reserves cores for jobs of a user in an allocation that another resource manager

@@ -42,6 +42,7 @@ trait Node {
     async fn drain(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     async fn resume(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     async fn status(&mut self) -> zlink::Result<Result<Status, Refusal>>;
+    async fn metrics(&mut self) -> zlink::Result<Result<Metrics, Refusal>>;
     async fn allocate(
         &mut self,
         job: u32,
@@ -132,6 +133,11 @@ impl Client {
     /// Returns the state of the service.
     pub fn status(&mut self) -> Result<Status, Failure> {
         self.waiter.answer(self.connection.status())
+    }
+
+    /// Returns what the service has counted since its start.
+    pub fn metrics(&mut self) -> Result<Metrics, Failure> {
+        self.waiter.answer(self.connection.metrics())
     }
 
     /// Reserves cores for the jobs of a user in an allocation; for root.

@@ -12,6 +12,7 @@ mod types;
 pub use client::{Client, Failure, SOCKET};
 pub use lasting::Lasting;
 pub use types::{
-    Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
-    Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
+    Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
+    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Plan, Process,
+    Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
 };

@@ -281,6 +281,77 @@ pub struct Status {
     pub recorded: bool,
 }
 
+/// Counts since the start of the service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct Metrics {
+    /// Users who have submitted a job, or whose job has ended. Users beyond the thousandth are
+    /// counted together, without a number
+    pub users: Vec<UserMetrics>,
+    /// Methods that were called
+    pub methods: Vec<MethodMetrics>,
+}
+
+/// Jobs of a user, since the start of the service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct UserMetrics {
+    /// The user; none: all others together
+    pub uid: Option<u32>,
+    /// Jobs that were submitted
+    pub submitted: u64,
+    /// Jobs that have ended, by their outcomes
+    pub ended: Vec<EndedJobs>,
+    /// Jobs that have kept the deadline that they were promised
+    pub deadlines_kept: u64,
+    /// Jobs that have missed it
+    pub deadlines_missed: u64,
+    /// Parts of the user's budget; none for all others together
+    pub budgets: Vec<Budget>,
+}
+
+/// Jobs that have ended in one way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct EndedJobs {
+    /// The outcome, as in Job
+    pub outcome: String,
+    /// Number of these jobs
+    pub jobs: u64,
+}
+
+/// Part of a user's budget.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct Budget {
+    /// jobs, tasks, programs or bytes
+    pub resource: String,
+    /// Amount that open jobs of the user have now
+    pub used: u64,
+    /// Amount that a user may have who is no operator
+    pub limit: u64,
+}
+
+/// Calls of a method, since the start of the service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct MethodMetrics {
+    /// Name of the method
+    pub method: String,
+    /// Calls that were answered
+    pub calls: u64,
+    /// Number of these that were refused
+    pub refused: u64,
+    /// Sum of the times from the call to its answer
+    pub answer_ns: u64,
+    /// Numbers of calls by the time to the answer, up to each bound
+    pub answers: Vec<AnswersWithin>,
+}
+
+/// Calls that were answered within a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct AnswersWithin {
+    /// The greatest time
+    pub within_ns: u64,
+    /// Number of calls that took no longer
+    pub calls: u64,
+}
+
 /// Reason for which a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, zlink::ReplyError, ReplyError)]
 #[zlink(interface = "org.sched-pbs.Node")]

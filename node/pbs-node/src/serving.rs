@@ -201,6 +201,15 @@ impl<L: Listener> Node<L> {
         Ok(of_user.map(|(_, held)| held).sum())
     }
 
+    /// Returns the size of what is held of the open jobs of each user; `None`: jobs of nobody.
+    pub fn held_by_users(&self) -> Result<BTreeMap<Option<u32>, Held>, Error> {
+        let mut users = BTreeMap::new();
+        for (owner, held) in self.jobs()?.held() {
+            *users.entry(owner).or_default() += held;
+        }
+        Ok(users)
+    }
+
     /// Returns the size of what is held of the request of a job that waits, without its terms;
     /// `None`: it does not wait.
     pub fn held_of_waiting(&self, id: RunId) -> Result<Option<Held>, Error> {

@@ -9,6 +9,7 @@ use crate::explain::ExplainOptions;
 use crate::gen::GenOptions;
 use crate::history::HistoryOptions;
 use crate::import::ImportOptions;
+use crate::metrics::MetricsOptions;
 use crate::plan_show::PlanShowOptions;
 use crate::plans::OfCpu;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
@@ -176,6 +177,9 @@ pub(crate) enum NodeCommand {
     /// Show the CPUs of the node as a table that is kept up to date
     Top(TopOptions),
 
+    /// Print metrics of the node and its service for monitoring systems, or serve them
+    Metrics(MetricsOptions),
+
     /// Print scheduling events
     Events(EventsOptions),
 
@@ -194,6 +198,7 @@ impl NodeCommand {
         match self {
             Self::Stat(options) => Verb::Stat(options),
             Self::Top(options) => Verb::Top(options),
+            Self::Metrics(options) => Verb::Metrics(options),
             Self::Events(options) => Verb::Events(options),
             Self::Trace(options) => Verb::Trace(options),
             Self::Record(options) => Verb::Record(options),

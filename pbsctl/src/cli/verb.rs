@@ -19,6 +19,7 @@ use crate::gen::GenOptions;
 use crate::history::HistoryOptions;
 use crate::import::ImportOptions;
 use crate::interference::InterferenceOptions;
+use crate::metrics::MetricsOptions;
 use crate::plan_show::PlanShowOptions;
 use crate::plans::OfCpu;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
@@ -153,6 +154,9 @@ pub(crate) enum Verb {
     /// Show the CPUs of the node as a table that is kept up to date
     #[command(hide = true)]
     Top(TopOptions),
+    /// The command line of this verb is `node metrics`.
+    #[command(skip)]
+    Metrics(MetricsOptions),
     /// Check whether jobs would be admitted, and explain why
     #[command(hide = true)]
     Explain(ExplainOptions),
@@ -216,6 +220,7 @@ impl Verb {
             Self::Csi(_) => "csi",
             Self::Events(_) => "events",
             Self::Top(_) => "top",
+            Self::Metrics(_) => "metrics",
             Self::Explain(_) => "explain",
             Self::Plan(_) => "plan",
             Self::History(_) => "history",

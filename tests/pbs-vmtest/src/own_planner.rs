@@ -9,7 +9,8 @@ use crate::harness::{Context, Verdict};
 use crate::jobs::{ask, prepare, PbsctlOutput, DIR};
 use crate::{check, check_eq};
 
-/// A job whose tasks take several times as long as its user believes.
+/// A job whose first task takes several times as long as its user believes. The second one waits
+/// for the plan that answers that, however long the answer takes.
 const JOB: &str = r#"
 name = "hashes"
 deadline_ns = 40_000_000_000
@@ -17,7 +18,7 @@ deadline_ns = 40_000_000_000
 id = 1
 name = "sums"
 memory_bytes = 4_000_000
-commands = [["sha256sum", "data"], ["sha1sum", "data"], ["sha512sum", "data"]]
+commands = [["sha256sum", "data"], ["sh", "wait.sh"], ["sha512sum", "data"]]
 stdout = "sums"
 tasks = [{ insns = 20_000_000 }, { insns = 20_000_000 }, { insns = 20_000_000 }]
 [[process]]
@@ -29,6 +30,15 @@ stdout = "check"
 tasks = [5_000_000]
 "#;
 
+/// Waits on its CPU for the plan of the admission, and for that of the answer.
+const WAIT: &str = r#"#!/bin/sh
+cpu=$SCHED_PBS_CPU
+until test $(cat /sys/kernel/pbs/cpu$cpu/counts/plan_installed) -ge $(($(cat plans.$cpu) + 2))
+do
+	sleep 0.1
+done
+"#;
+
 /// A planner in a language that every machine has: the rest of the plan stays as it is, and the
 /// failures are dealt with.
 const PLANNER: &str = r#"#!/bin/sh
@@ -38,9 +48,20 @@ echo "dealt_seq = $((seq + 1))"
 printf '%s\n' "$question" | sed 's/.*"remaining_toml":"//; s/"}$//; s/\\n/\n/g; s/\\"/"/g'
 "#;
 
+/// Number of the plans that came into force on a CPU since boot.
+fn plans_on(cpu: u32) -> Result<u64, String> {
+    let file = format!("/sys/kernel/pbs/cpu{cpu}/counts/plan_installed");
+    fs::read_to_string(&file).context(&file)?.trim().parse().context(&file)
+}
+
 /// Runs the job with a command that answers, and these options. Returns its figures, too.
 fn run(scheduler: &str, options: &[&str]) -> Result<(PbsctlOutput, Value), String> {
     prepare(JOB)?;
+    fs::write(format!("{DIR}/wait.sh"), WAIT).context("wait.sh")?;
+    for cpu in 0..2 {
+        let (before, known) = (plans_on(cpu)?, format!("{DIR}/plans.{cpu}"));
+        fs::write(&known, before.to_string()).context(&known)?;
+    }
     fs::write(format!("{DIR}/planner.sh"), PLANNER).context("planner.sh")?;
     let run: [&str; 6] = ["run", "job.toml", "--machine", "machine.toml", "--scheduler", scheduler];
     // The machine is emulated, and slow.

@@ -243,6 +243,7 @@ fn takes_jobs_inner() -> Verdict {
     check_eq!(shown.programs.len(), 1, "programs: {shown:?}");
     check_eq!(shown.programs[0].code, Some(0), "programs: {shown:?}");
     check_eq!(shown.processes[0].ended_tasks, 1, "processes: {shown:?}");
+    metrics_agree()?;
 
     // What is drained waits.
     client.drain(true).context("drain")?;
@@ -252,6 +253,36 @@ fn takes_jobs_inner() -> Verdict {
     check_eq!(jobs[0].reason.as_deref(), Some("draining"), "reason");
     client.drain(false).context("resume")?;
     all_over(&mut client)?;
+    Ok(())
+}
+
+/// The metrics have the jobs of the test, and figures of the kernel and of the calls.
+fn metrics_agree() -> Verdict {
+    let page = Command::new("pbsctl").args(["node", "metrics", "--socket", SOCKET]).output();
+    let page = page.context("pbsctl node metrics")?;
+    let page = String::from_utf8_lossy(&page.stdout);
+    for line in [
+        "pbs_class_up 1.0",
+        "pbs_service_up 1.0",
+        "pbs_jobs{state=\"running\"} 0.0",
+        "pbs_jobs_submitted_total{user=\"root\"} 9.0",
+        "pbs_jobs_ended_total{user=\"root\",outcome=\"cancelled\"} 1.0",
+        "pbs_jobs_ended_total{user=\"root\",outcome=\"complete\"} 8.0",
+        "pbs_deadlines_kept_total{user=\"root\"} 8.0",
+        "pbs_deadlines_missed_total{user=\"root\"} 0.0",
+        "pbs_user_budget_used{user=\"root\",resource=\"jobs\"} 0.0",
+    ] {
+        check!(page.lines().any(|it| it == line), "{line} is not in\n{page}");
+    }
+    let value = |series: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(series));
+        line.and_then(|value| value.trim().parse::<f64>().ok()).unwrap_or(-1.0)
+    };
+    let ended = value("pbs_events_total{cpu=\"0\",kind=\"task_ended\"}")
+        + value("pbs_events_total{cpu=\"1\",kind=\"task_ended\"}");
+    check!(ended >= 8.0, "ended tasks: {ended} in\n{page}");
+    let refused = value("pbs_calls_refused_total{method=\"Submit\"}");
+    check!(refused >= 2.0, "refused submissions: {refused} in\n{page}");
     Ok(())
 }
 
