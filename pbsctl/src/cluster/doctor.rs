@@ -96,6 +96,8 @@ pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, F
             let opened = Manager::open(ledger, Access::Read, Simulated::default());
             opened.map_err(failure)?.0.site().release_timeout_s
         }
+        // A site file that is written has a timeout that suits.
+        None if options.site.is_some() => u64::MAX,
         None => Site::new("", TimeZone::UTC).release_timeout_s,
     };
     let findings = check(&conf, &options.partition, release_timeout_s);

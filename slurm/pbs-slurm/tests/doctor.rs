@@ -296,6 +296,19 @@ fn nodes_are_what_jobs_get_of_them() {
     assert!(conf.nodes("none").is_empty() && conf.nodes("nowhere").is_empty());
 }
 
+/// A site file that is written waits longer for nodes than Slurm does, which then is no finding.
+#[test]
+fn a_site_waits_longer_than_slurm() {
+    let etc = Etc::new("doctor-release");
+    let release_timeout_s =
+        |etc: &Etc| Site::from_toml(&site_of(&etc.read(), "plan")).unwrap().release_timeout_s;
+    assert_eq!(release_timeout_s(&etc), 60);
+    etc.change("slurm.conf", "ClusterName=lab", "ClusterName=lab\nKillWait=90");
+    assert_eq!(release_timeout_s(&etc), 95);
+    let findings = check(&etc.read(), "plan", release_timeout_s(&etc));
+    assert!(findings.iter().all(|of| of.key != "KillWait"));
+}
+
 #[test]
 fn the_site_of_a_partition_is_one() {
     let etc = Etc::new("doctor-site");

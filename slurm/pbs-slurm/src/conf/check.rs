@@ -57,6 +57,16 @@ pub struct Finding {
     pub place: Option<Place>,
 }
 
+/// Time that Slurm gives a job that ignores SIGTERM.
+fn kill_wait_s(conf: &Conf) -> u64 {
+    conf.value("KillWait").and_then(|value| value.parse().ok()).unwrap_or(KILL_WAIT_S)
+}
+
+/// Shortest time for the release of nodes in which a job that ignores SIGTERM has ended.
+pub(super) fn needed_release_timeout_s(conf: &Conf) -> u64 {
+    kill_wait_s(conf).saturating_add(CLEANING_S)
+}
+
 /// Returns the changes that an operator must make before jobs of a partition can be planned: errors
 /// first, in the order of the documentation. `release_timeout_s` is the time in which the site
 /// expects nodes to be free of a job.
@@ -393,12 +403,10 @@ impl Checks<'_> {
     /// A job that ignores SIGTERM keeps its nodes for as long as `KillWait` says.
     fn ends(&mut self, release_timeout_s: u64) {
         let given = self.conf.setting("KillWait").cloned();
-        let kill_wait_s = given.as_ref().and_then(|of| of.value.parse().ok());
-        let kill_wait_s = kill_wait_s.unwrap_or(KILL_WAIT_S);
-        if kill_wait_s < release_timeout_s {
+        if kill_wait_s(self.conf) < release_timeout_s {
             return;
         }
-        let needs_s = kill_wait_s.saturating_add(CLEANING_S);
+        let needs_s = needed_release_timeout_s(self.conf);
         let should = format!(
             "less than the site's release_timeout of {release_timeout_s} s; or write \
              release_timeout = \"{needs_s}s\" in the site file"
