@@ -4,6 +4,7 @@
 mod told;
 
 use pbs_job::{Draft, DraftProcess, DraftTask, Kind};
+use pbs_plan::{Command, Start};
 use told::told;
 
 /// Process 0 forks processes 1 and 2, and process 1 forks process 3:
@@ -114,6 +115,11 @@ faults! {
 
     two_processes_of_one_number: |draft| draft.processes.push(draft.processes[2].clone()) =>
         ["job: process id 2 is taken; choose another"];
+
+    two_processes_of_one_number_with_commands: |draft| for process in [1, 2] {
+        draft.processes[process].id = 1;
+        draft.processes[process].start = Start::Command(Command::default());
+    } => ["job: process id 1 is taken; choose another"];
 
     two_processes_of_one_name: |draft| for process in [1, 3] {
         draft.processes[process].name = Some("twin".into());

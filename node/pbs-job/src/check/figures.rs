@@ -11,7 +11,9 @@ use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 use crate::draft::{Draft, DraftProcess, DraftTask};
 use crate::{MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
 
-pub(super) fn check(draft: &Draft, problems: &mut Problems) {
+/// Checks the figures of a job. Returns whether its processes have different numbers, without
+/// which nobody knows which task belongs to which process.
+pub(super) fn check(draft: &Draft, problems: &mut Problems) -> bool {
     let mut figures = Figures { problems };
     figures.job(draft);
     let mut work = HashMap::new();
@@ -20,10 +22,12 @@ pub(super) fn check(draft: &Draft, problems: &mut Problems) {
         *work.entry(task.process).or_insert(0usize) += usize::from(task.insns > 0);
     }
     figures.names(draft);
+    let mut numbers = HashSet::new();
+    let are_told_apart = draft.processes.iter().all(|process| numbers.insert(process.id));
     for process in &draft.processes {
         memory.entry(process.id).or_insert(process.memory_bytes);
         let tasks = work.get(&process.id).copied();
-        figures.process(process, tasks);
+        figures.process(process, tasks, are_told_apart);
     }
     let mut ids: HashMap<u32, &DraftTask> = HashMap::new();
     for task in &draft.tasks {
@@ -41,6 +45,7 @@ pub(super) fn check(draft: &Draft, problems: &mut Problems) {
             ids.insert(task.id, task);
         }
     }
+    are_told_apart
 }
 
 /// Returns the message about a job that must have ended before it may begin.
@@ -161,9 +166,9 @@ impl Figures<'_> {
         }
     }
 
-    /// `tasks`: how many of its tasks take instructions; `None`: it has none
-    /// at all.
-    fn process(&mut self, process: &DraftProcess, tasks: Option<usize>) {
+    /// `tasks`: how many of its tasks take instructions; `None`: it has none at all.
+    /// `are_its`: they can't be those of another process with its number.
+    fn process(&mut self, process: &DraftProcess, tasks: Option<usize>, are_its: bool) {
         let label = process.label();
         if process.id == IDLE {
             let message = format!("process id {IDLE} means idle; choose another");
@@ -185,10 +190,11 @@ impl Figures<'_> {
                 process.line,
                 format!("process {label} has no task; add one, or remove the process"),
             ),
-            Some(tasks) => {
+            Some(tasks) if are_its => {
                 let fault = process.start.fault(&label, tasks, process.line);
                 self.problems.extend(fault);
             }
+            Some(_) => {}
         }
     }
 

@@ -33,7 +33,10 @@ impl Draft {
 
 fn check(draft: Draft) -> Result<Job, Vec<Problem>> {
     let mut problems = Problems::default();
-    figures::check(&draft, &mut problems);
+    let are_told_apart = figures::check(&draft, &mut problems);
+    if !are_told_apart {
+        return Err(problems.into_vec());
+    }
     let net = Net::new(&draft, &mut problems);
     net.check(&mut problems);
     circle::check(&net, &mut problems);
