@@ -12,4 +12,5 @@ pub mod service;
 pub mod session;
 pub mod topology;
 pub(crate) mod turns;
+mod users;
 pub(crate) mod wanted;

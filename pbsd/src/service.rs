@@ -28,6 +28,7 @@ use crate::journal;
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
 use crate::refusal::refusal;
 use crate::session::Notices;
+use crate::users::user_name;
 use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, Wanted};
 
 /// Requests that are answered before the node is looked after again.
@@ -62,14 +63,12 @@ impl Listener for Teller {
     }
 
     fn over(&mut self, outcome: JobOutcome) {
-        let how = outcome.outcome.map_or("unknown", |outcome| outcome.name());
         let kept = match (outcome.kept, outcome.deadline_ns) {
             (_, None) => "",
             (true, _) => ", its deadline kept",
             (false, _) => ", its deadline missed",
         };
-        let why = outcome.reason.map_or_else(String::new, |why| format!(" ({why})"));
-        let text = format!("job {} has ended: {how}{why}{kept}", outcome.name);
+        let text = format!("job {} has ended: {}{kept}", outcome.name, outcome.in_words());
         let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
         self.notice(outcome.run, "over", text);
@@ -77,7 +76,9 @@ impl Listener for Teller {
 
     fn not_run(&mut self, not_run: &NotRun<'_>) {
         let NotRun { run, job, why } = not_run;
-        self.notice(Some(run.0), "over", format!("job {job} was not run: {why}"));
+        let text = format!("job {job} was not run: {why}");
+        journal::info(&format!("{run} {text}"));
+        self.notice(Some(run.0), "over", text);
     }
 }
 
@@ -417,7 +418,7 @@ impl Service {
 
     fn cancel(&mut self, caller: &Caller, key: &JobKey) -> Result<Shown, Refusal> {
         let id = self.own(caller, key, "cancelling the job of another user")?;
-        let why = format!("cancelled by user {}", caller.uid);
+        let why = format!("cancelled by {}", user_name(caller.uid));
         self.node.cancel_run(id, why.clone()).map_err(refusal)?;
         self.node.listener.notice(Some(id.0), "cancelled", why);
         self.shown(caller, id)
@@ -432,7 +433,7 @@ impl Service {
         let id = self.own(caller, key, what)?;
         self.node.hold(id, hold).map_err(refusal)?;
         let kind = if hold { "held" } else { "released" };
-        let text = format!("{kind} by user {}", caller.uid);
+        let text = format!("{kind} by {}", user_name(caller.uid));
         self.node.listener.notice(Some(id.0), kind, text);
         self.shown(caller, id)
     }
@@ -469,7 +470,7 @@ impl Service {
             rewrite: submission.map(|submission| Rewrite { uid: caller.uid, submission }),
         };
         self.node.alter(id, alteration).map_err(refusal)?;
-        let text = format!("altered by user {}", caller.uid);
+        let text = format!("altered by {}", user_name(caller.uid));
         self.node.listener.notice(Some(id.0), "altered", text);
         self.shown(caller, id)
     }
@@ -617,6 +618,8 @@ fn job_with(run: RunSummary, reason_chars: usize) -> Job {
         started_unix_ns: run.started_unix_ns,
         ended_unix_ns: run.ended_unix_ns,
         kept: run.kept,
+        exit_code: run.exit_code,
+        signal: run.signal,
     }
 }
 

@@ -111,6 +111,10 @@ pub struct Job {
     pub ended_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline
     pub kept: Option<bool>,
+    /// Exit status of the program that made it fail
+    pub exit_code: Option<i32>,
+    /// Name of the signal that killed it, such as SIGKILL
+    pub signal: Option<String>,
 }
 
 /// A job by its number, or by its name if the user has one of that name that is not over.

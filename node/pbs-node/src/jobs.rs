@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pbs_control::{Answer, Controller, End, HandedOver, Missed, Options};
-use pbs_history::{Outcome, RunId};
+use pbs_history::RunId;
 use pbs_job::Machine;
 use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
@@ -20,6 +20,7 @@ use crate::ledger::Ledger;
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
+use crate::programs::EndedPrograms;
 use crate::result::{Facts, RunResult};
 use crate::room::Room;
 use crate::saved::Saved;
@@ -310,12 +311,12 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
-        let ending =
-            Ending { why: Some(why.to_string()), ..self.ending(&active, Vec::new(), None) };
+        let result = RunResult::not_started(&why.to_string());
+        let ending = self.ending(&active, Vec::new(), &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
-        match self.ledger.close_unrun(id, Outcome::Failed, order.as_ref()) {
+        match self.ledger.close_unrun(id, result.outcome, order.as_ref()) {
             Ok(()) => {
-                let why = why.to_string();
+                let why = result.why.unwrap_or_default();
                 listener.not_run(&NotRun { run: id, job: &active.job.name, why: &why });
             }
             Err(error) => {
@@ -364,19 +365,14 @@ impl Jobs {
         });
     }
 
-    fn ending(
-        &self,
-        active: &ActiveJob,
-        programs: Vec<ProgramEnd>,
-        result: Option<&RunResult>,
-    ) -> Ending {
+    fn ending(&self, active: &ActiveJob, programs: Vec<ProgramEnd>, result: &RunResult) -> Ending {
         Ending {
-            why: result.map_or_else(|| active.cancelled.clone(), |result| result.why.clone()),
+            why: result.why.clone(),
             deadline_unix_ns: active.deadline_ns().map(since_1970),
             best_effort: Some(active.job.best_effort),
             cpus: active.job.cpus.clone(),
             started_unix_ns: active.started_ns.map(since_1970),
-            kept: result.filter(|_| active.deadline_ns().is_some()).map(|result| result.kept),
+            kept: active.deadline_ns().map(|_| result.kept),
             succeeded: programs.iter().all(ProgramEnd::is_success),
             programs,
         }
@@ -655,16 +651,16 @@ impl Jobs {
         }
     }
 
-    /// A run is over, and all its programs have ended as `exits` says, each with what it
-    /// had of a CPU: records it, forgets it, and says what became of it.
+    /// Records and forgets a run that is over with all its programs, and returns its outcome.
     pub(crate) fn finish(
         &mut self,
         run: pbs_planner::RunId,
-        exits: Vec<Exited>,
+        ended: EndedPrograms,
         listener: &mut dyn Listener,
     ) -> Option<JobOutcome> {
         let place = self.runs.iter().position(|active| active.run == run)?;
         let active = self.runs.remove(place);
+        let EndedPrograms { exits, over_memory } = ended;
         let mut programs = Vec::with_capacity(exits.len());
         for exited in &exits {
             let Exited { exit, task, itself, ran_ns } = exited;
@@ -686,12 +682,14 @@ impl Jobs {
         });
         let result = RunResult::of(&Facts {
             cancelled: active.cancelled.as_deref(),
+            over_memory,
             completed,
+            recorded: active.id.and_then(|id| self.ledger.outcome_of(id)),
             programs: &programs,
             ended_ns: active.ended_ns(),
             deadline_ns: active.deadline_ns(),
         });
-        let ending = self.ending(&active, programs, Some(&result));
+        let ending = self.ending(&active, programs, &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
         let figures =
             active.id.and_then(|id| self.ledger.finish(id, result.outcome, order, listener));
@@ -757,7 +755,7 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use pbs_history::{EndedLimits, Kind};
+    use pbs_history::{EndedLimits, Kind, Outcome};
     use pbs_job::{machine_from_toml, with_values};
     use pbs_planner::Aim;
 
@@ -1193,7 +1191,7 @@ mod tests {
         }
         assert_eq!(jobs.over(), [(run, true)]);
         let ended_ns = jobs.runs[0].ended_ns();
-        let outcome = jobs.finish(run, Vec::new(), &mut Nobody).unwrap();
+        let outcome = jobs.finish(run, EndedPrograms::default(), &mut Nobody).unwrap();
         let retired = outcome.tasks[0].retired_insns == 62_500_000;
         std::fs::remove_dir_all(&directory).unwrap();
         (outcome.outcome.unwrap(), retired, ended_ns)

@@ -15,6 +15,7 @@ use pbs_uapi::{Device, Event, EventKind, IDLE};
 
 use crate::clock::unix_ns;
 use crate::device::BATCH;
+use crate::orders::{Ending, Noted};
 use crate::overlaps::Overlaps;
 use crate::queue::{self, open_runs};
 use crate::saved::Saved;
@@ -404,21 +405,25 @@ impl Ledger {
         self.runs.get_mut(self.owners.get(&process)?)
     }
 
+    /// Kind of a run's end by the figures of its tasks; `None`: the run is not followed.
+    pub(crate) fn outcome_of(&self, id: RunId) -> Option<Outcome> {
+        let run = self.runs.get(&id)?;
+        Some(Collector::outcome(&run.collector.figures()))
+    }
+
     /// A run is over: its figures become part of the history. The answer is what is
     /// known of it; `None`: it could not be recorded yet, and will be as soon as that can
-    /// be done. `outcome`: how it ended, where its figures do not tell; `order`: its terms
-    /// with its end.
+    /// be done. `order`: its terms with its end.
     pub(crate) fn finish(
         &mut self,
         id: RunId,
-        outcome: Option<Outcome>,
+        outcome: Outcome,
         order: Option<Order>,
         listener: &mut dyn Listener,
     ) -> Option<RunFigures> {
         let run = self.runs.remove(&id)?;
         self.owners.retain(|_, owner| *owner != id);
         let figures = run.collector.figures();
-        let outcome = outcome.unwrap_or_else(|| Collector::outcome(&figures));
         let coruns = self.overlapped(&run.saved, &figures);
         if self.owed.len() >= MOST_OWED {
             self.owed.pop_front();
@@ -502,13 +507,15 @@ impl Ledger {
     }
 
     /// Closes a run that nobody follows any more, with what the kernel still holds
-    /// of it, if `saved` says how it stands there.
+    /// of it, if `saved` says how it stands there. `end` makes of the outcome by its figures that
+    /// of the run, and what is recorded beside it.
     pub(crate) fn close(
         &mut self,
         run: &RunFigures,
         takeover: &Takeover,
         saved: Option<&Saved>,
         device: &Device,
+        end: impl FnOnce(Outcome) -> (Outcome, Ending),
     ) -> Result<(), Error> {
         let mut figures = run.processes.clone();
         if let Some(saved) = saved {
@@ -525,7 +532,13 @@ impl Ledger {
             [] => Outcome::Unknown,
             figures => Collector::outcome(figures),
         };
-        Ok((self.store).finish_run(run.run.id, unix_ns(), outcome, &figures)?)
+        let id = run.run.id;
+        let noted = self.order(id)?.as_ref().and_then(Noted::of);
+        let (outcome, ending) = end(outcome);
+        let order = noted.map(|noted| noted.over(ending).order());
+        let end =
+            RunEnd { order: order.as_ref(), figures: &figures, ..RunEnd::new(unix_ns(), outcome) };
+        Ok(self.store.end_run(id, &end)?)
     }
 
     /// Closes a run that waits, or whose programs were not let go. `order`: its terms with its
@@ -652,7 +665,7 @@ mod tests {
             event(EventKind::TaskEnded, 1, 190, 0);
             event(EventKind::ProcessEnded, 1, 190, 0);
             for (run, _, _) in runs {
-                ledger.finish(run, None, None, &mut Nobody).unwrap();
+                ledger.finish(run, ledger.outcome_of(run).unwrap(), None, &mut Nobody).unwrap();
             }
             let coruns = ledger.store.coruns().unwrap().into_iter();
             let coruns = coruns.map(|corun| {

@@ -756,12 +756,12 @@ impl<L: Listener> Node<L> {
                     continue;
                 }
             }
-            let exits = self.programs.finish(run);
+            let ended = self.programs.finish(run);
             self.looked.remove(&run);
             for number in jobs.numbers(run) {
                 self.processes.forget(number);
             }
-            if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
+            if let Some(outcome) = jobs.finish(run, ended, &mut self.listener) {
                 self.listener.over(outcome);
             }
         }
@@ -897,8 +897,8 @@ impl<L: Listener> Node<L> {
             return;
         };
         for run in jobs.started() {
-            let exits = self.programs.finish(run);
-            if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
+            let ended = self.programs.finish(run);
+            if let Some(outcome) = jobs.finish(run, ended, &mut self.listener) {
                 self.listener.over(outcome);
             }
         }
