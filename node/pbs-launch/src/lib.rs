@@ -17,6 +17,7 @@ mod ended;
 mod files;
 mod gate;
 mod inside;
+mod memory;
 mod owner;
 mod place;
 mod program;

@@ -103,6 +103,8 @@ pub struct Prepared {
     pub(crate) late_input: Option<CString>,
     /// Whether its standard output is the standard error, unless redirected.
     pub(crate) output_to_error: bool,
+    /// Time before which it is not executed, on the monotonic clock.
+    pub(crate) not_before_ns: u64,
 }
 
 /// Files for standard input, output and error.
@@ -186,7 +188,15 @@ impl Prepared {
             files,
             late_input: late_input.map(|file| c_string(file.as_os_str())),
             output_to_error,
+            not_before_ns: 0,
         })
+    }
+
+    /// The program, not executed before that time of the monotonic clock: a node that is ahead
+    /// of its plan grants its process the CPU before.
+    #[must_use]
+    pub fn not_before(self, not_before_ns: u64) -> Self {
+        Self { not_before_ns, ..self }
     }
 }
 
