@@ -31,6 +31,7 @@ pub(crate) struct RunRow {
     pub(crate) expected_start_unix_ns: Option<u64>,
     pub(crate) expected_end_unix_ns: Option<u64>,
     pub(crate) started_unix_ns: Option<u64>,
+    pub(crate) begun_unix_ns: Option<u64>,
     pub(crate) ended_unix_ns: Option<u64>,
     pub(crate) kept: Option<bool>,
     /// Exit status of the program that made it fail.
@@ -75,6 +76,7 @@ impl From<RunSummary> for RunRow {
             expected_start_unix_ns: run.expected_start_unix_ns,
             expected_end_unix_ns: run.expected_end_unix_ns,
             started_unix_ns: run.started_unix_ns,
+            begun_unix_ns: run.begun_unix_ns,
             ended_unix_ns: run.ended_unix_ns,
             kept: run.kept,
             exit_code: run.exit_code,
@@ -103,6 +105,7 @@ impl From<Job> for RunRow {
             expected_start_unix_ns: job.expected_start_unix_ns,
             expected_end_unix_ns: job.expected_end_unix_ns,
             started_unix_ns: job.started_unix_ns,
+            begun_unix_ns: job.begun_unix_ns,
             ended_unix_ns: job.ended_unix_ns,
             kept: job.kept,
             exit_code: job.exit_code,

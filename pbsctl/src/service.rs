@@ -20,7 +20,7 @@ use crate::files::{self, Kind};
 use crate::output::Output;
 use crate::quantities::ns;
 use crate::socket::Socket;
-use crate::times::local;
+use crate::times::{local, local_ms};
 
 /// Terms on which a job is submitted to the service.
 #[derive(Args, Clone, Debug, Default)]
@@ -268,7 +268,7 @@ pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
 fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
     out.print(&shown, || {
         let job = &shown.job;
-        let at = |unix_ns: Option<u64>| unix_ns.map(local);
+        let at = |unix_ns: Option<u64>| unix_ns.map(local_ms);
         let rows = [
             ("Job", Some(format!("{} ({})", job.number, job.name))),
             ("State", Some(job.state.clone())),
@@ -280,10 +280,12 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
             ("Deadline", at(job.deadline_unix_ns)),
-            ("Begins", at(job.expected_start_unix_ns)),
-            ("Ends", at(job.expected_end_unix_ns)),
-            ("Started", at(job.started_unix_ns)),
+            ("To begin", at(job.expected_start_unix_ns)),
+            ("To end", at(job.expected_end_unix_ns)),
+            ("Begun", at(job.begun_unix_ns)),
             ("Ended", at(job.ended_unix_ns)),
+            ("Exit", job.exit_code.map(|code| code.to_string())),
+            ("Signal", job.signal.clone()),
             ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
         ];
         let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));

@@ -62,6 +62,10 @@ impl Listener for Teller {
         self.notice(None, "news", text);
     }
 
+    fn begun(&mut self, run: RunId, job: &str) {
+        self.notice(Some(run.0), "running", format!("job {job} is running"));
+    }
+
     fn over(&mut self, outcome: JobOutcome) {
         let kept = match (outcome.kept, outcome.deadline_ns) {
             (_, None) => "",
@@ -616,6 +620,7 @@ fn job_with(run: RunSummary, reason_chars: usize) -> Job {
         expected_start_unix_ns: run.expected_start_unix_ns,
         expected_end_unix_ns: run.expected_end_unix_ns,
         started_unix_ns: run.started_unix_ns,
+        begun_unix_ns: run.begun_unix_ns,
         ended_unix_ns: run.ended_unix_ns,
         kept: run.kept,
         exit_code: run.exit_code,

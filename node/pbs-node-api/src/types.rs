@@ -107,6 +107,8 @@ pub struct Job {
     pub expected_end_unix_ns: Option<u64>,
     /// Time at which its programs were released; they begin in their slots
     pub started_unix_ns: Option<u64>,
+    /// Time of its first instruction in a slot; none: it has not begun
+    pub begun_unix_ns: Option<u64>,
     /// End of the job
     pub ended_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline

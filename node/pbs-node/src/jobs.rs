@@ -14,7 +14,7 @@ use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::active::{ActiveJob, ProcessEnd};
 use crate::allocation::Allocations;
-use crate::clock::{monotonic_ns, since_1970};
+use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
@@ -66,6 +66,8 @@ pub(crate) struct Jobs {
     pub(crate) allocations: Allocations,
     /// Number of programs that can be started now, beside those that were admitted.
     pub(crate) room: Room,
+    /// Runs that have begun, until the listener is told.
+    begun: Vec<pbs_planner::RunId>,
 }
 
 impl Jobs {
@@ -93,6 +95,7 @@ impl Jobs {
             slowdowns: None,
             allocations: Allocations::default(),
             room: Room::ENDLESS,
+            begun: Vec::new(),
         })
     }
 
@@ -128,6 +131,8 @@ impl Jobs {
                 replans: 0,
                 signals: 0,
                 started_ns: Some(run.saved.started_ns),
+                begun_ns: run.saved.begun_ns,
+                expected_start_ns: None,
                 ends_ns: BTreeMap::new(),
                 ended_before_ns: run.saved.ended_ns,
                 asked_seq: 0,
@@ -150,6 +155,7 @@ impl Jobs {
             slowdowns: None,
             allocations: Allocations::default(),
             room: Room::ENDLESS,
+            begun: Vec::new(),
         };
         Ok((jobs, left.resumed))
     }
@@ -262,6 +268,7 @@ impl Jobs {
                 machine: self.machine.clone(),
                 commit: commit.into(),
                 started_ns: monotonic_ns(),
+                begun_ns: None,
                 ended_ns: None,
                 cancelled: None,
             };
@@ -366,12 +373,14 @@ impl Jobs {
     }
 
     fn ending(&self, active: &ActiveJob, programs: Vec<ProgramEnd>, result: &RunResult) -> Ending {
+        let unix_ns = |ns| active.unix_ns(ns);
         Ending {
             why: result.why.clone(),
-            deadline_unix_ns: active.deadline_ns().map(since_1970),
+            deadline_unix_ns: active.deadline_ns().map(unix_ns),
             best_effort: Some(active.job.best_effort),
             cpus: active.job.cpus.clone(),
-            started_unix_ns: active.started_ns.map(since_1970),
+            started_unix_ns: active.started_ns.map(unix_ns),
+            begun_unix_ns: active.begun_ns.map(unix_ns),
             kept: active.deadline_ns().map(|_| result.kept),
             succeeded: programs.iter().all(ProgramEnd::is_success),
             programs,
@@ -392,10 +401,29 @@ impl Jobs {
             if matches!(kind, Some(EventKind::Late | EventKind::Early)) && concerned {
                 active.signals += 1;
             }
-            let ended = kind == Some(EventKind::ProcessEnded) && event.value == 0;
-            if ended && of.is_some_and(|(run, _)| run == active.run) {
+            if of.is_none_or(|(run, _)| run != active.run) {
+                continue;
+            }
+            if kind.is_some_and(has_executed) {
+                let planned_ns = self.controller.planned_start_ns(active.run);
+                if active.begun(event.time_ns, planned_ns) {
+                    self.begun.push(active.run);
+                }
+                note_begin(&mut self.ledger, active);
+            }
+            if kind == Some(EventKind::ProcessEnded) && event.value == 0 {
                 active.process_ended(event.process, ProcessEnd::Heard(event.time_ns));
                 note_end_of_run(&self.controller, &mut self.ledger, active);
+            }
+        }
+    }
+
+    /// Reports the runs that have begun since this was last done.
+    pub(crate) fn tell_begun(&mut self, listener: &mut dyn Listener) {
+        for run in std::mem::take(&mut self.begun) {
+            let active = self.active(run);
+            if let Some((id, active)) = active.and_then(|active| Some((active.id?, active))) {
+                listener.begun(id, &active.job.name);
             }
         }
     }
@@ -510,6 +538,13 @@ impl Jobs {
     /// Notes that a process has ended, if the kernel says so.
     fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
+        if known.retired_insns > 0 || known.ended_tasks > 0 {
+            let planned_ns = self.controller.planned_start_ns(active.run);
+            if active.begun(now_ns, planned_ns) {
+                self.begun.push(active.run);
+            }
+            note_begin(&mut self.ledger, active);
+        }
         active.asked_seq = active.asked_seq.max(known.next_seq);
         let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
         if ended {
@@ -733,6 +768,19 @@ fn new_controller(machine: Machine, settings: &Settings, node: &Config) -> Contr
     };
     let first_process = ((now_ns >> 20) & 0x3fff_ffff) as u32;
     Controller::new(machine, options, now_ns, first_process)
+}
+
+/// Whether an event of that kind is about a process that had the CPU.
+fn has_executed(kind: EventKind) -> bool {
+    use EventKind::{Ceiling, Grant, Preempted, TaskEnded};
+    matches!(kind, Grant | TaskEnded | Preempted | Ceiling)
+}
+
+/// Notes the begin of a run for another planner.
+fn note_begin(ledger: &mut Ledger, active: &ActiveJob) {
+    if let (Some(id), Some(begun_ns)) = (active.id, active.begun_ns) {
+        ledger.begun(id, begun_ns);
+    }
 }
 
 /// Notes the end of a run for another planner, if all its processes have ended.

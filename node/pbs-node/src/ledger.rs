@@ -299,6 +299,16 @@ impl Ledger {
         self.note()
     }
 
+    /// A run has begun at that time.
+    pub(crate) fn begun(&mut self, id: RunId, time_ns: u64) {
+        let known = self.runs.get_mut(&id);
+        if let Some(run) = known.filter(|run| run.saved.begun_ns != Some(time_ns)) {
+            run.saved.begun_ns = Some(time_ns);
+            run.takeover.reservation = run.saved.to_text();
+            run.is_new = true;
+        }
+    }
+
     /// A run has ended at that time.
     pub(crate) fn ended(&mut self, id: RunId, time_ns: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
@@ -584,6 +594,7 @@ mod tests {
             machine: Machine::default(),
             commit: "start".into(),
             started_ns: 0,
+            begun_ns: None,
             ended_ns: None,
             cancelled: None,
         }

@@ -74,6 +74,8 @@ pub struct RunSummary {
     pub expected_end_unix_ns: Option<u64>,
     /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
+    /// Time of its first instruction in a slot.
+    pub begun_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline, once it is over.
     pub kept: Option<bool>,
     /// Exit status of the program that decided the outcome, if it exited.
@@ -105,6 +107,7 @@ impl RunSummary {
             expected_start_unix_ns: None,
             expected_end_unix_ns: None,
             started_unix_ns: None,
+            begun_unix_ns: None,
             kept: None,
             exit_code: None,
             signal: None,
@@ -141,6 +144,7 @@ impl RunSummary {
             },
             deadline_unix_ns: ending.and_then(|ending| ending.deadline_unix_ns),
             started_unix_ns: ending.and_then(|ending| ending.started_unix_ns),
+            begun_unix_ns: ending.and_then(|ending| ending.begun_unix_ns),
             kept: ending.and_then(|ending| ending.kept),
             exit_code: decisive.and_then(|end| end.code),
             signal: decisive.and_then(|end| end.signal).map(pbs_text::signal),

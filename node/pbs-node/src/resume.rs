@@ -9,7 +9,6 @@ use pbs_launch::was_released;
 use pbs_plan::{from_toml, Plan};
 use pbs_uapi::Device;
 
-use crate::clock::since_1970;
 use crate::device::in_force;
 use crate::ledger::Ledger;
 use crate::orders::Ending;
@@ -73,13 +72,16 @@ fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) ->
     };
     let deadline_ns = saved.submitted_ns.saturating_add(saved.job.deadline_ns);
     let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > deadline_ns);
+    let submitted_unix_ns = figures.run.submitted_unix_ns;
+    let unix_ns = |ns: u64| submitted_unix_ns + ns.saturating_sub(saved.submitted_ns);
     let result = RunResult::unfollowed(recorded, late, saved.cancelled.as_deref());
     // An end that nobody has seen may have come too late.
     let kept = result.kept && saved.ended_ns.is_some();
     let ending = Ending {
         why: result.why,
         succeeded: result.completed,
-        started_unix_ns: Some(since_1970(saved.started_ns)),
+        started_unix_ns: Some(unix_ns(saved.started_ns)),
+        begun_unix_ns: saved.begun_ns.map(unix_ns),
         ..lost(figures, saved, kept)
     };
     (result.outcome, ending)

@@ -102,6 +102,8 @@ pub struct Ending {
     pub cpus: Vec<u32>,
     /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
+    /// Time of its first instruction in a slot.
+    pub begun_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline; `None`: it had none.
     pub kept: Option<bool>,
     /// All programs succeeded, as far as that is known.
