@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use pbs_plan::{Command, Plan, Process, Start};
 use pbs_text::Problem;
 
+use crate::check::no_program;
 use crate::files::{c_string, Named};
 use crate::owner::{Owner, Rights};
 
@@ -260,12 +261,7 @@ pub fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
 /// Returns the path of a command's program, or the problem that it is missing.
 pub fn path_of(command: &Command) -> Result<PathBuf, Problem> {
     let program = command.argv.first().map_or("", String::as_str);
-    find(program).ok_or_else(|| {
-        Problem::at(
-            command.line,
-            format!("there is no program {program}; write the path of an executable file"),
-        )
-    })
+    find(program).ok_or_else(|| no_program(command))
 }
 
 fn find(program: &str) -> Option<PathBuf> {
