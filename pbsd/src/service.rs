@@ -636,6 +636,46 @@ mod tests {
         Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator: false, pid: 0 }
     }
 
+    /// Each figure of a run has its own place on the socket.
+    #[test]
+    fn a_job_on_the_socket_has_the_figures_of_its_run() {
+        let run = RunSummary {
+            run: RunId(1),
+            job: "sort".into(),
+            kind: pbs_history::Kind::Plan,
+            state: "over",
+            submitted_unix_ns: 2,
+            ended_unix_ns: Some(3),
+            outcome: Some(pbs_history::Outcome::Failed),
+            tasks: 4,
+            tasks_ended: 5,
+            uid: Some(6),
+            priority: Some(7),
+            best_effort: Some(true),
+            cpus: Some(vec![8]),
+            allocation: Some(9),
+            reason: Some("why".into()),
+            deadline_unix_ns: Some(10),
+            expected_start_unix_ns: Some(11),
+            expected_end_unix_ns: Some(12),
+            started_unix_ns: Some(13),
+            begun_unix_ns: Some(14),
+            kept: Some(false),
+            exit_code: Some(15),
+            signal: Some("SIGTERM".into()),
+        };
+        let of_run = serde_json::to_value(&run).unwrap();
+        let of_job = serde_json::to_value(job(run)).unwrap();
+        for (key, value) in of_job.as_object().unwrap() {
+            let key = match key.as_str() {
+                "number" => "run",
+                "name" => "job",
+                same => same,
+            };
+            assert_eq!(of_run[key], *value, "{key}");
+        }
+    }
+
     /// Operators, root among them, may not have a program of theirs run as somebody else.
     #[test]
     fn only_the_owner_rewrites_a_job() {

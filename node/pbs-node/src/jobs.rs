@@ -292,7 +292,7 @@ impl Jobs {
         for run in self.runs.iter_mut().filter(|run| run.started_ns.is_none()) {
             run.started_ns = Some(now_ns);
             if let Some(id) = run.id {
-                self.ledger.released(id);
+                self.ledger.released(id, now_ns);
             }
         }
         self.ledger.keep(listener);
@@ -772,8 +772,7 @@ fn new_controller(machine: Machine, settings: &Settings, node: &Config) -> Contr
 
 /// Whether an event of that kind is about a process that had the CPU.
 fn has_executed(kind: EventKind) -> bool {
-    use EventKind::{Ceiling, Grant, Preempted, TaskEnded};
-    matches!(kind, Grant | TaskEnded | Preempted | Ceiling)
+    matches!(kind, EventKind::Grant | EventKind::TaskEnded | EventKind::Preempted)
 }
 
 /// Notes the begin of a run for another planner.

@@ -260,9 +260,11 @@ impl Ledger {
         self.commits.push(commit);
     }
 
-    /// The programs of a run were let go.
-    pub(crate) fn released(&mut self, id: RunId) {
+    /// The programs of a run were let go at that time.
+    pub(crate) fn released(&mut self, id: RunId, time_ns: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
+            run.saved.started_ns = time_ns;
+            run.takeover.reservation = run.saved.to_text();
             run.state = State::Running;
             run.is_new = true;
         }
@@ -612,14 +614,14 @@ mod tests {
         let first = first.unwrap();
         ledger.planned(&plan).unwrap();
         assert_eq!(ledger.store.run(first).unwrap().state, State::Planned);
-        ledger.released(first);
+        ledger.released(first, 0);
         ledger.keep(&mut Nobody);
         let second = ledger.follow(None, saved("second", 2), Kind::Plan, "", 7);
         let second = second.unwrap();
         ledger.planned(&plan).unwrap();
         let states = [first, second].map(|run| ledger.store.run(run).unwrap().state);
         assert_eq!(states, [State::Running, State::Planned]);
-        ledger.released(second);
+        ledger.released(second, 0);
         ledger.keep(&mut Nobody);
         assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
         assert!(ledger.is_whole());
@@ -643,7 +645,7 @@ mod tests {
                 let saved = saved(name, number);
                 let task = saved.expected()[0].tasks[0].number;
                 let run = ledger.follow(None, saved, Kind::Plan, "", 5).unwrap();
-                ledger.released(run);
+                ledger.released(run, 0);
                 (run, number, task)
             });
             let mut seq = 5;

@@ -22,6 +22,8 @@ use crate::{Error, Listener, Settings, Submission};
 const JOBS: usize = 1000;
 /// Runs that are over, of those that are listed after each step.
 const LISTED: usize = 8;
+/// Number of runs after which the file is read.
+const LOOK_EVERY: usize = 20;
 const SECOND_NS: u64 = 1_000_000_000;
 const TASK_INSNS: u64 = 62_500_000;
 
@@ -112,6 +114,7 @@ impl Expected {
 }
 
 struct World {
+    directory: PathBuf,
     jobs: Jobs,
     random: Xorshift,
     next_seq: u64,
@@ -171,6 +174,17 @@ impl World {
         assert_eq!(run.state, state, "{run:?}");
         assert_eq!((run.begun_unix_ns, run.ended_unix_ns, run.kept), (None, None, None));
         assert_eq!(run.expected_start_unix_ns.is_some(), state == "planned", "{run:?}");
+    }
+
+    /// Asserts that the history tells of an open run what the service tells.
+    fn is_in_the_history(&mut self, standing: &RunSummary) {
+        self.jobs.ledger.keep(&mut Nobody);
+        let file = self.directory.join("history.db");
+        let store = Store::open_read_only(&file, Options::DEFAULT).unwrap();
+        let runs = queue::runs(&store, Some(0)).unwrap();
+        let stored = runs.iter().find(|run| run.run == standing.run).unwrap();
+        let told = |run: &RunSummary| (run.state, run.started_unix_ns, run.begun_unix_ns);
+        assert_eq!(told(stored), told(standing));
     }
 
     fn expect(&mut self, expected: Expected) {
@@ -242,6 +256,9 @@ impl World {
             assert_eq!(standing.state, "running");
             assert_eq!(standing.begun_unix_ns, Some(begun_unix_ns), "{standing:?}");
             assert!(standing.expected_start_unix_ns.is_some(), "{standing:?}");
+            if self.over.len().is_multiple_of(LOOK_EVERY) {
+                self.is_in_the_history(&standing);
+            }
         }
         let by = "cancelled by anna";
         if matches!(fate, Fate::Cancelled | Fate::CancelledBeforeSlot) {
@@ -367,6 +384,7 @@ impl World {
 fn figures_of_a_thousand_jobs_agree_everywhere() {
     let directory = scratch("pbs-model");
     let mut world = World {
+        directory: directory.clone(),
         jobs: open(&directory),
         random: Xorshift::new(7),
         next_seq: 10,

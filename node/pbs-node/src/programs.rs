@@ -60,7 +60,7 @@ pub(crate) struct Ends {
 pub(crate) struct EndedPrograms {
     /// End of each program, with its CPU time.
     pub(crate) exits: Vec<Exited>,
-    /// The kernel killed a process of the run, since the run had more memory than it may have.
+    /// The kernel killed a process of the run for want of memory.
     pub(crate) over_memory: bool,
 }
 

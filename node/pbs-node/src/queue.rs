@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::clock::unix_ns;
 use crate::orders::{Noted, UNREADABLE};
 use crate::result::{decisive, reason_of};
+use crate::saved::Saved;
 use crate::settings::LEAD_NS;
 use crate::{Declined, Error, Submission};
 
@@ -261,9 +262,19 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         }
         let takeover = store.takeover(run.id)?;
         let request = takeover.as_ref().map(|takeover| takeover.request.clone());
+        let saved = takeover.as_ref().and_then(|takeover| Saved::from_text(&takeover.reservation));
         let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
         let order = store.order(run.id)?;
         let mut summary = RunSummary::new(store.figures_of(run.id)?, order.as_ref());
+        // The state in the history is that of its programs, which wait for their slots.
+        if let Some(saved) = saved.filter(|_| summary.state == State::Running.name()) {
+            let unix_ns = |ns| saved.unix_ns(ns, summary.submitted_unix_ns);
+            summary.started_unix_ns = Some(unix_ns(saved.started_ns));
+            summary.begun_unix_ns = saved.begun_ns.map(unix_ns);
+            if saved.begun_ns.is_none() {
+                summary.state = State::Planned.name();
+            }
+        }
         // Of one that is not over the request is known.
         let job = request.and_then(|text| Submission::from_text(text, String::new()).ok());
         if let Some(Submission { job, .. }) = job {

@@ -16,7 +16,7 @@ pub(crate) const UNFOLLOWED: &str = "lost its node: the planner that ran it ende
 pub(crate) struct Facts<'a> {
     /// Reason for which somebody cancelled the run.
     pub(crate) cancelled: Option<&'a str>,
-    /// The kernel killed a program, since the run had more memory than it may have.
+    /// The kernel killed a program for want of memory.
     pub(crate) over_memory: bool,
     /// All processes have ended all their tasks.
     pub(crate) completed: bool,

@@ -72,8 +72,7 @@ fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) ->
     };
     let deadline_ns = saved.submitted_ns.saturating_add(saved.job.deadline_ns);
     let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > deadline_ns);
-    let submitted_unix_ns = figures.run.submitted_unix_ns;
-    let unix_ns = |ns: u64| submitted_unix_ns + ns.saturating_sub(saved.submitted_ns);
+    let unix_ns = |ns| saved.unix_ns(ns, figures.run.submitted_unix_ns);
     let result = RunResult::unfollowed(recorded, late, saved.cancelled.as_deref());
     // An end that nobody has seen may have come too late.
     let kept = result.kept && saved.ended_ns.is_some();

@@ -22,7 +22,7 @@ pub(crate) struct Saved {
     pub(crate) machine: Machine,
     /// The file that says whether its programs were let go.
     pub(crate) commit: PathBuf,
-    /// Planned time of that release, on the same clock.
+    /// Time of that release, on the same clock; before it, the planned one.
     pub(crate) started_ns: u64,
     /// Time of its first instruction in a slot, on the same clock.
     pub(crate) begun_ns: Option<u64>,
@@ -80,6 +80,11 @@ impl Saved {
             ended_ns: text.ended_ns,
             cancelled: text.cancelled,
         })
+    }
+
+    /// Returns a time of the monotonic clock since 1970, counted from the submission at that time.
+    pub(crate) fn unix_ns(&self, time_ns: u64, submitted_unix_ns: u64) -> u64 {
+        submitted_unix_ns.saturating_add(time_ns.saturating_sub(self.submitted_ns))
     }
 
     /// Returns the expected lengths of its tasks, for the collector of their figures.

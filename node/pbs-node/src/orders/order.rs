@@ -154,7 +154,7 @@ impl ProgramEnd {
     }
 
     /// Reason of a run that this end decides. `over_memory`: the kernel killed the program or
-    /// one of its children, since the run had more memory than it may have.
+    /// one of its children for want of memory.
     pub(crate) fn reason(&self, over_memory: bool) -> String {
         let label = format!("{} of process {}", self.program, self.process);
         let Self { code, signal, error, .. } = self;
