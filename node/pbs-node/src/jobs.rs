@@ -404,12 +404,10 @@ impl Jobs {
             if of.is_none_or(|(run, _)| run != active.run) {
                 continue;
             }
-            if kind.is_some_and(has_executed) {
-                let planned_ns = self.controller.planned_start_ns(active.run);
-                if active.begun(event.time_ns, planned_ns) {
-                    self.begun.push(active.run);
-                }
-                note_begin(&mut self.ledger, active);
+            if kind.is_some_and(has_executed)
+                && note_begin(&self.controller, &mut self.ledger, active, event.time_ns)
+            {
+                self.begun.push(active.run);
             }
             if kind == Some(EventKind::ProcessEnded) && event.value == 0 {
                 active.process_ended(event.process, ProcessEnd::Heard(event.time_ns));
@@ -538,12 +536,9 @@ impl Jobs {
     /// Notes that a process has ended, if the kernel says so.
     fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
-        if known.retired_insns > 0 || known.ended_tasks > 0 {
-            let planned_ns = self.controller.planned_start_ns(active.run);
-            if active.begun(now_ns, planned_ns) {
-                self.begun.push(active.run);
-            }
-            note_begin(&mut self.ledger, active);
+        let has_executed = known.retired_insns > 0 || known.ended_tasks > 0;
+        if has_executed && note_begin(&self.controller, &mut self.ledger, active, now_ns) {
+            self.begun.push(active.run);
         }
         active.asked_seq = active.asked_seq.max(known.next_seq);
         let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
@@ -775,11 +770,22 @@ fn has_executed(kind: EventKind) -> bool {
     matches!(kind, EventKind::Grant | EventKind::TaskEnded | EventKind::Preempted)
 }
 
-/// Notes the begin of a run for another planner.
-fn note_begin(ledger: &mut Ledger, active: &ActiveJob) {
+/// Notes that a run had the CPU at that time, also for another planner. Returns whether that was
+/// not known before.
+fn note_begin(
+    controller: &Controller,
+    ledger: &mut Ledger,
+    active: &mut ActiveJob,
+    time_ns: u64,
+) -> bool {
+    // A run may have many tasks, and many events after the first.
+    let is_first = active.begun_ns.is_none();
+    let planned_ns = if is_first { controller.planned_start_ns(active.run) } else { None };
+    let is_new = active.begun(time_ns, planned_ns);
     if let (Some(id), Some(begun_ns)) = (active.id, active.begun_ns) {
         ledger.begun(id, begun_ns);
     }
+    is_new
 }
 
 /// Notes the end of a run for another planner, if all its processes have ended.
