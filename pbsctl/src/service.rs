@@ -298,10 +298,10 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
             ("Deadline", at(job.deadline_unix_ns)),
-            ("To begin", at(job.expected_start_unix_ns)),
-            ("To end", at(job.expected_end_unix_ns)),
-            ("Begun", at(job.begun_unix_ns)),
-            ("Ended", at(job.ended_unix_ns)),
+            ("Expected start", at(job.expected_start_unix_ns)),
+            ("Expected end", at(job.expected_end_unix_ns)),
+            ("Start", at(job.begun_unix_ns)),
+            ("End", at(job.ended_unix_ns)),
             ("Exit", job.exit_code.map(|code| code.to_string())),
             ("Signal", job.signal.clone()),
             ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
@@ -336,7 +336,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
 
 /// A row of a job's details. The value may hold text of the job's owner.
 fn row(name: &str, value: &str) -> String {
-    format!("{name:<10} {}\n", foreign(value))
+    format!("{name:<14} {}\n", foreign(value))
 }
 
 pub(crate) fn drain(out: Output, socket: &Socket, drained: bool) -> Result<ExitCode, Failure> {
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn text_of_a_job_stays_in_its_row() {
         let value = "true\nState      over\u{1b}[2J\u{202e}";
-        assert_eq!(row("Reason", value), "Reason     true\\nState      over\\u001B[2J\\u202E\n");
+        assert_eq!(row("Reason", value), "Reason         true\\nState      over\\u001B[2J\\u202E\n");
         let job = Job { number: 3, name: value.into(), ..Job::default() };
         assert_eq!(submitted(&job).matches('\n').count(), 1);
     }
