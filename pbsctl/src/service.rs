@@ -426,7 +426,10 @@ mod tests {
     #[test]
     fn text_of_a_job_stays_in_its_row() {
         let value = "true\nState      over\u{1b}[2J\u{202e}";
-        assert_eq!(row("Reason", value), "Reason         true\\nState      over\\u001B[2J\\u202E\n");
+        assert_eq!(
+            row("Reason", value),
+            "Reason         true\\nState      over\\u001B[2J\\u202E\n"
+        );
         let job = Job { number: 3, name: value.into(), ..Job::default() };
         assert_eq!(submitted(&job).matches('\n').count(), 1);
     }
