@@ -41,7 +41,7 @@ pub(crate) struct Around {
 }
 
 #[rustfmt::skip]
-pub(crate) static COLUMNS: [Column; 20] = [
+pub(crate) static COLUMNS: [Column; 22] = [
     Column { name: "run", header: "RUN", by_default: true, help: "number of the run",
         cell: |run, _| Some(run.run.to_string()), key: |run, _| number(run.run) },
     Column { name: "job", header: "JOB", by_default: true, help: "name of the job",
@@ -73,12 +73,22 @@ pub(crate) static COLUMNS: [Column; 20] = [
     Column { name: "age", header: "AGE", by_default: false, help: "time since submission",
         cell: |run, around| Some(span(around.now_unix_ns.saturating_sub(run.submitted_unix_ns))),
         key: |run, around| number(around.now_unix_ns.saturating_sub(run.submitted_unix_ns)) },
+    Column { name: "expected-start", header: "EXPECTED START", by_default: false,
+        help: "planned start",
+        cell: |run, around| Some(time(run.expected_start_unix_ns?, &around.zone)),
+        key: |run, _| number(run.expected_start_unix_ns?) },
     Column { name: "start", header: "START", by_default: false,
-        help: "start, or planned start",
-        cell: |run, around| Some(time(start_ns(run)?, &around.zone)), key: |run, _| number(start_ns(run)?) },
+        help: "time of its first instruction in a slot",
+        cell: |run, around| Some(time(run.begun_unix_ns?, &around.zone)),
+        key: |run, _| number(run.begun_unix_ns?) },
+    Column { name: "expected-end", header: "EXPECTED END", by_default: false,
+        help: "planned end",
+        cell: |run, around| Some(time(run.expected_end_unix_ns?, &around.zone)),
+        key: |run, _| number(run.expected_end_unix_ns?) },
     Column { name: "end", header: "END", by_default: false,
-        help: "end, or planned end",
-        cell: |run, around| Some(time(end_ns(run)?, &around.zone)), key: |run, _| number(end_ns(run)?) },
+        help: "time at which it was over",
+        cell: |run, around| Some(time(run.ended_unix_ns?, &around.zone)),
+        key: |run, _| number(run.ended_unix_ns?) },
     Column { name: "deadline", header: "DEADLINE", by_default: false,
         help: "time by which it must end",
         cell: |run, around| Some(time(run.deadline_unix_ns?, &around.zone)),
@@ -156,17 +166,9 @@ pub(crate) fn user(run: &RunRow, around: &Around) -> Option<String> {
     Some(name.unwrap_or(uid))
 }
 
-fn start_ns(run: &RunRow) -> Option<u64> {
-    run.started_unix_ns.or(run.expected_start_unix_ns)
-}
-
-fn end_ns(run: &RunRow) -> Option<u64> {
-    run.ended_unix_ns.or(run.expected_end_unix_ns)
-}
-
 fn time_ns(run: &RunRow, around: &Around) -> Option<u64> {
     let until_ns = run.ended_unix_ns.unwrap_or(around.now_unix_ns);
-    Some(until_ns.saturating_sub(run.started_unix_ns?))
+    Some(until_ns.saturating_sub(run.begun_unix_ns?))
 }
 
 fn expected_ns(run: &RunRow, around: &Around) -> Option<u64> {

@@ -9,6 +9,7 @@ use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
     TaskKey, User,
 };
+use pbs_node::queue::{self, RunSummary};
 use pbs_text::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::json;
@@ -130,6 +131,12 @@ struct RunView {
     #[serde(flatten)]
     figures: RunFigures,
     plan_error_permille: Option<u64>,
+    /// Whether it did all that it was to do before its deadline.
+    kept: Option<bool>,
+    /// Reason for which it did not.
+    reason: Option<String>,
+    exit_code: Option<i32>,
+    signal: Option<String>,
 }
 
 /// A task, as the last runs of it predict.
@@ -170,25 +177,23 @@ impl<'a> JobView<'a> {
         rates.sort_by_key(|view| view.process);
         let tasks =
             history.tasks().filter(|key| current.get(&key.process) == Some(&key.fingerprint));
-        Ok(Self {
-            job,
-            rates,
-            tasks: tasks.filter_map(|key| TaskView::new(&history, key)).collect(),
-            runs: figures
-                .into_iter()
-                .map(|figures| RunView {
-                    plan_error_permille: history.error_permille(figures.run.id),
-                    figures,
-                })
-                .collect(),
-        })
+        let tasks = tasks.filter_map(|key| TaskView::new(&history, key)).collect();
+        let runs = figures.into_iter().map(|figures| {
+            let RunSummary { kept, reason, exit_code, signal, .. } =
+                queue::recorded(store, &figures.run)?;
+            let plan_error_permille = history.error_permille(figures.run.id);
+            Ok(RunView { figures, plan_error_permille, kept, reason, exit_code, signal })
+        });
+        let runs = runs.collect::<Result<_, Error>>()?;
+        Ok(Self { job, rates, tasks, runs })
     }
 
     fn text(&self) -> String {
         if self.runs.is_empty() {
             return "No run of this job has ended yet.\n".into();
         }
-        let header = ["RUN", "SUBMITTED", "FOR", "OUTCOME", "TASKS", "PLAN ERROR"];
+        let header =
+            ["RUN", "SUBMITTED", "FOR", "OUTCOME", "KEPT", "REASON", "TASKS", "PLAN ERROR"];
         let mut rows = vec![header.map(String::from).to_vec()];
         for view in &self.runs {
             let run = &view.figures.run;
@@ -198,11 +203,13 @@ impl<'a> JobView<'a> {
                 local(run.submitted_unix_ns),
                 run.kind.to_string(),
                 run.outcome.map_or(String::new(), |outcome| outcome.to_string()),
+                view.kept.map_or("-", |kept| if kept { "yes" } else { "NO" }).into(),
+                view.reason.clone().unwrap_or_else(|| "-".into()),
                 grouped(processes.map(|p| p.tasks.len() as u64).sum::<u64>()),
                 view.plan_error_permille.map_or("none ended".into(), share),
             ]);
         }
-        let mut out = columns(&rows, 4);
+        let mut out = columns(&rows, 6);
         out.push('\n');
         let header = [
             "PROCESS",

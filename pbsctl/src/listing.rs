@@ -218,7 +218,8 @@ mod tests {
             kind: Some("plan".into()),
             tasks: Some(5),
             tasks_ended: Some(2),
-            started_unix_ns: Some(NOW_NS - 65 * SECOND_NS),
+            started_unix_ns: Some(NOW_NS - 70 * SECOND_NS),
+            begun_unix_ns: Some(NOW_NS - 65 * SECOND_NS),
             expected_end_unix_ns: Some(NOW_NS + 3_723 * SECOND_NS),
             deadline_unix_ns: Some(NOW_NS - SECOND_NS),
             ..run(7, "sort", "running")
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(
             rows[0],
             format!(
-                "7 sort anna plan running 3 - 1-2,5 {submitted} 1:40 {start} {end} {deadline} 1:05 -0:01 \
+                "7 sort anna plan running 3 - 1-2,5 {submitted} 1:40 - {start} {end} - {deadline} 1:05 -0:01 \
                  1:02:03 2/5 - - -"
             )
         );
@@ -252,10 +253,26 @@ mod tests {
         assert_eq!(
             rows[1],
             format!(
-                "8 pack 4711 - over - - - {submitted} 1:40 - {ended} - - - - - cancelled NO anna \
+                "8 pack 4711 - over - - - {submitted} 1:40 - - - {ended} - - - - - cancelled NO anna \
                  cancelled it"
             )
         );
+    }
+
+    /// Programs of a planned job stand at the gate, and it has not run at all.
+    #[test]
+    fn a_planned_run_has_no_start_and_no_time() {
+        let planned = RunRow {
+            started_unix_ns: Some(NOW_NS - 65 * SECOND_NS),
+            expected_start_unix_ns: Some(NOW_NS + 60 * SECOND_NS),
+            expected_end_unix_ns: Some(NOW_NS + 70 * SECOND_NS),
+            ..run(7, "sort", "planned")
+        };
+        let list = "--no-header --columns start,time,end,expected-start,expected-end";
+        let table = options(list).table_around(&[planned], &around());
+        let at = |seconds| time(NOW_NS + seconds * SECOND_NS, &around().zone);
+        let cells: Vec<_> = table.split_whitespace().collect();
+        assert_eq!(cells, ["-", "-", "-", &*at(60), &*at(70)]);
     }
 
     #[test]

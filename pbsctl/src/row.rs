@@ -31,8 +31,13 @@ pub(crate) struct RunRow {
     pub(crate) expected_start_unix_ns: Option<u64>,
     pub(crate) expected_end_unix_ns: Option<u64>,
     pub(crate) started_unix_ns: Option<u64>,
+    pub(crate) begun_unix_ns: Option<u64>,
     pub(crate) ended_unix_ns: Option<u64>,
     pub(crate) kept: Option<bool>,
+    /// Exit status of the program that made it fail.
+    pub(crate) exit_code: Option<i32>,
+    /// Name of the signal that killed it.
+    pub(crate) signal: Option<String>,
     /// Number of tasks of which something is known.
     pub(crate) tasks: Option<usize>,
     /// Number of those tasks that have ended.
@@ -71,8 +76,11 @@ impl From<RunSummary> for RunRow {
             expected_start_unix_ns: run.expected_start_unix_ns,
             expected_end_unix_ns: run.expected_end_unix_ns,
             started_unix_ns: run.started_unix_ns,
+            begun_unix_ns: run.begun_unix_ns,
             ended_unix_ns: run.ended_unix_ns,
             kept: run.kept,
+            exit_code: run.exit_code,
+            signal: run.signal,
             tasks: Some(run.tasks),
             tasks_ended: Some(run.tasks_ended),
         }
@@ -97,8 +105,11 @@ impl From<Job> for RunRow {
             expected_start_unix_ns: job.expected_start_unix_ns,
             expected_end_unix_ns: job.expected_end_unix_ns,
             started_unix_ns: job.started_unix_ns,
+            begun_unix_ns: job.begun_unix_ns,
             ended_unix_ns: job.ended_unix_ns,
             kept: job.kept,
+            exit_code: job.exit_code,
+            signal: job.signal,
             // The service tells them of one job at a time.
             tasks: None,
             tasks_ended: None,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_job::cpu_list;
-use pbs_launch::Limit;
+use pbs_launch::{Limit, Surroundings};
 use pbs_node::Declined;
 use pbs_node_api::{
     Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
@@ -20,7 +20,7 @@ use crate::files::{self, Kind};
 use crate::output::Output;
 use crate::quantities::ns;
 use crate::socket::Socket;
-use crate::times::local;
+use crate::times::{local, local_ms};
 
 /// Terms on which a job is submitted to the service.
 #[derive(Args, Clone, Debug, Default)]
@@ -159,9 +159,27 @@ pub(crate) fn submit(
 ) -> Result<ExitCode, Failure> {
     let submissions = files.iter().map(|file| submission(file, terms));
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    submissions.iter().try_for_each(has_files)?;
     let jobs = socket.connect()?.submit(&submissions)?;
     out.print(&json!({ "submitted": jobs }), || jobs.iter().map(submitted).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the programs and files of a job are there, for this user and now. Jobs before it may
+/// make those of a job that follows others. What is wrong with the job itself, the service says.
+fn has_files(submission: &Submission) -> Result<(), Failure> {
+    let Submission { request, file, directory, environment, output, .. } = submission;
+    let follows = submission.after.is_some() || submission.afterok.is_some();
+    let job = pbs_node::Submission::from_text(request.clone(), file.clone());
+    let Some(job) = job.ok().filter(|_| !follows) else {
+        return Ok(());
+    };
+    let path = environment.iter().rev().find(|variable| variable.name == "PATH");
+    Ok(job.with_files(&Surroundings {
+        directory: Path::new(directory),
+        search_path: path.map(|path| path.value.as_str()),
+        output: output.as_deref().map(Path::new),
+    })?)
 }
 
 /// Describes the state of a job that was just submitted.
@@ -268,7 +286,7 @@ pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
 fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
     out.print(&shown, || {
         let job = &shown.job;
-        let at = |unix_ns: Option<u64>| unix_ns.map(local);
+        let at = |unix_ns: Option<u64>| unix_ns.map(local_ms);
         let rows = [
             ("Job", Some(format!("{} ({})", job.number, job.name))),
             ("State", Some(job.state.clone())),
@@ -280,10 +298,12 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
             ("Deadline", at(job.deadline_unix_ns)),
-            ("Begins", at(job.expected_start_unix_ns)),
-            ("Ends", at(job.expected_end_unix_ns)),
-            ("Started", at(job.started_unix_ns)),
-            ("Ended", at(job.ended_unix_ns)),
+            ("Expected start", at(job.expected_start_unix_ns)),
+            ("Expected end", at(job.expected_end_unix_ns)),
+            ("Start", at(job.begun_unix_ns)),
+            ("End", at(job.ended_unix_ns)),
+            ("Exit", job.exit_code.map(|code| code.to_string())),
+            ("Signal", job.signal.clone()),
             ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
         ];
         let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -316,7 +336,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
 
 /// A row of a job's details. The value may hold text of the job's owner.
 fn row(name: &str, value: &str) -> String {
-    format!("{name:<10} {}\n", foreign(value))
+    format!("{name:<14} {}\n", foreign(value))
 }
 
 pub(crate) fn drain(out: Output, socket: &Socket, drained: bool) -> Result<ExitCode, Failure> {
@@ -406,9 +426,35 @@ mod tests {
     #[test]
     fn text_of_a_job_stays_in_its_row() {
         let value = "true\nState      over\u{1b}[2J\u{202e}";
-        assert_eq!(row("Reason", value), "Reason     true\\nState      over\\u001B[2J\\u202E\n");
+        assert_eq!(
+            row("Reason", value),
+            "Reason         true\\nState      over\\u001B[2J\\u202E\n"
+        );
         let job = Job { number: 3, name: value.into(), ..Job::default() };
         assert_eq!(submitted(&job).matches('\n').count(), 1);
+    }
+
+    /// The words are those of a run without the service.
+    #[test]
+    fn a_missing_program_is_named_before_the_service_is_asked() {
+        let request = "name = \"a\"\ndeadline_ns = 1\n[[process]]\nid = 1\nmemory_bytes = 1\n\
+                       command = [\"no-such-program\"]\ntasks = [1]\n";
+        let submission = Submission {
+            file: "a.toml".into(),
+            request: request.into(),
+            directory: "/".into(),
+            output: Some("/dev/null".into()),
+            ..Submission::default()
+        };
+        let told = has_files(&submission).unwrap_err();
+        let job = pbs_node::Submission::from_text(request.into(), "a.toml".into()).unwrap();
+        let run = Failure::from(job.with_programs().unwrap_err());
+        assert_eq!(format!("{told:?}"), format!("{run:?}"));
+        assert!(format!("{told:?}").contains("there is no program no-such-program"));
+        // A job before it may make the program; a job that is wrong is the service's to refuse.
+        let follows = Submission { afterok: Some(vec![7]), ..submission.clone() };
+        assert!(has_files(&follows).is_ok());
+        assert!(has_files(&Submission { request: "name = 7".into(), ..submission }).is_ok());
     }
 
     #[test]

@@ -9,6 +9,19 @@ pub(crate) fn local(unix_ns: u64) -> String {
     time(unix_ns, &TimeZone::system())
 }
 
+/// A time since 1970 as one of the local zone, with milliseconds: jobs may be shorter than a
+/// second.
+pub(crate) fn local_ms(unix_ns: u64) -> String {
+    time_ms(unix_ns, &TimeZone::system())
+}
+
+fn time_ms(unix_ns: u64, zone: &TimeZone) -> String {
+    let (at, ms) = (time(unix_ns, zone), unix_ns / 1_000_000 % 1000);
+    // The offset follows the seconds.
+    let (seconds, offset) = at.split_at(19);
+    format!("{seconds}.{ms:03}{offset}")
+}
+
 /// A time since 1970 as one of that zone, with what it is off UTC:
 /// `2026-11-22T03:40:00+01:00`.
 pub(crate) fn time(unix_ns: u64, zone: &TimeZone) -> String {
@@ -33,6 +46,8 @@ mod tests {
         ] {
             assert_eq!(time(seconds * 1_000_000_000, &zone), text);
         }
+        let ms = time_ms(951_782_399_042_999_999, &zone);
+        assert_eq!(ms, "2000-02-29T00:59:59.042+01:00");
         assert_eq!(time(u64::MAX, &TimeZone::UTC), "2554-07-21T23:34:33+00:00");
     }
 }

@@ -97,7 +97,7 @@ fn the_error_of_the_plan_falls_and_tasks_are_predicted() {
     for (run, error) in [("1", "100.0"), ("2", "2.0"), ("3", "0.0")] {
         let words = line(&ran.stdout, run);
         assert_eq!(words[words.len() - 2..], [error, "%"]);
-        assert_eq!(words[2..5], ["plan", "complete", "1"]);
+        assert_eq!(words[2..7], ["plan", "complete", "-", "-", "1"]);
     }
     let words = line(&ran.stdout, "sort");
     assert_eq!(words[1..5], ["3", "merge", "3", "1,000,000"]);
@@ -107,6 +107,7 @@ fn the_error_of_the_plan_falls_and_tasks_are_predicted() {
     let json = history(&file, &["nightly", "--json"]).json();
     assert_eq!(json["runs"][0]["plan_error_permille"], 1000);
     assert_eq!(json["runs"][0]["run"]["outcome"], "complete");
+    assert!(json["runs"][0]["reason"].is_null());
     let retired = &json["runs"][2]["processes"][0]["tasks"][0]["retired_insns"];
     assert_eq!(*retired, 1_000_000);
     let task = &json["tasks"][0];

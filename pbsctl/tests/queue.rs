@@ -347,3 +347,40 @@ fn explain_and_submit_agree() {
     assert_eq!(explained["plan"]["end_ns"], submitted.json()["submitted"][0]["planned_end_ns"]);
     assert_eq!(explained["lead_ns"], 100_000_000);
 }
+
+/// The service does not look for programs and files of a user; the command does, and asks it only
+/// if all are there. Without a service the words are the same.
+#[test]
+fn what_a_submission_lacks_is_named_before_the_service_is_asked() {
+    let queue = Queue::new("queue-lacks");
+    let socket = queue.directory.join("pbs.sock");
+    let file = queue.directory.join("job.toml");
+    let directory = queue.directory.to_str().unwrap();
+    let submit = |text: String, arguments: &[&str]| {
+        fs::write(&file, text).unwrap();
+        let mut all = vec!["submit", "--socket", socket.to_str().unwrap(), file.to_str().unwrap()];
+        all.extend(arguments);
+        pbsctl(&all, "")
+    };
+    let missing = || job("lacks", 9_000_000_000).replace("true", "no-such-program");
+    fs::write(&file, missing()).unwrap();
+    let alone = queue.ask("submit", &["--machine", VM, file.to_str().unwrap()], "");
+    let asked = service(&socket, "{\"parameters\":{\"jobs\":[]}}", 1);
+    let there = ["--chdir", directory];
+    let ran = submit(missing(), &there);
+    assert!(ran.stderr.contains("there is no program no-such-program"), "{}", ran.stderr);
+    assert_eq!((ran.status, &ran.stderr), (alone.status, &alone.stderr));
+    let well = || job("well", 9_000_000_000);
+    let input = "command = [\"true\"]\nstdin = \"gone\"";
+    let ran = submit(well().replace("command = [\"true\"]", input), &there);
+    assert!(ran.stderr.contains("gone: No such file or directory"), "{}", ran.stderr);
+    let ran = submit(well(), &["--chdir", "/no/such/directory"]);
+    assert!(ran.stderr.contains("/no/such/directory: No such file"), "{}", ran.stderr);
+    let ran = submit(well(), &["--chdir", directory, "--output", "gone/out"]);
+    assert!(ran.stderr.contains("gone/out: No such file or directory"), "{}", ran.stderr);
+    assert_ne!(ran.status, 0);
+    // The only one that comes to the service.
+    let ran = submit(well(), &there);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert!(asked.join().unwrap()[0].contains("\\\"well\\\""));
+}

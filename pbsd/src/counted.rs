@@ -119,6 +119,9 @@ mod tests {
             deadline_unix_ns: has_deadline.then_some(5),
             expected_start_unix_ns: None,
             expected_end_unix_ns: None,
+            begun_unix_ns: None,
+            exit_code: None,
+            signal: None,
             started_unix_ns: None,
             kept: Some(kept),
         }

@@ -14,4 +14,5 @@ pub mod service;
 pub mod session;
 pub mod topology;
 pub(crate) mod turns;
+mod users;
 pub(crate) mod wanted;

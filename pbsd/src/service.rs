@@ -30,6 +30,7 @@ use crate::journal;
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
 use crate::refusal::refusal;
 use crate::session::Notices;
+use crate::users::user_name;
 use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, Wanted};
 
 /// Requests that are answered before the node is looked after again.
@@ -75,15 +76,17 @@ impl Listener for Teller {
         self.notice(None, "news", text);
     }
 
+    fn begun(&mut self, run: RunId, job: &str) {
+        self.notice(Some(run.0), "running", format!("job {job} is running"));
+    }
+
     fn over(&mut self, outcome: JobOutcome) {
-        let how = outcome.outcome.map_or("unknown", |outcome| outcome.name());
         let kept = match (outcome.kept, outcome.deadline_ns) {
             (_, None) => "",
             (true, _) => ", its deadline kept",
             (false, _) => ", its deadline missed",
         };
-        let why = outcome.reason.map_or_else(String::new, |why| format!(" ({why})"));
-        let text = format!("job {} has ended: {how}{why}{kept}", outcome.name);
+        let text = format!("job {} has ended: {}{kept}", outcome.name, outcome.in_words());
         self.ended.extend(outcome.run.map(RunId));
         let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
@@ -93,7 +96,9 @@ impl Listener for Teller {
     fn not_run(&mut self, not_run: &NotRun<'_>) {
         let NotRun { run, job, why } = not_run;
         self.ended.push(*run);
-        self.notice(Some(run.0), "over", format!("job {job} was not run: {why}"));
+        let text = format!("job {job} was not run: {why}");
+        journal::info(&format!("{run} {text}"));
+        self.notice(Some(run.0), "over", text);
     }
 }
 
@@ -455,7 +460,7 @@ impl Service {
 
     fn cancel(&mut self, caller: &Caller, key: &JobKey) -> Result<Shown, Refusal> {
         let id = self.own(caller, key, "cancelling the job of another user")?;
-        let why = format!("cancelled by user {}", caller.uid);
+        let why = format!("cancelled by {}", user_name(caller.uid));
         self.node.cancel_run(id, why.clone()).map_err(refusal)?;
         self.node.listener.notice(Some(id.0), "cancelled", why);
         self.shown(caller, id)
@@ -470,7 +475,7 @@ impl Service {
         let id = self.own(caller, key, what)?;
         self.node.hold(id, hold).map_err(refusal)?;
         let kind = if hold { "held" } else { "released" };
-        let text = format!("{kind} by user {}", caller.uid);
+        let text = format!("{kind} by {}", user_name(caller.uid));
         self.node.listener.notice(Some(id.0), kind, text);
         self.shown(caller, id)
     }
@@ -507,7 +512,7 @@ impl Service {
             rewrite: submission.map(|submission| Rewrite { uid: caller.uid, submission }),
         };
         self.node.alter(id, alteration).map_err(refusal)?;
-        let text = format!("altered by user {}", caller.uid);
+        let text = format!("altered by {}", user_name(caller.uid));
         self.node.listener.notice(Some(id.0), "altered", text);
         self.shown(caller, id)
     }
@@ -653,8 +658,11 @@ fn job_with(run: RunSummary, reason_chars: usize) -> Job {
         expected_start_unix_ns: run.expected_start_unix_ns,
         expected_end_unix_ns: run.expected_end_unix_ns,
         started_unix_ns: run.started_unix_ns,
+        begun_unix_ns: run.begun_unix_ns,
         ended_unix_ns: run.ended_unix_ns,
         kept: run.kept,
+        exit_code: run.exit_code,
+        signal: run.signal,
     }
 }
 
@@ -664,6 +672,46 @@ mod tests {
 
     fn caller() -> Caller {
         Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator: false, pid: 0 }
+    }
+
+    /// Each figure of a run has its own place on the socket.
+    #[test]
+    fn a_job_on_the_socket_has_the_figures_of_its_run() {
+        let run = RunSummary {
+            run: RunId(1),
+            job: "sort".into(),
+            kind: pbs_history::Kind::Plan,
+            state: "over",
+            submitted_unix_ns: 2,
+            ended_unix_ns: Some(3),
+            outcome: Some(pbs_history::Outcome::Failed),
+            tasks: 4,
+            tasks_ended: 5,
+            uid: Some(6),
+            priority: Some(7),
+            best_effort: Some(true),
+            cpus: Some(vec![8]),
+            allocation: Some(9),
+            reason: Some("why".into()),
+            deadline_unix_ns: Some(10),
+            expected_start_unix_ns: Some(11),
+            expected_end_unix_ns: Some(12),
+            started_unix_ns: Some(13),
+            begun_unix_ns: Some(14),
+            kept: Some(false),
+            exit_code: Some(15),
+            signal: Some("SIGTERM".into()),
+        };
+        let of_run = serde_json::to_value(&run).unwrap();
+        let of_job = serde_json::to_value(job(run)).unwrap();
+        for (key, value) in of_job.as_object().unwrap() {
+            let key = match key.as_str() {
+                "number" => "run",
+                "name" => "job",
+                same => same,
+            };
+            assert_eq!(of_run[key], *value, "{key}");
+        }
     }
 
     /// Operators, root among them, may not have a program of theirs run as somebody else.

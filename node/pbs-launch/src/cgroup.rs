@@ -58,6 +58,15 @@ impl Cgroup {
         events.map_or(true, |events| events.lines().any(|line| line == "populated 0"))
     }
 
+    /// Whether the kernel has killed a process in it for want of memory.
+    pub fn was_over_memory(&self) -> bool {
+        let events = fs::read_to_string(self.directory.join("memory.events"));
+        events.is_ok_and(|events| {
+            let mut counts = events.lines().filter_map(|line| line.strip_prefix("oom_kill "));
+            counts.any(|count| count.trim() != "0")
+        })
+    }
+
     /// Takes it away, which works once it is empty.
     pub fn remove(&self) -> io::Result<()> {
         match fs::remove_dir(&self.directory) {

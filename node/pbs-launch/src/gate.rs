@@ -13,17 +13,20 @@
 //! lost between the end of one and the start of the next, and nothing depends on when the
 //! node gets to run. The input of a program that waits for others may be made by them, and
 //! is opened as late.
+//!
+//! A child that waits has given back the memory of the node (`memory.rs`): from its first grant
+//! on, memory is what the class sees of its process.
 
-use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::child::Child;
 use crate::child_report::{ChildReport, Step};
-use crate::inside::{close_others, forget_signals, stand_in, wait_for_writer, Input};
+use crate::inside::{close_others, forget_signals, stand_in, wait_for_writer, wait_until, Input};
+use crate::memory::{Areas, Words};
 use crate::program::{Files, Prepared};
 
 /// Exit status of a child that did not execute its program.
@@ -46,6 +49,8 @@ pub struct Gate {
     open: OwnedFd,
     /// File that holds a byte once the children may continue.
     commit: File,
+    /// Memory of this process that children do not need.
+    areas: Areas,
 }
 
 impl Gate {
@@ -58,7 +63,7 @@ impl Gate {
             }
             None => nameless()?,
         };
-        Ok(Self { wait, open, commit })
+        Ok(Self { wait, open, commit, areas: Areas::own() })
     }
 
     /// Forks a program, which goes as far as the gate; `cgroup`: its control group. `signals`
@@ -73,8 +78,7 @@ impl Gate {
         let (reports, say) = pipe()?;
         unblock(&reports)?;
         let mut say = File::from(say);
-        let argv = pointers(&prepared.argv);
-        let environment = pointers(&prepared.environment);
+        let words = Words::of(prepared)?;
         // SAFETY: other threads may hold locks that nobody opens in the child; it
         // takes none, allocates nothing, and leaves by exec or _exit only.
         let pid = unsafe {
@@ -86,7 +90,7 @@ impl Gate {
         match pid {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                let report = self.child(prepared, &argv, &environment, signals, &mut say);
+                let report = self.child(prepared, &words, signals, &mut say);
                 let _ = say.write_all(&report.bytes());
                 // SAFETY: ends the child at once, without running what the
                 // parent has to run at its end.
@@ -101,8 +105,7 @@ impl Gate {
     fn child(
         &self,
         prepared: &Prepared,
-        argv: &[*const libc::c_char],
-        environment: &[*const libc::c_char],
+        words: &Words,
         signals: &libc::sigset_t,
         say: &mut File,
     ) -> ChildReport {
@@ -136,27 +139,62 @@ impl Gate {
             Ok(input) => input,
             Err(report) => return report,
         };
+        let rest = Rest {
+            wait: self.wait.as_raw_fd(),
+            commit: self.commit.as_raw_fd(),
+            input,
+            not_before_ns: prepared.not_before_ns,
+        };
+        let (areas, area) = (self.areas, words.area());
+        // SAFETY: a forked process has one thread. From here on it uses `rest`, `words` and `say`,
+        // which are on the stack, and the area of the words.
+        unsafe { areas.give_back(&area) };
         if say.write_all(&ChildReport::new(Step::Ready, 0).bytes()).is_err() {
             return ChildReport::failed(Step::Ready);
         }
+        rest.execute(words)
+    }
+
+    /// Lets all children go, in one step.
+    pub fn release(mut self) -> io::Result<()> {
+        self.commit.write_all(&[1])
+        // Closing the pipe, on return, opens the gate.
+    }
+}
+
+/// Data of a child that waits, beside the words of its program: nothing of it is on the heap.
+struct Rest {
+    wait: RawFd,
+    commit: RawFd,
+    input: Input,
+    not_before_ns: u64,
+}
+
+impl Rest {
+    /// Waits until the gate is open, and executes the program. Returns the reason for which it
+    /// was not executed.
+    #[allow(unsafe_code)]
+    fn execute(&self, words: &Words) -> ChildReport {
         if !self.wait() {
             return ChildReport::new(Step::Execute, libc::ECANCELED);
         }
-        if input == Input::Fifo {
+        wait_until(self.not_before_ns);
+        if self.input == Input::Fifo {
             wait_for_writer();
         }
-        // SAFETY: calls with valid arguments; the vectors for execve end with null and
-        // point to live C strings.
+        // SAFETY: calls with valid arguments; the vectors end with null and point to live C
+        // strings.
         unsafe {
-            if let Some(input) = &prepared.late_input {
-                let input = libc::open(input.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            if !words.late_input.is_null() {
+                let input = libc::open(words.late_input, libc::O_RDONLY | libc::O_CLOEXEC);
                 if input < 0 || libc::dup2(input, libc::STDIN_FILENO) < 0 {
                     return ChildReport::failed(Step::Input);
                 }
             }
             let mut report = ChildReport::new(Step::Execute, libc::ENOENT);
-            for path in &prepared.paths {
-                libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr());
+            let mut path = words.paths;
+            while !(*path).is_null() {
+                libc::execve(*path, words.argv, words.environment);
                 let failed = ChildReport::failed(Step::Execute);
                 match failed.errno {
                     libc::ENOENT | libc::ENOTDIR => {}
@@ -164,6 +202,7 @@ impl Gate {
                     libc::EACCES => report = failed,
                     _ => return failed,
                 }
+                path = path.add(1);
             }
             report
         }
@@ -173,7 +212,7 @@ impl Gate {
     #[allow(unsafe_code)]
     fn wait(&self) -> bool {
         let mut gate = libc::pollfd {
-            fd: self.wait.as_raw_fd(),
+            fd: self.wait,
             // Nothing but the hang-up that comes when the node closes it.
             events: 0,
             revents: 0,
@@ -183,15 +222,8 @@ impl Gate {
         unsafe {
             while libc::poll(&raw mut gate, 1, -1) < 1 {}
             let mut file = std::mem::MaybeUninit::<libc::stat>::uninit();
-            libc::fstat(self.commit.as_raw_fd(), file.as_mut_ptr()) == 0
-                && file.assume_init().st_size > 0
+            libc::fstat(self.commit, file.as_mut_ptr()) == 0 && file.assume_init().st_size > 0
         }
-    }
-
-    /// Lets all children go, in one step.
-    pub fn release(mut self) -> io::Result<()> {
-        self.commit.write_all(&[1])
-        // Closing the pipe, on return, opens the gate.
     }
 }
 
@@ -217,10 +249,6 @@ unsafe fn fork_into(cgroup: &File) -> libc::pid_t {
 /// Whether those who waited at the gate with that file were let go.
 pub fn was_released(commit: &Path) -> bool {
     commit.metadata().is_ok_and(|file| file.len() > 0)
-}
-
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
 }
 
 /// A file without a name.

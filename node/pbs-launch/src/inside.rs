@@ -132,6 +132,24 @@ pub(crate) fn wait_for_writer() {
     while unsafe { libc::poll(&raw mut input, 1, -1) } < 0 {}
 }
 
+/// Sleeps until that time of the monotonic clock, or not at all if it has passed.
+#[allow(unsafe_code)]
+pub(crate) fn wait_until(time_ns: u64) {
+    const SECOND_NS: u64 = 1_000_000_000;
+    if time_ns == 0 {
+        return;
+    }
+    let until = libc::timespec {
+        tv_sec: libc::time_t::try_from(time_ns / SECOND_NS).unwrap_or(libc::time_t::MAX),
+        tv_nsec: (time_ns % SECOND_NS) as libc::c_long,
+    };
+    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+    // SAFETY: the time is valid for reading, and nothing is written.
+    while unsafe { libc::clock_nanosleep(clock, flags, &until, std::ptr::null_mut()) }
+        == libc::EINTR
+    {}
+}
+
 #[allow(unsafe_code)]
 fn stands_for(file: RawFd, fd: RawFd) -> Result<(), ChildReport> {
     // SAFETY: replaces a descriptor of the child, which uses it no more.

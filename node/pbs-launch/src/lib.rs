@@ -10,6 +10,7 @@
 //! - [`cgroup`], [`Stay`], [`stay_off`] and [`signals`] serve the caller itself.
 
 pub mod cgroup;
+mod check;
 mod child;
 mod child_report;
 mod descriptors;
@@ -17,12 +18,14 @@ mod ended;
 mod files;
 mod gate;
 mod inside;
+mod memory;
 mod owner;
 mod place;
 mod program;
 mod session;
 pub mod signals;
 
+pub use check::{check_programs, Surroundings};
 pub use child::{Child, Exited};
 pub use descriptors::raise_open_files;
 pub use ended::{ended_children, EndedChildren};

@@ -122,14 +122,9 @@ impl Owner {
 
     /// Returns the paths at which a program of this owner may be, as execvp(3) searches for it.
     pub(crate) fn candidates(&self, program: &str) -> Vec<PathBuf> {
-        if program.contains('/') {
-            return vec![program.into()];
-        }
         let mut variables = self.environment.iter().rev();
         let path = variables.find(|(name, _)| name == "PATH");
-        let path = path.map_or(PATH, |(_, value)| value);
-        let directories = std::env::split_paths(path);
-        directories.map(|directory| directory.join(program)).collect()
+        candidates(program, path.map(|(_, value)| value.as_str()))
     }
 
     /// Returns the files for standard input, output and error, given the files that a command
@@ -149,6 +144,15 @@ impl Owner {
         });
         files.collect()
     }
+}
+
+/// Returns the paths at which a program may be, given the value of `PATH`.
+pub(crate) fn candidates(program: &str, path: Option<&str>) -> Vec<PathBuf> {
+    if program.contains('/') {
+        return vec![program.into()];
+    }
+    let directories = std::env::split_paths(path.unwrap_or(PATH));
+    directories.map(|directory| directory.join(program)).collect()
 }
 
 /// Data with which a child becomes its owner, without allocating memory.

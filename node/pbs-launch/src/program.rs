@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use pbs_plan::{Command, Plan, Process, Start};
 use pbs_text::Problem;
 
+use crate::check::no_program;
 use crate::files::{c_string, Named};
 use crate::owner::{Owner, Rights};
 
@@ -103,6 +104,8 @@ pub struct Prepared {
     pub(crate) late_input: Option<CString>,
     /// Whether its standard output is the standard error, unless redirected.
     pub(crate) output_to_error: bool,
+    /// Time before which it is not executed, on the monotonic clock.
+    pub(crate) not_before_ns: u64,
 }
 
 /// Files for standard input, output and error.
@@ -186,7 +189,15 @@ impl Prepared {
             files,
             late_input: late_input.map(|file| c_string(file.as_os_str())),
             output_to_error,
+            not_before_ns: 0,
         })
+    }
+
+    /// The program, not executed before that time of the monotonic clock: a node that is ahead
+    /// of its plan grants its process the CPU before.
+    #[must_use]
+    pub fn not_before(self, not_before_ns: u64) -> Self {
+        Self { not_before_ns, ..self }
     }
 }
 
@@ -250,12 +261,7 @@ pub fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
 /// Returns the path of a command's program, or the problem that it is missing.
 pub fn path_of(command: &Command) -> Result<PathBuf, Problem> {
     let program = command.argv.first().map_or("", String::as_str);
-    find(program).ok_or_else(|| {
-        Problem::at(
-            command.line,
-            format!("there is no program {program}; write the path of an executable file"),
-        )
-    })
+    find(program).ok_or_else(|| no_program(command))
 }
 
 fn find(program: &str) -> Option<PathBuf> {

@@ -107,10 +107,16 @@ pub struct Job {
     pub expected_end_unix_ns: Option<u64>,
     /// Time at which its programs were released; they begin in their slots
     pub started_unix_ns: Option<u64>,
+    /// Time of its first instruction in a slot; none: it has not begun
+    pub begun_unix_ns: Option<u64>,
     /// End of the job
     pub ended_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline
     pub kept: Option<bool>,
+    /// Exit status of the program that made it fail
+    pub exit_code: Option<i32>,
+    /// Name of the signal that killed it, such as SIGKILL
+    pub signal: Option<String>,
 }
 
 /// A job by its number, or by its name if the user has one of that name that is not over.

@@ -39,6 +39,10 @@ pub(crate) struct ActiveJob {
     pub(crate) signals: u64,
     /// Time at which its programs were released.
     pub(crate) started_ns: Option<u64>,
+    /// Time of its first instruction in a slot, as far as that was heard.
+    pub(crate) begun_ns: Option<u64>,
+    /// Planned start of its first task when it began.
+    pub(crate) expected_start_ns: Option<u64>,
     /// End of each process, by its number in plans.
     pub(crate) ends_ns: BTreeMap<u32, ProcessEnd>,
     /// End of the last process, as the planner before this one knew it.
@@ -80,6 +84,19 @@ impl ActiveJob {
         }
     }
 
+    /// Notes that it had the CPU at that time. `planned_ns` is its planned start.
+    /// Returns whether that was not known before. Programs wait for the start of their job: one that was granted the CPU before has
+    /// executed nothing of its own.
+    pub(crate) fn begun(&mut self, time_ns: u64, planned_ns: Option<u64>) -> bool {
+        let time_ns = time_ns.max(self.job.start_ns);
+        let is_new = self.begun_ns.is_none();
+        if is_new {
+            self.expected_start_ns = planned_ns;
+        }
+        self.begun_ns = Some(self.begun_ns.map_or(time_ns, |before_ns| before_ns.min(time_ns)));
+        is_new
+    }
+
     /// Returns the end of the last process that has ended.
     pub(crate) fn ended_ns(&self) -> Option<u64> {
         let ends_ns = self.ends_ns.values().map(|end| end.time_ns());
@@ -107,6 +124,8 @@ impl ActiveJob {
             replans: 0,
             signals: 0,
             started_ns: None,
+            begun_ns: None,
+            expected_start_ns: None,
             ends_ns: BTreeMap::new(),
             ended_before_ns: None,
             asked_seq: 0,
@@ -127,10 +146,10 @@ impl ActiveJob {
         let memory_bytes = self.job.processes.iter().map(|process| process.memory_bytes);
         let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
         let figures = [
-            ("SCHED_PBS_DEADLINE_UNIX_NS", self.deadline_ns().map(since_1970)),
+            ("SCHED_PBS_DEADLINE_UNIX_NS", self.deadline_ns().map(|ns| self.unix_ns(ns))),
             (
                 "SCHED_PBS_PLANNED_END_UNIX_NS",
-                self.planned.as_ref().map(|planned| since_1970(planned.end_ns)),
+                self.planned.as_ref().map(|planned| self.unix_ns(planned.end_ns)),
             ),
             ("SCHED_PBS_MEMORY_BYTES", Some(memory_bytes)),
         ];
@@ -139,6 +158,17 @@ impl ActiveJob {
         let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
         owner.output = Some(owner.output.unwrap_or_else(own_file));
         Some(owner)
+    }
+
+    /// Returns a time of the monotonic clock since 1970, always the same one for this run: all
+    /// its times count from its submission.
+    pub(crate) fn unix_ns(&self, time_ns: u64) -> u64 {
+        match self.submitted_ns {
+            // It was submitted before the boot.
+            0 => since_1970(time_ns),
+            at_ns if time_ns < at_ns => self.submitted_unix_ns.saturating_sub(at_ns - time_ns),
+            at_ns => self.submitted_unix_ns.saturating_add(time_ns - at_ns),
+        }
     }
 
     /// Returns the user who ordered the run.

@@ -12,6 +12,7 @@ use crate::candidate::Candidate;
 use crate::clock::monotonic_ns;
 use crate::jobs::Jobs;
 use crate::predict::Forecast;
+use crate::settings::LEAD_NS;
 use crate::submission::by_priority;
 use crate::{companions, Declined, Error, Listener, News, SlowdownSource, Step, Submission};
 
@@ -192,13 +193,14 @@ impl Jobs {
             }));
         }
         let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
-        match controller.admit(job.clone(), now_ns) {
+        let planned = not_before_its_start(job.clone(), now_ns);
+        match controller.admit(planned.clone(), now_ns) {
             Ok(admitted) => {
                 trial.admitted.push(Taken { candidate, job, forecasts, admitted });
                 Ok(())
             }
             Err(declined) => {
-                let earliest_ns = controller.earliest_deadline_ns(&job, now_ns);
+                let earliest_ns = controller.earliest_deadline_ns(&planned, now_ns);
                 Err(Error::Declined(Declined {
                     file: candidate.submission.file,
                     job: job.name.clone(),
@@ -231,6 +233,16 @@ impl Jobs {
         }
         first
     }
+}
+
+/// The job as it is planned at that time. A plan is made for [`LEAD_NS`] from now on, and is in
+/// force before: its slots come earlier than planned by as much. A job that has to wait for
+/// its start is planned to begin later by as much.
+fn not_before_its_start(mut job: Job, now_ns: u64) -> Job {
+    if job.start_ns > now_ns {
+        job.start_ns = job.start_ns.saturating_add(LEAD_NS);
+    }
+    job
 }
 
 impl Trial {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pbs_control::{Answer, Controller, End, HandedOver, Missed, Options};
-use pbs_history::{Outcome, RunId};
+use pbs_history::RunId;
 use pbs_job::Machine;
 use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
@@ -14,12 +14,13 @@ use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::active::{ActiveJob, ProcessEnd};
 use crate::allocation::Allocations;
-use crate::clock::{monotonic_ns, since_1970};
+use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
+use crate::programs::EndedPrograms;
 use crate::result::{Facts, RunResult};
 use crate::room::Room;
 use crate::saved::Saved;
@@ -65,6 +66,8 @@ pub(crate) struct Jobs {
     pub(crate) allocations: Allocations,
     /// Number of programs that can be started now, beside those that were admitted.
     pub(crate) room: Room,
+    /// Runs that have begun, until the listener is told.
+    begun: Vec<pbs_planner::RunId>,
 }
 
 impl Jobs {
@@ -92,6 +95,7 @@ impl Jobs {
             slowdowns: None,
             allocations: Allocations::default(),
             room: Room::ENDLESS,
+            begun: Vec::new(),
         })
     }
 
@@ -127,6 +131,8 @@ impl Jobs {
                 replans: 0,
                 signals: 0,
                 started_ns: Some(run.saved.started_ns),
+                begun_ns: run.saved.begun_ns,
+                expected_start_ns: None,
                 ends_ns: BTreeMap::new(),
                 ended_before_ns: run.saved.ended_ns,
                 asked_seq: 0,
@@ -149,6 +155,7 @@ impl Jobs {
             slowdowns: None,
             allocations: Allocations::default(),
             room: Room::ENDLESS,
+            begun: Vec::new(),
         };
         Ok((jobs, left.resumed))
     }
@@ -261,6 +268,7 @@ impl Jobs {
                 machine: self.machine.clone(),
                 commit: commit.into(),
                 started_ns: monotonic_ns(),
+                begun_ns: None,
                 ended_ns: None,
                 cancelled: None,
             };
@@ -284,7 +292,7 @@ impl Jobs {
         for run in self.runs.iter_mut().filter(|run| run.started_ns.is_none()) {
             run.started_ns = Some(now_ns);
             if let Some(id) = run.id {
-                self.ledger.released(id);
+                self.ledger.released(id, now_ns);
             }
         }
         self.ledger.keep(listener);
@@ -310,12 +318,12 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
-        let ending =
-            Ending { why: Some(why.to_string()), ..self.ending(&active, Vec::new(), None) };
+        let result = RunResult::not_started(&why.to_string());
+        let ending = self.ending(&active, Vec::new(), &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
-        match self.ledger.close_unrun(id, Outcome::Failed, order.as_ref()) {
+        match self.ledger.close_unrun(id, result.outcome, order.as_ref()) {
             Ok(()) => {
-                let why = why.to_string();
+                let why = result.why.unwrap_or_default();
                 listener.not_run(&NotRun { run: id, job: &active.job.name, why: &why });
             }
             Err(error) => {
@@ -364,19 +372,16 @@ impl Jobs {
         });
     }
 
-    fn ending(
-        &self,
-        active: &ActiveJob,
-        programs: Vec<ProgramEnd>,
-        result: Option<&RunResult>,
-    ) -> Ending {
+    fn ending(&self, active: &ActiveJob, programs: Vec<ProgramEnd>, result: &RunResult) -> Ending {
+        let unix_ns = |ns| active.unix_ns(ns);
         Ending {
-            why: result.map_or_else(|| active.cancelled.clone(), |result| result.why.clone()),
-            deadline_unix_ns: active.deadline_ns().map(since_1970),
+            why: result.why.clone(),
+            deadline_unix_ns: active.deadline_ns().map(unix_ns),
             best_effort: Some(active.job.best_effort),
             cpus: active.job.cpus.clone(),
-            started_unix_ns: active.started_ns.map(since_1970),
-            kept: result.filter(|_| active.deadline_ns().is_some()).map(|result| result.kept),
+            started_unix_ns: active.started_ns.map(unix_ns),
+            begun_unix_ns: active.begun_ns.map(unix_ns),
+            kept: active.deadline_ns().map(|_| result.kept),
             succeeded: programs.iter().all(ProgramEnd::is_success),
             programs,
         }
@@ -396,10 +401,27 @@ impl Jobs {
             if matches!(kind, Some(EventKind::Late | EventKind::Early)) && concerned {
                 active.signals += 1;
             }
-            let ended = kind == Some(EventKind::ProcessEnded) && event.value == 0;
-            if ended && of.is_some_and(|(run, _)| run == active.run) {
+            if of.is_none_or(|(run, _)| run != active.run) {
+                continue;
+            }
+            if kind.is_some_and(has_executed)
+                && note_begin(&self.controller, &mut self.ledger, active, event.time_ns)
+            {
+                self.begun.push(active.run);
+            }
+            if kind == Some(EventKind::ProcessEnded) && event.value == 0 {
                 active.process_ended(event.process, ProcessEnd::Heard(event.time_ns));
                 note_end_of_run(&self.controller, &mut self.ledger, active);
+            }
+        }
+    }
+
+    /// Reports the runs that have begun since this was last done.
+    pub(crate) fn tell_begun(&mut self, listener: &mut dyn Listener) {
+        for run in std::mem::take(&mut self.begun) {
+            let active = self.active(run);
+            if let Some((id, active)) = active.and_then(|active| Some((active.id?, active))) {
+                listener.begun(id, &active.job.name);
             }
         }
     }
@@ -514,6 +536,10 @@ impl Jobs {
     /// Notes that a process has ended, if the kernel says so.
     fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
+        let has_executed = known.retired_insns > 0 || known.ended_tasks > 0;
+        if has_executed && note_begin(&self.controller, &mut self.ledger, active, now_ns) {
+            self.begun.push(active.run);
+        }
         active.asked_seq = active.asked_seq.max(known.next_seq);
         let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
         if ended {
@@ -655,16 +681,16 @@ impl Jobs {
         }
     }
 
-    /// A run is over, and all its programs have ended as `exits` says, each with what it
-    /// had of a CPU: records it, forgets it, and says what became of it.
+    /// Records and forgets a run that is over with all its programs, and returns its outcome.
     pub(crate) fn finish(
         &mut self,
         run: pbs_planner::RunId,
-        exits: Vec<Exited>,
+        ended: EndedPrograms,
         listener: &mut dyn Listener,
     ) -> Option<JobOutcome> {
         let place = self.runs.iter().position(|active| active.run == run)?;
         let active = self.runs.remove(place);
+        let EndedPrograms { exits, over_memory } = ended;
         let mut programs = Vec::with_capacity(exits.len());
         for exited in &exits {
             let Exited { exit, task, itself, ran_ns } = exited;
@@ -686,12 +712,14 @@ impl Jobs {
         });
         let result = RunResult::of(&Facts {
             cancelled: active.cancelled.as_deref(),
+            over_memory,
             completed,
+            recorded: active.id.and_then(|id| self.ledger.outcome_of(id)),
             programs: &programs,
             ended_ns: active.ended_ns(),
             deadline_ns: active.deadline_ns(),
         });
-        let ending = self.ending(&active, programs, Some(&result));
+        let ending = self.ending(&active, programs, &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
         let figures =
             active.id.and_then(|id| self.ledger.finish(id, result.outcome, order, listener));
@@ -737,6 +765,29 @@ fn new_controller(machine: Machine, settings: &Settings, node: &Config) -> Contr
     Controller::new(machine, options, now_ns, first_process)
 }
 
+/// Whether an event of that kind is about a process that had the CPU.
+fn has_executed(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Grant | EventKind::TaskEnded | EventKind::Preempted)
+}
+
+/// Notes that a run had the CPU at that time, also for another planner. Returns whether that was
+/// not known before.
+fn note_begin(
+    controller: &Controller,
+    ledger: &mut Ledger,
+    active: &mut ActiveJob,
+    time_ns: u64,
+) -> bool {
+    // A run may have many tasks, and many events after the first.
+    let is_first = active.begun_ns.is_none();
+    let planned_ns = if is_first { controller.planned_start_ns(active.run) } else { None };
+    let is_new = active.begun(time_ns, planned_ns);
+    if let (Some(id), Some(begun_ns)) = (active.id, active.begun_ns) {
+        ledger.begun(id, begun_ns);
+    }
+    is_new
+}
+
 /// Notes the end of a run for another planner, if all its processes have ended.
 fn note_end_of_run(controller: &Controller, ledger: &mut Ledger, active: &ActiveJob) {
     let state = controller.run(active.run);
@@ -757,7 +808,7 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use pbs_history::{EndedLimits, Kind};
+    use pbs_history::{EndedLimits, Kind, Outcome};
     use pbs_job::{machine_from_toml, with_values};
     use pbs_planner::Aim;
 
@@ -1193,7 +1244,7 @@ mod tests {
         }
         assert_eq!(jobs.over(), [(run, true)]);
         let ended_ns = jobs.runs[0].ended_ns();
-        let outcome = jobs.finish(run, Vec::new(), &mut Nobody).unwrap();
+        let outcome = jobs.finish(run, EndedPrograms::default(), &mut Nobody).unwrap();
         let retired = outcome.tasks[0].retired_insns == 62_500_000;
         std::fs::remove_dir_all(&directory).unwrap();
         (outcome.outcome.unwrap(), retired, ended_ns)

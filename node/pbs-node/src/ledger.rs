@@ -15,6 +15,7 @@ use pbs_uapi::{Device, Event, EventKind, IDLE};
 
 use crate::clock::unix_ns;
 use crate::device::BATCH;
+use crate::orders::{Ending, Noted};
 use crate::overlaps::Overlaps;
 use crate::queue::{self, open_runs};
 use crate::saved::Saved;
@@ -259,9 +260,11 @@ impl Ledger {
         self.commits.push(commit);
     }
 
-    /// The programs of a run were let go.
-    pub(crate) fn released(&mut self, id: RunId) {
+    /// The programs of a run were let go at that time.
+    pub(crate) fn released(&mut self, id: RunId, time_ns: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
+            run.saved.started_ns = time_ns;
+            run.takeover.reservation = run.saved.to_text();
             run.state = State::Running;
             run.is_new = true;
         }
@@ -296,6 +299,16 @@ impl Ledger {
             run.is_new = true;
         }
         self.note()
+    }
+
+    /// A run has begun at that time.
+    pub(crate) fn begun(&mut self, id: RunId, time_ns: u64) {
+        let known = self.runs.get_mut(&id);
+        if let Some(run) = known.filter(|run| run.saved.begun_ns != Some(time_ns)) {
+            run.saved.begun_ns = Some(time_ns);
+            run.takeover.reservation = run.saved.to_text();
+            run.is_new = true;
+        }
     }
 
     /// A run has ended at that time.
@@ -404,21 +417,25 @@ impl Ledger {
         self.runs.get_mut(self.owners.get(&process)?)
     }
 
+    /// Kind of a run's end by the figures of its tasks; `None`: the run is not followed.
+    pub(crate) fn outcome_of(&self, id: RunId) -> Option<Outcome> {
+        let run = self.runs.get(&id)?;
+        Some(Collector::outcome(&run.collector.figures()))
+    }
+
     /// A run is over: its figures become part of the history. The answer is what is
     /// known of it; `None`: it could not be recorded yet, and will be as soon as that can
-    /// be done. `outcome`: how it ended, where its figures do not tell; `order`: its terms
-    /// with its end.
+    /// be done. `order`: its terms with its end.
     pub(crate) fn finish(
         &mut self,
         id: RunId,
-        outcome: Option<Outcome>,
+        outcome: Outcome,
         order: Option<Order>,
         listener: &mut dyn Listener,
     ) -> Option<RunFigures> {
         let run = self.runs.remove(&id)?;
         self.owners.retain(|_, owner| *owner != id);
         let figures = run.collector.figures();
-        let outcome = outcome.unwrap_or_else(|| Collector::outcome(&figures));
         let coruns = self.overlapped(&run.saved, &figures);
         if self.owed.len() >= MOST_OWED {
             self.owed.pop_front();
@@ -502,13 +519,15 @@ impl Ledger {
     }
 
     /// Closes a run that nobody follows any more, with what the kernel still holds
-    /// of it, if `saved` says how it stands there.
+    /// of it, if `saved` says how it stands there. `end` makes of the outcome by its figures that
+    /// of the run, and what is recorded beside it.
     pub(crate) fn close(
         &mut self,
         run: &RunFigures,
         takeover: &Takeover,
         saved: Option<&Saved>,
         device: &Device,
+        end: impl FnOnce(Outcome) -> (Outcome, Ending),
     ) -> Result<(), Error> {
         let mut figures = run.processes.clone();
         if let Some(saved) = saved {
@@ -525,7 +544,13 @@ impl Ledger {
             [] => Outcome::Unknown,
             figures => Collector::outcome(figures),
         };
-        Ok((self.store).finish_run(run.run.id, unix_ns(), outcome, &figures)?)
+        let id = run.run.id;
+        let noted = self.order(id)?.as_ref().and_then(Noted::of);
+        let (outcome, ending) = end(outcome);
+        let order = noted.map(|noted| noted.over(ending).order());
+        let end =
+            RunEnd { order: order.as_ref(), figures: &figures, ..RunEnd::new(unix_ns(), outcome) };
+        Ok(self.store.end_run(id, &end)?)
     }
 
     /// Closes a run that waits, or whose programs were not let go. `order`: its terms with its
@@ -571,6 +596,7 @@ mod tests {
             machine: Machine::default(),
             commit: "start".into(),
             started_ns: 0,
+            begun_ns: None,
             ended_ns: None,
             cancelled: None,
         }
@@ -588,14 +614,14 @@ mod tests {
         let first = first.unwrap();
         ledger.planned(&plan).unwrap();
         assert_eq!(ledger.store.run(first).unwrap().state, State::Planned);
-        ledger.released(first);
+        ledger.released(first, 0);
         ledger.keep(&mut Nobody);
         let second = ledger.follow(None, saved("second", 2), Kind::Plan, "", 7);
         let second = second.unwrap();
         ledger.planned(&plan).unwrap();
         let states = [first, second].map(|run| ledger.store.run(run).unwrap().state);
         assert_eq!(states, [State::Running, State::Planned]);
-        ledger.released(second);
+        ledger.released(second, 0);
         ledger.keep(&mut Nobody);
         assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
         assert!(ledger.is_whole());
@@ -619,7 +645,7 @@ mod tests {
                 let saved = saved(name, number);
                 let task = saved.expected()[0].tasks[0].number;
                 let run = ledger.follow(None, saved, Kind::Plan, "", 5).unwrap();
-                ledger.released(run);
+                ledger.released(run, 0);
                 (run, number, task)
             });
             let mut seq = 5;
@@ -652,7 +678,7 @@ mod tests {
             event(EventKind::TaskEnded, 1, 190, 0);
             event(EventKind::ProcessEnded, 1, 190, 0);
             for (run, _, _) in runs {
-                ledger.finish(run, None, None, &mut Nobody).unwrap();
+                ledger.finish(run, ledger.outcome_of(run).unwrap(), None, &mut Nobody).unwrap();
             }
             let coruns = ledger.store.coruns().unwrap().into_iter();
             let coruns = coruns.map(|corun| {

@@ -63,6 +63,9 @@ mod settings;
 mod standing;
 mod submission;
 
+#[cfg(test)]
+mod model;
+
 pub use allocation::Allocation;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};

@@ -21,6 +21,9 @@ pub trait Listener {
     /// The kernel took a plan: the first one, or one in the place of another.
     fn planned(&mut self, _plan: &Plan) {}
 
+    /// The first instruction of a job was executed in a slot.
+    fn begun(&mut self, _run: RunId, _job: &str) {}
+
     /// A job is over.
     fn over(&mut self, _outcome: JobOutcome) {}
 

@@ -565,7 +565,9 @@ impl<L: Listener> Node<L> {
     /// The programs of a run, with the CPUs that the plan has for them.
     fn prepare(&self, run: pbs_planner::RunId, plan: &Plan) -> Result<Vec<Prepared>, Error> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
-        let owner = jobs.active(run).and_then(|active| active.owner());
+        let active = jobs.active(run);
+        let owner = active.and_then(|active| active.owner());
+        let start_ns = active.map_or(0, |active| active.job.start_ns);
         let mut programs = Vec::new();
         let mut problems = Vec::new();
         let processes = plan.processes.iter().enumerate();
@@ -573,7 +575,9 @@ impl<L: Listener> Node<L> {
             let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
             let to_error = self.options.output_to_error;
             match Prepared::of_process(process, cpu, &self.kernel.path, to_error, owner.as_ref()) {
-                Ok(prepared) => programs.extend(prepared),
+                Ok(prepared) => {
+                    programs.extend(prepared.into_iter().map(|one| one.not_before(start_ns)));
+                }
                 Err(problem) => problems.push(problem),
             }
         }
@@ -672,6 +676,7 @@ impl<L: Listener> Node<L> {
             }
         }
         if let Some(jobs) = &mut self.jobs {
+            jobs.tell_begun(&mut self.listener);
             stopped.extend(jobs.cancelled());
         }
         for (process, cut) in stopped {
@@ -756,12 +761,12 @@ impl<L: Listener> Node<L> {
                     continue;
                 }
             }
-            let exits = self.programs.finish(run);
+            let ended = self.programs.finish(run);
             self.looked.remove(&run);
             for number in jobs.numbers(run) {
                 self.processes.forget(number);
             }
-            if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
+            if let Some(outcome) = jobs.finish(run, ended, &mut self.listener) {
                 self.listener.over(outcome);
             }
         }
@@ -897,8 +902,8 @@ impl<L: Listener> Node<L> {
             return;
         };
         for run in jobs.started() {
-            let exits = self.programs.finish(run);
-            if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
+            let ended = self.programs.finish(run);
+            if let Some(outcome) = jobs.finish(run, ended, &mut self.listener) {
                 self.listener.over(outcome);
             }
         }

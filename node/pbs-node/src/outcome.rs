@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::active::ActiveJob;
 use crate::predict::{predict, Forecast};
-use crate::result::RunResult;
+use crate::result::{in_words, RunResult};
 
 /// Outcome of a job.
 #[derive(Debug, Serialize)]
@@ -47,6 +47,13 @@ pub struct JobOutcome {
     /// Exits of the programs that this node has started.
     #[serde(skip)]
     pub exits: Vec<Exit>,
+}
+
+impl JobOutcome {
+    /// Returns the end of the job in words: its outcome, and the reason if it has one.
+    pub fn in_words(&self) -> String {
+        in_words(self.outcome.unwrap_or(Outcome::Unknown), self.reason.as_deref())
+    }
 }
 
 /// A task: what was predicted, what it retired, and what is predicted now.

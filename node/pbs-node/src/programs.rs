@@ -55,6 +55,15 @@ pub(crate) struct Ends {
     pub(crate) ended: BTreeMap<pbs_planner::RunId, usize>,
 }
 
+/// Programs of a run that is over.
+#[derive(Debug, Default)]
+pub(crate) struct EndedPrograms {
+    /// End of each program, with its CPU time.
+    pub(crate) exits: Vec<Exited>,
+    /// The kernel killed a process of the run for want of memory.
+    pub(crate) over_memory: bool,
+}
+
 impl Programs {
     /// Makes the control group of a run.
     pub(crate) fn make_cgroup(
@@ -295,8 +304,9 @@ impl Programs {
         again_ms
     }
 
-    /// Removes a run that is over. Returns how its programs ended.
-    pub(crate) fn finish(&mut self, run: pbs_planner::RunId) -> Vec<Exited> {
+    /// Removes a run that is over. Returns the ends of its programs.
+    pub(crate) fn finish(&mut self, run: pbs_planner::RunId) -> EndedPrograms {
+        let over_memory = self.cgroups.get(&run).is_some_and(Cgroup::was_over_memory);
         self.leave(run);
         self.ending.remove(&run);
         let of = |started: &Started| started.run == Some(run);
@@ -306,7 +316,7 @@ impl Programs {
             let mut started = self.children.remove(pid)?;
             Some(started.child.exited())
         });
-        exits.collect()
+        EndedPrograms { exits: exits.collect(), over_memory }
     }
 
     /// Removes all programs. Returns how they ended.

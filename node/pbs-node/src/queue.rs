@@ -14,6 +14,8 @@ use serde::Serialize;
 
 use crate::clock::unix_ns;
 use crate::orders::{Noted, UNREADABLE};
+use crate::result::{decisive, reason_of};
+use crate::saved::Saved;
 use crate::settings::LEAD_NS;
 use crate::{Declined, Error, Submission};
 
@@ -73,8 +75,14 @@ pub struct RunSummary {
     pub expected_end_unix_ns: Option<u64>,
     /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
+    /// Time of its first instruction in a slot.
+    pub begun_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline, once it is over.
     pub kept: Option<bool>,
+    /// Exit status of the program that decided the outcome, if it exited.
+    pub exit_code: Option<i32>,
+    /// Name of the signal that killed the program that decided the outcome.
+    pub signal: Option<String>,
 }
 
 impl RunSummary {
@@ -100,7 +108,10 @@ impl RunSummary {
             expected_start_unix_ns: None,
             expected_end_unix_ns: None,
             started_unix_ns: None,
+            begun_unix_ns: None,
             kept: None,
+            exit_code: None,
+            signal: None,
         }
     }
 
@@ -112,6 +123,9 @@ impl RunSummary {
         let noted = order.and_then(Noted::of);
         let is_unreadable = order.is_some() && noted.is_none();
         let ending = noted.as_ref().map(|noted| &noted.ending);
+        let told = ending.and_then(|ending| ending.why.clone());
+        let of_program = matches!(run.outcome, Some(Outcome::Failed | Outcome::Killed));
+        let decisive = ending.filter(|_| of_program).and_then(|ending| decisive(&ending.programs));
         Self {
             kind: run.kind,
             state: run.state.name(),
@@ -124,13 +138,17 @@ impl RunSummary {
             best_effort: ending.and_then(|ending| ending.best_effort),
             cpus: ending.and_then(|ending| confined(&ending.cpus)),
             allocation: noted.as_ref().and_then(|noted| noted.terms.allocation),
-            reason: match ending {
-                None if is_unreadable => Some(UNREADABLE.into()),
-                ending => ending.and_then(|ending| ending.why.clone()),
+            reason: if is_unreadable {
+                Some(UNREADABLE.into())
+            } else {
+                told.or_else(|| run.outcome.and_then(reason_of).map(Into::into))
             },
             deadline_unix_ns: ending.and_then(|ending| ending.deadline_unix_ns),
             started_unix_ns: ending.and_then(|ending| ending.started_unix_ns),
+            begun_unix_ns: ending.and_then(|ending| ending.begun_unix_ns),
             kept: ending.and_then(|ending| ending.kept),
+            exit_code: decisive.and_then(|end| end.code),
+            signal: decisive.and_then(|end| end.signal).map(pbs_text::signal),
             ..Self::begun(run.id, &run.job, run.submitted_unix_ns)
         }
     }
@@ -244,9 +262,19 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         }
         let takeover = store.takeover(run.id)?;
         let request = takeover.as_ref().map(|takeover| takeover.request.clone());
+        let saved = takeover.as_ref().and_then(|takeover| Saved::from_text(&takeover.reservation));
         let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
         let order = store.order(run.id)?;
         let mut summary = RunSummary::new(store.figures_of(run.id)?, order.as_ref());
+        // The state in the history is that of its programs, which wait for their slots.
+        if let Some(saved) = saved.filter(|_| summary.state == State::Running.name()) {
+            let unix_ns = |ns| saved.unix_ns(ns, summary.submitted_unix_ns);
+            summary.started_unix_ns = Some(unix_ns(saved.started_ns));
+            summary.begun_unix_ns = saved.begun_ns.map(unix_ns);
+            if saved.begun_ns.is_none() {
+                summary.state = State::Planned.name();
+            }
+        }
         // Of one that is not over the request is known.
         let job = request.and_then(|text| Submission::from_text(text, String::new()).ok());
         if let Some(Submission { job, .. }) = job {
@@ -264,6 +292,12 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         });
     }
     Ok(summaries)
+}
+
+/// Returns the summary of a run as the history records it, without its processes.
+pub fn recorded(store: &Store, run: &Run) -> Result<RunSummary, pbs_history::Error> {
+    let figures = RunFigures { run: run.clone(), processes: Vec::new() };
+    Ok(RunSummary::new(figures, store.order(run.id)?.as_ref()))
 }
 
 /// The runs that are not over, the oldest first.

@@ -3,7 +3,7 @@
 //! takes over reads what the kernel still holds of it.
 
 use pbs_control::{End, Measured, SoFar};
-use pbs_history::{boot_id, Outcome, RunFigures, State, Takeover};
+use pbs_history::{boot_id, Kind, Outcome, RunFigures, State, Takeover};
 use pbs_job::Machine;
 use pbs_launch::was_released;
 use pbs_plan::{from_toml, Plan};
@@ -11,8 +11,9 @@ use pbs_uapi::Device;
 
 use crate::device::in_force;
 use crate::ledger::Ledger;
-use crate::orders::{Ending, Noted};
+use crate::orders::Ending;
 use crate::queue::is_submitted;
+use crate::result::{RunResult, REBOOTED};
 use crate::saved::Saved;
 use crate::Error;
 
@@ -56,9 +57,47 @@ pub(crate) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Error> {
         if saved.as_ref().is_some_and(|saved| goes_on(device, saved)) {
             return Err(Error::goes_on(&figures));
         }
-        ledger.close(&figures, &takeover, saved.as_ref(), device)?;
+        ledger.close(&figures, &takeover, saved.as_ref(), device, |outcome| {
+            unfollowed(&figures, saved.as_ref(), outcome)
+        })?;
     }
     Ok(())
+}
+
+/// The ending of a run that has ended since a planner of this boot died.
+fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) -> (Outcome, Ending) {
+    let Some(saved) = saved else {
+        let RunResult { outcome, why, .. } = RunResult::unfollowed(recorded, false, None);
+        return (outcome, Ending { why, ..Ending::default() });
+    };
+    let deadline_ns = saved.submitted_ns.saturating_add(saved.job.deadline_ns);
+    let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > deadline_ns);
+    let unix_ns = |ns| saved.unix_ns(ns, figures.run.submitted_unix_ns);
+    let result = RunResult::unfollowed(recorded, late, saved.cancelled.as_deref());
+    // An end that nobody has seen may have come too late.
+    let kept = result.kept && saved.ended_ns.is_some();
+    let ending = Ending {
+        why: result.why,
+        succeeded: result.completed,
+        started_unix_ns: Some(unix_ns(saved.started_ns)),
+        begun_unix_ns: saved.begun_ns.map(unix_ns),
+        ..lost(figures, saved, kept)
+    };
+    (result.outcome, ending)
+}
+
+/// The data about a run that nobody followed to its end.
+fn lost(figures: &RunFigures, saved: &Saved, kept: bool) -> Ending {
+    let RunFigures { run, .. } = figures;
+    let has_deadline = run.kind == Kind::Plan;
+    let deadline_unix_ns = run.submitted_unix_ns.saturating_add(saved.job.deadline_ns);
+    Ending {
+        deadline_unix_ns: Some(deadline_unix_ns).filter(|_| has_deadline),
+        best_effort: Some(saved.job.best_effort),
+        cpus: saved.job.cpus.clone(),
+        kept: Some(kept).filter(|_| has_deadline),
+        ..Ending::default()
+    }
 }
 
 /// The runs to take over.
@@ -133,18 +172,11 @@ fn under_way(
     let id = figures.run.id;
     match (figures.run.state, ledger.order(id)?) {
         (State::Planned, Some(_)) => ledger.put_back(id, takeover.request.clone())?,
-        (_, order) => {
-            if let Some(noted) = order.as_ref().and_then(Noted::of) {
-                let noted = noted.over(Ending {
-                    why: Some("the machine was rebooted while it ran".into()),
-                    best_effort: saved.as_ref().map(|saved| saved.job.best_effort),
-                    cpus: saved.map_or_else(Vec::new, |saved| saved.job.cpus),
-                    ..Ending::default()
-                });
-                ledger.set_order(id, &noted.order())?;
-            }
-            ledger.close(figures, takeover, None, device)?;
-        }
+        _ => ledger.close(figures, takeover, None, device, |outcome| {
+            let known = saved.as_ref().map(|saved| lost(figures, saved, false));
+            let ending = Ending { why: Some(REBOOTED.into()), ..known.unwrap_or_default() };
+            (if outcome == Outcome::Complete { Outcome::Unknown } else { outcome }, ending)
+        })?,
     }
     Ok(None)
 }

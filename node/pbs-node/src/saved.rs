@@ -22,8 +22,10 @@ pub(crate) struct Saved {
     pub(crate) machine: Machine,
     /// The file that says whether its programs were let go.
     pub(crate) commit: PathBuf,
-    /// Planned time of that release, on the same clock.
+    /// Time of that release, on the same clock; before it, the planned one.
     pub(crate) started_ns: u64,
+    /// Time of its first instruction in a slot, on the same clock.
+    pub(crate) begun_ns: Option<u64>,
     /// End of its last process, on the same clock.
     pub(crate) ended_ns: Option<u64>,
     /// Reason for which it was cancelled.
@@ -39,6 +41,8 @@ struct Text {
     machine: String,
     commit: PathBuf,
     started_ns: u64,
+    #[serde(default)]
+    begun_ns: Option<u64>,
     ended_ns: Option<u64>,
     #[serde(default)]
     cancelled: Option<String>,
@@ -53,6 +57,7 @@ impl Saved {
             machine: machine_to_toml(&self.machine),
             commit: self.commit.clone(),
             started_ns: self.started_ns,
+            begun_ns: self.begun_ns,
             ended_ns: self.ended_ns,
             cancelled: self.cancelled.clone(),
         };
@@ -71,9 +76,15 @@ impl Saved {
             machine: machine_from_toml(&text.machine).ok()?,
             commit: text.commit,
             started_ns: text.started_ns,
+            begun_ns: text.begun_ns,
             ended_ns: text.ended_ns,
             cancelled: text.cancelled,
         })
+    }
+
+    /// Returns a time of the monotonic clock since 1970, counted from the submission at that time.
+    pub(crate) fn unix_ns(&self, time_ns: u64, submitted_unix_ns: u64) -> u64 {
+        submitted_unix_ns.saturating_add(time_ns.saturating_sub(self.submitted_ns))
     }
 
     /// Returns the expected lengths of its tasks, for the collector of their figures.
@@ -101,6 +112,7 @@ mod tests {
                 .unwrap(),
             commit: "history.db-start-7".into(),
             started_ns: 8,
+            begun_ns: Some(8),
             ended_ns: Some(9),
             cancelled: Some("cancelled by user 7".into()),
         };

@@ -4,7 +4,6 @@
 use pbs_history::{RunFigures, RunId, State};
 
 use crate::active::ActiveJob;
-use crate::clock::{monotonic_ns, since_1970};
 use crate::jobs::Jobs;
 use crate::orders::{Noted, Waiting, Waits};
 use crate::queue::{confined, RunSummary};
@@ -75,11 +74,10 @@ impl Jobs {
     }
 
     fn of_active(&self, active: &ActiveJob) -> Option<RunSummary> {
-        let now_ns = monotonic_ns();
         let state = self.controller.run(active.run)?;
-        let is_running = state.has_executed
-            || state.planned_start_ns.is_some_and(|ns| ns <= now_ns)
-            || state.planned_start_ns.is_none();
+        let unix_ns = |ns| active.unix_ns(ns);
+        let has_begun = active.begun_ns.is_some() || state.has_executed;
+        let is_running = has_begun || state.planned_start_ns.is_none();
         let tasks = active.job.tasks.iter().filter(|task| task.insns > 0);
         let ended = state.measured.iter().map(Vec::len).sum();
         Some(RunSummary {
@@ -97,10 +95,17 @@ impl Jobs {
             best_effort: Some(active.job.best_effort),
             cpus: confined(&active.job.cpus),
             allocation: active.allocation(),
-            deadline_unix_ns: active.deadline_ns().map(since_1970),
-            expected_start_unix_ns: state.planned_start_ns.map(since_1970),
-            expected_end_unix_ns: state.planned_end_ns.map(since_1970),
-            started_unix_ns: active.started_ns.map(since_1970),
+            deadline_unix_ns: active.deadline_ns().map(unix_ns),
+            // Of a run that has begun, the plan has only the tasks that remain.
+            expected_start_unix_ns: (if has_begun {
+                active.expected_start_ns
+            } else {
+                state.planned_start_ns
+            })
+            .map(unix_ns),
+            expected_end_unix_ns: state.planned_end_ns.map(unix_ns),
+            started_unix_ns: active.started_ns.map(unix_ns),
+            begun_unix_ns: active.begun_ns.map(unix_ns),
             tasks: tasks.count(),
             tasks_ended: ended,
             ..RunSummary::begun(active.id?, &active.job.name, active.submitted_unix_ns)

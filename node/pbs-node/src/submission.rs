@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use pbs_history::JobHistory;
 use pbs_job::{job_from_toml, with_values, Job, Problem};
-use pbs_launch::path_of;
+use pbs_launch::{check_programs, path_of, Surroundings};
 use pbs_text::Problems;
 
 use crate::predict::{predict, Forecast};
@@ -76,6 +76,23 @@ impl Submission {
             Ok(()) => Ok(self),
             Err(problems) => Err(Error::Invalid { file: self.file, problems }),
         }
+    }
+}
+
+impl Submission {
+    /// Whether its programs, and their files, are there for this process in those surroundings:
+    /// for who submits it to a service, which does not look.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`]: what is missing, in the words of a run without a service.
+    pub fn with_files(&self, at: &Surroundings<'_>) -> Result<(), Error> {
+        let processes = self.job.processes.iter();
+        let commands: Vec<_> = processes.flat_map(|process| process.start.commands()).collect();
+        let mut problems = Problems::default();
+        problems.extend(check_programs(&commands, at));
+        let file = self.file.clone();
+        problems.none().map_err(|problems| Error::Invalid { file, problems })
     }
 }
 

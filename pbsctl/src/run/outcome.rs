@@ -4,7 +4,7 @@
 use pbs_history::Outcome;
 use pbs_node::{JobOutcome, TaskOutcome};
 use pbs_report::Deadline;
-use pbs_text::{columns, grouped, ms};
+use pbs_text::{columns, grouped, ms, shown};
 
 use crate::output::{counted, share};
 
@@ -64,6 +64,9 @@ pub(super) fn table(jobs: &[JobOutcome]) -> String {
         last.into_iter().for_each(|row| row.push(is_best_effort.into()));
     }
     let mut out = format!("\n{}", columns(&rows, 3));
+    for job in jobs.iter().filter(|job| job.reason.is_some()) {
+        out.push_str(&format!("Job {}: {}.\n", shown(&job.name), shown(&job.in_words())));
+    }
     for job in jobs.iter().filter(|job| !job.tasks.is_empty()) {
         out.push_str(&format!("\nFigures of job {} and the next prediction:\n", job.name));
         let header = ["PROCESS", "TASK", "PLANNED", "FROM", "RETIRED", "OFF", "NEXT TIME"];
@@ -102,4 +105,37 @@ fn task_row(task: &TaskOutcome) -> Vec<String> {
         },
         task.next_insns.map_or_else(|| "-".into(), grouped),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_history::Kind;
+
+    use super::*;
+
+    /// A table of jobs has the outcome and the reason of each that did not do all in time.
+    #[test]
+    fn a_job_that_failed_says_why() {
+        let failed = JobOutcome {
+            name: "sort".into(),
+            run: Some(7),
+            kind: Kind::Plan,
+            strategy: None,
+            submitted_ns: 0,
+            planned_end_ns: None,
+            best_effort: false,
+            deadline_ns: Some(5),
+            ended_ns: None,
+            kept: false,
+            reason: Some("failed (exit 3): sort of process 2".into()),
+            signals: 0,
+            replans: 0,
+            outcome: Some(Outcome::Failed),
+            plan_error_permille: None,
+            tasks: Vec::new(),
+            exits: Vec::new(),
+        };
+        let text = table(&[failed]);
+        assert!(text.ends_with("\nJob sort: failed (exit 3): sort of process 2.\n"), "{text}");
+    }
 }

@@ -30,6 +30,7 @@ mod policy_share;
 mod policy_swap;
 mod record;
 mod service;
+mod service_figures;
 mod service_turns;
 mod simulator;
 mod tiers;

@@ -5,6 +5,7 @@ use crate::{Limit, Owner};
 use pbs_plan::from_toml;
 use pbs_report::Exit;
 use std::env;
+use std::ffi::CString;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -45,13 +46,7 @@ fn ends<T>(commands: &str, release: bool, what: impl Fn(&mut Child) -> T) -> Vec
     .unwrap();
     let prepared = prepare_plan(&plan, Path::new("/dev/null"), true).unwrap();
     empty_outputs(&prepared).unwrap();
-    // SAFETY: sigemptyset fills the set.
-    #[allow(unsafe_code)]
-    let signals = unsafe {
-        let mut signals = std::mem::MaybeUninit::uninit();
-        libc::sigemptyset(signals.as_mut_ptr());
-        signals.assume_init()
-    };
+    let signals = no_signals();
     let gate = Gate::new(None).unwrap();
     let mut children: Vec<_> =
         prepared.iter().map(|one| gate.fork(one, None, &signals).unwrap()).collect();
@@ -85,6 +80,47 @@ fn all_are_let_go_and_tell_how_they_ended() {
     assert_eq!(ends, [(Some(0), None), (Some(3), None), (None, Some(9))]);
     let succeeded: Vec<_> = exits.iter().map(Exit::success).collect();
     assert_eq!(succeeded, [true, false, false]);
+}
+
+/// The memory of the node is not charged to a program that waits.
+#[test]
+fn who_waits_has_none_of_the_memory() {
+    let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let large = vec![1u8; 64 << 20];
+    let plan = "[[process]]\nid = 1\ncommand = ['test', 'some', '=', 'some']\ntasks = [1]\n\
+                [[cpu]]\ncpu = 0\nslots = [1]\n";
+    let prepared = prepare_plan(&from_toml(plan).unwrap(), Path::new("/dev/null"), true).unwrap();
+    let gate = Gate::new(None).unwrap();
+    let mut children = [gate.fork(&prepared[0], None, &no_signals()).unwrap()];
+    ready(&mut children).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", children[0].pid)).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let used_kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(used_kib < 16 << 10, "{line}");
+    assert!(large.iter().all(|byte| *byte == 1));
+    gate.release().unwrap();
+    assert!(children[0].wait(0));
+    assert_eq!(children[0].exit().code, Some(0));
+}
+
+/// A program that is let go is not executed before its time.
+#[test]
+fn a_program_waits_for_its_start() {
+    let now_ns = || pbs_uapi::clock::monotonic_ns();
+    let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let plan =
+        "[[process]]\nid = 1\ncommand = ['true']\ntasks = [1]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+    let prepared = prepare_plan(&from_toml(plan).unwrap(), Path::new("/dev/null"), true).unwrap();
+    let start_ns = now_ns() + 1_000_000_000;
+    let gate = Gate::new(None).unwrap();
+    let prepared = prepared.into_iter().map(|one| one.not_before(start_ns));
+    let mut children: Vec<_> =
+        prepared.map(|one| gate.fork(&one, None, &no_signals()).unwrap()).collect();
+    ready(&mut children).unwrap();
+    gate.release().unwrap();
+    assert!(children[0].wait(0));
+    assert!(now_ns() >= start_ns);
+    assert_eq!(children[0].exit().code, Some(0));
 }
 
 /// The CPU time of a program is known after its end, and does not include that of its children.

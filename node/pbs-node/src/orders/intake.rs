@@ -282,6 +282,7 @@ impl Jobs {
             deadline_unix_ns: Some(one.deadline_unix_ns()),
             best_effort: Some(one.order.submission.job.best_effort),
             cpus: one.order.submission.job.cpus.clone(),
+            kept: Some(false),
             ..Ending::default()
         };
         let order = one.noted().over(ending).order();

@@ -102,6 +102,8 @@ pub struct Ending {
     pub cpus: Vec<u32>,
     /// Time at which its programs were released.
     pub started_unix_ns: Option<u64>,
+    /// Time of its first instruction in a slot.
+    pub begun_unix_ns: Option<u64>,
     /// Whether it did all that it was to do before its deadline; `None`: it had none.
     pub kept: Option<bool>,
     /// All programs succeeded, as far as that is known.
@@ -142,11 +144,30 @@ impl ProgramEnd {
         self.code == Some(0) && self.error.is_none()
     }
 
-    /// A sentence about its end, without a full stop.
-    pub(crate) fn told(&self) -> String {
-        let end = pbs_text::program_end(self.code, self.signal, self.error.as_deref());
-        let end = end.unwrap_or_else(|| "has no result".into());
-        format!("{} of process {} {end}", self.program, self.process)
+    /// Outcome of a run that this end decides.
+    pub(crate) fn outcome(&self) -> Outcome {
+        if self.error.is_none() && self.signal.is_some() {
+            Outcome::Killed
+        } else {
+            Outcome::Failed
+        }
+    }
+
+    /// Reason of a run that this end decides. `over_memory`: the kernel killed the program or
+    /// one of its children for want of memory.
+    pub(crate) fn reason(&self, over_memory: bool) -> String {
+        let label = format!("{} of process {}", self.program, self.process);
+        let Self { code, signal, error, .. } = self;
+        match (error, code, signal) {
+            (Some(error), ..) => format!("failed (not executed): {label}: {error}"),
+            (None, Some(_), _) | (None, None, Some(_)) if over_memory => {
+                let end = pbs_text::program_end(*code, *signal, None);
+                format!("over memory: {label} {}", end.unwrap_or_default())
+            }
+            (None, Some(code), _) => format!("failed (exit {code}): {label}"),
+            (None, None, Some(by)) => format!("killed ({}): {label}", pbs_text::signal(*by)),
+            (None, None, None) => format!("failed: {label} has no result"),
+        }
     }
 }
 
