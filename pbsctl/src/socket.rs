@@ -9,7 +9,7 @@ use pbs_node_api::Client;
 use crate::failure::Failure;
 
 /// Address of the service of this node.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Socket {
     /// The socket of the service of this node
     #[arg(

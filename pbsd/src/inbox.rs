@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use pbs_node_api::{
-    Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown,
-    Status, Submission, UserMetrics,
+    Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Plan, Refusal,
+    Shown, Status, Submission,
 };
 use pbs_socket::Caller;
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ pub enum Request {
     Plan(Answer<Plan>),
     Drain(bool, Answer<Status>),
     Status(Answer<Status>),
-    Metrics(Answer<Vec<UserMetrics>>),
+    Metrics(Answer<Metrics>),
     Allocate(Step, Answer<Allocated>),
     Deallocate(u32, u32, Answer<Deallocated>),
 }

@@ -191,7 +191,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     node.serve(machine, &settings).map_err(text)?;
     let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;
     let listener = match pbs_socket::handed_over() {
-        Some(listener) => listener,
+        Some(socket) => socket.into(),
         None => pbs_socket::listen(&cli.socket)
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };

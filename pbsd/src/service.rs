@@ -17,8 +17,8 @@ use pbs_node::{
     Submission,
 };
 use pbs_node_api::{
-    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
-    UserMetrics,
+    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notice, OpenJobs, Plan,
+    Refusal, Shown, Status,
 };
 use pbs_socket::Caller;
 use pbs_uapi::clock::unix_ns;
@@ -175,17 +175,30 @@ impl Service {
     /// Counts the jobs that have ended since the last time.
     fn count_ended(&mut self) {
         for run in std::mem::take(&mut self.node.listener.ended) {
-            // One that can't be read is counted nowhere, and was told when it ended.
-            if let Ok(job) = self.node.standing_of(run) {
-                self.counted.ended(&job);
+            match self.node.standing_of(run) {
+                // Its end could not be recorded yet.
+                Ok(job) if job.state != "over" => self.node.listener.ended.push(run),
+                Ok(job) => self.counted.ended(&job),
+                // One that can't be read is counted nowhere, and was told when it ended.
+                Err(_) => {}
             }
         }
     }
 
-    fn user_metrics(&mut self) -> Result<Vec<UserMetrics>, Refusal> {
+    /// The counts of users and of open jobs; those of the calls are elsewhere.
+    fn metrics(&mut self) -> Result<Metrics, Refusal> {
         self.count_ended();
         let held = self.node.held_by_users().map_err(refusal)?;
-        Ok(self.counted.users(&held, &self.limits))
+        let runs = self.node.standing(0).map_err(refusal)?;
+        let open_jobs = ["held", "waiting", "planned", "running"].map(|state| {
+            let jobs = runs.iter().filter(|run| run.state == state).count() as u64;
+            OpenJobs { state: state.into(), jobs }
+        });
+        Ok(Metrics {
+            open_jobs: open_jobs.into(),
+            users: self.counted.users(&held, &self.limits),
+            methods: Vec::new(),
+        })
     }
 
     /// Answers requests for a while, and starts what they submit. Returns the number of requests.
@@ -294,7 +307,7 @@ impl Service {
                 let _ = answer.send(self.status());
             }
             Request::Metrics(answer) => {
-                let _ = answer.send(self.user_metrics());
+                let _ = answer.send(self.metrics());
             }
             Request::Allocate(step, answer) => {
                 let _ = answer.send(self.allocate(caller, &step));

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixListener;
 
 use pbs_node_api::{
     Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
-    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Plan, Process,
-    Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
+    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, OpenJobs,
+    Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
 };
 use pbs_socket::{Caller, ConnectionLimits};
 use tokio::sync::broadcast;
@@ -58,7 +58,7 @@ pub fn serve(
     interface = "org.sched-pbs.Node",
     types = [
         Alteration, AnswersWithin, Array, Budget, EndedJobs, Environment, Filter, Job, JobKey,
-        Limit, MethodMetrics, Process, Program, Submission, UserMetrics
+        Limit, MethodMetrics, OpenJobs, Process, Program, Submission, UserMetrics
     ],
     vendor = "sched-pbs",
     product = "pbsd",
@@ -141,8 +141,8 @@ impl Session {
 
     /// Returns what the service has counted since its start.
     async fn metrics(&self) -> Result<Metrics, Refusal> {
-        let users = self.node.ask(&self.caller, Request::Metrics).await?;
-        Ok(Metrics { users, methods: self.node.calls.methods() })
+        let metrics = self.node.ask(&self.caller, Request::Metrics).await?;
+        Ok(Metrics { methods: self.node.calls.methods(), ..metrics })
     }
 
     /// Reserves cores for jobs of a user in an allocation that another resource manager

@@ -290,11 +290,22 @@ pub struct Status {
 /// Counts since the start of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Metrics {
-    /// Users who have submitted a job, or whose job has ended. Users beyond the thousandth are
-    /// counted together, without a number
+    /// Jobs that are not over now, by their states
+    pub open_jobs: Vec<OpenJobs>,
+    /// Users who have open jobs, have submitted one, or whose job has ended. A thousand are counted
+    /// each by itself, and all others together, without a number
     pub users: Vec<UserMetrics>,
     /// Methods that were called
     pub methods: Vec<MethodMetrics>,
+}
+
+/// Jobs in one state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct OpenJobs {
+    /// held, waiting, planned or running
+    pub state: String,
+    /// Number of these jobs
+    pub jobs: u64,
 }
 
 /// Jobs of a user, since the start of the service.

@@ -10,7 +10,7 @@
 use std::fs;
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::Path;
@@ -43,14 +43,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The socket that was handed over by who started us (sd_listen_fds(3)).
 #[allow(unsafe_code)]
-pub fn handed_over() -> Option<StdListener> {
+pub fn handed_over() -> Option<OwnedFd> {
     let own = std::process::id().to_string();
     let is_ours = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == own);
     let count = std::env::var("LISTEN_FDS").ok()?;
     // SAFETY: descriptor 3 was opened for us by who started us, and is nobody else's.
-    let listener = (is_ours && count == "1").then(|| unsafe { StdListener::from_raw_fd(3) });
+    let socket = (is_ours && count == "1").then(|| unsafe { OwnedFd::from_raw_fd(3) });
     // Programs do not inherit the copy.
-    listener?.try_clone().ok()
+    socket?.try_clone().ok()
 }
 
 /// Listens at that path, where nobody else does.

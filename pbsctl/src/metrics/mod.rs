@@ -3,10 +3,12 @@
 //!
 //! - [`page`] has the formats.
 //! - [`kernel`] and [`service`] have what is measured.
+//! - [`patience`] waits for the service with a bound.
 //! - [`serve`] answers collectors over HTTP.
 
 mod kernel;
 mod page;
+mod patience;
 mod serve;
 mod service;
 
@@ -14,15 +16,24 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
+use pbs_text::span;
 
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Output};
 use crate::socket::Socket;
 use crate::{quantities, watch};
-use page::{Page, OPEN_METRICS};
+use page::{Kind, Metric, Page, OPEN_METRICS};
+use patience::Patience;
+
+/// Time for the answers of the service.
+const SERVICE_TIME: Duration = Duration::from_secs(2);
+/// Time for which a page is served.
+const PAGE_TIME: Duration = Duration::from_secs(1);
 
 const METRICS_HELP: &str = "\
 Examples:
@@ -63,37 +74,72 @@ pub(crate) fn metrics(
     device: &Path,
     options: MetricsOptions,
 ) -> Result<ExitCode, Failure> {
+    let mut pages = Pages { device: device.into(), socket: options.socket, asked: Patience::new() };
     if let Some(address) = options.listen {
-        return listen(address, device.into(), options.socket);
+        return listen(address, pages);
     }
     let Some(file) = &options.output else {
-        let (page, why) = page(device, &options.socket);
+        let (page, why) = pages.make();
         tell(why.as_deref());
         let text = page.open_metrics().map_err(not_written)?;
         out.print(&page, || text)?;
         return Ok(ExitCode::SUCCESS);
     };
     let mut told = None;
-    let count = options.interval.is_none().then_some(1);
-    watch::repeat(options.interval.unwrap_or(0), count, || {
-        let (page, why) = page(device, &options.socket);
+    let mut write = |pages: &mut Pages| {
+        let (page, why) = pages.make();
         if why != told {
             tell(why.as_deref());
             told = why;
         }
-        let text = page.prometheus().map_err(not_written)?;
-        files::write(file, &text)
+        files::write(file, &page.prometheus().map_err(not_written)?)
+    };
+    let Some(interval_ns) = options.interval else {
+        write(&mut pages)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    watch::repeat(interval_ns, None, || {
+        // There may be room on the disk the next time.
+        if let Err(failure) = write(&mut pages) {
+            output::report(&failure.to_string());
+        }
+        Ok(())
     })
 }
 
-/// The present metrics, and the reason for which there is none of the service.
-fn page(device: &Path, socket: &Socket) -> (Page, Option<String>) {
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let (of_service, why) = service::metrics(socket, &users);
-    let mut page = Page::default();
-    page.extend(kernel::metrics(device));
-    page.extend(of_service);
-    (page, why)
+/// Pages of a node, one after the other.
+struct Pages {
+    device: PathBuf,
+    socket: Socket,
+    asked: Patience<Result<service::Answers, String>>,
+}
+
+impl Pages {
+    /// The present metrics, and the reason for which there is none of the service.
+    fn make(&mut self) -> (Page, Option<String>) {
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let socket = self.socket.clone();
+        let answers = self.asked.ask(move || service::ask(&socket), SERVICE_TIME);
+        let answers = answers.unwrap_or_else(|| {
+            Err(format!("it did not answer within {}", span(SERVICE_TIME.as_nanos() as u64)))
+        });
+        let mut page = Page::default();
+        page.extend([made_at(SystemTime::now())]);
+        page.extend(kernel::metrics(&self.device));
+        page.extend(service::metrics(answers.as_ref().ok(), &users));
+        (page, answers.err())
+    }
+}
+
+fn made_at(now: SystemTime) -> Metric {
+    let mut metric = Metric::new(
+        Kind::Gauge,
+        "pbs_page_time_seconds",
+        "Time at which these metrics were read, counted from 1970",
+    );
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    metric.add([], since.as_secs_f64().floor());
+    metric
 }
 
 fn tell(why: Option<&str>) {
@@ -106,12 +152,29 @@ fn not_written(_: std::fmt::Error) -> Failure {
     Failure::Failed("the page of metrics could not be written".into())
 }
 
-fn listen(address: SocketAddr, device: PathBuf, socket: Socket) -> Result<ExitCode, Failure> {
+/// Serves pages at an address, or at the socket that was handed over. All who call within a second
+/// get the same page, so that callers make the node no work.
+fn listen(address: SocketAddr, pages: Pages) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::Failed(format!("{address}: {error}"));
-    let listener = TcpListener::bind(address).map_err(failed)?;
+    let listener = match pbs_socket::handed_over() {
+        Some(socket) => TcpListener::from(socket),
+        None => TcpListener::bind(address).map_err(failed)?,
+    };
     let bound = listener.local_addr().map_err(failed)?;
     output::report(&format!("the metrics are at http://{bound}/metrics"));
-    let page = move || page(&device, &socket).0.open_metrics().unwrap_or_default();
+    let last: Mutex<(Pages, Option<(Instant, String)>)> = Mutex::new((pages, None));
+    let page = move || {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pages, made) = &mut *last;
+        match made {
+            Some((at, text)) if at.elapsed() < PAGE_TIME => text.clone(),
+            _ => {
+                let text = pages.make().0.open_metrics().unwrap_or_default();
+                *made = Some((Instant::now(), text.clone()));
+                text
+            }
+        }
+    };
     serve::serve(&listener, OPEN_METRICS, page)
 }
 
@@ -119,21 +182,25 @@ fn listen(address: SocketAddr, device: PathBuf, socket: Socket) -> Result<ExitCo
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::page::Kind;
-    use super::{kernel, service};
+    use super::*;
 
     const DOCUMENT: &str = include_str!("../../../Documentation/metrics.rst");
     const ALERTS: &str = include_str!("../../../packaging/monitoring/alerts.yml");
     const DASHBOARD: &str = include_str!("../../../packaging/monitoring/dashboard.json");
 
+    fn all() -> impl Iterator<Item = (&'static str, Kind)> {
+        let of_page = made_at(SystemTime::UNIX_EPOCH);
+        let all = kernel::all().into_iter().chain(service::all());
+        all.chain([(of_page.name, of_page.kind)])
+    }
+
     /// Names as they stand on the page, without those of the parts of a histogram.
     fn names() -> BTreeSet<String> {
-        let metrics = kernel::all().into_iter().chain(service::all());
         let name = |(name, kind): (&str, Kind)| match kind {
             Kind::Counter => format!("{name}_total"),
             Kind::Gauge | Kind::Histogram => name.into(),
         };
-        metrics.map(name).collect()
+        all().map(name).collect()
     }
 
     /// The words of a text that begin like a metric.
@@ -149,7 +216,7 @@ mod tests {
         let documented: BTreeSet<_> =
             rows.iter().filter_map(|row| row.split(' ').next()).map(String::from).collect();
         assert_eq!(documented, names());
-        for (name, kind) in kernel::all().into_iter().chain(service::all()) {
+        for (name, kind) in all() {
             let kind = format!("{kind:?}").to_lowercase();
             let row = rows.iter().find(|row| {
                 row.split(' ').next().is_some_and(|it| it == name || it == format!("{name}_total"))

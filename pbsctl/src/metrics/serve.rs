@@ -2,12 +2,12 @@
 //! Pages over HTTP, for collectors on this machine.
 //!
 //! Every call has a time limit and a size limit, and few are answered at once: a user of this
-//! machine who calls without reading keeps a place for that time only.
+//! machine who calls and says nothing gives way to those who come later.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,23 +34,52 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// A place among the calls that are answered at once.
-struct Place(Arc<AtomicUsize>);
+/// Callers of whom the whole call is not there yet, the oldest first, and the number of all.
+#[derive(Debug, Default)]
+struct Callers {
+    silent: VecDeque<(u64, TcpStream)>,
+    count: usize,
+    last: u64,
+}
+
+/// The place of a caller, until its thread ends.
+struct Place {
+    callers: Arc<Mutex<Callers>>,
+    number: u64,
+}
+
+fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
+    callers.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Place {
-    /// `None`: there is none left.
-    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        if taken.fetch_add(1, Ordering::Relaxed) < CALLS {
-            return Some(Self(taken.clone()));
+    /// Takes a place, if need be that of the caller that has said nothing for longest. `None`: all
+    /// are being answered, or `stream` is none any more.
+    fn take(callers: &Arc<Mutex<Callers>>, stream: &TcpStream) -> Option<Self> {
+        let own = stream.try_clone().ok()?;
+        let mut all = locked(callers);
+        if all.count >= CALLS {
+            let (_, oldest) = all.silent.pop_front()?;
+            // Its thread reads the end of the call, and ends.
+            let _ = oldest.shutdown(Shutdown::Both);
         }
-        taken.fetch_sub(1, Ordering::Relaxed);
-        None
+        all.count += 1;
+        all.last += 1;
+        let number = all.last;
+        all.silent.push_back((number, own));
+        Some(Self { callers: callers.clone(), number })
+    }
+
+    /// The whole call is there.
+    fn has_called(&self) {
+        locked(&self.callers).silent.retain(|(number, _)| *number != self.number);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.has_called();
+        locked(&self.callers).count -= 1;
     }
 }
 
@@ -61,28 +90,31 @@ pub(super) fn serve(
     page: impl Fn() -> String + Send + Sync + 'static,
 ) -> ! {
     let page = Arc::new(page);
-    let taken = Arc::new(AtomicUsize::new(0));
+    let callers = Arc::default();
     loop {
         let Ok((stream, _)) = listener.accept() else {
             // The caller has gone already, or this process has too many files for the moment.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        // Beyond the limit the connection is closed, which tells the caller to come later.
-        if let Some(place) = Place::take(&taken) {
+        // Without a place or a thread the connection is closed, and the caller comes later.
+        if let Some(place) = Place::take(&callers, &stream) {
             let page = Arc::clone(&page);
             let answer = move || {
-                let _place = place;
                 // A caller that does not read has its own loss.
-                let _ = answer(stream, content_type, &*page);
+                let _ = answer(stream, &place, content_type, &*page);
             };
-            // Without a thread the connection is closed, too.
             drop(thread::Builder::new().spawn(answer));
         }
     }
 }
 
-fn answer(mut stream: TcpStream, content_type: &str, page: &dyn Fn() -> String) -> io::Result<()> {
+fn answer(
+    mut stream: TcpStream,
+    place: &Place,
+    content_type: &str,
+    page: &dyn Fn() -> String,
+) -> io::Result<()> {
     let until = Instant::now() + TIME;
     let mut call = Vec::new();
     let mut some = [0; 1024];
@@ -97,13 +129,18 @@ fn answer(mut stream: TcpStream, content_type: &str, page: &dyn Fn() -> String) 
             bytes => call.extend_from_slice(&some[..bytes]),
         }
     }
-    let (status, content_type, body, is_head) = match target(&call) {
-        Some((is_head, "/metrics")) => ("200 OK", content_type, page(), is_head),
-        Some((is_head, _)) => {
-            ("404 Not Found", "text/plain", "The page is /metrics.\n".into(), is_head)
+    place.has_called();
+    let plain = |status, body: &str| (status, "text/plain", body.to_string());
+    let target = target(&call);
+    let (status, content_type, body) = match target {
+        None => plain("405 Method Not Allowed", "Only GET and HEAD.\n"),
+        Some(_) if !is_for_here(&call) => {
+            plain("403 Forbidden", "The page is for this machine: call it localhost.\n")
         }
-        None => ("405 Method Not Allowed", "text/plain", "Only GET and HEAD.\n".into(), false),
+        Some((_, "/metrics")) => ("200 OK", content_type, page()),
+        Some(_) => plain("404 Not Found", "The page is /metrics.\n"),
     };
+    let is_head = target.is_some_and(|(is_head, _)| is_head);
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
@@ -148,6 +185,27 @@ fn target(call: &[u8]) -> Option<(bool, &str)> {
     Some((is_head, page.split('?').next().unwrap_or(page)))
 }
 
+/// Whether the call names this machine, if it names any: a page of another site that has a browser
+/// of this machine call it gets nothing.
+fn is_for_here(call: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(call);
+    let mut lines = text.split("\r\n").skip(1);
+    let host = lines.find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim())
+    });
+    let Some(host) = host else {
+        return true;
+    };
+    let has_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if has_port(port) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +245,7 @@ mod tests {
     #[test]
     fn calls_are_answered() {
         let address = server();
-        let page = call(address, "GET /metrics?a=b HTTP/1.1\r\nHost: here\r\n\r\n");
+        let page = call(address, "GET /metrics?a=b HTTP/1.1\r\nHost: localhost:9845\r\n\r\n");
         assert!(page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{page}");
         assert!(page.contains("Content-Length: 7\r\n") && page.ends_with("\r\n\r\na page\n"));
         let head = call(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
@@ -197,34 +255,38 @@ mod tests {
         assert!(call(address, "\u{fffd}\r\n\r\n").contains("405 Method"));
     }
 
-    /// Callers that say nothing keep their places for a while, and others are told to come later;
-    /// when their time is over, all are answered again.
+    /// However many callers say nothing, one that calls is answered at once.
     #[test]
-    fn callers_that_say_nothing_keep_no_place() {
+    fn callers_that_say_nothing_give_way() {
         let address = server();
-        let silent: Vec<_> = (0..CALLS).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let page = "GET /metrics HTTP/1.1\r\n\r\n";
-        let mut refused = TcpStream::connect(address).unwrap();
+        let silent: Vec<_> = (0..3 * CALLS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        for _ in 0..3 {
+            let page = call(address, "GET /metrics HTTP/1.1\r\n\r\n");
+            assert!(page.contains("200 OK"), "{page}");
+        }
+        // The oldest have lost their places.
         let mut answer = Vec::new();
-        // A closed connection is an end or a reset.
-        let _ = refused.write_all(page.as_bytes());
-        let _ = refused.read_to_end(&mut answer);
-        assert!(answer.is_empty(), "{answer:?}");
-        for mut stream in silent {
-            let _ = stream.read_to_end(&mut answer);
-        }
-        while !call_or_reset(address, page).contains("200 OK") {
-            thread::sleep(Duration::from_millis(10));
-        }
+        let _ = (&silent[0]).read_to_end(&mut answer);
+        assert!(answer.is_empty());
     }
 
-    fn call_or_reset(address: SocketAddr, text: &str) -> String {
-        let mut answer = String::new();
-        if let Ok(mut stream) = TcpStream::connect(address) {
-            let _ = stream.write_all(text.as_bytes());
-            let _ = stream.read_to_string(&mut answer);
+    #[test]
+    fn only_calls_that_name_this_machine_are_answered() {
+        for (host, is_answered) in [
+            ("localhost", true),
+            ("LOCALHOST:9845", true),
+            ("127.0.0.1:9845", true),
+            ("[::1]:9845", true),
+            ("127.8.8.8", true),
+            ("other.example:9845", false),
+            ("10.0.0.1", false),
+            ("", false),
+        ] {
+            let call = format!("GET /metrics HTTP/1.1\r\nA: b\r\nhost: {host}\r\n\r\n");
+            assert_eq!(is_for_here(call.as_bytes()), is_answered, "{host}");
         }
-        answer
+        let page = call(server(), "GET /metrics HTTP/1.1\r\nHost: example.org\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{page}");
     }
 
     #[test]

@@ -1,49 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Metrics of the service of this node.
 
-use pbs_node_api::{Failure, Filter, Job, Metrics, Status};
+use pbs_node_api::{Failure, Metrics, Status};
 
 use super::page::{Kind, Metric};
 use crate::socket::Socket;
 
-/// States of a job that is not over.
-const STATES: [&str; 4] = ["held", "waiting", "planned", "running"];
-
 /// Answers of the service.
-struct Answers {
+#[derive(Clone, Debug)]
+pub(super) struct Answers {
     status: Status,
-    open_jobs: Vec<Job>,
     counted: Metrics,
 }
 
-/// Metrics of the service, and the reason for which it did not answer.
-pub(super) fn metrics(socket: &Socket, users: &str) -> (Vec<Metric>, Option<String>) {
-    let failed = |failure: crate::failure::Failure| {
+/// Asks the service; the reason for which it did not answer.
+pub(super) fn ask(socket: &Socket) -> Result<Answers, String> {
+    let mut client = socket.connect().map_err(|failure| {
         let told = failure.to_string();
         told.strip_prefix("pbsctl: ").map_or_else(|| told.clone(), Into::into)
-    };
-    let answers = socket.connect().map_err(failed).and_then(|mut client| {
-        let mut ask = || {
-            let filter = Filter { last: Some(0), ..Filter::default() };
-            Ok(Answers {
-                status: client.status()?,
-                open_jobs: client.list(&filter)?,
-                counted: client.metrics()?,
-            })
-        };
-        ask().map_err(|failure: Failure| failure.to_string())
-    });
-    let mut metrics = vec![up(answers.is_ok())];
-    match answers {
-        Ok(answers) => {
-            metrics.extend(of_status(&answers.status));
-            metrics.push(of_open_jobs(&answers.open_jobs));
-            metrics.extend(of_users(&answers.counted, users));
-            metrics.extend(of_methods(&answers.counted));
-            (metrics, None)
-        }
-        Err(why) => (metrics, Some(why)),
+    })?;
+    let mut ask = || Ok(Answers { status: client.status()?, counted: client.metrics()? });
+    ask().map_err(|failure: Failure| failure.to_string())
+}
+
+/// Metrics of the service, by its answers and the names of users in a passwd file. `None`: it did
+/// not answer.
+pub(super) fn metrics(answers: Option<&Answers>, users: &str) -> Vec<Metric> {
+    let mut metrics = vec![up(answers.is_some())];
+    if let Some(Answers { status, counted }) = answers {
+        metrics.extend(of_status(status));
+        metrics.push(of_open_jobs(counted));
+        metrics.extend(of_users(counted, users));
+        metrics.extend(of_methods(counted));
     }
+    metrics
 }
 
 fn up(is_up: bool) -> Metric {
@@ -77,11 +67,10 @@ fn of_status(status: &Status) -> [Metric; 4] {
     [info, since, draining, recorded]
 }
 
-fn of_open_jobs(jobs: &[Job]) -> Metric {
+fn of_open_jobs(counted: &Metrics) -> Metric {
     let mut metric = Metric::new(Kind::Gauge, "pbs_jobs", "Number of jobs that are not over");
-    for state in STATES {
-        let count = jobs.iter().filter(|job| job.state == state).count();
-        metric.add([("state", state)], count as f64);
+    for open in &counted.open_jobs {
+        metric.add([("state", &*open.state)], open.jobs as f64);
     }
     metric
 }
@@ -169,7 +158,7 @@ fn of_methods(counted: &Metrics) -> [Metric; 2] {
 pub(super) fn all() -> Vec<(&'static str, Kind)> {
     let counted = Metrics::default();
     let parts = [
-        vec![up(true), of_open_jobs(&[])],
+        vec![up(true), of_open_jobs(&counted)],
         of_status(&Status::default()).into(),
         of_users(&counted, "").into(),
         of_methods(&counted).into(),
@@ -179,7 +168,7 @@ pub(super) fn all() -> Vec<(&'static str, Kind)> {
 
 #[cfg(test)]
 mod tests {
-    use pbs_node_api::{AnswersWithin, Budget, EndedJobs, MethodMetrics, UserMetrics};
+    use pbs_node_api::{AnswersWithin, Budget, EndedJobs, MethodMetrics, OpenJobs, UserMetrics};
 
     use super::super::page::Page;
     use super::*;
@@ -204,13 +193,20 @@ mod tests {
             answer_ns: 2_500_000_000,
             answers: vec![within(1_000_000, 1), within(100_000_000, 3)],
         };
-        let counted = Metrics { users: vec![anna, unknown, others], methods: vec![list] };
+        let open = OpenJobs { state: "held".into(), jobs: 3 };
+        let counted = Metrics {
+            open_jobs: vec![open],
+            users: vec![anna, unknown, others],
+            methods: vec![list],
+        };
         let passwd = "root:x:0:0::/:/bin/sh\nanna:x:1000:1000::/home/anna:/bin/sh\n";
         let mut page = Page::default();
+        page.extend([of_open_jobs(&counted)]);
         page.extend(of_users(&counted, passwd));
         page.extend(of_methods(&counted));
         let page = page.open_metrics().unwrap();
         for line in [
+            "pbs_jobs{state=\"held\"} 3.0",
             "pbs_jobs_submitted_total{user=\"anna\"} 5.0",
             "pbs_jobs_submitted_total{user=\"1001\"} 1.0",
             "pbs_jobs_submitted_total{user=\"others\"} 9.0",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One question after the other to a command, and what its answers are worth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pbs_launch::leave_session_in;
@@ -46,8 +46,8 @@ pub(crate) struct Scheduler {
     dying: Vec<Conversation>,
     /// The question whose plan was handed out last.
     answered: Option<Answered>,
-    /// Whether that question is asked for the second time.
-    is_second: bool,
+    /// CPUs whose failures are asked about for the second time.
+    again: BTreeSet<u32>,
     failures_in_a_row: u32,
     sum_ns: u64,
     answers: Answers,
@@ -70,6 +70,8 @@ struct Answered {
     cpu: u32,
     /// Its failures, with times of the node's clock.
     failures: Vec<Failure>,
+    /// Whether it was asked for the second time.
+    is_second: bool,
 }
 
 impl Scheduler {
@@ -84,7 +86,7 @@ impl Scheduler {
             open: None,
             dying: Vec::new(),
             answered: None,
-            is_second: false,
+            again: BTreeSet::new(),
             failures_in_a_row: 0,
             sum_ns: 0,
         }
@@ -122,6 +124,7 @@ impl Scheduler {
     /// A plan is in force on a CPU.
     pub(crate) fn written_on(&mut self, plan: &Plan, cpu: u32, now_ns: u64) {
         self.begin_ns.get_or_insert(now_ns);
+        self.again.remove(&cpu);
         let on = |open: &Open| open.left.cpus.iter().any(|it| it.cpu == cpu);
         if let Some(open) = self.open.take_if(|open| on(open)) {
             self.answers.superseded += 1;
@@ -191,6 +194,7 @@ impl Scheduler {
         };
         let begin_ns = self.begin_ns.unwrap_or(now_ns);
         let failures = self.failures.remove(&cpu).unwrap_or_default();
+        let is_second = self.again.remove(&cpu);
         let state = self.in_force[&cpu].state(known, begin_ns, now_ns);
         if state.remaining.processes.is_empty() {
             return Ok(false);
@@ -198,7 +202,7 @@ impl Scheduler {
         let next_seq = failures.last().map_or(0, |failure| failure.seq + 1);
         let told = failures.iter().map(|failure| {
             let time_ns = failure.time_ns.saturating_sub(begin_ns);
-            Failure { time_ns, ..failure.clone() }
+            Failure { time_ns, ..*failure }
         });
         let told: Vec<_> = told.collect();
         self.answers.questions += 1;
@@ -211,7 +215,7 @@ impl Scheduler {
             asked.map_err(|why| why.to_string())
         });
         let conversation = asked.inspect_err(|_| self.failed())?;
-        let about = Answered { asked: Instant::now(), cpu, failures };
+        let about = Answered { asked: Instant::now(), cpu, failures, is_second };
         self.open = Some(Open { left: state.remaining, next_seq, about, conversation });
         Ok(true)
     }
@@ -283,8 +287,8 @@ impl Scheduler {
     /// things are then; returns the CPU of that question. `None`: the answer is a failure.
     pub(crate) fn refused(&mut self, is_outdated: bool) -> Option<u32> {
         match self.answered.take() {
-            Some(mut about) if is_outdated && !self.is_second => {
-                self.is_second = true;
+            Some(mut about) if is_outdated && !about.is_second => {
+                self.again.insert(about.cpu);
                 self.answers.superseded += 1;
                 let since = self.failures.remove(&about.cpu).unwrap_or_default();
                 about.failures.extend(since);
@@ -300,13 +304,11 @@ impl Scheduler {
 
     /// A question got an answer that counts.
     fn usable(&mut self) {
-        self.is_second = false;
         self.failures_in_a_row = 0;
     }
 
     /// A question got no usable answer.
     fn failed(&mut self) {
-        self.is_second = false;
         self.answers.fallbacks += 1;
         self.failures_in_a_row += 1;
         self.answers.is_given_up |= self.failures_in_a_row >= SchedulerCommand::MAX_FAILURES;
