@@ -93,6 +93,11 @@ int pbs_rt_options_threads(struct pbs_rt_options *options, uint32_t threads);
 /* Enables co-scheduling; directory NULL: /dev/shm; group below 0: this user alone. */
 int pbs_rt_options_shared(struct pbs_rt_options *options, const char *directory,
 			  int64_t group);
+/*
+ * Multiple of its expected runtime after which a running task is overdue: this process uses its
+ * device then.  Default 10, 0: never; call after .._shared().
+ */
+int pbs_rt_options_overdue_factor(struct pbs_rt_options *options, uint32_t factor);
 /* "never", "always", "contention", "speedup" or "amortization"; call after .._shared(). */
 int pbs_rt_options_determination(struct pbs_rt_options *options, const char *name);
 /*

@@ -19,8 +19,9 @@ pub use graph::{
 };
 pub use options::{
     pbs_rt_options_determination, pbs_rt_options_free, pbs_rt_options_history, pbs_rt_options_new,
-    pbs_rt_options_opencl, pbs_rt_options_refuse, pbs_rt_options_scheduler, pbs_rt_options_shared,
-    pbs_rt_options_simulated, pbs_rt_options_threads,
+    pbs_rt_options_opencl, pbs_rt_options_overdue_factor, pbs_rt_options_refuse,
+    pbs_rt_options_scheduler, pbs_rt_options_shared, pbs_rt_options_simulated,
+    pbs_rt_options_threads,
 };
 pub use run::{
     pbs_rt_context_read, pbs_rt_context_threads, pbs_rt_context_write, pbs_rt_free,

@@ -77,6 +77,24 @@ pub unsafe extern "C" fn pbs_rt_options_shared(
     })
 }
 
+/// Sets the multiple of its expected runtime after which a running task is overdue.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_overdue_factor(
+    options: *mut Options,
+    factor: u32,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let options = unsafe { exclusive(options) }?;
+        co_scheduling(options)?.shared.overdue_factor = (factor > 0).then_some(factor);
+        Ok(0)
+    })
+}
+
 /// Sets the determination of the times to co-schedule.
 ///
 /// # Safety

@@ -244,9 +244,12 @@ impl<'a> Session<'a> {
             waiting.extend(csi.map(|csi| Waiting { entry: entry.clone(), csi }));
         }
         drop(locked);
-        let running: Vec<Entry> =
-            entries.iter().filter(|of| of.state == State::InExecution).cloned().collect();
-        let mut view = View::new(&devices, &waiting, &running, monotonic_ns());
+        let now_ns = monotonic_ns();
+        let counts = |of: &&Entry| {
+            of.state == State::InExecution && of.overdue_ns(now_ns, &self.how.shared).is_none()
+        };
+        let running: Vec<Entry> = entries.iter().filter(counts).cloned().collect();
+        let mut view = View::new(&devices, &waiting, &running, now_ns);
         view.queue_waiting(&entries);
         let process = view.index(own).unwrap_or(usize::MAX);
         let cost = profiles.cost(name(&self.how.scheduler)).unwrap_or(self.how.cost);
@@ -365,6 +368,13 @@ impl<'a> Session<'a> {
             runtime_ns,
             overtakes,
         })
+    }
+
+    /// Expects the end of running tasks a whole runtime from now: the process was stopped.
+    pub(crate) fn renew(&mut self, tasks: &[usize]) -> Result<(), Error> {
+        let own: Vec<(u32, u64)> =
+            tasks.iter().filter_map(|task| self.entered.get(task).copied()).collect();
+        self.node.lock()?.renew(&own)
     }
 
     /// A task has ended, and these are ready now.
