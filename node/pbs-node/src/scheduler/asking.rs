@@ -223,7 +223,9 @@ impl Scheduler {
         };
         let answer = match open.conversation.look() {
             Some(answer) => answer.map_err(|why| why.to_string()),
-            None if open.about.asked.elapsed() < self.command.timeout => return Reply::Wait(LOOK_MS),
+            None if open.about.asked.elapsed() < self.command.timeout => {
+                return Reply::Wait(LOOK_MS)
+            }
             None => Err(format!(
                 "did not answer within {}",
                 pbs_text::span(self.command.timeout.as_nanos() as u64)
