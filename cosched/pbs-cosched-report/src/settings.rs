@@ -158,6 +158,14 @@ impl Settings {
         }
     }
 
+    /// Returns that number for a search with slow-downs, in which a mapping takes longer.
+    pub(crate) fn brute_force_slowed(&self) -> u64 {
+        match self.iterations {
+            Some(most) => most.into(),
+            None => self.brute_force() / 4,
+        }
+    }
+
     /// Returns the options for decisions about that many tasks.
     pub(crate) fn options(&self, when: When, tasks: usize) -> Options {
         let enhanced = EnhancedOptions::default();

@@ -227,11 +227,11 @@ impl<'a> Search<'a> {
         };
         let before = self.order.iter().filter(on_threads).map(|&job| self.problem.jobs[job].task);
         let waits: Vec<usize> = before.chain(self.problem.on_threads()).collect();
-        for skip in 0..=self.problem.threads().saturating_sub(needed) {
-            tried.push(Hold { wait: None, skip });
-            tried.extend(waits.iter().map(|&task| Hold { wait: Some(task), skip }));
+        tried.clear();
+        for wait in [None].into_iter().chain(waits.into_iter().map(Some)) {
+            let skips = 0..=self.problem.threads().saturating_sub(needed);
+            tried.extend(skips.map(|skip| Hold { wait, skip }));
         }
-        tried.remove(0);
         tried
     }
 

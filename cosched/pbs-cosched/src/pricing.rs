@@ -122,8 +122,10 @@ impl Pricing<'_> {
                 ExecutionTarget::Device(_) => found.push((way, Hold::default())),
                 ExecutionTarget::Threads(needed) => {
                     let most = self.problem.threads().saturating_sub(needed);
-                    for skip in 0..=most.min(MOST_TRIES as u32) {
-                        found.extend(waits.iter().map(|&wait| (way, Hold { wait, skip })));
+                    // Other threads first: jobs keep the order on a CPU, but not all waits.
+                    for &wait in &waits {
+                        let skips = 0..=most.min(MOST_TRIES as u32);
+                        found.extend(skips.map(|skip| (way, Hold { wait, skip })));
                     }
                 }
             }
