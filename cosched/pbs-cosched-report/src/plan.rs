@@ -2,8 +2,8 @@
 //! A decision about everything that waits.
 
 use pbs_cosched::{
-    accept, brute_force, evaluations, necessary, schedule, schedule_slowed, score, timing, Mapping,
-    Necessity, Options, Reason, Timeline, MOST_TASKS,
+    accept, allowed_random, brute_force, evaluations, necessary, schedule, schedule_slowed, score,
+    timing, Mapping, Necessity, Options, Reason, Scheduler, Timeline, MOST_TASKS,
 };
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ pub struct Planned {
     /// Brute force has shown that no mapping is better; nothing: it was not asked. With slow-downs
     /// it compares schedules whose tasks begin when they can, or at the end of a task on the CPU.
     pub proved: Option<bool>,
+    /// Whether the enhanced random scheduler found no allowed mapping, and greedy decided.
+    pub fell_back: bool,
     /// Whether it is done, and why.
     pub verdict: Verdict,
     /// Measures of the schedule.
@@ -74,10 +76,11 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let options = settings.options(settings.when.unwrap_or(When::Always), workload.tasks.len());
     let objective = options.objective;
     let (mapping, proved) = find(case, settings, &options);
+    let fell_back = falls_back(case, &options);
     let mut queues = case.running.clone();
     let waiting = case.waiting();
     if options.charge_cost {
-        queues.now_ns = queues.now_ns.saturating_add(settings.cost.ns(waiting));
+        queues.now_ns = queues.now_ns.saturating_add(settings.cost().ns(waiting));
     }
     let timeline = timing(workload, platform, &queues, &mapping);
     let timeline = timeline.map_err(|fault| fault.tell(workload))?;
@@ -125,6 +128,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         waiting,
         scheduler: settings.who.name(),
         proved,
+        fell_back,
         verdict,
         measures,
         slowed,
@@ -135,6 +139,15 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         found_tasks,
         slowed_timelines,
     })
+}
+
+/// Whether the enhanced random scheduler finds no allowed mapping.
+fn falls_back(case: &Case<'_>, options: &Options) -> bool {
+    let Scheduler::EnhancedRandom(how, seed) = &options.scheduler else {
+        return false;
+    };
+    let (workload, objective) = (case.workload, options.objective);
+    allowed_random(workload, case.platform, &case.running, objective, how, *seed).is_none()
 }
 
 /// Returns what the scheduler finds, and whether brute force has proved it.
@@ -234,6 +247,7 @@ impl Planned {
             _ if self.slowed.is_some() && !self.regards_slowdowns() => {
                 "; this scheduler does not regard slow-downs"
             }
+            _ if self.fell_back => "; no drawn mapping was allowed, therefore greedy decided",
             Some(true) => ", and no mapping is better",
             Some(false) => ", but only a part of the mappings was tried (--iterations)",
             None => "",

@@ -114,7 +114,7 @@ fn a_determination_that_says_no_leaves_all_as_it_is() {
     for (cost_ms, taken) in [(29, true), (31, false)] {
         let settings = Settings {
             when: Some(When::Amortization),
-            cost: Cost::constant((cost_ms * 1_000_000) as f64),
+            cost: Some(Cost::constant((cost_ms * 1_000_000) as f64)),
             ..settings(SchedulerName::Greedy)
         };
         let planned = plan(&case, &settings).unwrap();
@@ -345,6 +345,32 @@ fn slowdowns_decide_between_schedules() {
     assert_eq!(ends.max(), Some(simulated.slowed.unwrap().with.makespan_ns));
 }
 
+/// Five tasks for the only accelerator, none of which waits for another: nothing is allowed.
+#[test]
+fn enhanced_says_when_greedy_decided() {
+    let names = ["one", "two", "three", "four", "five"];
+    let question = question(&names.map(|name| graph(name, "0ns", &[("t", None, Some(10))])));
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Enhanced)).unwrap();
+    assert!(planned.fell_back && planned.text().contains("therefore greedy decided"));
+    let by_greedy = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
+    assert_eq!(planned.found.0, by_greedy.found.0);
+    let question = two();
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(SchedulerName::Enhanced)).unwrap();
+    assert!(!planned.fell_back && !planned.text().contains("greedy"));
+}
+
+#[test]
+fn decisions_cost_something_without_a_measurement() {
+    let of = |who: SchedulerName| settings(who).cost().ns(100);
+    assert_eq!(of(SchedulerName::Greedy), 26_000);
+    assert_eq!(of(SchedulerName::Evolutionary), 50_000_000);
+    for who in SchedulerName::ALL {
+        assert!(of(who) > 0 && of(who) > settings(who).cost().ns(1), "{who:?}");
+    }
+}
+
 /// Two tasks take 2.5 times as long side by side: 255 ms, or 210 ms one after the other.
 #[test]
 fn plans_hold_tasks_back_that_would_slow_each_other() {
@@ -458,7 +484,7 @@ fn sentences_have_times_as_tables_do() {
     let why = plan(&case, &asked).unwrap().verdict.why;
     assert_eq!(
         why,
-        "Co-scheduled: tasks wait 1,234.567 ms, co-scheduling costs 0.000 ms; everything has ended \
+        "Co-scheduled: tasks wait 1,234.567 ms, co-scheduling costs 0.001 ms; everything has ended \
          after 1,234.567 ms instead of 1,254.567 ms."
     );
     let simulated = sim(&case, &asked).unwrap().text();

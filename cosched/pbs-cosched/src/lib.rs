@@ -80,7 +80,7 @@ pub use model::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Vari
 pub use objective::{accept, score, Objective, Reason, Score, Verdict};
 pub use oracle::{brute_force, OracleResult, MOST_TASKS};
 pub use queues::{Entry, Queues, Slot, State, Where};
-pub use random_mapping::{enhanced_random, plain_random, EnhancedOptions};
+pub use random_mapping::{allowed_random, enhanced_random, plain_random, EnhancedOptions};
 pub use report::{measure, speed_up, Measures};
 pub use schedule::{evaluations, schedule, schedule_slowed, Scheduler};
 pub use simulate::{simulate, Decision, Options, Run};

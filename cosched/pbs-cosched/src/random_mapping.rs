@@ -54,11 +54,21 @@ pub fn enhanced_random(
     options: &EnhancedOptions,
     seed: u64,
 ) -> Mapping {
-    let instead = || greedy(workload, platform, queues, &GreedyOptions::default());
+    allowed_random(workload, platform, queues, objective, options, seed)
+        .unwrap_or_else(|| greedy(workload, platform, queues, &GreedyOptions::default()))
+}
+
+/// Enhanced random without greedy: `None` if no allowed mapping is found.
+pub fn allowed_random(
+    workload: &Workload,
+    platform: &Platform,
+    queues: &Queues,
+    objective: Objective,
+    options: &EnhancedOptions,
+    seed: u64,
+) -> Option<Mapping> {
     let problem = Problem::new(workload, platform, queues);
-    let Some(allowed) = Allowed::new(&problem, platform) else {
-        return instead();
-    };
+    let allowed = Allowed::new(&problem, platform)?;
     let mut random = Random::new(seed);
     let mut state = problem.start();
     let mut ends_ns = Vec::new();
@@ -79,9 +89,7 @@ pub fn enhanced_random(
             best = Some((key, ways.clone()));
         }
     }
-    best.map_or_else(instead, |(_, ways)| {
-        problem.mapping(Decisions::free(&problem.submitted, &ways))
-    })
+    best.map(|(_, ways)| problem.mapping(Decisions::free(&problem.submitted, &ways)))
 }
 
 /// Permitted number of uses of the devices.
