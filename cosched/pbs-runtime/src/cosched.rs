@@ -40,17 +40,19 @@ pub struct CoScheduling {
     pub objective: Objective,
     /// Cost of co-scheduling, as long as none was measured.
     pub cost: Cost,
-    /// Maximum search time of schedulers that could search for ever.
+    /// Maximum search time of schedulers that could search for ever; a search also takes no more
+    /// than a twentieth of the time that the waiting tasks need without co-scheduling.
     pub search: Duration,
 }
 
 impl CoScheduling {
-    /// With shared memory in this directory, greedy, and the determination of the seed.
+    /// With shared memory in this directory, the evolutionary scheduler, and the determination of
+    /// the seed.
     pub fn new(shared: pbs_csi::Options) -> Self {
         Self {
             shared,
             determination: Determination::default(),
-            scheduler: Scheduler::Greedy(Default::default()),
+            scheduler: Scheduler::default(),
             objective: Objective::default(),
             cost: Cost::constant(1e6),
             search: Duration::from_millis(50),
