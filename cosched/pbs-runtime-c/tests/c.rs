@@ -27,10 +27,14 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 fn compile(source: &str, program: &Path) {
+    compile_by("gcc", "-std=gnu11", source, program);
+}
+
+fn compile_by(compiler: &str, language: &str, source: &str, program: &Path) {
     let library = library();
     let directory = library.parent().unwrap();
-    let compiled = Command::new("gcc")
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I"])
+    let compiled = Command::new(compiler)
+        .args([language, "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(here().join("include"))
         .arg(here().join(source))
         .arg("-o")
@@ -40,7 +44,7 @@ fn compile(source: &str, program: &Path) {
         .arg("-lpbsruntime")
         .arg(format!("-Wl,-rpath,{}", directory.display()))
         .output()
-        .expect("gcc");
+        .expect(compiler);
     let told = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{told}");
 }
@@ -104,6 +108,16 @@ fn mistakes_are_errors() {
     let directory = scratch("misuse");
     let program = directory.join("misuse");
     compile("tests/misuse.c", &program);
+    let ran = Command::new(program).output().unwrap();
+    assert!(ran.status.success(), "{}", text(&ran));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn objects_of_cpp_run_graphs_and_throw_errors() {
+    let directory = scratch("objects");
+    let program = directory.join("objects");
+    compile_by("g++", "-std=c++17", "tests/objects.cpp", &program);
     let ran = Command::new(program).output().unwrap();
     assert!(ran.status.success(), "{}", text(&ran));
     fs::remove_dir_all(directory).unwrap();
