@@ -49,6 +49,9 @@ pub(crate) fn price(
     for _ in 0..SWEEPS {
         let before = best;
         for &job in order {
+            if pricing.left == 0 {
+                break;
+            }
             let (way, hold) = (ways[job], holds[job]);
             let mut found = (way, hold);
             for (other_way, other_hold) in pricing.alternatives(job, ways, &holds, tried) {
@@ -95,6 +98,7 @@ impl Pricing<'_> {
         holds: &[Hold],
         tried: Ways,
     ) -> Vec<(usize, Hold)> {
+        self.left = self.left.saturating_sub(self.order.len());
         let decisions = Decisions { order: self.order, ways, holds };
         let timeline = self.problem.slowed_timeline(&mut self.state, decisions);
         let of = &self.problem.jobs[job];
