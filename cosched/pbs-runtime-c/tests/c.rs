@@ -103,6 +103,41 @@ fn the_sample_runs_alone_and_with_others() {
     fs::remove_dir_all(directory).unwrap();
 }
 
+/// Programs are built with the flags of pkg-config.
+#[test]
+fn an_installed_library_is_found_by_pkg_config() {
+    let directory = scratch("installed");
+    let prefix = directory.join("usr");
+    let install = |words: &[&Path]| {
+        Command::new(here().join("../../scripts/install-runtime")).args(words).output().unwrap()
+    };
+    let relative = install(&[Path::new("usr"), &library()]);
+    assert!(!relative.status.success());
+    assert!(text(&relative).contains("usr is no absolute path"), "{}", text(&relative));
+    let missing = install(&[&prefix, &directory.join("none.so")]);
+    assert!(text(&missing).contains("cargo build --release -p pbs-runtime-c"));
+    let installed = install(&[&prefix, &library()]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    let told = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "pbsruntime"])
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .output()
+        .expect("pkg-config");
+    let flags = text(&told);
+    let program = directory.join("sum");
+    let compiled = Command::new("gcc")
+        .arg(here().join("samples/sum.c"))
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("gcc");
+    assert!(compiled.status.success(), "{flags}: {}", text(&compiled));
+    let ran = Command::new(&program).env("LD_LIBRARY_PATH", prefix.join("lib")).output().unwrap();
+    assert_eq!(text(&ran), "21325334000, of 5 tasks\n");
+    fs::remove_dir_all(directory).unwrap();
+}
+
 #[test]
 fn mistakes_are_errors() {
     let directory = scratch("misuse");
