@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_csi::{Entry, Listed, Options, State, Status};
+use pbs_csi::{Entry, Listed, Options, Removal, State, Status, OVERDUE_FACTOR};
 use pbs_text::{columns, grouped};
 use pbs_uapi::clock::monotonic_ns;
 use serde::Serialize;
@@ -17,6 +17,7 @@ const CSI_HELP: &str = "\
 Examples:
   pbsctl cosched csi list             Show waiting and running tasks, and the master
   pbsctl cosched csi clean            Remove what dead processes left behind
+  pbsctl cosched csi clean --overdue  Free devices of stopped and stuck processes
   pbsctl cosched csi clean --force    Remove everything, such as a damaged file";
 
 /// Remedy for damaged files, as errors name it.
@@ -40,6 +41,10 @@ pub(crate) struct CsiOptions {
         default_value = pbs_csi::DEFAULT_DIRECTORY
     )]
     directory: PathBuf,
+
+    /// Multiple of its expected runtime after which a running task is overdue; 0: never
+    #[arg(long, global = true, value_name = "FACTOR", default_value_t = OVERDUE_FACTOR)]
+    overdue_factor: u32,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +57,10 @@ enum CsiCommand {
         /// Remove everything; processes that use it continue without co-scheduling
         #[arg(long)]
         force: bool,
+
+        /// Remove overdue tasks of stopped or stuck processes, too; the processes continue
+        #[arg(long, conflicts_with = "force")]
+        overdue: bool,
     },
 }
 
@@ -94,6 +103,9 @@ struct Task {
     age_ns: u64,
     runtime_ns: u64,
     left_ns: Option<u64>,
+    is_stopped: bool,
+    is_overdue: bool,
+    overdue_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -102,13 +114,27 @@ struct Clean {
     tasks: usize,
     csis: usize,
     csimf: bool,
+    overdue: usize,
+    left: Vec<Left>,
+}
+
+/// Overdue task that was not removed.
+#[derive(Serialize)]
+struct Left {
+    pid: u32,
+    task: u64,
+    is_stopped: bool,
+    overdue_ns: u64,
 }
 
 pub(crate) fn csi(out: Output, options: &CsiOptions) -> Result<ExitCode, Failure> {
-    let shared = Options::new(&options.directory);
+    let mut shared = Options::new(&options.directory);
+    shared.overdue_factor = (options.overdue_factor > 0).then_some(options.overdue_factor);
     let done = match options.what {
         CsiCommand::List => list(out, &shared),
-        CsiCommand::Clean { force } => clean(out, &shared, force),
+        CsiCommand::Clean { force: true, .. } => clean(out, &shared, Removal::Everything),
+        CsiCommand::Clean { overdue: true, .. } => clean(out, &shared, Removal::Overdue),
+        CsiCommand::Clean { .. } => clean(out, &shared, Removal::Gone),
     };
     done.map_err(|failure| with_directory(failure, &options.directory))?;
     Ok(ExitCode::SUCCESS)
@@ -137,7 +163,7 @@ fn quoted(path: &Path) -> String {
 }
 
 fn list(out: Output, shared: &Options) -> Result<(), Failure> {
-    let there = pbs_csi::list(shared)?.map(There::from);
+    let there = pbs_csi::list(shared)?.map(|listed| There::new(listed, shared));
     let list = List { directory: shared.directory.clone(), is_there: there.is_some(), there };
     out.named("csi-list").print(&list, || match &list.there {
         None => format!("nothing in {}\n", list.directory.display()),
@@ -145,22 +171,48 @@ fn list(out: Output, shared: &Options) -> Result<(), Failure> {
     })
 }
 
-fn clean(out: Output, shared: &Options, force: bool) -> Result<(), Failure> {
-    let cleaned = pbs_csi::clean(shared, force)?;
+fn clean(out: Output, shared: &Options, removal: Removal) -> Result<(), Failure> {
+    let cleaned = pbs_csi::clean(shared, removal)?;
+    let now_ns = monotonic_ns();
+    let left = cleaned.left.iter().map(|entry| Left {
+        pid: entry.owner.pid,
+        task: entry.task,
+        is_stopped: entry.owner.is_stopped(),
+        overdue_ns: entry.overdue_ns(now_ns, shared).unwrap_or(0),
+    });
     let clean = Clean {
         directory: shared.directory.clone(),
         tasks: cleaned.entries,
         csis: cleaned.csis,
         csimf: cleaned.csimf,
+        overdue: cleaned.overdue,
+        left: left.collect(),
     };
     out.named("csi-clean").print(&clean, || {
-        let what = match (force, clean.csimf) {
+        let what = match (removal == Removal::Everything, clean.csimf) {
             (false, _) => counted(clean.tasks as u64, "task", "tasks") + " of dead processes",
             (true, true) => "the management file".to_string(),
             (true, false) => "no management file".to_string(),
         };
         let files = counted(clean.csis as u64, "file of a task", "files of tasks");
-        format!("removed {what} and {files}\n")
+        let mut text = match removal {
+            Removal::Overdue => {
+                let overdue = counted(clean.overdue as u64, "overdue task", "overdue tasks");
+                format!("removed {what}, {overdue} and {files}\n")
+            }
+            _ => format!("removed {what} and {files}\n"),
+        };
+        for left in &clean.left {
+            let stopped = if left.is_stopped { ", which is stopped," } else { "" };
+            text += &format!(
+                "task {} of process {}{stopped} is overdue by {} ms: continue the process, or \
+                 free its device with --overdue\n",
+                left.task,
+                left.pid,
+                grouped(left.overdue_ns / 1_000_000),
+            );
+        }
+        text
     })
 }
 
@@ -170,8 +222,8 @@ fn models(set: u32) -> Vec<&'static str> {
     in_set.map(|(_, name)| name).collect()
 }
 
-impl From<Listed> for There {
-    fn from(listed: Listed) -> Self {
+impl There {
+    fn new(listed: Listed, shared: &Options) -> Self {
         let (status, master_pid) = match listed.status {
             Status::NotStarted => ("NOT_STARTED", None),
             Status::Running(master) => ("RUNNING", Some(master.pid)),
@@ -187,7 +239,7 @@ impl From<Listed> for There {
         };
         let tasks = entries
             .iter()
-            .map(|entry| Task::new(entry, entry.device.and_then(name), now_ns))
+            .map(|entry| Task::new(entry, entry.device.and_then(name), now_ns, shared))
             .collect();
         let devices = listed.devices.iter().map(|device| Device {
             name: device.name.clone(),
@@ -206,7 +258,8 @@ impl From<Listed> for There {
 }
 
 impl Task {
-    fn new(entry: &Entry, device: Option<String>, now_ns: u64) -> Self {
+    fn new(entry: &Entry, device: Option<String>, now_ns: u64, shared: &Options) -> Self {
+        let overdue_ns = entry.overdue_ns(now_ns, shared);
         let is_running = entry.state == State::InExecution;
         Self {
             pid: entry.owner.pid,
@@ -227,7 +280,19 @@ impl Task {
             age_ns: now_ns.saturating_sub(entry.registered_ns),
             runtime_ns: entry.runtime_ns,
             left_ns: is_running.then(|| entry.expected_end_ns.saturating_sub(now_ns)),
+            is_stopped: entry.owner.is_stopped(),
+            is_overdue: overdue_ns.is_some(),
+            overdue_ns,
         }
+    }
+}
+
+impl Task {
+    /// Returns the state with its flags.
+    fn state_text(&self) -> String {
+        let flags = [(self.is_overdue, ", overdue"), (self.is_stopped, ", stopped")];
+        let flags = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, text)| *text);
+        std::iter::once(self.state).chain(flags).collect()
     }
 }
 
@@ -264,7 +329,7 @@ impl There {
                 vec![
                     task.pid.to_string(),
                     task.task.to_string(),
-                    task.state.to_string(),
+                    task.state_text(),
                     task.device.clone().unwrap_or("-".into()),
                     task.models.join(","),
                     grouped(task.units),

@@ -338,7 +338,9 @@ fn slowdowns_of_a_file_are_applied() {
         assert_eq!(ran.status, status, "{verb} {slowdowns}: {}", ran.stderr);
         let json = ran.json();
         if status == 0 {
-            assert_eq!(json["measures"]["with"]["makespan_ns"], 10_000_000, "{verb}");
+            // Plans run one behind the other: the first one then ends sooner.
+            let alone_ns = if verb == "sim" { 10_000_000 } else { 20_000_000 };
+            assert_eq!(json["measures"]["with"]["makespan_ns"], alone_ns, "{verb}");
             assert_eq!(json["slowed"]["with"]["makespan_ns"], 20_000_000, "{verb}");
         }
     }
@@ -405,5 +407,6 @@ fn the_cost_of_deciding_is_that_of_earlier_decisions() {
     let known = cost_ns(&["--scheduler", "greedy"]);
     assert!((1_850_000..1_950_000).contains(&known), "{known}");
     assert_eq!(cost_ns(&["--scheduler", "greedy", "--cost", "7"]), 7);
-    assert_eq!(cost_ns(&["--scheduler", "heft"]), 0);
+    // No decision of this one is known: it costs what it usually does.
+    assert_eq!(cost_ns(&["--scheduler", "heft"]), 5_500);
 }

@@ -113,3 +113,33 @@ fn force_removes_what_is_in_use() {
     assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
     assert!(node.lock().is_err());
 }
+
+/// The process of this test goes on all the time, as one that is stuck.
+#[test]
+fn overdue_tasks_are_marked_and_removed_on_request() {
+    let path = directory("csi-overdue", &[]);
+    let (node, _) = busy(&path);
+    let at = path.to_str().unwrap();
+    let listed = || pbsctl(&["csi", "list", "--overdue-factor", "1", "--directory", at], "").stdout;
+    // A second after its expected end.
+    while !listed().contains("in execution, overdue") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let never = pbsctl(&["csi", "list", "--overdue-factor", "0", "--directory", at], "");
+    assert!(never.stdout.contains("in execution "), "{}", never.stdout);
+    assert!(!never.stdout.contains("overdue"), "{}", never.stdout);
+    let clean =
+        |extra: &[&str]| pbsctl(&[&["csi", "clean", "--directory", at], extra].concat(), "");
+    let told = clean(&["--overdue-factor", "1"]).stdout;
+    let pid = std::process::id();
+    assert!(told.contains(&format!("task 1 of process {pid} is overdue by ")), "{told}");
+    assert!(told.ends_with("continue the process, or free its device with --overdue\n"), "{told}");
+    assert_eq!(node.lock().unwrap().entries().unwrap().len(), 2);
+    let told = clean(&["--overdue-factor", "1", "--overdue"]).stdout;
+    let expected = "removed 0 tasks of dead processes, 1 overdue task and 0 files of tasks\n";
+    assert_eq!(told, expected);
+    let left = node.lock().unwrap().entries().unwrap();
+    assert_eq!(left.iter().map(|of| of.task).collect::<Vec<_>>(), [2]);
+    let ran = clean(&["--overdue", "--force"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+}

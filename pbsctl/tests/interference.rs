@@ -23,7 +23,7 @@ fn a_cache_beyond_all_caches_is_refused() {
 #[test]
 fn measure_reports_each_pair_in_both_directions() {
     let file = scratch("measured.toml");
-    let hogs = ["--hogs", "compute,cache", "--output", file.to_str().unwrap()];
+    let hogs = ["--hogs", "compute,cache", "--disturbed", "--output", file.to_str().unwrap()];
     let ran = pbsctl(&[&["--json"], &SHORT[..], &hogs].concat(), "");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(ran.stderr, "");
@@ -72,7 +72,8 @@ fn what_cannot_be_measured_is_told() {
         (&["--cpus", "0,4000"], "may not use CPU 4000"),
         (&["--hogs", "disk"], "there is no hog disk; write one of memory, cache, compute"),
         (&["--rounds", "0"], "0 is not in 1..=10000"),
-        (&["--output", "/nonexistent/s.toml"], "/nonexistent/s.toml"),
+        (&["--output", "/nonexistent/s.toml", "--disturbed"], "/nonexistent/s.toml"),
+        (&["--disturbed"], "--output <FILE>"),
     ] {
         let quick = ["--hogs", "compute"];
         let quick = match arguments[0] {
@@ -90,6 +91,52 @@ fn what_cannot_be_measured_is_told() {
         let told = ran.stdout.contains("compute + compute");
         assert_eq!(told, arguments[0] == "--output", "{arguments:?}");
     }
+}
+
+/// Programs on all CPUs, for as long as it lives.
+struct Busy(Vec<std::process::Child>);
+
+impl Busy {
+    fn new() -> Self {
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        let one = |_| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).spawn().unwrap()
+        };
+        Self((0..cpus).map(one).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_file_is_only_written_on_a_quiet_machine() {
+    let file = scratch("disturbed.toml");
+    let _ = std::fs::remove_file(&file);
+    let output = ["--hogs", "compute", "--output", file.to_str().unwrap()];
+    let _busy = Busy::new();
+    let ran = pbsctl(&[&SHORT[..], &output].concat(), "");
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""));
+    for words in ["other programs use ", "needs 10 % at most", "with --disturbed"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    assert!(!file.exists());
+    let ran = pbsctl(&[&["--json"], &SHORT[..], &output, &["--disturbed"]].concat(), "");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let json = ran.json();
+    assert_eq!(json["is_disturbed"], true);
+    assert!(json["load_before"].as_f64().unwrap() > 0.1, "{json}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let disturbed = format!("disturbed = {}\n", json["pairs"][0]["disturbed"]);
+    assert!(text.ends_with(&disturbed), "{text}");
+    assert_eq!(slowdowns_from_toml(&text).unwrap().len(), 1);
 }
 
 fn of_history(name: &str, arguments: &[&str]) -> Ran {

@@ -3,8 +3,8 @@
 
 use crate::lanes::Question;
 use pbs_cosched::{
-    check, not_co_scheduled, timing, Entry, Mapping, Platform, Queues, Slot, State, Timeline,
-    Workload,
+    check, not_co_scheduled, timing, Entry, Mapping, OnThreads, Platform, Queues, Slot, Slowing,
+    State, Timeline, Workload,
 };
 
 use crate::{Names, Slowed, WithAndWithout};
@@ -78,7 +78,12 @@ impl<'a> Case<'a> {
         variants: &dyn Fn(usize) -> Option<usize>,
     ) -> Option<Timeline> {
         let slowed = self.slowed.as_ref()?;
-        Some(slowed.timeline(self.workload, variants, timeline))
+        Some(pbs_cosched::slowed(self.workload, slowed, variants, timeline))
+    }
+
+    /// Returns the slow-downs for a search, if they are known.
+    pub(crate) fn slowing(&self) -> Option<CaseSlowing<'_>> {
+        Some(CaseSlowing { case: self, slowed: self.slowed.as_ref()? })
     }
 
     /// Returns the measures with slow-downs of not co-scheduling and of a timeline, and both
@@ -110,6 +115,32 @@ impl<'a> Case<'a> {
             None => None,
         });
         choice.map(|choice| choice.variant)
+    }
+}
+
+/// Slow-downs of a case: tasks that have started keep their variants.
+#[derive(Debug)]
+pub(crate) struct CaseSlowing<'a> {
+    case: &'a Case<'a>,
+    slowed: &'a Slowed,
+}
+
+impl CaseSlowing<'_> {
+    fn with_variant<'t>(&self, of: OnThreads<'t>) -> OnThreads<'t> {
+        let own = || self.case.variant(&self.case.without_mapping, of.task);
+        OnThreads { variant: of.variant.or_else(own), ..of }
+    }
+}
+
+impl Slowing for CaseSlowing<'_> {
+    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
+        let beside: Vec<OnThreads<'_>> =
+            beside.iter().map(|other| self.with_variant(*other)).collect();
+        self.slowed.slowdown(self.with_variant(task), &beside)
+    }
+
+    fn only_slows(&self) -> bool {
+        self.slowed.only_slows()
     }
 }
 

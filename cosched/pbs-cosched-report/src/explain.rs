@@ -93,7 +93,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
             &case.standing,
             case.newcomer,
             &determination,
-            &settings.cost,
+            &settings.cost(),
         );
         let (saved_ns, wait_ns, cost_ns) = numbers(necessity);
         DeterminationAnswer {

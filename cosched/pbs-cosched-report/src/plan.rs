@@ -2,8 +2,8 @@
 //! A decision about everything that waits.
 
 use pbs_cosched::{
-    accept, brute_force, evaluations, necessary, schedule, score, timing, Mapping, Necessity,
-    Reason, Timeline,
+    accept, allowed_random, brute_force, evaluations, necessary, schedule, schedule_slowed, score,
+    timing, Mapping, Necessity, Options, Reason, Scheduler, Timeline, MOST_TASKS,
 };
 use serde::Serialize;
 
@@ -20,9 +20,11 @@ pub struct Planned {
     pub waiting: usize,
     /// Name of the scheduler.
     pub scheduler: &'static str,
-    /// Brute force has shown that no mapping is better; nothing: it was not asked, or slow-downs
-    /// decide, which it does not reckon with.
+    /// Brute force has shown that no mapping is better; nothing: it was not asked. With slow-downs
+    /// it compares schedules whose tasks begin when they can, or at the end of a task on the CPU.
     pub proved: Option<bool>,
+    /// Whether the enhanced random scheduler found no allowed mapping, and greedy decided.
+    pub fell_back: bool,
     /// Whether it is done, and why.
     pub verdict: Verdict,
     /// Measures of the schedule.
@@ -72,37 +74,13 @@ pub struct Verdict {
 pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let (workload, platform) = (case.workload, case.platform);
     let options = settings.options(settings.when.unwrap_or(When::Always), workload.tasks.len());
-    let mut keep_going = evaluations(options.evaluations);
     let objective = options.objective;
-    let mut proved = None;
-    let found = match settings.who {
-        SchedulerName::Oracle | SchedulerName::Best => brute_force(
-            workload,
-            platform,
-            &case.running,
-            objective,
-            &mut evaluations(settings.brute_force()),
-        ),
-        _ => None,
-    };
-    let mapping = match found {
-        Some(found) => {
-            proved = Some(found.proved);
-            found.mapping
-        }
-        None => schedule(
-            workload,
-            platform,
-            &case.running,
-            &options.scheduler,
-            objective,
-            &mut keep_going,
-        ),
-    };
+    let (mapping, proved) = find(case, settings, &options);
+    let fell_back = falls_back(case, &options);
     let mut queues = case.running.clone();
     let waiting = case.waiting();
     if options.charge_cost {
-        queues.now_ns = queues.now_ns.saturating_add(settings.cost.ns(waiting));
+        queues.now_ns = queues.now_ns.saturating_add(settings.cost().ns(waiting));
     }
     let timeline = timing(workload, platform, &queues, &mapping);
     let timeline = timeline.map_err(|fault| fault.tell(workload))?;
@@ -149,7 +127,8 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         at_ns: case.running.now_ns,
         waiting,
         scheduler: settings.who.name(),
-        proved: proved.filter(|_| slowed.is_none()),
+        proved,
+        fell_back,
         verdict,
         measures,
         slowed,
@@ -160,6 +139,48 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         found_tasks,
         slowed_timelines,
     })
+}
+
+/// Whether the enhanced random scheduler finds no allowed mapping.
+fn falls_back(case: &Case<'_>, options: &Options) -> bool {
+    let Scheduler::EnhancedRandom(how, seed) = &options.scheduler else {
+        return false;
+    };
+    let (workload, objective) = (case.workload, options.objective);
+    allowed_random(workload, case.platform, &case.running, objective, how, *seed).is_none()
+}
+
+/// Returns what the scheduler finds, and whether brute force has proved it.
+fn find(case: &Case<'_>, settings: &Settings, options: &Options) -> (Mapping, Option<bool>) {
+    let (workload, platform, objective) = (case.workload, case.platform, options.objective);
+    let by_brute_force = matches!(settings.who, SchedulerName::Oracle | SchedulerName::Best);
+    let mut keep_going = evaluations(options.evaluations);
+    if let Some(slowing) = case.slowing() {
+        if by_brute_force && case.waiting() <= MOST_TASKS {
+            keep_going = evaluations(settings.brute_force_slowed());
+        }
+        let scheduler = &options.scheduler;
+        return schedule_slowed(
+            workload,
+            platform,
+            &case.running,
+            scheduler,
+            objective,
+            &slowing,
+            &mut keep_going,
+        );
+    }
+    if by_brute_force {
+        let mut tries = evaluations(settings.brute_force());
+        let found = brute_force(workload, platform, &case.running, objective, &mut tries);
+        if let Some(found) = found {
+            return (found.mapping, Some(found.proved));
+        }
+    }
+    let scheduler = &options.scheduler;
+    let mapping =
+        schedule(workload, platform, &case.running, scheduler, objective, &mut keep_going);
+    (mapping, None)
 }
 
 fn is_running(case: &Case<'_>, task: usize) -> bool {
@@ -198,8 +219,6 @@ impl Verdict {
     }
 }
 
-/// Behind what is faster or slower, where slow-downs are known.
-pub(crate) const WITHOUT_SLOWDOWNS: &str = " without slow-downs, which the search knows nothing of";
 /// Above a list of tasks, there.
 pub(crate) const TIMES_ALONE: &str = "Times of tasks are those without slow-downs:\n";
 
@@ -225,7 +244,10 @@ impl Planned {
     /// For people.
     pub fn text(&self) -> String {
         let proved = match self.proved {
-            _ if self.slowed.is_some() => WITHOUT_SLOWDOWNS,
+            _ if self.slowed.is_some() && !self.regards_slowdowns() => {
+                "; this scheduler does not regard slow-downs"
+            }
+            _ if self.fell_back => "; no drawn mapping was allowed, therefore greedy decided",
             Some(true) => ", and no mapping is better",
             Some(false) => ", but only a part of the mappings was tried (--iterations)",
             None => "",
@@ -237,7 +259,11 @@ impl Planned {
         if self.slowed.is_some() {
             above += TIMES_ALONE;
         }
-        let (title, speed_up) = (self.title(), faster(self.measures.speed_up));
+        let title = self.title();
+        let speed_up = match &self.slowed {
+            Some(slowed) => format!("{} with slow-downs", faster(slowed.speed_up)),
+            None => faster(self.measures.speed_up),
+        };
         let outcome = if self.verdict.taken {
             format!("{}: {speed_up}{proved}", self.scheduler)
         } else {
@@ -250,6 +276,12 @@ impl Planned {
             slowed_text(self.slowed.as_ref(), &title),
             self.verdict.why
         )
+    }
+
+    /// Whether the scheduler decides with slow-downs.
+    fn regards_slowdowns(&self) -> bool {
+        let random = [SchedulerName::Random, SchedulerName::Enhanced];
+        random.iter().all(|who| who.name() != self.scheduler)
     }
 
     /// The title of the column of what was found.

@@ -36,6 +36,8 @@ pub struct Placed {
     pub round: Option<u32>,
     /// The threads or the accelerator.
     pub on: String,
+    /// Task whose end it waits for because of slow-downs, with its process.
+    pub waits_for: Option<String>,
     /// Start time.
     pub start_ns: u64,
     /// End time.
@@ -57,6 +59,10 @@ pub(crate) fn placed(
             variant: label_of(workload, platform, task, variant),
             round,
             on: names.place(&slot.place),
+            waits_for: timeline.awaited(task).map(|awaited| {
+                let of = &workload.tasks[awaited];
+                format!("{}/{}", names.processes[of.process], of.name)
+            }),
             start_ns: slot.start_ns,
             end_ns: slot.end_ns,
         })
@@ -92,6 +98,11 @@ pub(crate) fn table(rows: &[TaskRow]) -> String {
         titles.push("ROUND");
     }
     titles.extend(["START, ms", "END, ms"]);
+    let has_waits =
+        rows.iter().any(|row| row.placed.as_ref().is_some_and(|of| of.waits_for.is_some()));
+    if has_waits {
+        titles.push("WAITS FOR");
+    }
     let mut sorted: Vec<&TaskRow> = rows.iter().collect();
     sorted.sort_by_key(|row| row.placed.as_ref().map(|of| of.start_ns));
     let mut cells: Vec<Vec<String>> = vec![titles.into_iter().map(String::from).collect()];
@@ -107,6 +118,9 @@ pub(crate) fn table(rows: &[TaskRow]) -> String {
                 });
             }
             line.extend([ms(of.start_ns), ms(of.end_ns)]);
+            if has_waits {
+                line.push(of.waits_for.clone().unwrap_or_default());
+            }
         }
         cells.push(line);
     }

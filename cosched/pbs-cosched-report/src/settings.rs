@@ -30,6 +30,18 @@ impl SchedulerName {
     pub const ALL: [Self; 6] =
         [Self::Greedy, Self::Random, Self::Enhanced, Self::Evolutionary, Self::Heft, Self::Oracle];
 
+    /// Returns the time that a decision usually takes on one core, where none was measured.
+    pub fn usual_cost(self) -> Cost {
+        let (b, c) = match self {
+            Self::Greedy | Self::Random => (250.0, 1_000.0),
+            Self::Heft => (500.0, 1_000.0),
+            Self::Enhanced => (600.0, 1_000.0),
+            // 5,000 mappings, and 100 ns for each task in them.
+            Self::Evolutionary | Self::Oracle | Self::Best => (500_000.0, 0.0),
+        };
+        Cost { a: 0.0, b, c }
+    }
+
     /// Returns the name on the command line and in answers.
     pub fn name(self) -> &'static str {
         match self {
@@ -110,8 +122,8 @@ pub struct Settings {
     pub greedy: GreedyOptions,
     /// Objective of the schedule.
     pub objective: Objective,
-    /// Cost of co-scheduling, by the number of tasks.
-    pub cost: Cost,
+    /// Cost of co-scheduling, by the number of tasks. `None`: the usual one of the scheduler.
+    pub cost: Option<Cost>,
     /// Waiting tasks start only after the cost.
     pub charge_cost: bool,
     /// Take what is worse than not co-scheduling, too.
@@ -130,7 +142,7 @@ impl Default for Settings {
             who: SchedulerName::Best,
             greedy: GreedyOptions::default(),
             objective: Objective::default(),
-            cost: Cost::constant(0.0),
+            cost: None,
             charge_cost: false,
             take_worse: false,
             iterations: None,
@@ -149,12 +161,25 @@ const MOST_PLACED: u64 = 5_000_000;
 const LEAST: u64 = 200;
 
 impl Settings {
+    /// Returns the cost of co-scheduling, by the number of tasks.
+    pub fn cost(&self) -> Cost {
+        self.cost.unwrap_or_else(|| self.who.usual_cost())
+    }
+
     /// Returns the number of mappings that brute force tries, if it is selected.
     pub(crate) fn brute_force(&self) -> u64 {
         match (self.iterations, self.who) {
             (Some(most), _) => most.into(),
             (None, SchedulerName::Oracle) => ORACLE,
             (None, _) => BEST,
+        }
+    }
+
+    /// Returns that number for a search with slow-downs, in which a mapping takes longer.
+    pub(crate) fn brute_force_slowed(&self) -> u64 {
+        match self.iterations {
+            Some(most) => most.into(),
+            None => self.brute_force() / 4,
         }
     }
 
@@ -189,7 +214,7 @@ impl Settings {
             determination: when.determination(),
             scheduler,
             objective: self.objective,
-            cost: self.cost,
+            cost: self.cost(),
             charge_cost: self.charge_cost,
             reject_worse: !self.take_worse,
             evaluations,

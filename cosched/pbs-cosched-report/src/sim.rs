@@ -6,9 +6,12 @@ use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::{faster, CO_SCHEDULED};
-use crate::plan::{apart, slowed_text, TIMES_ALONE, WITHOUT_SLOWDOWNS};
+use crate::plan::{apart, slowed_text, TIMES_ALONE};
 use crate::rows::{placed, rows, table};
 use crate::{words, Case, Settings, TaskRow, When, WithAndWithout};
+
+/// Behind what is faster or slower, where slow-downs are known.
+const WITHOUT_SLOWDOWNS: &str = " without slow-downs, which arrivals do not regard";
 
 /// Result of a simulated workload.
 #[derive(Clone, Debug, Serialize)]

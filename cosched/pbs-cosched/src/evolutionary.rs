@@ -6,16 +6,20 @@
 //! them, mutates the child and lets it replace the worst, if it is better.  The best stays, and
 //! among the first are what the greedy scheduler and HEFT decide and not co-scheduling: the
 //! result is never worse than any of these.
+//!
+//! With slow-downs an individual also has a restraint for each task: the threads that it passes
+//! over, and the task whose end it waits for.
 
 use pbs_random::Random;
 
 use crate::baseline::not_co_scheduled;
 use crate::greedy::{greedy, GreedyOptions, Priority};
 use crate::heft;
-use crate::mapping::Mapping;
-use crate::model::{Platform, Workload};
+use crate::mapping::{Hold, Mapping};
+use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::Objective;
-use crate::problem::{Problem, State};
+use crate::pricing::{price, Ways};
+use crate::problem::{OwnDecisions, Problem, State};
 use crate::queues::Queues;
 
 /// Individuals that live at a time.
@@ -36,20 +40,40 @@ pub fn evolutionary(
     keep_going: &mut dyn FnMut() -> bool,
 ) -> Mapping {
     let problem = Problem::new(workload, platform, queues);
-    if !problem.solvable() || problem.jobs.is_empty() {
-        return greedy(workload, platform, queues, &GreedyOptions::default());
+    let first = first_mappings(workload, platform, queues);
+    match evolve(&problem, first, objective, seed, keep_going) {
+        Some(best) => problem.mapping(best.of()),
+        None => greedy(workload, platform, queues, &GreedyOptions::default()),
     }
-    let mut population = Population::new(&problem, objective, seed);
-    for mapping in first_mappings(workload, platform, queues) {
-        if let Some((order, ways)) = problem.decisions(&mapping) {
-            population.join(order, ways);
+}
+
+/// Evolves decisions from these mappings and that of HEFT.  `None`: the problem has no solution, or
+/// no job.
+pub(crate) fn evolve(
+    problem: &Problem<'_>,
+    first: impl Iterator<Item = Mapping>,
+    objective: Objective,
+    seed: u64,
+    keep_going: &mut dyn FnMut() -> bool,
+) -> Option<OwnDecisions> {
+    if !problem.solvable() || problem.jobs.is_empty() {
+        return None;
+    }
+    let mut population = Population::new(problem, objective, seed);
+    for mapping in first {
+        if let Some(decisions) = problem.decisions(&mapping) {
+            population.join(decisions);
         }
     }
-    let (order, ways, _) = heft::decide(&problem);
-    population.join(order, ways);
+    let (order, ways, _) = heft::decide(problem);
+    population.join(OwnDecisions { holds: population.no_holds(), order, ways });
+    if problem.slowing().is_some() {
+        let OwnDecisions { order, mut ways, .. } = population.living[0].decisions.clone();
+        let holds = price(problem, objective, &order, &mut ways, Ways::All);
+        population.join(OwnDecisions { order, ways, holds });
+    }
     population.evolve(keep_going);
-    let best = &population.living[0];
-    problem.mapping(&best.order, &best.ways)
+    Some(population.living.swap_remove(0).decisions)
 }
 
 /// Returns the mappings that other schedulers decide.
@@ -72,13 +96,12 @@ pub(crate) fn first_mappings<'a>(
 
 #[derive(Clone, Debug)]
 struct Individual {
-    order: Vec<usize>,
-    ways: Vec<usize>,
+    decisions: OwnDecisions,
     key: [u64; 3],
 }
 
 struct Population<'a> {
-    problem: &'a Problem,
+    problem: &'a Problem<'a>,
     objective: Objective,
     random: Random,
     state: State,
@@ -90,7 +113,7 @@ struct Population<'a> {
 }
 
 impl<'a> Population<'a> {
-    fn new(problem: &'a Problem, objective: Objective, seed: u64) -> Self {
+    fn new(problem: &'a Problem<'a>, objective: Objective, seed: u64) -> Self {
         Self {
             problem,
             objective,
@@ -110,10 +133,10 @@ impl<'a> Population<'a> {
                 continue;
             }
             let (one, other) = (self.parent(), self.parent());
-            let (mut order, mut ways) = self.cross(one, other);
-            self.mutate(&mut order, &mut ways);
+            let mut child = self.cross(one, other);
+            self.mutate(&mut child);
             let best = self.living[0].key;
-            self.join(order, ways);
+            self.join(child);
             in_vain += 1;
             if self.living[0].key < best {
                 in_vain = 0;
@@ -126,11 +149,10 @@ impl<'a> Population<'a> {
 
     /// A new individual takes its place, unless all that live are better.  Of individuals worth
     /// the same the newer stays, so that the population does not become one.
-    fn join(&mut self, order: Vec<usize>, ways: Vec<usize>) {
-        let decisions = (order.as_slice(), ways.as_slice());
-        let key =
-            self.problem.key_of(&mut self.state, &mut self.ends_ns, decisions, self.objective);
-        let individual = Individual { order, ways, key };
+    fn join(&mut self, decisions: OwnDecisions) {
+        let (state, ends_ns) = (&mut self.state, &mut self.ends_ns);
+        let key = self.problem.key_of(state, ends_ns, decisions.of(), self.objective);
+        let individual = Individual { decisions, key };
         let full = self.living.len() == INDIVIDUALS;
         let at = self.living.partition_point(|of| of.key < key);
         match self.living.get_mut(at) {
@@ -142,19 +164,20 @@ impl<'a> Population<'a> {
 
     /// Half of the newcomers are chance, half resemble one that lives.
     fn newcomer(&mut self) {
-        let (mut order, mut ways);
+        let mut new;
         if self.random.index(2) == 0 && !self.living.is_empty() {
-            let of = &self.living[self.random.index(self.living.len())];
-            (order, ways) = (of.order.clone(), of.ways.clone());
-            self.mutate(&mut order, &mut ways);
+            new = self.living[self.random.index(self.living.len())].decisions.clone();
+            self.mutate(&mut new);
         } else {
-            order = self.problem.submitted.clone();
-            ways = self.problem.jobs.iter().map(|job| self.random.index(job.ways.len())).collect();
+            let mut order = self.problem.submitted.clone();
+            let jobs = self.problem.jobs.iter();
+            let ways = jobs.map(|job| self.random.index(job.ways.len())).collect();
             for _ in 0..order.len() {
                 self.move_one(&mut order);
             }
+            new = OwnDecisions { order, ways, holds: self.no_holds() };
         }
-        self.join(order, ways);
+        self.join(new);
     }
 
     /// The best of some that are drawn.
@@ -165,10 +188,14 @@ impl<'a> Population<'a> {
 
     /// Uniform crossover of variants; of orders, the first part of one and the rest as in the
     /// other, which keeps each task behind those it waits for.
-    fn cross(&mut self, one: usize, other: usize) -> (Vec<usize>, Vec<usize>) {
-        let (one, other) = (&self.living[one], &self.living[other]);
-        let ways = one.ways.iter().zip(&other.ways);
-        let ways = ways.map(|(&a, &b)| if self.random.index(2) == 0 { a } else { b }).collect();
+    fn cross(&mut self, one: usize, other: usize) -> OwnDecisions {
+        let (one, other) = (&self.living[one].decisions, &self.living[other].decisions);
+        let (mut ways, mut holds) = (one.ways.clone(), one.holds.clone());
+        for job in 0..ways.len() {
+            if self.random.index(2) == 1 {
+                (ways[job], holds[job]) = (other.ways[job], other.holds[job]);
+            }
+        }
         let cut = self.random.index(one.order.len() + 1);
         let mut order = one.order[..cut].to_vec();
         let mut taken = vec![false; one.order.len()];
@@ -176,11 +203,12 @@ impl<'a> Population<'a> {
             taken[job] = true;
         }
         order.extend(other.order.iter().copied().filter(|&job| !taken[job]));
-        (order, ways)
+        OwnDecisions { order, ways, holds }
     }
 
     /// Each task changes variant, and place in the order, with probability 1/n; something does.
-    fn mutate(&mut self, order: &mut [usize], ways: &mut [usize]) {
+    fn mutate(&mut self, of: &mut OwnDecisions) {
+        let OwnDecisions { order, ways, holds } = of;
         let jobs = ways.len();
         let mut changed = false;
         for (job, way) in ways.iter_mut().enumerate() {
@@ -188,6 +216,14 @@ impl<'a> Population<'a> {
             if most > 1 && self.random.index(jobs) == 0 {
                 *way = (*way + 1 + self.random.index(most - 1)) % most;
                 changed = true;
+            }
+        }
+        if self.problem.slowing().is_some() {
+            for (job, hold) in holds.iter_mut().enumerate() {
+                if self.random.index(jobs) == 0 {
+                    *hold = self.draw_hold(job, ways[job]);
+                    changed = true;
+                }
             }
         }
         for _ in 0..jobs {
@@ -199,6 +235,25 @@ impl<'a> Population<'a> {
         if !changed {
             self.move_one(order);
         }
+    }
+
+    fn no_holds(&self) -> Vec<Hold> {
+        vec![Hold::default(); self.problem.jobs.len()]
+    }
+
+    /// Another restraint of a job; half of them have none.
+    fn draw_hold(&mut self, job: usize, way: usize) -> Hold {
+        let way = self.problem.jobs[job].ways[way];
+        let ExecutionTarget::Threads(needed) = way.place else {
+            return Hold::default();
+        };
+        if self.random.index(2) == 0 {
+            return Hold::default();
+        }
+        let most = self.problem.threads().saturating_sub(needed) as usize;
+        let skip = self.random.index(most + 1) as u32;
+        let other = self.random.index(self.problem.tasks());
+        Hold { wait: (self.random.index(2) == 0).then_some(other), skip }
     }
 
     /// Moves a task to another place between those it waits for and those that wait for it.

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::check::fits;
-use crate::mapping::{Choice, Mapping};
+use crate::mapping::{Choice, Hold, Mapping};
 use crate::model::{ExecutionTarget, Platform, Task, Workload};
 use crate::queues::{Queues, State, Where};
 
@@ -261,7 +261,8 @@ impl<'a> Rounds<'a> {
 
     fn give(&mut self, task: usize, variant: usize) {
         let place = self.given.len() as u32;
-        self.mapping.choices[task] = Some(Choice { variant, round: self.round, place });
+        self.mapping.choices[task] =
+            Some(Choice { variant, round: self.round, place, hold: Hold::default() });
         self.given.push(task);
         self.ready.remove(&task);
         if self.cpu_fits(task) {

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 
 use crate::mapping::Mapping;
 use crate::model::{ExecutionTarget, Platform, Workload};
-use crate::problem::{FittingVariant, Memory, Placed, Problem};
+use crate::problem::{Decisions, FittingVariant, Memory, Placed, Problem};
 use crate::queues::Queues;
 
 /// Result of HEFT: the mapping, and the order in which the tasks were considered.
@@ -26,13 +26,13 @@ pub fn heft(workload: &Workload, platform: &Platform, queues: &Queues) -> Heft {
     let problem = Problem::new(workload, platform, queues);
     let (order, ways, by_rank) = decide(&problem);
     Heft {
-        mapping: problem.mapping(&order, &ways),
+        mapping: problem.mapping(Decisions::free(&order, &ways)),
         by_rank: by_rank.into_iter().map(|job| problem.jobs[job].task).collect(),
     }
 }
 
 /// The order of starts, the ways by job, and the order of ranks.
-pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) {
+pub(crate) fn decide(problem: &Problem<'_>) -> (Vec<usize>, Vec<usize>, Vec<usize>) {
     let by_rank = by_upward_rank(problem);
     let mut ways = vec![0; problem.jobs.len()];
     let mut state = problem.start();
@@ -88,7 +88,7 @@ pub(crate) fn decide(problem: &Problem) -> (Vec<usize>, Vec<usize>, Vec<usize>) 
 }
 
 /// Jobs by the length of what follows, with mean runtimes and transfers; the longest first.
-fn by_upward_rank(problem: &Problem) -> Vec<usize> {
+fn by_upward_rank(problem: &Problem<'_>) -> Vec<usize> {
     let mut rank = vec![0.0_f64; problem.jobs.len()];
     let mut place = vec![0; problem.jobs.len()];
     for (at, &job) in problem.submitted.iter().enumerate().rev() {

@@ -4,6 +4,16 @@
 use crate::model::Workload;
 use crate::queues::Slot;
 
+/// Restraint of a task, so that tasks that slow each other are apart (ours).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Task whose end it waits for, besides its predecessors; it is before in the order, or has
+    /// started.
+    pub wait: Option<usize>,
+    /// Threads that are free earlier, and that it leaves to others.
+    pub skip: u32,
+}
+
 /// Decision on a task: "best index" and "round" of its CSI (§5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -13,6 +23,8 @@ pub struct Choice {
     pub round: u32,
     /// Position within the round.
     pub place: u32,
+    /// Restraint because of slow-downs.
+    pub hold: Hold,
 }
 
 /// Decisions on all waiting tasks.
@@ -41,7 +53,7 @@ impl Mapping {
         let mut choices = vec![None; tasks];
         for (round, (task, variant)) in (1..).zip(order) {
             if let Some(choice) = choices.get_mut(task) {
-                *choice = Some(Choice { variant, round, place: 0 });
+                *choice = Some(Choice { variant, round, place: 0, hold: Hold::default() });
             }
         }
         Self { choices }
@@ -53,9 +65,16 @@ impl Mapping {
 pub struct Timeline {
     /// Slot of each task that has started or was mapped.
     pub slots: Vec<Option<Slot>>,
+    /// Task whose end each task waits for because of slow-downs; none where the list is shorter.
+    pub waits: Vec<Option<usize>>,
 }
 
 impl Timeline {
+    /// Returns the task whose end a task waits for because of slow-downs.
+    pub fn awaited(&self, task: usize) -> Option<usize> {
+        self.waits.get(task).copied().flatten()
+    }
+
     /// Returns the time at which everything has ended.
     pub fn end_ns(&self) -> u64 {
         self.slots.iter().flatten().map(|slot| slot.end_ns).max().unwrap_or(0)

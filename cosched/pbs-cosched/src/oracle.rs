@@ -4,13 +4,18 @@
 //! A yardstick for few tasks.  A branch is a task that enters the queues next and its variant.
 //! It is cut where what is decided, the paths of what is not, and the work that is left for the
 //! CPU or an accelerator already make it no better than the best that is known.
+//!
+//! With slow-downs a branch also has a restraint of the task: the threads that it passes over, and
+//! the task whose end it waits for.  What is best then is best among schedules whose tasks begin
+//! when they can, or at the end of a task on the CPU.
 
-use crate::evolutionary::evolutionary;
-use crate::mapping::Mapping;
+use crate::evolutionary::{evolve, first_mappings};
+use crate::mapping::{Hold, Mapping};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{Objective, Score};
-use crate::problem::{FittingVariant, Problem, State};
+use crate::problem::{Decisions, FittingVariant, OwnDecisions, Problem, State};
 use crate::queues::Queues;
+use crate::slowing::Slowing;
 
 /// Tasks that brute force takes at most.
 pub const MOST_TASKS: usize = 10;
@@ -34,21 +39,34 @@ pub fn brute_force(
     keep_going: &mut dyn FnMut() -> bool,
 ) -> Option<OracleResult> {
     let problem = Problem::new(workload, platform, queues);
+    best_of(&problem, workload, platform, queues, objective, keep_going)
+}
+
+/// Brute force for a problem of this workload.
+pub(crate) fn best_of(
+    problem: &Problem<'_>,
+    workload: &Workload,
+    platform: &Platform,
+    queues: &Queues,
+    objective: Objective,
+    keep_going: &mut dyn FnMut() -> bool,
+) -> Option<OracleResult> {
     if problem.jobs.len() > MOST_TASKS || !problem.solvable() {
         return None;
     }
     let mut evaluations = 64 * problem.jobs.len();
-    let first = evolutionary(workload, platform, queues, objective, 1, &mut || {
+    let first = first_mappings(workload, platform, queues);
+    let first = evolve(problem, first, objective, 1, &mut || {
         evaluations = evaluations.saturating_sub(1);
         evaluations > 0
     });
-    let mut search = Search::new(&problem, platform, workload, objective, &first)?;
+    let mut search = Search::new(problem, platform, workload, objective, first.unwrap_or_default());
     let proved = search.descend(queues.now_ns, keep_going);
-    Some(OracleResult { mapping: problem.mapping(&search.best.0, &search.best.1), proved })
+    Some(OracleResult { mapping: problem.mapping(search.best.of()), proved })
 }
 
 struct Search<'a> {
-    problem: &'a Problem,
+    problem: &'a Problem<'a>,
     objective: Objective,
     /// Whether a job that is placed earlier never makes another one later.  Then only orders of
     /// starts must be tried.  A way can be skipped if another is as fast with at most as many
@@ -69,22 +87,27 @@ struct Search<'a> {
     chosen: Vec<usize>,
     /// Earliest end of each job.
     earliest_end_ns: Vec<u64>,
-    best: (Vec<usize>, Vec<usize>),
+    holds: Vec<Hold>,
+    /// Whether a bound without slow-downs is one with them, too.
+    is_bounded: bool,
+    best: OwnDecisions,
     best_key: [u64; 3],
 }
 
 impl<'a> Search<'a> {
     fn new(
-        problem: &'a Problem,
+        problem: &'a Problem<'a>,
         platform: &Platform,
         workload: &Workload,
         objective: Objective,
-        first: &Mapping,
-    ) -> Option<Self> {
+        best: OwnDecisions,
+    ) -> Self {
         let jobs = &problem.jobs;
         let mut edges = workload.tasks.iter().flat_map(|task| &task.after);
-        let monotone = platform.devices.iter().all(|of| of.count <= 1)
-            || edges.all(|edge| edge.transfer_ns == 0);
+        let slowing = problem.slowing();
+        let monotone = slowing.is_none()
+            && (platform.devices.iter().all(|of| of.count <= 1)
+                || edges.all(|edge| edge.transfer_ns == 0));
         let ways = jobs.iter().map(|job| {
             let tried = |&way: &usize| !monotone || !dominated(&job.ways, way);
             (0..job.ways.len()).filter(tried).collect()
@@ -96,14 +119,12 @@ impl<'a> Search<'a> {
                     && (one.process, one.released_ns) == (other.process, other.released_ns)
                     && (&one.before, &one.ways) == (&other.before, &other.ways)
             };
-            (0..job).rev().find(equal)
+            (0..job).rev().find(equal).filter(|_| slowing.is_none())
         });
-        let best = problem.decisions(first)?;
         let mut states = vec![problem.start(); jobs.len() + 1];
-        let decisions = (best.0.as_slice(), best.1.as_slice());
-        let best_key = problem.key_of(&mut states[0], &mut Vec::new(), decisions, objective);
+        let best_key = problem.key_of(&mut states[0], &mut Vec::new(), best.of(), objective);
         problem.restart(&mut states[0]);
-        Some(Self {
+        Self {
             problem,
             objective,
             monotone,
@@ -116,14 +137,15 @@ impl<'a> Search<'a> {
             placed: vec![false; jobs.len()],
             chosen: vec![0; jobs.len()],
             earliest_end_ns: vec![0; jobs.len()],
+            holds: vec![Hold::default(); jobs.len()],
+            is_bounded: slowing.is_none_or(Slowing::only_slows),
             best,
             best_key,
-        })
+        }
     }
 
     /// Tries all that follows a branch whose last task starts then; false if told to stop.
     fn descend(&mut self, last_start_ns: u64, keep_going: &mut dyn FnMut() -> bool) -> bool {
-        let depth = self.order.len();
         for job in 0..self.problem.jobs.len() {
             let of = &self.problem.jobs[job];
             let ready = of.after.iter().all(|&(before, _)| self.placed[before]);
@@ -132,37 +154,92 @@ impl<'a> Search<'a> {
                 continue;
             }
             for at in 0..self.ways[job].len() {
-                if !keep_going() {
-                    return false;
-                }
                 let way = self.ways[job][at];
-                let (before, after) = self.states.split_at_mut(depth + 1);
-                after[0].clone_from(&before[depth]);
-                let start_ns = after[0].place(of, job, &of.ways[way]).start_ns;
-                if self.monotone && start_ns < last_start_ns {
-                    continue;
-                }
-                self.placed[job] = true;
-                self.chosen[job] = way;
-                self.order.push(job);
-                let bound = self.bound(start_ns);
-                let mut finished = true;
-                if bound < self.best_key {
-                    if self.order.len() < self.problem.jobs.len() {
-                        finished = self.descend(start_ns, keep_going);
-                    } else {
-                        self.best = (self.order.clone(), self.chosen.clone());
-                        self.best_key = bound;
+                for hold in self.tried_holds(job, way) {
+                    if !keep_going() {
+                        return false;
                     }
-                }
-                self.order.pop();
-                self.placed[job] = false;
-                if !finished {
-                    return false;
+                    self.holds[job] = hold;
+                    if !self.branch(job, way, last_start_ns, keep_going) {
+                        return false;
+                    }
                 }
             }
         }
         true
+    }
+
+    /// Tries a job with a way next; false if told to stop.
+    fn branch(
+        &mut self,
+        job: usize,
+        way: usize,
+        last_start_ns: u64,
+        keep_going: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let (depth, of) = (self.order.len(), &self.problem.jobs[job]);
+        let (before, after) = self.states.split_at_mut(depth + 1);
+        after[0].clone_from(&before[depth]);
+        let held = self.problem.held(&after[0], self.holds[job]);
+        let start_ns = after[0].place(of, job, &of.ways[way], held).start_ns;
+        if self.monotone && start_ns < last_start_ns {
+            return true;
+        }
+        self.placed[job] = true;
+        self.chosen[job] = way;
+        self.order.push(job);
+        let is_leaf = self.order.len() == self.problem.jobs.len();
+        let mut bound = self.bound(start_ns);
+        let mut finished = true;
+        if bound < self.best_key || !self.is_bounded {
+            if is_leaf && self.problem.slowing().is_some() {
+                bound = self.key();
+            }
+            if !is_leaf {
+                finished = self.descend(start_ns, keep_going);
+            } else if bound < self.best_key {
+                self.best = OwnDecisions {
+                    order: self.order.clone(),
+                    ways: self.chosen.clone(),
+                    holds: self.holds.clone(),
+                };
+                self.best_key = bound;
+            }
+        }
+        self.order.pop();
+        self.placed[job] = false;
+        finished
+    }
+
+    /// The restraints that a job tries: with slow-downs, other threads and the end of each task that
+    /// is before it on threads.
+    fn tried_holds(&self, job: usize, way: usize) -> Vec<Hold> {
+        let mut tried = vec![Hold::default()];
+        let ExecutionTarget::Threads(needed) = self.problem.jobs[job].ways[way].place else {
+            return tried;
+        };
+        if self.problem.slowing().is_none() {
+            return tried;
+        }
+        let on_threads = |&&job: &&usize| {
+            let place = self.problem.jobs[job].ways[self.chosen[job]].place;
+            matches!(place, ExecutionTarget::Threads(_))
+        };
+        let before = self.order.iter().filter(on_threads).map(|&job| self.problem.jobs[job].task);
+        let waits: Vec<usize> = before.chain(self.problem.on_threads()).collect();
+        tried.clear();
+        for wait in [None].into_iter().chain(waits.into_iter().map(Some)) {
+            let skips = 0..=self.problem.threads().saturating_sub(needed);
+            tried.extend(skips.map(|skip| Hold { wait, skip }));
+        }
+        tried
+    }
+
+    /// Returns the score of a leaf, with slow-downs.
+    fn key(&self) -> [u64; 3] {
+        let decisions = Decisions { order: &self.order, ways: &self.chosen, holds: &self.holds };
+        let mut state = self.problem.start();
+        self.problem.key_of(&mut state, &mut Vec::new(), decisions, self.objective)
     }
 
     /// Returns a lower bound of the score below a branch; for a leaf, the score itself.

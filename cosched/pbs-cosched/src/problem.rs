@@ -6,10 +6,12 @@
 //! [`State::place`].
 
 use crate::check::fits;
-use crate::mapping::Mapping;
+use crate::fluid::slowed;
+use crate::mapping::{Hold, Mapping, Timeline};
 use crate::model::{ExecutionTarget, Platform, Workload};
-use crate::objective::{Objective, Score};
-use crate::queues::{Queues, Where};
+use crate::objective::{score, Objective, Score};
+use crate::queues::{Queues, Slot, Where};
+use crate::slowing::Slowing;
 
 /// Memory of data: the host's, or that of an accelerator.
 pub(crate) type Memory = Option<(usize, u32)>;
@@ -46,8 +48,52 @@ pub(crate) struct Job {
     pub(crate) ways: Vec<FittingVariant>,
 }
 
+/// Decisions on all jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decisions<'a> {
+    /// The jobs as they enter the queues.
+    pub(crate) order: &'a [usize],
+    /// Way of each job.
+    pub(crate) ways: &'a [usize],
+    /// Restraint of each job; none where the list is shorter.  A wait for a task that is not
+    /// before in the order does not count.
+    pub(crate) holds: &'a [Hold],
+}
+
+impl<'a> Decisions<'a> {
+    /// Decisions in which no job is held back.
+    pub(crate) fn free(order: &'a [usize], ways: &'a [usize]) -> Self {
+        Self { order, ways, holds: &[] }
+    }
+
+    fn hold(&self, job: usize) -> Hold {
+        self.holds.get(job).copied().unwrap_or_default()
+    }
+}
+
+/// Decisions on all jobs, by value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnDecisions {
+    pub(crate) order: Vec<usize>,
+    pub(crate) ways: Vec<usize>,
+    pub(crate) holds: Vec<Hold>,
+}
+
+impl OwnDecisions {
+    pub(crate) fn of(&self) -> Decisions<'_> {
+        Decisions { order: &self.order, ways: &self.ways, holds: &self.holds }
+    }
+}
+
+/// A restraint as times: threads to pass over, and the earliest start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    skip: usize,
+    not_before_ns: u64,
+}
+
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct Problem<'a> {
     pub(crate) jobs: Vec<Job>,
     /// The jobs as they are submitted, each behind those it waits for.
     pub(crate) submitted: Vec<usize>,
@@ -56,6 +102,11 @@ pub(crate) struct Problem {
     processes: Vec<Owner>,
     first_arrival_ns: u64,
     started: State,
+    workload: &'a Workload,
+    queues: &'a Queues,
+    /// Job of each waiting task.
+    number: Vec<Option<usize>>,
+    slowing: Option<&'a dyn Slowing>,
 }
 
 #[derive(Clone, Debug)]
@@ -85,12 +136,14 @@ pub(crate) struct State {
     pub(crate) devices: Vec<Vec<u64>>,
     /// Placement of each job; meaningless until it is placed.
     pub(crate) placed: Vec<Placed>,
+    /// Jobs that are placed.
+    is_placed: Vec<bool>,
     /// The threads of the job placed last, if it took threads.
     pub(crate) taken: Vec<u32>,
 }
 
-impl Problem {
-    pub(crate) fn new(workload: &Workload, platform: &Platform, queues: &Queues) -> Self {
+impl<'a> Problem<'a> {
+    pub(crate) fn new(workload: &'a Workload, platform: &Platform, queues: &'a Queues) -> Self {
         let mut processes: Vec<Owner> = workload
             .processes
             .iter()
@@ -154,7 +207,57 @@ impl Problem {
         let present = processes.iter().filter(|of| of.present);
         let first_arrival_ns = present.map(|of| of.arrival_ns).min().unwrap_or(0);
         let started = State::new(platform, queues, jobs.len());
-        Self { jobs, submitted, tasks: workload.tasks.len(), processes, first_arrival_ns, started }
+        Self {
+            jobs,
+            submitted,
+            tasks: workload.tasks.len(),
+            processes,
+            first_arrival_ns,
+            started,
+            workload,
+            queues,
+            number,
+            slowing: None,
+        }
+    }
+
+    /// The problem with slow-downs.
+    pub(crate) fn with(self, slowing: Option<&'a dyn Slowing>) -> Self {
+        Self { slowing, ..self }
+    }
+
+    pub(crate) fn slowing(&self) -> Option<&'a dyn Slowing> {
+        self.slowing
+    }
+
+    /// Tasks that run on threads of the CPU at the time of the decision.
+    pub(crate) fn on_threads(&self) -> impl Iterator<Item = usize> + '_ {
+        let runs = |task: &usize| {
+            self.queues.slot(*task).is_some_and(|slot| {
+                slot.end_ns > self.queues.now_ns && matches!(slot.place, Where::Threads(_))
+            })
+        };
+        (0..self.tasks).filter(runs)
+    }
+
+    /// Returns the number of tasks of the workload.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks
+    }
+
+    /// Returns the number of threads of the CPU.
+    pub(crate) fn threads(&self) -> u32 {
+        self.started.threads.len() as u32
+    }
+
+    /// Returns a restraint as times.
+    pub(crate) fn held(&self, state: &State, hold: Hold) -> Held {
+        let not_before_ns = hold.wait.and_then(|task| match self.number.get(task)? {
+            Some(job) if state.is_placed[*job] => Some(state.placed[*job].end_ns),
+            Some(_) => None,
+            None => self.queues.slot(task).map(|slot| slot.end_ns),
+        });
+        Held { skip: hold.skip as usize, not_before_ns: not_before_ns.unwrap_or(0) }
     }
 
     /// The queues before any job has entered them.
@@ -171,12 +274,45 @@ impl Problem {
         self.submitted.len() == self.jobs.len() && self.jobs.iter().all(|job| !job.ways.is_empty())
     }
 
-    /// Places the jobs in the order in which they enter the queues; `ways` is indexed by job.
-    pub(crate) fn run(&self, state: &mut State, order: &[usize], ways: &[usize]) {
+    /// Places the jobs in the order in which they enter the queues.
+    fn run(&self, state: &mut State, decisions: Decisions<'_>) {
         self.restart(state);
-        for &job in order {
-            state.place(&self.jobs[job], job, &self.jobs[job].ways[ways[job]]);
+        for &job in decisions.order {
+            let of = &self.jobs[job];
+            let held = self.held(state, decisions.hold(job));
+            state.place(of, job, &of.ways[decisions.ways[job]], held);
         }
+    }
+
+    /// Returns the times of decisions with slow-downs, if these are known.
+    pub(crate) fn slowed_timeline(&self, state: &mut State, decisions: Decisions<'_>) -> Timeline {
+        self.restart(state);
+        let mut timeline = Timeline {
+            slots: (0..self.tasks).map(|task| self.queues.slot(task).cloned()).collect(),
+            waits: vec![None; self.tasks],
+        };
+        for &job in decisions.order {
+            let (of, hold) = (&self.jobs[job], decisions.hold(job));
+            let held = self.held(state, hold);
+            let placed = state.place(of, job, &of.ways[decisions.ways[job]], held);
+            let place = match placed.memory {
+                Some((device, instance)) => Where::Device { device, instance },
+                None => Where::Threads(state.taken.clone()),
+            };
+            let is_before = |&task: &usize| timeline.slots[task].is_some();
+            timeline.waits[of.task] =
+                hold.wait.filter(is_before).filter(|_| placed.memory.is_none());
+            let (start_ns, end_ns) = (placed.start_ns, placed.end_ns);
+            timeline.slots[of.task] = Some(Slot { start_ns, end_ns, place });
+        }
+        let Some(slowing) = self.slowing else {
+            return timeline;
+        };
+        let variant = |task: usize| {
+            let job = self.number[task]?;
+            Some(self.jobs[job].ways[decisions.ways[job]].variant)
+        };
+        slowed(self.workload, slowing, &variant, &timeline)
     }
 
     /// Returns the score of a state in which all jobs are placed; `ways` is indexed by job.
@@ -216,37 +352,60 @@ impl Problem {
         self.processes.iter().map(|of| of.started_end_ns)
     }
 
-    pub(crate) fn mapping(&self, order: &[usize], ways: &[usize]) -> Mapping {
-        let with_variant = order.iter().map(|&job| {
+    pub(crate) fn mapping(&self, decisions: Decisions<'_>) -> Mapping {
+        let with_variant = decisions.order.iter().map(|&job| {
             let of = &self.jobs[job];
-            (of.task, of.ways[ways[job]].variant)
+            (of.task, of.ways[decisions.ways[job]].variant)
         });
-        Mapping::in_order(self.tasks, with_variant)
+        let mut mapping = Mapping::in_order(self.tasks, with_variant);
+        self.hold_back(&mut mapping, decisions);
+        mapping
     }
 
-    /// Order and ways of a mapping, if it maps every job and each to what fits.
-    pub(crate) fn decisions(&self, mapping: &Mapping) -> Option<(Vec<usize>, Vec<usize>)> {
-        let mut ways = Vec::with_capacity(self.jobs.len());
-        let mut number = vec![0; self.tasks];
-        for (at, job) in self.jobs.iter().enumerate() {
+    /// Notes the restraints of jobs that run on threads in their mapping.
+    pub(crate) fn hold_back(&self, mapping: &mut Mapping, decisions: Decisions<'_>) {
+        let mut is_before = vec![false; self.tasks];
+        for &job in decisions.order {
+            let (task, mut hold) = (self.jobs[job].task, decisions.hold(job));
+            let way = self.jobs[job].ways[decisions.ways[job]];
+            if matches!(way.place, ExecutionTarget::Device(_)) {
+                hold = Hold::default();
+            }
+            let counts = |&of: &usize| is_before[of] || self.queues.slot(of).is_some();
+            hold.wait = hold.wait.filter(counts);
+            is_before[task] = true;
+            if let Some(choice) = &mut mapping.choices[task] {
+                choice.hold = hold;
+            }
+        }
+    }
+
+    /// Order, ways and restraints of a mapping, if it maps every job and each to what fits.
+    pub(crate) fn decisions(&self, mapping: &Mapping) -> Option<OwnDecisions> {
+        let mut own = OwnDecisions::default();
+        for job in &self.jobs {
             let choice = (*mapping.choices.get(job.task)?)?;
-            ways.push(job.ways.iter().position(|way| way.variant == choice.variant)?);
-            number[job.task] = at;
+            own.ways.push(job.ways.iter().position(|way| way.variant == choice.variant)?);
+            own.holds.push(choice.hold);
         }
         let order = mapping.order();
-        (order.len() == ways.len())
-            .then(|| (order.iter().map(|&task| number[task]).collect(), ways))
+        own.order = order.into_iter().filter_map(|task| self.number[task]).collect();
+        (own.order.len() == own.ways.len()).then_some(own)
     }
 
     pub(crate) fn key_of(
         &self,
         state: &mut State,
         ends_ns: &mut Vec<u64>,
-        (order, ways): (&[usize], &[usize]),
+        decisions: Decisions<'_>,
         objective: Objective,
     ) -> [u64; 3] {
-        self.run(state, order, ways);
-        self.score(state, ways, ends_ns).key(objective)
+        if self.slowing.is_some() {
+            let timeline = self.slowed_timeline(state, decisions);
+            return score(self.workload, &timeline).key(objective);
+        }
+        self.run(state, decisions);
+        self.score(state, decisions.ways, ends_ns).key(objective)
     }
 }
 
@@ -267,27 +426,37 @@ impl State {
             threads,
             devices: devices.collect(),
             placed: vec![Placed::default(); jobs],
+            is_placed: vec![false; jobs],
             taken: Vec::new(),
         }
     }
 
     /// Puts a job at the end of the queues it needs: those of the threads that are free first,
     /// or of the accelerator on which it starts first.  All it waits for must be placed and
-    /// the way must fit the platform.
-    pub(crate) fn place(&mut self, of: &Job, job: usize, way: &FittingVariant) -> Placed {
+    /// the way must fit the platform.  A restraint counts on threads only.
+    pub(crate) fn place(
+        &mut self,
+        of: &Job,
+        job: usize,
+        way: &FittingVariant,
+        held: Held,
+    ) -> Placed {
         self.taken.clear();
         let placed = match way.place {
             ExecutionTarget::Threads(needed) => {
                 let needed = needed as usize;
-                let start_ns = self.data_ns(of, None).max(self.threads[needed - 1].0);
+                let first = held.skip.min(self.threads.len() - needed);
+                let (last, behind) = (first + needed - 1, first + needed);
+                let ready_ns = self.data_ns(of, None).max(held.not_before_ns);
+                let start_ns = ready_ns.max(self.threads[last].0);
                 let end_ns = start_ns.saturating_add(way.runtime_ns);
-                self.taken.extend(self.threads[..needed].iter().map(|&(_, thread)| thread));
+                self.taken.extend(self.threads[first..behind].iter().map(|&(_, thread)| thread));
                 self.taken.sort_unstable();
                 // They move behind all that are free earlier.
-                let passed = self.threads[needed..].iter();
+                let passed = self.threads[behind..].iter();
                 let earlier = passed.take_while(|&&(free_ns, _)| free_ns < end_ns).count();
-                self.threads.copy_within(needed..needed + earlier, 0);
-                for (slot, &thread) in self.threads[earlier..].iter_mut().zip(&self.taken) {
+                self.threads.copy_within(behind..behind + earlier, first);
+                for (slot, &thread) in self.threads[first + earlier..].iter_mut().zip(&self.taken) {
                     *slot = (end_ns, thread);
                 }
                 Placed { start_ns, end_ns, memory: None }
@@ -307,6 +476,7 @@ impl State {
             }
         };
         self.placed[job] = placed;
+        self.is_placed[job] = true;
         placed
     }
 

@@ -7,7 +7,7 @@ use crate::greedy::{greedy, GreedyOptions};
 use crate::mapping::Mapping;
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::Objective;
-use crate::problem::Problem;
+use crate::problem::{Decisions, Problem};
 use crate::queues::Queues;
 
 /// Plain random: any variant that fits for each task, in the order of submission (§5.5.1).
@@ -22,7 +22,7 @@ pub fn plain_random(
     let can_run = |&&job: &&usize| !problem.jobs[job].ways.is_empty();
     let order: Vec<usize> = problem.submitted.iter().filter(can_run).copied().collect();
     let ways: Vec<usize> = problem.jobs.iter().map(|job| random.index(job.ways.len())).collect();
-    problem.mapping(&order, &ways)
+    problem.mapping(Decisions::free(&order, &ways))
 }
 
 /// Options of the enhanced random scheduler.
@@ -54,11 +54,21 @@ pub fn enhanced_random(
     options: &EnhancedOptions,
     seed: u64,
 ) -> Mapping {
-    let instead = || greedy(workload, platform, queues, &GreedyOptions::default());
+    allowed_random(workload, platform, queues, objective, options, seed)
+        .unwrap_or_else(|| greedy(workload, platform, queues, &GreedyOptions::default()))
+}
+
+/// Enhanced random without greedy: `None` if no allowed mapping is found.
+pub fn allowed_random(
+    workload: &Workload,
+    platform: &Platform,
+    queues: &Queues,
+    objective: Objective,
+    options: &EnhancedOptions,
+    seed: u64,
+) -> Option<Mapping> {
     let problem = Problem::new(workload, platform, queues);
-    let Some(allowed) = Allowed::new(&problem, platform) else {
-        return instead();
-    };
+    let allowed = Allowed::new(&problem, platform)?;
     let mut random = Random::new(seed);
     let mut state = problem.start();
     let mut ends_ns = Vec::new();
@@ -73,13 +83,13 @@ pub fn enhanced_random(
         if !allowed.is(&problem, &ways) {
             continue;
         }
-        let decisions = (problem.submitted.as_slice(), ways.as_slice());
+        let decisions = Decisions::free(&problem.submitted, &ways);
         let key = problem.key_of(&mut state, &mut ends_ns, decisions, objective);
         if best.as_ref().is_none_or(|(least, _)| key < *least) {
             best = Some((key, ways.clone()));
         }
     }
-    best.map_or_else(instead, |(_, ways)| problem.mapping(&problem.submitted, &ways))
+    best.map(|(_, ways)| problem.mapping(Decisions::free(&problem.submitted, &ways)))
 }
 
 /// Permitted number of uses of the devices.
@@ -90,7 +100,7 @@ struct Allowed {
 
 impl Allowed {
     /// Computes the permitted uses; `None` if no mapping can be allowed.
-    fn new(problem: &Problem, platform: &Platform) -> Option<Self> {
+    fn new(problem: &Problem<'_>, platform: &Platform) -> Option<Self> {
         if !problem.solvable() {
             return None;
         }
@@ -107,7 +117,7 @@ impl Allowed {
         (room >= problem.jobs.len() as u64).then_some(Self { threads, devices })
     }
 
-    fn is(&self, problem: &Problem, ways: &[usize]) -> bool {
+    fn is(&self, problem: &Problem<'_>, ways: &[usize]) -> bool {
         let mut threads = 0;
         let mut devices = vec![0; self.devices.len()];
         for (job, &way) in problem.jobs.iter().zip(ways) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One call for all schedulers.
 
-use crate::evolutionary::evolutionary;
+use crate::evolutionary::{evolutionary, evolve, first_mappings};
 use crate::greedy::{greedy, GreedyOptions};
-use crate::heft::heft;
+use crate::heft::{self, heft};
 use crate::mapping::Mapping;
 use crate::model::{Platform, Workload};
 use crate::objective::Objective;
-use crate::oracle::brute_force;
+use crate::oracle::{best_of, brute_force};
+use crate::pricing::{price, Ways};
+use crate::problem::{Decisions, Problem};
 use crate::queues::Queues;
 use crate::random_mapping::{enhanced_random, plain_random, EnhancedOptions};
+use crate::slowing::Slowing;
 
 /// Scheduler that decides the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,56 @@ pub fn schedule(
                 None => evolutionary(workload, platform, queues, objective, 1, keep_going),
             }
         }
+    }
+}
+
+/// Maps all waiting tasks with regard to slow-downs.  The random schedulers have none.
+///
+/// The greedy scheduler keeps its variants and rounds, and holds tasks back; the others also choose
+/// variants by it.  The second value is whether brute force has shown that no mapping is better, if
+/// it was asked and has taken the tasks.
+pub fn schedule_slowed(
+    workload: &Workload,
+    platform: &Platform,
+    queues: &Queues,
+    scheduler: &Scheduler,
+    objective: Objective,
+    slowing: &dyn Slowing,
+    keep_going: &mut dyn FnMut() -> bool,
+) -> (Mapping, Option<bool>) {
+    let problem = Problem::new(workload, platform, queues).with(Some(slowing));
+    let first = || first_mappings(workload, platform, queues);
+    let evolved = |seed: u64, keep_going: &mut dyn FnMut() -> bool| {
+        evolve(&problem, first(), objective, seed, keep_going)
+    };
+    let decided = match scheduler {
+        _ if !problem.solvable() => None,
+        Scheduler::PlainRandom(_) | Scheduler::EnhancedRandom(..) => None,
+        Scheduler::Greedy(options) => {
+            let mut mapping = greedy(workload, platform, queues, options);
+            if let Some(mut own) = problem.decisions(&mapping) {
+                own.holds = price(&problem, objective, &own.order, &mut own.ways, Ways::Decided);
+                problem.hold_back(&mut mapping, own.of());
+            }
+            return (mapping, None);
+        }
+        Scheduler::Heft => {
+            let (order, mut ways, _) = heft::decide(&problem);
+            let holds = price(&problem, objective, &order, &mut ways, Ways::All);
+            let decisions = Decisions { order: &order, ways: &ways, holds: &holds };
+            return (problem.mapping(decisions), None);
+        }
+        Scheduler::Evolutionary(seed) => evolved(*seed, keep_going),
+        Scheduler::BruteForce => {
+            match best_of(&problem, workload, platform, queues, objective, keep_going) {
+                Some(found) => return (found.mapping, Some(found.proved)),
+                None => evolved(1, keep_going),
+            }
+        }
+    };
+    match decided {
+        Some(decided) => (problem.mapping(decided.of()), None),
+        None => (schedule(workload, platform, queues, scheduler, objective, keep_going), None),
     }
 }
 

@@ -5,7 +5,7 @@
 //! queue off first in, first out, and tasks enter the queues in the order of their rounds.
 
 use crate::check::{fits, Fault};
-use crate::mapping::{Mapping, Timeline};
+use crate::mapping::{Hold, Mapping, Timeline};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::problem::Problem;
 use crate::queues::{Queues, Slot, Where};
@@ -15,7 +15,8 @@ use crate::queues::{Queues, Slot, Where};
 /// A task with n threads takes the n threads whose queues are worked off first.  A task of an
 /// accelerator takes the one of its type on which it starts first.  It starts when all of them are
 /// free, its process has arrived, and the data of all its predecessors are available.  Until then
-/// no other task passes it in its queues.
+/// no other task passes it in its queues.  A task that is held back passes over threads that are
+/// free earlier, and waits for the end of another task.
 ///
 /// # Errors
 /// The mapping names a task, a variant or a device that does not exist, or queues a task before one
@@ -32,6 +33,7 @@ pub fn timing(
         number[of.task] = Some(job);
     }
     let mut state = problem.start();
+    let mut waits = vec![None; workload.tasks.len()];
     let mut slots: Vec<Option<Slot>> =
         (0..workload.tasks.len()).map(|task| queues.slot(task).cloned()).collect();
     for task in mapping.order() {
@@ -51,16 +53,23 @@ pub fn timing(
                 return Err(Fault::BeforeItsPredecessor { task, predecessor });
             }
         }
+        let hold = mapping.choices[task].map_or_else(Hold::default, |choice| choice.hold);
+        if let Some(predecessor) = hold.wait {
+            if slots.get(predecessor).is_none_or(Option::is_none) {
+                return Err(Fault::BeforeItsPredecessor { task, predecessor });
+            }
+        }
         for way in of.ways.iter().filter(|way| way.variant == variant) {
-            let placed = state.place(of, job, way);
+            let placed = state.place(of, job, way, problem.held(&state, hold));
             let place = match (way.place, placed.memory) {
                 (ExecutionTarget::Device(_), Some((device, instance))) => {
                     Where::Device { device, instance }
                 }
                 _ => Where::Threads(state.taken.clone()),
             };
+            waits[task] = hold.wait.filter(|_| placed.memory.is_none());
             slots[task] = Some(Slot { start_ns: placed.start_ns, end_ns: placed.end_ns, place });
         }
     }
-    Ok(Timeline { slots })
+    Ok(Timeline { slots, waits })
 }

@@ -4,12 +4,14 @@
 mod common;
 
 use common::{build, cpu, platform, start, GPU};
-use pbs_cosched::{greedy, Choice, ExecutionTarget, GreedyOptions, Priority, Queues, Slot, Where};
+use pbs_cosched::{
+    greedy, Choice, ExecutionTarget, GreedyOptions, Hold, Priority, Queues, Slot, Where,
+};
 
 const OTHER: ExecutionTarget = ExecutionTarget::Device(1);
 
 fn choice(variant: usize, round: u32, place: u32) -> Option<Choice> {
-    Some(Choice { variant, round, place })
+    Some(Choice { variant, round, place, hold: Hold::default() })
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Locked<'_> {
     ///
     /// The queue of a device is first in, first out, in the order of rounds and submission: a
     /// task does not overtake a scheduled one of another process that is ready, and whose
-    /// owner knows so.
+    /// owner knows so. If all devices are taken, those of overdue tasks are lent to it.
     ///
     /// # Errors
     ///
@@ -84,10 +84,13 @@ impl Locked<'_> {
         let count = there.count;
         let units = claim.units.clamp(1, count.max(1));
         let claim = Claim { units, ..claim };
-        let mut free = self.free_on(&entry, &claim, count)?;
+        let mut free = self.free_on(&entry, &claim, count, None)?;
         // Those who have it may be gone; this process is not.
         if free.is_err_and(|taken| taken.is_by_others) && self.sweep()? > 0 {
-            free = self.free_on(&entry, &claim, count)?;
+            free = self.free_on(&entry, &claim, count, None)?;
+        }
+        if free.is_err() {
+            free = self.free_on(&entry, &claim, count, Some(monotonic_ns()))?;
         }
         let instance = match free {
             Ok(instance) => instance,
@@ -106,19 +109,25 @@ impl Locked<'_> {
         Ok(Claimed::Started { instance })
     }
 
-    /// The first of so many devices of the type that are free, or when some may be.
+    /// The first of so many devices of the type that are free, or when some may be. Devices of
+    /// tasks that are overdue at `lent_ns` count as free.
     fn free_on(
         &self,
         own: &Entry,
         claim: &Claim,
         count: u32,
+        lent_ns: Option<u64>,
     ) -> Result<Result<Option<u32>, Occupation>, Error> {
         let (generation, units) = (self.generation(), claim.units);
+        let options = &self.node.options;
         let (mut used, mut until_ns, mut is_behind) = (0_u64, 0, false);
         let mut is_by_others = false;
         let mut taken = Vec::new();
         for other in self.entries()? {
             if other.device != Some(claim.device) || other.slot == own.slot {
+                continue;
+            }
+            if lent_ns.is_some_and(|now_ns| other.overdue_ns(now_ns, options).is_some()) {
                 continue;
             }
             is_by_others |= other.owner != own.owner;

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use pbs_uapi::clock::monotonic_ns;
+
 use crate::devices::Device;
 use crate::layout::CSIMF_NAME;
 use crate::node::{Node, Options, Status};
@@ -27,11 +29,27 @@ pub struct Listed {
     pub csis: usize,
 }
 
-/// Numbers of removed items.
+/// Entries and files to remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Removal {
+    /// Those of processes that are gone.
+    #[default]
+    Gone,
+    /// Those of processes that are gone, and the entries of overdue tasks.
+    Overdue,
+    /// All files, whatever they are.
+    Everything,
+}
+
+/// Numbers of removed items, and the overdue tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Entries of processes that are gone.
     pub entries: usize,
+    /// Entries of overdue tasks, whose processes continue.
+    pub overdue: usize,
+    /// Overdue tasks that are left.
+    pub left: Vec<Entry>,
     /// CSIs.
     pub csis: usize,
     /// The CSIMF was removed, too.
@@ -57,15 +75,15 @@ pub fn list(options: &Options) -> Result<Option<Listed>, Error> {
     }))
 }
 
-/// Removes what the dead have left; with `force` all files, whatever they are. Processes
-/// that use them go on without co-scheduling.
+/// Removes entries and files. Processes that use them continue without co-scheduling.
 ///
 /// # Errors
 ///
-/// As for [`Node::open`], but with `force` only what keeps a file from being removed.
-pub fn clean(options: &Options, force: bool) -> Result<Cleaned, Error> {
+/// As for [`Node::open`], but for [`Removal::Everything`] only what keeps a file from being
+/// removed.
+pub fn clean(options: &Options, what: Removal) -> Result<Cleaned, Error> {
     let mut cleaned = Cleaned::default();
-    if force {
+    if what == Removal::Everything {
         cleaned.csimf = remove(&options.directory.join(CSIMF_NAME))?;
         for path in files(&options.directory)? {
             cleaned.csis += usize::from(remove(&path)?);
@@ -76,7 +94,15 @@ pub fn clean(options: &Options, force: bool) -> Result<Cleaned, Error> {
         return Ok(cleaned);
     };
     let before = files(&options.directory)?.len();
-    cleaned.entries = node.lock()?.sweep()?;
+    let mut locked = node.lock()?;
+    cleaned.entries = locked.sweep()?;
+    if what == Removal::Overdue {
+        cleaned.overdue = locked.remove_overdue()?;
+    }
+    let now_ns = monotonic_ns();
+    let is_overdue = |of: &Entry| of.overdue_ns(now_ns, options).is_some();
+    cleaned.left = locked.entries()?.into_iter().filter(is_overdue).collect();
+    drop(locked);
     node.remove_orphans(usize::MAX);
     cleaned.csis = before.saturating_sub(files(&options.directory)?.len());
     Ok(cleaned)

@@ -20,7 +20,8 @@
 //! A process may be killed anywhere. The kernel releases its lock, whoever comes next
 //! finds in the header that it was held, and takes back a result that is half there.
 //! Entries of processes that are gone are removed before anything is decided with them; a
-//! master that is gone, or does not come to an end, loses its part.
+//! master that is gone, or does not come to an end, loses its part. Devices of a process that
+//! is stopped or stuck are lent to the others after a while: see `overdue`.
 //!
 //! All content is taken for hostile: it is copied first, and the copy is looked at. See
 //! `files`, `lock` and `map` for what the members of the group can't do to each other.
@@ -55,16 +56,17 @@ mod lock;
 mod lookup;
 mod map;
 mod node;
+mod overdue;
 mod owner;
 mod protocol;
 mod table;
 
 pub use claim::{Claim, Claimed};
-pub use clean::{clean, list, Cleaned, Listed};
+pub use clean::{clean, list, Cleaned, Listed, Removal};
 pub use csi::{Csi, Variant};
 pub use devices::Device;
 pub use error::Error;
-pub use node::{Locked, Node, Options, Status, DEFAULT_DIRECTORY};
+pub use node::{Locked, Node, Options, Status, DEFAULT_DIRECTORY, OVERDUE_FACTOR};
 pub use owner::Owner;
 pub use protocol::{Begun, Fetched, Placement, Snapshot, Waiting};
 pub use table::{Entry, NewTask, State};

@@ -21,6 +21,8 @@ use crate::{Error, Owner};
 
 /// Default directory of the files.
 pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
+/// Default of [`Options::overdue_factor`].
+pub const OVERDUE_FACTOR: u32 = 10;
 
 /// Options for opening a node's shared memory.
 #[derive(Clone, Debug)]
@@ -35,6 +37,9 @@ pub struct Options {
     /// Maximum wait for the lock, and maximum time for which a master may compute before it is
     /// replaced.
     pub patience: Duration,
+    /// Multiple of its expected runtime after which a task in execution is overdue: others plan
+    /// around it then, and use its devices. `None`: never.
+    pub overdue_factor: Option<u32>,
     /// Called before each change of shared memory. For tests that kill the process there.
     pub on_step: Option<fn()>,
 }
@@ -46,6 +51,7 @@ impl Options {
             directory: directory.into(),
             group: None,
             patience: Duration::from_secs(1),
+            overdue_factor: Some(OVERDUE_FACTOR),
             on_step: None,
         }
     }

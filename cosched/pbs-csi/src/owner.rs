@@ -36,6 +36,15 @@ impl Owner {
         }
     }
 
+    /// Whether the process is stopped: by a signal, by a debugger, or for its crash dump.
+    pub fn is_stopped(self) -> bool {
+        let Ok(stat) = look(&self.pid.to_string()) else {
+            return false;
+        };
+        let is_this = stat.start_ticks == self.start_ticks && !stat.has_ended;
+        is_this && (stat.is_stopped || dumps_core(self.pid))
+    }
+
     /// Whether the process is still there. One that has ended and was not waited for is not.
     ///
     /// Where `/proc` hides the processes of others, one with this pid is taken for this one.
@@ -63,6 +72,7 @@ struct Stat {
     pid: u32,
     start_ticks: u64,
     has_ended: bool,
+    is_stopped: bool,
 }
 
 fn look(process: &str) -> io::Result<Stat> {
@@ -79,7 +89,18 @@ fn parse(text: &str) -> Option<Stat> {
     let start_ticks = fields.nth(1)?.parse().ok()?;
     // The first thread may have ended before the others.
     let has_ended = matches!(state, "X" | "x") || (state == "Z" && threads <= 1);
-    Some(Stat { pid, start_ticks, has_ended })
+    let is_stopped = matches!(state, "T" | "t");
+    Some(Stat { pid, start_ticks, has_ended, is_stopped })
+}
+
+/// Whether a process is writing its crash dump.
+fn dumps_core(pid: u32) -> bool {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    status.lines().any(|line| {
+        let value = line.strip_prefix("CoreDumping:");
+        value.is_some_and(|value| value.trim() == "1")
+    })
 }
 
 #[allow(unsafe_code)] // A system call that std has not.
@@ -158,7 +179,7 @@ mod tests {
     /// In a container that sees the `/proc` of the host.
     #[test]
     fn a_proc_with_other_process_numbers_is_refused() {
-        let stat = || Stat { pid: 4242, start_ticks: 1, has_ended: false };
+        let stat = || Stat { pid: 4242, start_ticks: 1, has_ended: false, is_stopped: false };
         let told = own(stat(), 7).unwrap_err().to_string();
         assert!(told.starts_with("it calls this process 4242"), "{told}");
         assert_eq!(own(stat(), 4242).unwrap().start_ticks, 1);

@@ -14,6 +14,7 @@ use crate::csi::{self, Csi};
 use crate::devices::Device;
 use crate::layout::{DONE, NOT_STARTED, RUNNING};
 use crate::node::Locked;
+use crate::overdue::Absent;
 use crate::table::{Entry, State};
 use crate::{Error, Owner};
 
@@ -35,9 +36,10 @@ pub struct Snapshot {
     pub now_ns: u64,
     /// The devices.
     pub devices: Vec<Device>,
-    /// Tasks that wait, in the order of submission.
+    /// Tasks that wait, in the order of submission; without those of processes that are stopped
+    /// or have an overdue task.
     pub waiting: Vec<Waiting>,
-    /// Tasks in execution, which keep their variants and devices.
+    /// Tasks in execution, which keep their variants and devices; without overdue ones.
     pub in_execution: Vec<Entry>,
 }
 
@@ -104,13 +106,20 @@ impl Locked<'_> {
         self.write_state()?;
         let generation = self.next_generation();
         let (mut waiting, mut in_execution) = (Vec::new(), Vec::new());
-        for mut entry in self.entries()? {
+        let entries = self.entries()?;
+        let mut absent = Absent::new(&entries, now_ns, &self.node.options);
+        for mut entry in entries {
             if entry.state == State::InExecution {
-                in_execution.push(entry);
+                if entry.overdue_ns(now_ns, &self.node.options).is_none() {
+                    in_execution.push(entry);
+                }
                 continue;
             }
             entry.unschedule();
             self.write_entry(&entry)?;
+            if absent.is_absent(entry.owner) {
+                continue;
+            }
             // Without a CSI, or with one that can't be, a task is not subject to anything.
             if let Ok(Some(csi)) = self.csi(&entry) {
                 waiting.push(Waiting { entry, csi });

@@ -8,7 +8,7 @@ use std::os::unix::fs::{symlink, FileExt, MetadataExt, PermissionsExt};
 
 use common::{all_on_gpu, claim_of, csi_name, devices, master, task, Directory, MILLISECOND};
 use pbs_csi::layout::{CsimfHeader, EntryRecord, CSIMF_BYTES, ENTRIES_AT, ENTRY_CAPACITY, RUNNING};
-use pbs_csi::{clean, list, Claimed, Error, Node, Owner};
+use pbs_csi::{clean, list, Claimed, Error, Node, Owner, Removal};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ fn truncated_foreign_older_and_damaged_files_name_a_remedy() {
         assert!(told.ends_with("remove it with: pbsctl cosched csi clean --force"), "{told}");
     }
     // And that is what helps.
-    assert!(clean(&directory.options(), true).unwrap().csimf);
+    assert!(clean(&directory.options(), Removal::Everything).unwrap().csimf);
     drop(directory.node());
 }
 
@@ -117,7 +117,7 @@ fn a_file_shortened_or_removed_in_use_is_reported() {
     assert!(told.contains("it is no CSIMF"), "{told}");
     let other = Directory::new("removed");
     let node = other.node();
-    clean(&other.options(), true).unwrap();
+    clean(&other.options(), Removal::Everything).unwrap();
     let told = node.lock().unwrap_err().to_string();
     assert!(told.contains("it was removed while it was in use"), "{told}");
 }
@@ -214,7 +214,7 @@ fn a_crowded_directory_is_not_searched_under_the_lock() {
     assert_eq!(directory.files().len(), 10 + 1);
     assert!(WITHOUT_LOCK.load(Ordering::Relaxed) >= most);
     // An operator has all of them away.
-    assert_eq!(clean(&directory.options(), false).unwrap().csis, 10);
+    assert_eq!(clean(&directory.options(), Removal::Gone).unwrap().csis, 10);
 }
 
 #[test]
@@ -336,7 +336,7 @@ proptest! {
         file.set_len(length as u64).unwrap();
         prop_assert!(Node::open(&directory.options()).is_err());
         let _ = list(&directory.options());
-        clean(&directory.options(), true).unwrap();
+        clean(&directory.options(), Removal::Everything).unwrap();
     }
 
     /// A good file that is scratched anywhere, and CSIs, too, before it is opened and while
@@ -378,8 +378,8 @@ proptest! {
             use_all(&other);
         }
         let _ = list(&options);
-        let _ = clean(&options, false);
-        clean(&options, true).unwrap();
+        let _ = clean(&options, Removal::Gone);
+        clean(&options, Removal::Everything).unwrap();
         prop_assert!(directory.files().is_empty());
     }
 }

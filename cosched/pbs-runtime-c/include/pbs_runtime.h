@@ -63,6 +63,7 @@ struct pbs_rt_options;
 struct pbs_rt_graph;
 struct pbs_rt_region;
 struct pbs_rt_context;
+struct pbs_rt_started;
 
 /*
  * Function of a variant; returns 0 on success.  It runs in a thread of the library, perhaps
@@ -93,13 +94,34 @@ int pbs_rt_options_threads(struct pbs_rt_options *options, uint32_t threads);
 /* Enables co-scheduling; directory NULL: /dev/shm; group below 0: this user alone. */
 int pbs_rt_options_shared(struct pbs_rt_options *options, const char *directory,
 			  int64_t group);
+/*
+ * Multiple of its expected runtime after which a running task is overdue: this process uses its
+ * device then.  Default 10, 0: never; call after .._shared().
+ */
+int pbs_rt_options_overdue_factor(struct pbs_rt_options *options, uint32_t factor);
 /* "never", "always", "contention", "speedup" or "amortization"; call after .._shared(). */
 int pbs_rt_options_determination(struct pbs_rt_options *options, const char *name);
 /*
- * "greedy", "plain-random", "enhanced-random", "evolutionary" or "heft"; call after
+ * "greedy", "plain-random", "enhanced-random", "evolutionary" (default) or "heft"; call after
  * .._shared().
  */
 int pbs_rt_options_scheduler(struct pbs_rt_options *options, const char *name);
+/*
+ * Selects "greedy" with its rules when tasks can run nowhere else, and for the rest: "age",
+ * "runtime" or "successors"; call after .._shared().
+ */
+int pbs_rt_options_priority(struct pbs_rt_options *options, const char *contention,
+			    const char *leftovers);
+/* Selects "enhanced-random" with its numbers of mappings; call after .._shared(). */
+int pbs_rt_options_iterations(struct pbs_rt_options *options, uint32_t least, uint32_t most);
+/*
+ * Cost of a decision about n tasks, square_ns * n * n + linear_ns * n + constant_ns, as long as
+ * none was measured.  Default 1 ms; call after .._shared().
+ */
+int pbs_rt_options_cost(struct pbs_rt_options *options, double square_ns, double linear_ns,
+			double constant_ns);
+/* Maximum time of a search.  Default 50 ms; call after .._shared(). */
+int pbs_rt_options_search(struct pbs_rt_options *options, uint64_t most_ns);
 /* 1: refuses variants that have never run, instead of calibrating them. */
 int pbs_rt_options_refuse(struct pbs_rt_options *options, int refuse);
 /*
@@ -154,6 +176,17 @@ int pbs_rt_task_after(struct pbs_rt_graph *graph, int task, int before);
  */
 int pbs_rt_run(struct pbs_rt *runtime, struct pbs_rt_graph *graph,
 	       struct pbs_rt_report *report);
+
+/*
+ * Starts a graph and returns at once; NULL on error.  Until pbs_rt_wait() has returned, keep the
+ * runtime and the graph, do not change the graph, and do not use the data of its regions.  Runs on
+ * the same runtime take turns.
+ */
+struct pbs_rt_started *pbs_rt_start(struct pbs_rt *runtime, struct pbs_rt_graph *graph);
+/* Returns 1 if the run has ended, 0 if not. */
+int pbs_rt_is_done(const struct pbs_rt_started *started);
+/* Waits for the end, frees the run, and returns what pbs_rt_run() would.  Call it once. */
+int pbs_rt_wait(struct pbs_rt_started *started, struct pbs_rt_report *report);
 
 /* Threads that a running variant may use, and its regions in the task's order. */
 uint32_t pbs_rt_context_threads(const struct pbs_rt_context *context);

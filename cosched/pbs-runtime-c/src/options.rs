@@ -4,8 +4,9 @@
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pbs_cosched::{Determination, EnhancedOptions, GreedyOptions, Scheduler};
+use pbs_cosched::{Cost, Determination, EnhancedOptions, GreedyOptions, Priority, Scheduler};
 use pbs_runtime::history::InHistory;
 use pbs_runtime::{Accelerator, CoScheduling, DeviceSpec, Model, Options, Simulated, MOST_UNITS};
 
@@ -77,6 +78,24 @@ pub unsafe extern "C" fn pbs_rt_options_shared(
     })
 }
 
+/// Sets the multiple of its expected runtime after which a running task is overdue.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_overdue_factor(
+    options: *mut Options,
+    factor: u32,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let options = unsafe { exclusive(options) }?;
+        co_scheduling(options)?.shared.overdue_factor = (factor > 0).then_some(factor);
+        Ok(0)
+    })
+}
+
 /// Sets the determination of the times to co-schedule.
 ///
 /// # Safety
@@ -124,6 +143,106 @@ pub unsafe extern "C" fn pbs_rt_options_scheduler(
             "heft" => Scheduler::Heft,
             other => return Err(invalid(format!("{other} is no scheduler"))),
         };
+        Ok(0)
+    })
+}
+
+/// The rule of a name.
+fn priority(name: &str) -> Result<Priority, Failure> {
+    match name {
+        "age" => Ok(Priority::Age),
+        "runtime" => Ok(Priority::Runtime),
+        "successors" => Ok(Priority::Successors),
+        other => Err(invalid(format!("{other} is no priority: write age, runtime or successors"))),
+    }
+}
+
+/// Selects the greedy scheduler with its two rules.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_priority(
+    options: *mut Options,
+    contention: *const c_char,
+    leftovers: *const c_char,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, contention) = unsafe { (exclusive(options)?, needed(contention)?) };
+        // SAFETY: as the caller has said.
+        let leftovers = unsafe { needed(leftovers) }?;
+        let rules = GreedyOptions {
+            contention: priority(&contention)?,
+            leftovers: priority(&leftovers)?,
+            ..GreedyOptions::default()
+        };
+        co_scheduling(options)?.scheduler = Scheduler::Greedy(rules);
+        Ok(0)
+    })
+}
+
+/// Selects the enhanced random scheduler with its numbers of mappings.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_iterations(
+    options: *mut Options,
+    least: u32,
+    most: u32,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let options = unsafe { exclusive(options) }?;
+        if least == 0 || least > most {
+            return Err(invalid(format!(
+                "{least} to {most} mappings: write at least 1, and no fewer at most"
+            )));
+        }
+        let how = EnhancedOptions { min_iterations: least, max_iterations: most };
+        let seed = u64::from(std::process::id());
+        co_scheduling(options)?.scheduler = Scheduler::EnhancedRandom(how, seed);
+        Ok(0)
+    })
+}
+
+/// Sets the cost of a decision, as long as none was measured.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_cost(
+    options: *mut Options,
+    square_ns: f64,
+    linear_ns: f64,
+    constant_ns: f64,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let options = unsafe { exclusive(options) }?;
+        if ![square_ns, linear_ns, constant_ns].iter().all(|ns| ns.is_finite()) {
+            return Err(invalid("a part of the cost is no number"));
+        }
+        co_scheduling(options)?.cost = Cost { a: square_ns, b: linear_ns, c: constant_ns };
+        Ok(0)
+    })
+}
+
+/// Sets the maximum time of a search.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_search(options: *mut Options, most_ns: u64) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let options = unsafe { exclusive(options) }?;
+        co_scheduling(options)?.search = Duration::from_nanos(most_ns);
         Ok(0)
     })
 }

@@ -79,10 +79,10 @@ pub unsafe extern "C" fn pbs_rt_is_alone(runtime: *const Runtime) -> c_int {
 
 /// The regions of a graph that is running, until this is dropped: no other graph has them.
 #[derive(Debug, Default)]
-struct Running<'a>(Vec<&'a AtomicBool>);
+pub(crate) struct Running<'a>(Vec<&'a AtomicBool>);
 
 impl<'a> Running<'a> {
-    fn new(regions: &'a [OwnRegion]) -> Result<Self, Failure> {
+    pub(crate) fn new(regions: &'a [OwnRegion]) -> Result<Self, Failure> {
         let mut running = Self::default();
         for region in regions {
             if region.is_running.swap(true, Ordering::AcqRel) {
@@ -116,41 +116,71 @@ pub unsafe extern "C" fn pbs_rt_run(
     number(|| {
         // SAFETY: as the caller has said.
         let (runtime, graph) = unsafe { (shared(runtime)?, shared(graph)?) };
-        let _running = Running::new(graph.regions())?;
-        for region in graph.regions() {
-            if region.bytes > 0 {
-                // SAFETY: the caller's data, of so many bytes, which he does not use now.
-                let data = unsafe { slice::from_raw_parts(region.data, region.bytes) };
-                region.region.fill(data);
-            }
-        }
-        let ran = runtime.run(&graph.build());
-        for region in graph.regions() {
-            if region.bytes > 0 {
-                // SAFETY: as above; no other reference to it is there.
-                let data = unsafe { slice::from_raw_parts_mut(region.data, region.bytes) };
-                data.copy_from_slice(&region.region.content());
-            }
-        }
-        let ran = ran?;
-        let told = Report {
-            tasks: ran.tasks.len() as u32,
-            rebuilds: ran.rebuilds,
-            co_schedulings: ran.co_schedulings,
-            is_calibration: ran.is_calibration.into(),
-            is_alone: ran.alone_because.is_some().into(),
-            reserved: 0,
-            freed_on_exit_bytes: ran.freed_on_exit_bytes,
-        };
-        if let Some(why) = ran.alone_because {
+        let running = Running::new(graph.regions())?;
+        let ran = run(runtime, graph, running)?;
+        // SAFETY: as the caller has said.
+        unsafe { ran.tell(report) };
+        Ok(0)
+    })
+}
+
+/// Result of a run, and why it was alone.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    report: Report,
+    alone_because: Option<String>,
+}
+
+impl Ran {
+    /// Writes the report, and remembers the reason.
+    ///
+    /// # Safety
+    ///
+    /// The report is null, or valid.
+    pub(crate) unsafe fn tell(self, report: *mut Report) {
+        if let Some(why) = self.alone_because {
             remember(why);
         }
         if !report.is_null() {
             // SAFETY: not null, and of the type that the header says.
-            unsafe { report.write(told) };
+            unsafe { report.write(self.report) };
         }
-        Ok(0)
-    })
+    }
+}
+
+/// Runs a graph with the caller's data.
+pub(crate) fn run(
+    runtime: &Runtime,
+    graph: &OwnGraph,
+    running: Running<'_>,
+) -> Result<Ran, Failure> {
+    for region in graph.regions() {
+        if region.bytes > 0 {
+            // SAFETY: the caller's data, of so many bytes, which he does not use now.
+            let data = unsafe { slice::from_raw_parts(region.data, region.bytes) };
+            region.region.fill(data);
+        }
+    }
+    let ran = runtime.run(&graph.build());
+    for region in graph.regions() {
+        if region.bytes > 0 {
+            // SAFETY: as above; no other reference to it is there.
+            let data = unsafe { slice::from_raw_parts_mut(region.data, region.bytes) };
+            data.copy_from_slice(&region.region.content());
+        }
+    }
+    drop(running);
+    let ran = ran?;
+    let report = Report {
+        tasks: ran.tasks.len() as u32,
+        rebuilds: ran.rebuilds,
+        co_schedulings: ran.co_schedulings,
+        is_calibration: ran.is_calibration.into(),
+        is_alone: ran.alone_because.is_some().into(),
+        reserved: 0,
+        freed_on_exit_bytes: ran.freed_on_exit_bytes,
+    };
+    Ok(Ran { report, alone_because: ran.alone_because })
 }
 
 /// Threads that a variant may use.

@@ -27,10 +27,14 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 fn compile(source: &str, program: &Path) {
+    compile_by("gcc", "-std=gnu11", source, program);
+}
+
+fn compile_by(compiler: &str, language: &str, source: &str, program: &Path) {
     let library = library();
     let directory = library.parent().unwrap();
-    let compiled = Command::new("gcc")
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I"])
+    let compiled = Command::new(compiler)
+        .args([language, "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(here().join("include"))
         .arg(here().join(source))
         .arg("-o")
@@ -40,7 +44,7 @@ fn compile(source: &str, program: &Path) {
         .arg("-lpbsruntime")
         .arg(format!("-Wl,-rpath,{}", directory.display()))
         .output()
-        .expect("gcc");
+        .expect(compiler);
     let told = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{told}");
 }
@@ -99,11 +103,56 @@ fn the_sample_runs_alone_and_with_others() {
     fs::remove_dir_all(directory).unwrap();
 }
 
+/// Programs are built with the flags of pkg-config.
+#[test]
+fn an_installed_library_is_found_by_pkg_config() {
+    let directory = scratch("installed");
+    let prefix = directory.join("usr");
+    let install = |words: &[&Path]| {
+        Command::new(here().join("../../scripts/install-runtime")).args(words).output().unwrap()
+    };
+    let relative = install(&[Path::new("usr"), &library()]);
+    assert!(!relative.status.success());
+    assert!(text(&relative).contains("usr is no absolute path"), "{}", text(&relative));
+    let missing = install(&[&prefix, &directory.join("none.so")]);
+    assert!(text(&missing).contains("cargo build --release -p pbs-runtime-c"));
+    let installed = install(&[&prefix, &library()]);
+    assert!(installed.status.success(), "{}", text(&installed));
+    let told = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "pbsruntime"])
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .output()
+        .expect("pkg-config");
+    let flags = text(&told);
+    let program = directory.join("sum");
+    let compiled = Command::new("gcc")
+        .arg(here().join("samples/sum.c"))
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("gcc");
+    assert!(compiled.status.success(), "{flags}: {}", text(&compiled));
+    let ran = Command::new(&program).env("LD_LIBRARY_PATH", prefix.join("lib")).output().unwrap();
+    assert_eq!(text(&ran), "21325334000, of 5 tasks\n");
+    fs::remove_dir_all(directory).unwrap();
+}
+
 #[test]
 fn mistakes_are_errors() {
     let directory = scratch("misuse");
     let program = directory.join("misuse");
     compile("tests/misuse.c", &program);
+    let ran = Command::new(program).output().unwrap();
+    assert!(ran.status.success(), "{}", text(&ran));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn objects_of_cpp_run_graphs_and_throw_errors() {
+    let directory = scratch("objects");
+    let program = directory.join("objects");
+    compile_by("g++", "-std=c++17", "tests/objects.cpp", &program);
     let ran = Command::new(program).output().unwrap();
     assert!(ran.status.success(), "{}", text(&ran));
     fs::remove_dir_all(directory).unwrap();

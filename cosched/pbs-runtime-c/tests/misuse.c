@@ -79,6 +79,34 @@ static void nested(const struct pbs_rt_options *options)
 	pbs_rt_free(other);
 }
 
+/* Options of co-scheduling, before and after it is on. */
+static void decisions(void)
+{
+	struct pbs_rt_options *options = pbs_rt_options_new();
+
+	WANT(PBS_RT_EINVAL, pbs_rt_options_overdue_factor(options, 3));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_priority(options, "age", "age"));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_iterations(options, 1, 2));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_cost(options, 0, 0, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_search(options, 1));
+	WANT(PBS_RT_OK, pbs_rt_options_shared(options, "/nonexistent", -1));
+	WANT(PBS_RT_OK, pbs_rt_options_overdue_factor(options, 3));
+	WANT(PBS_RT_OK, pbs_rt_options_priority(options, "runtime", "successors"));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_priority(options, "runtime", "youth"));
+	if (!strstr(pbs_rt_last_error(), "youth is no priority: write age"))
+		bad = printf("%s\n", pbs_rt_last_error());
+	WANT(PBS_RT_OK, pbs_rt_options_iterations(options, 1, 2));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_iterations(options, 0, 2));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_iterations(options, 3, 2));
+	WANT(PBS_RT_OK, pbs_rt_options_cost(options, 0, 1e3, 1e6));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_cost(options, 0.0 / 0.0, 0, 0));
+	WANT(PBS_RT_OK, pbs_rt_options_search(options, 1000));
+	WANT(PBS_RT_OK, !!pbs_rt_start(NULL, NULL));
+	WANT(PBS_RT_EINVAL, pbs_rt_is_done(NULL));
+	WANT(PBS_RT_EINVAL, pbs_rt_wait(NULL, NULL));
+	pbs_rt_options_free(options);
+}
+
 int main(void)
 {
 	struct pbs_rt_options *options = pbs_rt_options_new();
@@ -102,6 +130,7 @@ int main(void)
 	WANT(PBS_RT_OK, !!pbs_rt_region_new(data, PTRDIFF_MAX));
 	WANT(PBS_RT_OK, !!pbs_rt_region_new(data, SIZE_MAX));
 	WANT(PBS_RT_OK, !!pbs_rt_new(NULL));
+	decisions();
 	pbs_rt_options_threads(options, 0);
 	WANT(PBS_RT_OK, !!pbs_rt_new(options));
 	pbs_rt_options_threads(options, UINT32_MAX);

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pbs_cosched::Determination;
+use pbs_cosched::{Determination, GreedyOptions};
 use pbs_csi::{Begun, Claim, Claimed, Csi, Device, NewTask, Node, Options, Placement, Variant};
-use pbs_runtime::{CoScheduling, Graph, Runtime, Task};
+use pbs_runtime::{CoScheduling, Graph, Runtime, Scheduler, Task};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -223,6 +223,7 @@ fn run(
     let runtime = Runtime::new(pbs_runtime::Options {
         co_scheduling: determination.map(|determination| CoScheduling {
             determination,
+            scheduler: Scheduler::Greedy(GreedyOptions::default()),
             ..CoScheduling::new(Options::new(directory))
         }),
         ..pbs_runtime::Options::default()

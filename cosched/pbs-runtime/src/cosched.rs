@@ -40,17 +40,19 @@ pub struct CoScheduling {
     pub objective: Objective,
     /// Cost of co-scheduling, as long as none was measured.
     pub cost: Cost,
-    /// Maximum search time of schedulers that could search for ever.
+    /// Maximum search time of schedulers that could search for ever; a search also takes no more
+    /// than a twentieth of the time that the waiting tasks need without co-scheduling.
     pub search: Duration,
 }
 
 impl CoScheduling {
-    /// With shared memory in this directory, greedy, and the determination of the seed.
+    /// With shared memory in this directory, the evolutionary scheduler, and the determination of
+    /// the seed.
     pub fn new(shared: pbs_csi::Options) -> Self {
         Self {
             shared,
             determination: Determination::default(),
-            scheduler: Scheduler::Greedy(Default::default()),
+            scheduler: Scheduler::default(),
             objective: Objective::default(),
             cost: Cost::constant(1e6),
             search: Duration::from_millis(50),
@@ -244,9 +246,12 @@ impl<'a> Session<'a> {
             waiting.extend(csi.map(|csi| Waiting { entry: entry.clone(), csi }));
         }
         drop(locked);
-        let running: Vec<Entry> =
-            entries.iter().filter(|of| of.state == State::InExecution).cloned().collect();
-        let mut view = View::new(&devices, &waiting, &running, monotonic_ns());
+        let now_ns = monotonic_ns();
+        let counts = |of: &&Entry| {
+            of.state == State::InExecution && of.overdue_ns(now_ns, &self.how.shared).is_none()
+        };
+        let running: Vec<Entry> = entries.iter().filter(counts).cloned().collect();
+        let mut view = View::new(&devices, &waiting, &running, now_ns);
         view.queue_waiting(&entries);
         let process = view.index(own).unwrap_or(usize::MAX);
         let cost = profiles.cost(name(&self.how.scheduler)).unwrap_or(self.how.cost);
@@ -365,6 +370,13 @@ impl<'a> Session<'a> {
             runtime_ns,
             overtakes,
         })
+    }
+
+    /// Expects the end of running tasks a whole runtime from now: the process was stopped.
+    pub(crate) fn renew(&mut self, tasks: &[usize]) -> Result<(), Error> {
+        let own: Vec<(u32, u64)> =
+            tasks.iter().filter_map(|task| self.entered.get(task).copied()).collect();
+        self.node.lock()?.renew(&own)
     }
 
     /// A task has ended, and these are ready now.

@@ -6,6 +6,7 @@
 //! with all of them.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use pbs_cosched::{
     accept, check, direct_dependencies, not_co_scheduled, schedule, score, timing, Edge,
@@ -18,6 +19,11 @@ use crate::model::Model;
 
 /// Maximum time of anything, in ns: thirteen days.
 const LONGEST_NS: u64 = 1 << 50;
+/// Mappings that a search tries at most, for each task and in all.
+const MAPPINGS_PER_TASK: u64 = 200;
+const MOST_MAPPINGS: u64 = 5_000;
+/// A search takes at most this part of the time that the tasks need without it.
+const SEARCH_PART: u64 = 20;
 /// Maximum number of threads, and of accelerators of a type.
 const MOST_UNITS: u32 = 1024;
 
@@ -335,6 +341,26 @@ impl View {
     }
 }
 
+/// Bound of a search.
+struct Budget {
+    mappings: u64,
+    until: Instant,
+}
+
+impl Budget {
+    /// A search for that many tasks, which need so long without it.
+    fn new(tasks: usize, needed_ns: u64) -> Self {
+        let mappings = MAPPINGS_PER_TASK.saturating_mul(tasks as u64).min(MOST_MAPPINGS);
+        let search = Duration::from_nanos((needed_ns / SEARCH_PART).min(LONGEST_NS));
+        Self { mappings, until: Instant::now() + search }
+    }
+
+    fn lasts(&mut self) -> bool {
+        self.mappings = self.mappings.saturating_sub(1);
+        self.mappings > 0 && Instant::now() < self.until
+    }
+}
+
 /// Decides on the waiting tasks as master. Returns nothing if the schedule is not better than
 /// letting each process continue on its own.
 pub(crate) fn decide(
@@ -346,11 +372,15 @@ pub(crate) fn decide(
     let view =
         View::new(&snapshot.devices, &snapshot.waiting, &snapshot.in_execution, snapshot.now_ns);
     let (workload, platform, queues) = (&view.workload, &view.platform, &view.queues);
-    let own = schedule(workload, platform, queues, scheduler, objective, keep_going);
     let alone = not_co_scheduled(workload, platform, queues);
-    let value =
-        |mapping| timing(workload, platform, queues, mapping).map(|of| score(workload, &of));
-    let mapping = match (value(&own), value(&alone)) {
+    let alone_times = timing(workload, platform, queues, &alone);
+    let needed_ns = alone_times.as_ref().map_or(0, |of| of.end_ns().saturating_sub(queues.now_ns));
+    let mut budget = Budget::new(workload.tasks.len(), needed_ns);
+    let mut keep_going = || budget.lasts() && keep_going();
+    let own = schedule(workload, platform, queues, scheduler, objective, &mut keep_going);
+    let own_value = timing(workload, platform, queues, &own).map(|of| score(workload, &of));
+    let alone_value = alone_times.map(|of| score(workload, &of));
+    let mapping = match (own_value, alone_value) {
         (Ok(with), Ok(without)) if accept(without, with, objective).accepted => own,
         (Ok(_), Err(_)) => own,
         (_, Ok(_)) => alone,

@@ -84,6 +84,8 @@ pub(crate) struct Pass<'r, 'g> {
     session: Option<Session<'r>>,
     report: Report,
     at_work: usize,
+    /// End of the last wait for a worker.
+    awake: Instant,
     /// Passes since a task has started.
     fruitless: u32,
     failed: Option<Error>,
@@ -132,6 +134,7 @@ impl<'r, 'g> Pass<'r, 'g> {
             session,
             report,
             at_work: 0,
+            awake: Instant::now(),
             fruitless: 0,
             failed: None,
             sender,
@@ -145,7 +148,7 @@ impl<'r, 'g> Pass<'r, 'g> {
             let outcome = self.traverse();
             // What runs is not stopped (§1.2), and what was begun with is waited for.
             while self.at_work > 0 {
-                match self.receiver.recv() {
+                match self.next(None) {
                     Ok(message) => self.take(message),
                     Err(_) => break,
                 }
@@ -241,15 +244,50 @@ impl<'r, 'g> Pass<'r, 'g> {
             match (self.at_work, again) {
                 (0, None) => return Outcome::Ended,
                 (0, Some(again)) => sleep(again),
-                (_, None) => match self.receiver.recv() {
-                    Ok(message) => self.take(message),
-                    Err(_) => return Outcome::Ended,
-                },
-                (_, Some(again)) => match self.receiver.recv_timeout(again) {
+                (_, again) => match self.next(again) {
                     Ok(message) => self.take(message),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => return Outcome::Ended,
                 },
+            }
+        }
+    }
+
+    /// Waits for the next message of a worker, for this long or without end.
+    ///
+    /// Much more time than asked since the last wait shows that the process was stopped. Its
+    /// running tasks are renewed then, since others may have them for overdue.
+    fn next(&mut self, at_most: Option<Duration>) -> Result<Message, RecvTimeoutError> {
+        loop {
+            let Some(patience) = self.session.as_ref().map(Session::patience) else {
+                return match at_most {
+                    Some(at_most) => self.receiver.recv_timeout(at_most),
+                    None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                };
+            };
+            let slice = at_most.unwrap_or(patience).min(patience);
+            let received = self.receiver.recv_timeout(slice);
+            let was_absent = self.awake.elapsed() > slice + patience;
+            self.awake = Instant::now();
+            if was_absent {
+                self.renew();
+            }
+            if received.is_ok() || at_most.is_some() {
+                return received;
+            }
+            if received.is_err_and(|why| why == RecvTimeoutError::Disconnected) {
+                return Err(RecvTimeoutError::Disconnected);
+            }
+        }
+    }
+
+    fn renew(&mut self) {
+        let tasks = 0..self.states.len();
+        let running: Vec<usize> =
+            tasks.filter(|&task| matches!(self.states[task], State::Running(..))).collect();
+        if let Some(session) = &mut self.session {
+            if let Err(error) = session.renew(&running) {
+                self.go_alone(error.to_string());
             }
         }
     }

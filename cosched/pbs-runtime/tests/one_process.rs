@@ -257,7 +257,7 @@ fn the_measured_cost_of_co_scheduling_decides() {
     let runtime = Runtime::new(own).unwrap();
     let report = runtime.run(&chain(&number(0), 3, &[add(1).taking(SHORT)])).unwrap();
     assert_eq!(report.co_schedulings, 1);
-    assert!(profiles.cost("greedy").is_some_and(|cost| cost.ns(3) > 0));
+    assert!(profiles.cost("evolutionary").is_some_and(|cost| cost.ns(3) > 0));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod hog;
 mod makespan;
 mod measure;
 mod pin;
+mod quiet;
 mod together;
 mod topology;
 
@@ -17,5 +18,6 @@ pub use hog::{Hog, Kind, Sizes};
 pub use makespan::{makespans, Makespan};
 pub use measure::{measure, quantile, Hogs, Setup, Slowed, QUIET};
 pub use pin::{allowed_cpus, pin};
+pub use quiet::{load, QUIET_LOAD};
 pub use together::{together, Did, Run};
 pub use topology::{last_cache_bytes, sharing, SYSFS};

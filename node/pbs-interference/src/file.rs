@@ -10,6 +10,7 @@
 //! low_permille = 1_590          # one run of twenty is below; optional
 //! high_permille = 1_748         # one run of twenty is above; optional
 //! samples = 8                   # runs that it rests on; optional
+//! disturbed = 0                 # rounds in which other programs had a CPU; optional
 //! ```
 //!
 //! Where not all share the same with the victim, each says it for itself:
@@ -30,8 +31,16 @@ use toml::de::{DeTable, DeValue};
 
 use crate::{Entry, Key, Level, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 
-const KEYS: &[&str] =
-    &["victim", "beside", "level", "slowdown_permille", "low_permille", "high_permille", "samples"];
+const KEYS: &[&str] = &[
+    "victim",
+    "beside",
+    "level",
+    "slowdown_permille",
+    "low_permille",
+    "high_permille",
+    "samples",
+    "disturbed",
+];
 const WRITE_BESIDE: &str = "write the names of the tasks that run beside it: beside = [\"backup\"]";
 /// One name stands for at most so many keys, and one table for so many entries.
 const MOST_ENTRIES: usize = 1 << 16;
@@ -48,8 +57,17 @@ pub fn slowdowns_from_toml(text: &str) -> Result<Vec<Entry<String>>, Vec<Problem
 /// The tables as [`slowdowns_from_toml`] reads them. Slow-downs are rounded to
 /// thousandths.
 pub fn slowdowns_to_toml(entries: &[Entry<String>]) -> String {
+    to_toml(entries.iter().map(|entry| (entry, None)))
+}
+
+/// Tables of measurements, each with the number of rounds that other programs disturbed.
+pub fn measured_to_toml(measured: &[(Entry<String>, usize)]) -> String {
+    to_toml(measured.iter().map(|(entry, disturbed)| (entry, Some(*disturbed))))
+}
+
+fn to_toml<'a>(entries: impl Iterator<Item = (&'a Entry<String>, Option<usize>)>) -> String {
     let mut out = String::new();
-    for entry in entries {
+    for (entry, disturbed) in entries {
         let first = entry.beside.first().map(|&(level, _)| level);
         let shared = first.unwrap_or(Level::Node);
         let beside = entry.beside.iter().map(|(level, name)| {
@@ -74,6 +92,9 @@ pub fn slowdowns_to_toml(entries: &[Entry<String>]) -> String {
             let _ = writeln!(out, "{key} = {}", underscored(permille(slowdown)));
         }
         let _ = writeln!(out, "samples = {}", underscored(entry.samples));
+        if let Some(disturbed) = disturbed {
+            let _ = writeln!(out, "disturbed = {}", underscored(disturbed as u64));
+        }
     }
     out
 }
@@ -107,6 +128,10 @@ fn entry(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Entry<Str
         Some((line, value)) => reader.number(line, "samples", value),
         None => Some(1),
     };
+    if let Some((line, value)) = table.entries.remove("disturbed") {
+        // For people: it changes no decision.
+        let _: u64 = reader.number(line, "disturbed", value)?;
+    }
     let Some((at, slowdown)) = slowdown else {
         if table.entries.contains_key("slowdown_permille") {
             return None;

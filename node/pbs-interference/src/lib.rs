@@ -23,7 +23,7 @@ mod solve;
 mod student;
 mod tier;
 
-pub use file::{names, slowdowns_from_toml, slowdowns_to_toml, Names};
+pub use file::{measured_to_toml, names, slowdowns_from_toml, slowdowns_to_toml, Names};
 pub use fluid::{Fluid, Lane, Task, Timing};
 pub use key::{Key, Level, Neighbour, Sharing};
 pub use learn::{learn, Config, Learnt, Work};

@@ -87,7 +87,7 @@ pub(super) struct HowOptions {
     no_stickiness: bool,
 
     /// Cost of co-scheduling that determinations use; by default the measured cost of the scheduler
-    /// in the history, or 0
+    /// in the history, or its usual cost
     #[arg(long, value_name = "NS", value_parser = ns, allow_hyphen_values = true)]
     cost: Option<u64>,
 
@@ -138,7 +138,7 @@ impl DecisionOptions {
         Ok(Settings {
             when: self.determination,
             who: self.scheduler,
-            cost: known.unwrap_or(settings.cost),
+            cost: known.or(settings.cost),
             ..settings
         })
     }
@@ -170,7 +170,7 @@ impl HowOptions {
         Ok(Settings {
             greedy: GreedyOptions { contention, leftovers, stickiness: !self.no_stickiness },
             objective: self.objective,
-            cost: Cost::constant(self.cost.unwrap_or(0) as f64),
+            cost: self.cost.map(|ns| Cost::constant(ns as f64)),
             charge_cost: self.charge_cost,
             take_worse: self.take_worse,
             iterations: self.iterations,

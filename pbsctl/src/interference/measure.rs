@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use pbs_hogs::{allowed_cpus, Hogs, Kind, Makespan, Setup, Sizes, Slowed, SYSFS};
-use pbs_interference::{slowdowns_to_toml, Entry, Level};
+use pbs_hogs::{allowed_cpus, Hogs, Kind, Makespan, Setup, Sizes, Slowed, QUIET_LOAD, SYSFS};
+use pbs_interference::{measured_to_toml, Entry, Level};
 use pbs_text::columns;
 use serde::Serialize;
 
@@ -25,7 +25,8 @@ compute multiplies in registers.
 The rate of a hog counts only the time in which it had its CPU. Therefore other programs on this
 machine do not count as its slow-down, although they use caches and memory too. Rounds in which
 others had a CPU for more than a tenth of the time are DISTURBED. They are left out if at least
-half of the rounds remain.
+half of the rounds remain. FILE is only written if they do, and if other programs used at most
+10 % of each CPU before; --disturbed writes it all the same.
 
 SLOW-DOWN is the median of the rounds. Of 20 rounds, one is below 5 % and one is above 95 %.
 
@@ -72,7 +73,14 @@ pub(super) struct MeasureOptions {
     /// Write the slow-downs to FILE, for pbsctl sim --slowdowns
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write FILE although other programs use the CPUs
+    #[arg(long, requires = "output")]
+    disturbed: bool,
 }
+
+/// Interval in which the load of the CPUs is measured before.
+const BEFORE: Duration = Duration::from_millis(500);
 
 /// More than any cache has, but what a machine can spare.
 const MOST_CACHE_BYTES: u64 = 1 << 30;
@@ -98,6 +106,8 @@ struct Measured {
     level: &'static str,
     rounds: u32,
     round_ns: u64,
+    load_before: f64,
+    is_disturbed: bool,
     memory_bytes: usize,
     cache_bytes: usize,
     pairs: Vec<Pair>,
@@ -190,6 +200,20 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
              measure fewer with --hogs"
         ))
     })?;
+    let load_before = pbs_hogs::load(cpus, BEFORE).map_err(|error| {
+        Failure::Failed(format!("the load of CPUs {} and {}: {error}", cpus[0], cpus[1]))
+    })?;
+    if options.output.is_some() && !options.disturbed && load_before > QUIET_LOAD {
+        return Err(Failure::Failed(format!(
+            "other programs use {} of CPUs {} and {}, and a measurement for a file needs {} at \
+             most; end them, name other CPUs with --cpus, or write the file all the same with \
+             --disturbed",
+            percent(load_before),
+            cpus[0],
+            cpus[1],
+            percent(QUIET_LOAD),
+        )));
+    }
     let progress = Progress::new();
     let failed =
         |error: std::io::Error| Failure::Failed(format!("the hogs could not run: {error}"));
@@ -204,18 +228,35 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
     });
     progress.end();
     let makespans = makespans.map_err(failed)?;
+    let mut most_disturbed = slowed.iter().map(|of| of.disturbed).max().unwrap_or(0);
+    for makespan in &makespans {
+        most_disturbed = most_disturbed.max(makespan.disturbed);
+    }
+    let has_disturbed_rounds = most_disturbed > setup.rounds / 2;
     let measured = Measured {
         cpus,
         level: level.name(),
         rounds: options.rounds,
         round_ns: options.seconds_per_round,
+        load_before,
+        is_disturbed: has_disturbed_rounds || load_before > QUIET_LOAD,
         memory_bytes: sizes.memory_bytes,
         cache_bytes: sizes.cache_bytes,
         pairs: slowed.iter().map(Pair::from).collect(),
         makespans: makespans.iter().map(Together::from).collect(),
     };
     let file = options.output.as_ref();
-    let written = file.map(|file| files::write(file, &toml(&slowed, level)));
+    let written = file.map(|file| {
+        if measured.is_disturbed && !options.disturbed {
+            return Err(Failure::Failed(format!(
+                "{} was not written: other programs disturbed more than half of the rounds; \
+                 measure again when the machine has nothing else to do, or write the file all the \
+                 same with --disturbed",
+                file.display(),
+            )));
+        }
+        files::write(file, &toml(&slowed, level))
+    });
     // It took long to measure, so it is told even if it can't be written.
     out.print(&measured, || measured.text())?;
     match written {
@@ -255,18 +296,22 @@ fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
     }
 }
 
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
 /// Formats the measurements for a file.
 fn toml(slowed: &[Slowed], level: Level) -> String {
-    let entries = slowed.iter().map(|slowed| Entry {
+    let entry = |slowed: &Slowed| Entry {
         victim: slowed.victim.name().to_string(),
         beside: vec![(level, slowed.aggressor.name().to_string())],
         slowdown: slowed.slowdown(),
         low: slowed.quantile(0.05),
         high: slowed.quantile(0.95),
         samples: slowed.slowdowns.len() as u64,
-    });
-    let entries: Vec<_> = entries.collect();
-    slowdowns_to_toml(&entries)
+    };
+    let entries: Vec<_> = slowed.iter().map(|of| (entry(of), of.disturbed)).collect();
+    measured_to_toml(&entries)
 }
 
 impl Measured {
@@ -300,12 +345,16 @@ impl Measured {
             counted(self.rounds.into(), "round", "rounds"),
             self.round_ns / 1_000_000
         );
-        let pairs = self.pairs.iter().map(|pair| pair.disturbed);
-        let disturbed = pairs.chain(self.makespans.iter().map(|of| of.disturbed));
-        if disturbed.max().unwrap_or(0) > self.rounds as usize / 2 {
+        let _ = writeln!(
+            text,
+            "Other programs used {} of them before; at most {} is quiet.",
+            percent(self.load_before),
+            percent(QUIET_LOAD),
+        );
+        if self.is_disturbed {
             text.push_str(
-                "Others used these CPUs in more than half of the rounds, which are therefore \
-                 counted too.\nMeasure again when the machine has nothing else to do.\n",
+                "DISTURBED: other programs used these CPUs, and the slow-downs may be wrong.\n\
+                 Measure again when the machine has nothing else to do.\n",
             );
         }
         text

@@ -198,6 +198,32 @@ fn the_default_is_close_to_the_optimum() {
     assert!(of("plain random").worst_percent > 0.0);
 }
 
+/// The page about co-scheduling has the figures of the study.
+#[test]
+fn documented_figures_are_those_of_the_study() {
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Documentation/coscheduling.rst");
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let count = |verdict| rows().iter().filter(|row| row.verdict == verdict).count();
+    let [holds, off, ours] = [Verdict::Holds, Verdict::Off, Verdict::Ours].map(count);
+    let told = format!(": {holds} hold, {off} are off, and {ours} figures beside them are ours");
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&told), "{told}");
+    let mut documented = 0;
+    for gap in gaps(1000, 1) {
+        let name = gap.scheduler.split(" (").next().unwrap();
+        let row = page.lines().find(|line| line.starts_with(&format!("{name}  ")));
+        let Some(row) = row else { continue };
+        let cells: Vec<&str> = row[name.len()..].split_whitespace().collect();
+        let median = format!("{:.1}", gap.median_percent);
+        let (mean, worst) =
+            (format!("{:.2}", gap.mean_percent), format!("{:.1}", gap.worst_percent));
+        let optimal = gap.optimal.to_string();
+        assert_eq!(cells, [&optimal, &median, "%", &mean, "%", &worst, "%"], "{name}");
+        documented += 1;
+    }
+    assert_eq!(documented, 6);
+}
+
 #[test]
 fn overheads_are_told_with_what_the_thesis_took() {
     let overheads = overheads(Duration::ZERO);

@@ -74,7 +74,8 @@ struct Placed<'a> {
 /// The graphs as jobs, each with a process for each CPU that it uses.
 ///
 /// All lanes of a task wait for all lanes of what the task waits for. They also wait for
-/// what is before them on the CPUs of each other, so that they begin together.
+/// what is before them on the CPUs of each other, so that they begin together, and for the task of
+/// the same graph that slow-downs make theirs wait for.
 ///
 /// A task on an accelerator has one lane, on the CPU that waits for it, which is taken for
 /// as long: what the host process does not use others get, as of any that blocks. Tasks
@@ -158,7 +159,7 @@ fn lower(
     for lanes in cpus.values_mut() {
         lanes.sort_by_key(|placed| (placed.slot.start_ns, placed.task));
     }
-    let (draft, lanes) = draft(question, graph, deadline_ns, &cpus);
+    let (draft, lanes) = draft(question, graph, deadline_ns, timeline, &cpus);
     let invalid = |problems| CannotLower::Invalid(graph.name.clone(), problems);
     let job = draft.check().map_err(invalid)?;
     Ok(Lowered { job, lanes })
@@ -209,6 +210,7 @@ fn draft(
     question: &Question,
     graph: &Graph,
     deadline_ns: u64,
+    timeline: &Timeline,
     cpus: &BTreeMap<u32, Vec<Placed<'_>>>,
 ) -> (Draft, Vec<Option<Lane>>) {
     // The numbers of the lanes of each task, and before each lane what is on its CPU.
@@ -264,8 +266,9 @@ fn draft(
         lanes_of.push(None);
         for (place, placed) in lanes.iter().enumerate() {
             let all = &numbers[&placed.task];
-            let awaited = question.workload.tasks[placed.task].after.iter();
-            let awaited = awaited.filter_map(|edge| numbers.get(&edge.task)).flatten();
+            let awaited = question.workload.tasks[placed.task].after.iter().map(|edge| edge.task);
+            let awaited = awaited.chain(timeline.awaited(placed.task));
+            let awaited = awaited.filter_map(|task| numbers.get(&task)).flatten();
             let beside = all.iter().filter_map(|lane| before[lane]);
             let after = awaited.copied().chain(beside).chain(queued.get(&number).copied());
             let mut after: Vec<u32> =

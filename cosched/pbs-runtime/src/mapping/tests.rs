@@ -59,6 +59,33 @@ fn snapshot(waiting: Vec<Waiting>, in_execution: Vec<Entry>) -> Snapshot {
     Snapshot { generation: 1, now_ns: 10, devices: devices(), waiting, in_execution }
 }
 
+/// Greedy gives the accelerator to the older task, and the other then takes ten times as long.
+#[test]
+fn the_default_scheduler_is_better_than_greedy_and_stops_by_itself() {
+    const MS: u64 = 1_000_000;
+    let first = [variant(2, 1, 10 * MS, 1), variant(0, 1, 11 * MS, 0)];
+    let second = [variant(2, 1, 20 * MS, 1), variant(0, 1, 200 * MS, 0)];
+    let given = snapshot(vec![waiting(7, 1, &[], &first), waiting(8, 2, &[], &second)], Vec::new());
+    let best_of = |placements: Vec<Placement>| {
+        let mut best = [u32::MAX; 2];
+        for placement in placements {
+            best[placement.task as usize - 1] = placement.best_index;
+        }
+        best
+    };
+    // Not co-scheduling is better than that: both on the accelerator.
+    assert_eq!(best_of(greedy(&given)), [0, 0]);
+    let how = crate::CoScheduling::new(pbs_csi::Options::default());
+    let mut tried = 0;
+    let mut keep_going = || {
+        tried += 1;
+        true
+    };
+    let placements = decide(&given, &how.scheduler, how.objective, &mut keep_going);
+    assert_eq!(best_of(placements), [1, 0]);
+    assert!((1..=2 * MAPPINGS_PER_TASK).contains(&tried), "{tried}");
+}
+
 fn greedy(snapshot: &Snapshot) -> Vec<Placement> {
     let scheduler = Scheduler::Greedy(GreedyOptions::default());
     decide(snapshot, &scheduler, Objective::default(), &mut || false)

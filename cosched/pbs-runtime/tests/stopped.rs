@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Processes that are stopped in the middle of their graphs: this program starts itself again as
+//! each of them.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::{adding, co_scheduled, gpu, number, Directory, MILLISECOND};
+use pbs_csi::{Entry, Node, State};
+use pbs_runtime::{Access, CoScheduling, Graph, Model, Options, Region, Runtime, Task, Variant};
+use rustix::process::{kill_process, Pid, Signal};
+
+/// Variable with the role of a child.
+const ROLE: &str = "PBS_RUNTIME_TEST_ROLE";
+const SHARED: &str = "PBS_RUNTIME_TEST_SHARED";
+/// Maximum number of tries; a test that waits longer has failed.
+const TRIES: u32 = 20_000;
+/// Time after its expected end at which a task is overdue.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    for _ in 0..TRIES {
+        if is() {
+            return;
+        }
+        sleep(MILLISECOND);
+    }
+    panic!("{what} has not happened");
+}
+
+/// The children's entry: nothing, where this is the parent.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let shared = PathBuf::from(std::env::var(SHARED).unwrap());
+    match role.as_str() {
+        "holder" => holder(&shared),
+        "worker" => worker(&shared),
+        other => panic!("{other}"),
+    }
+}
+
+/// One thread and one GPU, always co-scheduled.
+fn options(shared: &Path) -> Options {
+    let mut of_file = pbs_csi::Options::new(shared);
+    of_file.patience = PATIENCE;
+    let determination = pbs_cosched::Determination::ALWAYS;
+    let how = CoScheduling { determination, ..CoScheduling::new(of_file) };
+    let mut own = co_scheduled(shared, 1);
+    own.co_scheduling = Some(how);
+    own.devices.push(gpu("gpu", 1, 1 << 20));
+    own
+}
+
+fn value(region: &Region) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&region.content());
+    u64::from_ne_bytes(bytes)
+}
+
+/// A task that has the GPU until the parent lets it go.
+fn holder(shared: &Path) {
+    let runtime = Runtime::new(options(shared)).unwrap();
+    let region = number(0);
+    let mut graph = Graph::new();
+    let notes = shared.to_path_buf();
+    let on_gpu = Variant::simulated(Model::Gpu, MILLISECOND, move |context| {
+        fs::write(notes.join("note-holds"), "").unwrap();
+        until("the parent lets it go", || notes.join("note-go").exists());
+        adding(context, 1)
+    });
+    graph.add(Task::new("held").variant(on_gpu).region(&region, Access::ReadWrite));
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!((value(&region), report.alone_because), (1, None));
+}
+
+/// Ten tasks in a row for the GPU only.
+fn worker(shared: &Path) {
+    let runtime = Runtime::new(options(shared)).unwrap();
+    let region = number(0);
+    let mut graph = Graph::new();
+    for index in 0..10 {
+        let on_gpu = Variant::simulated(Model::Gpu, MILLISECOND, move |context| adding(context, 1));
+        let task = Task::new(&format!("w{index}")).kind("w").variant(on_gpu);
+        graph.add(task.region(&region, Access::ReadWrite));
+    }
+    runtime.run(&graph).unwrap();
+    assert_eq!(value(&region), 10);
+}
+
+/// A child, killed at the end of a test.
+struct Process(Child);
+
+impl Process {
+    fn start(directory: &Directory, role: &str) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture"])
+            .env(ROLE, role)
+            .env(SHARED, directory.path())
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    fn ends_well(&mut self) {
+        let mut status = None;
+        until("the end of a process", || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        assert!(status.unwrap().success(), "{status:?}");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn nothing_is_left(directory: &Directory) {
+    drop(Node::open(&directory.shared()).unwrap());
+    assert!(directory.entries().is_empty());
+}
+
+#[test]
+fn a_stopped_process_keeps_nobody_waiting() {
+    let directory = Directory::new("stopped");
+    let mut holder = Process::start(&directory, "holder");
+    let note = |name: &str| directory.path().join(name);
+    until("the GPU is taken", || note("note-holds").exists());
+    holder.signal(Signal::STOP);
+    let mut worker = Process::start(&directory, "worker");
+    worker.ends_well();
+    // The stopped process was neither ended nor forgotten.
+    let held = || -> Entry {
+        let mut entries = directory.entries();
+        assert_eq!(entries.len(), 1);
+        entries.remove(0)
+    };
+    let before = held();
+    assert_eq!((before.state, before.owner.pid), (State::InExecution, holder.0.id()));
+    // It notices a stop that is longer than its patience.
+    sleep(4 * PATIENCE);
+    holder.signal(Signal::CONT);
+    until("its end is expected anew", || held().expected_end_ns > before.expected_end_ns);
+    fs::write(note("note-go"), "").unwrap();
+    holder.ends_well();
+    nothing_is_left(&directory);
+}
+
+/// Processes are stopped at any time, with a device, as master, or with the lock.
+#[test]
+fn processes_finish_while_others_are_stopped() {
+    let directory = Directory::new("many-stopped");
+    let mut random = 11_u64;
+    let (mut runs, mut stopped) = (Vec::new(), Vec::new());
+    for index in 0..8 {
+        let process = Process::start(&directory, "worker");
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        sleep(Duration::from_micros((random >> 33) % 12_000));
+        if index % 2 == 0 {
+            runs.push(process);
+        } else {
+            process.signal(Signal::STOP);
+            stopped.push(process);
+        }
+    }
+    for process in &mut runs {
+        process.ends_well();
+    }
+    for process in &mut stopped {
+        assert!(process.0.try_wait().unwrap().is_none_or(|status| status.success()));
+        process.signal(Signal::CONT);
+    }
+    for process in &mut stopped {
+        process.ends_well();
+    }
+    nothing_is_left(&directory);
+}
