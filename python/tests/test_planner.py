@@ -9,7 +9,7 @@ import unittest
 
 from sched_pbs import Case, Options, Plan, Planner, Process, Question, simulate, sweep
 
-from .common import EXAMPLES, TOP, late_plan
+from .common import EXAMPLES, SAMPLES, TOP, late_plan
 
 from catch_up import CatchUp  # isort: skip
 
@@ -56,6 +56,16 @@ class Planners(unittest.TestCase):
         self.assertGreaterEqual(len(here.replans), 1)
         self.assertEqual(here, there)
         self.assertEqual([replan["refused"] for replan in here.replans], [None] * len(here.replans))
+
+    def test_the_sample_without_the_package_answers_the_same(self) -> None:
+        sample = SAMPLES / "own-planner" / "catch_up.py"
+        plan = late_plan()
+        for process, deadline_ns in zip(plan.processes, (400_000_000, 300_000_000), strict=True):
+            process.deadline_ns = deadline_ns
+        there = simulate(plan, Options(scheduler=f"command {sys.executable} {sample}"))
+        self.assertEqual(simulate(plan, planner=CatchUp()), there)
+        # The process with the earlier deadline goes first, whatever the order was before.
+        self.assertEqual(there.plans[1].cpus[0].slots[0], 2)
 
     def test_serve_reads_a_question_and_writes_an_answer(self) -> None:
         listener = Listener()
