@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{json, Value};
 
 use crate::failure::Failure;
-use crate::output::{to_json, Output};
+use crate::output::Output;
 
 /// The schemas by name.
 const SCHEMAS: [(&str, &str); 6] = [
@@ -42,6 +42,6 @@ pub(crate) fn schema(out: Output, options: &SchemaOptions) -> Result<ExitCode, F
     let text = found.map_or("null", |(_, text)| text);
     let schema: Value = serde_json::from_str(text)
         .map_err(|error| Failure::Failed(format!("schema {}: {error}", options.name)))?;
-    out.print(&json!({ "name": options.name, "json_schema": schema }), || to_json(&schema) + "\n")?;
+    out.print(&json!({ "name": options.name, "json_schema": schema }), || text.into())?;
     Ok(ExitCode::SUCCESS)
 }

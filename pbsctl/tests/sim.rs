@@ -438,7 +438,7 @@ fn a_line_of_a_batch_that_fails_is_a_failure_and_the_others_are_simulated() {
         ("{\"plan\": {}}", "the plan has no process"),
         ("{\"plan\": {\"cpu\": null}}", "null is no value here"),
         ("{\"plan\": {}, \"options\": [\"--lat\", \"1\"]}", "line 2: unexpected argument '--lat'"),
-        ("{\"plan\": {}, \"options\": [\"--batch\"]}", "line 2: the argument '--batch'"),
+        ("{\"plan\": {}, \"options\": [\"--batch\"]}", "cannot be used with '--batch'"),
         ("{\"plan\": \"cpu = 1\", \"options\": [\"plan.toml\"]}", "unexpected argument"),
     ] {
         let ran = pbsctl(&["sim", "--batch"], &format!("{good}\n{bad}\n{good}\n"));
@@ -454,7 +454,12 @@ fn a_line_of_a_batch_that_fails_is_a_failure_and_the_others_are_simulated() {
     }
     // The plan did not end within its limit.
     assert_eq!(pbsctl(&["sim", "--batch"], &good).status, 4);
-    let ran = pbsctl(&["sim", "plan.toml", "--batch"], "");
-    assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("--batch"), "{}", ran.stderr);
+    for option in [&["plan.toml"][..], &["--events"], &["--rate", "5"], &["--shared", "l2"]] {
+        let ran = pbsctl(&[&["sim", "--batch"], option].concat(), "");
+        assert_eq!(ran.status, 2, "{option:?}");
+        assert!(ran.stderr.contains("--batch"), "{}", ran.stderr);
+    }
+    let [plain, json] = [&["sim", "--batch"][..], &["sim", "--batch", "--json"]]
+        .map(|arguments| pbsctl(arguments, &good).stdout);
+    assert_eq!(plain, json);
 }

@@ -86,6 +86,30 @@ enum MemoryOverName {
     Swap,
 }
 
+/// Arguments that `--batch` takes from its lines.
+const OPTIONS_OF_ONE: [&str; 20] = [
+    "file",
+    "rate",
+    "resolution",
+    "scheduler",
+    "late",
+    "early",
+    "max_answers",
+    "shared_answer",
+    "config",
+    "timer_delay",
+    "look",
+    "switch",
+    "memory_over",
+    "swap_slowdown",
+    "slowdowns",
+    "shared",
+    "limit",
+    "record",
+    "events",
+    "tasks",
+];
+
 #[derive(Args, Debug)]
 #[command(after_help = SIM_HELP)]
 pub(crate) struct SimOptions {
@@ -175,7 +199,7 @@ pub(crate) struct SimOptions {
     tasks: bool,
 
     /// Simulate the plan of each line of standard input, and print a line of JSON for each
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = OPTIONS_OF_ONE)]
     batch: bool,
 }
 
