@@ -20,7 +20,8 @@ pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
             let plan = files::plan_of(&text, file)?;
             let summary = PlanSummary::new(&plan);
             out.print(
-                &json!({ "valid": true, "problems": [], "kind": "plan", "plan": summary }),
+                &json!({ "valid": true, "problems": [], "kind": "plan", "plan": summary,
+                         "normalized": pbs_plan::to_json(&plan) }),
                 || format!("{name}: valid plan\n{}", summary.text()),
             )
         }
@@ -28,14 +29,17 @@ pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
             let submission = job_of(text, file)?;
             let summary = JobSummary::new(&submission.job);
             out.print(
-                &json!({ "valid": true, "problems": [], "kind": "job", "job": summary }),
+                &json!({ "valid": true, "problems": [], "kind": "job", "job": summary,
+                         "normalized": pbs_job::job_to_json(&submission.job) }),
                 || format!("{name}: valid job\n{}", summary.text()),
             )
         }
         Kind::Graph => {
-            let summary = GraphSummary::new(&graph_of(&text, file)?);
+            let graph = graph_of(&text, file)?;
+            let summary = GraphSummary::new(&graph);
             out.print(
-                &json!({ "valid": true, "problems": [], "kind": "graph", "graph": summary }),
+                &json!({ "valid": true, "problems": [], "kind": "graph", "graph": summary,
+                         "normalized": pbs_job::graph_to_json(&graph) }),
                 || format!("{name}: valid task graph\n{}", summary.text()),
             )
         }
@@ -43,7 +47,8 @@ pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
             let machine = machine_of(&text, file)?;
             let summary = MachineSummary::new(&machine);
             out.print(
-                &json!({ "valid": true, "problems": [], "kind": "machine", "machine": summary }),
+                &json!({ "valid": true, "problems": [], "kind": "machine", "machine": summary,
+                         "normalized": pbs_job::machine_to_json(&machine) }),
                 || format!("{name}: valid machine\n{}", summary.text()),
             )
         }

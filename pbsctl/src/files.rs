@@ -18,7 +18,11 @@ use crate::failure::Failure;
 
 /// The text of a file; `-` is standard input. A plan, a job or a machine in JSON is TOML then.
 pub(crate) fn read(file: &Path) -> Result<String, Failure> {
-    let text = read_as_it_is(file)?;
+    to_toml(read_as_it_is(file)?, file)
+}
+
+/// The text of `file`, which is TOML afterwards if it was a plan, a job or a machine in JSON.
+fn to_toml(text: String, file: &Path) -> Result<String, Failure> {
     if !is_json(&text) || !serde_json::from_str(&text).is_ok_and(|keys: Keys| keys.is_file()) {
         return Ok(text);
     }
@@ -215,7 +219,12 @@ pub(crate) fn plan_of(text: &str, file: &Path) -> Result<Plan, Failure> {
 
 /// A plan that is valid, in TOML or in Leppert's grammar.
 pub(crate) fn read_any_plan(file: &Path) -> Result<Plan, Failure> {
-    let text = read(file)?;
+    any_plan_of(read_as_it_is(file)?, file)
+}
+
+/// The valid plan of a text in TOML, in JSON or in Leppert's grammar; `file`: its name in messages.
+pub(crate) fn any_plan_of(text: String, file: &Path) -> Result<Plan, Failure> {
+    let text = to_toml(text, file)?;
     expect(Kind::Plan, &text, file)?;
     let plan = match Form::of(&text) {
         Form::Leppert => leppert::import(&text, 1, 0),

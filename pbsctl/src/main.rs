@@ -39,6 +39,7 @@ mod report;
 mod rms;
 mod row;
 mod run;
+mod schema;
 mod service;
 mod shell;
 mod sim;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         Verb::Import(options) => import::import(out, &options),
         Verb::Gen(options) => gen::gen(out, &options),
         Verb::Completions { shell } => shell::completions(out, shell),
+        Verb::Schema(options) => schema::schema(out, &options),
         Verb::Man { directory } => shell::man(out, &directory),
     };
     match result {

@@ -215,6 +215,7 @@ fn what_is_printed_is_what_is_documented() {
         ("cluster-doctor", &["cluster", "doctor", "--conf", &conf]),
         ("cluster-ran", &["cluster", "ran", &ran]),
         ("completions", &["completions", "fish"]),
+        ("schema", &["schema", "plan"]),
         ("cluster-clock", &["cluster", "new", "--ledger", &ledger, "--site", &site]),
         (
             "cluster-requests",

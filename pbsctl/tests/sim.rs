@@ -407,3 +407,59 @@ fn slowdowns_that_do_not_fit_are_told() {
     let ran = pbsctl(&["sim", "-", "--shared", "llc"], BOTH);
     assert_eq!(ran.status, 2, "{}", ran.stderr);
 }
+
+#[test]
+fn a_batch_prints_for_each_line_what_a_simulation_prints() {
+    let one = pbsctl(&["--json", "sim", "-", "--scheduler", "stretch"], LATE);
+    let object = pbs_text::json::json_of_toml(LATE).unwrap();
+    let options = serde_json::json!(["--scheduler", "stretch"]);
+    let case = |plan: serde_json::Value| serde_json::json!({ "plan": plan, "options": options });
+    let lines = [case(object.clone()), case(LATE.into()), case(object.to_string().into())];
+    let lines = lines.map(|line| format!("{line}\n\n")).concat();
+    let leppert = serde_json::json!({ "plan": LINE }).to_string();
+    let ran = pbsctl(&["sim", "--batch"], &(lines + &leppert));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let results: Vec<serde_json::Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(results.len(), 4);
+    for result in &results[..3] {
+        assert_eq!(*result, one.json());
+    }
+    assert_eq!(results[3]["tasks"][0]["retired_insns"], 1_150_000);
+}
+
+#[test]
+fn a_line_of_a_batch_that_fails_is_a_failure_and_the_others_are_simulated() {
+    let good = serde_json::json!({ "plan": LATE, "options": ["--limit", "1ms"] }).to_string();
+    for (bad, words) in [
+        ("nonsense", "line 2: expected"),
+        ("{}", "missing field `plan`"),
+        ("{\"plan\": {}, \"option\": []}", "unknown field `option`"),
+        ("{\"plan\": {}}", "the plan has no process"),
+        ("{\"plan\": {\"cpu\": null}}", "null is no value here"),
+        ("{\"plan\": {}, \"options\": [\"--lat\", \"1\"]}", "line 2: unexpected argument '--lat'"),
+        ("{\"plan\": {}, \"options\": [\"--batch\"]}", "cannot be used with '--batch'"),
+        ("{\"plan\": \"cpu = 1\", \"options\": [\"plan.toml\"]}", "unexpected argument"),
+    ] {
+        let ran = pbsctl(&["sim", "--batch"], &format!("{good}\n{bad}\n{good}\n"));
+        assert_eq!((ran.status, ran.stderr.as_str()), (1, ""), "{bad}: {}", ran.stdout);
+        let schemas: Vec<serde_json::Value> = ran
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["schema"].take())
+            .collect();
+        assert_eq!(schemas, ["pbs.sim/1", "pbs.failure/1", "pbs.sim/1"], "{bad}");
+        let failure = ran.stdout.lines().nth(1).unwrap();
+        assert!(failure.contains(words), "{bad}: {failure}");
+    }
+    // The plan did not end within its limit.
+    assert_eq!(pbsctl(&["sim", "--batch"], &good).status, 4);
+    for option in [&["plan.toml"][..], &["--events"], &["--rate", "5"], &["--shared", "l2"]] {
+        let ran = pbsctl(&[&["sim", "--batch"], option].concat(), "");
+        assert_eq!(ran.status, 2, "{option:?}");
+        assert!(ran.stderr.contains("--batch"), "{}", ran.stderr);
+    }
+    let [plain, json] = [&["sim", "--batch"][..], &["sim", "--batch", "--json"]]
+        .map(|arguments| pbsctl(arguments, &good).stdout);
+    assert_eq!(plain, json);
+}

@@ -43,7 +43,7 @@ def main():
         factor = factors.get(process["id"], 1.0)
         process["tasks"] = [stretched(task, factor) for task in process["tasks"]]
         for name in (process["id"], process.get("name")):
-            deadlines[name] = process.get("deadline_ns", float("inf"))
+            deadlines[name] = process.get("deadline", float("inf"))
     cpu = plan["cpu"][0]
     # Idle slots are not needed: the node has other programs' time beside the plan.
     slots = [slot for slot in cpu["slots"] if slot in deadlines]

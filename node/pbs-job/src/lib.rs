@@ -16,6 +16,7 @@ mod export;
 pub mod glass;
 pub mod graph;
 mod held;
+mod json;
 mod machine;
 mod model;
 mod parse;
@@ -23,6 +24,7 @@ mod parse;
 pub use draft::{Draft, DraftProcess, DraftTask, Kind};
 pub use edit::with_values;
 pub use export::job_to_toml;
+pub use json::{graph_to_json, job_to_json, machine_to_json};
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
     cpu_list, cpus_of_list, Action, Core, Device, Job, Link, Machine, Node, Process, Sharing, Task,

@@ -10,6 +10,7 @@ use pbs_text::Problem;
 
 mod check;
 mod export;
+mod json;
 pub mod leppert;
 mod model;
 mod names;
@@ -19,6 +20,7 @@ pub mod wire;
 
 pub use check::{config_faults, name_fault, ConfigFault};
 pub use export::{to_toml, write_start};
+pub use json::{config_to_json, put_start, to_json};
 pub use model::{After, Command, Cpu, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use parse::read_start;
 pub use pbs_core::wire::LEASE_NS;

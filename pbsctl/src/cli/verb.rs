@@ -28,6 +28,7 @@ use crate::replay::ReplayOptions;
 use crate::report::ReportOptions;
 use crate::rms::RmsOptions;
 use crate::run::{ProfileOptions, RunOptions};
+use crate::schema::SchemaOptions;
 use crate::service::{AlterOptions, WatchOptions, Which};
 use crate::sim::SimOptions;
 use crate::socket::Socket;
@@ -68,15 +69,19 @@ pub(crate) enum Verb {
     #[command(display_order = 16)]
     Cosched(CoschedOptions),
 
+    /// Print the JSON Schema of a file, or of questions to planners
+    #[command(display_order = 17)]
+    Schema(SchemaOptions),
+
     /// Print the completion script of a shell
-    #[command(display_order = 17, after_help = COMPLETIONS_HELP)]
+    #[command(display_order = 18, after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell
         shell: Shell,
     },
 
     /// Write the manual pages
-    #[command(display_order = 18, after_help = MAN_HELP)]
+    #[command(display_order = 19, after_help = MAN_HELP)]
     Man {
         /// Directory for the pages; created if it does not exist
         directory: PathBuf,
@@ -194,6 +199,7 @@ impl Verb {
             Self::Cluster(_) => "cluster",
             Self::Rms(_) => "rms",
             Self::Cosched(_) => "cosched",
+            Self::Schema(_) => "schema",
             Self::Completions { .. } => "completions",
             Self::Man { .. } => "man",
             Self::Check(_) => "check",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that runs plans in virtual time.
 
+mod batch;
 mod recorded;
 mod slowdowns;
 mod text;
@@ -38,6 +39,7 @@ Examples:
   pbsctl sim plan.toml --slowdowns slowdowns.toml
   pbsctl --json sim plan.toml > recording.json
   pbsctl sim plan.toml --record sim.inputs && pbsctl node replay sim.inputs
+  pbsctl sim --batch < cases > results      one plan a line
 
 Each task retires its real_insns, or its planned length if the plan has none. Each process uses
 its real_memory_bytes, or its planned memory_bytes, from its first instruction to its end. All
@@ -56,7 +58,13 @@ leaves early tasks unchanged.
 
 With --scheduler \"command ./plan-anew\", sh runs that command for every question. It reads JSON
 (failures, processes, remaining_toml and more) and writes a plan in TOML, or nothing to keep the
-present plan. The plan comes into force reschedule_time_ns later.";
+present plan. The plan comes into force reschedule_time_ns later.
+
+--batch simulates many plans without a process for each. It reads an object a line, with the plan,
+which is an object or text, and with options of this command:
+  {\"plan\": {\"process\": [...], \"cpu\": [...]}, \"options\": [\"--scheduler\", \"stretch\"]}
+It prints a line for each, in their order and as soon as it is simulated: the output of --json, or
+pbs.failure.";
 
 /// The resolutions by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -78,11 +86,36 @@ enum MemoryOverName {
     Swap,
 }
 
+/// Arguments that `--batch` takes from its lines.
+const OPTIONS_OF_ONE: [&str; 20] = [
+    "file",
+    "rate",
+    "resolution",
+    "scheduler",
+    "late",
+    "early",
+    "max_answers",
+    "shared_answer",
+    "config",
+    "timer_delay",
+    "look",
+    "switch",
+    "memory_over",
+    "swap_slowdown",
+    "slowdowns",
+    "shared",
+    "limit",
+    "record",
+    "events",
+    "tasks",
+];
+
 #[derive(Args, Debug)]
 #[command(after_help = SIM_HELP)]
 pub(crate) struct SimOptions {
-    /// Plan in TOML or in Leppert's grammar; - reads standard input
-    file: PathBuf,
+    /// Plan in TOML, JSON or Leppert's grammar; - reads standard input
+    #[arg(required_unless_present = "batch")]
+    file: Option<PathBuf>,
 
     /// Instructions that a CPU retires in a millisecond, if the plan does not have it
     #[arg(
@@ -164,6 +197,10 @@ pub(crate) struct SimOptions {
     /// Print the table of tasks even if there are more than 40
     #[arg(long)]
     tasks: bool,
+
+    /// Simulate the plan of each line of standard input, and print a line of JSON for each
+    #[arg(long, conflicts_with_all = OPTIONS_OF_ONE)]
+    batch: bool,
 }
 
 fn late(text: &str) -> Result<u64, String> {
@@ -273,21 +310,44 @@ impl SimOptions {
 }
 
 pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure> {
+    let Some(file) = &options.file else {
+        return batch::batch(out);
+    };
+    let plan = files::read_any_plan(file)?;
+    let mut watch = ProgressLine::new();
+    let simulated = simulated(options, plan, &files::name(file), &mut |progress| {
+        watch.tell(progress);
+    });
+    watch.end();
+    let Simulated { plan, options: of, simulation } = simulated?;
+    out.print(&Recorded::new(&plan, &of, &simulation), || {
+        text::text(&plan, &simulation, options.events, options.tasks)
+    })?;
+    Ok(if simulation.ended() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+}
+
+/// A simulation with its plan, in which the configuration of the command line is set.
+struct Simulated {
+    plan: Plan,
+    options: Options,
+    simulation: Simulation,
+}
+
+/// Simulates a plan, and records the inputs of the policy where that is requested.
+fn simulated(
+    options: &SimOptions,
+    mut plan: Plan,
+    name: &str,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Simulated, Failure> {
     let mut scheduler = options.scheduler()?;
     let node_config = with_numbers(&options.config, Config::DEFAULT)?;
-    let mut plan = files::read_any_plan(&options.file)?;
     if let Some(config) = &mut plan.config {
         *config = with_numbers(&options.config, *config)?;
     }
-    let simulated = options.options(node_config, &plan)?;
-    let mut watch = ProgressLine::new();
-    let simulation =
-        pbs_sim::simulate_watched(&plan, &simulated, &mut *scheduler, &mut |progress| {
-            watch.tell(progress);
-        });
-    watch.end();
-    let simulation = simulation
-        .map_err(|error| Failure::Failed(format!("{}: {error}", files::name(&options.file))))?;
+    let of = options.options(node_config, &plan)?;
+    let simulation = pbs_sim::simulate_watched(&plan, &of, &mut *scheduler, watch)
+        .map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
     warn_of_equal_ids(plan.plan_id, &simulation);
     if let Some(file) = &options.record {
         let failed = |error: std::io::Error| Failure::file(file, &error);
@@ -295,10 +355,7 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
         let to = std::io::BufWriter::new(to);
         pbs_record::write_simulated(&simulation, to).map_err(failed)?;
     }
-    out.print(&Recorded::new(&plan, &simulated, &simulation), || {
-        text::text(&plan, &simulation, options.events, options.tasks)
-    })?;
-    Ok(if simulation.ended() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+    Ok(Simulated { plan, options: of, simulation })
 }
 
 /// Events tell plans apart by their numbers alone.

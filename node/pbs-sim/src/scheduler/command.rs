@@ -7,6 +7,7 @@ use std::time::Duration;
 use pbs_plan::{to_toml, Plan};
 use pbs_text::json::json_of_toml;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::conversation::Conversation;
 use super::{Failure, JobScheduler, NodeState};
@@ -30,7 +31,7 @@ pub struct Command {
 struct Question<'a> {
     failures: &'a [Failure],
     /// Rest of the plan in JSON; `remaining_toml` is the same in TOML.
-    remaining: Option<serde_json::Value>,
+    remaining: Option<Value>,
     #[serde(flatten)]
     state: &'a NodeState,
 }
@@ -41,11 +42,23 @@ struct Question<'a> {
 ///
 /// The question cannot be written as JSON.
 pub fn question(failures: &[Failure], state: &NodeState) -> Result<Vec<u8>, String> {
-    let remaining = json_of_toml(&to_toml(&state.remaining));
+    let remaining = rest_in_json(&state.remaining);
     let mut question = serde_json::to_vec(&Question { failures, remaining, state })
         .map_err(|error| format!("the question cannot be written as JSON: {error}"))?;
     question.push(b'\n');
     Ok(question)
+}
+
+/// The rest of a plan in JSON, as TOML has it. Deadlines are numbers, which a program reads
+/// without a grammar of units.
+fn rest_in_json(plan: &Plan) -> Option<Value> {
+    let mut rest = json_of_toml(&to_toml(plan))?;
+    for (at, process) in plan.processes.iter().enumerate() {
+        if let Some(deadline_ns) = process.deadline_ns {
+            rest["process"][at]["deadline"] = deadline_ns.into();
+        }
+    }
+    Some(rest)
 }
 
 impl Command {

@@ -8,13 +8,10 @@ pub(crate) mod conversation;
 pub(crate) mod remaining;
 pub(crate) mod stretch;
 
-use std::collections::BTreeMap;
-
-use pbs_core::{Config, EventKind, Threshold};
+use pbs_core::{Config, EventKind};
 use pbs_plan::Plan;
 use pbs_uapi::Event;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
 /// A job scheduler as a node knows it (Leppert 2021, 3.3.4).
 ///
@@ -194,22 +191,7 @@ impl ProcessState {
 /// Serializes a configuration like the table [config] of a plan: names and booleans are used where
 /// the plan uses them.
 fn config_map<S: Serializer>(config: &Config, to: S) -> Result<S::Ok, S::Error> {
-    let value = |(name, number): (&'static str, u64)| {
-        let value = match name {
-            "thresholds" => {
-                let on = Threshold::ALL.into_iter().filter(|&it| config.has(it));
-                on.map(Threshold::name).collect()
-            }
-            "idle_is_lateness" | "t1_spares_last_slot" => Value::Bool(number != 0),
-            _ => match pbs_plan::config_word(name, number) {
-                Some(word) => word.into(),
-                None => Value::from(number),
-            },
-        };
-        (name, value)
-    };
-    let numbers = Config::NAMES.into_iter().zip(config.values());
-    numbers.map(value).collect::<BTreeMap<_, _>>().serialize(to)
+    pbs_plan::config_to_json(config).serialize(to)
 }
 
 fn toml<S: Serializer>(plan: &Plan, to: S) -> Result<S::Ok, S::Error> {

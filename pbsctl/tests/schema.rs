@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+//! JSON Schemas describe the files that `pbsctl` reads, and nothing else.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use common::{directory, pbsctl, LATE};
+use pbs_text::json::json_of_toml;
+use pbs_text::Quantity;
+use serde_json::{json, Value};
+
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const NAMES: [&str; 6] = ["plan", "job", "graph", "machine", "question", "answer"];
+
+/// Schemas as the command prints them.
+struct Schemas(Vec<(String, Value)>);
+
+impl Schemas {
+    fn new() -> Self {
+        let printed = NAMES.map(|name| {
+            let ran = pbsctl(&["--json", "schema", name], "");
+            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+            (name.to_owned(), ran.json()["json_schema"].clone())
+        });
+        Self(printed.into())
+    }
+
+    fn named(&self, name: &str) -> &Value {
+        &self.0.iter().find(|(other, _)| other == name).expect("a schema").1
+    }
+
+    /// The schema that a reference names, with the document that has it.
+    fn referred<'a>(&'a self, document: &'a Value, reference: &str) -> (&'a Value, &'a Value) {
+        let (id, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+        let document = match id {
+            "" => document,
+            id => &self.0.iter().find(|(_, it)| it["$id"] == id).expect("a schema of that id").1,
+        };
+        (document, document.pointer(pointer).unwrap_or_else(|| panic!("no {reference}")))
+    }
+
+    /// The first problem of a value under the schema of that name.
+    fn problem(&self, name: &str, value: &Value) -> Option<String> {
+        let document = self.named(name);
+        self.fault(document, document, value, name).err()
+    }
+
+    /// Checks a value; keywords that this function does not know are a panic.
+    fn fault(
+        &self,
+        document: &Value,
+        schema: &Value,
+        value: &Value,
+        at: &str,
+    ) -> Result<(), String> {
+        let fails = |words: &str| Err(format!("{at}: {words}: {value}"));
+        for (keyword, rule) in schema.as_object().expect("an object") {
+            match keyword.as_str() {
+                "$schema" | "$id" | "$defs" | "title" | "description" | "default" => {}
+                "$ref" => {
+                    let (document, schema) = self.referred(document, rule.as_str().unwrap());
+                    self.fault(document, schema, value, at)?;
+                }
+                "anyOf" => {
+                    let all = rule.as_array().unwrap().iter();
+                    let faults = all.map(|schema| self.fault(document, schema, value, at));
+                    let faults: Vec<_> = faults.collect();
+                    if faults.iter().all(Result::is_err) {
+                        return fails(&format!("none of {faults:?}"));
+                    }
+                }
+                "type" => {
+                    let is_it = match rule.as_str().unwrap() {
+                        "object" => value.is_object(),
+                        "array" => value.is_array(),
+                        "string" => value.is_string(),
+                        "boolean" => value.is_boolean(),
+                        "integer" => value.is_u64() || value.is_i64(),
+                        "null" => value.is_null(),
+                        other => panic!("type {other}"),
+                    };
+                    if !is_it {
+                        return fails(&format!("no {rule}"));
+                    }
+                }
+                "enum" if !rule.as_array().unwrap().contains(value) => {
+                    return fails(&format!("none of {rule}"));
+                }
+                "minimum" if integer(value).is_some_and(|it| Some(it) < integer(rule)) => {
+                    return fails("too small")
+                }
+                "maximum" if integer(value) > integer(rule) => return fails("too large"),
+                "enum" | "minimum" | "maximum" => {}
+                "pattern" => {
+                    let unit = match rule.as_str().unwrap() {
+                        it if it.contains("[kMGT]") => Quantity::Insns,
+                        it if it.contains("|min|") => Quantity::Ns,
+                        it if it.contains("KiB") => Quantity::Bytes,
+                        it if it.contains('%') => Quantity::Permille,
+                        other => panic!("pattern {other}"),
+                    };
+                    if unit.parse(value.as_str().unwrap_or_default()).is_err() {
+                        return fails("no quantity");
+                    }
+                }
+                "items" => {
+                    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+                        self.fault(document, rule, item, &format!("{at}/{number}"))?;
+                    }
+                }
+                "minItems"
+                    if value.as_array().is_some_and(|it| Some(it.len() as u64) < rule.as_u64()) =>
+                {
+                    return fails("too few");
+                }
+                "maxItems" if value.as_array().map(|it| it.len() as u64) > rule.as_u64() => {
+                    return fails("too many");
+                }
+                "uniqueItems" => {
+                    let items: Vec<_> = value.as_array().into_iter().flatten().collect();
+                    let texts: BTreeSet<_> = items.iter().map(|item| item.to_string()).collect();
+                    if texts.len() < items.len() {
+                        return fails("twice");
+                    }
+                }
+                "minItems" | "maxItems" => {}
+                "required" => {
+                    let keys = rule.as_array().unwrap().iter().map(|key| key.as_str().unwrap());
+                    let missing = keys.into_iter().find(|&key| value.get(key).is_none());
+                    if let Some(key) = missing.filter(|_| value.is_object()) {
+                        return fails(&format!("no key {key}"));
+                    }
+                }
+                "properties" => {
+                    for (key, part) in value.as_object().into_iter().flatten() {
+                        match rule.get(key) {
+                            Some(schema) => {
+                                self.fault(document, schema, part, &format!("{at}/{key}"))?;
+                            }
+                            None if schema["additionalProperties"] == true => {}
+                            None => return fails(&format!("unknown key {key}")),
+                        }
+                    }
+                }
+                "additionalProperties" => assert!(rule.is_boolean()),
+                other => panic!("{at}: keyword {other}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number of 64 bits, with or without a sign.
+fn integer(value: &Value) -> Option<i128> {
+    value.as_u64().map(i128::from).or_else(|| value.as_i64().map(i128::from))
+}
+
+/// All files in TOML below a folder.
+fn files(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|it| it == "toml") {
+            found.push(path.to_str().unwrap().to_owned());
+        }
+    }
+}
+
+#[test]
+fn every_sample_is_valid_and_so_are_its_normalized_values() {
+    let schemas = Schemas::new();
+    let mut samples = Vec::new();
+    files(&Path::new(TOP).join("samples"), &mut samples);
+    files(&Path::new(TOP).join("studies/pbs-reproduce"), &mut samples);
+    let mut seen = Vec::new();
+    for sample in samples {
+        let ran = pbsctl(&["--json", "plan", "check", &sample], "");
+        // Sites, packages and jobs of a sample with a format of its own are no files of these.
+        if ran.status != 0 {
+            continue;
+        }
+        let checked = ran.json();
+        let kind = checked["kind"].as_str().unwrap().to_owned();
+        let value = json_of_toml(&fs::read_to_string(&sample).unwrap()).unwrap();
+        assert_eq!(schemas.problem(&kind, &value), None, "{sample}");
+        let normalized = &checked["normalized"];
+        assert_eq!(schemas.problem(&kind, normalized), None, "{sample}");
+        // The normalized file means the same.
+        let again = pbsctl(&["--json", "plan", "check", "-"], &normalized.to_string());
+        assert_eq!(again.status, 0, "{sample}: {}{normalized}", again.stderr);
+        assert_eq!(again.json(), checked, "{sample}");
+        seen.push(kind);
+    }
+    for (kind, least) in [("plan", 15), ("job", 8), ("graph", 3), ("machine", 3)] {
+        let number = seen.iter().filter(|it| *it == kind).count();
+        assert!(number >= least, "only {number} of kind {kind}");
+    }
+}
+
+#[test]
+fn quantities_and_names_are_normalized() {
+    let plan = "lease_ns = \"2s\"\n[config]\nsigma_t1_permille = \"106%\"\n\
+                idle_policy = \"pieces\"\nthresholds = [\"t1\"]\n[[process]]\nid = 3\n\
+                name = \"a\"\ntasks = [\"2M\", { planned_insns = 5, after = [\"b\"] }]\n\
+                deadline = \"3 ms\"\n[[process]]\nid = 4\nname = \"b\"\ntasks = [1]\n\
+                [[cpu]]\ncpu = 0\nslots = [\"a\", \"b\", \"idle 1k\", \"a\"]\n";
+    let ran = pbsctl(&["--json", "plan", "check", "-"], plan);
+    let mut plan = ran.json()["normalized"].take();
+    let config = plan["config"].take();
+    for (key, value) in [
+        ("sigma_t1_permille", json!(1060)),
+        ("idle_policy", json!("pieces")),
+        ("thresholds", json!(["t1"])),
+        ("dispatch", json!("thesis")),
+        ("t1_spares_last_slot", json!(true)),
+        ("window_period_ns", json!(100_000_000)),
+    ] {
+        assert_eq!(config[key], value, "{key}");
+    }
+    let process = |id: u32, name: &str, tasks: Value| {
+        json!({ "id": id, "name": name, "tasks": tasks, "buffer_insns": 0, "memory_bytes": 0,
+                "rate_insns_per_ms": 0 })
+    };
+    let a_tasks = json!([
+        { "id": 0, "planned_insns": 2_000_000, "after": [] },
+        { "id": 1, "planned_insns": 5, "after": ["4/0"] },
+    ]);
+    let mut a = process(3, "a", a_tasks);
+    a["deadline"] = json!(3_000_000);
+    let b = process(4, "b", json!([{ "id": 0, "planned_insns": 1, "after": [] }]));
+    let slots = json!([3, 4, { "idle_insns": 1000 }, 3]);
+    assert_eq!(
+        plan,
+        json!({ "plan_id": 0, "dealt_seq": 0, "lease_ns": 2_000_000_000u64, "memory_bytes": 0,
+                "config": null, "process": [a, b],
+                "cpu": [{ "cpu": 0, "rate_insns_per_ms": 0, "slots": slots }] })
+    );
+}
+
+/// Keys that the reader accepts where a document has the key `zzz`.
+fn accepted(document: &Value) -> BTreeSet<String> {
+    let ran = pbsctl(&["plan", "check", "-"], &document.to_string());
+    let (_, rest) = ran.stderr.split_once("no key zzz; it can have ").unwrap_or_else(|| {
+        panic!("{document}: {}", ran.stderr);
+    });
+    let rest = rest.lines().next().unwrap().replace(" and ", ", ").replace(" or ", ", ");
+    rest.split(',').map(|key| key.trim().trim_end_matches('.').to_owned()).collect()
+}
+
+#[test]
+fn keys_of_schemas_are_those_of_the_reader() {
+    let schemas = Schemas::new();
+    let cpu = json!([{ "cpu": 0, "slots": [] }]);
+    let device = json!([{ "zzz": 1, "kind": "gpu", "models": ["ocl"] }]);
+    let sharing = json!([{ "zzz": 1, "level": "llc", "cpus": [0, 1] }]);
+    for (kind, pointer, document) in [
+        ("plan", "", json!({ "zzz": 1, "cpu": cpu })),
+        ("plan", "/$defs/config", json!({ "config": { "zzz": 1 }, "cpu": cpu })),
+        ("plan", "/$defs/process", json!({ "process": [{ "zzz": 1, "id": 1 }], "cpu": cpu })),
+        (
+            "plan",
+            "/$defs/task/anyOf/1",
+            json!({ "process": [{ "id": 1, "tasks": [{ "zzz": 1 }] }], "cpu": cpu }),
+        ),
+        (
+            "plan",
+            "/$defs/command/anyOf/1",
+            json!({ "process": [{ "id": 1, "tasks": [1], "commands": [{ "zzz": 1 }] }], "cpu": cpu }),
+        ),
+        ("plan", "/$defs/cpu", json!({ "cpu": [{ "zzz": 1 }] })),
+        ("plan", "/$defs/idle", json!({ "cpu": [{ "cpu": 0, "slots": [{ "zzz": 1 }] }] })),
+        ("job", "", json!({ "zzz": 1, "deadline_ns": 5, "process": [] })),
+        ("job", "/$defs/jobprocess", json!({ "deadline_ns": 5, "process": [{ "zzz": 1 }] })),
+        (
+            "job",
+            "/$defs/jobtask/anyOf/1",
+            json!({ "deadline_ns": 5, "process": [{ "id": 1, "tasks": [{ "zzz": 1 }] }] }),
+        ),
+        ("graph", "", json!({ "zzz": 1, "task": [] })),
+        ("graph", "/$defs/graphtask", json!({ "task": [{ "zzz": 1, "name": "a" }] })),
+        (
+            "graph",
+            "/$defs/edge/anyOf/1",
+            json!({ "task": [{ "name": "a", "after": [{ "zzz": 1, "task": "a" }] }] }),
+        ),
+        (
+            "graph",
+            "/$defs/variant",
+            json!({ "task": [{ "name": "a", "variant": [{ "zzz": 1, "model": "cpu" }] }] }),
+        ),
+        ("machine", "", json!({ "zzz": 1, "node": [] })),
+        ("machine", "/$defs/node", json!({ "node": [{ "zzz": 1 }] })),
+        ("machine", "/$defs/core/anyOf/1", json!({ "node": [{ "cores": [{ "zzz": 1 }] }] })),
+        ("machine", "/$defs/link", json!({ "node": [], "link": [{ "zzz": 1 }] })),
+        ("machine", "/$defs/device", json!({ "node": [], "device": device })),
+        ("machine", "/$defs/sharing", json!({ "node": [], "sharing": sharing })),
+    ] {
+        let schema = schemas.named(kind).pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
+        let keys = schema["properties"].as_object().unwrap().keys().cloned();
+        assert_eq!(keys.collect::<BTreeSet<_>>(), accepted(&document), "{kind}{pointer}");
+    }
+}
+
+#[test]
+fn what_the_reader_refuses_is_not_valid() {
+    let schemas = Schemas::new();
+    let good = json_of_toml(LATE).unwrap();
+    assert_eq!(schemas.problem("plan", &good), None);
+    for (pointer, value, words) in [
+        ("/process/0/id", json!("1"), "/id: no \"integer\""),
+        ("/process/0/id", json!(-1), "too small"),
+        ("/process/0/cpu", json!(1u64 << 32), "too large"),
+        ("/process/0/tasks", json!([{ "insns": 5 }]), "unknown key insns"),
+        ("/process/0/tasks", json!([0]), "too small"),
+        ("/process/0/tasks", json!(["5 ms"]), "no quantity"),
+        ("/process/0/command", json!([]), "too few"),
+        ("/process/0/attaches", json!("myself"), "none of"),
+        ("/cpu", json!([]), "too few"),
+        ("/cpu/0/slots", json!([1.5]), "none of"),
+        ("/config", json!({ "idle_policy": "first" }), "none of"),
+        ("/config", json!({ "thresholds": ["t1", "t1"] }), "twice"),
+        ("/config", json!({ "window_period_ns": 5 }), "too small"),
+        ("/lease_ns", json!("2 hours"), "no quantity"),
+    ] {
+        let mut plan = good.clone();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        plan.pointer_mut(parent).unwrap()[key] = value;
+        let problem = schemas.problem("plan", &plan).unwrap_or_else(|| panic!("{plan}"));
+        assert!(problem.contains(words), "{problem}");
+        let ran = pbsctl(&["plan", "check", "-"], &plan.to_string());
+        assert_eq!(ran.status, 3, "{plan}");
+    }
+}
+
+#[test]
+fn questions_of_the_simulator_are_valid() {
+    let schemas = Schemas::new();
+    let directory = directory("schema-question", &[]);
+    let file = directory.join("question.json");
+    let plan = LATE.replacen("\nid = ", "\ndeadline = \"900 ms\"\nid = ", 1);
+    assert_ne!(plan, LATE);
+    let line = format!("command cat >{}", file.display());
+    assert_eq!(pbsctl(&["sim", "-", "--scheduler", &line], &plan).status, 0);
+    let mut question: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(schemas.problem("question", &question), None);
+    assert_eq!(schemas.problem("answer", &question["remaining"]), None);
+    // In JSON, deadlines are plain numbers.
+    assert!(question["remaining"]["process"][0]["deadline"].is_u64(), "{question}");
+    assert!(question["remaining_toml"].as_str().unwrap().contains("deadline = \""));
+    // New keys may be added, and all known ones are required.
+    question["new"] = json!(1);
+    assert_eq!(schemas.problem("question", &question), None);
+    let keys: Vec<String> = question.as_object().unwrap().keys().cloned().collect();
+    for key in keys.iter().filter(|key| *key != "new") {
+        let mut without = question.clone();
+        without.as_object_mut().unwrap().remove(key);
+        assert!(schemas.problem("question", &without).is_some(), "{key}");
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn schemas_have_versions_and_the_files_are_what_is_printed() {
+    for name in NAMES {
+        let file = format!("{TOP}/schemas/{name}.schema.json");
+        let text = fs::read_to_string(&file).unwrap();
+        let schema: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert_eq!(schema["$id"], format!("urn:sched-pbs:schema:{name}:1"));
+        let printed = pbsctl(&["schema", name], "");
+        assert_eq!(serde_json::from_str::<Value>(&printed.stdout).unwrap(), schema);
+    }
+    assert_eq!(fs::read_dir(format!("{TOP}/schemas")).unwrap().count(), NAMES.len());
+    let ran = pbsctl(&["schema", "plans"], "");
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("plan, job, graph, machine, question, answer"), "{}", ran.stderr);
+}

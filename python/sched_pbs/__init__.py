@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Plan-based scheduling (SCHED_PBS) from Python: plans, jobs, simulations and planners.
+
+Documentation/python.rst shows the use.  The package needs Python 3.11, and ``pbsctl`` for
+simulations.
+"""
+
+from .command import PbsctlError, find_pbsctl, run_json
+from .config import Config
+from .generate import generate
+from .job import Edge, Graph, GraphTask, Job, JobProcess, JobTask, Variant
+from .machine import Core, Device, Link, Machine, Node, Sharing
+from .plan import Command, Cpu, Idle, Plan, Process, Task
+from .planner import Failure, Planner, Progress, Question
+from .record import FileError, Record
+from .simulation import Options, ProcessResult, Simulation, Simulator, simulate
+from .sweep import Case, print_progress, sweep
+
+__all__ = [
+    "Case",
+    "Command",
+    "Config",
+    "Core",
+    "Cpu",
+    "Device",
+    "Edge",
+    "Failure",
+    "FileError",
+    "Graph",
+    "GraphTask",
+    "Idle",
+    "Job",
+    "JobProcess",
+    "JobTask",
+    "Link",
+    "Machine",
+    "Node",
+    "Options",
+    "PbsctlError",
+    "Plan",
+    "Planner",
+    "Process",
+    "ProcessResult",
+    "Progress",
+    "Question",
+    "Record",
+    "Sharing",
+    "Simulation",
+    "Simulator",
+    "Task",
+    "Variant",
+    "find_pbsctl",
+    "generate",
+    "print_progress",
+    "run_json",
+    "simulate",
+    "sweep",
+]

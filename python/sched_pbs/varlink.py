@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Client of the services: varlink over a unix socket.
+
+The interfaces are ``node/pbs-node-api/org.sched-pbs.Node.varlink`` (``pbsd``) and
+``rms/pbs-rms-api/org.sched-pbs.Rms.varlink`` (``pbsctl rms serve``).  A message is a JSON object
+that ends with a zero byte (varlink.org).
+"""
+
+import json
+import os
+import pathlib
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from .job import Job
+
+NODE = "org.sched-pbs.Node"
+RMS = "org.sched-pbs.Rms"
+
+_CLOSED = "the service has closed the connection; connect again"
+
+
+class Refused(RuntimeError):
+    """Error that a service returned for a call."""
+
+    def __init__(self, name: str, parameters: dict[str, Any]) -> None:
+        words = ", ".join(f"{key}: {value}" for key, value in parameters.items())
+        super().__init__(
+            f"{name.rpartition('.')[2]}{' (' if words else ''}{words}{')' * bool(words)}"
+        )
+        self.name = name
+        """Name of the error, such as ``org.sched-pbs.Node.Declined``."""
+        self.parameters = parameters
+        """Its parameters."""
+
+
+class Connection:
+    """Connection to a service; one call at a time.
+
+    A call without an answer for ``timeout_s`` raises ``TimeoutError``; None: it waits.
+    """
+
+    def __init__(
+        self, path: str | pathlib.Path, interface: str, timeout_s: float | None = None
+    ) -> None:
+        self.interface = interface
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise ConnectionError(
+                f"no service listens at {path}: {error}; start it, or name its socket"
+            ) from error
+        self._rest = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Result of a method; parameters that are None are left out."""
+        self._send(method, parameters, more=False)
+        return self._receive()[0]
+
+    def stream(self, method: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Results of a method that answers more than once; nothing else can be called then."""
+        self._send(method, parameters, more=True)
+        continues = True
+        while continues:
+            result, continues = self._receive()
+            yield result
+
+    def _send(self, method: str, parameters: Mapping[str, Any], more: bool) -> None:
+        name = method if "." in method else f"{self.interface}.{method}"
+        given = {key: value for key, value in parameters.items() if value is not None}
+        message = {"method": name, "parameters": given} | ({"more": True} if more else {})
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\0")
+        except BrokenPipeError as error:
+            raise ConnectionError(_CLOSED) from error
+
+    def _receive(self) -> tuple[dict[str, Any], bool]:
+        while b"\0" not in self._rest:
+            part = self._socket.recv(1 << 16)
+            if not part:
+                raise ConnectionError(_CLOSED)
+            self._rest += part
+        text, self._rest = self._rest.split(b"\0", 1)
+        message = json.loads(text)
+        parameters = message.get("parameters") or {}
+        if message.get("error"):
+            raise Refused(message["error"], parameters)
+        return parameters, bool(message.get("continues"))
+
+
+class NodeService(Connection):
+    """Service ``pbsd`` of a node.  Jobs are named by their number or their name."""
+
+    def __init__(
+        self, path: str | pathlib.Path | None = None, timeout_s: float | None = None
+    ) -> None:
+        named = path or os.environ.get("PBS_SOCKET") or "/run/pbs/pbs.sock"
+        super().__init__(named, NODE, timeout_s)
+
+    def status(self) -> dict[str, Any]:
+        """State of the service."""
+        return self.call("Status")
+
+    def jobs(
+        self,
+        state: str | None = None,
+        uid: int | None = None,
+        name: str | None = None,
+        last: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """States of jobs, one record each, the oldest first; ``last``: so many that are over."""
+        given = {"state": state, "uid": uid, "name": name, "last": last}
+        filter_ = {key: value for key, value in given.items() if value is not None}
+        return list(self.call("List", filter=filter_)["jobs"])
+
+    def show(self, job: int | str) -> dict[str, Any]:
+        """All details of a job."""
+        return self.call("Show", job=_key(job))
+
+    def submit(self, *jobs: Job, **more: Any) -> list[dict[str, Any]]:
+        """Submit jobs: all of them, or none.
+
+        ``more`` has further fields of ``Submission``: ``directory``, ``environment``, ``hold``,
+        ``after``, ``best_effort`` and others.
+        """
+        submissions = [_submission(job, more) for job in jobs]
+        return list(self.call("Submit", jobs=submissions)["jobs"])
+
+    def explain(self, job: Job, **more: Any) -> dict[str, Any]:
+        """Answer that a job would get now; nothing changes."""
+        return self.call("Explain", job=_submission(job, more))
+
+    def cancel(self, job: int | str) -> dict[str, Any]:
+        """Cancel a job."""
+        return self.call("Cancel", job=_key(job))
+
+    def hold(self, job: int | str) -> dict[str, Any]:
+        """Hold a waiting job."""
+        return self.call("Hold", job=_key(job))
+
+    def release(self, job: int | str) -> dict[str, Any]:
+        """Release a held job."""
+        return self.call("Release", job=_key(job))
+
+    def alter(
+        self,
+        job: int | str,
+        deadline_ns: int | None = None,
+        priority: int | None = None,
+        request: Job | None = None,
+    ) -> dict[str, Any]:
+        """Change the deadline or the priority of a job, or the job itself while it waits."""
+        text = None if request is None else request.dumps_toml()
+        given = {"deadline_ns": deadline_ns, "priority": priority, "request": text}
+        alteration = {key: value for key, value in given.items() if value is not None}
+        return self.call("Alter", job=_key(job), alteration=alteration)
+
+    def plan(self) -> str | None:
+        """Plan of all jobs in TOML, for operators; None: nothing is planned."""
+        text = self.call("Plan").get("plan")
+        return None if text is None else str(text)
+
+    def watch(self, job: int | str | None = None) -> Iterator[dict[str, Any]]:
+        """Events from now on, of all jobs or of one."""
+        return self.stream("Watch", job=None if job is None else _key(job))
+
+
+def _key(job: int | str) -> dict[str, Any]:
+    return {"number": job} if isinstance(job, int) else {"name": job}
+
+
+def _submission(job: Job, more: dict[str, Any]) -> dict[str, Any]:
+    # The mask can only be read by setting it.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    variables = os.environ.items()
+    return {
+        "file": f"{job.name}.toml",
+        "request": job.dumps_toml(),
+        "directory": os.getcwd(),
+        "umask": umask,
+        "environment": [{"name": name, "value": value} for name, value in variables],
+        **more,
+    }

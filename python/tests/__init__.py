@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of the package, run by ``python3 -m unittest`` in the folder ``python``."""

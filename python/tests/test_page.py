@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The code of Documentation/python.rst works."""
+
+import os
+import re
+import tempfile
+import textwrap
+import unittest
+from typing import Any
+
+from sched_pbs import Case, Plan, simulate, sweep
+from sched_pbs.optional import has
+
+from .common import TOP
+
+
+def blocks() -> list[str]:
+    """Blocks of Python of the page, in their order."""
+    text = (TOP / "Documentation/python.rst").read_text(encoding="utf-8")
+    found = re.findall(r"^\.\. code-block:: python\n\n((?:    .*\n|\n)+)", text, re.MULTILINE)
+    return [textwrap.dedent(block) for block in found]
+
+
+class Page(unittest.TestCase):
+    def test_blocks_do_what_the_page_says(self) -> None:
+        plans, simulations, pictures, planner, services = blocks()
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            names: dict[str, Any] = {"__name__": "page"}
+            exec(plans, names)
+            self.assertEqual(Plan.read("plan.json"), names["plan"])
+            exec(simulations, names)
+            self.assertEqual(len(names["results"]), 18)
+            exec(planner, names)
+            plan, late_last = names["plan"], names["LateLast"]
+            one = simulate(plan, planner=late_last())
+            self.assertGreaterEqual(len(one.replans), 1)
+            self.assertEqual(sweep([Case(plan, planner=late_last)]), [one])
+            if has("matplotlib"):
+                import matplotlib
+
+                matplotlib.use("Agg")
+                exec(pictures, names)
+                self.assertTrue(os.path.exists("gantt.svg"))
+            os.chdir(before)
+        # There is no service here.
+        service = services.replace("NodeService()", 'NodeService("/no/socket")')
+        with self.assertRaisesRegex(ConnectionError, "no service listens"):
+            exec(service, {"__name__": "page"})

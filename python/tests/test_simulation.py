@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Simulations, alone and as sweeps."""
+
+import dataclasses
+import json
+import unittest
+
+from sched_pbs import (
+    Case,
+    Config,
+    Idle,
+    Options,
+    PbsctlError,
+    Plan,
+    Planner,
+    Question,
+    Simulator,
+    generate,
+    run_json,
+    simulate,
+    sweep,
+)
+from sched_pbs.config import DISPATCHES, IDLE_POLICIES, PREEMPTION_WAYS, THRESHOLDS
+
+from .common import late_plan
+
+
+class Simulations(unittest.TestCase):
+    def test_results_are_those_of_the_command(self) -> None:
+        plan = late_plan()
+        config = Config(thresholds=["t1", "t2_task"], idle_policy="least_slack")
+        options = Options(
+            config=config,
+            scheduler="stretch",
+            late_permille=1300,
+            rate_insns_per_ms=2_000_000,
+            resolution="tick",
+            timer_delay_insns=5,
+            look_ns=1000,
+            switch_ns=2000,
+            memory_over="swap",
+            swap_slowdown=7,
+            limit_ns=10_000_000_000,
+            max_answers=9,
+            shared_answer_ns=3_000_000,
+        )
+        text = json.dumps(plan.to_json())
+        expected = run_json(["sim", "-", *options.arguments()], text)
+        simulation = simulate(plan, options)
+        self.assertEqual(simulation.recording, expected)
+        self.assertEqual(simulation.config.thresholds, ["t1", "t2_task"])
+        self.assertEqual(simulation.config.idle_policy, "least_slack")
+        self.assertEqual(simulation.plans[0], plan)
+
+    def test_lateness_is_counted_from_the_deadline(self) -> None:
+        simulation = simulate(late_plan())
+        far, other = simulation.process("far"), simulation.process(2)
+        self.assertFalse(far.kept)
+        self.assertTrue(other.kept)
+        self.assertEqual(simulation.kept, 1)
+        self.assertEqual(far.lateness_ns, (far.ended_ns or 0) - far.deadline_ns)
+        self.assertGreater(far.lateness_ns or 0, 0)
+        self.assertLess(other.lateness_ns or 0, 0)
+        self.assertTrue(all(event["kind"] == "late" for event in simulation.signals()))
+        with self.assertRaises(KeyError):
+            simulation.process("nobody")
+
+    def test_a_plan_that_does_not_end_is_a_result(self) -> None:
+        simulation = simulate(late_plan(), Options(limit_ns=1_000_000))
+        self.assertFalse(simulation.ended)
+        self.assertIsNone(simulation.process(2).ended_ns)
+        self.assertIsNone(simulation.process(2).lateness_ns)
+
+    def test_a_plan_that_is_refused_is_an_error_with_its_problems(self) -> None:
+        plan = late_plan()
+        plan.cpus[0].slots.append(Idle(-1))
+        with self.assertRaises(PbsctlError) as caught:
+            simulate(plan)
+        self.assertIn("line 1", str(caught.exception))
+        self.assertEqual(len(caught.exception.problems), 1)
+        with self.assertRaises(PbsctlError) as caught:
+            simulate(late_plan(), Options(scheduler="nobody"))
+        self.assertIn("none, stretch", str(caught.exception))
+
+    def test_a_simulator_goes_on_after_an_error(self) -> None:
+        with Simulator() as simulator:
+            with self.assertRaises(PbsctlError):
+                simulator.simulate(Plan())
+            self.assertEqual(simulator.simulate(late_plan()), simulate(late_plan()))
+
+    def test_a_missing_command_is_named(self) -> None:
+        with self.assertRaises(FileNotFoundError) as caught:
+            simulate(late_plan(), pbsctl="/no/pbsctl")
+        self.assertIn("PBSCTL", str(caught.exception))
+        with self.assertRaises(PbsctlError):
+            simulate(late_plan(), pbsctl="/bin/false")
+
+    def test_numbers_of_the_policy_have_names_both_ways(self) -> None:
+        names = {field.name for field in dataclasses.fields(Config)}
+        self.assertEqual(names, set(simulate(late_plan()).recording["config"]))
+        words: list[tuple[str, object]] = [("idle_policy", word) for word in IDLE_POLICIES]
+        words += [("preemption_way", word) for word in PREEMPTION_WAYS]
+        words += [("dispatch", word) for word in DISPATCHES]
+        words += [("thresholds", [word]) for word in THRESHOLDS]
+        words += [("thresholds", []), ("thresholds", list(THRESHOLDS))]
+        words += [(name, is_on) for name in ("idle_is_lateness",) for is_on in (False, True)]
+        words += [("t1_spares_last_slot", False), ("idle_piece_ns", 5_000_000)]
+        configs = [Config(**{name: word}) for name, word in words]  # type: ignore[arg-type]
+        cases = [Case(late_plan(), Options(config=config)) for config in configs]
+        for (name, word), simulation in zip(words, sweep(cases), strict=True):
+            with self.subTest(name=name, word=word):
+                self.assertEqual(getattr(simulation.config, name), word)
+
+
+class Sweeps(unittest.TestCase):
+    def test_results_have_the_order_of_the_cases(self) -> None:
+        plans = [generate(seed=seed, tasks="3..3") for seed in range(1, 9)]
+        told: list[tuple[int, int]] = []
+        results = sweep(map(Case, plans), workers=3, progress=lambda *it: told.append(it))
+        self.assertEqual(results, [simulate(plan) for plan in plans])
+        self.assertEqual(told, [(number, 8) for number in range(1, 9)])
+        self.assertEqual(sweep([]), [])
+
+    def test_a_case_that_fails_ends_the_sweep(self) -> None:
+        done: list[int] = []
+        cases = [Case(late_plan()), Case(Plan()), *[Case(late_plan())] * 50]
+        with self.assertRaises(PbsctlError):
+            sweep(cases, workers=1, progress=lambda number, _: done.append(number))
+        self.assertEqual(done, [1])
+
+    def test_each_case_has_a_planner_of_its_own(self) -> None:
+        class Once(Planner):
+            def __init__(self) -> None:
+                self.is_asked = False
+
+            def answer(self, question: Question) -> Plan | None:
+                if self.is_asked:
+                    return None
+                self.is_asked = True
+                return question.answered(question.remaining)
+
+        results = sweep([Case(late_plan(), planner=Once)] * 4 + [Case(late_plan())], workers=2)
+        self.assertEqual([len(result.replans) for result in results], [1, 1, 1, 1, 0])
