@@ -41,6 +41,8 @@ pub(crate) struct ActiveJob {
     pub(crate) started_ns: Option<u64>,
     /// Time of its first instruction in a slot, as far as that was heard.
     pub(crate) begun_ns: Option<u64>,
+    /// Whether a program of it was granted the CPU before the start of the job, and slept.
+    pub(crate) has_slept: bool,
     /// Planned start of its first task when it began.
     pub(crate) expected_start_ns: Option<u64>,
     /// End of each process, by its number in plans.
@@ -84,15 +86,23 @@ impl ActiveJob {
         }
     }
 
-    /// Notes that it had the CPU at that time. `planned_ns` is its planned start.
-    /// Returns whether that was not known before. Programs wait for the start of their job: one that was granted the CPU before has
-    /// executed nothing of its own.
-    pub(crate) fn begun(&mut self, time_ns: u64, planned_ns: Option<u64>) -> bool {
-        let time_ns = time_ns.max(self.job.start_ns);
+    /// Notes that a program of it had the CPU at that time. `is_grant`: it got it then.
+    /// `planned_ns` is its planned start. Returns whether that was not known before.
+    ///
+    /// Programs sleep until the start of their job: one that was granted the CPU before has
+    /// executed nothing of its own. It continues at the start, or in its next slot.
+    pub(crate) fn begun(&mut self, time_ns: u64, is_grant: bool, planned_ns: Option<u64>) -> bool {
+        let start_ns = self.job.start_ns;
+        if time_ns < start_ns {
+            self.has_slept = true;
+            return false;
+        }
         let is_new = self.begun_ns.is_none();
         if is_new {
             self.expected_start_ns = planned_ns;
         }
+        let woke = is_new && self.has_slept && !is_grant;
+        let time_ns = if woke { start_ns } else { time_ns };
         self.begun_ns = Some(self.begun_ns.map_or(time_ns, |before_ns| before_ns.min(time_ns)));
         is_new
     }
@@ -125,6 +135,7 @@ impl ActiveJob {
             signals: 0,
             started_ns: None,
             begun_ns: None,
+            has_slept: false,
             expected_start_ns: None,
             ends_ns: BTreeMap::new(),
             ended_before_ns: None,

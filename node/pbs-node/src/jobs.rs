@@ -132,6 +132,7 @@ impl Jobs {
                 signals: 0,
                 started_ns: Some(run.saved.started_ns),
                 begun_ns: run.saved.begun_ns,
+                has_slept: false,
                 expected_start_ns: None,
                 ends_ns: BTreeMap::new(),
                 ended_before_ns: run.saved.ended_ns,
@@ -404,10 +405,12 @@ impl Jobs {
             if of.is_none_or(|(run, _)| run != active.run) {
                 continue;
             }
-            if kind.is_some_and(has_executed)
-                && note_begin(&self.controller, &mut self.ledger, active, event.time_ns)
-            {
-                self.begun.push(active.run);
+            if let Some(kind) = kind.filter(|kind| has_executed(*kind)) {
+                let is_grant = kind == EventKind::Grant;
+                let ledger = &mut self.ledger;
+                if note_begin(&self.controller, ledger, active, event.time_ns, is_grant) {
+                    self.begun.push(active.run);
+                }
             }
             if kind == Some(EventKind::ProcessEnded) && event.value == 0 {
                 active.process_ended(event.process, ProcessEnd::Heard(event.time_ns));
@@ -537,7 +540,8 @@ impl Jobs {
     fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
         let has_executed = known.retired_insns > 0 || known.ended_tasks > 0;
-        if has_executed && note_begin(&self.controller, &mut self.ledger, active, now_ns) {
+        let ledger = &mut self.ledger;
+        if has_executed && note_begin(&self.controller, ledger, active, now_ns, false) {
             self.begun.push(active.run);
         }
         active.asked_seq = active.asked_seq.max(known.next_seq);
@@ -770,18 +774,19 @@ fn has_executed(kind: EventKind) -> bool {
     matches!(kind, EventKind::Grant | EventKind::TaskEnded | EventKind::Preempted)
 }
 
-/// Notes that a run had the CPU at that time, also for another planner. Returns whether that was
-/// not known before.
+/// Notes that a run had the CPU at that time, also for another planner. `is_grant`: it got it then.
+/// Returns whether that was not known before.
 fn note_begin(
     controller: &Controller,
     ledger: &mut Ledger,
     active: &mut ActiveJob,
     time_ns: u64,
+    is_grant: bool,
 ) -> bool {
     // A run may have many tasks, and many events after the first.
     let is_first = active.begun_ns.is_none();
     let planned_ns = if is_first { controller.planned_start_ns(active.run) } else { None };
-    let is_new = active.begun(time_ns, planned_ns);
+    let is_new = active.begun(time_ns, is_grant, planned_ns);
     if let (Some(id), Some(begun_ns)) = (active.id, active.begun_ns) {
         ledger.begun(id, begun_ns);
     }

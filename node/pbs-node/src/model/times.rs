@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Times of jobs that wait for their start.
+
+use super::*;
+
+/// The plan of a job is in force before the time for which it was made, and its slots come as
+/// much earlier. One that waits for its start does not begin before.
+#[test]
+fn a_job_is_not_planned_before_its_start() {
+    let directory = scratch("pbs-start");
+    let mut jobs = open(&directory);
+    for start_ns in [0, 1_000_000, 2 * SECOND_NS] {
+        let text = order(start_ns, 900 * SECOND_NS, |_| {}).submission.request;
+        let text = format!("start_ns = {start_ns}\n{text}");
+        let submission = Submission::from_text(text, "start.toml".into()).unwrap();
+        let terms = Terms::new(pbs_launch::Owner::new(1000, 1000));
+        let id = jobs.order(vec![Order::new(submission, terms)], &mut Nobody).unwrap()[0];
+        let active = jobs.runs.iter().find(|run| run.id == Some(id)).unwrap();
+        let planned_ns = jobs.controller.planned_start_ns(active.run).unwrap();
+        assert_eq!(active.job.start_ns, active.submitted_ns + start_ns);
+        if start_ns > 0 {
+            assert!(planned_ns >= active.job.start_ns + crate::LEAD_NS, "{start_ns}");
+        }
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// A program that is granted the CPU before the start of its job sleeps there: the job has not
+/// begun, and has no start if it is cancelled then.
+#[test]
+fn a_job_that_sleeps_until_its_start_has_not_begun() {
+    let directory = scratch("pbs-sleep");
+    let mut world = World::new(&directory);
+    let cases = [
+        (EventKind::Grant, Some(5)),
+        (EventKind::TaskEnded, Some(0)),
+        (EventKind::ProcessEnded, None),
+    ];
+    for (next, begun_after_ns) in cases {
+        let text = order(world.name(), 900 * SECOND_NS, |_| {}).submission.request;
+        let text = format!("start_ns = {}\n{text}", 100 * SECOND_NS);
+        let submission = Submission::from_text(text, "start.toml".into()).unwrap();
+        let terms = Terms::new(pbs_launch::Owner::new(1000, 1000));
+        let orders = vec![Order::new(submission, terms)];
+        let id = world.jobs.order(orders, &mut Nobody).unwrap()[0];
+        let plan = world.start();
+        let active = world.jobs.runs.iter().find(|run| run.id == Some(id)).unwrap();
+        let (run, start_ns) = (active.run, active.job.start_ns);
+        let start_unix_ns = active.unix_ns(start_ns);
+        let number = world.jobs.numbers(run)[0];
+        world.event(&plan, number, EventKind::Attached, start_ns - SECOND_NS, 0);
+        world.event(&plan, number, EventKind::Grant, start_ns - SECOND_NS, 0);
+        world.event(&plan, number, EventKind::Preempted, start_ns - SECOND_NS / 2, 0);
+        world.has_not_begun(id, "planned");
+        if begun_after_ns.is_none() {
+            let why = "cancelled by anna".to_string();
+            assert!(world.jobs.cancel(id, why, &mut Nobody).unwrap().is_some());
+            world.event(&plan, number, next, start_ns - 1, 1);
+        } else {
+            world.event(&plan, number, next, start_ns + 5, 0);
+            assert_eq!(world.standing(id).state, "running");
+        }
+        let ended = EndedPrograms::default();
+        assert!(world.jobs.finish(run, ended, &mut Nobody).is_some());
+        let begun_unix_ns = begun_after_ns.map(|ns| start_unix_ns + ns);
+        assert_eq!(world.standing(id).begun_unix_ns, begun_unix_ns, "{next:?}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
