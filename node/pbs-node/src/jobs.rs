@@ -697,7 +697,7 @@ impl Jobs {
         let EndedPrograms { exits, over_memory } = ended;
         let mut programs = Vec::with_capacity(exits.len());
         for exited in &exits {
-            let Exited { exit, task, itself, ran_ns } = exited;
+            let Exited { exit, task, itself, ran_ns, .. } = exited;
             if !exit.success() {
                 self.ledger.failed_program(exit.process, *task);
             }
@@ -707,7 +707,7 @@ impl Jobs {
             }
             let of = self.controller.process(exit.process);
             let number = of.map_or(0, |(_, process)| active.job.processes[process].id);
-            programs.push(ProgramEnd::new(number, exit));
+            programs.push(ProgramEnd::new(number, exited));
         }
         let state = self.controller.run(run);
         let completed = state.is_some_and(|state| {

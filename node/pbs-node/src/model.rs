@@ -154,7 +154,8 @@ fn order(name: u64, deadline_ns: u64, change: impl FnOnce(&mut Terms)) -> Order 
 fn exits(process: u32, code: Option<i32>, signal: Option<i32>, error: Option<&str>) -> Vec<Exited> {
     let error = error.map(Into::into);
     let exit = Exit { process, program: "sort".into(), pid: 7, code, signal, error };
-    vec![Exited { exit, task: None, itself: false, ran_ns: 5 }]
+    let (end, was_signalled) = (1, false);
+    vec![Exited { exit, task: None, itself: false, ran_ns: 5, end, was_signalled }]
 }
 
 impl World {

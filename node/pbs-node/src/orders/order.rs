@@ -2,8 +2,7 @@
 //! Orders: a job, the user as whom it runs, and the runs that must be over before it.
 
 use pbs_history::{Outcome, RunId};
-use pbs_launch::Owner;
-use pbs_report::Exit;
+use pbs_launch::{Exited, Owner};
 use serde::{Deserialize, Serialize};
 
 use crate::{Held, Submission};
@@ -125,12 +124,22 @@ pub struct ProgramEnd {
     pub signal: Option<i32>,
     /// Reason for which the program could not be executed.
     pub error: Option<String>,
+    /// Number of the end: of two programs, the one that ended first has the lower number. 0: it
+    /// is not known, as in records of earlier versions.
+    #[serde(default)]
+    pub end: u64,
+    /// Whether the service had told the program to end; `None`: a version before wrote this.
+    #[serde(default)]
+    pub was_told: Option<bool>,
 }
 
 impl ProgramEnd {
     /// `process`: the number that its process has in the job.
-    pub(crate) fn new(process: u32, exit: &Exit) -> Self {
+    pub(crate) fn new(process: u32, exited: &Exited) -> Self {
+        let Exited { exit, end, was_signalled, .. } = exited;
         Self {
+            end: *end,
+            was_told: Some(*was_signalled),
             process,
             program: clipped(&exit.program, PROGRAM_CHARS),
             code: exit.code,
@@ -142,6 +151,11 @@ impl ProgramEnd {
     /// Whether it did what it was to do.
     pub(crate) fn is_success(&self) -> bool {
         self.code == Some(0) && self.error.is_none()
+    }
+
+    /// Whether the program ended because it was told to.
+    pub(crate) fn was_told(&self) -> bool {
+        self.was_told.unwrap_or(self.signal == Some(libc::SIGTERM))
     }
 
     /// Outcome of a run that this end decides.
