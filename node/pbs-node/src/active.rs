@@ -26,6 +26,8 @@ pub(crate) struct ActiveJob {
     pub(crate) job: Job,
     pub(crate) submitted_ns: u64,
     pub(crate) submitted_unix_ns: u64,
+    /// Time since 1970 of the monotonic clock's zero, the same one for all times of the run.
+    pub(crate) zero_unix_ns: u64,
     pub(crate) kind: Kind,
     /// Under which terms it was ordered, if it was.
     pub(crate) terms: Option<Terms>,
@@ -127,6 +129,7 @@ impl ActiveJob {
             run: admitted.run,
             submitted_ns: candidate.submitted_ns,
             submitted_unix_ns: unix_ns(),
+            zero_unix_ns: since_1970(0),
             kind: candidate.kind,
             terms: candidate.terms,
             planned: Some(admitted.planned),
@@ -171,15 +174,28 @@ impl ActiveJob {
         Some(owner)
     }
 
-    /// Returns a time of the monotonic clock since 1970, always the same one for this run: all
-    /// its times count from its submission.
-    pub(crate) fn unix_ns(&self, time_ns: u64) -> u64 {
-        match self.submitted_ns {
-            // It was submitted before the boot.
-            0 => since_1970(time_ns),
-            at_ns if time_ns < at_ns => self.submitted_unix_ns.saturating_sub(at_ns - time_ns),
-            at_ns => self.submitted_unix_ns.saturating_add(time_ns - at_ns),
+    /// Notes the time of the submission since 1970. All other times count from it, unless it was
+    /// before the boot.
+    pub(crate) fn submitted_at(&mut self, submitted_unix_ns: u64) {
+        self.submitted_unix_ns = submitted_unix_ns;
+        if self.submitted_ns > 0 {
+            self.zero_unix_ns = submitted_unix_ns.saturating_sub(self.submitted_ns);
         }
+    }
+
+    /// Returns a time of the monotonic clock since 1970, always the same one for this run.
+    pub(crate) fn unix_ns(&self, time_ns: u64) -> u64 {
+        self.zero_unix_ns.saturating_add(time_ns)
+    }
+
+    /// Returns the time of the monotonic clock that is so long after the submission.
+    pub(crate) fn after_submission_ns(&self, ns: u64) -> u64 {
+        self.submitted_unix_ns.saturating_add(ns).saturating_sub(self.zero_unix_ns)
+    }
+
+    /// Returns the time from the submission to a time of the monotonic clock.
+    pub(crate) fn since_submission_ns(&self, time_ns: u64) -> u64 {
+        self.unix_ns(time_ns).saturating_sub(self.submitted_unix_ns)
     }
 
     /// Returns the user who ordered the run.

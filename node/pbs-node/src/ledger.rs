@@ -592,6 +592,7 @@ mod tests {
         Saved {
             job: job_from_toml(&job).unwrap(),
             submitted_ns: 0,
+            zero_unix_ns: None,
             numbers: vec![number],
             machine: Machine::default(),
             commit: "start".into(),

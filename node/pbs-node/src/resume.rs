@@ -70,8 +70,7 @@ fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) ->
         let RunResult { outcome, why, .. } = RunResult::unfollowed(recorded, false, None);
         return (outcome, Ending { why, ..Ending::default() });
     };
-    let deadline_ns = saved.submitted_ns.saturating_add(saved.job.deadline_ns);
-    let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > deadline_ns);
+    let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > saved.deadline_ns());
     let unix_ns = |ns| saved.unix_ns(ns, figures.run.submitted_unix_ns);
     let result = RunResult::unfollowed(recorded, late, saved.cancelled.as_deref());
     // An end that nobody has seen may have come too late.
@@ -90,7 +89,7 @@ fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) ->
 fn lost(figures: &RunFigures, saved: &Saved, kept: bool) -> Ending {
     let RunFigures { run, .. } = figures;
     let has_deadline = run.kind == Kind::Plan;
-    let deadline_unix_ns = run.submitted_unix_ns.saturating_add(saved.job.deadline_ns);
+    let deadline_unix_ns = saved.unix_ns(saved.deadline_ns(), run.submitted_unix_ns);
     Ending {
         deadline_unix_ns: Some(deadline_unix_ns).filter(|_| has_deadline),
         best_effort: Some(saved.job.best_effort),

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Times of jobs that wait for their start.
+//! Times of jobs that wait for their start, or were submitted before the boot.
+
+use pbs_history::{Kind, NewRun, State};
 
 use super::*;
+use crate::clock::since_1970;
 
 /// The plan of a job is in force before the time for which it was made, and its slots come as
 /// much earlier. One that waits for its start does not begin before.
@@ -65,5 +68,58 @@ fn a_job_that_sleeps_until_its_start_has_not_begun() {
         let begun_unix_ns = begun_after_ns.map(|ns| start_unix_ns + ns);
         assert_eq!(world.standing(id).begun_unix_ns, begun_unix_ns, "{next:?}");
     }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// A job that was submitted an hour before the boot has the same times for the service, for who
+/// reads the history, and when the machine went down while it ran.
+#[test]
+fn a_job_from_before_the_boot_has_its_times() {
+    const HOUR_NS: u64 = 3600 * SECOND_NS;
+    let directory = scratch("pbs-boot");
+    let mut world = World::new(&directory);
+    let deadline_ns = crate::clock::monotonic_ns() + 2 * HOUR_NS;
+    let Order { submission, terms, .. } = order(world.name(), deadline_ns, |_| {});
+    let noted = crate::orders::Noted { terms, ending: crate::Ending::default() };
+    let submitted_unix_ns = since_1970(0) - HOUR_NS;
+    let new = NewRun {
+        job: &submission.job.name,
+        kind: Kind::Plan,
+        submitted_unix_ns,
+        request: &submission.request,
+        reservation: "",
+        order: Some(&noted.order()),
+    };
+    let id = world.jobs.ledger.take_in(&[new]).unwrap()[0];
+    world.jobs.find_orders(&mut Nobody).unwrap();
+    world.jobs.promote(&mut Nobody);
+    let is_about = |unix_ns: Option<u64>, expected_unix_ns: u64| {
+        assert!(unix_ns.unwrap().abs_diff(expected_unix_ns) < 60 * SECOND_NS, "{unix_ns:?}");
+    };
+    let deadline_unix_ns = submitted_unix_ns + deadline_ns;
+    assert_eq!(world.standing(id).reason, None);
+    is_about(world.standing(id).deadline_unix_ns, deadline_unix_ns);
+    let plan = world.start();
+    let run = world.jobs.runs.iter().find(|run| run.id == Some(id)).unwrap().run;
+    let number = world.jobs.numbers(run)[0];
+    let begin_ns = crate::clock::monotonic_ns();
+    world.event(&plan, number, EventKind::Grant, begin_ns, 0);
+    let standing = world.standing(id);
+    is_about(standing.begun_unix_ns, since_1970(begin_ns));
+    world.is_in_the_history(&standing);
+    // Its deadline counts from its submission, and not from the boot.
+    let altered =
+        crate::Alteration { deadline_ns: Some(deadline_ns + HOUR_NS), ..Default::default() };
+    world.jobs.alter(id, altered, &mut Nobody).unwrap();
+    is_about(world.standing(id).deadline_unix_ns, deadline_unix_ns + HOUR_NS);
+    drop(world);
+    let mut store = Store::open(&directory.join("history.db"), Options::DEFAULT).unwrap();
+    let takeover = store.takeover(id).unwrap().unwrap();
+    let takeover = pbs_history::Takeover { boot_id: "before".into(), ..takeover };
+    store.update_run(id, State::Running, &takeover, &[]).unwrap();
+    drop(store);
+    let run = open(&directory).standing_of(id).unwrap();
+    assert_eq!(run.reason.as_deref(), Some(crate::result::REBOOTED));
+    is_about(run.deadline_unix_ns, deadline_unix_ns + HOUR_NS);
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -116,7 +116,7 @@ impl Jobs {
             admitted.sort_by_key(|(order, _)| std::cmp::Reverse(order.submission.job.priority));
             for (run, (_, id)) in self.runs[first..].iter_mut().zip(admitted) {
                 run.id = Some(id);
-                run.submitted_unix_ns = now_unix_ns;
+                run.submitted_at(now_unix_ns);
             }
         }
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
@@ -271,7 +271,7 @@ impl Jobs {
         self.take(&mut trial, one.candidate(now_ns))?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
-        self.runs[first].submitted_unix_ns = one.submitted_unix_ns;
+        self.runs[first].submitted_at(one.submitted_unix_ns);
         Ok(())
     }
 
@@ -360,7 +360,7 @@ impl Jobs {
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
         let noted = Noted { terms: terms.clone(), ending: Ending::default() };
         let at_ns = deadline_ns.map(|ns| {
-            let at_ns = run.submitted_ns.saturating_add(ns);
+            let at_ns = run.after_submission_ns(ns);
             self.allocations.deadline_ns(run.allocation(), at_ns, monotonic_ns())
         });
         let mut controller = self.controller.clone();
@@ -370,7 +370,7 @@ impl Jobs {
                     file: format!("run {id}"),
                     job: run.job.name.clone(),
                     why: "it is planned to end later".into(),
-                    earliest_deadline_ns: end_ns.map(|ns| ns.saturating_sub(run.submitted_ns)),
+                    earliest_deadline_ns: end_ns.map(|ns| run.since_submission_ns(ns)),
                 }));
             }
         }
