@@ -77,12 +77,13 @@ impl Jobs {
         settings: &Settings,
         device: &Device,
         config: &Config,
+        listener: &mut dyn Listener,
     ) -> Result<Self, Error> {
         if machine.nodes.len() != 1 {
             return Err(Error::SeveralNodes(machine.nodes.len()));
         }
         let mut ledger = Ledger::open(&settings.history, settings.ended)?;
-        resume::clear(&mut ledger, device)?;
+        resume::clear(&mut ledger, device, listener)?;
         Ok(Self {
             controller: new_controller(machine.clone(), settings, config),
             ledger,
@@ -105,9 +106,10 @@ impl Jobs {
         settings: &Settings,
         device: &Device,
         config: &Config,
+        listener: &mut dyn Listener,
     ) -> Result<(Self, resume::Resumed), Error> {
         let mut ledger = Ledger::open(&settings.history, settings.ended)?;
-        let left = resume::left(&mut ledger, device)?;
+        let left = resume::left(&mut ledger, device, listener)?;
         let mut controller = new_controller(left.machine.clone(), settings, config);
         let mut runs = Vec::new();
         for run in left.runs {
@@ -849,7 +851,7 @@ mod tests {
         // Nothing is left open, so the device is not asked.
         let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
         let machine = machine_from_toml(machine).unwrap();
-        Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
+        Jobs::open(machine, &settings, &device, &Config::DEFAULT, &mut Nobody).unwrap()
     }
 
     /// One that is confined to those CPUs, if it is said.

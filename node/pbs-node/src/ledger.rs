@@ -520,7 +520,7 @@ impl Ledger {
 
     /// Closes a run that nobody follows any more, with what the kernel still holds
     /// of it, if `saved` says how it stands there. `end` makes of the outcome by its figures that
-    /// of the run, and what is recorded beside it.
+    /// of the run, and what is recorded beside it. Both are returned.
     pub(crate) fn close(
         &mut self,
         run: &RunFigures,
@@ -528,7 +528,7 @@ impl Ledger {
         saved: Option<&Saved>,
         device: &Device,
         end: impl FnOnce(Outcome) -> (Outcome, Ending),
-    ) -> Result<(), Error> {
+    ) -> Result<(Outcome, Ending), Error> {
         let mut figures = run.processes.clone();
         if let Some(saved) = saved {
             let next_seq = takeover.first_seq.max(self.in_force.next_seq);
@@ -547,10 +547,11 @@ impl Ledger {
         let id = run.run.id;
         let noted = self.order(id)?.as_ref().and_then(Noted::of);
         let (outcome, ending) = end(outcome);
-        let order = noted.map(|noted| noted.over(ending).order());
+        let order = noted.map(|noted| noted.over(ending.clone()).order());
         let end =
             RunEnd { order: order.as_ref(), figures: &figures, ..RunEnd::new(unix_ns(), outcome) };
-        Ok(self.store.end_run(id, &end)?)
+        self.store.end_run(id, &end)?;
+        Ok((outcome, ending))
     }
 
     /// Closes a run that waits, or whose programs were not let go. `order`: its terms with its

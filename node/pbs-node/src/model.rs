@@ -125,6 +125,10 @@ struct World {
 }
 
 fn open(directory: &Path) -> Jobs {
+    open_with(directory, &mut Nobody)
+}
+
+fn open_with(directory: &Path, listener: &mut dyn Listener) -> Jobs {
     let machine = include_str!("../../../samples/machines/vm.toml");
     let settings = Settings {
         history: directory.join("history.db"),
@@ -137,7 +141,7 @@ fn open(directory: &Path) -> Jobs {
     // Nothing is left open, so the device is not asked.
     let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
     let machine = machine_from_toml(machine).unwrap();
-    Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
+    Jobs::open(machine, &settings, &device, &Config::DEFAULT, listener).unwrap()
 }
 
 /// A job of its own name: of one that is repeated, only the last runs stay in the history.

@@ -5,6 +5,18 @@ use pbs_history::{Kind, NewRun, State};
 
 use super::*;
 use crate::clock::since_1970;
+use crate::ClosedRun;
+
+/// Runs that were closed, in words.
+#[derive(Default)]
+struct Hears(Vec<String>);
+
+impl Listener for Hears {
+    fn closed(&mut self, closed: &ClosedRun<'_>) {
+        let ClosedRun { run, job, kept, .. } = closed;
+        self.0.push(format!("{run} {job} {} {kept:?}", closed.in_words()));
+    }
+}
 
 /// The plan of a job is in force before the time for which it was made, and its slots come as
 /// much earlier. One that waits for its start does not begin before.
@@ -118,7 +130,10 @@ fn a_job_from_before_the_boot_has_its_times() {
     let takeover = pbs_history::Takeover { boot_id: "before".into(), ..takeover };
     store.update_run(id, State::Running, &takeover, &[]).unwrap();
     drop(store);
-    let run = open(&directory).standing_of(id).unwrap();
+    let mut hears = Hears::default();
+    let run = open_with(&directory, &mut hears).standing_of(id).unwrap();
+    let text = format!("{id} model-1 unknown ({}) Some(false)", crate::result::REBOOTED);
+    assert_eq!(hears.0, [text]);
     assert_eq!(run.reason.as_deref(), Some(crate::result::REBOOTED));
     is_about(run.deadline_unix_ns, deadline_unix_ns + HOUR_NS);
     std::fs::remove_dir_all(&directory).unwrap();
