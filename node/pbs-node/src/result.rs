@@ -209,6 +209,14 @@ mod tests {
         });
         let why = "over memory: sort of process 2 was killed by SIGKILL".to_string();
         assert_eq!(over, (Outcome::Killed, false, why));
+        // Another process may have been killed, and this one has failed for its own reasons.
+        let exited = result(|facts| {
+            facts.programs = &failed;
+            facts.over_memory = true;
+        });
+        let why = "failed (exit 3): sort of process 2; a process of the job was killed for want of \
+                   memory";
+        assert_eq!(exited, (Outcome::Failed, false, why.into()));
         let absent = [program(None, None, Some("No such file or directory"))];
         let why = "failed (not executed): sort of process 2: No such file or directory".to_string();
         assert_eq!(result(|facts| facts.programs = &absent), (Outcome::Failed, false, why));

@@ -167,20 +167,25 @@ impl ProgramEnd {
         }
     }
 
-    /// Reason of a run that this end decides. `over_memory`: the kernel killed the program or
-    /// one of its children for want of memory.
+    /// Reason of a run that this end decides. `over_memory`: the kernel killed a process of the
+    /// run for want of memory. It kills with SIGKILL: a program with another end was not killed
+    /// by it, but may have failed because its child was.
     pub(crate) fn reason(&self, over_memory: bool) -> String {
         let label = format!("{} of process {}", self.program, self.process);
         let Self { code, signal, error, .. } = self;
-        match (error, code, signal) {
-            (Some(error), ..) => format!("failed (not executed): {label}: {error}"),
-            (None, Some(_), _) | (None, None, Some(_)) if over_memory => {
-                let end = pbs_text::program_end(*code, *signal, None);
-                format!("over memory: {label} {}", end.unwrap_or_default())
+        let reason = match (error, code, signal) {
+            (Some(error), ..) => return format!("failed (not executed): {label}: {error}"),
+            (None, None, Some(libc::SIGKILL)) if over_memory => {
+                return format!("over memory: {label} was killed by SIGKILL");
             }
             (None, Some(code), _) => format!("failed (exit {code}): {label}"),
             (None, None, Some(by)) => format!("killed ({}): {label}", pbs_text::signal(*by)),
-            (None, None, None) => format!("failed: {label} has no result"),
+            (None, None, None) => return format!("failed: {label} has no result"),
+        };
+        if over_memory {
+            format!("{reason}; a process of the job was killed for want of memory")
+        } else {
+            reason
         }
     }
 }
