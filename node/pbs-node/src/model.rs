@@ -19,6 +19,7 @@ use crate::programs::EndedPrograms;
 use crate::queue::{self, RunSummary};
 use crate::{Error, Listener, Settings, Submission};
 
+mod full;
 mod times;
 
 const JOBS: usize = 1000;

@@ -214,7 +214,8 @@ mod tests {
             facts.programs = &failed;
             facts.over_memory = true;
         });
-        let why = "failed (exit 3): sort of process 2; a process of the job was killed for want of \
+        let why =
+            "failed (exit 3): sort of process 2; a process of the job was killed for want of \
                    memory";
         assert_eq!(exited, (Outcome::Failed, false, why.into()));
         let absent = [program(None, None, Some("No such file or directory"))];

@@ -223,7 +223,12 @@ impl Jobs {
     /// Admits what waits and need not any more. What is declined by now, or waits for
     /// what never comes, is over.
     pub(crate) fn promote(&mut self, listener: &mut dyn Listener) {
-        let Some(mut waiting) = self.backlog.take_due() else {
+        let due = self.backlog.take_due();
+        if self.ledger.owes() {
+            self.ledger.keep_in_time(listener);
+            self.backlog.check_in_a_while();
+        }
+        let Some(mut waiting) = due else {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
@@ -286,9 +291,7 @@ impl Jobs {
             ..Ending::default()
         };
         let order = one.noted().over(ending).order();
-        if let Err(Error::History(error)) = self.ledger.close_unrun(one.id, outcome, Some(&order)) {
-            listener.news(News::NotRecorded(error));
-        }
+        self.ledger.close_waiting(one.id, outcome, order, listener);
         let job = &one.order.submission.job.name;
         listener.not_run(&NotRun { run: one.id, job, why: &why });
         self.backlog.check_again();
