@@ -88,7 +88,7 @@ impl ActiveJob {
         }
     }
 
-    /// Notes that a program of it had the CPU at that time. `is_grant`: it got it then.
+    /// Notes that a program of it had the CPU at that time, and whether the event is its grant.
     /// `planned_ns` is its planned start. Returns whether that was not known before.
     ///
     /// Programs sleep until the start of their job: one that was granted the CPU before has

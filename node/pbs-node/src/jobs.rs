@@ -778,8 +778,8 @@ fn has_executed(kind: EventKind) -> bool {
     matches!(kind, EventKind::Grant | EventKind::TaskEnded | EventKind::Preempted)
 }
 
-/// Notes that a run had the CPU at that time, also for another planner. `is_grant`: it got it then.
-/// Returns whether that was not known before.
+/// Notes that a run had the CPU at that time, also for another planner. `is_grant`: the event is
+/// its grant. Returns whether that was not known before.
 fn note_begin(
     controller: &Controller,
     ledger: &mut Ledger,
