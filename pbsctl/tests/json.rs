@@ -245,6 +245,7 @@ fn what_is_printed_is_what_is_documented() {
         ("failure", &["cluster", "why", "--ledger", &ledger, "9"]),
         ("failure", &["cluster", "alloc", "--ledger", &ledger, "--res", "rset=ncpus=99"]),
         ("man", &["man", &path("man")]),
+        ("metrics", &["node", "metrics", "--device", &missing, "--socket", &missing]),
         ("failure", &["check", &missing]),
         ("failure", &["check", &run]),
         ("failure", &["stat", "--device", &missing]),

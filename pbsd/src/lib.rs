@@ -12,6 +12,7 @@ pub mod process;
 pub(crate) mod refusal;
 pub mod service;
 pub mod session;
+pub mod teller;
 pub mod topology;
 pub(crate) mod turns;
 mod users;

@@ -12,13 +12,10 @@ use pbs_history::RunId;
 use pbs_launch::signals::{wait_for, Signals};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
-use pbs_node::{
-    Alteration, Error, Held, JobOutcome, Listener, News, Next, Node, NotRun, Rewrite, RunDetails,
-    Submission,
-};
+use pbs_node::{Alteration, Error, Held, Next, Node, Rewrite, RunDetails, Submission};
 use pbs_node_api::{
-    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notice, OpenJobs, Plan,
-    Refusal, Shown, Status,
+    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, OpenJobs, Plan, Refusal,
+    Shown, Status,
 };
 use pbs_socket::Caller;
 use pbs_uapi::clock::unix_ns;
@@ -29,7 +26,7 @@ use crate::inbox::{Answer, Inbox, Request};
 use crate::journal;
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
 use crate::refusal::refusal;
-use crate::session::Notices;
+use crate::teller::Teller;
 use crate::users::user_name;
 use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, Wanted};
 
@@ -37,8 +34,6 @@ use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permi
 const AT_ONCE: usize = 16;
 /// Time after which no further request is answered before that.
 const TURN: Duration = Duration::from_millis(20);
-/// The longest text of a notice: many are kept for those who watch.
-const NOTICE_CHARS: usize = 4000;
 /// The longest reason of a job in a list; `Show` has all of it.
 const LISTED_REASON_CHARS: usize = 300;
 /// Interval at which processes that hold allocations are checked for exit.
@@ -53,61 +48,6 @@ pub struct Service {
     counted: Counted,
     looked: Instant,
     since_unix_ns: u64,
-}
-
-/// Tells who watches, and the journal.
-pub struct Teller {
-    notices: Notices,
-    /// Jobs that have ended and are not counted yet.
-    ended: Vec<RunId>,
-}
-
-impl Teller {
-    /// Tells those who have subscribed to `notices`.
-    pub fn new(notices: Notices) -> Self {
-        Self { notices, ended: Vec::new() }
-    }
-}
-
-impl Listener for Teller {
-    fn news(&mut self, news: News) {
-        let text = news.to_string();
-        journal::warning(&text);
-        self.notice(None, "news", text);
-    }
-
-    fn begun(&mut self, run: RunId, job: &str) {
-        self.notice(Some(run.0), "running", format!("job {job} is running"));
-    }
-
-    fn over(&mut self, outcome: JobOutcome) {
-        let kept = match (outcome.kept, outcome.deadline_ns) {
-            (_, None) => "",
-            (true, _) => ", its deadline kept",
-            (false, _) => ", its deadline missed",
-        };
-        let text = format!("job {} has ended: {}{kept}", outcome.name, outcome.in_words());
-        self.ended.extend(outcome.run.map(RunId));
-        let number = outcome.run.map_or_else(String::new, |run| format!("{run} "));
-        journal::info(&format!("{number}{text}"));
-        self.notice(outcome.run, "over", text);
-    }
-
-    fn not_run(&mut self, not_run: &NotRun<'_>) {
-        let NotRun { run, job, why } = not_run;
-        self.ended.push(*run);
-        let text = format!("job {job} was not run: {why}");
-        journal::info(&format!("{run} {text}"));
-        self.notice(Some(run.0), "over", text);
-    }
-}
-
-impl Teller {
-    /// Sends a notice; a missing receiver is no error.
-    fn notice(&self, job: Option<u64>, kind: &str, text: String) {
-        let text = text.chars().take(NOTICE_CHARS).collect();
-        let _ = self.notices.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
-    }
 }
 
 /// Runs that were accepted, and the receiver of the answer whether they were started.
@@ -174,10 +114,10 @@ impl Service {
 
     /// Counts the jobs that have ended since the last time.
     fn count_ended(&mut self) {
-        for run in std::mem::take(&mut self.node.listener.ended) {
+        for run in self.node.listener.take_ended() {
             match self.node.standing_of(run) {
                 // Its end could not be recorded yet.
-                Ok(job) if job.state != "over" => self.node.listener.ended.push(run),
+                Ok(job) if job.state != "over" => self.node.listener.count_later(run),
                 Ok(job) => self.counted.ended(&job),
                 // One that can't be read is counted nowhere, and was told when it ended.
                 Err(_) => {}

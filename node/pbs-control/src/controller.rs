@@ -626,6 +626,9 @@ impl Controller {
                 if is_own_lateness(event) {
                     track.signalled();
                 }
+                // Its program slept there until the start of the job, and has to have another slot.
+                let has_slept = kind == EventKind::Ceiling && event.time_ns < active.job.start_ns;
+                self.failed_on.extend(has_slept.then_some(event.cpu));
                 if is_late_task(event) && position < tasks.len() {
                     active.rogue = Some((process, position));
                 }

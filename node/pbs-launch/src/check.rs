@@ -27,16 +27,28 @@ pub struct Surroundings<'a> {
     pub output: Option<&'a Path>,
 }
 
+/// A command of a job, with its parts that earlier tasks of the job may make.
+#[derive(Clone, Copy, Debug)]
+pub struct JobCommand<'a> {
+    /// The command.
+    pub command: &'a Command,
+    /// Whether other tasks of the job end before the program is executed.
+    pub has_late_program: bool,
+    /// Whether other tasks of the job end before the input is opened.
+    pub has_late_input: bool,
+}
+
 /// Returns what the programs of a job lack that this process could not give them: a program, a
-/// working directory, an input, or a place for an output. Nothing is opened or made.
-pub fn check_programs(commands: &[&Command], at: &Surroundings<'_>) -> Vec<Problem> {
+/// working directory, an input, or a place for an output. Nothing is opened or made. Programs and
+/// inputs that earlier tasks of the job may make are not checked.
+pub fn check_programs(commands: &[JobCommand<'_>], at: &Surroundings<'_>) -> Vec<Problem> {
     if let Err(error) = at.usable_directory() {
         let directory = at.directory.display();
-        let line = commands.first().and_then(|command| command.line);
+        let line = commands.first().and_then(|one| one.command.line);
         let text = format!("{directory}: {error}; write another working directory (--chdir)");
         return vec![Problem::at(line, text)];
     }
-    commands.iter().flat_map(|command| at.check(command, commands)).collect()
+    commands.iter().flat_map(|one| at.check(one, commands)).collect()
 }
 
 impl Surroundings<'_> {
@@ -47,19 +59,22 @@ impl Surroundings<'_> {
         may(self.directory, libc::X_OK)
     }
 
-    fn check(&self, command: &Command, all: &[&Command]) -> Vec<Problem> {
+    fn check(&self, one: &JobCommand<'_>, all: &[JobCommand<'_>]) -> Vec<Problem> {
+        let JobCommand { command, has_late_program, has_late_input } = *one;
         let program = command.argv.first().map_or("", String::as_str);
         let mut problems = Vec::new();
         let needs = |file: &Path, error: &io::Error| {
             Problem::at(command.line, format!("{}: {error}; {program} needs it", file.display()))
         };
         let mut candidates = candidates(program, self.search_path).into_iter();
-        if !candidates.any(|path| is_program(&self.directory.join(path))) {
+        let mut is_there = || candidates.any(|path| is_program(&self.directory.join(path)));
+        if !has_late_program && !is_there() {
             problems.push(no_program(command));
         }
         // An input that another program of the job writes need not be there yet.
-        let input = command.stdin.as_ref().filter(|file| {
-            let mut outputs = all.iter().flat_map(|one| [&one.stdout, &one.stderr]);
+        let input = command.stdin.as_ref().filter(|_| !has_late_input).filter(|file| {
+            let all = all.iter().map(|one| one.command);
+            let mut outputs = all.flat_map(|one| [&one.stdout, &one.stderr]);
             !outputs.any(|output| output.as_ref() == Some(file))
         });
         let input = input.and_then(|file| Some((file, self.readable(file).err()?)));
@@ -153,7 +168,12 @@ mod tests {
     }
 
     fn problems(commands: &[Command], at: &Surroundings<'_>) -> Vec<String> {
-        let commands: Vec<_> = commands.iter().collect();
+        let commands = commands.iter().map(|command| JobCommand {
+            command,
+            has_late_program: false,
+            has_late_input: false,
+        });
+        let commands: Vec<_> = commands.collect();
         let problems = check_programs(&commands, at).into_iter();
         problems.map(|problem| problem.message).collect()
     }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pbs_report::Exit;
@@ -12,6 +13,9 @@ use pbs_uapi::{Device, Refused, ATTACH_ONE_TASK};
 use crate::child_report::{ChildReport, Step};
 use crate::program::Program;
 use crate::signals::wait_for;
+
+/// Number of children of this process that were found to have ended.
+static ENDS: AtomicU64 = AtomicU64::new(0);
 
 /// A forked program.
 #[derive(Debug)]
@@ -25,6 +29,10 @@ pub struct Child {
     /// Reason for which it was not executed, once that was read.
     report: Option<ChildReport>,
     status: Option<i32>,
+    /// Number of its end: of two children, the one that was found first has the lower number.
+    end: u64,
+    /// Whether this process has sent it a signal.
+    was_signalled: bool,
     /// For how long it had a CPU, once it has ended; 0: that is not known.
     pub(crate) ran_ns: u64,
 }
@@ -38,6 +46,8 @@ impl Child {
             reports: Some(reports),
             report: None,
             status: None,
+            end: 0,
+            was_signalled: false,
             ran_ns: 0,
         }
     }
@@ -126,6 +136,7 @@ impl Child {
             // not waited for yet, so the number is not that of another.
             if unsafe { libc::waitpid(self.pid, &mut status, 0) } == self.pid {
                 self.status = Some(status);
+                self.end = ENDS.fetch_add(1, Ordering::Relaxed) + 1;
             }
         }
         self.status.is_some()
@@ -150,6 +161,7 @@ impl Child {
         if !self.has_ended() {
             // SAFETY: sends a signal to a child that was not waited for.
             unsafe { libc::kill(self.pid, signal) };
+            self.was_signalled = true;
         }
     }
 
@@ -182,6 +194,8 @@ impl Child {
             task: self.program.task,
             itself: self.program.itself,
             ran_ns: self.ran_ns,
+            end: self.end,
+            was_signalled: self.was_signalled,
         }
     }
 
@@ -215,6 +229,11 @@ pub struct Exited {
     pub itself: bool,
     /// For how long it had a CPU.
     pub ran_ns: u64,
+    /// Number of its end: of two programs, the one that was found to have ended first has the
+    /// lower number. 0: it has not ended.
+    pub end: u64,
+    /// Whether this process has sent it a signal before it ended.
+    pub was_signalled: bool,
 }
 
 /// For how long a process that was not waited for had a CPU; 0 if nobody can say.

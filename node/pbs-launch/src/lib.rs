@@ -25,7 +25,7 @@ mod program;
 mod session;
 pub mod signals;
 
-pub use check::{check_programs, Surroundings};
+pub use check::{check_programs, JobCommand, Surroundings};
 pub use child::{Child, Exited};
 pub use descriptors::raise_open_files;
 pub use ended::{ended_children, EndedChildren};

@@ -14,12 +14,13 @@ use std::ops::Range;
 
 use crate::program::Prepared;
 
-/// Number of areas that are given back at most: the largest.
-const MOST_AREAS: usize = 64;
+/// Number of areas that are given back at most: the largest. Each takes a flush of the other CPUs'
+/// translations, for which an emulated CPU waits until the others have had their turn.
+const MOST_AREAS: usize = 8;
 
 /// Size from which an area is worth giving back. Smaller ones belong to the C library and to the
 /// linker, as well.
-const LEAST_BYTES: usize = 256 << 10;
+const LEAST_BYTES: usize = 1 << 20;
 
 /// Bytes after the thread's own data that stay.
 const KEPT_BYTES: usize = 64 << 10;

@@ -26,6 +26,8 @@ pub(crate) struct ActiveJob {
     pub(crate) job: Job,
     pub(crate) submitted_ns: u64,
     pub(crate) submitted_unix_ns: u64,
+    /// Time since 1970 of the monotonic clock's zero, the same one for all times of the run.
+    pub(crate) zero_unix_ns: u64,
     pub(crate) kind: Kind,
     /// Under which terms it was ordered, if it was.
     pub(crate) terms: Option<Terms>,
@@ -41,6 +43,8 @@ pub(crate) struct ActiveJob {
     pub(crate) started_ns: Option<u64>,
     /// Time of its first instruction in a slot, as far as that was heard.
     pub(crate) begun_ns: Option<u64>,
+    /// Whether a program of it was granted the CPU before the start of the job, and slept.
+    pub(crate) has_slept: bool,
     /// Planned start of its first task when it began.
     pub(crate) expected_start_ns: Option<u64>,
     /// End of each process, by its number in plans.
@@ -84,15 +88,23 @@ impl ActiveJob {
         }
     }
 
-    /// Notes that it had the CPU at that time. `planned_ns` is its planned start.
-    /// Returns whether that was not known before. Programs wait for the start of their job: one that was granted the CPU before has
-    /// executed nothing of its own.
-    pub(crate) fn begun(&mut self, time_ns: u64, planned_ns: Option<u64>) -> bool {
-        let time_ns = time_ns.max(self.job.start_ns);
+    /// Notes that a program of it had the CPU at that time, and whether the event is its grant.
+    /// `planned_ns` is its planned start. Returns whether that was not known before.
+    ///
+    /// Programs sleep until the start of their job: one that was granted the CPU before has
+    /// executed nothing of its own. It continues at the start, or in its next slot.
+    pub(crate) fn begun(&mut self, time_ns: u64, is_grant: bool, planned_ns: Option<u64>) -> bool {
+        let start_ns = self.job.start_ns;
+        if time_ns < start_ns {
+            self.has_slept = true;
+            return false;
+        }
         let is_new = self.begun_ns.is_none();
         if is_new {
             self.expected_start_ns = planned_ns;
         }
+        let woke = is_new && self.has_slept && !is_grant;
+        let time_ns = if woke { start_ns } else { time_ns };
         self.begun_ns = Some(self.begun_ns.map_or(time_ns, |before_ns| before_ns.min(time_ns)));
         is_new
     }
@@ -117,6 +129,7 @@ impl ActiveJob {
             run: admitted.run,
             submitted_ns: candidate.submitted_ns,
             submitted_unix_ns: unix_ns(),
+            zero_unix_ns: since_1970(0),
             kind: candidate.kind,
             terms: candidate.terms,
             planned: Some(admitted.planned),
@@ -125,6 +138,7 @@ impl ActiveJob {
             signals: 0,
             started_ns: None,
             begun_ns: None,
+            has_slept: false,
             expected_start_ns: None,
             ends_ns: BTreeMap::new(),
             ended_before_ns: None,
@@ -160,15 +174,28 @@ impl ActiveJob {
         Some(owner)
     }
 
-    /// Returns a time of the monotonic clock since 1970, always the same one for this run: all
-    /// its times count from its submission.
-    pub(crate) fn unix_ns(&self, time_ns: u64) -> u64 {
-        match self.submitted_ns {
-            // It was submitted before the boot.
-            0 => since_1970(time_ns),
-            at_ns if time_ns < at_ns => self.submitted_unix_ns.saturating_sub(at_ns - time_ns),
-            at_ns => self.submitted_unix_ns.saturating_add(time_ns - at_ns),
+    /// Notes the time of the submission since 1970. All other times count from it, unless it was
+    /// before the boot.
+    pub(crate) fn submitted_at(&mut self, submitted_unix_ns: u64) {
+        self.submitted_unix_ns = submitted_unix_ns;
+        if self.submitted_ns > 0 {
+            self.zero_unix_ns = submitted_unix_ns.saturating_sub(self.submitted_ns);
         }
+    }
+
+    /// Returns a time of the monotonic clock since 1970, always the same one for this run.
+    pub(crate) fn unix_ns(&self, time_ns: u64) -> u64 {
+        self.zero_unix_ns.saturating_add(time_ns)
+    }
+
+    /// Returns the time of the monotonic clock that is so long after the submission.
+    pub(crate) fn after_submission_ns(&self, ns: u64) -> u64 {
+        self.submitted_unix_ns.saturating_add(ns).saturating_sub(self.zero_unix_ns)
+    }
+
+    /// Returns the time from the submission to a time of the monotonic clock.
+    pub(crate) fn since_submission_ns(&self, time_ns: u64) -> u64 {
+        self.unix_ns(time_ns).saturating_sub(self.submitted_unix_ns)
     }
 
     /// Returns the user who ordered the run.

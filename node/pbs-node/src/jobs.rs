@@ -77,12 +77,13 @@ impl Jobs {
         settings: &Settings,
         device: &Device,
         config: &Config,
+        listener: &mut dyn Listener,
     ) -> Result<Self, Error> {
         if machine.nodes.len() != 1 {
             return Err(Error::SeveralNodes(machine.nodes.len()));
         }
         let mut ledger = Ledger::open(&settings.history, settings.ended)?;
-        resume::clear(&mut ledger, device)?;
+        resume::clear(&mut ledger, device, listener)?;
         Ok(Self {
             controller: new_controller(machine.clone(), settings, config),
             ledger,
@@ -105,9 +106,10 @@ impl Jobs {
         settings: &Settings,
         device: &Device,
         config: &Config,
+        listener: &mut dyn Listener,
     ) -> Result<(Self, resume::Resumed), Error> {
         let mut ledger = Ledger::open(&settings.history, settings.ended)?;
-        let left = resume::left(&mut ledger, device)?;
+        let left = resume::left(&mut ledger, device, listener)?;
         let mut controller = new_controller(left.machine.clone(), settings, config);
         let mut runs = Vec::new();
         for run in left.runs {
@@ -124,6 +126,7 @@ impl Jobs {
                 run: taken,
                 submitted_ns: *submitted_ns,
                 submitted_unix_ns: run.figures.run.submitted_unix_ns,
+                zero_unix_ns: run.saved.zero_unix_ns(run.figures.run.submitted_unix_ns),
                 kind: run.figures.run.kind,
                 terms,
                 planned: None,
@@ -132,6 +135,7 @@ impl Jobs {
                 signals: 0,
                 started_ns: Some(run.saved.started_ns),
                 begun_ns: run.saved.begun_ns,
+                has_slept: false,
                 expected_start_ns: None,
                 ends_ns: BTreeMap::new(),
                 ended_before_ns: run.saved.ended_ns,
@@ -265,6 +269,7 @@ impl Jobs {
                 numbers: numbers.collect(),
                 job,
                 submitted_ns: run.submitted_ns,
+                zero_unix_ns: Some(run.zero_unix_ns),
                 machine: self.machine.clone(),
                 commit: commit.into(),
                 started_ns: monotonic_ns(),
@@ -404,10 +409,12 @@ impl Jobs {
             if of.is_none_or(|(run, _)| run != active.run) {
                 continue;
             }
-            if kind.is_some_and(has_executed)
-                && note_begin(&self.controller, &mut self.ledger, active, event.time_ns)
-            {
-                self.begun.push(active.run);
+            if let Some(kind) = kind.filter(|kind| has_executed(*kind)) {
+                let is_grant = kind == EventKind::Grant;
+                let ledger = &mut self.ledger;
+                if note_begin(&self.controller, ledger, active, event.time_ns, is_grant) {
+                    self.begun.push(active.run);
+                }
             }
             if kind == Some(EventKind::ProcessEnded) && event.value == 0 {
                 active.process_ended(event.process, ProcessEnd::Heard(event.time_ns));
@@ -537,7 +544,8 @@ impl Jobs {
     fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
         let has_executed = known.retired_insns > 0 || known.ended_tasks > 0;
-        if has_executed && note_begin(&self.controller, &mut self.ledger, active, now_ns) {
+        let ledger = &mut self.ledger;
+        if has_executed && note_begin(&self.controller, ledger, active, now_ns, false) {
             self.begun.push(active.run);
         }
         active.asked_seq = active.asked_seq.max(known.next_seq);
@@ -693,7 +701,7 @@ impl Jobs {
         let EndedPrograms { exits, over_memory } = ended;
         let mut programs = Vec::with_capacity(exits.len());
         for exited in &exits {
-            let Exited { exit, task, itself, ran_ns } = exited;
+            let Exited { exit, task, itself, ran_ns, .. } = exited;
             if !exit.success() {
                 self.ledger.failed_program(exit.process, *task);
             }
@@ -703,7 +711,7 @@ impl Jobs {
             }
             let of = self.controller.process(exit.process);
             let number = of.map_or(0, |(_, process)| active.job.processes[process].id);
-            programs.push(ProgramEnd::new(number, exit));
+            programs.push(ProgramEnd::new(number, exited));
         }
         let state = self.controller.run(run);
         let completed = state.is_some_and(|state| {
@@ -770,18 +778,19 @@ fn has_executed(kind: EventKind) -> bool {
     matches!(kind, EventKind::Grant | EventKind::TaskEnded | EventKind::Preempted)
 }
 
-/// Notes that a run had the CPU at that time, also for another planner. Returns whether that was
-/// not known before.
+/// Notes that a run had the CPU at that time, also for another planner. `is_grant`: the event is
+/// its grant. Returns whether that was not known before.
 fn note_begin(
     controller: &Controller,
     ledger: &mut Ledger,
     active: &mut ActiveJob,
     time_ns: u64,
+    is_grant: bool,
 ) -> bool {
     // A run may have many tasks, and many events after the first.
     let is_first = active.begun_ns.is_none();
     let planned_ns = if is_first { controller.planned_start_ns(active.run) } else { None };
-    let is_new = active.begun(time_ns, planned_ns);
+    let is_new = active.begun(time_ns, is_grant, planned_ns);
     if let (Some(id), Some(begun_ns)) = (active.id, active.begun_ns) {
         ledger.begun(id, begun_ns);
     }
@@ -842,7 +851,7 @@ mod tests {
         // Nothing is left open, so the device is not asked.
         let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
         let machine = machine_from_toml(machine).unwrap();
-        Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
+        Jobs::open(machine, &settings, &device, &Config::DEFAULT, &mut Nobody).unwrap()
     }
 
     /// One that is confined to those CPUs, if it is said.

@@ -61,6 +61,8 @@ struct Owed {
     outcome: Outcome,
     figures: Vec<ProcessRun>,
     coruns: Vec<Corun>,
+    /// Whether it waited until it was over: without this record, it still waits in the file.
+    has_waited: bool,
 }
 
 /// A run that is under way.
@@ -127,11 +129,36 @@ impl Ledger {
 
     /// A run of which nothing may be known any more.
     pub(crate) fn run(&self, id: RunId) -> Result<Run, Error> {
-        Ok(self.store.run(id)?)
+        Ok(self.with_end(self.store.run(id)?))
+    }
+
+    fn owed(&self, id: RunId) -> Option<&Owed> {
+        self.owed.iter().find(|owed| owed.id == id)
+    }
+
+    /// Whether runs are over and could not be recorded yet.
+    pub(crate) fn owes(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// The run with its end, which may not be recorded yet.
+    fn with_end(&self, run: Run) -> Run {
+        match self.owed(run.id) {
+            Some(owed) => Run {
+                state: State::Over,
+                ended_unix_ns: Some(owed.ended_unix_ns),
+                outcome: Some(owed.outcome),
+                ..run
+            },
+            None => run,
+        }
     }
 
     /// Under which terms a run was asked for; `None`: nobody was.
     pub(crate) fn order(&self, id: RunId) -> Result<Option<Order>, Error> {
+        if let Some(order) = self.owed(id).and_then(|owed| owed.order.clone()) {
+            return Ok(Some(order));
+        }
         Ok(self.store.order(id)?)
     }
 
@@ -156,7 +183,12 @@ impl Ledger {
 
     /// The last runs that are over, the oldest first.
     pub(crate) fn last_runs(&self, count: usize) -> Result<Vec<Run>, Error> {
-        Ok(self.store.last_runs(count)?)
+        let mut runs = self.store.last_runs(count)?;
+        for owed in &self.owed {
+            runs.push(self.run(owed.id)?);
+        }
+        let more = runs.len().saturating_sub(count);
+        Ok(runs.split_off(more))
     }
 
     /// Returns the figures of a run's processes, whether it is over or not.
@@ -164,7 +196,10 @@ impl Ledger {
         let mut figures = self.store.figures_of(id)?;
         if let Some(open) = self.runs.get(&id) {
             figures.processes = open.collector.figures();
+        } else if let Some(owed) = self.owed(id) {
+            figures.processes.clone_from(&owed.figures);
         }
+        figures.run = self.with_end(figures.run);
         Ok(figures)
     }
 
@@ -438,9 +473,20 @@ impl Ledger {
         let figures = run.collector.figures();
         let coruns = self.overlapped(&run.saved, &figures);
         if self.owed.len() >= MOST_OWED {
-            self.owed.pop_front();
+            let place = self.owed.iter().position(|owed| !owed.has_waited);
+            place.and_then(|place| self.owed.remove(place));
         }
-        self.owed.push_back(Owed { id, order, ended_unix_ns: unix_ns(), outcome, figures, coruns });
+        let ended_unix_ns = unix_ns();
+        let has_waited = false;
+        self.owed.push_back(Owed {
+            id,
+            order,
+            ended_unix_ns,
+            outcome,
+            figures,
+            coruns,
+            has_waited,
+        });
         let recorded = self.record_owed();
         let recorded = recorded.and_then(|()| self.store.figures_of(id));
         if let Err(error) = &recorded {
@@ -520,7 +566,7 @@ impl Ledger {
 
     /// Closes a run that nobody follows any more, with what the kernel still holds
     /// of it, if `saved` says how it stands there. `end` makes of the outcome by its figures that
-    /// of the run, and what is recorded beside it.
+    /// of the run, and what is recorded beside it. Both are returned.
     pub(crate) fn close(
         &mut self,
         run: &RunFigures,
@@ -528,7 +574,7 @@ impl Ledger {
         saved: Option<&Saved>,
         device: &Device,
         end: impl FnOnce(Outcome) -> (Outcome, Ending),
-    ) -> Result<(), Error> {
+    ) -> Result<(Outcome, Ending), Error> {
         let mut figures = run.processes.clone();
         if let Some(saved) = saved {
             let next_seq = takeover.first_seq.max(self.in_force.next_seq);
@@ -547,10 +593,11 @@ impl Ledger {
         let id = run.run.id;
         let noted = self.order(id)?.as_ref().and_then(Noted::of);
         let (outcome, ending) = end(outcome);
-        let order = noted.map(|noted| noted.over(ending).order());
+        let order = noted.map(|noted| noted.over(ending.clone()).order());
         let end =
             RunEnd { order: order.as_ref(), figures: &figures, ..RunEnd::new(unix_ns(), outcome) };
-        Ok(self.store.end_run(id, &end)?)
+        self.store.end_run(id, &end)?;
+        Ok((outcome, ending))
     }
 
     /// Closes a run that waits, or whose programs were not let go. `order`: its terms with its
@@ -566,6 +613,32 @@ impl Ledger {
         // The run is over, whatever becomes of others.
         let _ = self.forget_ended();
         Ok(())
+    }
+
+    /// Closes a run that waits, and does not wait any more. If that can't be recorded now, it is
+    /// recorded as soon as that can be done: the next service would run it otherwise.
+    pub(crate) fn close_waiting(
+        &mut self,
+        id: RunId,
+        outcome: Outcome,
+        order: Order,
+        listener: &mut dyn Listener,
+    ) {
+        let Err(error) = self.close_unrun(id, outcome, Some(&order)) else {
+            return;
+        };
+        self.owed.push_back(Owed {
+            id,
+            order: Some(order),
+            ended_unix_ns: unix_ns(),
+            outcome,
+            figures: Vec::new(),
+            coruns: Vec::new(),
+            has_waited: true,
+        });
+        if let Error::History(error) = error {
+            self.tell_once(error, listener);
+        }
     }
 
     /// Whether all that happened could be kept.
@@ -592,6 +665,7 @@ mod tests {
         Saved {
             job: job_from_toml(&job).unwrap(),
             submitted_ns: 0,
+            zero_unix_ns: None,
             numbers: vec![number],
             machine: Machine::default(),
             commit: "start".into(),

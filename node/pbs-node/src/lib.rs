@@ -72,7 +72,7 @@ pub use error::{Declined, Error};
 pub use held::Held;
 pub use launch::Launch;
 pub use machine::this_node;
-pub use news::{Listener, News, NotRun};
+pub use news::{ClosedRun, Listener, News, NotRun};
 pub use node::{Next, Node, Options};
 pub use observe::{observe, Observed, Until};
 pub use orders::{Alteration, Ending, Order, ProgramEnd, Rewrite, Terms};

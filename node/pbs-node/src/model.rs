@@ -19,6 +19,9 @@ use crate::programs::EndedPrograms;
 use crate::queue::{self, RunSummary};
 use crate::{Error, Listener, Settings, Submission};
 
+mod full;
+mod times;
+
 const JOBS: usize = 1000;
 /// Runs that are over, of those that are listed after each step.
 const LISTED: usize = 8;
@@ -123,6 +126,10 @@ struct World {
 }
 
 fn open(directory: &Path) -> Jobs {
+    open_with(directory, &mut Nobody)
+}
+
+fn open_with(directory: &Path, listener: &mut dyn Listener) -> Jobs {
     let machine = include_str!("../../../samples/machines/vm.toml");
     let settings = Settings {
         history: directory.join("history.db"),
@@ -135,7 +142,7 @@ fn open(directory: &Path) -> Jobs {
     // Nothing is left open, so the device is not asked.
     let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
     let machine = machine_from_toml(machine).unwrap();
-    Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
+    Jobs::open(machine, &settings, &device, &Config::DEFAULT, listener).unwrap()
 }
 
 /// A job of its own name: of one that is repeated, only the last runs stay in the history.
@@ -152,10 +159,22 @@ fn order(name: u64, deadline_ns: u64, change: impl FnOnce(&mut Terms)) -> Order 
 fn exits(process: u32, code: Option<i32>, signal: Option<i32>, error: Option<&str>) -> Vec<Exited> {
     let error = error.map(Into::into);
     let exit = Exit { process, program: "sort".into(), pid: 7, code, signal, error };
-    vec![Exited { exit, task: None, itself: false, ran_ns: 5 }]
+    let (end, was_signalled) = (1, false);
+    vec![Exited { exit, task: None, itself: false, ran_ns: 5, end, was_signalled }]
 }
 
 impl World {
+    fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.into(),
+            jobs: open(directory),
+            random: Xorshift::new(7),
+            next_seq: 10,
+            names: 0,
+            over: Vec::new(),
+        }
+    }
+
     fn standing(&self, id: RunId) -> RunSummary {
         let one = self.jobs.standing_of(id).unwrap();
         let all = self.jobs.standing(LISTED).unwrap();
@@ -383,14 +402,7 @@ impl World {
 #[test]
 fn figures_of_a_thousand_jobs_agree_everywhere() {
     let directory = scratch("pbs-model");
-    let mut world = World {
-        directory: directory.clone(),
-        jobs: open(&directory),
-        random: Xorshift::new(7),
-        next_seq: 10,
-        names: 0,
-        over: Vec::new(),
-    };
+    let mut world = World::new(&directory);
     while world.over.len() < JOBS {
         let ids = world.submit();
         for &id in &ids {
@@ -433,33 +445,5 @@ fn figures_of_a_thousand_jobs_agree_everywhere() {
     let recorded: Result<Vec<_>, _> =
         recorded.iter().map(|run| queue::recorded(&store, run)).collect();
     same(&recorded.unwrap());
-    std::fs::remove_dir_all(&directory).unwrap();
-}
-
-/// The plan of a job is in force before the time for which it was made, and its slots come as
-/// much earlier. One that waits for its start does not begin before.
-#[test]
-fn a_job_is_not_planned_before_its_start() {
-    let directory = scratch("pbs-start");
-    let mut jobs = open(&directory);
-    for start_ns in [0, 1_000_000, 2 * SECOND_NS] {
-        let text = order(start_ns, 900 * SECOND_NS, |_| {}).submission.request;
-        let text = format!("start_ns = {start_ns}\n{text}");
-        let submission = Submission::from_text(text, "start.toml".into()).unwrap();
-        let terms = Terms::new(pbs_launch::Owner::new(1000, 1000));
-        let id = jobs.order(vec![Order::new(submission, terms)], &mut Nobody).unwrap()[0];
-        let active = jobs.runs.iter().find(|run| run.id == Some(id)).unwrap();
-        let planned_ns = jobs.controller.planned_start_ns(active.run).unwrap();
-        assert_eq!(active.job.start_ns, active.submitted_ns + start_ns);
-        if start_ns > 0 {
-            assert!(planned_ns >= active.job.start_ns + crate::LEAD_NS, "{start_ns}");
-        }
-        // Whatever an event says, it has executed nothing of its own before.
-        let (run, start_ns) = (active.run, active.job.start_ns);
-        let place = jobs.runs.iter().position(|active| active.run == run).unwrap();
-        assert!(jobs.runs[place].begun(start_ns.saturating_sub(5), None));
-        assert!(!jobs.runs[place].begun(start_ns + 5, None));
-        assert_eq!(jobs.runs[place].begun_ns, Some(start_ns));
-    }
     std::fs::remove_dir_all(&directory).unwrap();
 }

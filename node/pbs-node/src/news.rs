@@ -3,11 +3,12 @@
 
 use std::fmt;
 
-use pbs_history::RunId;
+use pbs_history::{Outcome, RunId};
 use pbs_plan::Plan;
 use pbs_text::{bytes, span};
 use pbs_uapi::Event;
 
+use crate::result::in_words;
 use crate::{Error, JobOutcome};
 
 /// Hears of what happens. Who only wants the result does with none of it.
@@ -30,6 +31,9 @@ pub trait Listener {
     /// A job that was ordered is over without having been run.
     fn not_run(&mut self, _not_run: &NotRun<'_>) {}
 
+    /// A run is over that no planner has followed to its end.
+    fn closed(&mut self, _closed: &ClosedRun<'_>) {}
+
     /// All is done for the moment, and events are waited for.
     fn waits(&mut self) {}
 }
@@ -43,6 +47,29 @@ pub struct NotRun<'a> {
     pub job: &'a str,
     /// Reason.
     pub why: &'a str,
+}
+
+/// A run that no planner has followed to its end: its machine was rebooted, or it ended while no
+/// planner lived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClosedRun<'a> {
+    /// Number of the run.
+    pub run: RunId,
+    /// Name of the job.
+    pub job: &'a str,
+    /// Kind of the end.
+    pub outcome: Outcome,
+    /// Whether it kept its deadline; `None`: it had none, or that is not known.
+    pub kept: Option<bool>,
+    /// Reason for which the run did not complete, if it needs words.
+    pub why: Option<&'a str>,
+}
+
+impl ClosedRun<'_> {
+    /// Returns the end of the run in words: its outcome, and the reason if it has one.
+    pub fn in_words(&self) -> String {
+        in_words(self.outcome, self.why)
+    }
 }
 
 /// Message for people.

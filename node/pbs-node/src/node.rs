@@ -181,7 +181,8 @@ impl<L: Listener> Node<L> {
     ///
     /// The history is not to be had, or a run goes on that nobody follows.
     pub fn plan_jobs(&mut self, machine: Machine, settings: &Settings) -> Result<(), Error> {
-        let jobs = Jobs::open(machine, settings, &self.kernel.device, &self.kernel.config)?;
+        let Kernel { device, config, .. } = &self.kernel;
+        let jobs = Jobs::open(machine, settings, device, config, &mut self.listener)?;
         self.set_jobs(jobs, &[]);
         Ok(())
     }
@@ -261,7 +262,8 @@ impl<L: Listener> Node<L> {
     ///
     /// There is none, or what was kept of it is of no use.
     pub fn take_over(&mut self, settings: &Settings) -> Result<(), Error> {
-        let (jobs, resumed) = Jobs::resume(settings, &self.kernel.device, &self.kernel.config)?;
+        let Kernel { device, config, .. } = &self.kernel;
+        let (jobs, resumed) = Jobs::resume(settings, device, config, &mut self.listener)?;
         self.kernel.seek(resumed.next_seq)?;
         if let Some(parent) = &self.options.cgroups {
             for active in &jobs.runs {

@@ -104,9 +104,8 @@ impl Facts<'_> {
 /// The end of a program that decides the result of its run: the first that did not succeed. One
 /// that ended by itself comes before those that were told to end because of it.
 pub(crate) fn decisive(programs: &[ProgramEnd]) -> Option<&ProgramEnd> {
-    let failed = || programs.iter().filter(|end| !end.is_success());
-    let was_told = |end: &&ProgramEnd| end.signal == Some(libc::SIGTERM);
-    failed().find(|end| !was_told(end)).or_else(|| failed().next())
+    let failed = programs.iter().filter(|end| !end.is_success());
+    failed.min_by_key(|end| (end.was_told(), end.end))
 }
 
 /// Reason for an outcome of which no more is recorded. `None`: it needs none.
@@ -139,7 +138,7 @@ mod tests {
 
     fn program(code: Option<i32>, signal: Option<i32>, error: Option<&str>) -> ProgramEnd {
         let error = error.map(Into::into);
-        ProgramEnd { process: 2, program: "sort".into(), code, signal, error }
+        ProgramEnd { process: 2, program: "sort".into(), code, signal, error, ..Default::default() }
     }
 
     fn result<'a>(change: impl FnOnce(&mut Facts<'a>)) -> (Outcome, bool, String) {
@@ -210,9 +209,37 @@ mod tests {
         });
         let why = "over memory: sort of process 2 was killed by SIGKILL".to_string();
         assert_eq!(over, (Outcome::Killed, false, why));
+        // Another process may have been killed, and this one has failed for its own reasons.
+        let exited = result(|facts| {
+            facts.programs = &failed;
+            facts.over_memory = true;
+        });
+        let why =
+            "failed (exit 3): sort of process 2; a process of the job was killed for want of \
+                   memory";
+        assert_eq!(exited, (Outcome::Failed, false, why.into()));
         let absent = [program(None, None, Some("No such file or directory"))];
         let why = "failed (not executed): sort of process 2: No such file or directory".to_string();
         assert_eq!(result(|facts| facts.programs = &absent), (Outcome::Failed, false, why));
+    }
+
+    /// The order of process numbers says nothing, nor does the signal: a program may handle it.
+    #[test]
+    fn the_first_program_that_failed_by_itself_is_the_reason() {
+        let end = |process, code, end, was_told| ProgramEnd {
+            process,
+            end,
+            was_told: Some(was_told),
+            ..program(Some(code), None, None)
+        };
+        let told = end(1, 143, 6, true);
+        let of = |programs: &[ProgramEnd]| decisive(programs).map(|end| end.process);
+        assert_eq!(of(&[told.clone(), end(2, 3, 5, false)]), Some(2));
+        assert_eq!(of(&[end(1, 4, 8, false), end(2, 3, 7, false)]), Some(2));
+        assert_eq!(of(&[told.clone(), end(2, 0, 5, false)]), Some(1));
+        // Somebody else has sent it the signal.
+        let killed = ProgramEnd { code: None, signal: Some(libc::SIGTERM), ..end(2, 0, 5, false) };
+        assert_eq!(of(&[told, killed]), Some(2));
     }
 
     #[test]

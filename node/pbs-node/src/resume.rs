@@ -15,7 +15,7 @@ use crate::orders::Ending;
 use crate::queue::is_submitted;
 use crate::result::{RunResult, REBOOTED};
 use crate::saved::Saved;
-use crate::Error;
+use crate::{ClosedRun, Error, Listener};
 
 /// State that an earlier planner has left.
 pub(crate) struct Left {
@@ -44,24 +44,44 @@ pub(crate) struct Resumed {
 }
 
 /// Closes what nobody needs to take over any more: runs of another boot, runs whose
-/// programs were never let go, and runs that are over by now.
+/// programs were never let go, and runs that are over by now. The listener receives each.
 ///
 /// # Errors
 ///
 /// A run goes on in the node.
-pub(crate) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Error> {
+pub(crate) fn clear(
+    ledger: &mut Ledger,
+    device: &Device,
+    listener: &mut dyn Listener,
+) -> Result<(), Error> {
     for (figures, takeover) in ledger.open_runs()? {
-        let Some(saved) = under_way(ledger, &figures, &takeover, device)? else {
+        let Some(saved) = under_way(ledger, &figures, &takeover, device, listener)? else {
             continue;
         };
         if saved.as_ref().is_some_and(|saved| goes_on(device, saved)) {
             return Err(Error::goes_on(&figures));
         }
-        ledger.close(&figures, &takeover, saved.as_ref(), device, |outcome| {
+        let closed = ledger.close(&figures, &takeover, saved.as_ref(), device, |outcome| {
             unfollowed(&figures, saved.as_ref(), outcome)
         })?;
+        report(&figures, &closed, listener);
     }
     Ok(())
+}
+
+/// Reports a run that was closed.
+fn report(
+    figures: &RunFigures,
+    (outcome, ending): &(Outcome, Ending),
+    listener: &mut dyn Listener,
+) {
+    listener.closed(&ClosedRun {
+        run: figures.run.id,
+        job: &figures.run.job,
+        outcome: *outcome,
+        kept: ending.kept,
+        why: ending.why.as_deref(),
+    });
 }
 
 /// The ending of a run that has ended since a planner of this boot died.
@@ -70,8 +90,7 @@ fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) ->
         let RunResult { outcome, why, .. } = RunResult::unfollowed(recorded, false, None);
         return (outcome, Ending { why, ..Ending::default() });
     };
-    let deadline_ns = saved.submitted_ns.saturating_add(saved.job.deadline_ns);
-    let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > deadline_ns);
+    let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > saved.deadline_ns());
     let unix_ns = |ns| saved.unix_ns(ns, figures.run.submitted_unix_ns);
     let result = RunResult::unfollowed(recorded, late, saved.cancelled.as_deref());
     // An end that nobody has seen may have come too late.
@@ -90,7 +109,7 @@ fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) ->
 fn lost(figures: &RunFigures, saved: &Saved, kept: bool) -> Ending {
     let RunFigures { run, .. } = figures;
     let has_deadline = run.kind == Kind::Plan;
-    let deadline_unix_ns = run.submitted_unix_ns.saturating_add(saved.job.deadline_ns);
+    let deadline_unix_ns = saved.unix_ns(saved.deadline_ns(), run.submitted_unix_ns);
     Ending {
         deadline_unix_ns: Some(deadline_unix_ns).filter(|_| has_deadline),
         best_effort: Some(saved.job.best_effort),
@@ -105,13 +124,17 @@ fn lost(figures: &RunFigures, saved: &Saved, kept: bool) -> Ending {
 /// # Errors
 ///
 /// There is none, or what was kept of it is of no use.
-pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> {
+pub(crate) fn left(
+    ledger: &mut Ledger,
+    device: &Device,
+    listener: &mut dyn Listener,
+) -> Result<Left, Error> {
     let mut runs = Vec::new();
     let mut machine = Machine::default();
     let mut first_seq = u64::MAX;
     let plan = from_toml(&ledger.in_force().plan).ok();
     for (figures, takeover) in ledger.open_runs()? {
-        let Some(saved) = under_way(ledger, &figures, &takeover, device)? else {
+        let Some(saved) = under_way(ledger, &figures, &takeover, device, listener)? else {
             continue;
         };
         let unreadable = || Error::unreadable(&figures);
@@ -154,6 +177,7 @@ fn under_way(
     figures: &RunFigures,
     takeover: &Takeover,
     device: &Device,
+    listener: &mut dyn Listener,
 ) -> Result<Option<Option<Saved>>, Error> {
     if is_submitted(&figures.run, takeover) {
         return Ok(None);
@@ -172,11 +196,14 @@ fn under_way(
     let id = figures.run.id;
     match (figures.run.state, ledger.order(id)?) {
         (State::Planned, Some(_)) => ledger.put_back(id, takeover.request.clone())?,
-        _ => ledger.close(figures, takeover, None, device, |outcome| {
-            let known = saved.as_ref().map(|saved| lost(figures, saved, false));
-            let ending = Ending { why: Some(REBOOTED.into()), ..known.unwrap_or_default() };
-            (if outcome == Outcome::Complete { Outcome::Unknown } else { outcome }, ending)
-        })?,
+        _ => {
+            let closed = ledger.close(figures, takeover, None, device, |outcome| {
+                let known = saved.as_ref().map(|saved| lost(figures, saved, false));
+                let ending = Ending { why: Some(REBOOTED.into()), ..known.unwrap_or_default() };
+                (if outcome == Outcome::Complete { Outcome::Unknown } else { outcome }, ending)
+            })?;
+            report(figures, &closed, listener);
+        }
     }
     Ok(None)
 }

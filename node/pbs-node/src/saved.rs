@@ -14,8 +14,10 @@ use crate::predict::expected;
 pub(crate) struct Saved {
     /// With the figures that were predicted; its times count from its submission.
     pub(crate) job: Job,
-    /// Time of its submission, on the monotonic clock of this boot.
+    /// Time of its submission, on the monotonic clock of this boot; 0: it was before the boot.
     pub(crate) submitted_ns: u64,
+    /// Time since 1970 of that clock's zero; `None`: a version before wrote this.
+    pub(crate) zero_unix_ns: Option<u64>,
     /// The number of each of its processes in plans.
     pub(crate) numbers: Vec<u32>,
     /// The machine that was planned for.
@@ -36,6 +38,8 @@ pub(crate) struct Saved {
 #[derive(Debug, Deserialize, Serialize)]
 struct Text {
     submitted_ns: u64,
+    #[serde(default)]
+    zero_unix_ns: Option<u64>,
     numbers: Vec<u32>,
     job: String,
     machine: String,
@@ -52,6 +56,7 @@ impl Saved {
     pub(crate) fn to_text(&self) -> String {
         let text = Text {
             submitted_ns: self.submitted_ns,
+            zero_unix_ns: self.zero_unix_ns,
             numbers: self.numbers.clone(),
             job: job_to_toml(&self.job),
             machine: machine_to_toml(&self.machine),
@@ -72,6 +77,7 @@ impl Saved {
         Some(Self {
             job,
             submitted_ns: text.submitted_ns,
+            zero_unix_ns: text.zero_unix_ns,
             numbers: text.numbers,
             machine: machine_from_toml(&text.machine).ok()?,
             commit: text.commit,
@@ -82,9 +88,20 @@ impl Saved {
         })
     }
 
-    /// Returns a time of the monotonic clock since 1970, counted from the submission at that time.
+    /// Returns the time since 1970 of the monotonic clock's zero. Without a record of it, it counts
+    /// from the submission, at that time.
+    pub(crate) fn zero_unix_ns(&self, submitted_unix_ns: u64) -> u64 {
+        self.zero_unix_ns.unwrap_or(submitted_unix_ns.saturating_sub(self.submitted_ns))
+    }
+
+    /// Returns a time of the monotonic clock since 1970. The run was submitted at that time.
     pub(crate) fn unix_ns(&self, time_ns: u64, submitted_unix_ns: u64) -> u64 {
-        submitted_unix_ns.saturating_add(time_ns.saturating_sub(self.submitted_ns))
+        self.zero_unix_ns(submitted_unix_ns).saturating_add(time_ns)
+    }
+
+    /// Returns the deadline on the monotonic clock.
+    pub(crate) fn deadline_ns(&self) -> u64 {
+        self.submitted_ns.saturating_add(self.job.deadline_ns)
     }
 
     /// Returns the expected lengths of its tasks, for the collector of their figures.
@@ -107,6 +124,7 @@ mod tests {
         let saved = Saved {
             job: without_lines(&job).unwrap(),
             submitted_ns: 5,
+            zero_unix_ns: Some(70),
             numbers: vec![41, 42],
             machine: machine_from_toml(&machine_to_toml(&machine_from_toml(machine).unwrap()))
                 .unwrap(),

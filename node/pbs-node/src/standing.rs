@@ -4,6 +4,7 @@
 use pbs_history::{RunFigures, RunId, State};
 
 use crate::active::ActiveJob;
+use crate::clock::monotonic_ns;
 use crate::jobs::Jobs;
 use crate::orders::{Noted, Waiting, Waits};
 use crate::queue::{confined, RunSummary};
@@ -76,7 +77,9 @@ impl Jobs {
     fn of_active(&self, active: &ActiveJob) -> Option<RunSummary> {
         let state = self.controller.run(active.run)?;
         let unix_ns = |ns| active.unix_ns(ns);
-        let has_begun = active.begun_ns.is_some() || state.has_executed;
+        // Before the start of the job, its programs sleep in slots that they are granted.
+        let has_slot = state.has_executed && monotonic_ns() >= active.job.start_ns;
+        let has_begun = active.begun_ns.is_some() || has_slot;
         let is_running = has_begun || state.planned_start_ns.is_none();
         let tasks = active.job.tasks.iter().filter(|task| task.insns > 0);
         let ended = state.measured.iter().map(Vec::len).sum();

@@ -4,8 +4,9 @@
 use std::cmp::Reverse;
 
 use pbs_history::JobHistory;
-use pbs_job::{job_from_toml, with_values, Job, Problem};
-use pbs_launch::{check_programs, path_of, Surroundings};
+use pbs_job::{job_from_toml, with_values, Job, Problem, Process};
+use pbs_launch::{check_programs, path_of, JobCommand, Surroundings};
+use pbs_plan::Start;
 use pbs_text::Problems;
 
 use crate::predict::{predict, Forecast};
@@ -81,18 +82,54 @@ impl Submission {
 
 impl Submission {
     /// Whether its programs, and their files, are there for this process in those surroundings:
-    /// for who submits it to a service, which does not look.
+    /// for who submits it to a service, which does not look. What earlier tasks of the job may
+    /// make is not checked: the service resolves it in the slots after them.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`]: what is missing, in the words of a run without a service.
     pub fn with_files(&self, at: &Surroundings<'_>) -> Result<(), Error> {
         let processes = self.job.processes.iter();
-        let commands: Vec<_> = processes.flat_map(|process| process.start.commands()).collect();
+        let commands: Vec<_> = processes.flat_map(|process| self.commands(process)).collect();
         let mut problems = Problems::default();
         problems.extend(check_programs(&commands, at));
         let file = self.file.clone();
         problems.none().map_err(|problems| Error::Invalid { file, problems })
+    }
+
+    /// The commands of a process. As at the gate, an input is opened late only if tasks of other
+    /// processes come first; a program is looked for in its own slot.
+    fn commands<'a>(&'a self, process: &'a Process) -> impl Iterator<Item = JobCommand<'a>> {
+        let slots = process.tasks.iter().filter(|&&task| self.job.tasks[task].insns > 0);
+        let waits: Vec<bool> = slots.map(|&task| self.waits_for_others(task)).collect();
+        process.start.commands().iter().enumerate().map(move |(place, command)| {
+            let before = match process.start {
+                Start::Command(_) => waits.len(),
+                Start::Commands(_) => place + 1,
+                Start::Itself(_) | Start::Unsaid => 0,
+            };
+            let has_late_input = waits.iter().take(before).any(|waits| *waits);
+            JobCommand { command, has_late_program: has_late_input || place > 0, has_late_input }
+        })
+    }
+
+    /// Whether a task waits for tasks of other processes. A task without instructions has no
+    /// slot, and hands on the tasks that it waits for.
+    fn waits_for_others(&self, task: usize) -> bool {
+        let job = &self.job;
+        let mut is_seen = vec![false; job.tasks.len()];
+        let mut way: Vec<usize> = job.predecessors(task).collect();
+        while let Some(before) = way.pop() {
+            if std::mem::replace(&mut is_seen[before], true) {
+                continue;
+            }
+            if job.tasks[before].insns == 0 {
+                way.extend(job.predecessors(before));
+            } else if job.tasks[before].process != job.tasks[task].process {
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -110,4 +147,51 @@ pub struct Step {
 /// others.
 pub fn by_priority<T>(jobs: &mut [T], job: impl Fn(&T) -> &Job) {
     jobs.sort_by_key(|one| (job(one).best_effort, Reverse(job(one).priority)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn missing(processes: &str) -> Vec<String> {
+        let text = format!("name = \"a\"\ndeadline_ns = 1\n{processes}");
+        let submission = Submission::from_text(text, "a.toml".into()).unwrap();
+        let directory = Path::new("/");
+        let output = Some(Path::new("/dev/null"));
+        let at = Surroundings { directory, search_path: Some("/bin:/usr/bin"), output };
+        match submission.with_files(&at) {
+            Ok(()) => Vec::new(),
+            Err(Error::Invalid { problems, .. }) => {
+                problems.into_iter().map(|problem| problem.message).collect()
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// A compiler makes the program that a later process executes, and that makes its input.
+    #[test]
+    fn files_that_earlier_tasks_make_may_be_missing() {
+        let first = "[[process]]\nid = 1\nmemory_bytes = 1\ncommand = [\"true\"]\n\
+                     tasks = [{ id = 1, insns = 5 }]\n";
+        let second = |task: &str| {
+            format!(
+                "{first}[[process]]\nid = 2\nmemory_bytes = 1\ncommand = [\"./no-app\"]\n\
+                 stdin = \"no-input\"\ntasks = [{{ id = 2, insns = 5{task} }}]\n"
+            )
+        };
+        assert_eq!(missing(&second(", after = [1]")), [] as [&str; 0]);
+        let told = missing(&second(""));
+        assert!(told.len() == 2 && told[0].contains("./no-app") && told[1].contains("no-input"));
+        // The first command of a process may make the second, but not its input, which is opened
+        // before any of them runs.
+        let several = "[[process]]\nid = 1\nmemory_bytes = 1\n\
+                       commands = [[\"true\"], [\"./no-app\"]]\ntasks = [5, 5]\n";
+        assert_eq!(missing(several), [] as [&str; 0]);
+        let told = missing(&several.replace("memory", "stdin = \"no-input\"\nmemory"));
+        assert!(told.len() == 2 && told.iter().all(|one| one.contains("no-input")), "{told:?}");
+        let told = missing(&several.replace("true", "no-cc"));
+        assert!(told.len() == 1 && told[0].contains("no-cc"), "{told:?}");
+    }
 }

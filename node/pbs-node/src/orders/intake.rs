@@ -116,7 +116,7 @@ impl Jobs {
             admitted.sort_by_key(|(order, _)| std::cmp::Reverse(order.submission.job.priority));
             for (run, (_, id)) in self.runs[first..].iter_mut().zip(admitted) {
                 run.id = Some(id);
-                run.submitted_unix_ns = now_unix_ns;
+                run.submitted_at(now_unix_ns);
             }
         }
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
@@ -223,7 +223,12 @@ impl Jobs {
     /// Admits what waits and need not any more. What is declined by now, or waits for
     /// what never comes, is over.
     pub(crate) fn promote(&mut self, listener: &mut dyn Listener) {
-        let Some(mut waiting) = self.backlog.take_due() else {
+        let due = self.backlog.take_due();
+        if self.ledger.owes() {
+            self.ledger.keep_in_time(listener);
+            self.backlog.check_in_a_while();
+        }
+        let Some(mut waiting) = due else {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
@@ -271,7 +276,7 @@ impl Jobs {
         self.take(&mut trial, one.candidate(now_ns))?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
-        self.runs[first].submitted_unix_ns = one.submitted_unix_ns;
+        self.runs[first].submitted_at(one.submitted_unix_ns);
         Ok(())
     }
 
@@ -286,9 +291,7 @@ impl Jobs {
             ..Ending::default()
         };
         let order = one.noted().over(ending).order();
-        if let Err(Error::History(error)) = self.ledger.close_unrun(one.id, outcome, Some(&order)) {
-            listener.news(News::NotRecorded(error));
-        }
+        self.ledger.close_waiting(one.id, outcome, order, listener);
         let job = &one.order.submission.job.name;
         listener.not_run(&NotRun { run: one.id, job, why: &why });
         self.backlog.check_again();
@@ -360,7 +363,7 @@ impl Jobs {
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
         let noted = Noted { terms: terms.clone(), ending: Ending::default() };
         let at_ns = deadline_ns.map(|ns| {
-            let at_ns = run.submitted_ns.saturating_add(ns);
+            let at_ns = run.after_submission_ns(ns);
             self.allocations.deadline_ns(run.allocation(), at_ns, monotonic_ns())
         });
         let mut controller = self.controller.clone();
@@ -370,7 +373,7 @@ impl Jobs {
                     file: format!("run {id}"),
                     job: run.job.name.clone(),
                     why: "it is planned to end later".into(),
-                    earliest_deadline_ns: end_ns.map(|ns| ns.saturating_sub(run.submitted_ns)),
+                    earliest_deadline_ns: end_ns.map(|ns| run.since_submission_ns(ns)),
                 }));
             }
         }

@@ -2,8 +2,7 @@
 //! Orders: a job, the user as whom it runs, and the runs that must be over before it.
 
 use pbs_history::{Outcome, RunId};
-use pbs_launch::Owner;
-use pbs_report::Exit;
+use pbs_launch::{Exited, Owner};
 use serde::{Deserialize, Serialize};
 
 use crate::{Held, Submission};
@@ -125,12 +124,22 @@ pub struct ProgramEnd {
     pub signal: Option<i32>,
     /// Reason for which the program could not be executed.
     pub error: Option<String>,
+    /// Number of the end: of two programs, the one that ended first has the lower number. 0: it
+    /// is not known, as in records of earlier versions.
+    #[serde(default)]
+    pub end: u64,
+    /// Whether the service had told the program to end; `None`: a version before wrote this.
+    #[serde(default)]
+    pub was_told: Option<bool>,
 }
 
 impl ProgramEnd {
     /// `process`: the number that its process has in the job.
-    pub(crate) fn new(process: u32, exit: &Exit) -> Self {
+    pub(crate) fn new(process: u32, exited: &Exited) -> Self {
+        let Exited { exit, end, was_signalled, .. } = exited;
         Self {
+            end: *end,
+            was_told: Some(*was_signalled),
             process,
             program: clipped(&exit.program, PROGRAM_CHARS),
             code: exit.code,
@@ -144,6 +153,11 @@ impl ProgramEnd {
         self.code == Some(0) && self.error.is_none()
     }
 
+    /// Whether the program ended because it was told to.
+    pub(crate) fn was_told(&self) -> bool {
+        self.was_told.unwrap_or(self.signal == Some(libc::SIGTERM))
+    }
+
     /// Outcome of a run that this end decides.
     pub(crate) fn outcome(&self) -> Outcome {
         if self.error.is_none() && self.signal.is_some() {
@@ -153,20 +167,25 @@ impl ProgramEnd {
         }
     }
 
-    /// Reason of a run that this end decides. `over_memory`: the kernel killed the program or
-    /// one of its children for want of memory.
+    /// Reason of a run that this end decides. `over_memory`: the kernel killed a process of the
+    /// run for want of memory. It kills with SIGKILL: a program with another end was not killed
+    /// by it, but may have failed because its child was.
     pub(crate) fn reason(&self, over_memory: bool) -> String {
         let label = format!("{} of process {}", self.program, self.process);
         let Self { code, signal, error, .. } = self;
-        match (error, code, signal) {
-            (Some(error), ..) => format!("failed (not executed): {label}: {error}"),
-            (None, Some(_), _) | (None, None, Some(_)) if over_memory => {
-                let end = pbs_text::program_end(*code, *signal, None);
-                format!("over memory: {label} {}", end.unwrap_or_default())
+        let reason = match (error, code, signal) {
+            (Some(error), ..) => return format!("failed (not executed): {label}: {error}"),
+            (None, None, Some(libc::SIGKILL)) if over_memory => {
+                return format!("over memory: {label} was killed by SIGKILL");
             }
             (None, Some(code), _) => format!("failed (exit {code}): {label}"),
             (None, None, Some(by)) => format!("killed ({}): {label}", pbs_text::signal(*by)),
-            (None, None, None) => format!("failed: {label} has no result"),
+            (None, None, None) => return format!("failed: {label} has no result"),
+        };
+        if over_memory {
+            format!("{reason}; a process of the job was killed for want of memory")
+        } else {
+            reason
         }
     }
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Reports of the node: notices for those who watch, lines of the journal, and jobs to be counted.
+
+use pbs_history::RunId;
+use pbs_node::{ClosedRun, JobOutcome, Listener, News, NotRun};
+use pbs_node_api::Notice;
+use pbs_uapi::clock::unix_ns;
+
+use crate::journal;
+use crate::session::Notices;
+
+/// The longest text of a notice: many are kept for those who watch.
+const NOTICE_CHARS: usize = 4000;
+
+/// Reports to those who watch, and to the journal.
+pub struct Teller {
+    notices: Notices,
+    /// Jobs that have ended and are not counted yet.
+    ended: Vec<RunId>,
+}
+
+impl Teller {
+    /// Tells those who have subscribed to `notices`.
+    pub fn new(notices: Notices) -> Self {
+        Self { notices, ended: Vec::new() }
+    }
+
+    /// Returns the jobs that have ended since this was last called.
+    pub(crate) fn take_ended(&mut self) -> Vec<RunId> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Leaves a job that has ended for the next time.
+    pub(crate) fn count_later(&mut self, run: RunId) {
+        self.ended.push(run);
+    }
+}
+
+impl Listener for Teller {
+    fn news(&mut self, news: News) {
+        let text = news.to_string();
+        journal::warning(&text);
+        self.notice(None, "news", text);
+    }
+
+    fn begun(&mut self, run: RunId, job: &str) {
+        self.notice(Some(run.0), "running", format!("job {job} is running"));
+    }
+
+    fn over(&mut self, outcome: JobOutcome) {
+        let kept = outcome.deadline_ns.map(|_| outcome.kept);
+        self.tell_ended(outcome.run.map(RunId), &outcome.name, &outcome.in_words(), kept);
+    }
+
+    fn closed(&mut self, closed: &ClosedRun<'_>) {
+        self.tell_ended(Some(closed.run), closed.job, &closed.in_words(), closed.kept);
+    }
+
+    fn not_run(&mut self, not_run: &NotRun<'_>) {
+        let NotRun { run, job, why } = not_run;
+        self.ended.push(*run);
+        let text = format!("job {job} was not run: {why}");
+        journal::info(&format!("{run} {text}"));
+        self.notice(Some(run.0), "over", text);
+    }
+}
+
+impl Teller {
+    /// Reports a job that has ended. `kept`: whether it kept its deadline, if it had one.
+    fn tell_ended(&mut self, run: Option<RunId>, job: &str, end: &str, kept: Option<bool>) {
+        let kept = match kept {
+            None => "",
+            Some(true) => ", its deadline kept",
+            Some(false) => ", its deadline missed",
+        };
+        let text = format!("job {job} has ended: {end}{kept}");
+        self.ended.extend(run);
+        let number = run.map_or_else(String::new, |run| format!("{run} "));
+        journal::info(&format!("{number}{text}"));
+        self.notice(run.map(|run| run.0), "over", text);
+    }
+
+    /// Sends a notice; a missing receiver is no error.
+    pub(crate) fn notice(&self, job: Option<u64>, kind: &str, text: String) {
+        let text = text.chars().take(NOTICE_CHARS).collect();
+        let _ = self.notices.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_history::Outcome;
+
+    use super::*;
+
+    /// A job that was lost with its machine is reported and counted like any other that has ended.
+    #[test]
+    fn a_job_that_nobody_followed_is_reported() {
+        let (notices, mut watch) = tokio::sync::broadcast::channel(4);
+        let mut teller = Teller::new(notices);
+        let why = Some("lost its node: the machine was rebooted while it ran");
+        let (run, outcome) = (RunId(7), Outcome::Unknown);
+        teller.closed(&ClosedRun { run, job: "sort", outcome, kept: Some(false), why });
+        let notice = watch.try_recv().unwrap();
+        assert_eq!((notice.job, notice.kind.as_str()), (Some(7), "over"));
+        assert!(notice.text.starts_with("job sort has ended: unknown (lost its node"));
+        assert!(notice.text.ends_with("its deadline missed"));
+        assert_eq!((teller.take_ended(), teller.take_ended()), (vec![run], vec![]));
+    }
+}
