@@ -222,6 +222,24 @@ fn a_device_of_a_traced_process_is_lent_until_it_continues() {
     });
 }
 
+/// A process with a slow task keeps the device of that task from its own next one.
+#[test]
+fn a_process_is_not_lent_its_own_device() {
+    let directory = Directory::new("own");
+    let options = impatient(directory.path());
+    let node = Node::open(&options).unwrap();
+    node.lock().unwrap().join_devices(&devices()).unwrap();
+    let other = Other::new(&options);
+    assert_eq!(other.claim(0), Claimed::Started { instance: Some(0) });
+    until("it is overdue", || {
+        let entries = node.lock().unwrap().entries().unwrap();
+        entries.iter().any(|of| of.overdue_ns(monotonic_ns(), &options).is_some())
+    });
+    assert!(matches!(other.claim(1), Claimed::Busy { until_ns: 1.. }));
+    other.node.lock().unwrap().finish(other.slots[0], 8, &[]).unwrap();
+    assert_eq!(other.claim(1), Claimed::Started { instance: Some(0) });
+}
+
 #[test]
 fn overdue_tasks_are_removed_only_on_request() {
     let holder = Holder::with_the_gpu("clean");

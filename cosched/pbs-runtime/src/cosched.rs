@@ -391,6 +391,14 @@ impl<'a> Session<'a> {
         self.entered.remove(&task);
         Ok(())
     }
+
+    /// Withdraws all tasks except these, which run: the others see their devices taken until
+    /// [`Session::finish`].
+    pub(crate) fn leave(&mut self, running: &[usize]) {
+        let left = self.entered.extract_if(|task, _| !running.contains(task));
+        self.left.tasks().extend(left.map(|(_, entry)| entry));
+        self.left.withdraw(self.node);
+    }
 }
 
 impl Drop for Session<'_> {
