@@ -62,8 +62,8 @@ impl Locked<'_> {
     ///
     /// The queue of a device is first in, first out, in the order of rounds and submission: a
     /// task does not overtake a scheduled one of another process that is ready, and whose
-    /// owner knows so. If all devices are taken, those of other processes' overdue tasks are lent
-    /// to it.
+    /// owner knows so. If all devices are taken, those of stopped processes' overdue tasks are
+    /// lent to it.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Locked<'_> {
     }
 
     /// The first of so many devices of the type that are free, or when some may be. Devices of
-    /// other processes' tasks that are overdue at `lent_ns` count as free.
+    /// other processes' tasks that are lent at `lent_ns` count as free.
     fn free_on(
         &self,
         own: &Entry,
@@ -129,8 +129,7 @@ impl Locked<'_> {
                 continue;
             }
             let is_other = other.owner != own.owner;
-            if is_other && lent_ns.is_some_and(|now_ns| other.overdue_ns(now_ns, options).is_some())
-            {
+            if is_other && lent_ns.is_some_and(|now_ns| other.is_lent(now_ns, options)) {
                 continue;
             }
             is_by_others |= is_other;

@@ -247,9 +247,8 @@ impl<'a> Session<'a> {
         }
         drop(locked);
         let now_ns = monotonic_ns();
-        let counts = |of: &&Entry| {
-            of.state == State::InExecution && of.overdue_ns(now_ns, &self.how.shared).is_none()
-        };
+        let counts =
+            |of: &&Entry| of.state == State::InExecution && !of.is_lent(now_ns, &self.how.shared);
         let running: Vec<Entry> = entries.iter().filter(counts).cloned().collect();
         let mut view = View::new(&devices, &waiting, &running, now_ns);
         view.queue_waiting(&entries);
