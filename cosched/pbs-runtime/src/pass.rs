@@ -258,8 +258,10 @@ impl<'r, 'g> Pass<'r, 'g> {
 
     /// Waits for the next message of a worker, for this long or without end.
     ///
-    /// Much more time than asked since the last wait shows that the process was stopped. Its
-    /// running tasks are renewed then, since others may have them for overdue.
+    /// More time than asked since the last wait shows that the process was stopped. Its running
+    /// tasks are renewed then, since others may have them for overdue. A task is overdue a whole
+    /// patience after its expected end, and stops of half of that are noticed. Tasks are not
+    /// renewed for being overdue: one that is stuck in a process that runs must be seen as such.
     fn next(&mut self, at_most: Option<Duration>) -> Result<Message, RecvTimeoutError> {
         loop {
             let session = self.session.as_ref().or(self.leaving.as_ref());
@@ -269,9 +271,10 @@ impl<'r, 'g> Pass<'r, 'g> {
                     None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 };
             };
-            let slice = at_most.unwrap_or(patience).min(patience);
+            let quarter = patience / 4;
+            let slice = at_most.unwrap_or(quarter).min(quarter);
             let received = self.receiver.recv_timeout(slice);
-            let was_absent = self.awake.elapsed() > slice + patience;
+            let was_absent = self.awake.elapsed() > slice + quarter;
             self.awake = Instant::now();
             if was_absent {
                 self.renew();
