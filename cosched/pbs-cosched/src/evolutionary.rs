@@ -69,7 +69,7 @@ pub(crate) fn evolve(
     population.join(OwnDecisions { holds: population.no_holds(), order, ways });
     if problem.slowing().is_some() {
         let OwnDecisions { order, mut ways, .. } = population.living[0].decisions.clone();
-        let holds = price(problem, objective, &order, &mut ways, Ways::All);
+        let holds = price(problem, objective, &order, &mut ways, Ways::All, keep_going);
         population.join(OwnDecisions { order, ways, holds });
     }
     population.evolve(keep_going);

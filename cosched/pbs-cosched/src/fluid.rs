@@ -19,9 +19,19 @@ pub fn slowed(
     variant: &dyn Fn(usize) -> Option<usize>,
     timeline: &Timeline,
 ) -> Timeline {
+    slowed_with_work(workload, slowing, variant, timeline).0
+}
+
+/// Returns what [`slowed`] does, and the pairs of neighbours that it went through.
+pub(crate) fn slowed_with_work(
+    workload: &Workload,
+    slowing: &dyn Slowing,
+    variant: &dyn Fn(usize) -> Option<usize>,
+    timeline: &Timeline,
+) -> (Timeline, usize) {
     let mut fluid = Fluid::new(slowing, workload, variant, timeline);
     while fluid.step() {}
-    fluid.timeline()
+    (fluid.timeline(), fluid.pairs)
 }
 
 /// Negligible time: a part of a nanosecond.
@@ -44,6 +54,8 @@ struct Fluid<'a> {
     now_ns: f64,
     /// Slow-downs by the task and the tasks beside it.
     seen: HashMap<(usize, Vec<usize>), f64>,
+    /// Pairs of neighbours so far, which most of the time is spent on.
+    pairs: usize,
 }
 
 impl<'a> Fluid<'a> {
@@ -93,6 +105,7 @@ impl<'a> Fluid<'a> {
             running: Vec::new(),
             now_ns: 0.0,
             seen: HashMap::new(),
+            pairs: 0,
             planned,
         }
     }
@@ -194,6 +207,7 @@ impl<'a> Fluid<'a> {
         if beside.is_empty() {
             return 1.0;
         }
+        self.pairs += beside.len();
         beside.sort_unstable_by_key(|other| other.task);
         let key = (task, beside.iter().map(|other| other.task).collect());
         if let Some(&slowdown) = self.seen.get(&key) {

@@ -11,9 +11,11 @@ use crate::objective::Objective;
 use crate::problem::{Decisions, Problem, State};
 use crate::queues::{Slot, Where};
 
-/// Tasks in all schedules together that are timed, at most; but each task tries something while
-/// they last.
+/// Tasks in all schedules together that are timed, at most.
 const MOST_PLACED: usize = 1_000_000;
+/// Pairs of neighbours in all schedules together, at most.  Where many tasks run side by side, most
+/// of the time is spent on them.
+const MOST_PAIRS: usize = 15_000_000;
 /// Sweeps over all tasks, at most.
 const SWEEPS: u32 = 3;
 /// Other threads, and tasks to wait for, that a task tries at most.
@@ -29,12 +31,15 @@ pub(crate) enum Ways {
 }
 
 /// Holds tasks back from others that they would slow; may choose other ways.
+///
+/// The work is bounded, and `keep_going` is asked before each task.
 pub(crate) fn price(
     problem: &Problem<'_>,
     objective: Objective,
     order: &[usize],
     ways: &mut [usize],
     tried: Ways,
+    keep_going: &mut dyn FnMut() -> bool,
 ) -> Vec<Hold> {
     let mut pricing = Pricing {
         problem,
@@ -42,20 +47,21 @@ pub(crate) fn price(
         state: problem.start(),
         ends_ns: Vec::new(),
         order,
-        left: MOST_PLACED,
+        left_tasks: MOST_PLACED,
+        left_pairs: MOST_PAIRS,
     };
     let mut holds = vec![Hold::default(); ways.len()];
     let mut best = pricing.key(ways, &holds);
     for _ in 0..SWEEPS {
         let before = best;
         for &job in order {
-            if pricing.left == 0 {
-                break;
+            if pricing.is_over() || !keep_going() {
+                return holds;
             }
             let (way, hold) = (ways[job], holds[job]);
             let mut found = (way, hold);
             for (other_way, other_hold) in pricing.alternatives(job, ways, &holds, tried) {
-                if pricing.left == 0 {
+                if pricing.is_over() {
                     break;
                 }
                 (ways[job], holds[job]) = (other_way, other_hold);
@@ -66,7 +72,7 @@ pub(crate) fn price(
             }
             (ways[job], holds[job]) = found;
         }
-        if best == before || pricing.left == 0 {
+        if best == before {
             break;
         }
     }
@@ -80,14 +86,28 @@ struct Pricing<'a> {
     ends_ns: Vec<u64>,
     order: &'a [usize],
     /// Tasks that may still be timed.
-    left: usize,
+    left_tasks: usize,
+    /// Pairs of neighbours that may still be timed.
+    left_pairs: usize,
 }
 
 impl Pricing<'_> {
+    fn is_over(&self) -> bool {
+        self.left_tasks == 0 || self.left_pairs == 0
+    }
+
+    /// Counts the work of the last timeline.
+    fn count(&mut self) {
+        self.left_tasks = self.left_tasks.saturating_sub(self.order.len());
+        self.left_pairs = self.left_pairs.saturating_sub(self.state.pairs);
+    }
+
     fn key(&mut self, ways: &[usize], holds: &[Hold]) -> [u64; 3] {
-        self.left = self.left.saturating_sub(self.order.len());
         let decisions = Decisions { order: self.order, ways, holds };
-        self.problem.key_of(&mut self.state, &mut self.ends_ns, decisions, self.objective)
+        let key =
+            self.problem.key_of(&mut self.state, &mut self.ends_ns, decisions, self.objective);
+        self.count();
+        key
     }
 
     /// Other ways and holds of a job.
@@ -98,9 +118,9 @@ impl Pricing<'_> {
         holds: &[Hold],
         tried: Ways,
     ) -> Vec<(usize, Hold)> {
-        self.left = self.left.saturating_sub(self.order.len());
         let decisions = Decisions { order: self.order, ways, holds };
         let timeline = self.problem.slowed_timeline(&mut self.state, decisions);
+        self.count();
         let of = &self.problem.jobs[job];
         let own = timeline.slots[of.task].as_ref();
         // The end of a task that began earlier, or together with it, may be waited for.

@@ -6,7 +6,7 @@
 //! [`State::place`].
 
 use crate::check::fits;
-use crate::fluid::slowed;
+use crate::fluid::slowed_with_work;
 use crate::mapping::{Hold, Mapping, Timeline};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{score, Objective, Score};
@@ -140,6 +140,8 @@ pub(crate) struct State {
     is_placed: Vec<bool>,
     /// The threads of the job placed last, if it took threads.
     pub(crate) taken: Vec<u32>,
+    /// Pairs of neighbours in the last timeline with slow-downs.
+    pub(crate) pairs: usize,
 }
 
 impl<'a> Problem<'a> {
@@ -312,7 +314,9 @@ impl<'a> Problem<'a> {
             let job = self.number[task]?;
             Some(self.jobs[job].ways[decisions.ways[job]].variant)
         };
-        slowed(self.workload, slowing, &variant, &timeline)
+        let (timeline, pairs) = slowed_with_work(self.workload, slowing, &variant, &timeline);
+        state.pairs = pairs;
+        timeline
     }
 
     /// Returns the score of a state in which all jobs are placed; `ways` is indexed by job.
@@ -428,6 +432,7 @@ impl State {
             placed: vec![Placed::default(); jobs],
             is_placed: vec![false; jobs],
             taken: Vec::new(),
+            pairs: 0,
         }
     }
 

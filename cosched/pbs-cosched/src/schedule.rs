@@ -92,14 +92,21 @@ pub fn schedule_slowed(
         Scheduler::Greedy(options) => {
             let mut mapping = greedy(workload, platform, queues, options);
             if let Some(mut own) = problem.decisions(&mapping) {
-                own.holds = price(&problem, objective, &own.order, &mut own.ways, Ways::Decided);
+                own.holds = price(
+                    &problem,
+                    objective,
+                    &own.order,
+                    &mut own.ways,
+                    Ways::Decided,
+                    keep_going,
+                );
                 problem.hold_back(&mut mapping, own.of());
             }
             return (mapping, None);
         }
         Scheduler::Heft => {
             let (order, mut ways, _) = heft::decide(&problem);
-            let holds = price(&problem, objective, &order, &mut ways, Ways::All);
+            let holds = price(&problem, objective, &order, &mut ways, Ways::All, keep_going);
             let decisions = Decisions { order: &order, ways: &ways, holds: &holds };
             return (problem.mapping(decisions), None);
         }

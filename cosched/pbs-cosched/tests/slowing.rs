@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use common::{build, cpu, judge, platform, Build, Dice, GPU};
 use pbs_cosched::{
     evaluations, greedy, not_co_scheduled, schedule_slowed, score, slowed, timing, ExecutionTarget,
@@ -331,6 +333,50 @@ fn brute_force_with_slowdowns_finds_the_optimum_of_all_schedules() {
         apart += u32::from(found_ns > makespan_ns(&workload, &on, &free, &Scheduler::BruteForce));
     }
     assert!(apart > 60, "slow-downs matter in {apart} cases only");
+}
+
+/// Counts the neighbours of tasks whose slow-downs are asked for.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Slowing for Counting {
+    fn slowdown(&self, _: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
+        self.0.fetch_add(beside.len(), Ordering::Relaxed);
+        1.0 + 0.1 * beside.len() as f64
+    }
+
+    fn only_slows(&self) -> bool {
+        true
+    }
+}
+
+/// Many neighbours make each schedule dear: the search tries fewer of them.
+#[test]
+fn the_search_of_greedy_and_heft_is_bounded_by_its_work() {
+    let mut all = build(&[0]);
+    for number in 0..100 {
+        all.task(0, &[], &[(cpu(1), 1000 + 37 * number)]);
+    }
+    let (workload, on) = (all.0, platform(16, &[]));
+    for scheduler in &ALL[..2] {
+        let searched = |mappings: u64| {
+            let counting = Counting::default();
+            schedule_slowed(
+                &workload,
+                &on,
+                &Queues::idle(&on),
+                scheduler,
+                Objective::default(),
+                &counting,
+                &mut evaluations(mappings),
+            );
+            counting.0.into_inner()
+        };
+        let all = searched(u64::MAX);
+        assert!(all < 16_000_000, "{all} neighbours");
+        let (one, none) = (searched(1), searched(0));
+        assert!(none < one && one < all, "{none}, {one} and {all} neighbours");
+    }
 }
 
 /// What is held back by slow-downs is never worse than what each scheduler begins with.

@@ -62,7 +62,8 @@ impl Locked<'_> {
     ///
     /// The queue of a device is first in, first out, in the order of rounds and submission: a
     /// task does not overtake a scheduled one of another process that is ready, and whose
-    /// owner knows so. If all devices are taken, those of overdue tasks are lent to it.
+    /// owner knows so. If all devices are taken, those of stopped processes' overdue tasks are
+    /// lent to it.
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ impl Locked<'_> {
     }
 
     /// The first of so many devices of the type that are free, or when some may be. Devices of
-    /// tasks that are overdue at `lent_ns` count as free.
+    /// other processes' tasks that are lent at `lent_ns` count as free.
     fn free_on(
         &self,
         own: &Entry,
@@ -127,10 +128,11 @@ impl Locked<'_> {
             if other.device != Some(claim.device) || other.slot == own.slot {
                 continue;
             }
-            if lent_ns.is_some_and(|now_ns| other.overdue_ns(now_ns, options).is_some()) {
+            let is_other = other.owner != own.owner;
+            if is_other && lent_ns.is_some_and(|now_ns| other.is_lent(now_ns, options)) {
                 continue;
             }
-            is_by_others |= other.owner != own.owner;
+            is_by_others |= is_other;
             if other.state == State::InExecution {
                 used += u64::from(other.units.max(1));
                 if let Some(first) = other.instance {
@@ -143,11 +145,8 @@ impl Locked<'_> {
             } else {
                 let knows = other.is_ready && other.acknowledged == generation;
                 let is_before = other.place() < own.place();
-                is_behind |= other.owner != own.owner
-                    && other.is_scheduled
-                    && own.is_scheduled
-                    && knows
-                    && is_before;
+                is_behind |=
+                    is_other && other.is_scheduled && own.is_scheduled && knows && is_before;
             }
         }
         let is_free = used + u64::from(units) <= u64::from(count) || used == 0;

@@ -21,7 +21,7 @@
 //! finds in the header that it was held, and takes back a result that is half there.
 //! Entries of processes that are gone are removed before anything is decided with them; a
 //! master that is gone, or does not come to an end, loses its part. Devices of a process that
-//! is stopped or stuck are lent to the others after a while: see `overdue`.
+//! is stopped are lent to the others after a while: see `overdue`.
 //!
 //! All content is taken for hostile: it is copied first, and the copy is looked at. See
 //! `files`, `lock` and `map` for what the members of the group can't do to each other.

@@ -37,8 +37,8 @@ pub struct Options {
     /// Maximum wait for the lock, and maximum time for which a master may compute before it is
     /// replaced.
     pub patience: Duration,
-    /// Multiple of its expected runtime after which a task in execution is overdue: others plan
-    /// around it then, and use its devices. `None`: never.
+    /// Multiple of its expected runtime after which a task in execution is overdue. While its
+    /// process is stopped, others plan around it then, and use its devices. `None`: never.
     pub overdue_factor: Option<u32>,
     /// Called before each change of shared memory. For tests that kill the process there.
     pub on_step: Option<fn()>,

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Overdue tasks: in execution long after their expected end.
 //!
-//! Such a task belongs to a process that is stopped (Ctrl-Z, a debugger, a crash dump) or stuck.
-//! The other processes plan around it: its devices are lent to them, and the waiting tasks of its
-//! process are left out of their schedules. Its entry stays, and nobody ends the process.
+//! The process of such a task may be stopped (Ctrl-Z, a debugger, a crash dump). As long as it is,
+//! the other processes plan around it: the task's devices are lent to them. The waiting tasks of a
+//! stopped process are left out of their schedules. Its entries stay, and nobody ends the process.
 //! A process that continues renews its tasks with [`Locked::renew`], and has its devices again.
+//!
+//! The task of a process that runs is slow or stuck, which nobody can tell apart. It keeps its
+//! devices, and an operator may remove its entry: see [`crate::Removal::Overdue`].
 
 use std::collections::HashMap;
 
@@ -29,20 +32,20 @@ impl Entry {
         let limit_ns = self.expected_end_ns.saturating_add(grace_ns);
         (now_ns > limit_ns).then(|| now_ns - limit_ns)
     }
+
+    /// Returns whether the devices of the task are lent: it is overdue, and its process is stopped
+    /// at the moment.
+    pub fn is_lent(&self, now_ns: u64, options: &Options) -> bool {
+        self.overdue_ns(now_ns, options).is_some() && self.owner.is_stopped()
+    }
 }
 
-/// Processes that others plan around, looked up once each.
-pub(crate) struct Absent(HashMap<Owner, bool>);
+/// Processes that are stopped at the moment, looked up once each.
+#[derive(Default)]
+pub(crate) struct Stopped(HashMap<Owner, bool>);
 
-impl Absent {
-    /// Owners of overdue tasks, among these entries.
-    pub(crate) fn new(entries: &[Entry], now_ns: u64, options: &Options) -> Self {
-        let overdue = entries.iter().filter(|of| of.overdue_ns(now_ns, options).is_some());
-        Self(overdue.map(|of| (of.owner, true)).collect())
-    }
-
-    /// Returns whether the process has an overdue task, or is stopped at the moment.
-    pub(crate) fn is_absent(&mut self, owner: Owner) -> bool {
+impl Stopped {
+    pub(crate) fn is_stopped(&mut self, owner: Owner) -> bool {
         *self.0.entry(owner).or_insert_with(|| owner.is_stopped())
     }
 }

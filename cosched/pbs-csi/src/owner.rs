@@ -36,13 +36,14 @@ impl Owner {
         }
     }
 
-    /// Whether the process is stopped: by a signal, by a debugger, or for its crash dump.
+    /// Whether the process is stopped: by a signal or a debugger, with all of its threads, or for
+    /// its crash dump. Where `/proc` hides the processes of others, they are never stopped.
     pub fn is_stopped(self) -> bool {
         let Ok(stat) = look(&self.pid.to_string()) else {
             return false;
         };
         let is_this = stat.start_ticks == self.start_ticks && !stat.has_ended;
-        is_this && (stat.is_stopped || dumps_core(self.pid))
+        is_this && (are_threads_stopped(self.pid) || dumps_core(self.pid))
     }
 
     /// Whether the process is still there. One that has ended and was not waited for is not.
@@ -72,7 +73,14 @@ struct Stat {
     pid: u32,
     start_ticks: u64,
     has_ended: bool,
-    is_stopped: bool,
+    thread: ThreadState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadState {
+    Stopped,
+    Ended,
+    Other,
 }
 
 fn look(process: &str) -> io::Result<Stat> {
@@ -89,8 +97,32 @@ fn parse(text: &str) -> Option<Stat> {
     let start_ticks = fields.nth(1)?.parse().ok()?;
     // The first thread may have ended before the others.
     let has_ended = matches!(state, "X" | "x") || (state == "Z" && threads <= 1);
-    let is_stopped = matches!(state, "T" | "t");
-    Some(Stat { pid, start_ticks, has_ended, is_stopped })
+    let thread = match state {
+        "T" | "t" => ThreadState::Stopped,
+        "X" | "x" | "Z" => ThreadState::Ended,
+        _ => ThreadState::Other,
+    };
+    Some(Stat { pid, start_ticks, has_ended, thread })
+}
+
+/// Whether all threads of a process are stopped, except those that have ended. The first that
+/// is not stopped answers.
+fn are_threads_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let names = threads.into_iter().flatten().flatten().map(|thread| thread.file_name());
+    let states = names.filter_map(|name| {
+        let thread = format!("{pid}/task/{}", name.to_str()?);
+        look(&thread).ok().map(|stat| stat.thread)
+    });
+    let mut are_any = false;
+    for state in states {
+        match state {
+            ThreadState::Stopped => are_any = true,
+            ThreadState::Ended => {}
+            ThreadState::Other => return false,
+        }
+    }
+    are_any
 }
 
 /// Whether a process is writing its crash dump.
@@ -179,7 +211,8 @@ mod tests {
     /// In a container that sees the `/proc` of the host.
     #[test]
     fn a_proc_with_other_process_numbers_is_refused() {
-        let stat = || Stat { pid: 4242, start_ticks: 1, has_ended: false, is_stopped: false };
+        let stat =
+            || Stat { pid: 4242, start_ticks: 1, has_ended: false, thread: ThreadState::Other };
         let told = own(stat(), 7).unwrap_err().to_string();
         assert!(told.starts_with("it calls this process 4242"), "{told}");
         assert_eq!(own(stat(), 4242).unwrap().start_ticks, 1);

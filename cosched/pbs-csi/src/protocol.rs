@@ -14,7 +14,7 @@ use crate::csi::{self, Csi};
 use crate::devices::Device;
 use crate::layout::{DONE, NOT_STARTED, RUNNING};
 use crate::node::Locked;
-use crate::overdue::Absent;
+use crate::overdue::Stopped;
 use crate::table::{Entry, State};
 use crate::{Error, Owner};
 
@@ -36,10 +36,9 @@ pub struct Snapshot {
     pub now_ns: u64,
     /// The devices.
     pub devices: Vec<Device>,
-    /// Tasks that wait, in the order of submission; without those of processes that are stopped
-    /// or have an overdue task.
+    /// Tasks that wait, in the order of submission; without those of processes that are stopped.
     pub waiting: Vec<Waiting>,
-    /// Tasks in execution, which keep their variants and devices; without overdue ones.
+    /// Tasks in execution, which keep their variants and devices; without those whose devices are lent.
     pub in_execution: Vec<Entry>,
 }
 
@@ -107,17 +106,18 @@ impl Locked<'_> {
         let generation = self.next_generation();
         let (mut waiting, mut in_execution) = (Vec::new(), Vec::new());
         let entries = self.entries()?;
-        let mut absent = Absent::new(&entries, now_ns, &self.node.options);
+        let mut stopped = Stopped::default();
         for mut entry in entries {
             if entry.state == State::InExecution {
-                if entry.overdue_ns(now_ns, &self.node.options).is_none() {
+                let is_overdue = entry.overdue_ns(now_ns, &self.node.options).is_some();
+                if !is_overdue || !stopped.is_stopped(entry.owner) {
                     in_execution.push(entry);
                 }
                 continue;
             }
             entry.unschedule();
             self.write_entry(&entry)?;
-            if absent.is_absent(entry.owner) {
+            if stopped.is_stopped(entry.owner) {
                 continue;
             }
             // Without a CSI, or with one that can't be, a task is not subject to anything.

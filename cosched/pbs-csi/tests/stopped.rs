@@ -222,6 +222,62 @@ fn a_device_of_a_traced_process_is_lent_until_it_continues() {
     });
 }
 
+/// A slow or stuck task of a process that runs keeps its device until somebody removes it.
+#[test]
+fn an_overdue_task_of_a_running_process_keeps_its_device() {
+    let mut holder = Holder::with_the_gpu("slow");
+    until("it is overdue", || holder.is_overdue());
+    let options = impatient(holder.directory.path());
+    let other = Other::new(&options);
+    assert!(matches!(other.claim(0), Claimed::Busy { until_ns: 1.. }));
+    // Schedules include it, and the waiting task of its process.
+    let snapshot = master(&other.node);
+    assert_eq!(snapshot.in_execution, [holder.entry()]);
+    let waiting: Vec<u64> = snapshot.waiting.iter().map(|of| of.entry.task).collect();
+    assert_eq!(waiting, [2, 8, 9]);
+    other.node.lock().unwrap().abandon(snapshot.generation).unwrap();
+    let cleaned = clean(&options, Removal::Overdue).unwrap();
+    assert_eq!((cleaned.entries, cleaned.overdue), (0, 1));
+    assert_eq!(other.claim(0), Claimed::Started { instance: Some(0) });
+    assert!(holder.child.try_wait().unwrap().is_none());
+}
+
+/// A debugger may stop one thread while the others run.
+#[test]
+fn a_process_with_one_stopped_thread_is_not_stopped() {
+    let holder = Holder::with_the_gpu("one-thread");
+    let first = holder.child.id() as libc::pid_t;
+    let null = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: of a thread of the own child; nothing is read or written through the pointers.
+    unsafe {
+        assert_eq!(libc::ptrace(libc::PTRACE_SEIZE, first, null, null), 0);
+        assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, first, null, null), 0);
+        assert_eq!(libc::waitpid(first, std::ptr::null_mut(), libc::__WALL), first);
+    }
+    until("it is overdue", || holder.is_overdue());
+    assert!(!holder.owner().is_stopped());
+    let other = Other::new(&impatient(holder.directory.path()));
+    assert!(matches!(other.claim(0), Claimed::Busy { until_ns: 1.. }));
+}
+
+/// A process with a slow task keeps the device of that task from its own next one.
+#[test]
+fn a_process_is_not_lent_its_own_device() {
+    let directory = Directory::new("own");
+    let options = impatient(directory.path());
+    let node = Node::open(&options).unwrap();
+    node.lock().unwrap().join_devices(&devices()).unwrap();
+    let other = Other::new(&options);
+    assert_eq!(other.claim(0), Claimed::Started { instance: Some(0) });
+    until("it is overdue", || {
+        let entries = node.lock().unwrap().entries().unwrap();
+        entries.iter().any(|of| of.overdue_ns(monotonic_ns(), &options).is_some())
+    });
+    assert!(matches!(other.claim(1), Claimed::Busy { until_ns: 1.. }));
+    other.node.lock().unwrap().finish(other.slots[0], 8, &[]).unwrap();
+    assert_eq!(other.claim(1), Claimed::Started { instance: Some(0) });
+}
+
 #[test]
 fn overdue_tasks_are_removed_only_on_request() {
     let holder = Holder::with_the_gpu("clean");

@@ -96,7 +96,7 @@ int pbs_rt_options_shared(struct pbs_rt_options *options, const char *directory,
 			  int64_t group);
 /*
  * Multiple of its expected runtime after which a running task is overdue: this process uses its
- * device then.  Default 10, 0: never; call after .._shared().
+ * device then, while the task's process is stopped.  Default 10, 0: never; call after .._shared().
  */
 int pbs_rt_options_overdue_factor(struct pbs_rt_options *options, uint32_t factor);
 /* "never", "always", "contention", "speedup" or "amortization"; call after .._shared(). */

@@ -247,9 +247,8 @@ impl<'a> Session<'a> {
         }
         drop(locked);
         let now_ns = monotonic_ns();
-        let counts = |of: &&Entry| {
-            of.state == State::InExecution && of.overdue_ns(now_ns, &self.how.shared).is_none()
-        };
+        let counts =
+            |of: &&Entry| of.state == State::InExecution && !of.is_lent(now_ns, &self.how.shared);
         let running: Vec<Entry> = entries.iter().filter(counts).cloned().collect();
         let mut view = View::new(&devices, &waiting, &running, now_ns);
         view.queue_waiting(&entries);
@@ -390,6 +389,14 @@ impl<'a> Session<'a> {
         self.node.lock()?.finish(slot, number, &ready)?;
         self.entered.remove(&task);
         Ok(())
+    }
+
+    /// Withdraws all tasks except these, which run: the others see their devices taken until
+    /// [`Session::finish`].
+    pub(crate) fn leave(&mut self, running: &[usize]) {
+        let left = self.entered.extract_if(|task, _| !running.contains(task));
+        self.left.tasks().extend(left.map(|(_, entry)| entry));
+        self.left.withdraw(self.node);
     }
 }
 

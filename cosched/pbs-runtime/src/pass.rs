@@ -82,6 +82,8 @@ pub(crate) struct Pass<'r, 'g> {
     behind_since: Vec<Option<Instant>>,
     units: Vec<Units>,
     session: Option<Session<'r>>,
+    /// Running tasks of a process that goes alone, which keep their devices until they end.
+    leaving: Option<Session<'r>>,
     report: Report,
     at_work: usize,
     /// End of the last wait for a worker.
@@ -132,6 +134,7 @@ impl<'r, 'g> Pass<'r, 'g> {
             units: runtime.devices.iter().map(|of| Units::new(of.shared.count)).collect(),
             mapped,
             session,
+            leaving: None,
             report,
             at_work: 0,
             awake: Instant::now(),
@@ -255,19 +258,23 @@ impl<'r, 'g> Pass<'r, 'g> {
 
     /// Waits for the next message of a worker, for this long or without end.
     ///
-    /// Much more time than asked since the last wait shows that the process was stopped. Its
-    /// running tasks are renewed then, since others may have them for overdue.
+    /// More time than asked since the last wait shows that the process was stopped. Its running
+    /// tasks are renewed then, since others may have them for overdue. A task is overdue a whole
+    /// patience after its expected end, and stops of half of that are noticed. Tasks are not
+    /// renewed for being overdue: one that is stuck in a process that runs must be seen as such.
     fn next(&mut self, at_most: Option<Duration>) -> Result<Message, RecvTimeoutError> {
         loop {
-            let Some(patience) = self.session.as_ref().map(Session::patience) else {
+            let session = self.session.as_ref().or(self.leaving.as_ref());
+            let Some(patience) = session.map(Session::patience) else {
                 return match at_most {
                     Some(at_most) => self.receiver.recv_timeout(at_most),
                     None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 };
             };
-            let slice = at_most.unwrap_or(patience).min(patience);
+            let quarter = patience / 4;
+            let slice = at_most.unwrap_or(quarter).min(quarter);
             let received = self.receiver.recv_timeout(slice);
-            let was_absent = self.awake.elapsed() > slice + patience;
+            let was_absent = self.awake.elapsed() > slice + quarter;
             self.awake = Instant::now();
             if was_absent {
                 self.renew();
@@ -281,13 +288,20 @@ impl<'r, 'g> Pass<'r, 'g> {
         }
     }
 
-    fn renew(&mut self) {
+    fn running(&self) -> Vec<usize> {
         let tasks = 0..self.states.len();
-        let running: Vec<usize> =
-            tasks.filter(|&task| matches!(self.states[task], State::Running(..))).collect();
+        tasks.filter(|&task| matches!(self.states[task], State::Running(..))).collect()
+    }
+
+    fn renew(&mut self) {
+        let running = self.running();
         if let Some(session) = &mut self.session {
             if let Err(error) = session.renew(&running) {
                 self.go_alone(error.to_string());
+            }
+        } else if let Some(leaving) = &mut self.leaving {
+            if leaving.renew(&running).is_err() {
+                self.leaving = None;
             }
         }
     }
@@ -387,9 +401,13 @@ impl<'r, 'g> Pass<'r, 'g> {
         }
     }
 
-    /// From now on without the others: what they have decided so far stays.
+    /// From now on without the others: what they have decided so far stays. Running tasks keep
+    /// their devices.
     fn go_alone(&mut self, why: String) {
-        self.session = None;
+        if let Some(mut session) = self.session.take() {
+            session.leave(&self.running());
+            self.leaving = Some(session);
+        }
         self.report.alone_because.get_or_insert(why);
     }
 
@@ -453,6 +471,11 @@ impl<'r, 'g> Pass<'r, 'g> {
         if let Some(session) = &mut self.session {
             if let Err(error) = session.finish(task, &now_ready) {
                 self.go_alone(error.to_string());
+            }
+        } else if let Some(leaving) = &mut self.leaving {
+            // Each failure takes all the patience with the lock.
+            if leaving.finish(task, &[]).is_err() {
+                self.leaving = None;
             }
         }
         match ran {

@@ -7,14 +7,14 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 
 use common::{add, gpu, number, Directory, MILLISECOND};
 use pbs_cosched::Determination;
 use pbs_csi::layout::{
     CsimfHeader, DeviceRecord, EntryRecord, CSIMF_BYTES, DEVICES_AT, ENTRIES_AT, RUNNING,
 };
-use pbs_csi::{Claim, Claimed, Csi, Device, NewTask, Node};
+use pbs_csi::{Claim, Claimed, Csi, Device, Entry, NewTask, Node, State};
 use pbs_runtime::{Access, Graph, Model, Options, Region, Report, Runtime, Task, Variant};
 
 const TASKS: u64 = 12;
@@ -208,6 +208,58 @@ fn a_missed_lock_leaves_no_device_taken() {
     assert_eq!(region.content(), 2_u64.to_ne_bytes());
     assert!(directory.entries().is_empty());
     assert_eq!(directory.files(), ["pbs-csimf"]);
+}
+
+/// The entry of a task is removed while another runs on the GPU.
+#[test]
+fn a_process_that_goes_alone_keeps_the_devices_of_running_tasks() {
+    let directory = Directory::new("alone");
+    let mut own = options(&directory);
+    if let Some(how) = &mut own.co_scheduling {
+        how.determination = Determination::NEVER;
+    }
+    let runtime = Runtime::new(own).unwrap();
+    let of = |task: &Entry| (task.slot, task.task, task.state);
+    let entries = || -> Vec<_> { directory.entries().iter().map(of).collect() };
+    let shared = directory.shared();
+    let is_on_gpu = Arc::new(Barrier::new(2));
+    let is_seen = Arc::new(Barrier::new(2));
+    let (on_gpu, seen) = (is_on_gpu.clone(), is_seen.clone());
+    let runs = Variant::simulated(Model::Gpu, 1000 * MILLISECOND, move |context| {
+        on_gpu.wait();
+        seen.wait();
+        common::adding(context, 1)
+    });
+    let removing = shared.clone();
+    let removes = Variant::cpu(move |_| {
+        is_on_gpu.wait();
+        let node = Node::open(&removing).map_err(|error| error.to_string())?;
+        let mut locked = node.lock().map_err(|error| error.to_string())?;
+        for entry in locked.entries().map_err(|error| error.to_string())? {
+            if entry.state == State::Waiting {
+                let removed = locked.withdraw(entry.slot, entry.task);
+                removed.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    });
+    let (see, is_listed) = channel();
+    let sees = Variant::cpu(move |_| {
+        let listed = pbs_csi::list(&shared).map_err(|error| error.to_string());
+        is_seen.wait();
+        see.send(listed?.unwrap().entries).map_err(|error| error.to_string())
+    });
+    let region = number(0);
+    let mut graph = Graph::new();
+    graph.add(Task::new("runs").variant(runs).region(&region, Access::ReadWrite));
+    let first = graph.add(Task::new("removes").variant(removes.taking(MILLISECOND)));
+    graph.add(Task::new("sees").variant(sees.taking(MILLISECOND)).after(first));
+    let report = runtime.run(&graph).unwrap();
+    let why = report.alone_because.unwrap();
+    assert_eq!(why, "the entry of a task was removed by another process");
+    let listed: Vec<_> = is_listed.recv().unwrap().iter().map(of).collect();
+    assert!(matches!(listed[..], [(_, _, State::InExecution)]), "{listed:?}");
+    assert!(entries().is_empty(), "{:?}", entries());
 }
 
 /// Enters another task of this process that occupies the only device.

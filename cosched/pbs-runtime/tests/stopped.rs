@@ -152,10 +152,28 @@ fn a_stopped_process_keeps_nobody_waiting() {
     };
     let before = held();
     assert_eq!((before.state, before.owner.pid), (State::InExecution, holder.0.id()));
-    // It notices a stop that is longer than its patience.
+    // It notices the stop.
     sleep(4 * PATIENCE);
     holder.signal(Signal::CONT);
     until("its end is expected anew", || held().expected_end_ns > before.expected_end_ns);
+    fs::write(note("note-go"), "").unwrap();
+    holder.ends_well();
+    nothing_is_left(&directory);
+}
+
+/// Others may have a task for overdue as soon as the patience is over.
+#[test]
+fn a_stop_within_the_patience_is_noticed() {
+    let directory = Directory::new("short-stop");
+    let mut holder = Process::start(&directory, "holder");
+    let note = |name: &str| directory.path().join(name);
+    until("the GPU is taken", || note("note-holds").exists());
+    holder.signal(Signal::STOP);
+    let expected_end_ns = || directory.entries().first().map(|of| of.expected_end_ns);
+    let before_ns = expected_end_ns();
+    sleep(PATIENCE * 9 / 10);
+    holder.signal(Signal::CONT);
+    until("its end is expected anew", || expected_end_ns() > before_ns);
     fs::write(note("note-go"), "").unwrap();
     holder.ends_well();
     nothing_is_left(&directory);
