@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import unittest
+from unittest import mock
 
 from sched_pbs import (
     Case,
@@ -87,6 +88,15 @@ class Simulations(unittest.TestCase):
             with self.assertRaises(PbsctlError):
                 simulator.simulate(Plan())
             self.assertEqual(simulator.simulate(late_plan()), simulate(late_plan()))
+
+    def test_an_interrupted_simulator_does_not_give_its_result_to_the_next_plan(self) -> None:
+        with Simulator() as simulator:
+            with mock.patch.object(simulator._process, "stdout") as stdout:
+                stdout.readline.side_effect = KeyboardInterrupt
+                with self.assertRaises(KeyboardInterrupt):
+                    simulator.simulate(Plan())
+            with self.assertRaisesRegex(PbsctlError, "make another"):
+                simulator.simulate(late_plan())
 
     def test_a_missing_command_is_named(self) -> None:
         with self.assertRaises(FileNotFoundError) as caught:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The client: against the resource manager of pbsctl, and against a service of the test."""
 
+import contextlib
 import json
 import re
 import socket
@@ -76,6 +77,8 @@ class Node(unittest.TestCase):
         self.path = Path(folder.name, "pbs.sock")
         self.calls: list[dict[str, Any]] = []
         self.answers: list[list[dict[str, Any]]] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         self.listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(self.listener.close)
         self.listener.bind(str(self.path))
@@ -97,8 +100,11 @@ class Node(unittest.TestCase):
                 parts = [json.dumps(it).encode() + b"\0" for it in self.answers.pop(0)]
                 # Cut in the middle, as a stream may.
                 whole = b"".join(parts)
-                connection.sendall(whole[:3])
-                connection.sendall(whole[3:])
+                self.may_answer.wait()
+                # A client that does not wait has left.
+                with contextlib.suppress(BrokenPipeError):
+                    connection.sendall(whole[:3])
+                    connection.sendall(whole[3:])
 
     def answer(self, *parts: dict[str, Any]) -> None:
         last = len(parts) - 1
@@ -145,6 +151,27 @@ class Node(unittest.TestCase):
         assert fields is not None
         for field in submission:
             self.assertRegex(fields[1], rf"\b{field}: ")
+
+    def test_a_late_answer_is_not_that_of_the_next_call(self) -> None:
+        self.answer({"version": "0.1.0"})
+        self.answer({"plan": "plan_id = 1"})
+        self.may_answer.clear()
+        with NodeService(self.path, timeout_s=0.01) as service:
+            with self.assertRaises(TimeoutError):
+                service.status()
+            self.may_answer.set()
+            with self.assertRaisesRegex(ConnectionError, "connect again"):
+                service.plan()
+
+    def test_a_connection_with_a_stream_takes_no_other_call(self) -> None:
+        self.answer({"kind": "planned"}, {"kind": "over"})
+        self.answer({"plan": "plan_id = 1"})
+        with NodeService(self.path, TIMEOUT_S) as service:
+            events = service.watch()
+            with self.assertRaisesRegex(ConnectionError, "connect again for other calls"):
+                service.plan()
+            self.assertEqual([event["kind"] for event in events], ["planned", "over"])
+            self.assertEqual(service.plan(), "plan_id = 1")
 
     def test_a_service_that_goes_away_is_named(self) -> None:
         with NodeService(self.path, TIMEOUT_S) as service:
