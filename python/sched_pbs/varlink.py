@@ -216,15 +216,30 @@ def _key(job: int | str) -> dict[str, Any]:
 
 
 def _submission(job: Job, more: dict[str, Any]) -> dict[str, Any]:
-    # The mask can only be read by setting it.
-    umask = os.umask(0o077)
-    os.umask(umask)
-    variables = os.environ.items()
+    # Bytes that are not UTF-8 are surrogates, which JSON of other languages refuses.
+    variables = [
+        {"name": name, "value": value}
+        for name, value in os.environ.items()
+        if _is_utf8(name) and _is_utf8(value)
+    ]
     return {
         "file": f"{job.name}.toml",
         "request": job.dumps_toml(),
         "directory": os.getcwd(),
-        "umask": umask,
-        "environment": [{"name": name, "value": value} for name, value in variables],
+        "umask": _umask(),
+        "environment": variables,
         **more,
     }
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _umask() -> int:
+    """Mask of this process; setting it, to read it, would give other threads a wrong one."""
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+    for line in status.splitlines():
+        if line.startswith("Umask:"):
+            return int(line.split()[1], 8)
+    raise OSError("/proc/self/status has no line Umask; Linux 4.7 or later is needed")
