@@ -100,9 +100,7 @@ class Node(unittest.TestCase):
             self.assertEqual(kinds, ["planned", "running", "over"])
         named = {call["method"].removeprefix(NODE + "."): call for call in self.service.calls}
         self.assertEqual(len(named), 11)
-        self.assertEqual(
-            named["List"]["parameters"], {"filter": {"state": "over", "last": 5}}
-        )
+        self.assertEqual(named["List"]["parameters"], {"filter": {"state": "over", "last": 5}})
         submission = named["Submit"]["parameters"]["jobs"][0]
         self.assertEqual(Job.loads(submission["request"]), job)
         self.assertEqual((submission["hold"], submission["directory"]), (True, "/tmp"))
