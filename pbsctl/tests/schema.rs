@@ -102,8 +102,17 @@ impl Schemas {
                         it if it.contains('%') => Quantity::Permille,
                         other => panic!("pattern {other}"),
                     };
-                    if unit.parse(value.as_str().unwrap_or_default()).is_err() {
+                    let text = value.as_str().unwrap_or_default();
+                    // Numbers without a unit are no text.
+                    let has_unit = !text.ends_with(|end: char| end.is_ascii_digit());
+                    if !has_unit || unit.parse(text).is_err() {
                         return fails("no quantity");
+                    }
+                }
+                "minLength" => {
+                    let chars = value.as_str().map(|text| text.chars().count() as u64);
+                    if chars.is_some_and(|chars| Some(chars) < rule.as_u64()) {
+                        return fails("too short");
                     }
                 }
                 "items" => {
@@ -316,7 +325,11 @@ fn what_the_reader_refuses_is_not_valid() {
         ("/process/0/cpu", json!(1u64 << 32), "too large"),
         ("/process/0/tasks", json!([{ "insns": 5 }]), "unknown key insns"),
         ("/process/0/tasks", json!([0]), "too small"),
+        ("/process/0/tasks", json!([]), "too few"),
         ("/process/0/tasks", json!(["5 ms"]), "no quantity"),
+        ("/process/0/tasks", json!(["5"]), "no quantity"),
+        ("/process/0/name", json!(""), "too short"),
+        ("/process/0/buffer_insns", json!((1u64 << 56) + 1), "too large"),
         ("/process/0/command", json!([]), "too few"),
         ("/process/0/attaches", json!("myself"), "none of"),
         ("/cpu", json!([]), "too few"),

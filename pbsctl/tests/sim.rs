@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{pbsctl, scratch, LATE};
+use common::{pbsctl, pbsctl_of_bytes, scratch, LATE};
 use pbs_report::Recording;
 
 const LINE: &str = "1;0,9000000;;;0,4,1200000,1150000;-1,-1,300000,310000;\n";
@@ -440,6 +440,10 @@ fn a_line_of_a_batch_that_fails_is_a_failure_and_the_others_are_simulated() {
         ("{\"plan\": {}, \"options\": [\"--lat\", \"1\"]}", "line 2: unexpected argument '--lat'"),
         ("{\"plan\": {}, \"options\": [\"--batch\"]}", "cannot be used with '--batch'"),
         ("{\"plan\": \"cpu = 1\", \"options\": [\"plan.toml\"]}", "unexpected argument"),
+        (
+            "{\"plan\": {}, \"options\": [\"--slowdowns\", \"-\"]}",
+            "line 2: standard input has the lines of the batch",
+        ),
     ] {
         let ran = pbsctl(&["sim", "--batch"], &format!("{good}\n{bad}\n{good}\n"));
         assert_eq!((ran.status, ran.stderr.as_str()), (1, ""), "{bad}: {}", ran.stdout);
@@ -462,4 +466,17 @@ fn a_line_of_a_batch_that_fails_is_a_failure_and_the_others_are_simulated() {
     let [plain, json] = [&["sim", "--batch"][..], &["sim", "--batch", "--json"]]
         .map(|arguments| pbsctl(arguments, &good).stdout);
     assert_eq!(plain, json);
+}
+
+#[test]
+fn a_line_of_a_batch_that_is_no_text_is_a_failure_and_the_others_are_simulated() {
+    let good = serde_json::json!({ "plan": LATE }).to_string();
+    let input = [good.as_bytes(), b"{\"plan\": \"\xff\"}", good.as_bytes()].join(&b'\n');
+    let ran = pbsctl_of_bytes(&["sim", "--batch"], &input);
+    assert_eq!((ran.status, ran.stderr.as_str()), (1, ""));
+    let lines: Vec<_> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], lines[2]);
+    assert!(lines[1].contains("pbs.failure/1"), "{}", lines[1]);
+    assert!(lines[1].contains("line 2: byte 11 of this line is not UTF-8"), "{}", lines[1]);
 }

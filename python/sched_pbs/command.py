@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 
+# Programs may change to another directory later, and PBSCTL is meant in this one.
+_FIRST_DIRECTORY = os.getcwd()
+
+
 class PbsctlError(RuntimeError):
     """Failure of ``pbsctl``, with its messages."""
 
@@ -22,15 +26,21 @@ class PbsctlError(RuntimeError):
 
 
 def find_pbsctl(pbsctl: str | pathlib.Path | None = None) -> str:
-    """Path of the command: the argument, the variable PBSCTL, or the first one in PATH."""
-    named = pbsctl or os.environ.get("PBSCTL") or "pbsctl"
+    """Absolute path of the command: the argument, the variable PBSCTL, or the first one in PATH.
+
+    A relative path in the variable starts in the directory in which the package was imported.
+    """
+    variable = os.environ.get("PBSCTL", "")
+    if os.sep in variable:
+        variable = os.path.join(_FIRST_DIRECTORY, variable)
+    named = pbsctl or variable or "pbsctl"
     found = shutil.which(named)
     if found is None:
         raise FileNotFoundError(
             f'there is no command {named}; build it with "make pbsctl", and name it by the '
             "argument pbsctl=, the variable PBSCTL, or PATH"
         )
-    return found
+    return os.path.abspath(found)
 
 
 def failure_of(failure: dict[str, Any], status: int = 1) -> PbsctlError:

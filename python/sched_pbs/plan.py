@@ -154,6 +154,6 @@ def _slot(slot: str | int | Idle) -> str | int | Idle:
     if not isinstance(slot, str) or slot.split(maxsplit=1)[:1] != ["idle"]:
         return slot
     try:
-        return Idle(number_of("idle_insns", slot.removeprefix("idle")))
+        return Idle(number_of("idle_insns", slot.removeprefix("idle"), needs_unit=False))
     except ValueError as error:
         raise FileError(f'slot "{slot}": {error}') from error

@@ -40,7 +40,7 @@ _ENDS = {
     "permille": _PERMILLE,
 }
 
-_TEXT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9_]+)?)\s*(\S*)\s*")
+_TEXT = re.compile(r"\s*(_*[0-9][0-9_]*(?:\._*[0-9][0-9_]*)?)\s*(\S*)\s*")
 
 
 def units_of(name: str) -> dict[str, int] | None:
@@ -51,8 +51,10 @@ def units_of(name: str) -> dict[str, int] | None:
     return None
 
 
-def number_of(name: str, text: str) -> int:
-    """Number that a text with a unit stands for, in the unit that ``name`` ends with.
+def number_of(name: str, text: str, needs_unit: bool = True) -> int:
+    """Number that a text stands for, in the unit that ``name`` ends with.
+
+    Keys need a unit in texts, and idle slots do not: ``"idle 5_000_000"``.
 
     >>> number_of("lease_ns", "2 s")
     2000000000
@@ -64,8 +66,10 @@ def number_of(name: str, text: str) -> int:
     if units is None or found is None:
         raise ValueError(f'{name} is "{text}"; write a whole number instead')
     unit = found[2]
+    if needs_unit and not unit:
+        raise ValueError(f'{name} is "{text}" without a unit; write a number without quotes')
     if unit and unit not in units:
-        raise ValueError(f'{name} is "{text}"; write one of the units {", ".join(units)}, or none')
+        raise ValueError(f'{name} is "{text}"; write one of the units {", ".join(units)}')
     value = Decimal(found[1].replace("_", "")) * (units[unit] if unit else 1)
     if value != int(value):
         raise ValueError(f'{name} is "{text}", which is no whole number; round it')

@@ -165,11 +165,13 @@ class Simulation:
 class Simulator:
     """Running ``pbsctl sim --batch``, which simulates one plan after the other.
 
-    It takes no process for each simulation.  Threads need a simulator each.
+    It takes no process for each simulation.  Threads need a simulator each.  An exception of the
+    planner, or an interrupt, ends it.
     """
 
     def __init__(self, pbsctl: str | pathlib.Path | None = None) -> None:
         command = find_pbsctl(pbsctl)
+        self._is_ended = False
         self._bridge = Bridge()
         self._process = subprocess.Popen(
             [command, "sim", "--batch"],
@@ -196,6 +198,8 @@ class Simulator:
         self, plan: Plan, options: Options | None = None, planner: Planner | None = None
     ) -> Simulation:
         """Simulate a plan; a planner of this process answers its prediction failures."""
+        if self._is_ended:
+            raise PbsctlError(1, "this simulator ended with the error before; make another", [])
         options = options or Options()
         arguments = options.arguments()
         if planner is not None:
@@ -206,15 +210,22 @@ class Simulator:
         case = json.dumps({"plan": plan.to_json(), "options": arguments})
         assert self._process.stdin is not None and self._process.stdout is not None
         line = b""
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(case.encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
+        # The next call would read the result of this one.
+        self._is_ended = True
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(case.encode() + b"\n")
+                self._process.stdin.flush()
+                line = self._process.stdout.readline()
+        except BaseException:
+            self._process.kill()
+            raise
         if self._bridge.error is not None:
             raise self._bridge.error
         if not line.endswith(b"\n"):
             status = self._process.wait()
             raise PbsctlError(status, f"pbsctl sim --batch ended with status {status}", [])
+        self._is_ended = False
         result = json.loads(line)
         if result["schema"].startswith("pbs.failure/"):
             raise failure_of(result)

@@ -6,6 +6,7 @@ The interfaces are ``node/pbs-node-api/org.sched-pbs.Node.varlink`` (``pbsd``) a
 that ends with a zero byte (varlink.org).
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -19,6 +20,8 @@ NODE = "org.sched-pbs.Node"
 RMS = "org.sched-pbs.Rms"
 
 _CLOSED = "the service has closed the connection; connect again"
+_ENDED = "this connection ended with the error or the close() before; connect again"
+_STREAMS = "this connection receives a stream; connect again for other calls"
 
 
 class Refused(RuntimeError):
@@ -38,7 +41,8 @@ class Refused(RuntimeError):
 class Connection:
     """Connection to a service; one call at a time.
 
-    A call without an answer for ``timeout_s`` raises ``TimeoutError``; None: it waits.
+    A call without an answer for ``timeout_s`` raises ``TimeoutError``; None: it waits.  Any error
+    but ``Refused`` closes the connection, since the answer may still arrive.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Connection:
                 f"no service listens at {path}: {error}; start it, or name its socket"
             ) from error
         self._rest = b""
+        self._is_streaming = False
 
     def __enter__(self) -> Self:
         return self
@@ -72,34 +77,61 @@ class Connection:
         return self._receive()[0]
 
     def stream(self, method: str, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """Results of a method that answers more than once; nothing else can be called then."""
+        """Results of a method that answers more than once.
+
+        The method is called at once.  Other calls need another connection until the last result.
+        """
         self._send(method, parameters, more=True)
-        continues = True
-        while continues:
-            result, continues = self._receive()
+        self._is_streaming = True
+        return self._results()
+
+    def _results(self) -> Iterator[dict[str, Any]]:
+        while self._is_streaming:
+            result, self._is_streaming = self._receive()
             yield result
 
     def _send(self, method: str, parameters: Mapping[str, Any], more: bool) -> None:
         name = method if "." in method else f"{self.interface}.{method}"
         given = {key: value for key, value in parameters.items() if value is not None}
         message = {"method": name, "parameters": given} | ({"more": True} if more else {})
-        try:
-            self._socket.sendall(json.dumps(message).encode() + b"\0")
-        except BrokenPipeError as error:
-            raise ConnectionError(_CLOSED) from error
+        text = json.dumps(message).encode() + b"\0"
+        self._check_open()
+        if self._is_streaming:
+            raise ConnectionError(_STREAMS)
+        with self._closing_on_error():
+            try:
+                self._socket.sendall(text)
+            except BrokenPipeError as error:
+                raise ConnectionError(_CLOSED) from error
 
     def _receive(self) -> tuple[dict[str, Any], bool]:
-        while b"\0" not in self._rest:
-            part = self._socket.recv(1 << 16)
-            if not part:
-                raise ConnectionError(_CLOSED)
-            self._rest += part
-        text, self._rest = self._rest.split(b"\0", 1)
-        message = json.loads(text)
+        self._check_open()
+        with self._closing_on_error():
+            while b"\0" not in self._rest:
+                part = self._socket.recv(1 << 16)
+                if not part:
+                    raise ConnectionError(_CLOSED)
+                self._rest += part
+            text, self._rest = self._rest.split(b"\0", 1)
+            message = json.loads(text)
         parameters = message.get("parameters") or {}
         if message.get("error"):
+            self._is_streaming = False
             raise Refused(message["error"], parameters)
         return parameters, bool(message.get("continues"))
+
+    def _check_open(self) -> None:
+        if self._socket.fileno() < 0:
+            raise ConnectionError(_ENDED)
+
+    @contextlib.contextmanager
+    def _closing_on_error(self) -> Iterator[None]:
+        """Close the socket on any exception: the next call would read this one's answer."""
+        try:
+            yield
+        except BaseException:
+            self._socket.close()
+            raise
 
 
 class NodeService(Connection):
@@ -184,15 +216,30 @@ def _key(job: int | str) -> dict[str, Any]:
 
 
 def _submission(job: Job, more: dict[str, Any]) -> dict[str, Any]:
-    # The mask can only be read by setting it.
-    umask = os.umask(0o077)
-    os.umask(umask)
-    variables = os.environ.items()
+    # Bytes that are not UTF-8 are surrogates, which JSON of other languages refuses.
+    variables = [
+        {"name": name, "value": value}
+        for name, value in os.environ.items()
+        if _is_utf8(name) and _is_utf8(value)
+    ]
     return {
         "file": f"{job.name}.toml",
         "request": job.dumps_toml(),
         "directory": os.getcwd(),
-        "umask": umask,
-        "environment": [{"name": name, "value": value} for name, value in variables],
+        "umask": _umask(),
+        "environment": variables,
         **more,
     }
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _umask() -> int:
+    """Mask of this process; setting it, to read it, would give other threads a wrong one."""
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+    for line in status.splitlines():
+        if line.startswith("Umask:"):
+            return int(line.split()[1], 8)
+    raise OSError("/proc/self/status has no line Umask; Linux 4.7 or later is needed")

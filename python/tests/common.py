@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Parts that several tests share."""
 
+import os
 import pathlib
 import random
 import sys
@@ -26,6 +27,7 @@ from sched_pbs import (
     Sharing,
     Task,
     Variant,
+    find_pbsctl,
 )
 from sched_pbs.config import DISPATCHES, IDLE_POLICIES, PREEMPTION_WAYS, THRESHOLDS
 from sched_pbs.machine import LEVELS
@@ -34,6 +36,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 SAMPLES = TOP / "samples"
 EXAMPLES = TOP / "python" / "examples"
 sys.path.insert(0, str(EXAMPLES))
+# Tests and their children change to other directories.
+os.environ["PBSCTL"] = find_pbsctl()
 
 
 def late_plan() -> Plan:

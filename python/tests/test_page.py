@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """The code of Documentation/python.rst works."""
 
+import contextlib
+import io
 import os
 import re
 import tempfile
 import textwrap
 import unittest
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from sched_pbs import Case, Plan, simulate, sweep
 from sched_pbs.optional import has
 
 from .common import TOP
+from .service import Service
 
 
 def blocks() -> list[str]:
@@ -45,7 +50,21 @@ class Page(unittest.TestCase):
                 exec(pictures, names)
                 self.assertTrue(os.path.exists("gantt.svg"))
             os.chdir(before)
-        # There is no service here.
-        service = services.replace("NodeService()", 'NodeService("/no/socket")')
-        with self.assertRaisesRegex(ConnectionError, "no service listens"):
-            exec(service, {"__name__": "page"})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "pbs.sock")
+            service = Service(self, path)
+            service.answers = [{"jobs": [{"number": 4}]}]
+            service.events = [
+                {"job": job, "kind": kind, "text": f"{job} {kind}"}
+                for job, kind in [(4, "planned"), (3, "over"), (4, "running"), (4, "over")]
+            ]
+            printed = io.StringIO()
+            with (
+                mock.patch.dict(os.environ, {"PBS_SOCKET": str(path)}),
+                contextlib.redirect_stdout(printed),
+            ):
+                # A service that does not answer is a failure of the test.
+                services = services.replace("NodeService()", "NodeService(timeout_s=60)")
+                exec(services, {"__name__": "page"})
+            lines = ["planned 4 planned", "running 4 running", "over 4 over"]
+            self.assertEqual(printed.getvalue().splitlines(), lines)

@@ -89,7 +89,7 @@ class Records(unittest.TestCase):
 
     def test_numbers_are_exact(self) -> None:
         self.assertEqual(number_of("a_insns", "281474976710.656k"), 281474976710656)
-        for name, text in [("a_ns", "1.5ns"), ("a_ns", "4 mm"), ("count", "4"), ("a_ns", "-1s")]:
+        for name, text in [("a_ns", "1.5ns"), ("a_ns", "4 mm"), ("count", "4"), ("a_ns", "4")]:
             with self.assertRaises(ValueError, msg=text):
                 number_of(name, text)
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """JSON Schemas against random inputs, the dataclasses and the questions of the simulator."""
 
+import copy
 import dataclasses
 import json
 import unittest
 from typing import Any
 
-from sched_pbs import Config, Plan, Planner, Question, Record, run_json, simulate, sweep
-from sched_pbs import Case, Cpu, Graph, Job, JobProcess, Machine, Options, Process, Task
+from sched_pbs import Case, Config, Cpu, Graph, Job, JobProcess, Machine, Options, PbsctlError
+from sched_pbs import Plan, Planner, Process, Question, Record, Task, run_json, simulate, sweep
 
 from .common import Inputs, late_plan
-from .validator import Invalid, Schemas
+from .validator import Schemas
 
 
 class Keeper(Planner):
@@ -85,23 +86,87 @@ class JsonSchemas(unittest.TestCase):
             self.schemas.validate("answer", answer)
         self.assertTrue(all(replan["refused"] is None for replan in simulation.replans))
 
-    def test_what_is_wrong_is_not_valid(self) -> None:
-        good: dict[str, Any] = late_plan().to_json()
-        wrong: list[dict[str, Any]] = [
-            {"plan_id": -1},
-            {"plan_id": True},
-            {"lease_ns": "2 hours"},
-            {"unknown": 1},
-            {"cpu": []},
-            {"cpu": [{"cpu": 0}]},
-            {"config": {"idle_policy": "first"}},
-            {"config": {"thresholds": ["t1", "t1"]}},
-            {"process": [{"id": 1, "tasks": [{"planned_insns": 2**48 + 1}]}]},
-        ]
-        self.schemas.validate("plan", good)
-        for change in wrong:
-            with self.subTest(change=change), self.assertRaises(Invalid):
-                self.schemas.validate("plan", good | change)
+    def test_schema_and_reader_have_the_same_verdict(self) -> None:
+        for kind, good, path, right, wrong in VERDICTS:
+            for value, is_good in [*((it, True) for it in right), *((it, False) for it in wrong)]:
+                with self.subTest(kind=kind, path=path, value=value):
+                    document = changed(good, path, value)
+                    self.assertEqual(self.schemas.accepts(kind, document), is_good)
+                    self.assertEqual(is_accepted(document), is_good)
+
+
+def task(**keys: object) -> dict[str, object]:
+    """Task of a plan as a table."""
+    return {"planned_insns": 1, **keys}
+
+
+# The smallest file of each kind.
+PLAN = {"process": [{"id": 1, "tasks": [5]}], "cpu": [{"cpu": 0, "slots": [1]}]}
+JOB = {
+    "name": "job",
+    "deadline_ns": 10**9,
+    "process": [{"id": 1, "memory_bytes": 1, "tasks": [5]}],
+}
+GRAPH = {"name": "graph", "task": [{"name": "a", "variant": [{"model": "cpu", "insns": 5}]}]}
+MACHINE = {
+    "node": [{"name": "n", "memory_bytes": 1, "cores": ["c"], "rate_insns_per_s": 5}],
+    "device": [{"kind": "gpu", "models": ["ocl"]}],
+}
+
+# Kind of the file, file, place in it, and values there that are right and wrong.
+VERDICTS: list[tuple[str, dict[str, Any], str, list[Any], list[Any]]] = [
+    ("plan", PLAN, "plan_id", [0, 2**63 - 1], [-1, True]),
+    ("plan", PLAN, "lease_ns", ["2s", "2.5 s"], ["2 hours", "2000000000", "", "2._s"]),
+    ("plan", PLAN, "unknown", [], [1]),
+    ("plan", PLAN, "cpu", [], [[], [{"cpu": 0}]]),
+    ("plan", PLAN, "config/idle_policy", ["pieces"], ["first"]),
+    ("plan", PLAN, "config/thresholds", [["t1"]], [["t1", "t1"]]),
+    ("plan", PLAN, "config/sigma_t1_permille", ["106%"], ["1060", "0.9s"]),
+    ("plan", PLAN, "process/0/tasks", [[1], ["_5M"], [2**48]], [[], ["5"], [0], [2**48 + 1]]),
+    ("plan", PLAN, "process/0/tasks/0", [task(name="a")], [task(name=""), task(after=[""])]),
+    ("plan", PLAN, "process/0/name", ["a"], [""]),
+    ("plan", PLAN, "process/0/deadline", ["3 ms", 3], ["3"]),
+    ("plan", PLAN, "process/0/command", [["a"], [""]], [[], "a"]),
+    ("plan", PLAN, "process/0/commands", [[["a"]]], [[], [[]]]),
+    ("plan", PLAN, "process/0/stdin", [], [""]),
+    ("plan", PLAN, "process/0/buffer_insns", [2**56, "1k"], [2**56 + 1, "1000"]),
+    ("plan", PLAN, "process/0/memory_bytes", ["64MiB"], ["64", "64 mib"]),
+    ("job", JOB, "name", ["a"], [""]),
+    ("job", JOB, "deadline_ns", ["1s"], ["1000000000", 0]),
+    ("job", JOB, "process/0/name", ["a"], [""]),
+    ("job", JOB, "process/0/tasks", [["5k"]], [[], ["5"], [{"insns": 1, "name": ""}]]),
+    ("graph", GRAPH, "name", ["a"], [""]),
+    ("graph", GRAPH, "task/0/name", ["b"], [""]),
+    ("graph", GRAPH, "task/0/after", [[]], [[""], [{"task": ""}]]),
+    ("graph", GRAPH, "task/0/variant/0/model", ["cpu"], [""]),
+    ("graph", GRAPH, "task/0/variant/0/command", [["a"]], [[""]]),
+    ("machine", MACHINE, "name", ["a"], [""]),
+    ("machine", MACHINE, "demand_permille", ["20%", 200], ["200", 1001]),
+    ("machine", MACHINE, "node/0/name", ["a"], [""]),
+    ("machine", MACHINE, "node/0/cores", [["a"], [{"name": "a"}]], [[], [""], [{"name": ""}]]),
+    ("machine", MACHINE, "device/0/kind", ["gpu"], [""]),
+    ("machine", MACHINE, "device/0/models", [["ocl"]], [[], [""]]),
+]
+
+
+def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """Copy of a file with another value at a place such as ``process/0/name``."""
+    document = copy.deepcopy(document)
+    at: Any = document
+    *folders, last = (int(key) if key.isdigit() else key for key in path.split("/"))
+    for key in folders:
+        at = at[key] if isinstance(key, int) else at.setdefault(key, {})
+    at[last] = value
+    return document
+
+
+def is_accepted(document: dict[str, Any]) -> bool:
+    """Whether ``pbsctl plan check`` accepts a file."""
+    try:
+        run_json(["plan", "check", "-"], json.dumps(document))
+    except PbsctlError:
+        return False
+    return True
 
 
 def keys(kind: type[Record]) -> set[str]:

@@ -3,7 +3,11 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 import unittest
+from unittest import mock
 
 from sched_pbs import (
     Case,
@@ -15,6 +19,7 @@ from sched_pbs import (
     Planner,
     Question,
     Simulator,
+    find_pbsctl,
     generate,
     run_json,
     simulate,
@@ -22,7 +27,7 @@ from sched_pbs import (
 )
 from sched_pbs.config import DISPATCHES, IDLE_POLICIES, PREEMPTION_WAYS, THRESHOLDS
 
-from .common import late_plan
+from .common import TOP, late_plan
 
 
 class Simulations(unittest.TestCase):
@@ -87,6 +92,27 @@ class Simulations(unittest.TestCase):
             with self.assertRaises(PbsctlError):
                 simulator.simulate(Plan())
             self.assertEqual(simulator.simulate(late_plan()), simulate(late_plan()))
+
+    def test_an_interrupted_simulator_does_not_give_its_result_to_the_next_plan(self) -> None:
+        with Simulator() as simulator:
+            with mock.patch.object(simulator._process, "stdout") as stdout:
+                stdout.readline.side_effect = KeyboardInterrupt
+                with self.assertRaises(KeyboardInterrupt):
+                    simulator.simulate(Plan())
+            with self.assertRaisesRegex(PbsctlError, "make another"):
+                simulator.simulate(late_plan())
+
+    def test_a_relative_variable_is_good_in_every_directory(self) -> None:
+        command = find_pbsctl()
+        program = "import os, sched_pbs; os.chdir('/'); print(sched_pbs.find_pbsctl())"
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=TOP / "python",
+            env=os.environ | {"PBSCTL": os.path.relpath(command, TOP / "python")},
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual((done.stdout.strip(), done.stderr), (command, ""))
 
     def test_a_missing_command_is_named(self) -> None:
         with self.assertRaises(FileNotFoundError) as caught:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """The client: against the resource manager of pbsctl, and against a service of the test."""
 
-import json
+import os
 import re
 import socket
 import subprocess
 import tempfile
-import threading
 import unittest
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 from sched_pbs import Job, JobProcess, JobTask, find_pbsctl
 from sched_pbs.varlink import NODE, RMS, Connection, NodeService, Refused
 
 from .common import TOP
+from .service import Service
 
 # A service that does not answer is a failure of the test.
 TIMEOUT_S = 60
@@ -74,70 +74,42 @@ class Node(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name, "pbs.sock")
-        self.calls: list[dict[str, Any]] = []
-        self.answers: list[list[dict[str, Any]]] = []
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.addCleanup(self.listener.close)
-        self.listener.bind(str(self.path))
-        self.listener.listen()
-        thread = threading.Thread(target=self.serve)
-        self.addCleanup(thread.join)
-        thread.start()
-
-    def serve(self) -> None:
-        connection, _ = self.listener.accept()
-        with connection, connection.makefile("rb") as messages:
-            text = b""
-            while byte := messages.read(1):
-                if byte != b"\0":
-                    text += byte
-                    continue
-                self.calls.append(json.loads(text))
-                text = b""
-                parts = [json.dumps(it).encode() + b"\0" for it in self.answers.pop(0)]
-                # Cut in the middle, as a stream may.
-                whole = b"".join(parts)
-                connection.sendall(whole[:3])
-                connection.sendall(whole[3:])
-
-    def answer(self, *parts: dict[str, Any]) -> None:
-        last = len(parts) - 1
-        self.answers.append(
-            [{"parameters": part, "continues": at < last} for at, part in enumerate(parts)]
-        )
+        self.service = Service(self, self.path)
 
     def test_calls_have_the_parameters_of_the_interface(self) -> None:
         job = Job("night", 10**9, [JobProcess(1, 1 << 20, [JobTask(5)], command=["true"])])
-        with NodeService(self.path, TIMEOUT_S) as service:
-            for part in ({"version": "0.1.0"}, {"jobs": [{"number": 3}]}, {"plan": "plan_id = 1"}):
-                self.answer(part)
+        answers = [{"version": "0.1.0"}, {"jobs": [{"number": 3}]}, {"plan": "plan_id = 1"}]
+        self.service.answers = [*answers, {"jobs": [{"number": 4}]}, *[{"job": {}}] * 6]
+        self.service.events = [{"kind": "planned"}, {"kind": "running"}, {"kind": "over"}]
+        with (
+            NodeService(self.path, TIMEOUT_S) as watching,
+            NodeService(self.path, TIMEOUT_S) as service,
+        ):
+            events = watching.watch("night")
             self.assertEqual(service.status(), {"version": "0.1.0"})
             self.assertEqual(service.jobs(state="over", last=5), [{"number": 3}])
             self.assertEqual(service.plan(), "plan_id = 1")
-            self.answer({"jobs": [{"number": 4}]})
             self.assertEqual(service.submit(job, hold=True, directory="/tmp"), [{"number": 4}])
-            for _ in range(6):
-                self.answer({"job": {"number": 4}})
             service.show(4)
             service.cancel("night")
             service.hold(4)
             service.release(4)
             service.alter(4, priority=1, request=job)
             service.explain(job)
-            self.answer({"kind": "planned"}, {"kind": "running"}, {"kind": "over"})
-            kinds = [event["kind"] for event in service.watch("night")]
+            kinds = [next(events)["kind"] for _ in range(3)]
             self.assertEqual(kinds, ["planned", "running", "over"])
-        self.assertEqual(self.calls[1]["parameters"], {"filter": {"state": "over", "last": 5}})
-        submission = self.calls[3]["parameters"]["jobs"][0]
+        named = {call["method"].removeprefix(NODE + "."): call for call in self.service.calls}
+        self.assertEqual(len(named), 11)
+        self.assertEqual(named["List"]["parameters"], {"filter": {"state": "over", "last": 5}})
+        submission = named["Submit"]["parameters"]["jobs"][0]
         self.assertEqual(Job.loads(submission["request"]), job)
         self.assertEqual((submission["hold"], submission["directory"]), (True, "/tmp"))
-        self.assertEqual(self.calls[5]["parameters"], {"job": {"name": "night"}})
-        self.assertTrue(self.calls[-1]["more"])
+        self.assertEqual(named["Cancel"]["parameters"], {"job": {"name": "night"}})
+        self.assertTrue(named["Watch"]["more"])
         # Names of methods, their parameters and the fields of a submission are of the interface.
         text = (TOP / "node/pbs-node-api" / f"{NODE}.varlink").read_text()
         methods = dict(re.findall(r"^method (\w+)\((.*?)\) ->", text, re.M))
-        for call in self.calls:
-            name = call["method"].removeprefix(NODE + ".")
+        for name, call in named.items():
             self.assertIn(name, methods)
             for parameter in call["parameters"]:
                 self.assertIn(f"{parameter}: ", methods[name])
@@ -145,6 +117,37 @@ class Node(unittest.TestCase):
         assert fields is not None
         for field in submission:
             self.assertRegex(fields[1], rf"\b{field}: ")
+
+    def test_a_late_answer_is_not_that_of_the_next_call(self) -> None:
+        self.service.answers = [{"version": "0.1.0"}, {"plan": "plan_id = 1"}]
+        self.service.may_answer.clear()
+        with NodeService(self.path, timeout_s=0.01) as service:
+            with self.assertRaises(TimeoutError):
+                service.status()
+            self.service.may_answer.set()
+            with self.assertRaisesRegex(ConnectionError, "connect again"):
+                service.plan()
+
+    def test_a_connection_with_a_stream_takes_no_other_call(self) -> None:
+        self.service.answers = [{"plan": "plan_id = 1"}]
+        with NodeService(self.path, TIMEOUT_S) as service:
+            service.watch()
+            with self.assertRaisesRegex(ConnectionError, "connect again for other calls"):
+                service.plan()
+
+    def test_what_is_not_utf8_in_the_environment_is_no_part_of_a_submission(self) -> None:
+        job = Job("night", 10**9, [JobProcess(1, 1 << 20, [JobTask(5)], command=["true"])])
+        self.service.answers = [{"jobs": []}]
+        variables = {b"SAID": "für".encode(), b"LATIN": b"f\xfcr", b"f\xfcr": b"1"}
+        with (
+            NodeService(self.path, TIMEOUT_S) as service,
+            mock.patch.dict(os.environb, variables, clear=True),
+            mock.patch.object(os, "umask", side_effect=AssertionError("other threads see it")),
+        ):
+            service.submit(job)
+        submission = self.service.calls[0]["parameters"]["jobs"][0]
+        self.assertEqual(submission["environment"], [{"name": "SAID", "value": "für"}])
+        self.assertEqual(submission["umask"], umask())
 
     def test_a_service_that_goes_away_is_named(self) -> None:
         with NodeService(self.path, TIMEOUT_S) as service:
@@ -155,5 +158,10 @@ class Node(unittest.TestCase):
     def test_a_socket_without_a_service_is_named(self) -> None:
         with self.assertRaisesRegex(ConnectionError, "no service listens at /no/socket"):
             NodeService("/no/socket")
-        # The thread of the test waits for a connection.
-        NodeService(self.path, TIMEOUT_S).close()
+
+
+def umask() -> int:
+    """Mask of this process, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -38,6 +38,10 @@ class Schemas:
         """Raise Invalid if the schema of that name does not describe the value."""
         self._check(self.named(name), self.named(name), value, name)
 
+    def accepts(self, name: str, value: object) -> bool:
+        """Whether the schema of that name describes the value."""
+        return self._accepts(self.named(name), self.named(name), value, name)
+
     def _check(self, document: Any, schema: dict[str, Any], value: Any, at: str) -> None:
         for keyword, rule in schema.items():
             if keyword not in ANNOTATIONS and not self._holds(
@@ -68,6 +72,8 @@ class Schemas:
                 return number is None or bool(number <= rule)
             case "pattern":
                 return not isinstance(value, str) or re.search(rule, value) is not None
+            case "minLength":
+                return not isinstance(value, str) or bool(len(value) >= rule)
             case "minItems":
                 return not isinstance(value, list) or bool(len(items) >= rule)
             case "maxItems":

@@ -31,6 +31,11 @@ fn level(text: &str) -> Result<Level, String> {
 }
 
 impl SlowdownsOptions {
+    /// Whether the slow-downs are on standard input.
+    pub(super) fn reads_stdin(&self) -> bool {
+        self.slowdowns.as_deref() == Some(Path::new("-"))
+    }
+
     /// Slow-downs of processes in the plan.
     pub(super) fn interference(&self, plan: &Plan) -> Result<Option<Interference>, Failure> {
         let Some(file) = &self.slowdowns else {

@@ -44,6 +44,11 @@ impl Ran {
 }
 
 pub(crate) fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
+    pbsctl_of_bytes(arguments, stdin.as_bytes())
+}
+
+/// Runs pbsctl with standard input that need not be text.
+pub(crate) fn pbsctl_of_bytes(arguments: &[&str], stdin: &[u8]) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pbsctl"))
         .args(arguments)
         .env_remove("PBS_DEVICE")
@@ -54,7 +59,7 @@ pub(crate) fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
         .spawn()
         .unwrap();
     // A command that does not read its input may be gone already.
-    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let _ = child.stdin.take().unwrap().write_all(stdin);
     let output = child.wait_with_output().unwrap();
     Ran {
         status: output.status.code().unwrap(),
