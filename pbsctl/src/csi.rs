@@ -203,10 +203,14 @@ fn clean(out: Output, shared: &Options, removal: Removal) -> Result<(), Failure>
             _ => format!("removed {what} and {files}\n"),
         };
         for left in &clean.left {
-            let stopped = if left.is_stopped { ", which is stopped," } else { "" };
+            let (stopped, remedy) = if left.is_stopped {
+                (", which is stopped,", "continue the process")
+            } else {
+                ("", "wait for its end")
+            };
             text += &format!(
-                "task {} of process {}{stopped} is overdue by {} ms: continue the process, or \
-                 free its device with --overdue\n",
+                "task {} of process {}{stopped} is overdue by {} ms: {remedy}, or free its \
+                 device with --overdue\n",
                 left.task,
                 left.pid,
                 grouped(left.overdue_ns / 1_000_000),

@@ -133,7 +133,7 @@ fn overdue_tasks_are_marked_and_removed_on_request() {
     let told = clean(&["--overdue-factor", "1"]).stdout;
     let pid = std::process::id();
     assert!(told.contains(&format!("task 1 of process {pid} is overdue by ")), "{told}");
-    assert!(told.ends_with("continue the process, or free its device with --overdue\n"), "{told}");
+    assert!(told.ends_with("wait for its end, or free its device with --overdue\n"), "{told}");
     assert_eq!(node.lock().unwrap().entries().unwrap().len(), 2);
     let told = clean(&["--overdue-factor", "1", "--overdue"]).stdout;
     let expected = "removed 0 tasks of dead processes, 1 overdue task and 0 files of tasks\n";

@@ -93,6 +93,8 @@ fn agrees(table: &Table, object: &Value, what: &str) {
 fn every_command_has_a_schema() {
     let documented: BTreeSet<_> = schemas().into_keys().collect();
     let mut named: BTreeSet<_> = VERBS.iter().map(|name| format!("pbs.{name}")).collect();
+    // A command that never was a verb of its own.
+    named.insert("pbs.metrics".into());
     named.insert("pbs.failure".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
     named.remove("pbs.cosched");
