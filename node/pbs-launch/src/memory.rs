@@ -3,8 +3,8 @@
 //!
 //! A forked child has the pages of its parent until it executes its program. The class samples the
 //! memory of a process from its first grant on, and therefore before that: a small program would
-//! be charged what the service has. The child gives back all large areas of the parent before
-//! it reports that it is ready. The words that it still needs, such as the arguments of its
+//! be charged what the service has. The child gives back the large areas of the parent before
+//! it reports that it is ready; what is in small ones still counts. The words that it still needs, such as the arguments of its
 //! program, are in an area of their own ([`Words`]).
 
 use std::ffi::CString;
@@ -17,10 +17,10 @@ use crate::program::Prepared;
 /// Number of areas that are given back at most: the largest.
 const MOST_AREAS: usize = 8;
 
-/// Size from which an area is given back. From 512 pages on, arm64 flushes all translations at
-/// once. Of smaller areas it flushes each page by itself, and after each of these an emulated CPU
-/// waits until the others have had their turn: a child would take a second to be ready.
-const LEAST_BYTES: usize = 2 << 20;
+/// Size from which an area is given back. Of an area with fewer than 512 pages in use, arm64 flushes
+/// each page by itself, and after each of these an emulated CPU waits until the others have had
+/// their turn: a child of a small node would take a second to be ready.
+const LEAST_BYTES: usize = 16 << 20;
 
 /// Bytes after the thread's own data that stay.
 const KEPT_BYTES: usize = 64 << 10;
@@ -88,7 +88,7 @@ impl Areas {
             let (start, end) = rest(area, stack, thread);
             // On both sides of the words.
             for (start, end) in [(start, end.min(words.start)), (start.max(words.end), end)] {
-                if start < end {
+                if end.saturating_sub(start) >= LEAST_BYTES {
                     // SAFETY: private memory of this process that is not used any more.
                     unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) };
                 }
@@ -197,9 +197,9 @@ mod tests {
 00400000-00500000 r-xp 00000000 08:01 17 /usr/bin/pbsd
 00500000-00600000 rw-p 00100000 08:01 17 /usr/bin/pbsd
 00600000-00700000 rw-p 00000000 00:00 0
-01000000-01400000 rw-p 00000000 00:00 0                          [heap]
-7f0000000000-7f0000800000 rw-p 00000000 00:00 0
-7f0000800000-7f0004000000 ---p 00000000 00:00 0
+01000000-02000000 rw-p 00000000 00:00 0                          [heap]
+7f0000000000-7f0001800000 rw-p 00000000 00:00 0
+7f0001800000-7f0004000000 ---p 00000000 00:00 0
 7f0005000000-7f0005010000 rw-p 00000000 00:00 0
 7f0006000000-7f0006100000 rw-s 00000000 00:01 99 /memfd:x (deleted)
 7f0007000000-7f0007100000 r--p 00000000 00:00 0
@@ -208,7 +208,7 @@ nonsense
 ";
         let areas = Areas::of(maps);
         let found = &areas.areas[..areas.count];
-        assert_eq!(found, [(0x7f00_0000_0000, 0x7f00_0080_0000), (0x0100_0000, 0x0140_0000)]);
+        assert_eq!(found, [(0x7f00_0000_0000, 0x7f00_0180_0000), (0x0100_0000, 0x0200_0000)]);
         assert_eq!(Areas::of("").count, 0);
     }
 

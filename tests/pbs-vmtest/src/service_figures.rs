@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pbs_node_api::{Array, Client, Job};
+use pbs_node_api::{Array, Job};
 
 use crate::harness::{Context, Verdict};
 use crate::service::{all, all_over, job, number, prepare, serve, with_log, DIR};
@@ -108,31 +108,4 @@ fn begins_jobs_in_their_slots_inner() -> Verdict {
     // A file has the time of the last tick.
     check!(written_ns + 20_000_000 >= start_ns, "written {written_ns}, start {start_ns}");
     Ok(())
-}
-
-/// A small program is not charged the memory of the service, which it has until it is executed.
-pub fn service_counts_memory_of_programs() -> Verdict {
-    with_log(counts_memory_of_programs_inner)
-}
-
-fn counts_memory_of_programs_inner() -> Verdict {
-    prepare()?;
-    let (service, mut client) = serve()?;
-    let mut small = job("small", "", 20_000_000, 60_000);
-    small.request = small.request.replace("['sh', '-c', '''''']", "['true']");
-    let jobs = client.submit(&[small]).context("submit")?;
-    all_over(&mut client)?;
-    let peak_bytes = peak_bytes(&mut client, jobs[0].number)?;
-    let status =
-        fs::read_to_string(format!("/proc/{}/status", service.0.id())).context("status")?;
-    let used = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    let used_kib: u64 = used.trim().trim_end_matches(" kB").parse().context("VmRSS")?;
-    check!(peak_bytes > 0 && peak_bytes < 4 << 20, "peak: {peak_bytes}, service: {used_kib} KiB");
-    Ok(())
-}
-
-fn peak_bytes(client: &mut Client, job: u64) -> Result<u64, String> {
-    let shown = client.show(&number(job)).context("show")?;
-    let peaks = shown.processes.iter().map(|process| process.peak_memory_bytes);
-    Ok(peaks.max().unwrap_or(0))
 }
