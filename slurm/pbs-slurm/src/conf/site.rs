@@ -12,12 +12,12 @@ use crate::conf::times::seconds;
 /// Numbers of nodes with more digits are part of the name.
 const MOST_DIGITS: usize = 9;
 
-/// Time for the release of nodes where a job ends at once: an epilog takes its time, too.
-const LEAST_RELEASE_TIMEOUT_S: u64 = 60;
+/// Time for the release of nodes of a site that names none.
+const USUAL_RELEASE_TIMEOUT_S: u64 = 60;
 
 /// Site file for `pbsctl cluster new --site`: nodes of a partition with their CPUs and memory, the
 /// dearer the later Slurm would take them, the longest time of a job, and the time for the release
-/// of nodes, which is longer than Slurm's.
+/// of nodes where Slurm's is longer than the usual one.
 ///
 /// Nodes that follow each other and are alike are described once.
 pub fn site_of(conf: &Conf, partition: &str) -> String {
@@ -35,9 +35,11 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
     if let Some(default_s) = time("DefaultTime").filter(|&of| of > 0) {
         let _ = writeln!(text, "default_duration = \"{default_s}s\"");
     }
-    text += "# A job that ignores SIGTERM keeps its nodes for KillWait.\n";
-    let release_timeout_s = needed_release_timeout_s(conf).max(LEAST_RELEASE_TIMEOUT_S);
-    let _ = writeln!(text, "release_timeout = \"{release_timeout_s}s\"");
+    let release_timeout_s = needed_release_timeout_s(conf);
+    if release_timeout_s > USUAL_RELEASE_TIMEOUT_S {
+        text += "# A job that ignores SIGTERM keeps its nodes for KillWait.\n";
+        let _ = writeln!(text, "release_timeout = \"{release_timeout_s}s\"");
+    }
     if !conf.switches.is_empty() {
         text += "# The switches of topology.conf.\nmapping = \"switches\"\n";
     }
