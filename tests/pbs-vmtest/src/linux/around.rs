@@ -188,11 +188,17 @@ pub fn fair_loop_leaves_a_plan() -> Verdict {
     planned.runs("the plan process")?;
     bind(&[0, PLAN_CPU as usize])?;
     eventually("the loop leaves the CPU with the plan", || words.note.load(SeqCst) == 0)?;
-    for _ in 0..20 {
+    // Linux takes a while to learn what the plan leaves, and may move the loop back before.
+    let mut stays = 0;
+    for _ in 0..200 {
         words.runs("the loop")?;
         sleep_ms(10);
-        check_eq!(words.note.load(SeqCst), 0, "CPU of the loop");
+        stays = if words.note.load(SeqCst) == 0 { stays + 1 } else { 0 };
+        if stays == 20 {
+            break;
+        }
     }
+    check_eq!(stays, 20, "looks in a row at which the loop was on the CPU without the plan");
     planned.runs("the plan process")?;
     planned.release();
     ends_well(&mut child, "the plan process")?;
