@@ -6,7 +6,7 @@ use std::fs;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use pbs_job::cpu_list;
-use pbs_text::grouped;
+use pbs_text::{grouped, user_name};
 
 use crate::row::{RunRow, STATES};
 use crate::times::time;
@@ -157,13 +157,8 @@ fn text(text: &str) -> Option<Key> {
 }
 
 pub(crate) fn user(run: &RunRow, around: &Around) -> Option<String> {
-    let uid = run.uid?.to_string();
-    let name = around.users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| name.to_string())
-    });
-    Some(name.unwrap_or(uid))
+    let uid = run.uid?;
+    Some(user_name(&around.users, uid).unwrap_or_else(|| uid.to_string()))
 }
 
 fn time_ns(run: &RunRow, around: &Around) -> Option<u64> {

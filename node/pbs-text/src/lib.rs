@@ -10,6 +10,7 @@ mod program;
 mod quantity;
 pub mod reader;
 mod table;
+mod user;
 mod write;
 
 pub use foreign::{is_hidden, shown, shown_lines};
@@ -18,4 +19,5 @@ pub use problem::{Line, Problem, Problems};
 pub use program::{program_end, signal};
 pub use quantity::Quantity;
 pub use table::{columns, Format, Table};
+pub use user::user_name;
 pub use write::{between, escaped, quoted, underscored, write_list};

@@ -2,6 +2,7 @@
 //! Metrics of the service of this node.
 
 use pbs_node_api::{Failure, Metrics, Status};
+use pbs_text::user_name;
 
 use super::page::{Kind, Metric};
 use crate::socket::Socket;
@@ -77,15 +78,8 @@ fn of_open_jobs(counted: &Metrics) -> Metric {
 
 /// Name of a user by the lines of a passwd file, or the number; "others": it has none.
 fn name(uid: Option<u32>, users: &str) -> String {
-    let Some(uid) = uid else {
-        return "others".into();
-    };
-    let name = |line: &str| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_string())
-    };
-    users.lines().find_map(name).unwrap_or_else(|| uid.to_string())
+    let named = |uid| user_name(users, uid).unwrap_or_else(|| uid.to_string());
+    uid.map_or_else(|| "others".into(), named)
 }
 
 fn of_users(counted: &Metrics, users: &str) -> [Metric; 6] {
