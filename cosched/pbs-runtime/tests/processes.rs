@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{add, adding, co_scheduled, gpu, number, Directory, MILLISECOND};
+use common::{add, adding, co_scheduled, gpu, number, until, Directory, MILLISECOND};
 use pbs_csi::{Node, Status};
 use pbs_runtime::{Access, CoScheduling, Graph, Model, Region, Runtime, Task, Variant};
 
@@ -18,8 +18,6 @@ use pbs_runtime::{Access, CoScheduling, Graph, Model, Region, Runtime, Task, Var
 const ROLE: &str = "PBS_RUNTIME_TEST_ROLE";
 const SHARED: &str = "PBS_RUNTIME_TEST_SHARED";
 const NOTES: &str = "PBS_RUNTIME_TEST_NOTES";
-/// Maximum number of tries; a test that waits longer has failed.
-const TRIES: u32 = 20_000;
 
 /// Processes of a test, with their shared memory and their notes.
 struct Processes {
@@ -75,16 +73,6 @@ impl Drop for Processes {
             let _ = child.wait();
         }
     }
-}
-
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    for _ in 0..TRIES {
-        if is() {
-            return;
-        }
-        sleep(MILLISECOND);
-    }
-    panic!("{what} has not happened");
 }
 
 /// The children's entry: nothing, where this is the parent.

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{adding, co_scheduled, gpu, number, Directory, MILLISECOND};
+use common::{adding, co_scheduled, gpu, number, until, Directory, MILLISECOND};
 use pbs_csi::{Entry, Node, State};
 use pbs_runtime::{Access, CoScheduling, Graph, Model, Options, Region, Runtime, Task, Variant};
 use rustix::process::{kill_process, Pid, Signal};
@@ -18,20 +18,8 @@ use rustix::process::{kill_process, Pid, Signal};
 /// Variable with the role of a child.
 const ROLE: &str = "PBS_RUNTIME_TEST_ROLE";
 const SHARED: &str = "PBS_RUNTIME_TEST_SHARED";
-/// Maximum number of tries; a test that waits longer has failed.
-const TRIES: u32 = 20_000;
 /// Time after its expected end at which a task is overdue.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    for _ in 0..TRIES {
-        if is() {
-            return;
-        }
-        sleep(MILLISECOND);
-    }
-    panic!("{what} has not happened");
-}
 
 /// The children's entry: nothing, where this is the parent.
 #[test]

@@ -817,9 +817,8 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    use pbs_history::{EndedLimits, Kind, Outcome};
-    use pbs_job::{machine_from_toml, with_values};
-    use pbs_planner::Aim;
+    use pbs_history::{Kind, Outcome};
+    use pbs_job::with_values;
 
     use super::*;
     use crate::queue::RunSummary;
@@ -839,19 +838,7 @@ mod tests {
     }
 
     fn jobs(directory: &Path) -> Jobs {
-        let machine = include_str!("../../../samples/machines/vm.toml");
-        let settings = Settings {
-            history: directory.join("history.db"),
-            ended: EndedLimits::DEFAULT,
-            max_replans: 0,
-            aim: Aim::Best,
-            max_work: Settings::MAX_WORK,
-            config: None,
-        };
-        // Nothing is left open, so the device is not asked.
-        let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
-        let machine = machine_from_toml(machine).unwrap();
-        Jobs::open(machine, &settings, &device, &Config::DEFAULT, &mut Nobody).unwrap()
+        crate::model::open(directory)
     }
 
     /// One that is confined to those CPUs, if it is said.

@@ -74,7 +74,7 @@ const FATES: [Fate; 12] = [
     Fate::NotExecuted,
 ];
 
-/// What a run is to be in the end.
+/// State that a run is to have in the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Expected {
     id: RunId,
@@ -125,7 +125,8 @@ struct World {
     over: Vec<Expected>,
 }
 
-fn open(directory: &Path) -> Jobs {
+/// The jobs of a node whose history is in a directory.
+pub(crate) fn open(directory: &Path) -> Jobs {
     open_with(directory, &mut Nobody)
 }
 
@@ -252,7 +253,7 @@ impl World {
         self.jobs.event(&event, true);
     }
 
-    /// Has something happen to a run whose programs were let go.
+    /// Ends a run whose programs were let go, in that way.
     fn end(&mut self, plan: &Plan, id: RunId, fate: Fate) {
         let run = self.jobs.runs.iter().find(|run| run.id == Some(id)).unwrap();
         let (run, begin_ns) = (run.run, run.job.start_ns + 1 + self.random.between(0, SECOND_NS));

@@ -11,6 +11,20 @@ use pbs_runtime::{
     Accelerator, CoScheduling, DeviceSpec, Model, Options, Region, Simulated, Variant,
 };
 
+/// Maximum number of tries; a test that waits longer has failed.
+const TRIES: u32 = 20_000;
+
+/// Waits for something to happen.
+pub(crate) fn until(what: &str, mut is: impl FnMut() -> bool) {
+    for _ in 0..TRIES {
+        if is() {
+            return;
+        }
+        std::thread::sleep(MILLISECOND);
+    }
+    panic!("{what} has not happened");
+}
+
 /// A directory in the place of `/dev/shm`, removed at the end.
 pub(crate) struct Directory(PathBuf);
 
