@@ -12,7 +12,7 @@ use crate::slowing::{OnThreads, Slowing};
 /// Returns a timeline with slow-downs; `variant` is the variant of each task.
 ///
 /// Each task stays on its threads or its accelerator, behind the tasks that are before it there.
-/// It begins no sooner than before, and advances at 1/s beside tasks that slow it by s.
+/// Tasks begin no sooner than before, and advance at 1/s beside tasks that slow it by s.
 pub fn slowed(
     workload: &Workload,
     slowing: &dyn Slowing,

@@ -379,7 +379,7 @@ fn the_search_of_greedy_and_heft_is_bounded_by_its_work() {
     }
 }
 
-/// What is held back by slow-downs is never worse than what each scheduler begins with.
+/// A schedule with held tasks is never worse than the one that its scheduler begins with.
 #[test]
 fn slowdowns_in_the_search_never_worsen_a_schedule() {
     let mut dice = Dice(77);

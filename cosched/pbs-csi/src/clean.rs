@@ -32,10 +32,10 @@ pub struct Listed {
 /// Entries and files to remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Removal {
-    /// Those of processes that are gone.
+    /// Entries and files of processes that are gone.
     #[default]
     Gone,
-    /// Those of processes that are gone, and the entries of overdue tasks.
+    /// Entries and files of processes that are gone, and the entries of overdue tasks.
     Overdue,
     /// All files, whatever they are.
     Everything,
@@ -79,7 +79,7 @@ pub fn list(options: &Options) -> Result<Option<Listed>, Error> {
 ///
 /// # Errors
 ///
-/// As for [`Node::open`], but for [`Removal::Everything`] only what keeps a file from being
+/// Errors of [`Node::open`]; with [`Removal::Everything`] only those that keep a file from being
 /// removed.
 pub fn clean(options: &Options, what: Removal) -> Result<Cleaned, Error> {
     let mut cleaned = Cleaned::default();

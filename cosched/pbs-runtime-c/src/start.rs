@@ -14,7 +14,7 @@ use crate::run::{run, Ran, Report, Running};
 #[derive(Debug)]
 pub struct Started(JoinHandle<Result<Ran, Failure>>);
 
-/// What the thread has of the caller.
+/// Values of the caller that the thread has.
 struct Lent {
     runtime: &'static Runtime,
     graph: &'static OwnGraph,

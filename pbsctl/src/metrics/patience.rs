@@ -13,7 +13,7 @@ pub(super) struct Patience<T> {
 }
 
 impl<T: Send + 'static> Patience<T> {
-    /// Nothing was asked yet.
+    /// The state before the first question.
     pub(super) fn new() -> Self {
         Self { late: None }
     }

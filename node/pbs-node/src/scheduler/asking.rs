@@ -63,12 +63,12 @@ struct Open {
     conversation: Conversation,
 }
 
-/// What a question was about.
+/// Subject of a question.
 #[derive(Debug)]
 struct Answered {
     asked: Instant,
     cpu: u32,
-    /// Its failures, with times of the node's clock.
+    /// Failures on that CPU, with times of the node's clock.
     failures: Vec<Failure>,
     /// Whether it was asked for the second time.
     is_second: bool,
