@@ -243,6 +243,8 @@ fn tell(node: &mut Node<StdMemory>, kind: Option<InputKind>, input: &Input, outs
         Some(InputKind::WatchMemory) => node.watch_memory(process, value, time_ns, outside),
         Some(InputKind::Owe) => node.owe(process, value),
         Some(InputKind::OutOfTurn) => node.out_of_turn(value, time_ns),
+        Some(InputKind::InKernel) => node.in_kernel(process, value, time_ns),
+        Some(InputKind::Interrupted) => node.interrupted(value, time_ns),
         Some(InputKind::Settle) => node.settle(time_ns, outside),
         Some(InputKind::TellUntold) => node.tell_untold(outside),
         Some(InputKind::LookElsewhere) => node.look_elsewhere(outside),

@@ -623,6 +623,8 @@ enum pbs_input_kind {
 	PBS_IN_SHARE		= 17,	/* process */
 	PBS_IN_CONTRADICT	= 18,	/* a fault was made on purpose */
 	PBS_IN_ANSWER		= 19,	/* about the predecessor process: value the task that is waited for, more the first that has not ended, reason 1: no more ever will */
+	PBS_IN_IN_KERNEL	= 20,	/* process was found there, after value nanoseconds; more: instructions left to its slot */
+	PBS_IN_INTERRUPTED	= 21,	/* for value nanoseconds; more: execution time at which the slot ends then */
 };
 
 /* Of an event the kind is this and enum pbs_event_kind; process is its id, value

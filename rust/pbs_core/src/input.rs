@@ -94,11 +94,15 @@ pub enum InputKind {
     /// the predecessor `process`: the task for which a process waits; the first one that
     /// has not ended; 1 if no more ever will.
     Answer = 19,
+    /// `Node::in_kernel`: nanoseconds; instructions that the slot may still use.
+    InKernel = 20,
+    /// `Node::interrupted`: nanoseconds; the plan time at which the slot ends then.
+    Interrupted = 21,
 }
 
 impl InputKind {
     /// All kinds, by number.
-    pub const ALL: [InputKind; 19] = [
+    pub const ALL: [InputKind; 21] = [
         InputKind::Begin,
         InputKind::Gone,
         InputKind::Charge,
@@ -118,6 +122,8 @@ impl InputKind {
         InputKind::Share,
         InputKind::Contradict,
         InputKind::Answer,
+        InputKind::InKernel,
+        InputKind::Interrupted,
     ];
 
     /// The kind in lower case.
@@ -142,6 +148,8 @@ impl InputKind {
             InputKind::Share => "share",
             InputKind::Contradict => "contradict",
             InputKind::Answer => "answer",
+            InputKind::InKernel => "in_kernel",
+            InputKind::Interrupted => "interrupted",
         }
     }
 }

@@ -35,6 +35,7 @@ mod input;
 #[cfg(test)]
 mod invariants;
 mod join;
+mod kernel_time;
 mod lease;
 mod level;
 mod memory;

@@ -7,6 +7,7 @@ use super::division::Division;
 use super::event::PresentSlot;
 use super::memory::Memory;
 use super::plan::{Plan, Slot};
+use super::rate::Rate;
 use super::wire::format;
 
 /// The present slot: where the plan stands, and what has been used of the slot.
@@ -27,6 +28,10 @@ pub(super) struct CurrentSlot {
     t1_insns: Option<u64>,
     /// Difference between that count and t1.
     spared_insns: u64,
+    /// Time for which the owner was found in the kernel.
+    kernel_ns: u64,
+    /// Instructions that this time counts as, towards t1.
+    kernel_insns: u64,
     /// Division among other processes than the owner.
     division: Division,
     /// Plan time at which the slot ends: its ceiling, or the end of an idle slot.
@@ -44,7 +49,8 @@ pub(super) enum SlotEnd {
     Idle,
     /// The owner has retired as much as t1.
     Count(u64),
-    /// The slot has lasted as long as its ceiling.
+    /// The slot has lasted as long as its ceiling; or as long as this, with what its owner has
+    /// retired and the time that it has spent in the kernel.
     Ceiling(u64),
 }
 
@@ -58,6 +64,8 @@ impl CurrentSlot {
         count_insns: 0,
         t1_insns: None,
         spared_insns: 0,
+        kernel_ns: 0,
+        kernel_insns: 0,
         division: Division::Turns,
         end_plan_ns: 0,
         ceiling_ns: 0,
@@ -123,8 +131,20 @@ impl CurrentSlot {
     #[inline(always)]
     pub(super) fn left_insns(&self) -> u64 {
         self.t1_insns.map_or(u64::MAX, |t1_insns| {
-            t1_insns.saturating_sub(self.count_insns)
+            t1_insns.saturating_sub(self.used_insns())
         })
+    }
+
+    /// Instructions that count towards t1.
+    #[inline(always)]
+    fn used_insns(&self) -> u64 {
+        self.count_insns.saturating_add(self.kernel_insns)
+    }
+
+    /// Plan time that the slot has lasted at `plan_ns`.  What it was extended by does not count.
+    fn lasted_ns(&self, plan_ns: u64) -> u64 {
+        let left_ns = self.end_plan_ns.saturating_sub(plan_ns);
+        self.ceiling_ns.saturating_sub(left_ns)
     }
 
     /// The end of the slot, if it is over at `plan_ns`.
@@ -136,6 +156,9 @@ impl CurrentSlot {
         }
         match self.t1_insns {
             Some(t1_insns) if self.count_insns >= t1_insns => Some(SlotEnd::Count(t1_insns)),
+            Some(t1_insns) if self.used_insns() >= t1_insns => {
+                Some(SlotEnd::Ceiling(self.lasted_ns(plan_ns)))
+            }
             _ => is_over.then_some(SlotEnd::Ceiling(self.ceiling_ns)),
         }
     }
@@ -200,6 +223,17 @@ impl CurrentSlot {
     /// Notes that the owner has retired `insns` more in the slot.
     pub(super) fn retire(&mut self, insns: u64) {
         self.count_insns = self.count_insns.saturating_add(insns);
+    }
+
+    /// Notes that the owner, which retires at `rate`, was found in the kernel after `ns` at
+    /// `plan_ns`; `free_ns` cost it nothing.  Only time for which it has retired too little counts:
+    /// a rate that was learned from its runs contains the usual time in the kernel.
+    pub(super) fn spend_in_kernel(&mut self, ns: u64, plan_ns: u64, rate: Rate, free_ns: u64) {
+        self.kernel_ns = self.kernel_ns.saturating_add(ns);
+        let lasted_insns = rate.to_insns(self.lasted_ns(plan_ns));
+        let missing_insns = lasted_insns.saturating_sub(self.count_insns);
+        let spent_insns = rate.to_insns(self.kernel_ns).min(missing_insns);
+        self.kernel_insns = spent_insns.saturating_sub(rate.to_insns(free_ns));
     }
 
     /// Moves the end of the slot back by that plan time.

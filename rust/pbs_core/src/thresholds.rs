@@ -30,6 +30,11 @@ impl Config {
             .saturating_add(self.ceiling_extra_ns)
     }
 
+    /// Time in the kernel that no slot pays for: a tenth of the constant part of the ceiling.
+    pub fn free_in_kernel_ns(&self) -> u64 {
+        self.ceiling_extra_ns / 10
+    }
+
     /// The stress, in points, at that time after a plan has arrived (3.3.6).
     ///
     /// Without a gain there is no stress: then tm2_node is not held back either.

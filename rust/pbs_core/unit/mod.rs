@@ -27,6 +27,7 @@ mod fuzz;
 mod grants;
 mod header;
 mod idle;
+mod kernel_time;
 mod lease;
 mod levels;
 mod memory;

@@ -26,6 +26,8 @@ enum Told {
     Decide,
     Owe(u32, u64),
     OutOfTurn(u64),
+    InKernel(u32, u64),
+    Interrupted(u64),
     Die(u32),
     TellUntold,
     Count(usize),
@@ -43,7 +45,11 @@ fn told() -> impl Strategy<Value = Told> {
         20 => step().prop_map(Told::Step),
         20 => Just(Told::Decide),
         2 => (p(), ns()).prop_map(|(p, ns)| Told::Owe(p, ns)),
-        2 => ns().prop_map(Told::OutOfTurn),
+        2 => prop_oneof![
+            ns().prop_map(Told::OutOfTurn),
+            (p(), ns()).prop_map(|(p, ns)| Told::InKernel(p, ns)),
+            ns().prop_map(Told::Interrupted),
+        ],
         1 => p().prop_map(Told::Die),
         1 => Just(Told::TellUntold),
         1 => (0..EventKind::ALL.len()).prop_map(Told::Count),
@@ -100,6 +106,8 @@ impl Recorded {
             }
             Told::Owe(p, ns) => node.owe(p, ns),
             Told::OutOfTurn(ns) => node.out_of_turn(ns, now_ns),
+            Told::InKernel(p, ns) => node.in_kernel(p, ns, now_ns),
+            Told::Interrupted(ns) => node.interrupted(ns, now_ns),
             Told::Die(p) => {
                 node.die(p);
                 node.end_process(p, now_ns, &mut self.log);

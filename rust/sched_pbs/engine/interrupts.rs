@@ -131,6 +131,7 @@ impl State {
             return;
         }
         let in_user = sched_class::interrupted_user();
+        self.look_where(rq, in_user);
         if insns != 0
             && in_user
             && self.running_seat().is_some_and(Seat::is_unenforced)
@@ -144,6 +145,25 @@ impl State {
         if let Some(cause) = self.insn_clock.take_fault() {
             self.tell_tier(cpu, cause);
             cpu.requests.add(Request::Recover);
+        }
+    }
+
+    /// Looks where the interrupt has found the running thread, and tells the node of time in the
+    /// kernel and in interrupts.
+    fn look_where(&mut self, rq: &RunQueue, in_user: bool) {
+        let since = self.looks.take(rq);
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return;
+        };
+        let Some(process) = threads.process_if_active(self.occupancy.running()) else {
+            return;
+        };
+        let now_ns = self.clock.now_ns();
+        if since.interrupted_ns != 0 && self.occupancy.is_granted(self.occupancy.running()) {
+            node.interrupted(since.interrupted_ns, now_ns);
+        }
+        if !in_user {
+            node.in_kernel(process, since.ran_ns, now_ns);
         }
     }
 

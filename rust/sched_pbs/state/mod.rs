@@ -10,6 +10,7 @@ pub(crate) mod faults;
 pub(crate) mod front;
 pub(crate) mod insn_clock;
 pub(crate) mod longest;
+pub(crate) mod looks;
 pub(crate) mod memory;
 pub(crate) mod node;
 pub(crate) mod occupancy;
@@ -31,6 +32,7 @@ use faults::Faults;
 use insn_clock::InsnClock;
 use kernel::alloc::KBox;
 use longest::LongestTimes;
+use looks::Looks;
 use memory::MemoryInUse;
 use node::Node;
 use occupancy::Occupancy;
@@ -60,6 +62,8 @@ pub(crate) struct State {
     pub(crate) insn_clock: InsnClock,
     /// The owner of the count.
     pub(crate) reading: CounterReading,
+    /// The looks at the running thread.
+    pub(crate) looks: Looks,
     /// The memory in use.
     pub(crate) memory: MemoryInUse,
     /// The next moment that matters.
@@ -117,10 +121,15 @@ impl State {
     }
 
     /// Whether the class leaves the CPU to lower classes: in unallocated time, unless the plan
-    /// uses it and they have nothing to run.
+    /// uses it and they have nothing to run; and to real-time threads of the kernel, out of turn.
     pub(crate) fn gives_way(&self, rq: &RunQueue) -> bool {
-        let node = self.node.as_ref().filter(|node| node.is_unallocated());
-        node.is_some_and(|node| !node.uses_unallocated() || rq.has_lower_task())
+        let Some(node) = &self.node else {
+            return false;
+        };
+        if node.is_unallocated() {
+            return !node.uses_unallocated() || rq.has_lower_task();
+        }
+        rq.has_kernel_thread() && !self.turn.is_budget_spent()
     }
 
     /// Reports to the node whether the process in `row` can run, by the state of its active thread.

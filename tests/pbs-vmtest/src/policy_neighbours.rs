@@ -70,10 +70,15 @@ fn read_zeroes() {
 
 /// Runs the victim beside a process that does `neighbour` until it is killed.
 fn beside(neighbour: impl FnOnce(&Device)) -> Result<End, String> {
+    beside_in(&plan(), neighbour)
+}
+
+/// The same by that plan.
+fn beside_in(plan: &Plan, neighbour: impl FnOnce(&Device)) -> Result<End, String> {
     let mut scene = Scene::new()?;
     scene.process(1, neighbour)?;
     scene.tasks(2, &[Counting::here().below(SLOT_INSNS); TASKS as usize])?;
-    let mut scene = scene.start(&plan())?;
+    let mut scene = scene.start(plan)?;
     let ended = end_of_victim(&mut scene.node, 60_000_000_000)?;
     let installed = scene.node.first(EventKind::PlanInstalled, pbs_uapi::IDLE)?;
     let tasks = scene.node.of(EventKind::TaskEnded);
@@ -184,6 +189,29 @@ pub fn forker_takes_no_slot() -> Verdict {
             };
         }
     })
+}
+
+/// With the configuration that is shipped, a process in system calls delays another one by little
+/// more than a process that computes: its time in the kernel ends its slots.
+pub fn calls_delay_little_as_shipped() -> Verdict {
+    let mut plan = Plan::new(1).without_config().lead_in();
+    for task in 0..TASKS {
+        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
+    }
+    let good = beside_in(&plan, |_| burn(1 << 40))?;
+    let calls = beside_in(&plan, |_| loop {
+        // SAFETY: no memory is involved.
+        unsafe { libc::getppid() };
+    })?;
+    let zeroes = beside_in(&plan, |_| read_zeroes())?;
+    for (name, end) in [("getppid", &calls), ("zeroes", &zeroes)] {
+        let factor = end.after_ns as f64 / good.after_ns as f64;
+        println!("beside {name} it ends {factor:.3} times as late as beside a loop");
+        if !kernel_is_watched() {
+            check!(factor <= 1.10, "it is late by more than a tenth\n{}", end.log);
+        }
+    }
+    Ok(())
 }
 
 /// Sends the other one of two signals to the thread that handles one of them.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Time of a slot in which its owner retires nothing, though it has the CPU.
+//!
+//! A process in system calls does not come to its t1, which is a number of instructions: its time
+//! in the kernel counts towards t1, at the rate of the process, but for a little that each slot
+//! has for nothing.  Interrupts are none of its doing: their time is given back to the slot.
+
+use super::event::Grant;
+use super::input::{Input, InputKind};
+use super::memory::Memory;
+use super::node::Node;
+
+impl<M: Memory> Node<M> {
+    /// Reports that `p` was found in the kernel at `now_ns`, after `ns` in which it had the CPU.
+    ///
+    /// The caller looks now and then.  A process that is in the kernel for a share of the time is
+    /// found there in this share of the looks, on average.
+    pub fn in_kernel(&mut self, p: u32, ns: u64, now_ns: u64) {
+        if !self.has_own_slot(p) {
+            return;
+        }
+        self.windows.advance(now_ns);
+        let plan_ns = self.windows.plan_ns(now_ns);
+        let free_ns = self.policy.config.free_in_kernel_ns();
+        let rate = self.rates.of(p);
+        self.slot.spend_in_kernel(ns, plan_ns, rate, free_ns);
+        self.standing.revoke();
+        self.note(move |node| Input {
+            time_ns: now_ns,
+            process: p,
+            value: ns,
+            more: node.slot.left_insns(),
+            ..Input::of(InputKind::InKernel)
+        });
+    }
+
+    /// Reports that interrupts, and not the granted process, had the CPU for `ns` before `now_ns`.
+    pub fn interrupted(&mut self, ns: u64, now_ns: u64) {
+        if !self.grant.process().is_some_and(|p| self.has_own_slot(p)) {
+            return;
+        }
+        self.slot.extend(ns);
+        self.standing.revoke();
+        self.note(move |node| Input {
+            time_ns: now_ns,
+            value: ns,
+            more: node.slot.end_plan_ns(),
+            ..Input::of(InputKind::Interrupted)
+        });
+    }
+
+    /// Whether `p` has the CPU as the owner of the present slot.
+    fn has_own_slot(&self, p: u32) -> bool {
+        self.grant.is(p) && self.grant.reason() == Grant::Slot && self.slot.is_of(p)
+    }
+}
