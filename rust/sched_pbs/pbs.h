@@ -68,11 +68,14 @@ static inline bool pbs_is_class(const struct sched_class *class)
 }
 
 /*
- * Whether a thread of the class, which is @curr, has the CPU only because lower
- * classes had nothing to run: then it gives way to any task of theirs.
+ * Whether a thread of the class, which is @curr, gives way to @p of a lower
+ * class that wakes up: it has the CPU only because lower classes had nothing to
+ * run, or @p is a real-time thread of the kernel, on which all may depend.
  */
-#define pbs_gives_way(rq, curr)						\
-	(pbs_is_used() && pbs_is_class((curr)->sched_class) && (rq)->pbs.lent)
+#define pbs_gives_way(rq, curr, p)					\
+	(pbs_is_used() && pbs_is_class((curr)->sched_class) &&		\
+	 ((rq)->pbs.lent ||						\
+	  ((p)->flags & PF_KTHREAD && (p)->sched_class == &rt_sched_class)))
 
 /* What the class tells Linux, and Linux the class. */
 void sched_pbs_use(bool used);
@@ -113,7 +116,7 @@ void proc_sched_show_pbs(struct task_struct *p, struct seq_file *m);
 void print_pbs_stats(struct seq_file *m, int cpu);
 #else
 #define pbs_first_class(rq)	__sched_class_highest
-#define pbs_gives_way(rq, curr)	false
+#define pbs_gives_way(rq, curr, p)	false
 
 static inline bool pbs_has_seat(struct task_struct *p) { return false; }
 static inline bool pbs_is_used(void) { return false; }

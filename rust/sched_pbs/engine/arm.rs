@@ -90,6 +90,7 @@ impl State {
         let count_ns = |left_insns| self.clock.recent_ns() + self.timer.least_ns(left_insns);
         self.timer.is_armed()
             && !self.occupancy.runs_another()
+            && !self.turn.is_taken()
             && !node.is_unfinished()
             && before(node.until_ns())
             && before(self.left_insns().map(count_ns))

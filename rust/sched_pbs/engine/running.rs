@@ -15,10 +15,13 @@ use crate::{
 impl State {
     /// A thread of the class gets the CPU.
     pub(crate) fn begin_running(&mut self, rq: &RunQueue, cpu: &Cpu, seat: SeatNumber) {
+        // A thread of the kernel may have had the CPU out of turn.
+        self.end_turn();
         if !self.occupancy.begin_running(seat) {
             rq.update_real_time_load(false);
         }
         self.reading.begin_running();
+        self.looks.begin(rq);
         let armed = self.timer.begin_running(seat);
         let armed = armed && seat == self.occupancy.granted() && rq.is_local();
         if !armed {
@@ -38,7 +41,7 @@ impl State {
             if !self.let_through_again(seat) {
                 self.send_to_wait(seat);
             }
-            self.begin_turn();
+            self.begin_turn(rq);
         }
         if rq.is_local() {
             self.reading.begin(rq, &mut self.insn_clock);
@@ -61,6 +64,7 @@ impl State {
         }
         if !class_follows {
             rq.update_real_time_load(true);
+            self.begin_turn(rq);
             self.arm(rq, cpu, Origin::Call);
         }
     }

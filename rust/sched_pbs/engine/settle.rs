@@ -59,8 +59,8 @@ impl State {
                 self.end_way(cpu, granted);
             }
         }
-        self.look_at_budget();
-        self.begin_turn();
+        self.look_at_budget(rq);
+        self.begin_turn(rq);
         let running = self.running_seat();
         // If the thread has blocked, the core will choose anyway.
         let blocks = running.is_some_and(|seat| !seat.queued);

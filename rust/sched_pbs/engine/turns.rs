@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The time that threads take out of turn: on their way through the kernel to where they wait, or
-//! to handle a signal, while the process that is granted the CPU could use it.
+//! The time that threads take out of turn, while the process that is granted the CPU could use it:
+//! threads of the class on their way through the kernel to where they wait, or to handle a signal,
+//! and real-time threads of the kernel.
 //!
 //! The policy decides about that time (`pbs_core`, `turns.rs`); here it is measured.
 
-use crate::state::{
-    threads::{Seat, Threads, NO_SEAT},
-    State,
+use crate::{
+    linux::sched_class::RunQueue,
+    state::{
+        threads::{Seat, Threads, NO_SEAT},
+        State,
+    },
 };
 
 /// Time that a thread may take on one way without owing it: the change of slots itself takes as
@@ -48,29 +52,38 @@ impl State {
 
     /// Begins to measure the time that the running thread takes out of turn, if it does, now that
     /// the occupant and the grant of the CPU are settled.
+    ///
+    /// A real-time thread of the kernel takes its time out of turn, too.
     #[inline]
-    pub(crate) fn begin_turn(&mut self) {
-        if self.occupancy.runs_another() && self.is_out_of_turn() {
+    pub(crate) fn begin_turn(&mut self, rq: &RunQueue) {
+        let is_taken = if self.occupancy.runs() {
+            self.occupancy.runs_another() && self.is_out_of_turn()
+        } else {
+            rq.has_kernel_thread() && self.is_turn_of_plan()
+        };
+        if is_taken {
             self.turn.begin(self.clock.now_ns());
         }
     }
 
     fn is_out_of_turn(&self) -> bool {
-        let Some(threads) = &self.threads else {
-            return false;
-        };
         let goes_on = |seat: &Seat| seat.queued && !seat.is_parked();
+        self.running_seat().is_some_and(goes_on) && self.is_turn_of_plan()
+    }
+
+    /// Whether the thread that is granted the CPU could have it.
+    fn is_turn_of_plan(&self) -> bool {
         let could_run = |seat: &Seat| seat.queued || seat.is_parked();
-        !self.is_unallocated()
-            && threads.get(self.occupancy.running()).is_some_and(goes_on)
-            && threads.get(self.occupancy.granted()).is_some_and(could_run)
+        let threads = self.threads.as_ref();
+        let granted = threads.and_then(|threads| threads.get(self.occupancy.granted()));
+        !self.is_unallocated() && granted.is_some_and(could_run)
     }
 
     /// Checks whether any of the present window's time may still be taken out of turn.
     #[inline]
-    pub(super) fn look_at_budget(&mut self) {
+    pub(super) fn look_at_budget(&mut self, rq: &RunQueue) {
         let stopping = self.threads.as_ref().map(Threads::first_stopping);
-        if stopping.is_some_and(|number| number != NO_SEAT) {
+        if stopping.is_some_and(|number| number != NO_SEAT) || rq.has_kernel_thread() {
             let is_spent = self.budget_left_ns() == 0;
             if self.turn.note_budget(is_spent) {
                 if let Some(threads) = &mut self.threads {

@@ -76,6 +76,26 @@ bool rust_helper_rq_has_lower_task(struct rq *rq)
 	return rq->cfs.h_nr_runnable || rt_rq_is_runnable(&rq->rt);
 }
 
+/*
+ * Whether real time would choose a thread of the kernel.  There are tasks of
+ * real time; a group of them is none.
+ */
+bool rust_helper_rq_has_rt_kernel_thread(struct rq *rq)
+{
+	struct rt_prio_array *array = &rq->rt.active;
+	struct sched_rt_entity *first;
+	int prio = sched_find_first_bit(array->bitmap);
+
+	if (!rt_rq_is_runnable(&rq->rt) || prio >= MAX_RT_PRIO)
+		return false;
+	first = list_first_entry(array->queue + prio, struct sched_rt_entity, run_list);
+#ifdef CONFIG_RT_GROUP_SCHED
+	if (first->my_q)
+		return false;
+#endif
+	return container_of(first, struct task_struct, rt)->flags & PF_KTHREAD;
+}
+
 void rust_helper_add_nr_running(struct rq *rq, unsigned int count)
 {
 	add_nr_running(rq, count);

@@ -177,6 +177,16 @@ impl RunQueue {
         unsafe { bindings::rq_has_lower_task(self.as_ptr()) }
     }
 
+    /// Whether the first of the waiting or running real-time tasks is a thread of the kernel.
+    #[inline]
+    pub(crate) fn has_kernel_thread(&self) -> bool {
+        // SAFETY: By the type invariants the lock is held.
+        unsafe {
+            (*self.as_ptr()).rt.rt_nr_running != 0
+                && bindings::rq_has_rt_kernel_thread(self.as_ptr())
+        }
+    }
+
     /// Counts one more runnable task.
     ///
     /// # Safety

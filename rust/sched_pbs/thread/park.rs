@@ -165,10 +165,10 @@ pub(crate) fn settle(
         } else if place == WaitingPlace::SystemCall {
             // The thread waits at the edge, behind its other work there.
             state.stop(number);
-            state.begin_turn();
+            state.begin_turn(rq);
         } else {
             // The timer sends it here again.
-            state.begin_turn();
+            state.begin_turn(rq);
             state.stop_later(rq, cpu, number);
         }
         return NextStep::GoOn;

@@ -11,6 +11,7 @@ mod evolving;
 mod failure;
 mod input;
 mod jobs;
+mod kernel_threads;
 mod lease;
 mod linux;
 mod own_planner;
