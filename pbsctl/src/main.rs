@@ -33,6 +33,7 @@ mod planning;
 mod plans;
 mod quantities;
 mod queue;
+mod queued;
 mod record;
 mod replay;
 mod report;
@@ -88,8 +89,8 @@ fn main() -> ExitCode {
         Verb::Submit(options) => queue::submit(out, device, &options),
         Verb::Step(options) => step::step(out, device, &options),
         Verb::Withdraw(options) => queue::withdraw(out, &options),
-        Verb::Job(which) => service::job(out, &which),
-        Verb::Cancel(which) => service::cancel(out, &which),
+        Verb::Job(any) => queued::show(out, &any),
+        Verb::Cancel(any) => queued::cancel(out, &any),
         Verb::Hold(which) => service::hold(out, &which),
         Verb::Release(which) => service::release(out, &which),
         Verb::Alter(options) => service::alter(out, &options),

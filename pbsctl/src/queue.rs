@@ -14,10 +14,10 @@ use serde_json::json;
 use crate::column::column_names;
 use crate::complete;
 use crate::failure::Failure;
-use crate::history_file::HistoryFile;
+use crate::history_file::{is_root, HistoryFile};
 use crate::jobs::{self, JobFiles};
 use crate::listing::ListingOptions;
-use crate::output::Output;
+use crate::output::{report, Output};
 use crate::row::RunRow;
 use crate::service::{self, Terms};
 use crate::socket::Socket;
@@ -40,8 +40,8 @@ deadline, which counts from now. It runs as you, in this directory, with this en
 and limits.
 
 Without the service, each job is queued behind waiting jobs of the same or a higher priority, and
-declined in the same way. pbsctl run plans it again when it runs it, with what was learnt by
-then. Programs and files are looked for in the directory of pbsctl run; use absolute paths if
+declined in the same way. Nothing runs it until root calls pbsctl run, which plans it again, with
+what was learnt by then. The queue of a user other than root is a file of that user's own. Programs and files are looked for in the directory of pbsctl run; use absolute paths if
 that directory may differ.";
 
 const WITHDRAW_HELP: &str = "\
@@ -136,9 +136,11 @@ pub(crate) fn submit(
     });
     let submissions: Vec<_> = submissions.collect::<Result<_, pbs_node::Error>>()?;
     let machine = machine.read(|| rate_insns_per_ms(device))?;
-    let mut store = queue::open(&history.path)?;
+    let mut store = queue::open(&history.path())?;
     let waiting = queue::submit(&mut store, machine, submissions)?;
-    out.print(&json!({ "submitted": waiting }), || {
+    let history = history.path();
+    let answer = json!({ "submitted": waiting, "service": false, "queue": history });
+    out.print(&answer, || {
         let line = |job: &Submitted| {
             if job.best_effort {
                 return format!(
@@ -157,15 +159,24 @@ pub(crate) fn submit(
                 span(job.deadline_ns)
             )
         };
-        let mut text: String = waiting.iter().map(line).collect();
-        text.push_str("pbsctl run plans and runs all waiting jobs.\n");
-        text
+        waiting.iter().map(line).collect()
     })?;
+    let run = if options.files.history.is_usual() && is_root() {
+        "pbsctl run".to_string()
+    } else {
+        format!("pbsctl run --history {}", history.display())
+    };
+    report(&format!(
+        "pbsctl: no service listens at {}, and nothing runs a queued job by itself. Its deadline \
+         counts from now. As root, run the queue with \"{run}\", or start the service with \
+         systemctl start pbsd and submit the job again",
+        options.socket.path.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCode, Failure> {
-    let mut store = queue::open(&options.history.path)?;
+    let mut store = queue::open(&options.history.path())?;
     let id = RunId(options.run);
     let run = queue::withdraw(&mut store, id)?;
     out.print(&json!({ "withdrawn": id }), || {

@@ -99,7 +99,7 @@ pub(crate) struct Which {
 }
 
 /// The job that is meant: a number is one.
-fn key(job: &str) -> JobKey {
+pub(crate) fn key(job: &str) -> JobKey {
     match job.parse() {
         Ok(number) => JobKey { number: Some(number), name: None },
         Err(_) => JobKey { number: None, name: Some(job.into()) },
@@ -283,7 +283,7 @@ pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
     shown(out, which.socket.connect()?.alter(&key(&which.job), &alteration)?)
 }
 
-fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
+pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
     out.print(&shown, || {
         let job = &shown.job;
         let at = |unix_ns: Option<u64>| unix_ns.map(local_ms);

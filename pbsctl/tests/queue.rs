@@ -384,3 +384,52 @@ fn what_a_submission_lacks_is_named_before_the_service_is_asked() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(asked.join().unwrap()[0].contains("\\\"well\\\""));
 }
+
+/// A queued job is run by nothing until somebody acts, which is reported where nobody overlooks it;
+/// until then it can be shown and cancelled like a job of the service.
+#[test]
+fn a_queued_job_is_shown_and_cancelled_without_a_service() {
+    let queue = Queue::new("queue-alone");
+    let ask = |command: &str, job: &str| queue.ask(command, &["--socket", "none.sock", job], "");
+    let nobody = ask("job", "a");
+    assert_eq!(nobody.status, 1, "{}", nobody.stdout);
+    assert!(nobody.stderr.contains("no service listens at none.sock"), "{}", nobody.stderr);
+    let submitted = queue.submit(&job("a", 10_000_000_000));
+    for part in ["nothing runs a queued job by itself", "pbsctl run --history", "start pbsd"] {
+        assert!(submitted.stderr.contains(part), "{}", submitted.stderr);
+    }
+    let history = queue.directory.join("new/history.db");
+    let submitted = submitted.json();
+    assert_eq!(submitted["queue"], history.to_str().unwrap());
+    assert_eq!(submitted["service"], false);
+    for job in ["1", "a"] {
+        let shown = ask("job", job);
+        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        assert_eq!(shown.json()["job"]["state"], "waiting");
+        assert!(shown.json()["request"].as_str().unwrap().contains("name = \"a\""));
+    }
+    // Of two with one name a number is asked for.
+    assert_eq!(queue.submit(&job("a", 10_000_000_000)).status, 0);
+    let both = ask("cancel", "a");
+    assert!(both.stderr.contains("write the number of one: 1, 2"), "{}", both.stderr);
+    let cancelled = ask("cancel", "1");
+    assert_eq!(cancelled.status, 0, "{}", cancelled.stderr);
+    assert_eq!(cancelled.json()["job"]["outcome"], "cancelled");
+    assert_eq!(ask("cancel", "a").json()["job"]["number"], 2);
+    for (job, words) in [("7", "there is no job 7 in"), ("a", "no job named a waits in")] {
+        let ran = ask("cancel", job);
+        assert_eq!(ran.status, 1, "{}", ran.stdout);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_unknown_user_is_no_empty_list() {
+    let queue = Queue::new("queue-user");
+    let ran = queue.ask("jobs", &["--user", "no:such"], "");
+    assert_eq!(ran.status, 2, "{}", ran.stdout);
+    assert!(ran.stderr.contains("there is no user no:such in /etc/passwd"), "{}", ran.stderr);
+    for known in ["root", "4711"] {
+        assert_eq!(queue.ask("jobs", &["--user", known], "").status, 0);
+    }
+}
