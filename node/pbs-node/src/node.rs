@@ -569,6 +569,7 @@ impl<L: Listener> Node<L> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
         let active = jobs.active(run);
         let owner = active.and_then(|active| active.owner());
+        let of_job = active.map(|active| active.variables()).unwrap_or_default();
         let start_ns = active.map_or(0, |active| active.job.start_ns);
         let mut programs = Vec::new();
         let mut problems = Vec::new();
@@ -576,7 +577,8 @@ impl<L: Listener> Node<L> {
         for (index, process) in processes.filter(|(_, it)| jobs.run_of(it.id) == Some(run)) {
             let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
             let to_error = self.options.output_to_error;
-            match Prepared::of_process(process, cpu, &self.kernel.path, to_error, owner.as_ref()) {
+            let (device, owner) = (&self.kernel.path, owner.as_ref());
+            match Prepared::of_process(process, cpu, device, to_error, owner, &of_job) {
                 Ok(prepared) => {
                     programs.extend(prepared.into_iter().map(|one| one.not_before(start_ns)));
                 }
