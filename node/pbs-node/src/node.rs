@@ -846,11 +846,17 @@ impl<L: Listener> Node<L> {
             return;
         }
         let own = self.programs.of_process(process);
-        self.listener.news(News::Cancelled {
-            process: self.processes.label(process),
-            cut: self.processes.label(cut),
-            is_told: !own.is_empty(),
-        });
+        let jobs = self.jobs.as_ref();
+        let run = jobs.and_then(|jobs| jobs.active(jobs.run_of(process)?));
+        // The end of a job that a user has cancelled is what the user wants, and no news.
+        if run.is_none_or(|run| run.cancelled.is_none()) {
+            self.listener.news(News::Cancelled {
+                process: self.processes.label(process),
+                job: run.map(|run| run.job.name.clone()),
+                cut: self.processes.label(cut),
+                is_told: !own.is_empty(),
+            });
+        }
         for child in own {
             child.signal(libc::SIGTERM);
         }
