@@ -14,14 +14,16 @@ use serde_json::json;
 use crate::column::column_names;
 use crate::complete;
 use crate::failure::Failure;
+use crate::hints::report_hints;
 use crate::history_file::{is_root, HistoryFile};
 use crate::jobs::{self, JobFiles};
 use crate::listing::ListingOptions;
 use crate::output::{report, Output};
 use crate::row::RunRow;
-use crate::service::{self, Terms};
+use crate::service;
 use crate::socket::Socket;
 use crate::source::Source;
+use crate::terms::Terms;
 use crate::{quantities, watch};
 
 const SUBMIT_HELP: &str = "\
@@ -34,6 +36,7 @@ Examples:
   pbsctl job submit sort.toml --array 1-10    Submit it ten times
 
   pbsctl job submit sort.toml --best-effort   Run it behind all jobs with a promise
+  pbsctl job submit sort.toml --deadline 2026-11-27T08:00    Choose another deadline
 
 If the service pbsd runs, a job is added to the running plan, or declined if it would miss its
 deadline, which counts from now. It runs as you, in this directory, with this environment, umask
@@ -122,18 +125,20 @@ pub(crate) fn submit(
     if options.socket.is_there() {
         return service::submit(out, &options.socket, jobs, &options.terms);
     }
-    if options.terms.needs_service() {
+    let of_service = options.terms.only_of_service();
+    if !of_service.is_empty() {
         return Err(Failure::Usage(format!(
-            "these options need the service, and there is none at {}; start pbsd, or leave the \
-             options out",
+            "only the service can serve {}, and there is none at {}; start it with systemctl start \
+             pbsd, or leave that out",
+            of_service.join(" and "),
             options.socket.path.display()
         )));
     }
-    let submissions = jobs::read(jobs)?.into_iter().map(|submission| {
-        let submission = submission.with_programs()?;
-        let best_effort = options.terms.best_effort;
-        Ok(if best_effort { submission.as_best_effort() } else { submission })
-    });
+    let values = options.terms.values()?;
+    let submissions = jobs::read(jobs)?
+        .into_iter()
+        .inspect(|job| report_hints(out, &job.request, &job.file))
+        .map(|submission| submission.with_request_values(&values)?.with_programs());
     let submissions: Vec<_> = submissions.collect::<Result<_, pbs_node::Error>>()?;
     let machine = machine.read(|| rate_insns_per_ms(device))?;
     let mut store = queue::open(&history.path())?;
@@ -167,9 +172,9 @@ pub(crate) fn submit(
         format!("pbsctl run --history {}", history.display())
     };
     report(&format!(
-        "pbsctl: no service listens at {}, and nothing runs a queued job by itself. Its deadline \
-         counts from now. As root, run the queue with \"{run}\", or start the service with \
-         systemctl start pbsd and submit the job again",
+        "pbsctl: nothing runs this yet: no service listens at {}.\n\
+         Deadlines count from now. As root, run what waits with {run}; or start the service with \
+         systemctl start pbsd, and submit again.",
         options.socket.path.display()
     ));
     Ok(ExitCode::SUCCESS)

@@ -32,11 +32,14 @@ impl Socket {
         Client::connect(&self.path).map_err(|error| {
             let path = self.path.display();
             Failure::Failed(if self.is_there() {
-                format!("{path}: {error}; is pbsd running? See systemctl status pbsd")
+                format!(
+                    "{path}: {error}. See systemctl status pbsd, and start it with systemctl start \
+                     pbsd, or as root with pbsd"
+                )
             } else {
                 format!(
                     "the service pbsd is not running: there is no {path}. Start it with systemctl \
-                     start pbsd, or name its socket with --socket"
+                     start pbsd, or as root with pbsd; or name its socket with --socket"
                 )
             })
         })
