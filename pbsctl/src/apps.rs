@@ -22,7 +22,8 @@ use crate::failure::Failure;
 use crate::manager::{numbers, ManagerSocket};
 use crate::output::{counted, Output};
 use crate::quantities;
-use crate::service::{submission, Terms};
+use crate::service::submission;
+use crate::terms::Terms;
 
 const APPS_HELP: &str = "\
 Examples:

@@ -8,14 +8,18 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files::{self, Kind};
+use crate::hints::report_hints;
 use crate::jobs::{graph_of, job_of, machine_of};
 use crate::output::Output;
 use crate::summary::{GraphSummary, JobSummary, MachineSummary, PlanSummary};
 
 pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
     let text = files::read(file)?;
-    let name = files::name(file);
-    match Kind::of(&text) {
+    let (name, kind) = (files::name(file), Kind::of(&text));
+    if matches!(kind, Kind::Job | Kind::Graph | Kind::Machine) {
+        report_hints(out, &text, &name);
+    }
+    match kind {
         Kind::Plan => {
             let plan = files::plan_of(&text, file)?;
             let summary = PlanSummary::new(&plan);

@@ -35,7 +35,7 @@ pub(crate) fn waiting() -> ArgValueCandidates {
 /// The jobs of which the history knows runs.
 pub(crate) fn known_jobs() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let path = source().map(|source| source.history.path);
+        let path = source().map(|source| source.history.path());
         let store = path.and_then(|path| Store::open_read_only(&path, Options::DEFAULT).ok());
         let jobs = store.and_then(|store| store.jobs().ok()).unwrap_or_default();
         let jobs = jobs.into_iter().map(|job| CompletionCandidate::new(job.job));

@@ -59,7 +59,7 @@ pub(crate) fn history(out: Output, options: &HistoryOptions) -> Result<ExitCode,
             "--csv and --json select two formats; write one of them".into(),
         ));
     }
-    let store = Store::open_read_only(&options.history.path, Options::DEFAULT)?;
+    let store = Store::open_read_only(&options.history.path(), Options::DEFAULT)?;
     let jobs = store.jobs()?;
     match &options.job {
         Some(job) if jobs.iter().all(|known| known.job != *job) => {

@@ -2,10 +2,12 @@
 //! Listing of runs: selection, order and columns. The runs come from the service or from the
 //! history.
 
-use clap::Args;
-use pbs_text::columns;
+use std::fs;
 
-use crate::column::{column, user, Around, Column, COLUMNS};
+use clap::Args;
+use pbs_text::{columns, user_number_of};
+
+use crate::column::{column, Around, Column, COLUMNS};
 use crate::complete;
 use crate::row::{RunRow, STATES};
 
@@ -32,8 +34,8 @@ pub(crate) struct ListingOptions {
     name: Option<String>,
 
     /// List only runs of this user, by name or number
-    #[arg(long, value_name = "USER")]
-    user: Option<String>,
+    #[arg(long, value_name = "USER", value_parser = user_number)]
+    user: Option<u32>,
 
     /// Sort by this column; by default the oldest run comes first
     #[arg(long, value_name = "COLUMN", value_parser = column, add = complete::columns())]
@@ -83,7 +85,7 @@ impl ListingOptions {
     /// Selects the runs to be shown, in order. The runs are given with the oldest first.
     pub(crate) fn choose(&self, runs: Vec<RunRow>) -> Vec<RunRow> {
         let around = Around::new();
-        let mut runs: Vec<_> = runs.into_iter().filter(|run| self.wants(run, &around)).collect();
+        let mut runs: Vec<_> = runs.into_iter().filter(|run| self.wants(run)).collect();
         let over = runs.iter().filter(|run| run.state == "over").count();
         let mut too_many = if self.all { 0 } else { over.saturating_sub(self.last) };
         runs.retain(|run| {
@@ -104,14 +106,10 @@ impl ListingOptions {
         runs
     }
 
-    fn wants(&self, run: &RunRow, around: &Around) -> bool {
-        let of_user = |wanted: &String| {
-            run.uid.is_some_and(|uid| uid.to_string() == *wanted)
-                || user(run, around).as_ref() == Some(wanted)
-        };
+    fn wants(&self, run: &RunRow) -> bool {
         (self.state.is_empty() || self.state.contains(&run.state))
             && (self.name.as_ref()).is_none_or(|pattern| matches(pattern, &run.job))
-            && self.user.as_ref().is_none_or(of_user)
+            && self.user.is_none_or(|user| run.uid == Some(user))
     }
 
     /// The runs as a table.
@@ -133,6 +131,18 @@ impl ListingOptions {
         }));
         columns(&rows, shown.len())
     }
+}
+
+/// The number of a user, from a number or a name.
+fn user_number(user: &str) -> Result<u32, String> {
+    if let Ok(number) = user.parse() {
+        return Ok(number);
+    }
+    let file = "/etc/passwd";
+    let users = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    user_number_of(&users, user).ok_or_else(|| {
+        format!("there is no user {user} in {file}; write a name from there, or a number")
+    })
 }
 
 fn list(names: &str) -> Result<List, String> {
@@ -312,6 +322,7 @@ mod tests {
             ("--name *a*o*t", &[5]),
             ("--name s*sort", &[]),
             ("--user 1000", &[4]),
+            ("--user root --last 1", &[3, 5, 6]),
             ("--reverse --state over", &[3, 2, 1]),
             ("--sort job", &[2, 5, 6, 1, 4, 3]),
             ("--sort state", &[6, 5, 4, 1, 2, 3]),
@@ -339,7 +350,8 @@ mod tests {
             assert!(help.lines().any(|line| line.starts_with(name)), "{name}");
         }
         assert!(options("--format run,job").help().is_none());
-        for words in ["--columns run,color", "--sort color", "--state over,gone"] {
+        for words in ["--columns run,color", "--sort color", "--state over,gone", "--user no:such"]
+        {
             let words = ["jobs"].into_iter().chain(words.split(' '));
             assert!(Line::try_parse_from(words).is_err());
         }

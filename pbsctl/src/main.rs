@@ -19,6 +19,7 @@ mod explain;
 mod failure;
 mod files;
 mod gen;
+mod hints;
 mod history;
 mod history_file;
 mod import;
@@ -33,6 +34,7 @@ mod planning;
 mod plans;
 mod quantities;
 mod queue;
+mod queued;
 mod record;
 mod replay;
 mod report;
@@ -49,6 +51,7 @@ mod stat;
 mod step;
 mod study;
 mod summary;
+mod terms;
 mod times;
 mod top;
 mod trace;
@@ -60,7 +63,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use cli::{Cli, FileOptions, Verb};
-use output::{write_out, Output};
+use output::{write_err, write_out, Output};
 use plans::OfCpu;
 use stat::StatOptions;
 
@@ -88,8 +91,8 @@ fn main() -> ExitCode {
         Verb::Submit(options) => queue::submit(out, device, &options),
         Verb::Step(options) => step::step(out, device, &options),
         Verb::Withdraw(options) => queue::withdraw(out, &options),
-        Verb::Job(which) => service::job(out, &which),
-        Verb::Cancel(which) => service::cancel(out, &which),
+        Verb::Job(any) => queued::show(out, &any),
+        Verb::Cancel(any) => queued::cancel(out, &any),
         Verb::Hold(which) => service::hold(out, &which),
         Verb::Release(which) => service::release(out, &which),
         Verb::Alter(options) => service::alter(out, &options),
@@ -132,12 +135,36 @@ fn main() -> ExitCode {
     }
 }
 
+/// Words of the standard library about numbers that cannot be read, and what to write instead.
+const NUMBERS: [(&str, &str); 4] = [
+    ("invalid digit found in string", "write a whole number, such as 5"),
+    ("cannot parse integer from empty string", "write a whole number, such as 5"),
+    ("number too large to fit in target type", "the number is too large; write a smaller one"),
+    ("invalid float literal", "write a number, such as 0.5"),
+];
+
+/// The message about a command line, with the remedy where a number cannot be read.
+fn with_remedy(text: &str) -> String {
+    let replaced = |text: String, (words, remedy): &(&str, &str)| text.replace(words, remedy);
+    NUMBERS.iter().fold(text.into(), replaced)
+}
+
 /// Prints what was asked for with `--help` or `--version`, or what is wrong with the
 /// command line.
 fn tell(told: &clap::Error) -> ExitCode {
     // In colours on a terminal. Otherwise clap would not say that it could not write.
     let (is_wrong, is_terminal) = (told.use_stderr(), io::stdout().is_terminal());
-    if is_wrong || is_terminal {
+    if is_wrong {
+        let rendered = told.render();
+        let text = if io::stderr().is_terminal() {
+            rendered.ansi().to_string()
+        } else {
+            rendered.to_string()
+        };
+        write_err(&with_remedy(&text));
+        return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
+    }
+    if is_terminal {
         let _ = told.print();
         return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
     }

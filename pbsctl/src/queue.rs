@@ -14,14 +14,16 @@ use serde_json::json;
 use crate::column::column_names;
 use crate::complete;
 use crate::failure::Failure;
-use crate::history_file::HistoryFile;
+use crate::hints::report_hints;
+use crate::history_file::{is_root, HistoryFile};
 use crate::jobs::{self, JobFiles};
 use crate::listing::ListingOptions;
-use crate::output::Output;
+use crate::output::{report, Output};
 use crate::row::RunRow;
-use crate::service::{self, Terms};
+use crate::service;
 use crate::socket::Socket;
 use crate::source::Source;
+use crate::terms::Terms;
 use crate::{quantities, watch};
 
 const SUBMIT_HELP: &str = "\
@@ -34,14 +36,15 @@ Examples:
   pbsctl job submit sort.toml --array 1-10    Submit it ten times
 
   pbsctl job submit sort.toml --best-effort   Run it behind all jobs with a promise
+  pbsctl job submit sort.toml --deadline 2026-11-27T08:00    Choose another deadline
 
 If the service pbsd runs, a job is added to the running plan, or declined if it would miss its
 deadline, which counts from now. It runs as you, in this directory, with this environment, umask
 and limits.
 
 Without the service, each job is queued behind waiting jobs of the same or a higher priority, and
-declined in the same way. pbsctl run plans it again when it runs it, with what was learnt by
-then. Programs and files are looked for in the directory of pbsctl run; use absolute paths if
+declined in the same way. Nothing runs it until root calls pbsctl run, which plans it again, with
+what was learnt by then. The queue of a user other than root is a file of that user's own. Programs and files are looked for in the directory of pbsctl run; use absolute paths if
 that directory may differ.";
 
 const WITHDRAW_HELP: &str = "\
@@ -122,23 +125,27 @@ pub(crate) fn submit(
     if options.socket.is_there() {
         return service::submit(out, &options.socket, jobs, &options.terms);
     }
-    if options.terms.needs_service() {
+    let of_service = options.terms.only_of_service();
+    if !of_service.is_empty() {
         return Err(Failure::Usage(format!(
-            "these options need the service, and there is none at {}; start pbsd, or leave the \
-             options out",
+            "only the service can serve {}, and there is none at {}; start it with systemctl start \
+             pbsd, or leave that out",
+            of_service.join(" and "),
             options.socket.path.display()
         )));
     }
-    let submissions = jobs::read(jobs)?.into_iter().map(|submission| {
-        let submission = submission.with_programs()?;
-        let best_effort = options.terms.best_effort;
-        Ok(if best_effort { submission.as_best_effort() } else { submission })
-    });
+    let values = options.terms.values()?;
+    let submissions = jobs::read(jobs)?
+        .into_iter()
+        .inspect(|job| report_hints(out, &job.request, &job.file))
+        .map(|submission| submission.with_request_values(&values)?.with_programs());
     let submissions: Vec<_> = submissions.collect::<Result<_, pbs_node::Error>>()?;
     let machine = machine.read(|| rate_insns_per_ms(device))?;
-    let mut store = queue::open(&history.path)?;
+    let mut store = queue::open(&history.path())?;
     let waiting = queue::submit(&mut store, machine, submissions)?;
-    out.print(&json!({ "submitted": waiting }), || {
+    let history = history.path();
+    let answer = json!({ "submitted": waiting, "service": false, "queue": history });
+    out.print(&answer, || {
         let line = |job: &Submitted| {
             if job.best_effort {
                 return format!(
@@ -157,15 +164,24 @@ pub(crate) fn submit(
                 span(job.deadline_ns)
             )
         };
-        let mut text: String = waiting.iter().map(line).collect();
-        text.push_str("pbsctl run plans and runs all waiting jobs.\n");
-        text
+        waiting.iter().map(line).collect()
     })?;
+    let run = if options.files.history.is_usual() && is_root() {
+        "pbsctl run".to_string()
+    } else {
+        format!("pbsctl run --history {}", history.display())
+    };
+    report(&format!(
+        "pbsctl: nothing runs this yet: no service listens at {}.\n\
+         Deadlines count from now. As root, run what waits with {run}; or start the service with \
+         systemctl start pbsd, and submit again.",
+        options.socket.path.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCode, Failure> {
-    let mut store = queue::open(&options.history.path)?;
+    let mut store = queue::open(&options.history.path())?;
     let id = RunId(options.run);
     let run = queue::withdraw(&mut store, id)?;
     out.print(&json!({ "withdrawn": id }), || {

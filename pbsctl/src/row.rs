@@ -87,6 +87,35 @@ impl From<RunSummary> for RunRow {
     }
 }
 
+/// A run of the queue, in the form that the service has for jobs.
+impl From<RunRow> for Job {
+    fn from(run: RunRow) -> Self {
+        Self {
+            number: run.run,
+            name: run.job,
+            uid: run.uid,
+            state: run.state,
+            reason: run.reason,
+            outcome: run.outcome,
+            priority: run.priority,
+            best_effort: run.best_effort,
+            cpus: run.cpus,
+            submitted_unix_ns: run.submitted_unix_ns,
+            deadline_unix_ns: run.deadline_unix_ns,
+            expected_start_unix_ns: run.expected_start_unix_ns,
+            expected_end_unix_ns: run.expected_end_unix_ns,
+            started_unix_ns: run.started_unix_ns,
+            begun_unix_ns: run.begun_unix_ns,
+            ended_unix_ns: run.ended_unix_ns,
+            kept: run.kept,
+            exit_code: run.exit_code,
+            signal: run.signal,
+            // Only the service knows allocations.
+            allocation: None,
+        }
+    }
+}
+
 impl From<Job> for RunRow {
     fn from(job: Job) -> Self {
         Self {

@@ -5,87 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_job::cpu_list;
+use pbs_job::{cpu_list, now_unix_ns, with_spans, with_values};
 use pbs_launch::{Limit, Surroundings};
 use pbs_node::Declined;
-use pbs_node_api::{
-    Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
-};
+use pbs_node_api::{Alteration, Environment, Job, JobKey, Refusal, Shown, Status, Submission};
 use pbs_text::{columns, grouped, program_end, shown as foreign, span};
 use serde_json::json;
 
 use crate::complete;
 use crate::failure::Failure;
 use crate::files::{self, Kind};
+use crate::hints::report_hints;
 use crate::output::Output;
-use crate::quantities::ns;
 use crate::socket::Socket;
+use crate::terms::{Terms, When};
 use crate::times::{local, local_ms};
-
-/// Terms on which a job is submitted to the service.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Terms {
-    /// Name of the job, instead of that in its file
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-
-    /// Priority, instead of that in the file; only operators may use more than 0
-    #[arg(long, value_name = "N")]
-    priority: Option<u32>,
-
-    /// Deadline counted from the submission, such as 90s, instead of that in the file
-    #[arg(long, value_name = "TIME", value_parser = ns)]
-    deadline: Option<u64>,
-
-    /// Run the job as best effort: behind all jobs with a promise, and without one
-    #[arg(long)]
-    pub(crate) best_effort: bool,
-
-    /// Hold the job until it is released
-    #[arg(long)]
-    hold: bool,
-
-    /// Plan the job when these jobs have ended
-    #[arg(long, value_name = "JOB", value_delimiter = ',')]
-    after: Vec<u64>,
-
-    /// Plan the job when these jobs have succeeded; cancel it if one does not
-    #[arg(long, value_name = "JOB", value_delimiter = ',')]
-    afterok: Vec<u64>,
-
-    /// Submit the job once for each index, which programs find in SCHED_PBS_ARRAY_INDEX: 1-10, or
-    /// 0-8:2
-    #[arg(long, value_name = "FIRST-LAST[:STEP]", value_parser = array)]
-    array: Option<Array>,
-
-    /// File for the output of programs that name no file [default: NAME-NUMBER.out]
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Working directory of the programs [default: the present directory]
-    #[arg(long, value_name = "DIRECTORY")]
-    chdir: Option<PathBuf>,
-}
-
-impl Terms {
-    /// Terms of the job file, with that file for the output of programs.
-    pub(crate) fn with_output(output: Option<PathBuf>) -> Self {
-        Self { output, ..Self::default() }
-    }
-
-    /// Whether something was asked for that only the service can do.
-    pub(crate) fn needs_service(&self) -> bool {
-        self.name.is_some()
-            || self.priority.is_some()
-            || self.deadline.is_some()
-            || self.hold
-            || !self.after.is_empty()
-            || !self.afterok.is_empty()
-            || self.array.is_some()
-            || self.output.is_some()
-            || self.chdir.is_some()
-    }
-}
 
 /// A job: its number, or its name if there is one of it.
 #[derive(Args, Debug)]
@@ -99,7 +33,7 @@ pub(crate) struct Which {
 }
 
 /// The job that is meant: a number is one.
-fn key(job: &str) -> JobKey {
+pub(crate) fn key(job: &str) -> JobKey {
     match job.parse() {
         Ok(number) => JobKey { number: Some(number), name: None },
         Err(_) => JobKey { number: None, name: Some(job.into()) },
@@ -112,7 +46,7 @@ Examples:
   pbsctl job alter sort --priority 5        Change its priority
   pbsctl job alter 12 --file sort.toml      Replace the job while it waits
 
-Deadlines count from the submission. A deadline that the job's plan can't meet is declined; the
+Deadlines with a unit count from the submission. A deadline that the job's plan can't meet is declined; the
 answer has the earliest that would be accepted.";
 
 #[derive(Args, Debug)]
@@ -121,9 +55,10 @@ pub(crate) struct AlterOptions {
     #[command(flatten)]
     which: Which,
 
-    /// New deadline, counted from the submission, such as 90s
-    #[arg(long, value_name = "TIME", value_parser = ns)]
-    deadline: Option<u64>,
+    /// New deadline: counted from the submission, such as 90s, or a date and a time, such as
+    /// 2026-11-27T08:00
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    deadline: Option<When>,
 
     /// New priority; only operators may use more than 0
     #[arg(long, value_name = "N")]
@@ -159,6 +94,7 @@ pub(crate) fn submit(
 ) -> Result<ExitCode, Failure> {
     let submissions = files.iter().map(|file| submission(file, terms));
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    submissions.iter().for_each(|job| report_hints(out, &job.request, &job.file));
     submissions.iter().try_for_each(has_files)?;
     let jobs = socket.connect()?.submit(&submissions)?;
     out.print(&json!({ "submitted": jobs }), || jobs.iter().map(submitted).collect::<String>())?;
@@ -208,6 +144,7 @@ fn submitted(job: &Job) -> String {
 pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failure> {
     let request = files::read(file)?;
     files::expect(Kind::Job, &request, file)?;
+    let request = with_times(request, file, terms)?;
     let here = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let directory = match &terms.chdir {
         Some(directory) => here.join(directory),
@@ -229,7 +166,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         request,
         name: terms.name.clone(),
         priority: terms.priority,
-        deadline_ns: terms.deadline,
+        deadline_ns: terms.deadline()?,
         best_effort: Some(terms.best_effort),
         hold: Some(terms.hold),
         after: list(&terms.after),
@@ -242,6 +179,16 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         output: terms.output.as_deref().map(text),
         allocation: None,
     })
+}
+
+/// The file of a job with the start of the command line, and with spans in the place of points in
+/// time: the zone is that of this user.
+fn with_times(request: String, file: &Path, terms: &Terms) -> Result<String, Failure> {
+    let spans = with_spans(&request, now_unix_ns())
+        .map_err(|problems| Failure::Invalid { file: files::name(file), problems })?
+        .into_owned();
+    let start = terms.start()?.map(|ns| ("start_ns", ns.to_string()));
+    Ok(start.map_or(spans.clone(), |start| with_values(&spans, &[start])))
 }
 
 /// The file mode creation mask, which nobody can ask for without setting it.
@@ -273,17 +220,26 @@ pub(crate) fn job(out: Output, which: &Which) -> Result<ExitCode, Failure> {
 
 pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Failure> {
     let request = options.file.as_deref().map(files::read).transpose()?;
-    let alteration =
-        Alteration { deadline_ns: options.deadline, priority: options.priority, request };
-    if alteration == Alteration::default() {
+    let AlterOptions { which, deadline, priority, .. } = options;
+    if deadline.is_none() && priority.is_none() && request.is_none() {
         let what = "nothing to change is given; add --deadline, --priority or --file";
         return Err(Failure::Usage(what.into()));
     }
-    let AlterOptions { which, .. } = options;
-    shown(out, which.socket.connect()?.alter(&key(&which.job), &alteration)?)
+    let (mut client, key) = (which.socket.connect()?, key(&which.job));
+    let deadline_ns = match deadline {
+        None => None,
+        Some(When::Span(ns)) => Some(*ns),
+        // Deadlines count from the submission, which only the service knows.
+        Some(moment @ When::Moment(_)) => {
+            let submitted_unix_ns = client.show(&key)?.job.submitted_unix_ns;
+            Some(moment.after_ns("--deadline", submitted_unix_ns)?)
+        }
+    };
+    let alteration = Alteration { deadline_ns, priority: *priority, request };
+    shown(out, client.alter(&key, &alteration)?)
 }
 
-fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
+pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
     out.print(&shown, || {
         let job = &shown.job;
         let at = |unix_ns: Option<u64>| unix_ns.map(local_ms);
@@ -387,20 +343,6 @@ pub(crate) fn watch(out: Output, options: &WatchOptions) -> Result<ExitCode, Fai
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-/// The indices of `1-10` or `0-8:2`.
-fn array(text: &str) -> Result<Array, String> {
-    let read = || {
-        let (range, step) = match text.split_once(':') {
-            Some((range, step)) => (range, Some(step.parse().ok()?)),
-            None => (text, None),
-        };
-        let (first, last) = range.split_once('-')?;
-        let array = Array { first: first.parse().ok()?, last: last.parse().ok()?, step };
-        (array.first <= array.last && step != Some(0)).then_some(array)
-    };
-    read().ok_or_else(|| "write the first and the last index, such as 1-10, or 0-8:2".into())
-}
-
 /// A refusal of the service has the exit status that it has without a service.
 impl From<pbs_node_api::Failure> for Failure {
     fn from(failure: pbs_node_api::Failure) -> Self {
@@ -455,15 +397,5 @@ mod tests {
         let follows = Submission { afterok: Some(vec![7]), ..submission.clone() };
         assert!(has_files(&follows).is_ok());
         assert!(has_files(&Submission { request: "name = 7".into(), ..submission }).is_ok());
-    }
-
-    #[test]
-    fn arrays_are_ranges() {
-        let of = |first, last, step| Ok(Array { first, last, step });
-        assert_eq!(array("1-10"), of(1, 10, None));
-        assert_eq!(array("0-8:2"), of(0, 8, Some(2)));
-        for wrong in ["", "5", "5-", "-5", "9-1", "1-9:0", "1-9:x", "a-b"] {
-            assert!(array(wrong).unwrap_err().contains("such as 1-10"), "{wrong}");
-        }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The socket of the service of this node.
 
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -31,12 +33,19 @@ impl Socket {
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         Client::connect(&self.path).map_err(|error| {
             let path = self.path.display();
-            Failure::Failed(if self.is_there() {
-                format!("{path}: {error}; is pbsd running? See systemctl status pbsd")
+            let is_closed = UnixStream::connect(&self.path)
+                .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+            Failure::Failed(if is_closed {
+                format!("{path}: you may not connect to this socket; its owner can allow it")
+            } else if self.is_there() {
+                format!(
+                    "{path}: {error}. See systemctl status pbsd, and start it with systemctl start \
+                     pbsd, or as root with pbsd"
+                )
             } else {
                 format!(
                     "the service pbsd is not running: there is no {path}. Start it with systemctl \
-                     start pbsd, or name its socket with --socket"
+                     start pbsd, or as root with pbsd; or name its socket with --socket"
                 )
             })
         })

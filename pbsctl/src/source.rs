@@ -39,7 +39,7 @@ impl Source {
                 Err(failure) => report(&format!("{failure}. The list comes from the history.")),
             }
         }
-        match Store::open_read_only(&self.history.path, Options::DEFAULT) {
+        match Store::open_read_only(&self.history.path(), Options::DEFAULT) {
             Ok(store) => Ok(rows(queue::runs(&store, last)?)),
             Err(pbs_history::Error::Missing(_)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),

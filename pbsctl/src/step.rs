@@ -14,8 +14,9 @@ use serde_json::json;
 use crate::failure::{Failure, DEADLINE_MISSED, INCOMPLETE, INTERRUPTED};
 use crate::jobs::job_of;
 use crate::output::{report, Output};
-use crate::service::{submission, Terms};
+use crate::service::submission;
 use crate::socket::Socket;
+use crate::terms::Terms;
 
 const STEP_HELP: &str = "\
 Examples:

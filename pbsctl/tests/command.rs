@@ -337,3 +337,17 @@ fn files_may_have_units() {
         assert!(ran.stderr.contains(line), "{}", ran.stderr);
     }
 }
+
+/// What cannot be read as a number names what to write instead.
+#[test]
+fn a_wrong_number_is_refused_with_what_to_write() {
+    for (number, words) in [
+        ("x", "invalid value 'x' for '--priority <N>': write a whole number, such as 5"),
+        ("99999999999", "99999999999 is not in 0..=4294967295"),
+        ("", "write a whole number, such as 5"),
+    ] {
+        let ran = pbsctl(&["job", "alter", "1", "--priority", number], "");
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}

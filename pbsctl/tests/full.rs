@@ -36,7 +36,7 @@ const PRINTING: [(&str, &[&str]); 79] = [
     ("withdraw", &["withdraw", "99"]),
     ("jobs", &["jobs"]),
     ("job", &["job", "7"]),
-    ("cancel", &["cancel", "7"]),
+    ("cancel", &["cancel", "99"]),
     ("hold", &["hold", "7"]),
     ("release", &["release", "7"]),
     ("alter", &["alter", "7", "--priority", "1"]),

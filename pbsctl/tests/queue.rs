@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -312,7 +313,7 @@ fn the_service_is_asked_if_there_is_one() {
     // Of one that is gone the history is left, and of another history only that is told.
     let ran = jobs(&[]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("is pbsd running"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the service pbsd is not running"), "{}", ran.stderr);
     let other = queue.directory.join("other.db");
     let ran = jobs(&["--history", other.to_str().unwrap()]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -383,4 +384,119 @@ fn what_a_submission_lacks_is_named_before_the_service_is_asked() {
     let ran = submit(well(), &there);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(asked.join().unwrap()[0].contains("\\\"well\\\""));
+}
+
+/// A queued job is run by nothing until somebody acts, which is reported where nobody overlooks it;
+/// until then it can be shown and cancelled like a job of the service.
+#[test]
+fn a_queued_job_is_shown_and_cancelled_without_a_service() {
+    let queue = Queue::new("queue-alone");
+    let ask = |command: &str, job: &str| queue.ask(command, &["--socket", "none.sock", job], "");
+    let nobody = ask("job", "a");
+    assert_eq!(nobody.status, 1, "{}", nobody.stdout);
+    assert!(nobody.stderr.contains("no service listens at none.sock"), "{}", nobody.stderr);
+    let submitted = queue.submit(&job("a", 10_000_000_000));
+    for part in ["nothing runs this yet", "pbsctl run --history", "start pbsd"] {
+        assert!(submitted.stderr.contains(part), "{}", submitted.stderr);
+    }
+    let history = queue.directory.join("new/history.db");
+    let submitted = submitted.json();
+    assert_eq!(submitted["queue"], history.to_str().unwrap());
+    // The service that takes the file later writes the environments of jobs to it.
+    let mode = fs::metadata(&history).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(submitted["service"], false);
+    for job in ["1", "a"] {
+        let shown = ask("job", job);
+        assert_eq!(shown.status, 0, "{}", shown.stderr);
+        assert_eq!(shown.json()["job"]["state"], "waiting");
+        assert!(shown.json()["request"].as_str().unwrap().contains("name = \"a\""));
+    }
+    // Of two with one name a number is asked for.
+    assert_eq!(queue.submit(&job("a", 10_000_000_000)).status, 0);
+    let both = ask("cancel", "a");
+    assert!(both.stderr.contains("write the number of one: 1, 2"), "{}", both.stderr);
+    let cancelled = ask("cancel", "1");
+    assert_eq!(cancelled.status, 0, "{}", cancelled.stderr);
+    assert_eq!(cancelled.json()["job"]["outcome"], "cancelled");
+    assert_eq!(ask("cancel", "a").json()["job"]["number"], 2);
+    for (job, words) in [("7", "there is no job 7 in"), ("a", "no job named a waits in")] {
+        let ran = ask("cancel", job);
+        assert_eq!(ran.status, 1, "{}", ran.stdout);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_unknown_user_is_no_empty_list() {
+    let queue = Queue::new("queue-user");
+    let ran = queue.ask("jobs", &["--user", "no:such"], "");
+    assert_eq!(ran.status, 2, "{}", ran.stdout);
+    assert!(ran.stderr.contains("there is no user no:such in /etc/passwd"), "{}", ran.stderr);
+    for known in ["root", "4711"] {
+        assert_eq!(queue.ask("jobs", &["--user", known], "").status, 0);
+    }
+}
+
+/// Options replace times and names of the file, without a service too; those that only a service
+/// can serve are named.
+#[test]
+fn options_of_a_queued_job_replace_values_of_its_file() {
+    let queue = Queue::new("queue-options");
+    let submit = |arguments: &[&str]| {
+        let all = [&["--machine", VM, "--socket", "none.sock", "-"], arguments].concat();
+        queue.ask("submit", &all, &job("a", 10_000_000_000))
+    };
+    let options = ["--name", "b", "--deadline", "90s", "--start", "1s", "--priority", "2"];
+    let ran = submit(&options);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let submitted = &ran.json()["submitted"][0];
+    assert_eq!(
+        (&submitted["job"], &submitted["deadline_ns"]),
+        (&"b".into(), &90_000_000_000u64.into())
+    );
+    assert!(submitted["planned_end_ns"].as_u64().unwrap() >= 1_250_000_000);
+    let shown = queue.ask("job", &["--socket", "none.sock", "b"], "").json();
+    let request = shown["request"].as_str().unwrap();
+    assert!(request.contains("priority = 2\n") && request.contains("start_ns = 1000000000"));
+    let submitted_ns = shown["job"]["submitted_unix_ns"].as_u64().unwrap();
+    assert_eq!(shown["job"]["deadline_unix_ns"], submitted_ns + 90_000_000_000);
+    // A point in time becomes a span from the submission.
+    let moment = submit(&["--deadline", "2100-01-01T00:00:00Z"]);
+    assert_eq!(moment.status, 0, "{}", moment.stderr);
+    let shown = queue.ask("job", &["--socket", "none.sock", "a"], "").json();
+    let deadline_ns = shown["job"]["deadline_unix_ns"].as_u64().unwrap();
+    let far_ns = 4_102_444_800_000_000_000;
+    assert!((far_ns..far_ns + 60_000_000_000).contains(&deadline_ns), "{deadline_ns}");
+    for (arguments, status, words) in [
+        (&["--deadline", "2020-01-01T00:00:00Z"][..], 2, "--deadline: the time has passed"),
+        (&["--deadline", "90"], 2, "90 is 90 ns; write 90s for seconds"),
+        (&["--hold", "--after", "7"], 2, "only the service can serve --hold and --after"),
+    ] {
+        let ran = submit(arguments);
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+/// Files are checked like options, with the line of each mistake.
+#[test]
+fn points_in_time_and_small_numbers_of_a_file_are_checked() {
+    let check = |deadline: &str| {
+        let text = job("a", 77).replace("77", deadline);
+        pbsctl(&["job", "check", "-"], &text)
+    };
+    let ran = check("\"2100-01-01T00:00Z\"");
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let ran = check("\"2020-01-01T00:00:00Z\"");
+    assert_eq!(ran.status, 3);
+    assert!(
+        ran.stderr.contains(":2: deadline_ns 2020-01-01T00:00:00Z has passed"),
+        "{}",
+        ran.stderr
+    );
+    let ran = check("3");
+    assert_eq!(ran.status, 0);
+    let hint = ":2: deadline_ns = 3 is 3 ns; write deadline_ns = \"3s\" if seconds were meant";
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
 }

@@ -94,6 +94,11 @@ impl Schemas {
                 }
                 "maximum" if integer(value) > integer(rule) => return fails("too large"),
                 "enum" | "minimum" | "maximum" => {}
+                "pattern" if rule.as_str().is_some_and(|rule| rule.contains("[T ]")) => {
+                    if !pbs_job::is_moment(value.as_str().unwrap_or_default()) {
+                        return fails("no point in time");
+                    }
+                }
                 "pattern" => {
                     let unit = match rule.as_str().unwrap() {
                         it if it.contains("[kMGT]") => Quantity::Insns,

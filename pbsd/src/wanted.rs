@@ -93,7 +93,12 @@ impl Wanted {
             groups: caller.groups.clone(),
             directory: submission.directory.clone().into(),
             umask: submission.umask,
-            environment: variables.iter().map(|it| (it.name.clone(), it.value.clone())).collect(),
+            environment: variables
+                .iter()
+                // A job that is submitted by a program of a job has figures of its own.
+                .filter(|it| !it.name.starts_with("SCHED_PBS_"))
+                .map(|it| (it.name.clone(), it.value.clone()))
+                .collect(),
             limits: limits.iter().map(limit).collect(),
             output: submission.output.as_ref().map(Into::into),
         };
@@ -275,6 +280,25 @@ mod tests {
         let few = Wanted::read(&caller(), wide(6)).unwrap().held();
         assert_eq!(Limits::DEFAULT.allow(&caller(), few, few, few), Ok(()));
         assert!(Limits::DEFAULT.allow(&caller(), few + few, few + few, one).is_err());
+    }
+
+    /// A program of a job that submits another job hands none of its own figures on.
+    #[test]
+    fn figures_of_an_outer_job_are_not_inherited() {
+        let variable = |name: &str, value: &str| pbs_node_api::Environment {
+            name: name.into(),
+            value: value.into(),
+        };
+        let environment = vec![
+            variable("SCHED_PBS_JOB_ID", "3"),
+            variable("SCHED_PBS_ARRAY_INDEX", "9"),
+            variable("HOME", "/"),
+        ];
+        let inner = pbs_node_api::Submission { environment, array: array(1), ..submission() };
+        let order = Wanted::read(&caller(), inner).unwrap().into_orders().next().unwrap();
+        let expected = [("HOME", "/"), ("SCHED_PBS_ARRAY_INDEX", "1")];
+        let expected = expected.map(|(name, value)| (name.to_string(), value.to_string()));
+        assert_eq!(order.terms.owner.environment, expected);
     }
 
     /// Names of files stay with a job, also when it is over.

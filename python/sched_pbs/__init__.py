@@ -10,6 +10,7 @@ from .config import Config
 from .generate import generate
 from .job import Edge, Graph, GraphTask, Job, JobProcess, JobTask, Variant
 from .machine import Core, Device, Link, Machine, Node, Sharing
+from .own import OwnProcess, Place
 from .plan import Command, Cpu, Idle, Plan, Process, Task
 from .planner import Failure, Planner, Progress, Question
 from .record import FileError, Record
@@ -36,7 +37,9 @@ __all__ = [
     "Machine",
     "Node",
     "Options",
+    "OwnProcess",
     "PbsctlError",
+    "Place",
     "Plan",
     "Planner",
     "Process",

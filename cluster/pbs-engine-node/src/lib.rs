@@ -118,7 +118,7 @@ impl Local {
             name: Some(name.into()),
             directory: self.directory.clone(),
             umask: 0o022,
-            environment: self.environment.clone(),
+            environment: environment(&self.environment, allocation.omp_threads),
             ..Submission::default()
         })
     }
@@ -271,9 +271,30 @@ fn left_ns(until_s: u64) -> Option<u64> {
     u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
 }
 
+/// The environment of a job whose request wants so many threads.
+fn environment(of_engine: &[Environment], omp_threads: Option<u64>) -> Vec<Environment> {
+    let mut environment = of_engine.to_vec();
+    if let Some(threads) = omp_threads {
+        let name = "OMP_NUM_THREADS";
+        environment.retain(|variable| variable.name != name);
+        environment.push(Environment { name: name.into(), value: threads.to_string() });
+    }
+    environment
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_threads_of_a_request_are_those_of_its_programs() {
+        let variable =
+            |name: &str, value: &str| Environment { name: name.into(), value: value.into() };
+        let of_engine = [variable("OMP_NUM_THREADS", "64"), variable("HOME", "/")];
+        let told = environment(&of_engine, Some(4));
+        assert_eq!(told, [variable("HOME", "/"), variable("OMP_NUM_THREADS", "4")]);
+        assert_eq!(environment(&of_engine, None), of_engine);
+    }
 
     #[test]
     fn what_is_past_has_no_time_left() {

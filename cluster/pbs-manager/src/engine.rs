@@ -25,6 +25,8 @@ pub struct Allocation {
     pub until_s: u64,
     /// Actual run time, if it is known: the allocation is simulated then.
     pub run_s: Option<u64>,
+    /// Threads that each program is told to start; `None`: the request does not say.
+    pub omp_threads: Option<u64>,
 }
 
 /// Event that an engine reports.

@@ -12,11 +12,23 @@
 
 use crate::ledger::{NodeState, Phase, Row, State, NOT_FREE};
 use pbs_cluster_planner::RequestId;
-use pbs_resources::format_duration;
+use pbs_resources::{format_duration, Rset, Value};
 
 use crate::engine::{Allocation, Engine};
 use crate::manager::Manager;
 use crate::outcome::ABORTED;
+
+/// Threads that a request wants its programs to start: the greatest number of its chunks, since
+/// all of them run the same command.
+fn omp_threads(rset: &Rset) -> Option<u64> {
+    let items = rset.chunks.iter().flat_map(|chunk| &chunk.items);
+    let threads = items.filter(|item| item.resource == "ompthreads");
+    let amounts = threads.filter_map(|item| match item.value {
+        Value::Amount(amount) => Some(amount),
+        Value::Word(_) => None,
+    });
+    amounts.max()
+}
 
 impl<E: Engine> Manager<E> {
     /// Returns the maximum times to make nodes ready, and to clean them.
@@ -73,6 +85,7 @@ impl<E: Engine> Manager<E> {
             user: row.user,
             command: row.command,
             run_s: row.run_s,
+            omp_threads: omp_threads(&record.request.rset),
         })
     }
 

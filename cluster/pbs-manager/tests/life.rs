@@ -320,6 +320,46 @@ fn unsupported_requests_are_refused() {
     assert_eq!(cluster.row(first).state, State::Running);
 }
 
+/// Engine that keeps what it was told to start.
+#[derive(Default)]
+struct Starts(Vec<Option<u64>>, Simulated);
+
+impl Engine for Starts {
+    fn start(&mut self, allocation: &Allocation) {
+        self.0.push(allocation.omp_threads);
+        self.1.start(allocation);
+    }
+
+    fn stop(&mut self, request: u64) {
+        self.1.stop(request);
+    }
+
+    fn extend(&mut self, _: u64, _: u64) {}
+
+    fn notify(&mut self, _: u64) {}
+
+    fn next_s(&self) -> Option<u64> {
+        self.1.next_s()
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        self.1.happened(now_s)
+    }
+}
+
+#[test]
+fn programs_are_told_their_threads() {
+    let mut engine = Starts::default();
+    let (path, mut manager) = manager("threads", &mut engine);
+    for rset in ["1:ncpus=1:ompthreads=2+1:ncpus=1:ompthreads=3", "ncpus=1"] {
+        manager.submit(&user("u"), &Wish { run_s: Some(10), ..wish(rset, 100) }).unwrap();
+        manager.advance(T + 1).unwrap();
+    }
+    drop(manager);
+    assert_eq!(engine.0, [Some(3), None]);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
 /// Engine that starts, watches and ends requests by itself, as a batch system does.
 struct Watches(Simulated, Vec<Happened>);
 

@@ -19,6 +19,7 @@ mod held;
 mod json;
 mod machine;
 mod model;
+mod moment;
 mod parse;
 
 pub use draft::{Draft, DraftProcess, DraftTask, Kind};
@@ -31,6 +32,7 @@ pub use model::{
     DEMAND_PERMILLE, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES,
     MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS, TICK_NS,
 };
+pub use moment::{is_moment, moment_unix_ns, now_unix_ns, with_spans};
 pub use parse::job_from_toml;
 pub use pbs_plan::{Command, Start};
 pub use pbs_text::{Line, Problem};

@@ -85,7 +85,14 @@ impl Surroundings<'_> {
             let Some((file, error)) = self.output_problem(file.as_deref(), fd, command) else {
                 continue;
             };
-            problems.push(needs(&file, &error));
+            let file = file.display();
+            problems.push(Problem::at(
+                command.line,
+                format!(
+                    "{file}: {error}; {program} writes its output there: name another file (stdout, \
+                     or --output)"
+                ),
+            ));
         }
         problems
     }
@@ -208,12 +215,14 @@ mod tests {
             stderr: Some("gone/out".into()),
             ..command("tool")
         };
-        assert_eq!(problems(&[both], &at), [format!("gone/out: {none}")]);
+        let writes = "; tool writes its output there: name another file (stdout, or --output)";
+        let no_place = format!("No such file or directory (os error 2){writes}");
+        assert_eq!(problems(&[both], &at), [format!("gone/out: {no_place}")]);
         let is_directory = Command { stdout: Some("bin".into()), ..command("tool") };
         let told = problems(&[is_directory], &at);
-        assert_eq!(told, ["bin: Is a directory (os error 21); tool needs it"]);
+        assert_eq!(told, [format!("bin: Is a directory (os error 21){writes}")]);
         let output = Surroundings { output: Some(Path::new("gone/all")), ..at };
-        assert_eq!(problems(&[command("tool")], &output), [format!("gone/all: {none}")]);
+        assert_eq!(problems(&[command("tool")], &output), [format!("gone/all: {no_place}")]);
         let gone = directory.join("gone");
         let elsewhere = Surroundings { directory: &gone, ..at };
         let told = problems(&[command("tool")], &elsewhere);

@@ -72,7 +72,10 @@ impl Child {
                 }
                 Ok(Some(report)) => {
                     let kind = io::Error::from_raw_os_error(report.errno).kind();
-                    return Err(io::Error::new(kind, format!("{name}: {report}")));
+                    return Err(io::Error::new(
+                        kind,
+                        format!("{name}: {}", report.in_words(&self.program.places)),
+                    ));
                 }
                 Ok(None) => {
                     let text = format!("{name}: it was killed before it began");
@@ -213,7 +216,7 @@ impl Child {
             pid: self.pid,
             code: exited.then(|| libc::WEXITSTATUS(status)),
             signal: killed.then(|| libc::WTERMSIG(status)),
-            error: self.report.map(|report| report.to_string()),
+            error: self.report.map(|report| report.in_words(&self.program.places)),
         }
     }
 }

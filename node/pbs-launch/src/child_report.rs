@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reports of a child on itself, between fork and exec.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
 /// The step at which a child failed, or its arrival at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,18 +84,69 @@ impl ChildReport {
     }
 }
 
-impl fmt::Display for ChildReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Places that a child needs before its program begins, for messages: files by their descriptors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) files: [Option<PathBuf>; 3],
+}
+
+impl Places {
+    fn of_step(&self, step: Step) -> Option<&PathBuf> {
+        let [input, output, errors] = &self.files;
+        let place = match step {
+            Step::Directory => &self.directory,
+            Step::Input => input,
+            Step::Output => output,
+            Step::Errors => errors,
+            Step::Ready | Step::Execute | Step::Identity | Step::Keyring | Step::Limits => {
+                return None
+            }
+        };
+        place.as_ref()
+    }
+}
+
+impl ChildReport {
+    /// Describes the failure of the step, with the place that it is about.
+    pub(crate) fn in_words(self, places: &Places) -> String {
         let what = match self.step {
             Step::Ready | Step::Execute => "",
-            Step::Identity => "its user and groups: ",
-            Step::Keyring => "its session keyring: ",
-            Step::Limits => "its limits: ",
-            Step::Directory => "its working directory: ",
-            Step::Input => "the file for its standard input: ",
-            Step::Output => "the file for its standard output: ",
-            Step::Errors => "the file for its standard error: ",
+            Step::Identity => "its user and groups",
+            Step::Keyring => "its session keyring",
+            Step::Limits => "its limits",
+            Step::Directory => "its working directory",
+            Step::Input => "the file for its standard input",
+            Step::Output => "the file for its standard output",
+            Step::Errors => "the file for its standard error",
         };
-        write!(f, "{what}{}", io::Error::from_raw_os_error(self.errno))
+        let error = io::Error::from_raw_os_error(self.errno);
+        match places.of_step(self.step) {
+            Some(place) => format!("{what}, {}: {error}", place.display()),
+            None if what.is_empty() => error.to_string(),
+            None => format!("{what}: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_file() {
+        let places = Places {
+            directory: Some("/home/anna".into()),
+            files: [None, Some("/home/anna/out".into()), None],
+        };
+        let words = |step| ChildReport::new(step, libc::EACCES).in_words(&places);
+        let denied = "Permission denied (os error 13)";
+        assert_eq!(
+            words(Step::Output),
+            format!("the file for its standard output, /home/anna/out: {denied}")
+        );
+        assert_eq!(words(Step::Directory), format!("its working directory, /home/anna: {denied}"));
+        assert_eq!(words(Step::Errors), format!("the file for its standard error: {denied}"));
+        assert_eq!(words(Step::Execute), denied);
     }
 }

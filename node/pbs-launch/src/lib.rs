@@ -32,5 +32,5 @@ pub use ended::{ended_children, EndedChildren};
 pub use gate::{was_released, Gate};
 pub use owner::{Limit, Owner};
 pub use place::{stay_off, Stay};
-pub use program::{empty_outputs, path_of, prepare_plan, Prepared, Program};
+pub use program::{empty_outputs, path_of, prepare_plan, Prepared, Program, Variable};
 pub use session::leave_session_in;

@@ -14,6 +14,7 @@ use pbs_plan::{Command, Plan, Process, Start};
 use pbs_text::Problem;
 
 use crate::check::no_program;
+use crate::child_report::Places;
 use crate::files::{c_string, Named};
 use crate::owner::{Owner, Rights};
 
@@ -33,11 +34,13 @@ pub struct Program {
     pub name: String,
     /// The CPU of its process, as a mask.
     pub(crate) affinity: Vec<libc::c_ulong>,
+    /// Its files and its working directory.
+    pub(crate) places: Places,
 }
 
 impl Program {
     /// The one with that place among the commands of its process.
-    fn new(process: &Process, place: usize, cpu: u32, name: &str) -> Self {
+    fn new(process: &Process, place: usize, cpu: u32, name: &str, places: Places) -> Self {
         let one_of_several = matches!(process.start, Start::Commands(_));
         let is_task = one_of_several || matches!(process.start, Start::Command(_));
         let task = process.tasks.get(place).filter(|_| is_task);
@@ -48,6 +51,7 @@ impl Program {
             one_of_several,
             name: name.into(),
             affinity: mask(cpu),
+            places,
         }
     }
 }
@@ -78,7 +82,7 @@ pub fn prepare_plan(
         }
         let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
         for place in 0..process.commands().len() {
-            match Prepared::new(process, place, cpu, device, output_to_error, None) {
+            match Prepared::new(process, place, cpu, device, output_to_error, None, &[]) {
                 Ok(one) => programs.push(one),
                 Err(problem) => problems.push(problem),
             }
@@ -119,7 +123,8 @@ pub(crate) enum Files {
 
 impl Prepared {
     /// All programs of a process, which is on that CPU; `owner`: as whom they run, if not
-    /// as who runs the node. `device` is for those who attach themselves.
+    /// as who runs the node. `device` is for those who attach themselves, and `of_job` are
+    /// variables of the environment about the job.
     ///
     /// Without an owner the programs are looked for and their files are opened here, but
     /// for the input of one that is to wait for others. With one nothing is: neither is to
@@ -130,9 +135,10 @@ impl Prepared {
         device: &Path,
         output_to_error: bool,
         owner: Option<&Owner>,
+        of_job: &[Variable],
     ) -> Result<Vec<Self>, Problem> {
         let places = 0..process.commands().len();
-        let one = |place| Self::new(process, place, cpu, device, output_to_error, owner);
+        let one = |place| Self::new(process, place, cpu, device, output_to_error, owner, of_job);
         places.map(one).collect()
     }
 
@@ -143,6 +149,7 @@ impl Prepared {
         device: &Path,
         output_to_error: bool,
         owner: Option<&Owner>,
+        of_job: &[Variable],
     ) -> Result<Self, Problem> {
         let command = &process.commands()[place];
         let program = command.argv.first().map_or("", String::as_str);
@@ -152,8 +159,12 @@ impl Prepared {
             None => env::vars_os().collect(),
         };
         let variables = variables.iter();
-        let variables = variables
-            .filter(|(name, _)| !itself || (name != "PBS_DEVICE" && name != "PBS_PROCESS"));
+        // A planner that is itself a program of a plan hands none of its own figures on.
+        let is_own = |name: &OsStr| name.as_encoded_bytes().starts_with(OWN_PREFIX.as_bytes());
+        let variables = variables.filter(|(name, _)| {
+            (!itself || (name != "PBS_DEVICE" && name != "PBS_PROCESS"))
+                && (owner.is_some() || !is_own(name))
+        });
         let mut environment: Vec<_> =
             variables.map(|(name, value)| assignment(name, value)).collect();
         if itself {
@@ -161,12 +172,8 @@ impl Prepared {
             let id = process.id.to_string();
             environment.push(assignment("PBS_PROCESS".as_ref(), id.as_ref()));
         }
-        if owner.is_some() {
-            let cpu = cpu.to_string();
-            environment.push(assignment("SCHED_PBS_CPU".as_ref(), cpu.as_ref()));
-            let program = (place + 1).to_string();
-            environment.push(assignment("SCHED_PBS_PROGRAM".as_ref(), program.as_ref()));
-        }
+        let own = own_variables(process, place, cpu).into_iter().chain(of_job.iter().cloned());
+        environment.extend(own.map(|(name, value)| assignment(name.as_ref(), value.as_ref())));
         let late = waits(process, place);
         let late_input = command.stdin.as_ref().filter(|_| late);
         let redirections = [
@@ -182,7 +189,7 @@ impl Prepared {
             None => (vec![path_of(command)?], opened(command, redirections)?),
         };
         Ok(Self {
-            program: Program::new(process, place, cpu, program),
+            program: Program::new(process, place, cpu, program, places(command, owner)),
             paths: paths.iter().map(|path| c_string(path.as_os_str())).collect(),
             argv: command.argv.iter().map(|word| c_string(word.as_ref())).collect(),
             environment,
@@ -199,6 +206,45 @@ impl Prepared {
     pub fn not_before(self, not_before_ns: u64) -> Self {
         Self { not_before_ns, ..self }
     }
+}
+
+/// A variable of the environment: its name and its value.
+pub type Variable = (String, String);
+
+/// Prefix of the variables that tell a program its place.
+const OWN_PREFIX: &str = "SCHED_PBS_";
+
+/// Variables that tell a program its place in the plan.
+fn own_variables(process: &Process, place: usize, cpu: u32) -> Vec<Variable> {
+    let number = |name: &str, number: u64| (format!("{OWN_PREFIX}{name}"), number.to_string());
+    let mut variables = vec![
+        number("CPU", cpu.into()),
+        number("PROGRAM", place as u64 + 1),
+        number("PROCESS", process.id.into()),
+        number("PROCESS_MEMORY_BYTES", process.memory_bytes),
+    ];
+    // A command among several is one task; one alone goes through all of them.
+    let is_one = matches!(process.start, Start::Commands(_)) || process.tasks.len() == 1;
+    let task = process.tasks.get(place).filter(|_| is_one);
+    if let Some(task) = task {
+        variables.push(number("TASK", task.id.into()));
+        variables.push(number("TASK_INSNS", task.planned_insns));
+        let name = task.name.iter().map(|name| (format!("{OWN_PREFIX}TASK_NAME"), name.clone()));
+        variables.extend(name);
+    }
+    variables
+}
+
+/// The files and the working directory of a command. Without an owner, they are those of this
+/// process, and a failure to open a file names it.
+fn places(command: &Command, owner: Option<&Owner>) -> Places {
+    let Some(owner) = owner else {
+        return Places::default();
+    };
+    let at = |file: &PathBuf| owner.directory.join(file);
+    let output = |file: &Option<PathBuf>| file.as_ref().or(owner.output.as_ref()).map(at);
+    let files = [command.stdin.as_ref().map(at), output(&command.stdout), output(&command.stderr)];
+    Places { directory: Some(owner.directory.clone()), files }
 }
 
 /// Opens the files of a command, as who runs the node.
@@ -290,4 +336,42 @@ fn mask(cpu: u32) -> Vec<libc::c_ulong> {
     let mut mask = vec![0; cpu / bits + 1];
     mask[cpu / bits] = 1 << (cpu % bits);
     mask
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_plan::from_toml;
+
+    use super::*;
+
+    /// Programs of the user who runs the node find their place like those of other users.
+    #[test]
+    fn a_program_finds_its_place_in_its_environment() {
+        let plan = from_toml(
+            "[[process]]\nid = 7\nmemory_bytes = 5\ncommands = [[\"true\"], [\"true\"]]\n\
+             tasks = [{ id = 3, planned_insns = 10 }, \
+             { id = 4, name = \"last\", planned_insns = 20 }]\n\
+             [[cpu]]\ncpu = 2\nslots = [7, 7]\n",
+        );
+        let plan = plan.unwrap_or_else(|problems| panic!("{problems:?}"));
+        let of_job = [("SCHED_PBS_JOB_NAME".to_string(), "sort".to_string())];
+        let device = Path::new("/dev/null");
+        let prepared =
+            Prepared::of_process(&plan.processes[0], 2, device, false, None, &of_job).unwrap();
+        let own = |prepared: &Prepared| {
+            let words = prepared.environment.iter().map(|word| word.to_str().unwrap_or(""));
+            let own = words.filter_map(|word| word.strip_prefix(OWN_PREFIX));
+            own.map(String::from).collect::<Vec<_>>()
+        };
+        let expected = "CPU=2 PROGRAM=2 PROCESS=7 PROCESS_MEMORY_BYTES=5 TASK=4 TASK_INSNS=20 \
+                        TASK_NAME=last JOB_NAME=sort";
+        assert_eq!(own(&prepared[1]).join(" "), expected);
+        assert!(own(&prepared[0]).contains(&"TASK=3".to_string()));
+        // One program that goes through several tasks is none of them.
+        let mut process = plan.processes[0].clone();
+        let commands = process.commands().to_vec();
+        process.start = Start::Command(commands[0].clone());
+        let prepared = Prepared::of_process(&process, 2, device, false, None, &[]).unwrap();
+        assert_eq!(own(&prepared[0]).len(), 4, "{:?}", own(&prepared[0]));
+    }
 }

@@ -47,7 +47,8 @@ fn strangers_hide_no_program() {
     let owner = unsafe { Owner::new(libc::getuid(), libc::getgid()) };
     let owner = (owner.uid == 0).then_some(&owner);
     let process = &plan.processes[0];
-    let prepared = Prepared::of_process(process, 0, Path::new("/dev/null"), false, owner).unwrap();
+    let prepared =
+        Prepared::of_process(process, 0, Path::new("/dev/null"), false, owner, &[]).unwrap();
     // SAFETY: a set without signals is all zeroes.
     let signals = unsafe { std::mem::zeroed() };
     let gate = Gate::new(None).unwrap();

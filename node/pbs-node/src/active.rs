@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use pbs_control::Admitted;
 use pbs_history::{Kind, RunId};
-use pbs_job::Job;
-use pbs_launch::Owner;
+use pbs_job::{cpu_list, Job};
+use pbs_launch::{Owner, Variable};
 use pbs_planner::Planned;
 
 use crate::candidate::Candidate;
@@ -155,23 +155,31 @@ impl ActiveJob {
     pub(crate) fn owner(&self) -> Option<Owner> {
         let mut owner = self.terms.as_ref()?.owner.clone();
         let (id, name) = (self.id.map_or(0, |id| id.0), &self.job.name);
-        owner.environment.push(("SCHED_PBS_JOB_ID".into(), id.to_string()));
-        owner.environment.push(("SCHED_PBS_JOB_NAME".into(), name.clone()));
-        let memory_bytes = self.job.processes.iter().map(|process| process.memory_bytes);
-        let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
-        let figures = [
-            ("SCHED_PBS_DEADLINE_UNIX_NS", self.deadline_ns().map(|ns| self.unix_ns(ns))),
-            (
-                "SCHED_PBS_PLANNED_END_UNIX_NS",
-                self.planned.as_ref().map(|planned| self.unix_ns(planned.end_ns)),
-            ),
-            ("SCHED_PBS_MEMORY_BYTES", Some(memory_bytes)),
-        ];
-        let known = figures.iter().filter_map(|(name, figure)| Some((name, (*figure)?)));
-        owner.environment.extend(known.map(|(name, figure)| ((*name).into(), figure.to_string())));
         let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
         owner.output = Some(owner.output.unwrap_or_else(own_file));
         Some(owner)
+    }
+
+    /// Variables of the environment that describe the job to its programs.
+    pub(crate) fn variables(&self) -> Vec<Variable> {
+        let processes = self.job.processes.iter();
+        let memory_bytes = processes.map(|process| process.memory_bytes);
+        let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
+        let planned = self.planned.as_ref();
+        let figures = [
+            ("SCHED_PBS_JOB_ID", self.id.map(|id| id.0)),
+            ("SCHED_PBS_DEADLINE_UNIX_NS", self.deadline_ns().map(|ns| self.unix_ns(ns))),
+            ("SCHED_PBS_PLANNED_END_UNIX_NS", planned.map(|planned| self.unix_ns(planned.end_ns))),
+            ("SCHED_PBS_MEMORY_BYTES", Some(memory_bytes)),
+        ];
+        let known = figures.iter().filter_map(|(name, figure)| Some((name, (*figure)?)));
+        let mut variables: Vec<_> =
+            known.map(|(name, figure)| ((*name).into(), figure.to_string())).collect();
+        variables.push(("SCHED_PBS_JOB_NAME".into(), self.job.name.clone()));
+        if !self.job.cpus.is_empty() {
+            variables.push(("SCHED_PBS_CPUS".into(), cpu_list(&self.job.cpus)));
+        }
+        variables
     }
 
     /// Notes the time of the submission since 1970. All other times count from it, unless it was

@@ -19,8 +19,10 @@ const SYSFS: &str = "/sys/kernel/pbs";
 
 /// Opens the device at `path`, whose reading does not wait.
 pub fn open(path: &Path) -> Result<Device, Error> {
-    let mut device =
-        Device::open_path(path, true).map_err(|error| Error::Device(path.into(), error))?;
+    let refused = |error| Error::Device(path.into(), error);
+    let mut device = Device::open_path(path, true).map_err(refused)?;
+    // Another file opens as well, and knows none of the calls.
+    device.info().map_err(|refusal| refused(refusal.error))?;
     device.map_events();
     Ok(device)
 }

@@ -120,6 +120,9 @@ impl From<pbs_history::Error> for Error {
     }
 }
 
+/// Error number of a call that a device does not know (`ENOTTY`).
+const NO_SUCH_CALL: i32 = 25;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -134,6 +137,9 @@ impl fmt::Display for Error {
                     }
                     ErrorKind::ResourceBusy => {
                         "; another process uses it; end that process and try again"
+                    }
+                    _ if error.raw_os_error() == Some(NO_SUCH_CALL) => {
+                        "; this is not the device of SCHED_PBS; name another with --device"
                     }
                     _ => "",
                 };

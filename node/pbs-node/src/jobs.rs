@@ -456,7 +456,14 @@ impl Jobs {
                     // was dropped, which is looked after elsewhere.
                     Ok(None) => {}
                     Err(refused) => {
-                        listener.news(News::NotAsked(number, refused.to_string()));
+                        let job = &self.runs[index].job;
+                        let process = self.controller.process(number);
+                        let process = process.and_then(|(_, index)| job.processes.get(index));
+                        listener.news(News::NotAsked {
+                            job: job.name.clone(),
+                            process: process.map_or(number.to_string(), |known| known.label()),
+                            why: refused.to_string(),
+                        });
                         return;
                     }
                 }

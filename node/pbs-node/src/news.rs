@@ -91,6 +91,8 @@ pub enum News {
     Cancelled {
         /// Label of the process.
         process: String,
+        /// Name of its job; `None`: the plan is none of jobs.
+        job: Option<String>,
         /// Label of the process that it waits for.
         cut: String,
         /// Whether its programs are children of the node, and were told to end.
@@ -98,8 +100,15 @@ pub enum News {
     },
     /// Events were lost, as they were read too late.
     EventsLost,
-    /// The kernel did not say how a process is, and why.
-    NotAsked(u32, String),
+    /// The kernel did not say how a process of a job is, and why.
+    NotAsked {
+        /// Job of the process.
+        job: String,
+        /// Label of the process.
+        process: String,
+        /// Reason.
+        why: String,
+    },
     /// The node uses more memory than plans may.
     MemoryShort,
     /// A process uses more memory than was reserved for it, and is planned anew.
@@ -149,14 +158,15 @@ impl fmt::Display for News {
                 span(*aware_ns),
                 span(*unaware_ns)
             ),
-            Self::Cancelled { process, cut, is_told } => {
+            Self::Cancelled { process, job, cut, is_told } => {
+                let of_job = job.as_ref().map_or_else(String::new, |job| format!(" of job {job}"));
                 let end = if *is_told {
                     ""
                 } else {
                     "; end its program, which was not started by the planner"
                 };
                 format!(
-                    "process {process} is cancelled: it waits for process {cut}, which exited \
+                    "process {process}{of_job} is cancelled: it waits for process {cut}, which exited \
                      before its tasks ended{end}"
                 )
             }
@@ -165,8 +175,8 @@ impl fmt::Display for News {
                  not recorded"
                     .into()
             }
-            Self::NotAsked(process, why) => {
-                format!("the state of process {process} is unknown: {why}")
+            Self::NotAsked { job, process, why } => {
+                format!("the state of process {process} of job {job} is unknown: {why}")
             }
             Self::MemoryShort => "the node uses more memory than plans may use".into(),
             Self::Grown { job, process, used_bytes, reserved_bytes } => format!(

@@ -569,6 +569,7 @@ impl<L: Listener> Node<L> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
         let active = jobs.active(run);
         let owner = active.and_then(|active| active.owner());
+        let of_job = active.map(|active| active.variables()).unwrap_or_default();
         let start_ns = active.map_or(0, |active| active.job.start_ns);
         let mut programs = Vec::new();
         let mut problems = Vec::new();
@@ -576,7 +577,8 @@ impl<L: Listener> Node<L> {
         for (index, process) in processes.filter(|(_, it)| jobs.run_of(it.id) == Some(run)) {
             let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
             let to_error = self.options.output_to_error;
-            match Prepared::of_process(process, cpu, &self.kernel.path, to_error, owner.as_ref()) {
+            let (device, owner) = (&self.kernel.path, owner.as_ref());
+            match Prepared::of_process(process, cpu, device, to_error, owner, &of_job) {
                 Ok(prepared) => {
                     programs.extend(prepared.into_iter().map(|one| one.not_before(start_ns)));
                 }
@@ -844,11 +846,17 @@ impl<L: Listener> Node<L> {
             return;
         }
         let own = self.programs.of_process(process);
-        self.listener.news(News::Cancelled {
-            process: self.processes.label(process),
-            cut: self.processes.label(cut),
-            is_told: !own.is_empty(),
-        });
+        let jobs = self.jobs.as_ref();
+        let run = jobs.and_then(|jobs| jobs.active(jobs.run_of(process)?));
+        // The end of a job that a user has cancelled is what the user wants, and no news.
+        if run.is_none_or(|run| run.cancelled.is_none()) {
+            self.listener.news(News::Cancelled {
+                process: self.processes.label(process),
+                job: run.map(|run| run.job.name.clone()),
+                cut: self.processes.label(cut),
+                is_told: !own.is_empty(),
+            });
+        }
         for child in own {
             child.signal(libc::SIGTERM);
         }

@@ -2,7 +2,9 @@
 //! The runs that were submitted and wait. All of them stand in the history, as runs
 //! without a reservation.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use pbs_control::{Controller, Options as ControlOptions};
@@ -169,7 +171,13 @@ pub(crate) fn open_with(path: &Path, options: Options) -> Result<Store, Error> {
     if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
     }
-    Ok(Store::open(path, options)?)
+    // A service that takes it later writes the environments of jobs to it, whoever makes it now.
+    let mut private = OpenOptions::new();
+    private.write(true).create_new(true).mode(0o600);
+    match private.open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(Error::file(path, error)),
+        _ => Ok(Store::open(path, options)?),
+    }
 }
 
 /// Queues jobs to be run on an otherwise empty machine, behind waiting jobs of the same importance.
@@ -281,6 +289,9 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
             let asked =
                 order.as_ref().and_then(Noted::of).is_some_and(|noted| noted.terms.best_effort);
             summary.best_effort = Some(job.best_effort || asked);
+            let deadline_unix_ns = summary.submitted_unix_ns.checked_add(job.deadline_ns);
+            let of_queue = deadline_unix_ns.filter(|_| submitted && order.is_none());
+            summary.deadline_unix_ns = summary.deadline_unix_ns.or(of_queue);
         }
         summaries.push(match (submitted, &order) {
             // What the history has of those that wait is that they are planned.

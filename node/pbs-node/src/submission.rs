@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use pbs_history::JobHistory;
-use pbs_job::{job_from_toml, with_values, Job, Problem, Process};
+use pbs_job::{job_from_toml, now_unix_ns, with_spans, with_values, Job, Problem, Process};
 use pbs_launch::{check_programs, path_of, JobCommand, Surroundings};
 use pbs_plan::Start;
 use pbs_text::Problems;
@@ -25,12 +25,27 @@ pub struct Submission {
 
 impl Submission {
     /// The job of a file that was read; all of it is checked. `file` is what it is
-    /// called in messages.
+    /// called in messages. Points in time become spans from now, also in the request that is
+    /// stored.
     pub fn from_text(request: String, file: String) -> Result<Self, Error> {
-        match job_from_toml(&request) {
-            Ok(job) => Ok(Self { file, request, job }),
+        let read = || {
+            let request = with_spans(&request, now_unix_ns())?.into_owned();
+            let job = job_from_toml(&request)?;
+            Ok((request, job))
+        };
+        match read() {
+            Ok((request, job)) => Ok(Self { file, request, job }),
             Err(problems) => Err(Error::Invalid { file, problems }),
         }
+    }
+
+    /// The job with other values of keys in front of its first table, written as in TOML. The
+    /// request that is stored has them, too.
+    pub fn with_request_values(self, values: &[(&str, String)]) -> Result<Self, Error> {
+        if values.is_empty() {
+            return Ok(self);
+        }
+        Self::from_text(with_values(&self.request, values), self.file)
     }
 
     /// The job as one of best effort, also in the request that is stored.

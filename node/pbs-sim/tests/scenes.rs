@@ -344,19 +344,21 @@ fn who_has_more_memory_than_planned_is_told_once_until_that_is_answered() {
     assert!(answered.ended());
 }
 
-/// Without a real peak a process has what was planned, as a task takes what was.
+/// Without a real peak a process has what was planned, as a task takes what was, and that is no
+/// information.
 #[test]
 fn on_the_way_to_a_threshold_there_is_information() {
-    let mut plan = with_memory("1: 1000000\nslots: 1", &[(100, 100)], 120);
-    plan.processes[0].real_memory_bytes = None;
+    let mut plan = with_memory("1: 1000000\nslots: 1", &[(100, 101)], 120);
     let config = plan.config.as_mut().unwrap();
     config.thresholds |= Threshold::Info as u64;
     config.sigma_memory_permille = 1300;
     let expected = [
-        (EventKind::Info, Cause::Memory, 1, 100, 75),
-        (EventKind::Info, Cause::NodeMemory, 1, 100, 75),
+        (EventKind::Info, Cause::Memory, 1, 101, 75),
+        (EventKind::Info, Cause::NodeMemory, 1, 101, 75),
     ];
     assert_eq!(about_memory(&run(&plan)), expected);
+    plan.processes[0].real_memory_bytes = None;
+    assert_eq!(about_memory(&run(&plan)), []);
 }
 
 #[test]

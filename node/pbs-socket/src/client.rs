@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
 
@@ -79,10 +80,57 @@ fn answered<T, R>(answer: zlink::Result<Result<T, R>>) -> Result<T, Failure<R>> 
 impl<R: Refusal> fmt::Display for Failure<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connection(error) => write!(f, "{} does not answer: {error}", R::SERVICE),
+            Self::Connection(error) => match reason(error) {
+                Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                    write!(f, "{} is not running", R::SERVICE)
+                }
+                Some(ErrorKind::PermissionDenied) => {
+                    write!(f, "{} lets nobody but its users connect to its socket", R::SERVICE)
+                }
+                _ => write!(f, "{} does not answer: {error}", R::SERVICE),
+            },
             Self::Refused(refusal) => fmt::Display::fmt(refusal, f),
         }
     }
 }
 
+/// The kind of a failure of the system below the protocol.
+fn reason(error: &zlink::Error) -> Option<ErrorKind> {
+    match error {
+        zlink::Error::Io(error) => Some(error.kind()),
+        _ => None,
+    }
+}
+
 impl<R: Refusal> std::error::Error for Failure<R> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct None;
+
+    impl fmt::Display for None {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("refused")
+        }
+    }
+
+    impl Refusal for None {
+        const SERVICE: &str = "the service";
+    }
+
+    #[test]
+    fn a_service_that_is_not_there_is_not_running() {
+        let told = |kind: ErrorKind| {
+            let error = std::io::Error::from(kind);
+            Failure::<None>::Connection(zlink::Error::Io(error)).to_string()
+        };
+        assert_eq!(told(ErrorKind::NotFound), "the service is not running");
+        assert_eq!(told(ErrorKind::ConnectionRefused), "the service is not running");
+        assert!(told(ErrorKind::PermissionDenied).starts_with("the service lets nobody but"));
+        assert!(told(ErrorKind::TimedOut).starts_with("the service does not answer: "));
+        assert_eq!(Failure::Refused(None).to_string(), "refused");
+    }
+}

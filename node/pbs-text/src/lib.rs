@@ -19,5 +19,5 @@ pub use problem::{Line, Problem, Problems};
 pub use program::{program_end, signal};
 pub use quantity::Quantity;
 pub use table::{columns, Format, Table};
-pub use user::user_name;
+pub use user::{user_name, user_number_of};
 pub use write::{between, escaped, quoted, underscored, write_list};

@@ -12,6 +12,15 @@ pub fn user_name(users: &str, uid: u32) -> Option<String> {
     })
 }
 
+/// Number of a user by the lines of a passwd file; `None`: no line has that name.
+pub fn user_number_of(users: &str, name: &str) -> Option<u32> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let is_named = fields.next() == Some(name);
+        fields.nth(1).filter(|_| is_named)?.parse().ok()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -23,5 +32,7 @@ mod tests {
         assert_eq!(user_name(users, 0).as_deref(), Some("root"));
         // The group of another user, and a line without a name.
         assert_eq!((user_name(users, 100), user_name(users, 7)), (None, None));
+        assert_eq!(user_number_of(users, "anna"), Some(1000));
+        assert_eq!((user_number_of(users, "x"), user_number_of(users, "broken")), (None, None));
     }
 }

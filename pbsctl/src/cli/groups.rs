@@ -8,11 +8,13 @@ use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::gen::GenOptions;
 use crate::history::HistoryOptions;
+use crate::history_file::HistoryFile;
 use crate::import::ImportOptions;
 use crate::metrics::MetricsOptions;
 use crate::plan_show::PlanShowOptions;
 use crate::plans::OfCpu;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
+use crate::queued::AnyJob;
 use crate::record::RecordOptions;
 use crate::replay::ReplayOptions;
 use crate::run::{ProfileOptions, RunOptions};
@@ -36,6 +38,9 @@ pub(crate) struct JobGroup {
 
     #[command(flatten)]
     socket: Socket,
+
+    #[command(flatten)]
+    history: HistoryFile,
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,13 +67,14 @@ enum JobCommand {
     List(JobsOptions),
 
     /// Show a job in detail
-    Show(Which),
+    Show(AnyJob),
 
     /// Cancel a job
     ///
     /// A job that waits never begins. The programs of a running job receive SIGTERM. Two
-    /// seconds later they are killed, with all processes that they have started.
-    Cancel(Which),
+    /// seconds later they are killed, with all processes that they have started. Where no service
+    /// runs, a job is removed from the queue.
+    Cancel(AnyJob),
 
     /// Hold a waiting job: it is not planned until it is released
     Hold(Which),
@@ -96,7 +102,8 @@ impl JobGroup {
     pub(crate) fn verb(self) -> Verb {
         let Some(command) = self.command else {
             let job = self.job.unwrap_or_default();
-            return Verb::Job(Which { job, socket: self.socket });
+            let which = Which { job, socket: self.socket };
+            return Verb::Job(AnyJob { which, history: self.history });
         };
         match command {
             JobCommand::Check(options) => Verb::Check(options),

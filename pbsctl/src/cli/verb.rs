@@ -23,6 +23,7 @@ use crate::metrics::MetricsOptions;
 use crate::plan_show::PlanShowOptions;
 use crate::plans::OfCpu;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
+use crate::queued::AnyJob;
 use crate::record::RecordOptions;
 use crate::replay::ReplayOptions;
 use crate::report::ReportOptions;
@@ -110,10 +111,10 @@ pub(crate) enum Verb {
     Jobs(JobsOptions),
     /// The command line of this verb is that of the group of the same name.
     #[command(skip)]
-    Job(Which),
+    Job(AnyJob),
     /// Cancel a job
     #[command(hide = true)]
-    Cancel(Which),
+    Cancel(AnyJob),
     /// Hold a waiting job: it is not planned until it is released
     #[command(hide = true)]
     Hold(Which),

@@ -343,7 +343,7 @@ impl Workloads {
                 Ok(ANY_RATE_INSNS_PER_MS)
             }
         })?;
-        let (question, profiled) = question(&graphs, &machine, &self.history.path)?;
+        let (question, profiled) = question(&graphs, &machine, &self.history.path())?;
         Ok(Read { graphs, machine, question, profiled })
     }
 }
@@ -359,7 +359,7 @@ impl Given {
     ) -> Result<(Case<'r>, Settings), Failure> {
         let mut case = case(&read.question, at_ns)?;
         case.slowed = self.slowdowns.read(read)?;
-        let settings = self.decision.settings(&self.workloads.history.path)?;
+        let settings = self.decision.settings(&self.workloads.history.path())?;
         let settings = few_enough(settings, tasks(&case))?;
         Ok((case, settings))
     }

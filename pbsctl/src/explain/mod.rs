@@ -15,6 +15,7 @@ use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use crate::failure::{Failure, DECLINED};
+use crate::hints::report_hints;
 use crate::jobs;
 use crate::output::{counted, Output};
 use crate::planning::{
@@ -91,6 +92,7 @@ pub(crate) fn explain(
     options: &ExplainOptions,
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
+    jobs.iter().for_each(|job| report_hints(out, &job.request, &job.file));
     let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;

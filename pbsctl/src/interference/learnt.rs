@@ -31,7 +31,7 @@ pub(super) struct Other {
 
 impl Learnt {
     pub(super) fn read(history: &HistoryFile) -> Result<Self, Failure> {
-        let store = Store::open_read_only(&history.path, Options::DEFAULT)?;
+        let store = Store::open_read_only(&history.path(), Options::DEFAULT)?;
         let coruns = store.coruns()?;
         let mut learnt = Self {
             runs: coruns.len(),

@@ -140,7 +140,7 @@ impl PlanningOptions {
         let options = self.planner_options()?;
         let machine = self.machine.read(|| rate_insns_per_ms(device))?;
         let store = Store::with_capacity(machine, self.balancing(), self.capacity());
-        let planning = Planning::new(store, self.validation(), options, &self.history.path)?;
+        let planning = Planning::new(store, self.validation(), options, &self.history.path())?;
         // Another way to plan is asked for.
         let searches = self.whole_rate || !self.strategies.is_empty();
         Ok(if searches { planning.without_demand_test() } else { planning })

@@ -62,7 +62,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let mut node = open(out, path, options)?;
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
-            let history = &options.history.path;
+            let history = &options.history.path();
             let mut decided = cosched::co_schedule(&options.files, &machine, history)?;
             write_err(&decided.follow.decision.text());
             node.plan_jobs(machine, &settings(options, &node)?)?;
@@ -152,7 +152,7 @@ fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failu
         config.dispatch = Dispatch::Thesis as u64;
     }
     Ok(Settings {
-        history: options.history.path.clone(),
+        history: options.history.path(),
         // The service alone forgets what users have ordered from it.
         ended: pbs_history::EndedLimits::ENDLESS,
         max_replans: options.max_replans,
@@ -265,7 +265,7 @@ fn report(
         let jobs = jobs.as_deref().map_or_else(String::new, outcome::table);
         table(&report) + &jobs + &node.answers().map_or_else(String::new, scheduler::table)
     });
-    let learnt = follow.map_or(Ok(()), |follow| follow.learn(&report, &options.history.path));
+    let learnt = follow.map_or(Ok(()), |follow| follow.learn(&report, &options.history.path()));
     let report_file = options.report.as_deref();
     let gantt_file = options.gantt.as_deref();
     let kept = keep([(report_file, &|| to_json(&all) + "\n"), (gantt_file, &|| gantt(&report))]);

@@ -13,6 +13,9 @@
 //! ([`Config::t2_memory_bytes`](super::Config::t2_memory_bytes)); the limit of
 //! the node is its memory, and is itself the threshold.  As with lateness, a
 //! failure is reported once until a plan deals with it.
+//!
+//! The levels before a failure are reported only for a process that uses more than its
+//! planned peak: a run that uses exactly what was planned signals nothing.
 
 use super::config::Threshold;
 use super::event::{Cause, Event, EventKind, Sink};
@@ -122,6 +125,14 @@ impl<M: Memory> Node<M> {
             .saturating_add(self.signals.elsewhere_bytes)
     }
 
+    /// Whether a process uses more memory than was planned for it.  Without a planned peak,
+    /// nothing was.
+    fn uses_unplanned_memory(&self, p: u32) -> bool {
+        let planned_bytes = self.plan.process(p).map_or(0, |p| p.memory_bytes);
+        let used_bytes = (self.processes.get(p)).map_or(0, |run| run.process_peak.rss_bytes);
+        used_bytes > planned_bytes
+    }
+
     /// The threshold of a process; 0: it has none.
     pub(super) fn t2_memory_bytes(&self, p: u32) -> u64 {
         match self.plan.process(p).map_or(0, |p| p.memory_bytes) {
@@ -145,8 +156,10 @@ impl<M: Memory> Node<M> {
             return reported;
         }
         let info = self.policy.config.has(Threshold::Info);
+        let is_unplanned = self.uses_unplanned_memory(p);
         let reached = LEVELS.into_iter().rev().find(|&percent| {
-            (info || percent == FAILURE) && exceeds(memory_bytes, limit_bytes, percent)
+            ((info && is_unplanned) || percent == FAILURE)
+                && exceeds(memory_bytes, limit_bytes, percent)
         });
         let Some(percent) = reached.filter(|&percent| reported.is_below(percent)) else {
             return reported;

@@ -82,9 +82,10 @@ fn the_threshold_is_formed_as_that_of_a_task() {
 #[test]
 fn a_process_beyond_its_planned_peak_is_told_once() {
     let mut scene = scene(WATCHED, [100, 0], 0);
-    scene.sample(1, 90, 0);
+    // As much as was planned is no information, though it is more than 75 % of the threshold.
+    scene.sample(1, 100, 0);
     assert_eq!(scene.told(), []);
-    scene.sample(1, 91, 0);
+    scene.sample(1, 101, 0);
     scene.sample(1, 108, 0);
     scene.sample(1, 109, 0);
     // No more than the threshold is no failure; less than before is nothing new.
@@ -96,7 +97,7 @@ fn a_process_beyond_its_planned_peak_is_told_once() {
     scene.sample(1, 500, 0);
     let info = |level, used| (EventKind::Info, MEMORY, 1, level, used, 120);
     let late = (EventKind::Late, MEMORY, 1, 100, 121, 120);
-    assert_eq!(scene.told(), [info(75, 91), info(90, 109), late]);
+    assert_eq!(scene.told(), [info(75, 101), info(90, 109), late]);
 }
 
 #[test]
@@ -145,6 +146,25 @@ fn the_limit_of_the_node_is_that_of_all_cpus_and_processes() {
         told(EventKind::Late, 100, 1001),
     ];
     assert_eq!(scene.told(), expected);
+}
+
+/// A node whose plan books nearly all of its memory is no news as long as each process keeps to
+/// its plan; beyond the limit it is always reported.
+#[test]
+fn planned_memory_of_the_node_is_no_information() {
+    let mut scene = scene(WATCHED, [500, 450], 1000);
+    scene.sample(1, 500, 0);
+    scene.sample(2, 450, 0);
+    assert_eq!(scene.told(), []);
+    scene.sample(2, 451, 0);
+    scene.sample(2, 451, 50);
+    let told = |kind, level, used| (kind, NODE, 2, level, used, 1000);
+    let node = [
+        told(EventKind::Info, 90, 951),
+        told(EventKind::Late, 100, 1001),
+    ];
+    let process = (EventKind::Info, MEMORY, 2, 75, 451, 540);
+    assert_eq!(scene.told(), [process, node[0], node[1]]);
 }
 
 #[test]

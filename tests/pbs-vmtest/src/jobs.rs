@@ -246,8 +246,8 @@ pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
         prepare(&text)?;
         let run = ask(&["run", "job.toml"])?;
         check!(
-            run.stderr.contains("process parent is cancelled")
-                && run.stderr.contains("process child"),
+            run.stderr.contains("process parent")
+                && run.stderr.contains("is cancelled: it waits for process child"),
             "what was said: {}",
             run.stderr
         );

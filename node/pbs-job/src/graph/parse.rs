@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Graph, GraphEdge, GraphTask, Target, Variant};
 use super::{MAX_TASKS, MAX_THREADS, MAX_VARIANTS};
+use crate::moment::{now_unix_ns, with_spans};
 use crate::{MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS};
 
 const TOP_KEYS: &[&str] = &["name", "start_ns", "deadline_ns", "priority", "task"];
@@ -27,7 +28,7 @@ pub fn is_graph(text: &str) -> bool {
 
 /// Reads a task graph and checks it.
 pub fn graph_from_toml(text: &str) -> Result<Graph, Vec<Problem>> {
-    let graph = read(text, graph)?;
+    let graph = read(&with_spans(text, now_unix_ns())?, graph)?;
     graph.check()?;
     Ok(graph)
 }

@@ -17,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::check::{cpu_twice, late_start};
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
+use crate::moment::{now_unix_ns, with_spans};
 use crate::{Job, MAX_MEMORY_BYTES, MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS};
 
 const TOP_KEYS: &[&str] = &[
@@ -37,9 +38,9 @@ const WRITE_CPUS: &str =
     "write the numbers of CPUs: cpus = [2, 3]; or leave it out to allow all CPUs";
 const WRITE_AFTER: &str = "write names or numbers of tasks: after = [\"left\", 7]";
 
-/// Reads a job and checks it.
+/// Reads a job and checks it. Points in time become spans from now.
 pub fn job_from_toml(text: &str) -> Result<Job, Vec<Problem>> {
-    read(text, draft)?.check()
+    read(&with_spans(text, now_unix_ns())?, draft)?.check()
 }
 
 /// A process with its tasks in order.

@@ -186,12 +186,12 @@ fn what_others_make_need_not_be_there_before() {
         if let pbs_plan::Start::Commands(all) = &mut process.start {
             *all = all[commands].to_vec();
         }
-        Prepared::of_process(&process, 0, Path::new("/dev/null"), true, None)
+        Prepared::of_process(&process, 0, Path::new("/dev/null"), true, None, &[])
     };
     let missing = prepared(0..2).unwrap_err().message;
     assert!(missing.contains("cat needs it"), "{missing}");
     let owner = Owner::new(0, 0);
-    let others = Prepared::of_process(process, 0, Path::new("/dev/null"), true, Some(&owner));
+    let others = Prepared::of_process(process, 0, Path::new("/dev/null"), true, Some(&owner), &[]);
     assert!(others.is_ok());
 }
 
@@ -245,7 +245,7 @@ fn owned(commands: &str, owner: &Owner) -> Vec<Prepared> {
     );
     let plan = from_toml(&text).unwrap();
     let process = &plan.processes[0];
-    Prepared::of_process(process, 0, Path::new("/dev/null"), false, Some(owner)).unwrap()
+    Prepared::of_process(process, 0, Path::new("/dev/null"), false, Some(owner), &[]).unwrap()
 }
 
 /// Whoever died after the byte was written has let them go, and before it has not; who
@@ -405,7 +405,8 @@ fn nothing_is_done_with_other_rights_than_the_owners() {
     ] {
         let refused = run_owned(&format!("{{ command = ['true'], {files} }}"), &owner);
         let refused = refused.unwrap_err();
-        let is_told = refused.contains(what) && refused.contains("Permission denied");
+        let what = format!("{what}, {}: Permission denied", file.display());
+        let is_told = refused.contains(&what);
         assert!(is_told, "{refused}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
     }
@@ -413,7 +414,8 @@ fn nothing_is_done_with_other_rights_than_the_owners() {
     std::fs::create_dir(&inner).unwrap();
     std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o700)).unwrap();
     let refused = run_owned("{ command = ['true'] }", &nobody(&inner)).unwrap_err();
-    assert!(refused.contains("working directory: Permission"), "{refused}");
+    let what = format!("working directory, {}: Permission", inner.display());
+    assert!(refused.contains(&what), "{refused}");
     // Its path is looked through, and the directory that is closed to it passed over.
     let program = dir.join("program");
     std::fs::write(&program, "#!/bin/sh\nexit 7\n").unwrap();
