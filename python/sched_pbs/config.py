@@ -36,11 +36,14 @@ IDLE_POLICIES = (
 PREEMPTION_WAYS = ("capped", "once", "next_slot", "every_slot")
 # Orders in which processes run, in the order of their numbers.
 DISPATCHES = ("thesis", "deadline")
+# Plans that set stress (6.2.3), in the order of their numbers.
+STRESS_CAUSES = ("every", "new_lengths", "failed_lengths")
 
 _WORDS = {
     "idle_policy": IDLE_POLICIES,
     "preemption_way": PREEMPTION_WAYS,
     "dispatch": DISPATCHES,
+    "stress_cause": STRESS_CAUSES,
 }
 _FLAGS = ("idle_is_lateness", "t1_spares_last_slot")
 
@@ -113,6 +116,8 @@ class Config(Record):
     """Length of the pieces of idle slots (3.2.3); 0: whole slots. Default 10 ms."""
     dispatch: str | None = None
     """Order in which processes run, of ``DISPATCHES``. Default thesis."""
+    stress_cause: str | None = None
+    """Plans that set stress, of ``STRESS_CAUSES`` (6.2.3). Default every."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

@@ -101,7 +101,7 @@ struct pbs_plan_header {
 	__u64 total_bytes;		/* of the whole plan, this header included */
 	__u64 plan_id;			/* the planner's name for it, repeated in events */
 	__u32 nr_cpus;
-	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config) */
+	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config); see there */
 	__u64 flags;			/* must be 0 */
 	/*
 	 * The prediction failures that the plan deals with: those of all events
@@ -122,6 +122,9 @@ struct pbs_plan_header {
  * The numbers of the policy.  A plan without them runs with the node's
  * defaults (/sys/kernel/pbs/config/).  The names are those of Leppert 2021,
  * appendix A.1; the formulas are in what is named beside each.
+ *
+ * A configuration may be shorter than the struct, down to 256 bytes: the numbers
+ * after its end then have their defaults.
  *
  * Times become instructions by the rate of each CPU, as the plan says it or
  * else as the CPU has it (/sys/kernel/pbs/cpuN/rate_insns_per_ms).
@@ -185,6 +188,8 @@ struct pbs_config {
 	__u64 idle_piece_ns;		/* 0, or 100 us to 2^48 */
 	/* the order in which processes run: enum pbs_dispatch; reserved in version 1 */
 	__u64 dispatch;
+	/* the plans that set stress (6.2.3): enum pbs_stress_cause */
+	__u64 stress_cause;
 };
 
 /* Bits of pbs_config.thresholds */
@@ -225,6 +230,13 @@ enum pbs_preemption_way {
 enum pbs_dispatch {
 	PBS_DISPATCH_THESIS	= 0,	/* slots stay where the plan has them */
 	PBS_DISPATCH_DEADLINE	= 1,	/* slots float: the earliest deadline of those that can run */
+};
+
+/* The plans that set stress to stress_reset (6.2.3); under the others it goes on falling. */
+enum pbs_stress_cause {
+	PBS_STRESS_EVERY	= 0,
+	PBS_STRESS_NEW_LENGTHS	= 1,	/* with another process, or other lengths of what is left */
+	PBS_STRESS_FAILED_LENGTHS = 2,	/* with other lengths of a process whose failure it deals with */
 };
 
 struct pbs_plan_cpu {

@@ -80,6 +80,7 @@ records! {
         preemption_way: u64,
         idle_piece_ns: u64,
         dispatch: u64,
+        stress_cause: u64,
     }
 
     /// `struct pbs_plan_cpu`

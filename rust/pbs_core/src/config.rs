@@ -147,6 +147,8 @@ config! {
     idle_piece_ns = 10_000_000,
     /// The order in which processes run: a [`Dispatch`] as number.
     dispatch = Dispatch::Thesis as u64,
+    /// The plans that set stress to `stress_reset` (6.2.3): a [`StressCause`] as number.
+    stress_cause = StressCause::Every as u64,
 }
 
 /// Thresholds that can be switched on and off in [`Config::thresholds`], as bits.
@@ -336,6 +338,40 @@ impl Dispatch {
     }
 }
 
+/// The plans that set stress to [`Config::stress_reset`]: `enum pbs_stress_cause`.
+///
+/// Leppert 2021, 6.2.3: a plan may be caused by a new job alone, and need not make the node wait.
+/// A plan that does not set stress leaves it as it is: it continues to fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum StressCause {
+    /// Every plan (3.3.6).
+    Every = 0,
+    /// A plan with a process that was not in the plan before, or with other planned lengths for
+    /// the rest of a process that was.
+    NewLengths = 1,
+    /// A plan with other planned lengths for the rest of a process whose failure it deals with.
+    FailedLengths = 2,
+}
+
+impl StressCause {
+    /// All causes, by number.
+    pub const ALL: [StressCause; 3] = [
+        StressCause::Every,
+        StressCause::NewLengths,
+        StressCause::FailedLengths,
+    ];
+
+    /// Returns the name of the cause, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StressCause::Every => "every",
+            StressCause::NewLengths => "new_lengths",
+            StressCause::FailedLengths => "failed_lengths",
+        }
+    }
+}
+
 impl Config {
     /// Returns the reason why the number `name` may not be less than `least`, as the end of a
     /// sentence; empty if it needs no explanation.
@@ -383,6 +419,15 @@ impl Config {
         match self.dispatch {
             1 => Dispatch::Deadline,
             _ => Dispatch::Thesis,
+        }
+    }
+
+    /// Plans that set stress.
+    pub const fn stress_cause(&self) -> StressCause {
+        match self.stress_cause {
+            1 => StressCause::NewLengths,
+            2 => StressCause::FailedLengths,
+            _ => StressCause::Every,
         }
     }
 

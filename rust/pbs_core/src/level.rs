@@ -88,6 +88,14 @@ impl Reported {
         memory: Level::NOTHING,
     };
 
+    /// Whether a plan that deals with the events before `dealt_seq` deals with a failure of the
+    /// lateness of the process or its task.
+    pub(super) fn is_dealt(&self, dealt_seq: u64) -> bool {
+        [self.task, self.preemptions, self.process]
+            .iter()
+            .any(|level| level.is_dealt(dealt_seq))
+    }
+
     /// Forgets the levels of the current task, as another one begins.
     pub(super) fn forget_task(&mut self) {
         self.task = Level::NOTHING;

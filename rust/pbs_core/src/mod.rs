@@ -36,6 +36,7 @@ mod input;
 mod invariants;
 mod join;
 mod lease;
+mod lengths;
 mod level;
 mod memory;
 mod memory_signals;
@@ -69,7 +70,7 @@ mod windows;
 pub mod wire;
 
 pub use circle::Circle;
-pub use config::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
+pub use config::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, Threshold};
 pub use decide::Decision;
 pub use event::{Cause, Counts, Ended, Event, EventKind, Grant, PresentSlot, Sink, Wait};
 pub use info::ProcessInfo;

@@ -8,6 +8,7 @@ use super::event::Counts;
 use super::float::Floating;
 use super::grant::{CurrentGrant, GrantReports};
 use super::heap::NOT_QUEUED;
+use super::lengths::LengthChanges;
 use super::memory::{Memory, NoMemory};
 use super::node_signals::NodeSignals;
 use super::plan::Plan;
@@ -54,6 +55,8 @@ pub struct Node<M: Memory> {
     pub(super) standing: StandingDecision,
     pub(super) signals: NodeSignals,
     pub(super) counts: Counts,
+    /// The planned lengths against those of the plan before.
+    pub(super) lengths: LengthChanges,
     /// Receiver of the inputs of the node.
     pub(super) tap: M::Tap,
 }
@@ -90,6 +93,7 @@ impl<M: Memory> Node<M> {
             standing: StandingDecision::NONE,
             signals: NodeSignals::NONE,
             counts: Counts::ZERO,
+            lengths: LengthChanges::NONE,
             tap: M::Tap::default(),
         };
         if floats {

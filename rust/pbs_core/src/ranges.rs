@@ -2,7 +2,7 @@
 
 //! Ranges of the numbers of the policy, and the check of a configuration.
 
-use super::config::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
+use super::config::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, Threshold};
 use super::refusal::{Fault, Refusal};
 use super::wire::format;
 
@@ -55,6 +55,7 @@ impl Config {
                 _ => (100_000, 1 << 48),
             },
             (0, Dispatch::ALL.len() as u64 - 1),
+            (0, StressCause::ALL.len() as u64 - 1),
         ]
     }
 

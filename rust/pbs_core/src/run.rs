@@ -5,6 +5,7 @@
 use super::config::IdlePolicy;
 use super::event::Ended;
 use super::heap::NOT_QUEUED;
+use super::lengths::Lengths;
 use super::level::Reported;
 use super::memory::Memory;
 use super::next_check::CachedCheck;
@@ -49,6 +50,8 @@ pub(super) struct Run {
     pub(super) copied: bool,
     /// Whether it is in the list of processes that have changed since they were copied.
     pub(super) noted: bool,
+    /// The planned lengths of its rest against those of the plan before.
+    pub(super) lengths: Lengths,
     /// Position of the current task; the number of tasks when all have ended.
     pub(super) position: u32,
     /// Id of the current task.
@@ -135,6 +138,7 @@ impl Run {
         sampled: false,
         copied: false,
         noted: false,
+        lengths: Lengths::New,
         position: 0,
         task: format::NO_TASK,
         own_slot: u32::MAX,

@@ -64,7 +64,8 @@ impl<M: Memory> Node<M> {
     }
 
     fn stress(&self, now_ns: u64) -> u64 {
-        self.policy.config.stress(self.status.age_ns(now_ns))
+        let age_ns = self.status.stress_age_ns(now_ns);
+        self.policy.config.stress(age_ns)
     }
 
     /// Checks the lateness thresholds of `p`, which runs or ends its task.
@@ -313,7 +314,7 @@ impl<M: Memory> Node<M> {
     /// The moment at which stress falls next.
     fn next_tick_ns(&self, now_ns: u64) -> u64 {
         let tick_ns = self.policy.config.nominal_tick_ns;
-        match self.status.age_ns(now_ns).checked_rem(tick_ns) {
+        match self.status.stress_age_ns(now_ns).checked_rem(tick_ns) {
             Some(phase_ns) => now_ns.saturating_add(tick_ns - phase_ns),
             None => u64::MAX,
         }

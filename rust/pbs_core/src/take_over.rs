@@ -7,6 +7,7 @@
 //! those that change after that are copied again.  The last step copies the few that are left, and
 //! the state of the node as a whole.
 
+use super::lengths::Lengths;
 use super::level::Level;
 use super::memory::{Memory, NoMemory};
 use super::node::Node;
@@ -53,7 +54,8 @@ impl<M: Memory> Node<M> {
     /// account; all do if t2_node or tm2_node was reported.  The preemptions of a task of which
     /// t2_preemptions was reported count from 0.  A t2_task that was reported is not reported again
     /// if the task is beyond that of the new plan, too; likewise t2_memory and the node's limit of
-    /// memory.  All other signals are reported again if they still hold.  Stress is reset.
+    /// memory.  All other signals are reported again if they still hold.  Stress is reset, unless the
+    /// configuration names other causes.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
             self.status.install(dealt_seq, now_ns);
@@ -73,6 +75,10 @@ impl<M: Memory> Node<M> {
     /// Takes over the state of the node as a whole.
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
         self.status.install(terms.dealt_seq, now_ns);
+        let cause = self.policy.config.stress_cause();
+        if !terms.again && !self.lengths.set_stress(cause, self.processes.len()) {
+            self.status.keep_stress(&old.status);
+        }
         self.windows = Windows::new(&self.policy.config, now_ns);
         self.windows.take_over(&old.windows);
         self.budget = old.budget;
@@ -135,6 +141,13 @@ impl<M: Memory> Node<M> {
     /// the last call counts.
     fn take(&mut self, index: u32, before: &Before, terms: &Terms) {
         let mut run = self.resume(index, before, terms.again);
+        let failed = terms.node_dealt || run.reported.is_dealt(terms.dealt_seq);
+        let known = self
+            .processes
+            .get(index)
+            .map_or(Lengths::New, |run| run.lengths);
+        run.lengths = Lengths::of(&run, &before.run, failed);
+        self.lengths.replace(known, run.lengths);
         if terms.node_dealt || run.reported.process.is_dealt(terms.dealt_seq) {
             run.begin_account();
             run.reported.process = Level::NOTHING;

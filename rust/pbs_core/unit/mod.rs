@@ -41,6 +41,7 @@ mod record;
 mod scenarios;
 mod scene;
 mod signals;
+mod stress;
 mod swap;
 mod text;
 mod thresholds;

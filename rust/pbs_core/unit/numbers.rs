@@ -176,6 +176,7 @@ fn configuration_is_checked_number_by_number() {
         (25, 0, 1 << 48),
         (29, 0, 3),
         (30, 100_000, 1 << 48),
+        (32, 0, 2),
     ];
     for (index, least, most) in bounds {
         let with = |value| {

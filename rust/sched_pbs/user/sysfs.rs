@@ -363,6 +363,7 @@ config_attributes! {
     29 "preemption_way",
     30 "idle_piece_ns",
     31 "dispatch",
+    32 "stress_cause",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

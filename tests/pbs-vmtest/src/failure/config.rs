@@ -51,6 +51,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("preemption_way", 0, 0, 3, 2),
     ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
     ("dispatch", 0, 0, 1, 1),
+    ("stress_cause", 0, 0, 2, 1),
 ];
 
 /// Numbers whose value bounds that of another.
