@@ -45,7 +45,7 @@ _WORDS = {
     "dispatch": DISPATCHES,
     "stress_cause": STRESS_CAUSES,
 }
-_FLAGS = ("idle_is_lateness", "t1_spares_last_slot")
+_FLAGS = ("idle_is_lateness", "t1_spares_last_slot", "reschedule_time_measured", "info_is_dealt")
 
 
 @dataclasses.dataclass
@@ -118,6 +118,10 @@ class Config(Record):
     """Order in which processes run, of ``DISPATCHES``. Default thesis."""
     stress_cause: str | None = None
     """Plans that set stress, of ``STRESS_CAUSES`` (6.2.3). Default every."""
+    reschedule_time_measured: bool | None = None
+    """Whether the node measures RESCHEDULE_TIME itself (3.3.3). Default false."""
+    info_is_dealt: bool | None = None
+    """Whether a plan deals with information, too (6.2.3). Default false."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

@@ -190,6 +190,10 @@ struct pbs_config {
 	__u64 dispatch;
 	/* the plans that set stress (6.2.3): enum pbs_stress_cause */
 	__u64 stress_cause;
+	/* 1: RESCHEDULE_TIME is the measured average, as soon as there is one (3.3.3) */
+	__u64 reschedule_time_measured;
+	/* 1: dealt_seq is also about PBS_EV_INFO: those levels are not told again (6.2.3) */
+	__u64 info_is_dealt;
 };
 
 /* Bits of pbs_config.thresholds */

@@ -81,6 +81,8 @@ records! {
         idle_piece_ns: u64,
         dispatch: u64,
         stress_cause: u64,
+        reschedule_time_measured: u64,
+        info_is_dealt: u64,
     }
 
     /// `struct pbs_plan_cpu`

@@ -44,6 +44,8 @@ fn expected() -> Expected {
             sigma_memory_permille memory_spacer_bytes memory_signaling_limit_bytes preemption_way
             idle_piece_ns dispatch
             stress_cause
+            reschedule_time_measured
+            info_is_dealt
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess {

@@ -149,6 +149,14 @@ config! {
     dispatch = Dispatch::Thesis as u64,
     /// The plans that set stress to `stress_reset` (6.2.3): a [`StressCause`] as number.
     stress_cause = StressCause::Every as u64,
+    /// 1: RESCHEDULE_TIME is what the node has measured (3.3.3): the average time from a failure to
+    /// the plan that deals with it.  Until a plan has dealt with a failure, and with 0, it is
+    /// `reschedule_time_ns`.
+    reschedule_time_measured = 0,
+    /// 1: a plan deals with information, too (6.2.3): a level whose event came before `dealt_seq`
+    /// is not reported again under the plans that follow.  0: every plan makes all levels be
+    /// reported again.
+    info_is_dealt = 0,
 }
 
 /// Thresholds that can be switched on and off in [`Config::thresholds`], as bits.

@@ -56,6 +56,7 @@ mod rates;
 mod record;
 mod refusal;
 mod report;
+mod responses;
 mod run;
 mod signals;
 mod slot;

@@ -18,6 +18,7 @@ use super::processes::Processes;
 use super::queue::Queue;
 use super::rate::Rate;
 use super::rates::Rates;
+use super::responses::Responses;
 use super::run::Run;
 use super::slot::CurrentSlot;
 use super::standing::StandingDecision;
@@ -55,6 +56,7 @@ pub struct Node<M: Memory> {
     pub(super) standing: StandingDecision,
     pub(super) signals: NodeSignals,
     pub(super) counts: Counts,
+    pub(super) responses: Responses,
     /// The planned lengths against those of the plan before.
     pub(super) lengths: LengthChanges,
     /// Receiver of the inputs of the node.
@@ -93,6 +95,7 @@ impl<M: Memory> Node<M> {
             standing: StandingDecision::NONE,
             signals: NodeSignals::NONE,
             counts: Counts::ZERO,
+            responses: Responses::NONE,
             lengths: LengthChanges::NONE,
             tap: M::Tap::default(),
         };

@@ -56,6 +56,8 @@ impl Config {
             },
             (0, Dispatch::ALL.len() as u64 - 1),
             (0, StressCause::ALL.len() as u64 - 1),
+            (0, 1),
+            (0, 1),
         ]
     }
 

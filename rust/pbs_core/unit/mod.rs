@@ -38,6 +38,7 @@ mod properties;
 mod random;
 mod rates;
 mod record;
+mod responses;
 mod scenarios;
 mod scene;
 mod signals;

@@ -177,6 +177,8 @@ fn configuration_is_checked_number_by_number() {
         (29, 0, 3),
         (30, 100_000, 1 << 48),
         (32, 0, 2),
+        (33, 0, 1),
+        (34, 0, 1),
     ];
     for (index, least, most) in bounds {
         let with = |value| {

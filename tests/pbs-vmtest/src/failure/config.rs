@@ -52,6 +52,8 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
     ("dispatch", 0, 0, 1, 1),
     ("stress_cause", 0, 0, 2, 1),
+    ("reschedule_time_measured", 0, 0, 1, 1),
+    ("info_is_dealt", 0, 0, 1, 1),
 ];
 
 /// Numbers whose value bounds that of another.
