@@ -31,6 +31,8 @@ IDLE_POLICIES = (
     "by_state",
     "round_robin",
     "closest_deadline",
+    "nobody",
+    "preempted",
 )
 # Treatments of a task that is preempted again (3.2.3), in the order of their numbers.
 PREEMPTION_WAYS = ("capped", "once", "next_slot", "every_slot")
@@ -38,11 +40,14 @@ PREEMPTION_WAYS = ("capped", "once", "next_slot", "every_slot")
 DISPATCHES = ("thesis", "deadline")
 # Plans that set stress (6.2.3), in the order of their numbers.
 STRESS_CAUSES = ("every", "new_lengths", "failed_lengths")
+# States of the node that make t1 smaller (3.1.2), in the order of their numbers.
+T1_STATES = ("ignored", "lateness", "load")
 
 _WORDS = {
     "idle_policy": IDLE_POLICIES,
     "preemption_way": PREEMPTION_WAYS,
     "dispatch": DISPATCHES,
+    "t1_state": T1_STATES,
     "stress_cause": STRESS_CAUSES,
 }
 _FLAGS = ("idle_is_lateness", "t1_spares_last_slot", "reschedule_time_measured", "info_is_dealt")
@@ -122,6 +127,16 @@ class Config(Record):
     """Whether the node measures RESCHEDULE_TIME itself (3.3.3). Default false."""
     info_is_dealt: bool | None = None
     """Whether a plan deals with information, too (6.2.3). Default false."""
+    least_progress_permille: int | None = None
+    """Least progress of a process in t2_process (3.3.6). Default 0."""
+    sigma_tm2_permille: int | None = None
+    """Share of its length that a task must retire (SIGMA_TM2, 3.3.8); 0: 2 - SIGMA_T2. Default 0."""
+    tm2_spacer_ns: int | None = None
+    """Time by which a task may always be early (3.3.8); 0: t2_spacer_ns. Default 0."""
+    tm2_task_signaling_limit_ns: int | None = None
+    """Greatest earliness of a task without a signal (3.3.8); 0: that of t2_task. Default 0."""
+    t1_state: str | None = None
+    """State of the node that makes t1 smaller, of ``T1_STATES`` (3.1.2). Default ignored."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

@@ -194,6 +194,16 @@ struct pbs_config {
 	__u64 reschedule_time_measured;
 	/* 1: dealt_seq is also about PBS_EV_INFO: those levels are not told again (6.2.3) */
 	__u64 info_is_dealt;
+	/* t2_process: the least progress of a process (3.3.6) */
+	__u64 least_progress_permille;	/* up to 1000 */
+	/* tm2_task, where it does not mirror t2_task (3.3.8); 0 each: it does */
+	__u64 sigma_tm2_permille;	/* up to 1000 */
+	/* by this a task may always be early */
+	__u64 tm2_spacer_ns;	/* up to 2^49; 0: t2_spacer_ns */
+	/* greatest earliness of a task that is no failure */
+	__u64 tm2_task_signaling_limit_ns;	/* up to 2^49; 0: t2_task_signaling_limit_ns */
+	/* the state of the node that makes t1 smaller (3.1.2): enum pbs_t1_state */
+	__u64 t1_state;
 };
 
 /* Bits of pbs_config.thresholds */
@@ -220,6 +230,8 @@ enum pbs_idle_policy {
 	PBS_IDLE_BY_STATE	= 4,	/* pieces, to a quarter of it as the node nears t2_node */
 	PBS_IDLE_ROUND_ROBIN	= 5,	/* a slot for each process of the plan in turn, for nobody else */
 	PBS_IDLE_CLOSEST_DEADLINE = 6,	/* the process whose end in the plan and plan buffer end first */
+	PBS_IDLE_NOBODY		= 7,	/* no process: idle slots stay idle */
+	PBS_IDLE_PREEMPTED	= 8,	/* the latest process whose task was preempted */
 };
 
 /* What becomes of a task that reaches t1 in a slot that is not its own. */
@@ -241,6 +253,13 @@ enum pbs_stress_cause {
 	PBS_STRESS_EVERY	= 0,
 	PBS_STRESS_NEW_LENGTHS	= 1,	/* with another process, or other lengths of what is left */
 	PBS_STRESS_FAILED_LENGTHS = 2,	/* with other lengths of a process whose failure it deals with */
+};
+
+/* The state of the node that makes t1 smaller, down to what no_preemption_ns leaves (3.1.2). */
+enum pbs_t1_state {
+	PBS_T1_STATE_IGNORED	= 0,
+	PBS_T1_STATE_LATENESS	= 1,	/* by up to three quarters of what it is beyond the slot, at t2_node */
+	PBS_T1_STATE_LOAD	= 2,	/* what it is beyond the slot, by the active processes */
 };
 
 struct pbs_plan_cpu {

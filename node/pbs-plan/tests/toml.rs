@@ -173,6 +173,7 @@ fn all_set() -> String {
             "thresholds" => format!("{name} = [\"t2_node\", \"t1\"]\n"),
             "idle_policy" => format!("{name} = \"least_slack\"\n"),
             "preemption_way" => format!("{name} = \"every_slot\"\n"),
+            "t1_state" => format!("{name} = \"load\"\n"),
             "stress_cause" => format!("{name} = \"new_lengths\"\n"),
             "dispatch" => format!("{name} = \"deadline\"\n"),
             _ if pbs_plan::config_is_flag(name) => format!("{name} = {}\n", default == 0),
@@ -477,10 +478,11 @@ fn words_of_the_configuration_are_read_and_written() {
             assert!(to_toml(&plan).contains(&format!("{name} = \"{word}\"\n")));
         }
     }
-    assert_eq!(pbs_plan::config_words("idle_policy").len(), 7);
+    assert_eq!(pbs_plan::config_words("idle_policy").len(), 9);
     assert_eq!(pbs_plan::config_words("preemption_way").len(), 4);
     assert_eq!(pbs_plan::config_words("dispatch").len(), 2);
     assert_eq!(pbs_plan::config_words("stress_cause").len(), 3);
+    assert_eq!(pbs_plan::config_words("t1_state").len(), 3);
     assert_eq!(pbs_plan::config_word("idle_piece_ns", 0), None);
-    assert_eq!(pbs_plan::config_word("idle_policy", 7), None);
+    assert_eq!(pbs_plan::config_word("idle_policy", 9), None);
 }

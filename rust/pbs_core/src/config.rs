@@ -157,6 +157,21 @@ config! {
     /// is not reported again under the plans that follow.  0: every plan makes all levels be
     /// reported again.
     info_is_dealt = 0,
+    /// The least progress of a process in t2_process (3.3.6), which the thesis considers in place
+    /// of T2_MIN_PROCESS: a process that has just begun may use this share of its plan buffer.  Up
+    /// to 1000.
+    least_progress_permille = 0,
+    /// σ_t-2 (SIGMA_TM2, 3.3.8): the share of its planned length that a task must retire.  Up to
+    /// 1000; 0: 2 − σ_t2, as in the thesis.
+    sigma_tm2_permille = 0,
+    /// TM2_TASK_SIGNALING_START (3.3.8), as a positive time: a task may always be early by this.
+    /// Up to 2^49; 0: `t2_spacer_ns`.
+    tm2_spacer_ns = 0,
+    /// TM2_TASK_SIGNALING_LIMIT (3.3.8), as a positive time: greatest earliness of a task that is
+    /// not signalled.  Up to 2^49; 0: `t2_task_signaling_limit_ns`.
+    tm2_task_signaling_limit_ns = 0,
+    /// The state of the node that makes t1 smaller (3.1.2, 3.2.2): a [`T1State`] as number.
+    t1_state = T1State::Ignored as u64,
 }
 
 /// Thresholds that can be switched on and off in [`Config::thresholds`], as bits.
@@ -252,11 +267,16 @@ pub enum IdlePolicy {
     /// Idea 5: the process with the closest deadline: the end of its last slot in the plan, plus
     /// its plan buffer.
     ClosestDeadline = 6,
+    /// No process: idle slots stay idle.  A yardstick for all others.  In other slots as `Latest`.
+    Nobody = 7,
+    /// The latest process whose task was preempted.  Processes that others have pushed along get
+    /// no idle slot.  In other slots, too, preempted tasks go first.
+    Preempted = 8,
 }
 
 impl IdlePolicy {
     /// All policies, by number.
-    pub const ALL: [IdlePolicy; 7] = [
+    pub const ALL: [IdlePolicy; 9] = [
         IdlePolicy::Latest,
         IdlePolicy::LeastSlack,
         IdlePolicy::Pieces,
@@ -264,6 +284,8 @@ impl IdlePolicy {
         IdlePolicy::ByState,
         IdlePolicy::RoundRobin,
         IdlePolicy::ClosestDeadline,
+        IdlePolicy::Nobody,
+        IdlePolicy::Preempted,
     ];
 
     /// Returns the name of the policy, as the planner writes it.
@@ -276,6 +298,8 @@ impl IdlePolicy {
             IdlePolicy::ByState => "by_state",
             IdlePolicy::RoundRobin => "round_robin",
             IdlePolicy::ClosestDeadline => "closest_deadline",
+            IdlePolicy::Nobody => "nobody",
+            IdlePolicy::Preempted => "preempted",
         }
     }
 }
@@ -380,6 +404,35 @@ impl StressCause {
     }
 }
 
+/// The state of the node that makes t1 smaller: `enum pbs_t1_state`.
+///
+/// Leppert 2021 considers this in 3.1.2 and 3.2.2, and computes t1 from the slot alone.  The share
+/// of t1 beyond the slot becomes smaller, down to NO_PREEMPTION.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum T1State {
+    /// No state: t1 is that of the slot.
+    Ignored = 0,
+    /// The lateness of the node: up to three quarters less at t2_node.
+    Lateness = 1,
+    /// The load: the share is divided by the number of active processes.
+    Load = 2,
+}
+
+impl T1State {
+    /// All states, by number.
+    pub const ALL: [T1State; 3] = [T1State::Ignored, T1State::Lateness, T1State::Load];
+
+    /// Returns the name of the state, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            T1State::Ignored => "ignored",
+            T1State::Lateness => "lateness",
+            T1State::Load => "load",
+        }
+    }
+}
+
 impl Config {
     /// Returns the reason why the number `name` may not be less than `least`, as the end of a
     /// sentence; empty if it needs no explanation.
@@ -408,6 +461,8 @@ impl Config {
             4 => IdlePolicy::ByState,
             5 => IdlePolicy::RoundRobin,
             6 => IdlePolicy::ClosestDeadline,
+            7 => IdlePolicy::Nobody,
+            8 => IdlePolicy::Preempted,
             _ => IdlePolicy::Latest,
         }
     }
@@ -436,6 +491,15 @@ impl Config {
             1 => StressCause::NewLengths,
             2 => StressCause::FailedLengths,
             _ => StressCause::Every,
+        }
+    }
+
+    /// State of the node that makes t1 smaller.
+    pub const fn t1_state(&self) -> T1State {
+        match self.t1_state {
+            1 => T1State::Lateness,
+            2 => T1State::Load,
+            _ => T1State::Ignored,
         }
     }
 

@@ -71,7 +71,7 @@ mod windows;
 pub mod wire;
 
 pub use circle::Circle;
-pub use config::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, Threshold};
+pub use config::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, T1State, Threshold};
 pub use decide::Decision;
 pub use event::{Cause, Counts, Ended, Event, EventKind, Grant, PresentSlot, Sink, Wait};
 pub use info::ProcessInfo;

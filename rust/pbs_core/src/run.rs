@@ -328,7 +328,15 @@ impl Run {
     #[inline]
     pub(super) fn urgency(&self, policy: IdlePolicy) -> i64 {
         match policy {
-            IdlePolicy::Latest => self.lateness_insns(),
+            IdlePolicy::Latest | IdlePolicy::Nobody => self.lateness_insns(),
+            // Those that were preempted come before all others.
+            IdlePolicy::Preempted => {
+                let half = self.lateness_insns() / 2;
+                match self.preemptions {
+                    0 => half.saturating_sub(1 << 62),
+                    _ => half.saturating_add(1 << 62),
+                }
+            }
             // A plan buffer is at most 2^56.
             IdlePolicy::LeastSlack => self
                 .lateness_insns()

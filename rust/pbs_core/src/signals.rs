@@ -222,10 +222,17 @@ impl<M: Memory> Node<M> {
             calm_insns: policy.process_limit_insns(&progress, active, 0),
             // Only the allowed plan buffer rises with progress.
             slope: Slope {
+                // Below the least progress it stays where it is.
+                rise_insns: if progress.retired_insns
+                    < policy.least_progress_insns(progress.planned_insns)
+                {
+                    0
+                } else {
+                    policy.cleared_plan_buffer_insns(progress.buffer_insns, active)
+                },
                 floor_insns: policy
                     .capacity_buffer_insns(progress.begun_insns)
                     .max(policy.t2_min_process_insns),
-                rise_insns: policy.cleared_plan_buffer_insns(progress.buffer_insns, active),
                 per_insns: progress.planned_insns,
                 left_insns: progress
                     .planned_insns
@@ -333,7 +340,8 @@ impl<M: Memory> Node<M> {
     ) {
         // Most tasks are not even as early as a threshold is at least.
         let early_insns = planned_insns.saturating_sub(retired_insns);
-        if self.policy.config.has(Threshold::Tm2Task) && early_insns > self.policy.t2_spacer_insns {
+        if self.policy.config.has(Threshold::Tm2Task) && early_insns > self.policy.tm2_spacer_insns
+        {
             self.check_early_task(p, planned_insns, retired_insns, now_ns, sink);
         }
         let least_insns = self.policy.tm2_node_lower_bound_insns;

@@ -49,3 +49,4 @@ mod thresholds;
 mod turns;
 mod ways;
 mod wire;
+mod yardsticks;

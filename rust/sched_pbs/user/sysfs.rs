@@ -374,6 +374,11 @@ config_attributes! {
     32 "stress_cause",
     33 "reschedule_time_measured",
     34 "info_is_dealt",
+    35 "least_progress_permille",
+    36 "sigma_tm2_permille",
+    37 "tm2_spacer_ns",
+    38 "tm2_task_signaling_limit_ns",
+    39 "t1_state",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -37,6 +37,7 @@ pub(super) fn numbers(
             "idle_policy" => word(reader, line, name, "idle policy", value),
             "preemption_way" => word(reader, line, name, "way of preemption", value),
             "stress_cause" => word(reader, line, name, "cause of stress", value),
+            "t1_state" => word(reader, line, name, "state of the node", value),
             "dispatch" => word(reader, line, name, "dispatch", value),
             _ if config_is_flag(name) => reader.flag(line, name, value).map(u64::from),
             _ => {
