@@ -50,7 +50,13 @@ _WORDS = {
     "t1_state": T1_STATES,
     "stress_cause": STRESS_CAUSES,
 }
-_FLAGS = ("idle_is_lateness", "t1_spares_last_slot", "reschedule_time_measured", "info_is_dealt")
+_FLAGS = (
+    "idle_is_lateness",
+    "t1_spares_last_slot",
+    "reschedule_time_measured",
+    "info_is_dealt",
+    "suspends_failed",
+)
 
 
 @dataclasses.dataclass
@@ -137,6 +143,8 @@ class Config(Record):
     """Greatest earliness of a task without a signal (3.3.8); 0: that of t2_task. Default 0."""
     t1_state: str | None = None
     """State of the node that makes t1 smaller, of ``T1_STATES`` (3.1.2). Default ignored."""
+    suspends_failed: bool | None = None
+    """Whether a process that is too late waits for the next plan (3.3.9). Default false."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

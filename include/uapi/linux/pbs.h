@@ -204,6 +204,8 @@ struct pbs_config {
 	__u64 tm2_task_signaling_limit_ns;	/* up to 2^49; 0: t2_task_signaling_limit_ns */
 	/* the state of the node that makes t1 smaller (3.1.2): enum pbs_t1_state */
 	__u64 t1_state;
+	/* 1: a process that is too late does not run until the next plan (3.3.9) */
+	__u64 suspends_failed;
 };
 
 /* Bits of pbs_config.thresholds */

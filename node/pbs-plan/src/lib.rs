@@ -53,8 +53,13 @@ pub fn config_words(name: &str) -> Vec<&'static str> {
 }
 
 /// Numbers that stand in `[config]` as `true` or `false`.
-const FLAGS: &[&str] =
-    &["idle_is_lateness", "t1_spares_last_slot", "reschedule_time_measured", "info_is_dealt"];
+const FLAGS: &[&str] = &[
+    "idle_is_lateness",
+    "t1_spares_last_slot",
+    "reschedule_time_measured",
+    "info_is_dealt",
+    "suspends_failed",
+];
 
 /// Whether a number stands in `[config]` as `true` or `false`.
 pub fn config_is_flag(name: &str) -> bool {

@@ -88,6 +88,7 @@ records! {
         tm2_spacer_ns: u64,
         tm2_task_signaling_limit_ns: u64,
         t1_state: u64,
+        suspends_failed: u64,
     }
 
     /// `struct pbs_plan_cpu`

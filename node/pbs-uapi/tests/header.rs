@@ -51,6 +51,7 @@ fn expected() -> Expected {
             tm2_spacer_ns
             tm2_task_signaling_limit_ns
             t1_state
+            suspends_failed
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess {

@@ -267,6 +267,11 @@ impl<M: Memory> Node<M> {
         let goes_on = self.slot.has_begun() || self.grant.process().is_some();
         let left_insns = self.count_left_insns();
         self.standing.stand(now_ns, clock, left_insns, goes_on);
+        let granted = self.grant.process().and_then(|p| self.processes.get(p));
+        if granted.is_some_and(|run| run.suspended) {
+            // It failed in the moment in which it was granted the CPU.
+            self.standing.leave_unfinished();
+        }
     }
 
     /// Instructions that the granted process may still retire before the count requires

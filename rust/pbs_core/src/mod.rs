@@ -19,6 +19,7 @@ mod approach;
 mod budget;
 mod calls;
 mod changed;
+mod choices;
 mod circle;
 mod config;
 mod contradiction;

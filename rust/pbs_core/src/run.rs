@@ -42,6 +42,8 @@ pub(super) struct Run {
     pub(super) in_net: bool,
     /// Whether its current task waits for a task of another process.
     pub(super) held: bool,
+    /// Whether it failed and does not run until the next plan.
+    pub(super) suspended: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
     /// Whether its memory has been sampled under this plan, since it has begun.
@@ -134,6 +136,7 @@ impl Run {
         task_begun: false,
         in_net: false,
         held: false,
+        suspended: false,
         reported_wait: 0,
         sampled: false,
         copied: false,
@@ -353,7 +356,7 @@ impl Run {
 
     /// Whether the process can run, if it is granted the CPU.
     pub(super) fn can_run(&self) -> bool {
-        self.presence == Presence::Ready && !self.held
+        self.presence == Presence::Ready && !self.held && !self.suspended
     }
 
     /// Whether the process may fill a slot that is not its own.  The process must be able to run,

@@ -149,6 +149,9 @@ impl<M: Memory> Node<M> {
             let level = self.report_level(&approach, run.reported.process, p, now_ns, sink);
             self.processes
                 .update_task(p, |run| run.reported.process = level);
+            if level.is_failure() && !run.reported.process.is_failure() {
+                self.suspend(p);
+            }
             next = next.or_earlier(self.next_check(&approach, level, run.retired_insns, now_ns));
         }
         let check = CachedCheck::new(self.processes.sums().progress(), next);
@@ -188,6 +191,7 @@ impl<M: Memory> Node<M> {
         let seq = self.signal_late(Cause::Task, p, t2_task_insns, FAILURE, now_ns, sink);
         self.processes
             .update_task(p, |run| run.reported.task = Level::failure(seq));
+        self.suspend(p);
         u64::MAX
     }
 
@@ -209,6 +213,16 @@ impl<M: Memory> Node<M> {
         let seq = self.signal_late(cause, p, max_preemptions, FAILURE, now_ns, sink);
         self.processes
             .update_task(p, |run| run.reported.preemptions = Level::failure(seq));
+        self.suspend(p);
+    }
+
+    /// Suspends a process that has failed until the next plan, where the configuration wants that
+    /// (3.3.9).
+    fn suspend(&mut self, p: u32) {
+        if self.policy.config.suspends_failed != 0 && !self.floats() {
+            self.processes.update_task(p, |run| run.suspended = true);
+            self.requeue(p);
+        }
     }
 
     /// t2_process, in both its stages

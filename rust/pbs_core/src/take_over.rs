@@ -54,8 +54,8 @@ impl<M: Memory> Node<M> {
     /// account; all do if t2_node or tm2_node was reported.  The preemptions of a task of which
     /// t2_preemptions was reported count from 0.  A t2_task that was reported is not reported again
     /// if the task is beyond that of the new plan, too; likewise t2_memory and the node's limit of
-    /// memory.  All other signals are reported again if they still hold.  Stress is reset, unless the
-    /// configuration names other causes.
+    /// memory.  All other signals are reported again if they still hold.  Stress is set
+    /// again, unless the configuration names other causes.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
             self.status.install(dealt_seq, now_ns);

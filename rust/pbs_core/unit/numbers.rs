@@ -184,6 +184,7 @@ fn configuration_is_checked_number_by_number() {
         (37, 0, 1 << 49),
         (38, 0, 1 << 49),
         (39, 0, 2),
+        (40, 0, 1),
     ];
     for (index, least, most) in bounds {
         let with = |value| {

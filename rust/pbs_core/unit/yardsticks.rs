@@ -102,6 +102,83 @@ fn t1_is_divided_by_the_load() {
     assert_eq!(second_t1_insns(T1State::Load, 1000), Some(1400));
 }
 
+/// Process 1 is too late by its task in its first slot, and process 2 has a slot after it.
+fn failed(suspends_failed: u64) -> Scene {
+    let config = Config {
+        suspends_failed,
+        ..on(&[Threshold::T2Task])
+    };
+    let slots = [(1, 1000), (2, 1000), (1, 1000)];
+    let mut scene = Scene::ready(config, text::plan(&slots));
+    scene.run_as_told(1501);
+    assert_eq!(scene.log.lines(), ["late task: 1.0 at 1501"]);
+    scene
+}
+
+#[test]
+fn process_that_failed_waits_for_the_next_plan() {
+    assert_eq!(failed(0).granted(), 1);
+    let mut scene = failed(1);
+    // Process 2 is not behind and has no slot yet.
+    assert_eq!(scene.last.grant, None);
+    // A plan lets it continue, whether or not it deals with the failure.
+    for dealt_seq in [0, scene.log.next_seq()] {
+        let config = *scene.node.config();
+        let slots = [(1, 2000), (2, 1000), (1, 1000)];
+        scene.swap_with(config, text::plan(&slots), dealt_seq);
+        assert_eq!(scene.granted(), 1);
+    }
+}
+
+#[test]
+fn slot_of_a_suspended_process_is_filled() {
+    let config = Config {
+        suspends_failed: 1,
+        ..on(&[Threshold::T1, Threshold::T2Preemptions])
+    };
+    let config = Config {
+        max_preemptions: 2,
+        ..config
+    };
+    // Process 1 is preempted twice and fails; its third slot goes to process 2, which is behind.
+    let slots = [(1, 1000), (2, 100), (1, 1000), (1, 1000), (2, 1000)];
+    let mut scene = Scene::ready(config, text::plan(&slots));
+    scene.run(1100);
+    assert_eq!(scene.granted(), 2);
+    scene.run(110);
+    scene.run(1100);
+    assert_eq!(scene.log.lines(), ["late preemptions: 1.0 at 2200"]);
+    assert_eq!(scene.node.cursor(), 3);
+    assert_eq!(
+        (scene.granted(), scene.last.reason),
+        (2, Grant::BlockedSlot)
+    );
+}
+
+#[test]
+fn process_that_fails_when_it_is_granted_does_not_keep_the_cpu() {
+    // Stress holds the failure back until the process has lost the CPU.
+    let config = Config {
+        suspends_failed: 1,
+        stress_gain_ns: 1000,
+        stress_reset: 4,
+        nominal_tick_ns: 100_000,
+        capacity_buffer_permille: 1000,
+        t2_min_process_ns: 50,
+        ..on(&[Threshold::T1, Threshold::T2Process])
+    };
+    let slots = [(1, 1000), (2, 2_000_000), (1, 1000), (1, 1000)];
+    let mut scene = Scene::ready(config, text::plan(&slots));
+    scene.run(1100);
+    assert_eq!((scene.granted(), scene.log.lines().len()), (2, 0));
+    scene.finish(2_000_000);
+    while scene.last.again {
+        scene.wait(0);
+    }
+    assert_eq!(scene.log.lines(), ["late process: 1.0 at 1100"]);
+    assert_eq!(scene.last.grant, None);
+}
+
 #[test]
 fn process_has_a_least_progress() {
     let config = |least_progress_permille| Config {

@@ -379,6 +379,7 @@ config_attributes! {
     37 "tm2_spacer_ns",
     38 "tm2_task_signaling_limit_ns",
     39 "t1_state",
+    40 "suspends_failed",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -59,6 +59,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("tm2_spacer_ns", 0, 0, 1 << 49, 5_000_000),
     ("tm2_task_signaling_limit_ns", 0, 0, 1 << 49, 3_000_000),
     ("t1_state", 0, 0, 2, 1),
+    ("suspends_failed", 0, 0, 1, 1),
 ];
 
 /// Numbers whose value bounds that of another.
