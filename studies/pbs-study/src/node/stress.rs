@@ -36,11 +36,13 @@ enum Stress {
     NewLengths,
     /// As `Tenfold`, set only by plans with new lengths of processes that failed.
     FailedLengths,
+    /// As `On`, and each node measures RESCHEDULE_TIME (3.3.3).
+    Measured,
 }
 
 impl Stress {
-    const ALL: [Self; 5] =
-        [Self::Off, Self::On, Self::Tenfold, Self::NewLengths, Self::FailedLengths];
+    const ALL: [Self; 6] =
+        [Self::Off, Self::On, Self::Tenfold, Self::NewLengths, Self::FailedLengths, Self::Measured];
 
     fn name(self) -> &'static str {
         match self {
@@ -49,6 +51,7 @@ impl Stress {
             Self::Tenfold => "tenfold",
             Self::NewLengths => "new lengths",
             Self::FailedLengths => "failed lengths",
+            Self::Measured => "measured",
         }
     }
 
@@ -58,6 +61,7 @@ impl Stress {
         match self {
             Self::Off => Config { stress_gain_ns: 0, ..default },
             Self::On => default,
+            Self::Measured => Config { reschedule_time_measured: 1, ..default },
             Self::Tenfold => tenfold,
             Self::NewLengths => Config { stress_cause: StressCause::NewLengths as u64, ..tenfold },
             Self::FailedLengths => {
