@@ -11,9 +11,9 @@ use super::run::Run;
 pub(super) enum Lengths {
     /// The process was not in the plan before.
     New,
-    /// The same lengths.
+    /// Lengths that did not change.
     Kept,
-    /// Other lengths.  `failed`: the plan deals with a failure of the process, or of the node.
+    /// Lengths that changed.  `failed`: the plan deals with a failure of the process, or of the node.
     Changed { failed: bool },
 }
 
