@@ -228,6 +228,33 @@ fn a_simulation_that_does_not_end_says_so() {
     );
 }
 
+/// The state in the middle of a plan, as it was computed by hand.
+#[test]
+fn a_simulation_stops_at_a_tick_and_prints_the_state() {
+    let plan = "[[process]]\nid = 1\nbuffer_insns = 900\ntasks = [40_000_000, 20_000_000]\n\
+                [[process]]\nid = 2\ntasks = [8_000_000]\n\
+                [[cpu]]\ncpu = 0\nslots = [1, 2, 1]\n";
+    let ran = pbsctl(&["sim", "-", "--until", "3"], plan);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.contains("CPU 0 after 3 ticks (12.000 ms): slot 0 for process 1"));
+    let ran = pbsctl(&["--json", "sim", "-", "--until", "3"], plan);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let held = &json["held"][0];
+    // A nanosecond an instruction, and ticks of 4 ms.
+    assert_eq!((&held["now_ns"], &held["slot"]), (&12_000_000.into(), &0.into()));
+    assert_eq!(held["processes"][0]["retired_insns"], 12_000_000);
+    assert_eq!(held["processes"][0]["t2_task_insns"], 60_000_000);
+    assert_eq!(held["processes"][1]["retired_insns"], 0);
+    assert_eq!(held["stress"], 47);
+    assert_eq!((&held["active"], &held["granted"]), (&1.into(), &1.into()));
+    // Without --until it is left out.
+    let ran = pbsctl(&["--json", "sim", "-"], plan);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(json.get("held").is_none());
+    let ran = pbsctl(&["sim", "-", "--until", "3", "--limit", "1s"], plan);
+    assert_eq!(ran.status, 2);
+}
+
 #[test]
 fn the_job_scheduler_is_named() {
     let ran = pbsctl(&["sim", "-", "--scheduler", "strecth"], LATE);

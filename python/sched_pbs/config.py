@@ -31,18 +31,32 @@ IDLE_POLICIES = (
     "by_state",
     "round_robin",
     "closest_deadline",
+    "nobody",
+    "preempted",
 )
 # Treatments of a task that is preempted again (3.2.3), in the order of their numbers.
 PREEMPTION_WAYS = ("capped", "once", "next_slot", "every_slot")
 # Orders in which processes run, in the order of their numbers.
 DISPATCHES = ("thesis", "deadline")
+# Plans that set stress (6.2.3), in the order of their numbers.
+STRESS_CAUSES = ("every", "new_lengths", "failed_lengths")
+# States of the node that make t1 smaller (3.1.2), in the order of their numbers.
+T1_STATES = ("ignored", "lateness", "load")
 
 _WORDS = {
     "idle_policy": IDLE_POLICIES,
     "preemption_way": PREEMPTION_WAYS,
     "dispatch": DISPATCHES,
+    "t1_state": T1_STATES,
+    "stress_cause": STRESS_CAUSES,
 }
-_FLAGS = ("idle_is_lateness", "t1_spares_last_slot")
+_FLAGS = (
+    "idle_is_lateness",
+    "t1_spares_last_slot",
+    "reschedule_time_measured",
+    "info_is_dealt",
+    "suspends_failed",
+)
 
 
 @dataclasses.dataclass
@@ -113,6 +127,24 @@ class Config(Record):
     """Length of the pieces of idle slots (3.2.3); 0: whole slots. Default 10 ms."""
     dispatch: str | None = None
     """Order in which processes run, of ``DISPATCHES``. Default thesis."""
+    stress_cause: str | None = None
+    """Plans that set stress, of ``STRESS_CAUSES`` (6.2.3). Default every."""
+    reschedule_time_measured: bool | None = None
+    """Whether the node measures RESCHEDULE_TIME itself (3.3.3). Default false."""
+    info_is_dealt: bool | None = None
+    """Whether a plan deals with information, too (6.2.3). Default false."""
+    least_progress_permille: int | None = None
+    """Least progress of a process in t2_process (3.3.6). Default 0."""
+    sigma_tm2_permille: int | None = None
+    """Share of its length that a task must retire (SIGMA_TM2, 3.3.8); 0: 2 - SIGMA_T2. Default 0."""
+    tm2_spacer_ns: int | None = None
+    """Time by which a task may always be early (3.3.8); 0: t2_spacer_ns. Default 0."""
+    tm2_task_signaling_limit_ns: int | None = None
+    """Greatest earliness of a task without a signal (3.3.8); 0: that of t2_task. Default 0."""
+    t1_state: str | None = None
+    """State of the node that makes t1 smaller, of ``T1_STATES`` (3.1.2). Default ignored."""
+    suspends_failed: bool | None = None
+    """Whether a process that is too late waits for the next plan (3.3.9). Default false."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

@@ -149,7 +149,7 @@ fn equal_seeds_have_equal_plans() {
 }
 
 #[test]
-fn a_promised_start_is_kept_by_every_plan() {
+fn a_promised_start_is_kept_by_every() {
     let mut random = Random::new(3, Stream::Trace);
     let mut moved = 0;
     for seed in 0..200 {

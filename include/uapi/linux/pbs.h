@@ -101,7 +101,7 @@ struct pbs_plan_header {
 	__u64 total_bytes;		/* of the whole plan, this header included */
 	__u64 plan_id;			/* the planner's name for it, repeated in events */
 	__u32 nr_cpus;
-	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config) */
+	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config); see there */
 	__u64 flags;			/* must be 0 */
 	/*
 	 * The prediction failures that the plan deals with: those of all events
@@ -122,6 +122,9 @@ struct pbs_plan_header {
  * The numbers of the policy.  A plan without them runs with the node's
  * defaults (/sys/kernel/pbs/config/).  The names are those of Leppert 2021,
  * appendix A.1; the formulas are in what is named beside each.
+ *
+ * A configuration may be shorter than the struct, down to 256 bytes: the numbers
+ * after its end then have their defaults.
  *
  * Times become instructions by the rate of each CPU, as the plan says it or
  * else as the CPU has it (/sys/kernel/pbs/cpuN/rate_insns_per_ms).
@@ -185,6 +188,24 @@ struct pbs_config {
 	__u64 idle_piece_ns;		/* 0, or 100 us to 2^48 */
 	/* the order in which processes run: enum pbs_dispatch; reserved in version 1 */
 	__u64 dispatch;
+	/* the plans that set stress (6.2.3): enum pbs_stress_cause */
+	__u64 stress_cause;
+	/* 1: RESCHEDULE_TIME is the measured average, as soon as there is one (3.3.3) */
+	__u64 reschedule_time_measured;
+	/* 1: dealt_seq is also about PBS_EV_INFO: those levels are not told again (6.2.3) */
+	__u64 info_is_dealt;
+	/* t2_process: the least progress of a process (3.3.6) */
+	__u64 least_progress_permille;	/* up to 1000 */
+	/* tm2_task, where it does not mirror t2_task (3.3.8); 0 each: it does */
+	__u64 sigma_tm2_permille;	/* up to 1000 */
+	/* by this a task may always be early */
+	__u64 tm2_spacer_ns;	/* up to 2^49; 0: t2_spacer_ns */
+	/* greatest earliness of a task that is no failure */
+	__u64 tm2_task_signaling_limit_ns;	/* up to 2^49; 0: t2_task_signaling_limit_ns */
+	/* the state of the node that makes t1 smaller (3.1.2): enum pbs_t1_state */
+	__u64 t1_state;
+	/* 1: a process that is too late does not run until the next plan (3.3.9) */
+	__u64 suspends_failed;
 };
 
 /* Bits of pbs_config.thresholds */
@@ -211,6 +232,8 @@ enum pbs_idle_policy {
 	PBS_IDLE_BY_STATE	= 4,	/* pieces, to a quarter of it as the node nears t2_node */
 	PBS_IDLE_ROUND_ROBIN	= 5,	/* a slot for each process of the plan in turn, for nobody else */
 	PBS_IDLE_CLOSEST_DEADLINE = 6,	/* the process whose end in the plan and plan buffer end first */
+	PBS_IDLE_NOBODY		= 7,	/* no process: idle slots stay idle */
+	PBS_IDLE_PREEMPTED	= 8,	/* the latest process whose task was preempted */
 };
 
 /* What becomes of a task that reaches t1 in a slot that is not its own. */
@@ -225,6 +248,20 @@ enum pbs_preemption_way {
 enum pbs_dispatch {
 	PBS_DISPATCH_THESIS	= 0,	/* slots stay where the plan has them */
 	PBS_DISPATCH_DEADLINE	= 1,	/* slots float: the earliest deadline of those that can run */
+};
+
+/* The plans that set stress to stress_reset (6.2.3); under the others it goes on falling. */
+enum pbs_stress_cause {
+	PBS_STRESS_EVERY	= 0,
+	PBS_STRESS_NEW_LENGTHS	= 1,	/* with another process, or other lengths of what is left */
+	PBS_STRESS_FAILED_LENGTHS = 2,	/* with other lengths of a process whose failure it deals with */
+};
+
+/* The state of the node that makes t1 smaller, down to what no_preemption_ns leaves (3.1.2). */
+enum pbs_t1_state {
+	PBS_T1_STATE_IGNORED	= 0,
+	PBS_T1_STATE_LATENESS	= 1,	/* by up to three quarters of what it is beyond the slot, at t2_node */
+	PBS_T1_STATE_LOAD	= 2,	/* what it is beyond the slot, by the active processes */
 };
 
 struct pbs_plan_cpu {

@@ -67,7 +67,7 @@ impl Random {
 }
 
 #[test]
-fn every_plan_in_range_is_valid_and_as_asked() {
+fn every_in_range_is_valid_and_as_asked() {
     let mut random = Random(0x5eed_0011);
     let mut scenarios = [0; Scenario::ALL.len()];
     let mut edges = 0;

@@ -7,7 +7,9 @@ use std::path::Path;
 use pbs_text::{quoted, underscored, write_list};
 
 use crate::names::Names;
-use crate::{config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold};
+use crate::{
+    config_is_flag, config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold,
+};
 
 /// The plan as `from_toml` reads it.
 pub fn to_toml(plan: &Plan) -> String {
@@ -62,7 +64,7 @@ fn write_config(out: &mut String, config: &Config) {
                 let names = on.filter(|&threshold| config.has(threshold));
                 write_list(out, name, names.map(|on| quoted(on.name())), false);
             }
-            "idle_is_lateness" | "t1_spares_last_slot" => {
+            _ if config_is_flag(name) => {
                 let _ = writeln!(out, "{name} = {}", value != 0);
             }
             _ => {

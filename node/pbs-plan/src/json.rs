@@ -3,7 +3,9 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::{config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold};
+use crate::{
+    config_is_flag, config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold,
+};
 
 /// The configuration as `[config]` of a plan has it: names where a plan has names.
 pub fn config_to_json(config: &Config) -> Value {
@@ -14,7 +16,7 @@ pub fn config_to_json(config: &Config) -> Value {
                 let on = Threshold::ALL.into_iter().filter(|&it| config.has(it));
                 on.map(Threshold::name).collect()
             }
-            "idle_is_lateness" | "t1_spares_last_slot" => Value::Bool(number != 0),
+            _ if config_is_flag(name) => Value::Bool(number != 0),
             _ => config_word(name, number).map_or_else(|| number.into(), Value::from),
         };
         (name.to_owned(), value)

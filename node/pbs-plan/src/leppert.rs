@@ -8,7 +8,13 @@
 //! ```
 //!
 //! Process -1 is an idle slot; process -2 ends the list early. Task numbers
-//! count through the whole plan, so those of a process ascend with gaps.
+//! count through the whole plan: those of a process ascend with gaps.
+//!
+//! Leppert's own parser takes the number of a process for its place in the list of plan
+//! buffers, and the number of a task for its place among all tasks. Processes are therefore
+//! written with numbers from 0, and tasks with numbers that count through the plan.
+//!
+//! The grammar as it is printed has a comma before each process and each task; it is read, too.
 //!
 //! The simulation prints the plan once more below, as a table for people
 //! (listing 4): a line of `#`, one that names the columns, and a row for each task
@@ -50,8 +56,9 @@ pub fn import(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Vec<Problem>> 
     Ok(plan)
 }
 
-/// The plan as [`import`] reads it. What the grammar has no place for and a
-/// simulation would miss is refused; names and commands are left out.
+/// The plan as Leppert's parser and [`import`] read it, with the numbers that his parser needs
+/// for processes and tasks. What the grammar has no place for and a simulation would miss is
+/// refused; names and commands are left out.
 pub fn export(plan: &Plan) -> Result<String, Problem> {
     let [cpu] = &plan.cpus[..] else {
         let message = format!(
@@ -74,7 +81,7 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
         return Err(Problem::at(None, message));
     }
     let mut out = plan.processes.len().to_string();
-    for process in &plan.processes {
+    for (number, process) in plan.processes.iter().enumerate() {
         if let Some(task) = process.tasks.iter().find(|task| task.wait_insns.is_some()) {
             let message = format!(
                 "task {} of process {} has wait_insns, which Leppert's grammar has not; write TOML",
@@ -83,14 +90,15 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
             );
             return Err(Problem::at(task.line, message));
         }
-        let _ = write!(out, ";{},{}", process.id, process.buffer_insns);
+        let _ = write!(out, ";{number},{}", process.buffer_insns);
     }
     out.push_str(";;;");
+    let mut next_task = 0;
     for slot in plan.place(cpu) {
         let (process, task) = match slot.task {
-            Some((process, task)) => {
-                let process = &plan.processes[process];
-                (process.id.into(), process.tasks[task].id.into())
+            Some((process, _)) => {
+                next_task += 1;
+                (process as i64, next_task - 1)
             }
             None => (IDLE, IDLE),
         };
@@ -237,10 +245,16 @@ fn numbers<const N: usize>(
     form: &str,
 ) -> Result<[i64; N], Problem> {
     let parsed: Option<Vec<i64>> =
-        item.split(',').map(|number| number.trim().parse().ok()).collect();
+        without_comma(item).split(',').map(|number| number.trim().parse().ok()).collect();
     parsed.and_then(|parsed| parsed.try_into().ok()).ok_or_else(|| {
         Problem::at(line, format!("\"{item}\" is no {what}; write {N} whole numbers: {form}"))
     })
+}
+
+/// The item without the comma with which it begins in the grammar as it is printed.
+fn without_comma(item: &str) -> &str {
+    let item = item.trim();
+    item.strip_prefix(',').unwrap_or(item)
 }
 
 fn positive<T: TryFrom<i64>>(number: i64, item: &str, line: Line) -> Result<T, Problem> {

@@ -21,10 +21,10 @@ pub mod wire;
 pub use check::{config_faults, name_fault, ConfigFault};
 pub use export::{to_toml, write_start};
 pub use json::{config_to_json, put_start, to_json};
-pub use model::{After, Command, Cpu, PlacedSlot, Plan, Process, Slot, Start, Task};
+pub use model::{After, Command, ConfigLines, Cpu, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use parse::read_start;
 pub use pbs_core::wire::LEASE_NS;
-pub use pbs_core::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
+pub use pbs_core::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, T1State, Threshold};
 
 /// Reads a plan from TOML and checks it, up to the kernel's own validator.
 pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {
@@ -46,8 +46,24 @@ pub fn config_words(name: &str) -> Vec<&'static str> {
         "idle_policy" => IdlePolicy::ALL.map(IdlePolicy::name).into(),
         "preemption_way" => PreemptionWay::ALL.map(PreemptionWay::name).into(),
         "dispatch" => Dispatch::ALL.map(Dispatch::name).into(),
+        "stress_cause" => StressCause::ALL.map(StressCause::name).into(),
+        "t1_state" => T1State::ALL.map(T1State::name).into(),
         _ => Vec::new(),
     }
+}
+
+/// Numbers that stand in `[config]` as `true` or `false`.
+const FLAGS: &[&str] = &[
+    "idle_is_lateness",
+    "t1_spares_last_slot",
+    "reschedule_time_measured",
+    "info_is_dealt",
+    "suspends_failed",
+];
+
+/// Whether a number stands in `[config]` as `true` or `false`.
+pub fn config_is_flag(name: &str) -> bool {
+    FLAGS.contains(&name)
 }
 
 /// The word for a value of that number, where it has words.

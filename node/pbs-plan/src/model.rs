@@ -2,10 +2,35 @@
 //! A plan as people think of it: processes with their tasks, and the order of
 //! the slots on each CPU.
 
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
 use pbs_core::Config;
 use pbs_text::{Line, Problem};
+
+/// Lines of the numbers of a configuration, in the order of [`Config::NAMES`].
+#[derive(Clone, Debug)]
+pub struct ConfigLines([Line; Config::COUNT]);
+
+impl Default for ConfigLines {
+    fn default() -> Self {
+        Self([None; Config::COUNT])
+    }
+}
+
+impl Deref for ConfigLines {
+    type Target = [Line; Config::COUNT];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for ConfigLines {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
 
 /// A plan for one or several CPUs.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +52,7 @@ pub struct Plan {
     pub config: Option<Config>,
     /// The lines of the configuration's numbers, in the order of
     /// `Config::NAMES`.
-    pub config_lines: [Line; Config::COUNT],
+    pub config_lines: ConfigLines,
     /// In the order of the file.
     pub processes: Vec<Process>,
     /// In the order of the file.

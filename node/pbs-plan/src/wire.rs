@@ -240,7 +240,7 @@ impl Decoder<'_> {
             ..Plan::default()
         };
         if header.config_bytes != 0 {
-            let _: record::Config = self.take()?;
+            self.rest = self.rest.get(header.config_bytes as usize..)?;
         }
         for _ in 0..header.nr_cpus {
             self.cpu(&mut plan)?;

@@ -28,7 +28,7 @@ fn documented_defaults_are_the_defaults() {
         let said = row.split_whitespace().next().unwrap().trim_matches(['`', '"']);
         let expected = match name {
             "thresholds" => "all".to_owned(),
-            "idle_is_lateness" | "t1_spares_last_slot" => (default != 0).to_string(),
+            _ if pbs_plan::config_is_flag(name) => (default != 0).to_string(),
             _ => match pbs_plan::config_word(name, default) {
                 Some(word) => word.to_owned(),
                 None => default.to_string(),

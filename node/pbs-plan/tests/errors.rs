@@ -305,7 +305,7 @@ plan.toml:6: threshold t1 stands there twice; remove one";
 idle_policy = \"slack\"
 idle_is_lateness = 1
 " => "\
-plan.toml:2: there is no idle policy slack; it can be latest, least_slack, pieces, equal_shares, by_state, round_robin, closest_deadline
+plan.toml:2: there is no idle policy slack; it can be latest, least_slack, pieces, equal_shares, by_state, round_robin, closest_deadline, nobody, preempted
 plan.toml:3: idle_is_lateness must be true or false, without quotes";
 
     preemption_way_is_named:

@@ -52,8 +52,54 @@ fn the_export_of_a_plan_without_real_lengths_is_exact() {
                 [[cpu]]\ncpu = 0\nslots = [\"sort\", \"idle 5\", \"sort\"]\n";
     assert_eq!(
         leppert::export(&from_toml(text).unwrap()).unwrap(),
-        "1;3,0;;;3,0,10,10;-1,-1,5,5;3,1,20,20;\n"
+        "1;0,0;;;0,0,10,10;-1,-1,5,5;0,1,20,20;\n"
     );
+}
+
+/// Processes and tasks of a line as Leppert's parser stores them: the plan buffer by the number of
+/// the process as a place, and each task by its own number as a place.
+fn as_leppert_reads(line: &str) -> (Vec<u64>, Vec<(usize, u64)>) {
+    let (meta, tasks) = line.trim().split_once(";;;").unwrap();
+    let mut buffers = vec![0; meta.split(';').next().unwrap().parse().unwrap()];
+    for process in meta.split(';').skip(1) {
+        let (id, buffer) = process.split_once(',').unwrap();
+        buffers[id.parse::<usize>().unwrap()] = buffer.parse().unwrap();
+    }
+    let mut by_number = Vec::new();
+    for task in tasks.split(';').filter(|task| !task.is_empty()) {
+        let [process, number, planned, _] =
+            <[&str; 4]>::try_from(task.split(',').collect::<Vec<_>>()).unwrap();
+        if process != "-1" {
+            assert_eq!(number.parse(), Ok(by_number.len()), "{line}");
+            by_number.push((process.parse().unwrap(), planned.parse().unwrap()));
+        }
+    }
+    (buffers, by_number)
+}
+
+#[test]
+fn the_export_has_the_numbers_of_leppert_s_parser() {
+    let text = "[[process]]\nid = 1\nbuffer_insns = 900\ntasks = [10, 20]\n\
+                [[process]]\nid = 2\nbuffer_insns = 800\ntasks = [30, 40]\n\
+                [[cpu]]\ncpu = 0\nslots = [2, 1, \"idle 5\", 1, 2]\n";
+    let line = leppert::export(&from_toml(text).unwrap()).unwrap();
+    let (buffers, tasks) = as_leppert_reads(&line);
+    assert_eq!(buffers, [900, 800]);
+    assert_eq!(tasks, [(1, 30), (0, 10), (0, 20), (1, 40)]);
+    let again = leppert::import(&line, 1, 0).unwrap();
+    assert_eq!(leppert::export(&again).unwrap(), line);
+}
+
+/// The grammar of 4.3.1 to the letter: a comma before each process and each task.
+#[test]
+fn the_printed_grammar_is_read() {
+    let printed = "2;,0,9000;,1,8000;;;,0,0,1200,1150;,-1,-1,300,310;,1,1,700,910;\n";
+    assert!(leppert::is_it(printed));
+    let plain = printed.replace(";,", ";");
+    let plans = [printed, &plain].map(|line| leppert::import(line, 5, 2).unwrap());
+    assert_eq!(to_toml(&plans[0]), to_toml(&plans[1]));
+    let refused = leppert::import(&printed.replace(",1,8000", ",,1,8000"), 5, 2).unwrap_err();
+    assert!(refused[0].in_file("plan").to_string().contains("is no process"));
 }
 
 #[test]

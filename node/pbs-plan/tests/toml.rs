@@ -173,8 +173,10 @@ fn all_set() -> String {
             "thresholds" => format!("{name} = [\"t2_node\", \"t1\"]\n"),
             "idle_policy" => format!("{name} = \"least_slack\"\n"),
             "preemption_way" => format!("{name} = \"every_slot\"\n"),
+            "t1_state" => format!("{name} = \"load\"\n"),
+            "stress_cause" => format!("{name} = \"new_lengths\"\n"),
             "dispatch" => format!("{name} = \"deadline\"\n"),
-            "idle_is_lateness" | "t1_spares_last_slot" => format!("{name} = {}\n", default == 0),
+            _ if pbs_plan::config_is_flag(name) => format!("{name} = {}\n", default == 0),
             _ => format!("{name} = {}\n", default + 1),
         };
     }
@@ -268,7 +270,7 @@ fn offsets_lead_back_to_lines() {
     assert_eq!(line(64), Some(4));
     assert_eq!(line(64 + 8), None);
     // CPU 0, its processes, its slots.
-    let cpu = 64 + 256;
+    let cpu = 64 + CONFIG_BYTES as u64;
     assert_eq!(line(cpu), Some(27));
     assert_eq!(line(cpu + 32), Some(7));
     assert_eq!(line(cpu + 32 + PROCESS_BYTES as u64), Some(15));
@@ -476,9 +478,11 @@ fn words_of_the_configuration_are_read_and_written() {
             assert!(to_toml(&plan).contains(&format!("{name} = \"{word}\"\n")));
         }
     }
-    assert_eq!(pbs_plan::config_words("idle_policy").len(), 7);
+    assert_eq!(pbs_plan::config_words("idle_policy").len(), 9);
     assert_eq!(pbs_plan::config_words("preemption_way").len(), 4);
     assert_eq!(pbs_plan::config_words("dispatch").len(), 2);
+    assert_eq!(pbs_plan::config_words("stress_cause").len(), 3);
+    assert_eq!(pbs_plan::config_words("t1_state").len(), 3);
     assert_eq!(pbs_plan::config_word("idle_piece_ns", 0), None);
-    assert_eq!(pbs_plan::config_word("idle_policy", 7), None);
+    assert_eq!(pbs_plan::config_word("idle_policy", 9), None);
 }

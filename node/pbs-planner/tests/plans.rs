@@ -24,7 +24,7 @@ fn options(random: &mut Random) -> Options {
 }
 
 #[test]
-fn every_plan_on_random_machines_passes_the_checker() {
+fn every_on_random_machines_passes_the_checker() {
     let (mut planned, mut refused) = (0, 0);
     for seed in 0..150 {
         let random = &mut Random::new(seed);

@@ -33,6 +33,7 @@
 
 mod clock;
 mod deadline;
+mod held;
 mod interference;
 mod log;
 mod machine;
@@ -54,6 +55,7 @@ use memory::{NodeMemory, SharedMemory};
 
 pub use clock::Clock;
 pub use deadline::deadlines;
+pub use held::{HeldNode, HeldProcess};
 pub use interference::Interference;
 pub use options::{
     MemoryOver, Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS,

@@ -16,6 +16,7 @@ use pbs_plan::{wire, Plan};
 
 use crate::clock::Clock;
 use crate::deadline::{deadlines, plan_ns};
+use crate::held::HeldNode;
 use crate::log::Log;
 use crate::memory::SharedMemory;
 use crate::options::{MemoryOver, Options, Resolution};
@@ -752,7 +753,9 @@ impl<'a> Machine<'a> {
         let inputs = self.node.tap_mut().0.take();
         let recorded =
             inputs.map(|inputs| RecordedInputs { cpu: self.cpu.cpu, inputs, plans: self.begun });
+        let held = HeldNode::of(self.cpu.cpu, &self.node, self.now_ns);
         Simulation {
+            held: vec![held],
             recorded: recorded.into_iter().collect(),
             events: self.log.events,
             tasks: self.tasks,

@@ -8,6 +8,8 @@ use pbs_plan::Plan;
 use pbs_uapi::{Cause, Event, EventKind};
 use serde::Serialize;
 
+use crate::held::HeldNode;
+
 /// Outcome of a simulated plan.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
@@ -24,6 +26,8 @@ pub struct Simulation {
     pub replans: Vec<Replan>,
     /// Outcome for the memory of the node.
     pub memory: MemoryOutcome,
+    /// State of each node at the end of its simulation.
+    pub held: Vec<HeldNode>,
     /// Recorded inputs by CPU, if recording was requested.
     pub recorded: Vec<RecordedInputs>,
 }
@@ -213,6 +217,7 @@ pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
         whole.cpus.extend(part.cpus);
         whole.replans.extend(part.replans);
         whole.recorded.extend(part.recorded);
+        whole.held.extend(part.held);
     }
     whole.events.sort_by_key(|event| event.seq);
     whole.replans.sort_by_key(|replan| replan.came_ns);

@@ -80,6 +80,15 @@ records! {
         preemption_way: u64,
         idle_piece_ns: u64,
         dispatch: u64,
+        stress_cause: u64,
+        reschedule_time_measured: u64,
+        info_is_dealt: u64,
+        least_progress_permille: u64,
+        sigma_tm2_permille: u64,
+        tm2_spacer_ns: u64,
+        tm2_task_signaling_limit_ns: u64,
+        t1_state: u64,
+        suspends_failed: u64,
     }
 
     /// `struct pbs_plan_cpu`

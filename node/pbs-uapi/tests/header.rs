@@ -43,6 +43,15 @@ fn expected() -> Expected {
             t1_spares_last_slot kernel_budget_permille tm2_node_lower_bound_ns
             sigma_memory_permille memory_spacer_bytes memory_signaling_limit_bytes preemption_way
             idle_piece_ns dispatch
+            stress_cause
+            reschedule_time_measured
+            info_is_dealt
+            least_progress_permille
+            sigma_tm2_permille
+            tm2_spacer_ns
+            tm2_task_signaling_limit_ns
+            t1_state
+            suspends_failed
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess {
@@ -148,6 +157,14 @@ fn expected() -> Expected {
     for dispatch in pbs_core::Dispatch::ALL {
         let name = dispatch.name().to_uppercase();
         expected.insert(format!("PBS_DISPATCH_{name}"), dispatch as u64);
+    }
+    for state in pbs_core::T1State::ALL {
+        let name = state.name().to_uppercase();
+        expected.insert(format!("PBS_T1_STATE_{name}"), state as u64);
+    }
+    for cause in pbs_core::StressCause::ALL {
+        let name = cause.name().to_uppercase();
+        expected.insert(format!("PBS_STRESS_{name}"), cause as u64);
     }
     for &state in ProcessState::ALL {
         expected.insert(c_name("PROCESS", &format!("{state:?}")), state as u64);

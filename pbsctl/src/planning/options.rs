@@ -14,12 +14,13 @@ use crate::history_file::HistoryFile;
 use crate::jobs::MachineFile;
 use crate::quantities::ns;
 
-const STRATEGIES: [(&str, Strategy); 5] = [
+const STRATEGIES: [(&str, Strategy); 6] = [
     ("earliest-finish", Strategy::EarliestFinish),
     ("critical-path", Strategy::CriticalPath),
     ("latest-finish", Strategy::LatestFinish),
     ("memory-first", Strategy::MemoryFirst),
     ("local-search", Strategy::LocalSearch),
+    ("random-cores", Strategy::RandomCores),
 ];
 
 /// Options of the planner for jobs that are planned without being run.
@@ -49,7 +50,7 @@ pub(crate) struct PlanningOptions {
     whole_rate: bool,
 
     /// Strategies to try, in this order, instead of all; local-search improves the plans of the
-    /// strategies before it
+    /// strategies before it, and each random-cores is another try of Glaß 2024
     #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(STRATEGIES.map(|(name, _)| name)).map(strategy))]
     strategies: Vec<Strategy>,
@@ -73,7 +74,7 @@ pub(crate) struct PlanningOptions {
           value_parser = clap::value_parser!(u64).range(1..))]
     max_work: u64,
 
-    /// Seed of the pseudo-random numbers of local-search
+    /// Seed of the pseudo-random numbers of local-search and random-cores
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
 
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn every_strategy_has_a_name() {
-        for known in Strategy::ALL {
+        for known in Strategy::ALL.into_iter().chain([Strategy::RandomCores]) {
             let name = known.name().replace(' ', "-");
             assert_eq!(strategy(name), known);
         }

@@ -2,6 +2,7 @@
 //! The command that runs plans in virtual time.
 
 mod batch;
+mod held;
 mod recorded;
 mod slowdowns;
 mod text;
@@ -87,7 +88,7 @@ enum MemoryOverName {
 }
 
 /// Arguments that `--batch` takes from its lines.
-const OPTIONS_OF_ONE: [&str; 20] = [
+const OPTIONS_OF_ONE: [&str; 21] = [
     "file",
     "rate",
     "resolution",
@@ -105,6 +106,7 @@ const OPTIONS_OF_ONE: [&str; 20] = [
     "slowdowns",
     "shared",
     "limit",
+    "until",
     "record",
     "events",
     "tasks",
@@ -185,6 +187,10 @@ pub(crate) struct SimOptions {
     /// a hundred times the length of the plan
     #[arg(long, value_name = "MS", value_parser = quantities::ms)]
     limit: Option<u64>,
+
+    /// Stop after this many nominal ticks, and print the state of each node and its processes
+    #[arg(long, value_name = "TICK", conflicts_with = "limit")]
+    until: Option<u64>,
 
     /// Write all inputs of the policy to FILE, for pbsctl node replay
     #[arg(long, value_name = "FILE")]
@@ -298,7 +304,13 @@ impl SimOptions {
             },
             memory_over: self.memory_over()?,
             interference: self.slowdowns.interference(plan)?,
-            limit_ns: self.limit,
+            limit_ns: match self.until {
+                Some(ticks) => {
+                    let tick_ns = plan.config.unwrap_or(config).nominal_tick_ns;
+                    Some(ticks.saturating_mul(tick_ns))
+                }
+                None => self.limit,
+            },
             max_answers: self.max_answers,
             shared_answer_ns: self.shared_answer,
             asleep_at_start: false,
@@ -320,10 +332,18 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
     });
     watch.end();
     let Simulated { plan, options: of, simulation } = simulated?;
-    out.print(&Recorded::new(&plan, &of, &simulation), || {
-        text::text(&plan, &simulation, options.events, options.tasks)
+    let recorded = Recorded::new(&plan, &of, &simulation);
+    let held = options.until.is_some();
+    out.print(&if held { recorded.with_held(&simulation) } else { recorded }, || {
+        let mut printed = text::text(&plan, &simulation, options.events, options.tasks);
+        if held {
+            let tick_ns = plan.config.unwrap_or(of.config).nominal_tick_ns;
+            printed.push_str(&held::text(&simulation, tick_ns));
+        }
+        printed
     })?;
-    Ok(if simulation.ended() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+    // Stopping before the end is what --until asks for.
+    Ok(if held || simulation.ended() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
 }
 
 /// A simulation with its plan, in which the configuration of the command line is set.

@@ -4,7 +4,8 @@
 use pbs_plan::Plan;
 use pbs_report::{config_by_name, is_push, EventView, Outcome, RecordedPlan, Recording, Source};
 use pbs_sim::{
-    Counts, CpuOutcome, MemoryOutcome, Options, ProcessOutcome, Resolution, Simulation, TaskOutcome,
+    Counts, CpuOutcome, HeldNode, MemoryOutcome, Options, ProcessOutcome, Resolution, Simulation,
+    TaskOutcome,
 };
 use pbs_uapi::EventKind;
 use serde::Serialize;
@@ -20,6 +21,9 @@ pub(super) struct Recorded<'a> {
     cpus: &'a [CpuOutcome],
     memory: MemoryOutcome,
     replans: Vec<RecordedReplan<'a>>,
+    /// State of each node, where the simulation was to be stopped.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    held: &'a [HeldNode],
 }
 
 #[derive(Serialize)]
@@ -33,6 +37,11 @@ struct RecordedReplan<'a> {
 }
 
 impl<'a> Recorded<'a> {
+    /// With the state of each node at the end.
+    pub(super) fn with_held(self, simulation: &'a Simulation) -> Self {
+        Self { held: &simulation.held, ..self }
+    }
+
     pub(super) fn new(plan: &Plan, options: &Options, simulation: &'a Simulation) -> Self {
         let taken = simulation.replans.iter();
         let taken = taken.filter(|replan| replan.refused.is_none());
@@ -57,6 +66,7 @@ impl<'a> Recorded<'a> {
             processes: &simulation.processes,
             cpus: &simulation.cpus,
             memory: simulation.memory,
+            held: &[],
             replans: simulation
                 .replans
                 .iter()

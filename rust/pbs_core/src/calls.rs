@@ -149,6 +149,7 @@ impl<M: Memory> Node<M> {
     pub fn set_rate(&mut self, rate: Rate) {
         self.rates.set_cpu(&self.plan, rate);
         self.policy = Policy::new(self.policy.config, self.rates.cpu());
+        self.use_measured_reschedule_time();
         // The cached checks compared with other thresholds.
         self.processes.invalidate_checks();
         self.standing.revoke();

@@ -2,6 +2,8 @@
 
 //! The numbers of the policy.
 
+pub use super::choices::{Dispatch, IdlePolicy, PreemptionWay, StressCause, T1State, Threshold};
+
 /// Declares [`Config`] with its fields in the order of the wire format, each
 /// with its default.
 macro_rules! config {
@@ -147,193 +149,35 @@ config! {
     idle_piece_ns = 10_000_000,
     /// The order in which processes run: a [`Dispatch`] as number.
     dispatch = Dispatch::Thesis as u64,
-}
-
-/// Thresholds that can be switched on and off in [`Config::thresholds`], as bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Threshold {
-    /// t1 (3.2.2).  Without it a slot lasts until its process has caught up, or
-    /// to its ceiling.
-    T1 = 1,
-    /// t2_task (3.3.6)
-    T2Task = 1 << 1,
-    /// t2_process (3.3.6)
-    T2Process = 1 << 2,
-    /// t2_node (3.3.6)
-    T2Node = 1 << 3,
-    /// t2_preemptions (3.3.6)
-    T2Preemptions = 1 << 4,
-    /// tm2_task (3.3.8)
-    Tm2Task = 1 << 5,
-    /// tm2_node (3.3.8)
-    Tm2Node = 1 << 6,
-    /// Information on the way to t2_process and t2_node (6.2.3).  Each is reported only if its
-    /// threshold is switched on.
-    Info = 1 << 7,
-    /// The memory of each process against its planned peak, and the memory of all processes
-    /// together against the node's limit, with the information on the way to each.
-    T2Memory = 1 << 8,
-}
-
-impl Threshold {
-    /// All thresholds.
-    pub const ALL: [Threshold; 9] = [
-        Threshold::T1,
-        Threshold::T2Task,
-        Threshold::T2Process,
-        Threshold::T2Node,
-        Threshold::T2Preemptions,
-        Threshold::Tm2Task,
-        Threshold::Tm2Node,
-        Threshold::Info,
-        Threshold::T2Memory,
-    ];
-
-    /// The bits of all thresholds.
-    pub const ALL_BITS: u64 = (1 << Threshold::ALL.len()) - 1;
-
-    /// Returns the name of the threshold, as the planner writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Threshold::T1 => "t1",
-            Threshold::T2Task => "t2_task",
-            Threshold::T2Process => "t2_process",
-            Threshold::T2Node => "t2_node",
-            Threshold::T2Preemptions => "t2_preemptions",
-            Threshold::Tm2Task => "tm2_task",
-            Threshold::Tm2Node => "tm2_node",
-            Threshold::Info => "info",
-            Threshold::T2Memory => "t2_memory",
-        }
-    }
-}
-
-/// Policy of idle slots: which candidate gets an idle slot, and how much of it.  The policy also
-/// selects the candidate that gets the slot of a process that cannot run, or continues after the
-/// plan: `enum pbs_idle_policy`.
-///
-/// Leppert 2021, 3.2.3, discusses five ideas and adopts none of them: it uses
-/// [`IdlePolicy::Latest`].  Rules about pieces or whole slots apply to idle slots alone: elsewhere
-/// a turn lasts to the end of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum IdlePolicy {
-    /// The process with the greatest lateness (Leppert 2021, listing 2).
-    Latest = 0,
-    /// The process with the least slack: the part of the time to its deadline that its plan buffer
-    /// (3.3.3) leaves after its lateness is subtracted.
-    LeastSlack = 1,
-    /// Idea 1: pieces of one size ([`Config::idle_piece_ns`]); the candidate that has waited
-    /// longest gets the next one.  No piece begins for which there is no room: the rest is added to
-    /// the last piece.
-    Pieces = 2,
-    /// Idea 2: equal parts for all candidates at the time when the first of them gets the slot, in
-    /// the order in which they have waited.
-    EqualShares = 3,
-    /// Idea 3: pieces as with `Pieces`, the smaller the later the node is: from whole pieces on a
-    /// node that is not late to quarters at t2_node.
-    ByState = 4,
-    /// Idea 4: the whole slot for one process: the first idle slot for the first process of the
-    /// plan, the next one for the next.  A following plan continues this round.  If that process is
-    /// no candidate, no other process gets the slot.  In other slots, the candidate that has waited
-    /// longest goes first.
-    RoundRobin = 5,
-    /// Idea 5: the process with the closest deadline: the end of its last slot in the plan, plus
-    /// its plan buffer.
-    ClosestDeadline = 6,
-}
-
-impl IdlePolicy {
-    /// All policies, by number.
-    pub const ALL: [IdlePolicy; 7] = [
-        IdlePolicy::Latest,
-        IdlePolicy::LeastSlack,
-        IdlePolicy::Pieces,
-        IdlePolicy::EqualShares,
-        IdlePolicy::ByState,
-        IdlePolicy::RoundRobin,
-        IdlePolicy::ClosestDeadline,
-    ];
-
-    /// Returns the name of the policy, as the planner writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            IdlePolicy::Latest => "latest",
-            IdlePolicy::LeastSlack => "least_slack",
-            IdlePolicy::Pieces => "pieces",
-            IdlePolicy::EqualShares => "equal_shares",
-            IdlePolicy::ByState => "by_state",
-            IdlePolicy::RoundRobin => "round_robin",
-            IdlePolicy::ClosestDeadline => "closest_deadline",
-        }
-    }
-}
-
-/// Treatment of a task that reaches t1 of the slots into which it was pushed: `enum
-/// pbs_preemption_way`.
-///
-/// Leppert 2021, 3.2.3, describes three ways, and combines the second and the third.  In all of
-/// them slots stay where they are, and t1 is computed from the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum PreemptionWay {
-    /// The choice of the thesis: the task is pushed on from slot to slot, and MAX_PREEMPTIONS is a
-    /// prediction failure.
-    Capped = 0,
-    /// The first way: the task is preempted once, and in its next slot continues until it ends or
-    /// is beyond t2_task.
-    Once = 1,
-    /// The second way: t1 of the slot into which the task was pushed is a prediction failure at
-    /// once.
-    NextSlot = 2,
-    /// The third way: the task is pushed on again and again, until it ends or exceeds another t2.
-    EverySlot = 3,
-}
-
-impl PreemptionWay {
-    /// All ways, by number.
-    pub const ALL: [PreemptionWay; 4] = [
-        PreemptionWay::Capped,
-        PreemptionWay::Once,
-        PreemptionWay::NextSlot,
-        PreemptionWay::EverySlot,
-    ];
-
-    /// Returns the name of the way, as the planner writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PreemptionWay::Capped => "capped",
-            PreemptionWay::Once => "once",
-            PreemptionWay::NextSlot => "next_slot",
-            PreemptionWay::EverySlot => "every_slot",
-        }
-    }
-}
-
-/// The order in which the processes of a plan run: `enum pbs_dispatch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Dispatch {
-    /// Slots stay where the plan has them, and late processes fill idle slots (Leppert
-    /// 2021).
-    Thesis = 0,
-    /// Slots float: of the processes that can run the one with the earliest deadline has
-    /// the CPU, and no CPU idles while one can run.
-    Deadline = 1,
-}
-
-impl Dispatch {
-    /// All of them, by number.
-    pub const ALL: [Dispatch; 2] = [Dispatch::Thesis, Dispatch::Deadline];
-
-    /// The name, as the planner writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Dispatch::Thesis => "thesis",
-            Dispatch::Deadline => "deadline",
-        }
-    }
+    /// The plans that set stress to `stress_reset` (6.2.3): a [`StressCause`] as number.
+    stress_cause = StressCause::Every as u64,
+    /// 1: RESCHEDULE_TIME is what the node has measured (3.3.3): the average time from a failure to
+    /// the plan that deals with it.  Until a plan has dealt with a failure, and with 0, it is
+    /// `reschedule_time_ns`.
+    reschedule_time_measured = 0,
+    /// 1: a plan deals with information, too (6.2.3): a level whose event came before `dealt_seq`
+    /// is not reported again under the plans that follow.  0: every plan makes all levels be
+    /// reported again.
+    info_is_dealt = 0,
+    /// The least progress of a process in t2_process (3.3.6), which the thesis considers in place
+    /// of T2_MIN_PROCESS: a process that has just begun may use this share of its plan buffer.  Up
+    /// to 1000.
+    least_progress_permille = 0,
+    /// σ_t-2 (SIGMA_TM2, 3.3.8): the share of its planned length that a task must retire.  Up to
+    /// 1000; 0: 2 − σ_t2, as in the thesis.
+    sigma_tm2_permille = 0,
+    /// TM2_TASK_SIGNALING_START (3.3.8), as a positive time: a task may always be early by this.
+    /// Up to 2^49; 0: `t2_spacer_ns`.
+    tm2_spacer_ns = 0,
+    /// TM2_TASK_SIGNALING_LIMIT (3.3.8), as a positive time: greatest earliness of a task that is
+    /// not signalled.  Up to 2^49; 0: `t2_task_signaling_limit_ns`.
+    tm2_task_signaling_limit_ns = 0,
+    /// The state of the node that makes t1 smaller (3.1.2, 3.2.2): a [`T1State`] as number.
+    t1_state = T1State::Ignored as u64,
+    /// 1: a process that is signalled as late by its task, its preemptions or itself does not run
+    /// until the next plan (3.3.9); 0: it continues, as the thesis decides.  Without effect where
+    /// slots float.
+    suspends_failed = 0,
 }
 
 impl Config {
@@ -364,6 +208,8 @@ impl Config {
             4 => IdlePolicy::ByState,
             5 => IdlePolicy::RoundRobin,
             6 => IdlePolicy::ClosestDeadline,
+            7 => IdlePolicy::Nobody,
+            8 => IdlePolicy::Preempted,
             _ => IdlePolicy::Latest,
         }
     }
@@ -383,6 +229,24 @@ impl Config {
         match self.dispatch {
             1 => Dispatch::Deadline,
             _ => Dispatch::Thesis,
+        }
+    }
+
+    /// Plans that set stress.
+    pub const fn stress_cause(&self) -> StressCause {
+        match self.stress_cause {
+            1 => StressCause::NewLengths,
+            2 => StressCause::FailedLengths,
+            _ => StressCause::Every,
+        }
+    }
+
+    /// State of the node that makes t1 smaller.
+    pub const fn t1_state(&self) -> T1State {
+        match self.t1_state {
+            1 => T1State::Lateness,
+            2 => T1State::Load,
+            _ => T1State::Ignored,
         }
     }
 

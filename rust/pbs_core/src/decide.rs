@@ -194,15 +194,18 @@ impl<M: Memory> Node<M> {
                 let in_turn = self.grant.turn() == turn;
                 let plan_ns = || self.windows.plan_ns(now_ns);
                 let goes_on = self.slot.division().goes_on(in_turn, plan_ns);
-                if self.grant.reason() == reason && goes_on {
+                if self.grant.reason() == reason && goes_on && self.may_fill(old) {
                     return;
                 }
                 // The process that had the CPU competes with the others.
                 self.queue.insert(self.processes.runs_mut(), old, turn);
             }
         }
+        let first = self.queue.first().filter(|&p| self.may_fill(p));
         let runs = self.processes.runs_mut();
         let filler = match *self.slot.division() {
+            Division::Nobody => None,
+            Division::Preempted => first.and_then(|p| self.queue.take(runs, p)),
             Division::Whole(p) => self.queue.take(runs, p),
             Division::Turns | Division::Pieces { .. } => self.queue.take_first(runs),
         };
@@ -210,6 +213,15 @@ impl<M: Memory> Node<M> {
         if filler.is_some() && *self.slot.division() != Division::Turns {
             self.begin_piece(now_ns);
         }
+    }
+
+    /// Whether a candidate may fill the present slot.
+    pub(super) fn may_fill(&self, p: u32) -> bool {
+        *self.slot.division() != Division::Preempted
+            || self
+                .processes
+                .get(p)
+                .is_some_and(|run| run.preemptions != 0)
     }
 
     fn set_grant(&mut self, grant: Option<u32>, reason: Grant) {
@@ -255,6 +267,11 @@ impl<M: Memory> Node<M> {
         let goes_on = self.slot.has_begun() || self.grant.process().is_some();
         let left_insns = self.count_left_insns();
         self.standing.stand(now_ns, clock, left_insns, goes_on);
+        let granted = self.grant.process().and_then(|p| self.processes.get(p));
+        if granted.is_some_and(|run| run.suspended) {
+            // It failed in the moment in which it was granted the CPU.
+            self.standing.leave_unfinished();
+        }
     }
 
     /// Instructions that the granted process may still retire before the count requires

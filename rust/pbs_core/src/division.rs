@@ -16,6 +16,10 @@ pub(super) enum Division {
     },
     /// The whole slot for one process alone.
     Whole(u32),
+    /// In turns, for processes whose tasks were preempted.
+    Preempted,
+    /// For no process.
+    Nobody,
 }
 
 impl Division {
@@ -24,7 +28,8 @@ impl Division {
     #[inline]
     pub(super) fn goes_on(&self, in_turn: bool, plan_ns: impl FnOnce() -> u64) -> bool {
         match *self {
-            Division::Turns => in_turn,
+            Division::Turns | Division::Preempted => in_turn,
+            Division::Nobody => false,
             Division::Pieces { until_plan_ns, .. } => plan_ns() < until_plan_ns,
             Division::Whole(_) => true,
         }

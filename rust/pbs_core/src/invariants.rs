@@ -24,6 +24,11 @@ impl<M: Memory> Node<M> {
     pub fn idle_owner(&self) -> Option<u32> {
         match *self.slot.division() {
             Division::Whole(p) => Some(p),
+            Division::Nobody => Some(u32::MAX),
+            Division::Preempted => match (self.grant.process(), self.queue.first()) {
+                (None, Some(first)) if !self.may_fill(first) => Some(u32::MAX),
+                _ => None,
+            },
             Division::Turns | Division::Pieces { .. } => None,
         }
     }

@@ -12,19 +12,29 @@ pub(super) struct Level {
     percent: u32,
     /// Number of the last event of a failure, until a plan deals with it.
     failure_seq: Option<u64>,
+    /// The greatest level that was reported as information, and the number of its event.
+    info: Option<(u32, u64)>,
 }
 
 impl Level {
     pub(super) const NOTHING: Level = Level {
         percent: 0,
         failure_seq: None,
+        info: None,
     };
 
     /// `percent` of the threshold was reported, and the failure by the event `seq`.
     pub(super) const fn reported(self, percent: u32, seq: u64) -> Level {
         match percent {
-            FAILURE => Level::failure(seq),
-            _ => Level { percent, ..self },
+            FAILURE => Level {
+                info: self.info,
+                ..Level::failure(seq)
+            },
+            _ => Level {
+                percent,
+                info: Some((percent, seq)),
+                ..self
+            },
         }
     }
 
@@ -37,6 +47,7 @@ impl Level {
         Level {
             percent: FAILURE,
             failure_seq: Some(seq),
+            info: None,
         }
     }
 
@@ -59,9 +70,13 @@ impl Level {
 
     /// The level under a plan that does not deal with the failure: all is reported again,
     /// but a plan after that one may still deal with the failure.
-    pub(super) const fn reopened(&self) -> Level {
+    ///
+    /// Information of the events before `info_dealt_seq` is not reported again.
+    pub(super) fn reopened(&self, info_dealt_seq: u64) -> Level {
+        let info = self.info.filter(|&(_, seq)| seq < info_dealt_seq);
         Level {
-            percent: 0,
+            percent: info.map_or(0, |(percent, _)| percent),
+            info,
             ..*self
         }
     }
@@ -87,6 +102,14 @@ impl Reported {
         process: Level::NOTHING,
         memory: Level::NOTHING,
     };
+
+    /// Whether a plan that deals with the events before `dealt_seq` deals with a failure of the
+    /// lateness of the process or its task.
+    pub(super) fn is_dealt(&self, dealt_seq: u64) -> bool {
+        [self.task, self.preemptions, self.process]
+            .iter()
+            .any(|level| level.is_dealt(dealt_seq))
+    }
 
     /// Forgets the levels of the current task, as another one begins.
     pub(super) fn forget_task(&mut self) {

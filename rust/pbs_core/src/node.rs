@@ -8,6 +8,7 @@ use super::event::Counts;
 use super::float::Floating;
 use super::grant::{CurrentGrant, GrantReports};
 use super::heap::NOT_QUEUED;
+use super::lengths::LengthChanges;
 use super::memory::{Memory, NoMemory};
 use super::node_signals::NodeSignals;
 use super::plan::Plan;
@@ -17,6 +18,7 @@ use super::processes::Processes;
 use super::queue::Queue;
 use super::rate::Rate;
 use super::rates::Rates;
+use super::responses::Responses;
 use super::run::Run;
 use super::slot::CurrentSlot;
 use super::standing::StandingDecision;
@@ -54,6 +56,9 @@ pub struct Node<M: Memory> {
     pub(super) standing: StandingDecision,
     pub(super) signals: NodeSignals,
     pub(super) counts: Counts,
+    pub(super) responses: Responses,
+    /// The planned lengths against those of the plan before.
+    pub(super) lengths: LengthChanges,
     /// Receiver of the inputs of the node.
     pub(super) tap: M::Tap,
 }
@@ -90,6 +95,8 @@ impl<M: Memory> Node<M> {
             standing: StandingDecision::NONE,
             signals: NodeSignals::NONE,
             counts: Counts::ZERO,
+            responses: Responses::NONE,
+            lengths: LengthChanges::NONE,
             tap: M::Tap::default(),
         };
         if floats {

@@ -37,9 +37,9 @@ impl NodeSignals {
 
     /// Takes over the reports of `old` about lateness and earliness that the plan does not deal
     /// with.
-    pub(super) fn reopen(&mut self, old: &NodeSignals) {
-        self.late = old.late.reopened();
-        self.early = old.early.reopened();
+    pub(super) fn reopen(&mut self, old: &NodeSignals, info_dealt_seq: u64) {
+        self.late = old.late.reopened(info_dealt_seq);
+        self.early = old.early.reopened(info_dealt_seq);
     }
 
     /// The state without the check, for a comparison.

@@ -8,6 +8,8 @@ pub(super) struct PlanStatus {
     /// The planner's name for the plan.
     id: u64,
     installed_ns: u64,
+    /// When stress was set.
+    stressed_ns: u64,
     /// The plan deals with the failures of all events before this one.
     dealt_seq: u64,
     ended: bool,
@@ -19,6 +21,7 @@ impl PlanStatus {
         PlanStatus {
             id,
             installed_ns: now_ns,
+            stressed_ns: now_ns,
             dealt_seq: 0,
             ended: false,
         }
@@ -27,7 +30,13 @@ impl PlanStatus {
     /// Notes that the plan comes into force at `now_ns`.
     pub(super) fn install(&mut self, dealt_seq: u64, now_ns: u64) {
         self.installed_ns = now_ns;
+        self.stressed_ns = now_ns;
         self.dealt_seq = dealt_seq;
+    }
+
+    /// Continues the stress of the plan before.
+    pub(super) fn keep_stress(&mut self, old: &PlanStatus) {
+        self.stressed_ns = old.stressed_ns;
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -38,9 +47,9 @@ impl PlanStatus {
         self.installed_ns
     }
 
-    /// Time since the plan came into force.
-    pub(super) fn age_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.installed_ns)
+    /// Time since stress was set.
+    pub(super) fn stress_age_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.stressed_ns)
     }
 
     pub(super) fn dealt_seq(&self) -> u64 {

@@ -21,6 +21,8 @@ pub struct Policy {
     pub t2_min_process_insns: u64,
     pub stress_gain_insns: u64,
     pub tm2_node_lower_bound_insns: u64,
+    pub tm2_spacer_insns: u64,
+    pub tm2_task_signaling_limit_insns: u64,
 }
 
 impl Policy {
@@ -28,15 +30,25 @@ impl Policy {
     pub const fn new(config: Config, rate: Rate) -> Policy {
         let no_preemption_insns = rate.length_insns(config.no_preemption_ns);
         let preemption_limit_insns = rate.length_insns(config.preemption_limit_ns);
+        // Rounding must not make them equal: t1 is less than t2_task.
+        let t2_spacer_insns = greater(rate.length_insns(config.t2_spacer_ns), no_preemption_insns);
+        let t2_task_signaling_limit_insns = greater(
+            rate.length_insns(config.t2_task_signaling_limit_ns),
+            preemption_limit_insns,
+        );
         Policy {
             preemption_limit_insns,
             no_preemption_insns,
-            // Rounding must not make them equal: t1 is less than t2_task.
-            t2_spacer_insns: greater(rate.length_insns(config.t2_spacer_ns), no_preemption_insns),
-            t2_task_signaling_limit_insns: greater(
-                rate.length_insns(config.t2_task_signaling_limit_ns),
-                preemption_limit_insns,
-            ),
+            t2_spacer_insns,
+            t2_task_signaling_limit_insns,
+            tm2_spacer_insns: match config.tm2_spacer_ns {
+                0 => t2_spacer_insns,
+                declared_ns => rate.length_insns(declared_ns),
+            },
+            tm2_task_signaling_limit_insns: match config.tm2_task_signaling_limit_ns {
+                0 => t2_task_signaling_limit_insns,
+                declared_ns => rate.length_insns(declared_ns),
+            },
             reschedule_time_insns: rate.length_insns(config.reschedule_time_ns),
             t2_min_process_insns: rate.length_insns(config.t2_min_process_ns),
             stress_gain_insns: rate.length_insns(config.stress_gain_ns),

@@ -2,7 +2,7 @@
 
 //! Ranges of the numbers of the policy, and the check of a configuration.
 
-use super::config::{Config, Dispatch, IdlePolicy, PreemptionWay, Threshold};
+use super::config::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, T1State, Threshold};
 use super::refusal::{Fault, Refusal};
 use super::wire::format;
 
@@ -55,6 +55,15 @@ impl Config {
                 _ => (100_000, 1 << 48),
             },
             (0, Dispatch::ALL.len() as u64 - 1),
+            (0, StressCause::ALL.len() as u64 - 1),
+            (0, 1),
+            (0, 1),
+            (0, 1000),
+            (0, 1000),
+            (0, 1 << 49),
+            (0, 1 << 49),
+            (0, T1State::ALL.len() as u64 - 1),
+            (0, 1),
         ]
     }
 

@@ -145,6 +145,9 @@ impl<M: Memory> Node<M> {
         self.counts.count(event.kind);
         let seq = sink.emit(&event);
         self.note_event(&event, seq);
+        if matches!(event.kind, EventKind::Late | EventKind::Early) {
+            self.responses.fail(seq, event.time_ns);
+        }
         seq
     }
 }

@@ -5,6 +5,7 @@
 use super::config::IdlePolicy;
 use super::event::Ended;
 use super::heap::NOT_QUEUED;
+use super::lengths::Lengths;
 use super::level::Reported;
 use super::memory::Memory;
 use super::next_check::CachedCheck;
@@ -41,6 +42,8 @@ pub(super) struct Run {
     pub(super) in_net: bool,
     /// Whether its current task waits for a task of another process.
     pub(super) held: bool,
+    /// Whether it failed and does not run until the next plan.
+    pub(super) suspended: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
     /// Whether its memory has been sampled under this plan, since it has begun.
@@ -49,6 +52,8 @@ pub(super) struct Run {
     pub(super) copied: bool,
     /// Whether it is in the list of processes that have changed since they were copied.
     pub(super) noted: bool,
+    /// The planned lengths of its rest against those of the plan before.
+    pub(super) lengths: Lengths,
     /// Position of the current task; the number of tasks when all have ended.
     pub(super) position: u32,
     /// Id of the current task.
@@ -131,10 +136,12 @@ impl Run {
         task_begun: false,
         in_net: false,
         held: false,
+        suspended: false,
         reported_wait: 0,
         sampled: false,
         copied: false,
         noted: false,
+        lengths: Lengths::New,
         position: 0,
         task: format::NO_TASK,
         own_slot: u32::MAX,
@@ -324,7 +331,15 @@ impl Run {
     #[inline]
     pub(super) fn urgency(&self, policy: IdlePolicy) -> i64 {
         match policy {
-            IdlePolicy::Latest => self.lateness_insns(),
+            IdlePolicy::Latest | IdlePolicy::Nobody => self.lateness_insns(),
+            // Those that were preempted come before all others.
+            IdlePolicy::Preempted => {
+                let half = self.lateness_insns() / 2;
+                match self.preemptions {
+                    0 => half.saturating_sub(1 << 62),
+                    _ => half.saturating_add(1 << 62),
+                }
+            }
             // A plan buffer is at most 2^56.
             IdlePolicy::LeastSlack => self
                 .lateness_insns()
@@ -341,7 +356,7 @@ impl Run {
 
     /// Whether the process can run, if it is granted the CPU.
     pub(super) fn can_run(&self) -> bool {
-        self.presence == Presence::Ready && !self.held
+        self.presence == Presence::Ready && !self.held && !self.suspended
     }
 
     /// Whether the process may fill a slot that is not its own.  The process must be able to run,

@@ -64,7 +64,8 @@ impl<M: Memory> Node<M> {
     }
 
     fn stress(&self, now_ns: u64) -> u64 {
-        self.policy.config.stress(self.status.age_ns(now_ns))
+        let age_ns = self.status.stress_age_ns(now_ns);
+        self.policy.config.stress(age_ns)
     }
 
     /// Checks the lateness thresholds of `p`, which runs or ends its task.
@@ -148,6 +149,9 @@ impl<M: Memory> Node<M> {
             let level = self.report_level(&approach, run.reported.process, p, now_ns, sink);
             self.processes
                 .update_task(p, |run| run.reported.process = level);
+            if level.is_failure() && !run.reported.process.is_failure() {
+                self.suspend(p);
+            }
             next = next.or_earlier(self.next_check(&approach, level, run.retired_insns, now_ns));
         }
         let check = CachedCheck::new(self.processes.sums().progress(), next);
@@ -187,6 +191,7 @@ impl<M: Memory> Node<M> {
         let seq = self.signal_late(Cause::Task, p, t2_task_insns, FAILURE, now_ns, sink);
         self.processes
             .update_task(p, |run| run.reported.task = Level::failure(seq));
+        self.suspend(p);
         u64::MAX
     }
 
@@ -208,6 +213,16 @@ impl<M: Memory> Node<M> {
         let seq = self.signal_late(cause, p, max_preemptions, FAILURE, now_ns, sink);
         self.processes
             .update_task(p, |run| run.reported.preemptions = Level::failure(seq));
+        self.suspend(p);
+    }
+
+    /// Suspends a process that has failed until the next plan, where the configuration wants that
+    /// (3.3.9).
+    fn suspend(&mut self, p: u32) {
+        if self.policy.config.suspends_failed != 0 && !self.floats() {
+            self.processes.update_task(p, |run| run.suspended = true);
+            self.requeue(p);
+        }
     }
 
     /// t2_process, in both its stages
@@ -221,10 +236,17 @@ impl<M: Memory> Node<M> {
             calm_insns: policy.process_limit_insns(&progress, active, 0),
             // Only the allowed plan buffer rises with progress.
             slope: Slope {
+                // Below the least progress it stays where it is.
+                rise_insns: if progress.retired_insns
+                    < policy.least_progress_insns(progress.planned_insns)
+                {
+                    0
+                } else {
+                    policy.cleared_plan_buffer_insns(progress.buffer_insns, active)
+                },
                 floor_insns: policy
                     .capacity_buffer_insns(progress.begun_insns)
                     .max(policy.t2_min_process_insns),
-                rise_insns: policy.cleared_plan_buffer_insns(progress.buffer_insns, active),
                 per_insns: progress.planned_insns,
                 left_insns: progress
                     .planned_insns
@@ -313,7 +335,7 @@ impl<M: Memory> Node<M> {
     /// The moment at which stress falls next.
     fn next_tick_ns(&self, now_ns: u64) -> u64 {
         let tick_ns = self.policy.config.nominal_tick_ns;
-        match self.status.age_ns(now_ns).checked_rem(tick_ns) {
+        match self.status.stress_age_ns(now_ns).checked_rem(tick_ns) {
             Some(phase_ns) => now_ns.saturating_add(tick_ns - phase_ns),
             None => u64::MAX,
         }
@@ -332,7 +354,8 @@ impl<M: Memory> Node<M> {
     ) {
         // Most tasks are not even as early as a threshold is at least.
         let early_insns = planned_insns.saturating_sub(retired_insns);
-        if self.policy.config.has(Threshold::Tm2Task) && early_insns > self.policy.t2_spacer_insns {
+        if self.policy.config.has(Threshold::Tm2Task) && early_insns > self.policy.tm2_spacer_insns
+        {
             self.check_early_task(p, planned_insns, retired_insns, now_ns, sink);
         }
         let least_insns = self.policy.tm2_node_lower_bound_insns;

@@ -286,6 +286,8 @@ impl CurrentSlot {
                     share_ns: 0,
                 }
             }
+            IdlePolicy::Nobody => Division::Nobody,
+            IdlePolicy::Preempted => Division::Preempted,
             IdlePolicy::RoundRobin => {
                 let p = self.whole_slots.checked_rem(processes).unwrap_or(0);
                 self.whole_slots = self.whole_slots.wrapping_add(1);

@@ -2,7 +2,7 @@
 
 //! Begin and end of slots.
 
-use super::config::PreemptionWay;
+use super::config::{PreemptionWay, T1State};
 use super::event::{EventKind, Sink};
 use super::memory::Memory;
 use super::node::Node;
@@ -59,7 +59,20 @@ impl<M: Memory> Node<M> {
     pub fn t1_insns(&self, slot: &Slot) -> Option<u64> {
         let process = self.plan.process(slot.process)?;
         let is_last = slot.is_last_of(process);
-        self.policy.t1_of_slot_insns(slot.length_insns, is_last)
+        let t1_insns = self.policy.t1_of_slot_insns(slot.length_insns, is_last)?;
+        if self.policy.config.t1_state == T1State::Ignored as u64 {
+            return Some(t1_insns);
+        }
+        Some(self.t1_in_state_insns(slot.length_insns, t1_insns))
+    }
+
+    #[cold]
+    fn t1_in_state_insns(&self, slot_insns: u64, t1_insns: u64) -> u64 {
+        let sums = self.processes.sums();
+        let late_insns = sums.lateness_insns().max(0).unsigned_abs();
+        let lateness = (late_insns, self.calm_t2_node_insns());
+        self.policy
+            .t1_in_state_insns(slot_insns, t1_insns, lateness, sums.active())
     }
 
     /// Instructions for which the ceiling of a slot leaves room: the length of the slot, or

@@ -7,6 +7,7 @@
 //! those that change after that are copied again.  The last step copies the few that are left, and
 //! the state of the node as a whole.
 
+use super::lengths::Lengths;
 use super::level::Level;
 use super::memory::{Memory, NoMemory};
 use super::node::Node;
@@ -53,7 +54,8 @@ impl<M: Memory> Node<M> {
     /// account; all do if t2_node or tm2_node was reported.  The preemptions of a task of which
     /// t2_preemptions was reported count from 0.  A t2_task that was reported is not reported again
     /// if the task is beyond that of the new plan, too; likewise t2_memory and the node's limit of
-    /// memory.  All other signals are reported again if they still hold.  Stress is reset.
+    /// memory.  All other signals are reported again if they still hold.  Stress is set
+    /// again, unless the configuration names other causes.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
             self.status.install(dealt_seq, now_ns);
@@ -73,13 +75,23 @@ impl<M: Memory> Node<M> {
     /// Takes over the state of the node as a whole.
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
         self.status.install(terms.dealt_seq, now_ns);
+        let cause = self.policy.config.stress_cause();
+        if !terms.again && !self.lengths.set_stress(cause, self.processes.len()) {
+            self.status.keep_stress(&old.status);
+        }
+        let since_ns = old.status.installed_ns();
+        self.responses = old
+            .responses
+            .after(terms.dealt_seq, terms.again, since_ns, now_ns);
+        self.use_measured_reschedule_time();
         self.windows = Windows::new(&self.policy.config, now_ns);
         self.windows.take_over(&old.windows);
         self.budget = old.budget;
         self.counts = old.counts;
         let mut idle_insns = 0;
         if !terms.node_dealt && !terms.again {
-            self.signals.reopen(&old.signals);
+            self.signals
+                .reopen(&old.signals, self.info_dealt_seq(terms));
             if self.policy.config.idle_is_lateness != 0 {
                 let mut windows = old.windows;
                 windows.advance(now_ns);
@@ -92,7 +104,7 @@ impl<M: Memory> Node<M> {
             self.slot.follow(&old.slot);
             let memory = old.signals.memory;
             let memory = if !memory.is_dealt(terms.dealt_seq) {
-                memory.reopened()
+                memory.reopened(self.info_dealt_seq(terms))
             } else if self.has_too_much_together() {
                 memory.silenced()
             } else {
@@ -102,6 +114,14 @@ impl<M: Memory> Node<M> {
         }
         self.processes.set_idle(idle_insns);
         self.wait_lists.begin();
+    }
+
+    /// The plan deals with the information of the events before this one.
+    fn info_dealt_seq(&self, terms: &Terms) -> u64 {
+        match self.policy.config.info_is_dealt {
+            0 => 0,
+            _ => terms.dealt_seq,
+        }
     }
 
     /// Terms on which a plan takes over from this one, if it deals with the failures of the events
@@ -134,7 +154,14 @@ impl<M: Memory> Node<M> {
     /// Continues the process `index` from its state `before`.  If this is called more than once,
     /// the last call counts.
     fn take(&mut self, index: u32, before: &Before, terms: &Terms) {
-        let mut run = self.resume(index, before, terms.again);
+        let mut run = self.resume(index, before, terms);
+        let failed = terms.node_dealt || run.reported.is_dealt(terms.dealt_seq);
+        let known = self
+            .processes
+            .get(index)
+            .map_or(Lengths::New, |run| run.lengths);
+        run.lengths = Lengths::of(&run, &before.run, failed);
+        self.lengths.replace(known, run.lengths);
         if terms.node_dealt || run.reported.process.is_dealt(terms.dealt_seq) {
             run.begin_account();
             run.reported.process = Level::NOTHING;
@@ -167,9 +194,10 @@ impl<M: Memory> Node<M> {
     }
 
     /// The state in which the process `index` continues from its state `before`.
-    fn resume(&self, index: u32, before: &Before, again: bool) -> Run {
+    fn resume(&self, index: u32, before: &Before, terms: &Terms) -> Run {
         let (old, task) = (&before.run, before.task);
-        let afresh = old.done && again;
+        let afresh = old.done && terms.again;
+        let info_dealt_seq = self.info_dealt_seq(terms);
         let position = if afresh {
             0
         } else {
@@ -189,15 +217,15 @@ impl<M: Memory> Node<M> {
         run.begun = old.begun;
         run.account = old.account;
         run.process_peak = old.process_peak;
-        run.reported.process = old.reported.process.reopened();
-        run.reported.memory = old.reported.memory.reopened();
+        run.reported.process = old.reported.process.reopened(info_dealt_seq);
+        run.reported.memory = old.reported.memory.reopened(self.info_dealt_seq(terms));
         if !run.done && !old.done && run.task == task {
             run.task_begun = old.task_begun;
             run.retired_insns = old.retired_insns;
             run.preemptions = old.preemptions;
             run.peak = old.peak;
-            run.reported.task = old.reported.task.reopened();
-            run.reported.preemptions = old.reported.preemptions.reopened();
+            run.reported.task = old.reported.task.reopened(info_dealt_seq);
+            run.reported.preemptions = old.reported.preemptions.reopened(info_dealt_seq);
         } else if !old.done {
             run.account = old.account_without_task();
         }

@@ -6,7 +6,7 @@
 //! down, except for the one of t2_task: because that rounds up, t1 is less than t2_task for every
 //! length and every configuration that [`Config::check`] accepts.
 
-use super::config::{Config, Threshold};
+use super::config::{Config, T1State, Threshold};
 use super::policy::Policy;
 use super::rate::Rate;
 
@@ -102,11 +102,14 @@ impl Policy {
     /// tm2_task: a task that ends having retired less than this is a prediction failure (3.3.8). 0
     /// if it can never be one.
     pub fn tm2_task_insns(&self, task_insns: u64) -> u64 {
-        // With σ_t2 ≥ 2 the relative part is not positive, and nothing is less.
-        let sigma_permille = 2000u64.saturating_sub(self.config.sigma_t2_permille);
+        let sigma_permille = match self.config.sigma_tm2_permille {
+            // With σ_t2 ≥ 2 the relative part is not positive, and nothing is less.
+            0 => 2000u64.saturating_sub(self.config.sigma_t2_permille),
+            declared => declared,
+        };
         let relative = permille(task_insns, sigma_permille);
-        let limit = task_insns.saturating_sub(self.t2_task_signaling_limit_insns);
-        let least = task_insns.saturating_sub(self.t2_spacer_insns);
+        let limit = task_insns.saturating_sub(self.tm2_task_signaling_limit_insns);
+        let least = task_insns.saturating_sub(self.tm2_spacer_insns);
         relative.max(limit).min(least)
     }
 
@@ -134,11 +137,40 @@ impl Policy {
     /// retired / planned, at most 1 (Documentation/theses.rst).
     pub fn t2_process_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
         let cleared = self.cleared_plan_buffer_insns(progress.buffer_insns, active);
-        let allowed = fraction(cleared, progress.retired_insns, progress.planned_insns);
+        let least_insns = self.least_progress_insns(progress.planned_insns);
+        let done_insns = progress.retired_insns.max(least_insns);
+        let allowed = fraction(cleared, done_insns, progress.planned_insns);
         let stressed = allowed.saturating_add(self.stress_insns(stress));
         stressed
             .saturating_sub(self.reschedule_time_insns)
             .max(self.t2_min_process_insns)
+    }
+
+    /// Instructions that a process with so many planned ones counts at least as its progress.
+    pub(super) fn least_progress_insns(&self, planned_insns: u64) -> u64 {
+        permille(planned_insns, self.config.least_progress_permille)
+    }
+
+    /// t1 of a slot when the node is in a state (3.1.2), which makes it smaller, but not smaller
+    /// than NO_PREEMPTION allows.  `late_insns`: the lateness of the node, 0 when it is early.
+    pub fn t1_in_state_insns(
+        &self,
+        slot_insns: u64,
+        t1_insns: u64,
+        (late_insns, t2_node_insns): (u64, u64),
+        active: u32,
+    ) -> u64 {
+        let beyond_insns = t1_insns.saturating_sub(slot_insns);
+        let left_insns = match self.config.t1_state() {
+            T1State::Ignored => return t1_insns,
+            T1State::Lateness if late_insns == 0 => return t1_insns,
+            T1State::Lateness => {
+                let most_insns = beyond_insns - beyond_insns / 4;
+                beyond_insns - fraction(most_insns, late_insns, t2_node_insns)
+            }
+            T1State::Load => beyond_insns / u64::from(active.max(1)),
+        };
+        slot_insns.saturating_add(left_insns.max(self.no_preemption_insns.min(beyond_insns)))
     }
 
     /// Lateness above which a process is a prediction failure: both stages, the capacity buffer and

@@ -365,7 +365,7 @@ fn task_and_preemptions_may_be_dealt_with_by_a_plan_after_the_next() {
 }
 
 #[test]
-fn stress_and_information_begin_anew_with_every_plan() {
+fn stress_and_information_begin_anew_with_every() {
     let config = Config {
         stress_gain_ns: 100,
         ..on(&[Threshold::T2Process, Threshold::Info])

@@ -38,11 +38,18 @@ pub(super) fn assert_task(config: &Config, length_insns: u64) {
         t2_task
     );
     assert!(t1 < t2_task, "t1 {t1}, t2_task {t2_task}");
-    let sigma_tm2 = 2000 - i128::from(config.sigma_t2_permille);
+    let or = |declared: u64, mirrored: i128| match declared {
+        0 => mirrored,
+        declared => i128::from(declared),
+    };
+    let sigma_tm2 = or(
+        config.sigma_tm2_permille,
+        2000 - i128::from(config.sigma_t2_permille),
+    );
     let tm2_task = (length * sigma_tm2)
         .div_euclid(1000)
-        .max(length - limit)
-        .min(length - spacer);
+        .max(length - or(config.tm2_task_signaling_limit_ns, limit))
+        .min(length - or(config.tm2_spacer_ns, spacer));
     let got = i128::from(config.at_one().tm2_task_insns(length_insns));
     assert_eq!(got, tm2_task.max(0));
 }
@@ -58,10 +65,11 @@ pub(super) fn assert_process(config: &Config, progress: &Progress, active: u32, 
         .at_one()
         .cleared_plan_buffer_insns(progress.buffer_insns, active);
     assert_eq!(wide(got), cleared);
-    let done = progress.retired_insns.min(progress.planned_insns);
+    let least = wide(progress.planned_insns) * wide(config.least_progress_permille) / 1000;
+    let done = wide(progress.retired_insns.min(progress.planned_insns)).max(least);
     let allowed = match progress.planned_insns {
         0 => cleared,
-        planned => cleared * wide(done) / wide(planned),
+        planned => cleared * done / wide(planned),
     };
     let stressed = allowed + wide(stress) * wide(config.stress_gain_ns);
     let t2_process = stressed

@@ -172,7 +172,7 @@ fn records_have_the_fields_of_the_header() {
             ("total_bytes", 12),
             ("plan_id", 11),
             ("nr_cpus", 13),
-            ("config_bytes", 256),
+            ("config_bytes", wire::CONFIG_BYTES as u64),
             ("dealt_seq", 14),
             ("lease_ns", 15),
             ("memory_bytes", 16),

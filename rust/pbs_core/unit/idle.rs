@@ -338,6 +338,8 @@ fn nobody_starves_after_the_plan() {
             IdlePolicy::Latest,
             IdlePolicy::LeastSlack,
             IdlePolicy::ClosestDeadline,
+            IdlePolicy::Nobody,
+            IdlePolicy::Preempted,
         ]
         .contains(&policy);
         // Window by window; or one window in ten.

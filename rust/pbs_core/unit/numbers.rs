@@ -169,13 +169,22 @@ fn configuration_is_checked_number_by_number() {
         (18, 0, 1 << 40),
         (19, 100_000, 1_000_000_000),
         (20, 0, 511),
-        (21, 0, 6),
+        (21, 0, 8),
         (22, 0, 1),
         (23, 0, 1),
         (24, 1, 1000),
         (25, 0, 1 << 48),
         (29, 0, 3),
         (30, 100_000, 1 << 48),
+        (32, 0, 2),
+        (33, 0, 1),
+        (34, 0, 1),
+        (35, 0, 1000),
+        (36, 0, 1000),
+        (37, 0, 1 << 49),
+        (38, 0, 1 << 49),
+        (39, 0, 2),
+        (40, 0, 1),
     ];
     for (index, least, most) in bounds {
         let with = |value| {
@@ -239,6 +248,8 @@ fn thresholds_and_policies_have_their_bits_and_names() {
         (4, "by_state"),
         (5, "round_robin"),
         (6, "closest_deadline"),
+        (7, "nobody"),
+        (8, "preempted"),
     ];
     assert_eq!(policies, expected);
     for (idle_policy, policy) in (0..).zip(IdlePolicy::ALL) {

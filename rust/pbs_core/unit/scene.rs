@@ -110,6 +110,11 @@ impl Log {
             .collect()
     }
 
+    /// Number of the next event.
+    pub(super) fn next_seq(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// Signals as a test compares them, in one line each: kind, cause, process, task, and
     /// instructions retired by the task.
     pub(super) fn lines(&self) -> Vec<String> {

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use crate::wire::{
-    encode, Message, HEADER_BYTES, IDLE, MAX_SLOT_INSNS, NO_DEADLINE, NO_TASK, PROCESS_BYTES,
-    PROCESS_BYTES_2, VERSION, VERSION_1, VERSION_2,
+    encode, Message, CONFIG_BYTES, HEADER_BYTES, IDLE, LEAST_CONFIG_BYTES, MAX_SLOT_INSNS,
+    NO_DEADLINE, NO_TASK, PROCESS_BYTES, PROCESS_BYTES_2, VERSION, VERSION_1, VERSION_2,
 };
 use crate::{
     Circle, Config, Dispatch, Errno, Fault, Interrupted, Memory, NoMemory, Node, Part, Plan,
@@ -78,7 +78,11 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut written = header.bytes().to_vec();
     written[4..6].copy_from_slice(&message.version().to_ne_bytes());
     if let Some(config) = message.config(RATE) {
-        let mut config = encode::config(&config);
+        let mut config = encode::config(&config).to_vec();
+        if message.version() != VERSION {
+            config.truncate(LEAST_CONFIG_BYTES);
+            written[28..32].copy_from_slice(&(LEAST_CONFIG_BYTES as u32).to_ne_bytes());
+        }
         if message.version() == 1 {
             // Numbers that did not exist yet.
             config[8 * OF_VERSION_1..].fill(0);
@@ -143,6 +147,38 @@ fn numbers_that_were_reserved_are_as_nothing_was_said() {
     assert_eq!(message.config(RATE), Some(expected));
 }
 
+/// A plan with `config` of that many bytes.
+fn cut_to(config_bytes: usize, config: &Config) -> Vec<u8> {
+    let mut bytes = write(1, Some(config), &two_cpus());
+    bytes.drain(HEADER_BYTES + config_bytes..HEADER_BYTES + CONFIG_BYTES);
+    let total_bytes = bytes.len() as u64;
+    bytes[8..16].copy_from_slice(&total_bytes.to_ne_bytes());
+    bytes[28..32].copy_from_slice(&(config_bytes as u32).to_ne_bytes());
+    bytes
+}
+
+#[test]
+fn numbers_after_the_end_of_a_configuration_have_their_defaults() {
+    let written = Config::from_values(Config::DEFAULT.values().map(|value| match value {
+        0 => 1,
+        other => other,
+    }));
+    for config_bytes in (LEAST_CONFIG_BYTES..=CONFIG_BYTES).step_by(8) {
+        let bytes = cut_to(config_bytes, &written);
+        let message = Message::parse::<StdMemory>(&bytes).unwrap();
+        let mut expected = Config::DEFAULT.values();
+        let there = config_bytes / 8;
+        expected[..there].copy_from_slice(&written.values()[..there]);
+        assert_eq!(message.config(RATE), Some(Config::from_values(expected)));
+        assert_eq!(message.nr_cpus(), 2);
+    }
+    for config_bytes in [8, LEAST_CONFIG_BYTES - 8, LEAST_CONFIG_BYTES + 4] {
+        let refusal = read(&cut_to(config_bytes, &written)).err().unwrap();
+        let text = format!("config_bytes is {config_bytes}; write 0 for the node's defaults, or ");
+        assert!(refusal.to_string().starts_with(&text), "{refusal}");
+    }
+}
+
 /// `cpus` as a version before the present one has them.
 fn in_version(version: u16, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
     let now = write(99, config, cpus);
@@ -153,8 +189,10 @@ fn in_version(version: u16, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
         old.extend(&record[..kept]);
         *rest = after;
     };
-    let head = HEADER_BYTES + config.map_or(0, |_| 256);
-    take(&mut rest, head, head);
+    take(&mut rest, HEADER_BYTES, HEADER_BYTES);
+    if config.is_some() {
+        take(&mut rest, CONFIG_BYTES, LEAST_CONFIG_BYTES);
+    }
     for cpu in cpus {
         take(&mut rest, 32, 32);
         for _ in &cpu.processes {
@@ -167,6 +205,9 @@ fn in_version(version: u16, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
     let total_bytes = old.len() as u64;
     old[4..6].copy_from_slice(&version.to_ne_bytes());
     old[8..16].copy_from_slice(&total_bytes.to_ne_bytes());
+    if config.is_some() {
+        old[28..32].copy_from_slice(&(LEAST_CONFIG_BYTES as u32).to_ne_bytes());
+    }
     old
 }
 
@@ -744,7 +785,7 @@ fn configuration_in_a_plan_is_checked() {
     let text = "sigma_t2_permille is 1050; write 1051 to 100000, as t1 must be less than t2_task";
     assert_eq!(refusal.to_string(), text);
     let mut bytes = write(1, Some(&Config::DEFAULT), &two_cpus());
-    let last = 64 + 8 * (Config::COUNT - 1);
+    let last = 64 + LEAST_CONFIG_BYTES - 8;
     bytes[last] = 2;
     let refusal = read(&bytes).err().unwrap();
     let text = "dispatch is 2; write 0 to 1";

@@ -100,6 +100,14 @@ static ROOT: [Attribute<()>; 9] = [
     Attribute::read_only(c_str!("version"), |(), out| {
         line(out, bindings::PBS_VERSION)
     }),
+    Attribute::read_only(c_str!("reschedule_time_ns"), |cpu, out| {
+        let measured_ns = |state: &State| state.node.as_ref()?.measured_reschedule_time_ns();
+        line(out, of_state(cpu, measured_ns))
+    }),
+    Attribute::read_only(c_str!("plan_interval_ns"), |cpu, out| {
+        let interval_ns = |state: &State| state.node.as_ref()?.plan_interval_ns();
+        line(out, of_state(cpu, interval_ns))
+    }),
     Attribute::read_only(c_str!("tier"), |(), out| line(out, cpus::tier().name())),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |(), out| {
         line(out, cpus::rate().insns_per_ms())
@@ -294,7 +302,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 31 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 33 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
@@ -363,6 +371,15 @@ config_attributes! {
     29 "preemption_way",
     30 "idle_piece_ns",
     31 "dispatch",
+    32 "stress_cause",
+    33 "reschedule_time_measured",
+    34 "info_is_dealt",
+    35 "least_progress_permille",
+    36 "sigma_tm2_permille",
+    37 "tm2_spacer_ns",
+    38 "tm2_task_signaling_limit_ns",
+    39 "t1_state",
+    40 "suspends_failed",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

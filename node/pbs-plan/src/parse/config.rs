@@ -5,7 +5,7 @@ use pbs_text::reader::{Reader, Table, Value};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use crate::{config_words, Config, Plan, Threshold};
+use crate::{config_is_flag, config_words, Config, Plan, Threshold};
 
 /// Hint at the notation of thresholds.
 const WRITE_THRESHOLDS: &str = "write the names of those that are on: \
@@ -36,10 +36,10 @@ pub(super) fn numbers(
             "thresholds" => thresholds(reader, line, value),
             "idle_policy" => word(reader, line, name, "idle policy", value),
             "preemption_way" => word(reader, line, name, "way of preemption", value),
+            "stress_cause" => word(reader, line, name, "cause of stress", value),
+            "t1_state" => word(reader, line, name, "state of the node", value),
             "dispatch" => word(reader, line, name, "dispatch", value),
-            "idle_is_lateness" | "t1_spares_last_slot" => {
-                reader.flag(line, name, value).map(u64::from)
-            }
+            _ if config_is_flag(name) => reader.flag(line, name, value).map(u64::from),
             _ => {
                 let (least, most) = base.ranges()[index];
                 reader.number_in(line, name, value, least..=most)

@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use pbs_random::Random;
+
 use crate::admission::demand::CoreOverload;
 use crate::bounds;
 use crate::budget::Budget;
@@ -39,6 +41,9 @@ pub enum Strategy {
     /// The best plans of the others with changes, of which those are kept that make
     /// them end earlier, or not much later: threshold accepting.
     LocalSearch,
+    /// The thesis's further tries: the order of the first, with cores picked at random. Each time
+    /// that it is tried, it picks others.
+    RandomCores,
     /// Earliest deadline first: the demand test places all independent processes of a core again
     /// ([`admit_beside`](crate::admit_beside)). The search does not use this strategy.
     EarliestDeadline,
@@ -216,7 +221,8 @@ fn reserve_counted(
             }
             // The other half is for the strategies after it.
             _ => work.part(work.left() / 2, |work| {
-                try_rule(booking, request, &net, &tried, strategy, work)
+                let seed = options.seed.wrapping_add(tried.len() as u64);
+                try_rule(booking, request, &net, &tried, (strategy, seed), work)
             }),
         };
         first_cut = first_cut.or(work.is_cut().then_some(strategy));
@@ -284,10 +290,10 @@ fn try_rule(
     request: &Request<'_>,
     net: &Net,
     tried: &[Tried],
-    strategy: Strategy,
+    (strategy, seed): (Strategy, u64),
     work: &Budget,
 ) -> Tried {
-    let way = strategy.way(request, net);
+    let way = strategy.way(request, net, booking.store(), seed);
     let is_like = |tried: &&Tried| (tried.way.as_ref()).is_some_and(|known| known.is_like(&way));
     let (way, found) = match tried.iter().find(is_like) {
         Some(known) => (None, known.found.clone()),
@@ -379,16 +385,22 @@ impl Strategy {
             Self::MemoryFirst => "memory first",
             Self::CriticalPath => "critical path",
             Self::LocalSearch => "local search",
+            Self::RandomCores => "random cores",
             Self::EarliestDeadline => "earliest deadline",
         }
     }
 
-    fn way(self, request: &Request<'_>, net: &Net) -> PlanningWay {
+    /// `seed`: of the random numbers of this try.
+    fn way(self, request: &Request<'_>, net: &Net, store: &Store, seed: u64) -> PlanningWay {
         let (order, goal) = match self {
-            Self::EarliestFinish => (ReadyOrder::Depth, Goal::TaskEnd),
+            Self::EarliestFinish | Self::RandomCores => (ReadyOrder::Depth, Goal::TaskEnd),
             _ => (ReadyOrder::Rank(self.ranks(request, net)), Goal::ProcessEnd),
         };
-        PlanningWay { order, goal, cores: Vec::new() }
+        let cores = match self {
+            Self::RandomCores => random_cores(request, net, store, seed),
+            _ => Vec::new(),
+        };
+        PlanningWay { order, goal, cores }
     }
 
     /// Per task: the greatest is planned first of those that can be.
@@ -402,11 +414,28 @@ impl Strategy {
                 Self::EarliestFinish
                 | Self::CriticalPath
                 | Self::LocalSearch
+                | Self::RandomCores
                 | Self::EarliestDeadline => (rank_ns, 0),
             }
         });
         ranks.collect()
     }
+}
+
+/// A core for each process, picked at random from those that it may use.
+fn random_cores(request: &Request<'_>, net: &Net, store: &Store, seed: u64) -> Vec<Option<usize>> {
+    let mut random = Random::new(seed);
+    let processes = 0..request.job.processes.len();
+    let picks = processes.map(|process| {
+        let is_allowed = |core: &usize| {
+            net.confined.as_ref().is_none_or(|confined| confined.allows_process(process, *core))
+        };
+        let allowed: Vec<usize> = (0..store.sites().len()).filter(is_allowed).collect();
+        // Where no core is allowed, the refusal says so.
+        let place = random.below((allowed.len() as u64).max(1));
+        allowed.get(place as usize).copied()
+    });
+    picks.collect()
 }
 
 impl fmt::Display for Strategy {

@@ -45,6 +45,54 @@ fn assert_bounded(work: &Budget, what: &str) {
 }
 
 #[test]
+fn random_cores_are_others_with_each_try() {
+    let job = Fan::of(40, GIB / 2).job();
+    let mut store = Store::new(node(), Balancing::Dynamic);
+    let plan = |tries, seed, store: &mut Store| {
+        let request = Request::new(RunId(0), &job);
+        let strategies = vec![Strategy::RandomCores; tries];
+        let options = Options { strategies, seed, ..Options::default() };
+        reserve(store, &request, &options).unwrap()
+    };
+    let cores = |store: &Store| -> Vec<usize> {
+        let run = store.run(RunId(0)).unwrap();
+        run.tasks.iter().map(|task| task.core).collect()
+    };
+    let one = plan(1, 1, &mut store);
+    let first = cores(&store);
+    assert_eq!(one.strategy, Strategy::RandomCores);
+    // The same seed picks the same cores, another one others.
+    assert_eq!((plan(1, 1, &mut store), cores(&store)), (one.clone(), first.clone()));
+    plan(1, 2, &mut store);
+    assert_ne!(cores(&store), first);
+    // The first of four tries is that try, and the best is no later.
+    let four = plan(4, 1, &mut store);
+    assert_eq!(four.attempts.len(), 4);
+    assert_eq!(four.attempts[0], one.attempts[0]);
+    assert!(four.attempts.iter().any(|it| it.end_ns != one.attempts[0].end_ns));
+    assert!(four.end_ns <= one.end_ns);
+    let best = Options { strategies: vec![Strategy::EarliestFinish], ..Options::default() };
+    let best = reserve(&mut store, &Request::new(RunId(0), &job), &best).unwrap();
+    assert!(best.end_ns <= four.end_ns);
+}
+
+/// A job whose deadline a random pick misses is refused, and takes nothing.
+#[test]
+fn random_cores_may_be_refused() {
+    let job = Fan::of(64, GIB / 2).job();
+    let mut store = Store::new(node(), Balancing::Dynamic);
+    let options = |strategy| Options { strategies: vec![strategy], ..Options::default() };
+    let request = Request::new(RunId(0), &job);
+    let planned = reserve(&mut store, &request, &options(Strategy::EarliestFinish)).unwrap();
+    let mut store = Store::new(node(), Balancing::Dynamic);
+    let request = Request { deadline_ns: planned.end_ns, ..request };
+    let refused = reserve(&mut store, &request, &options(Strategy::RandomCores)).unwrap_err();
+    assert!(matches!(refused.best.lack, Lack::Time { .. }), "{refused:?}");
+    assert!(store.run(RunId(0)).is_none());
+    assert!(reserve(&mut store, &request, &options(Strategy::EarliestFinish)).is_ok());
+}
+
+#[test]
 fn a_plan_takes_no_more_work_than_it_may() {
     let options = Options { local_search_tries: 18_000, max_work: MOST, ..Options::default() };
     for job in shapes() {

@@ -2,6 +2,8 @@
 
 //! Numbers of the wire format.
 
+use super::super::config::Config;
+
 /// `PBS_PLAN_MAGIC`
 pub const MAGIC: u32 = 0x4e4c_5042;
 /// `PBS_VERSION`: what is written.
@@ -37,7 +39,10 @@ pub const MAX_PLAN_INSNS: u64 = 1 << 62;
 /// Size of `struct pbs_plan_header`.
 pub const HEADER_BYTES: usize = 64;
 /// Size of `struct pbs_config`.
-pub const CONFIG_BYTES: usize = 256;
+pub const CONFIG_BYTES: usize = 8 * Config::COUNT;
+/// Size of the shortest configuration of a plan, which ends with `dispatch`.  Numbers that a
+/// plan leaves out at the end have their defaults.
+pub const LEAST_CONFIG_BYTES: usize = 256;
 /// Size of `struct pbs_plan_cpu`.
 pub const CPU_BYTES: usize = 32;
 /// Size of `struct pbs_plan_process`.

@@ -8,9 +8,9 @@ use super::super::memory::{sort, Memory, PAUSE_EVERY};
 use super::super::rate::Rate;
 use super::super::refusal::{Fault, Part, Refusal};
 use super::format::{
-    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS,
-    MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, NO_DEADLINE, PROCESS_BYTES, PROCESS_BYTES_2, SLOT_BYTES,
-    VERSION, VERSION_1, VERSION_2,
+    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, LEAST_CONFIG_BYTES, MAGIC,
+    MAX_BUFFER_INSNS, MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, NO_DEADLINE, PROCESS_BYTES,
+    PROCESS_BYTES_2, SLOT_BYTES, VERSION, VERSION_1, VERSION_2,
 };
 use super::read::Record;
 use super::version_1;
@@ -94,9 +94,9 @@ impl<'a> Message<'a> {
         };
         let (config, first_section) = match config_bytes as usize {
             0 => (None, HEADER_BYTES),
-            CONFIG_BYTES => (
-                Some(read_config(bytes, version)?),
-                HEADER_BYTES + CONFIG_BYTES,
+            length @ LEAST_CONFIG_BYTES..=CONFIG_BYTES if length % 8 == 0 => (
+                Some(read_config(bytes, version, length)?),
+                HEADER_BYTES + length,
             ),
             _ => {
                 return Err(Fault::ConfigBytes {
@@ -255,8 +255,8 @@ impl<'a> Message<'a> {
     }
 }
 
-fn read_config(bytes: &[u8], version: u16) -> Result<Written, Refusal> {
-    let record = Record::new(bytes, HEADER_BYTES, CONFIG_BYTES, Part::Config)?;
+fn read_config(bytes: &[u8], version: u16, length: usize) -> Result<Written, Refusal> {
+    let record = Record::new(bytes, HEADER_BYTES, length, Part::Config)?;
     if version == VERSION_1 {
         let mut values = [0; version_1::COUNT];
         read_values(&record, &mut values);
@@ -273,17 +273,18 @@ pub fn config(bytes: &[u8]) -> Result<Config, Refusal> {
 }
 
 fn config_in(record: &Record<'_>) -> Result<Config, Refusal> {
-    let mut values = [0; Config::COUNT];
+    let mut values = Config::DEFAULT.values();
     read_values(record, &mut values);
     let config = Config::from_values(values);
     config.check()?;
-    record.reserved(8 * values.len())?;
     Ok(config)
 }
 
 fn read_values(record: &Record<'_>, values: &mut [u64]) {
     for (index, value) in values.iter_mut().enumerate() {
-        *value = record.u64(8 * index);
+        if let Some(written) = record.number(index) {
+            *value = written;
+        }
     }
 }
 

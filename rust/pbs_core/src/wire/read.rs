@@ -76,6 +76,12 @@ impl<'a> Record<'a> {
         u64::from_ne_bytes(self.field(at))
     }
 
+    /// The number at `index` of a record of numbers; `None` after the end of the record.
+    pub(super) fn number(&self, index: usize) -> Option<u64> {
+        let bytes = self.bytes.get(8 * index..8 * index + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
     /// Refuses flags that this version does not know.
     pub(super) fn no_flags(&self, flags: u64, at: usize) -> Result<(), Refusal> {
         if flags == 0 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Effect of each threshold: all of them on, each alone off, and none.
+//! Effect of each threshold: all of them on, each alone off, and none; and effect of the variants
+//! that the thesis considers and does not choose.
 
-use pbs_plan::{Config, Threshold};
+use pbs_plan::{Config, StressCause, T1State, Threshold};
 use pbs_text::{grouped, Table};
 use pbs_uapi::EventKind;
 use serde::Serialize;
@@ -17,6 +18,61 @@ enum Setup {
     Without(Threshold),
     /// No thresholds, and no ceiling that a slot could reach.
     None,
+    /// All thresholds, and one number that is not its default.
+    Variant(Variant),
+}
+
+/// A number that is not its default, as it is written in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    T1Lateness,
+    T1Load,
+    LeastProgress,
+    SigmaTm2,
+    InfoIsDealt,
+    Measured,
+    NewLengths,
+    SuspendsFailed,
+}
+
+impl Variant {
+    const ALL: [Self; 8] = [
+        Self::T1Lateness,
+        Self::T1Load,
+        Self::LeastProgress,
+        Self::SigmaTm2,
+        Self::InfoIsDealt,
+        Self::Measured,
+        Self::NewLengths,
+        Self::SuspendsFailed,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::T1Lateness => "t1_state=lateness",
+            Self::T1Load => "t1_state=load",
+            Self::LeastProgress => "least_progress_permille=100",
+            Self::SigmaTm2 => "sigma_tm2_permille=800",
+            Self::InfoIsDealt => "info_is_dealt=true",
+            Self::Measured => "reschedule_time_measured=true",
+            Self::NewLengths => "stress_cause=new_lengths",
+            Self::SuspendsFailed => "suspends_failed=true",
+        }
+    }
+
+    fn config(self) -> Config {
+        let all = Config::DEFAULT;
+        match self {
+            Self::T1Lateness => Config { t1_state: T1State::Lateness as u64, ..all },
+            Self::T1Load => Config { t1_state: T1State::Load as u64, ..all },
+            Self::LeastProgress => Config { least_progress_permille: 100, ..all },
+            Self::SigmaTm2 => Config { sigma_tm2_permille: 800, ..all },
+            Self::InfoIsDealt => Config { info_is_dealt: 1, ..all },
+            Self::SuspendsFailed => Config { suspends_failed: 1, ..all },
+            Self::Measured => Config { reschedule_time_measured: 1, ..all },
+            Self::NewLengths => Config { stress_cause: StressCause::NewLengths as u64, ..all },
+        }
+    }
 }
 
 impl Setup {
@@ -24,15 +80,17 @@ impl Setup {
         let mut setups = vec![Self::All];
         setups.extend(Threshold::ALL.map(Self::Without));
         setups.push(Self::None);
+        setups.extend(Variant::ALL.map(Self::Variant));
         setups
     }
 
-    /// Name of the thresholds that are off.
+    /// Name of the thresholds that are off, or the number that is not its default.
     fn off(self) -> &'static str {
         match self {
             Self::All => "nothing",
             Self::Without(threshold) => threshold.name(),
             Self::None => "everything",
+            Self::Variant(variant) => variant.name(),
         }
     }
 
@@ -43,6 +101,7 @@ impl Setup {
             Self::Without(threshold) => {
                 Config { thresholds: all.thresholds & !(threshold as u64), ..all }
             }
+            Self::Variant(variant) => variant.config(),
             Self::None => Config {
                 thresholds: 0,
                 ceiling_factor_permille: 1_000_000,
@@ -85,7 +144,8 @@ struct AblationRow {
     deviation: Deviation,
     /// Whether failures are answered by stretching what is left.
     answers: bool,
-    /// The threshold that is off, `nothing`, or `everything`, the ceilings too.
+    /// The threshold that is off, `nothing`, or `everything`, the ceilings too; otherwise the
+    /// number that is not its default.
     off: &'static str,
     #[serde(flatten)]
     cell: Cell,
@@ -139,7 +199,7 @@ impl Study for Rows<AblationRow> {
         let titles = [
             "Deviation",
             "Answers",
-            "Off",
+            "Off, or set",
             "Kept",
             "Of",
             "Share",

@@ -42,7 +42,10 @@ enum Planner {
     LatestFinish,
     #[serde(rename = "memory first")]
     MemoryFirst,
-    /// The best of these four.
+    /// The thesis's rule, and four tries with random cores: the retries of the prototype.
+    #[serde(rename = "random retries")]
+    RandomRetries,
+    /// The best of the four rules.
     #[serde(rename = "rules")]
     Rules,
     /// The search that the planner runs while jobs run.
@@ -54,11 +57,12 @@ enum Planner {
 }
 
 impl Planner {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::EarliestFinish,
         Self::CriticalPath,
         Self::LatestFinish,
         Self::MemoryFirst,
+        Self::RandomRetries,
         Self::Rules,
         Self::LocalSearch,
         Self::LongSearch,
@@ -70,6 +74,7 @@ impl Planner {
             Self::CriticalPath => "critical path",
             Self::LatestFinish => "latest finish",
             Self::MemoryFirst => "memory first",
+            Self::RandomRetries => "random retries",
             Self::Rules => "rules",
             Self::LocalSearch => "local search",
             Self::LongSearch => "long search",
@@ -82,6 +87,11 @@ impl Planner {
             Self::CriticalPath => vec![Strategy::CriticalPath],
             Self::LatestFinish => vec![Strategy::LatestFinish],
             Self::MemoryFirst => vec![Strategy::MemoryFirst],
+            Self::RandomRetries => {
+                let mut tries = vec![Strategy::RandomCores; 5];
+                tries[0] = Strategy::EarliestFinish;
+                tries
+            }
             Self::Rules => (Strategy::ALL.into_iter())
                 .filter(|&strategy| strategy != Strategy::LocalSearch)
                 .collect(),

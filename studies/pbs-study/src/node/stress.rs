@@ -6,7 +6,7 @@
 //! after the other. A job that has changed is on all of them, so that all signal at once.
 
 use pbs_gen::{generate, Parameters, Scenario, SlotOrder, Span};
-use pbs_plan::{Config, Cpu, Plan, Slot};
+use pbs_plan::{Config, Cpu, Plan, Slot, StressCause};
 use pbs_sim::{simulate, Simulation, Stretch};
 use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{Cause, EventKind};
@@ -32,25 +32,41 @@ enum Stress {
     On,
     /// STRESS_RESET is ten times the default: for 2 s, and worth as much.
     Tenfold,
+    /// As `Tenfold`, set only by plans with new lengths (6.2.3).
+    NewLengths,
+    /// As `Tenfold`, set only by plans with new lengths of processes that failed.
+    FailedLengths,
+    /// As `On`, and each node measures RESCHEDULE_TIME (3.3.3).
+    Measured,
 }
 
 impl Stress {
-    const ALL: [Self; 3] = [Self::Off, Self::On, Self::Tenfold];
+    const ALL: [Self; 6] =
+        [Self::Off, Self::On, Self::Tenfold, Self::NewLengths, Self::FailedLengths, Self::Measured];
 
     fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::On => "on",
             Self::Tenfold => "tenfold",
+            Self::NewLengths => "new lengths",
+            Self::FailedLengths => "failed lengths",
+            Self::Measured => "measured",
         }
     }
 
     fn config(self, answer_ns: u64) -> Config {
         let default = Config { reschedule_time_ns: answer_ns, ..Config::DEFAULT };
+        let tenfold = Config { stress_reset: 10 * default.stress_reset, ..default };
         match self {
             Self::Off => Config { stress_gain_ns: 0, ..default },
             Self::On => default,
-            Self::Tenfold => Config { stress_reset: 10 * default.stress_reset, ..default },
+            Self::Measured => Config { reschedule_time_measured: 1, ..default },
+            Self::Tenfold => tenfold,
+            Self::NewLengths => Config { stress_cause: StressCause::NewLengths as u64, ..tenfold },
+            Self::FailedLengths => {
+                Config { stress_cause: StressCause::FailedLengths as u64, ..tenfold }
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("stress_gain_ns", 4_000_000, 0, 1 << 40, 5_000_000),
     ("nominal_tick_ns", 4_000_000, 100_000, 1_000_000_000, 1_000_000),
     ("thresholds", 511, 0, 511, 170),
-    ("idle_policy", 0, 0, 6, 1),
+    ("idle_policy", 0, 0, 8, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 1, 0, 1, 0),
     ("kernel_budget_permille", 20, 1, 1000, 30),
@@ -51,6 +51,15 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("preemption_way", 0, 0, 3, 2),
     ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
     ("dispatch", 0, 0, 1, 1),
+    ("stress_cause", 0, 0, 2, 1),
+    ("reschedule_time_measured", 0, 0, 1, 1),
+    ("info_is_dealt", 0, 0, 1, 1),
+    ("least_progress_permille", 0, 0, 1000, 100),
+    ("sigma_tm2_permille", 0, 0, 1000, 600),
+    ("tm2_spacer_ns", 0, 0, 1 << 49, 5_000_000),
+    ("tm2_task_signaling_limit_ns", 0, 0, 1 << 49, 3_000_000),
+    ("t1_state", 0, 0, 2, 1),
+    ("suspends_failed", 0, 0, 1, 1),
 ];
 
 /// Numbers whose value bounds that of another.

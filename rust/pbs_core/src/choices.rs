@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Numbers of the policy that are choices: each choice has a name, by which planners write it.
+
+/// Thresholds that can be switched on and off in `Config::thresholds`, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Threshold {
+    /// t1 (3.2.2).  Without it a slot lasts until its process has caught up, or
+    /// to its ceiling.
+    T1 = 1,
+    /// t2_task (3.3.6)
+    T2Task = 1 << 1,
+    /// t2_process (3.3.6)
+    T2Process = 1 << 2,
+    /// t2_node (3.3.6)
+    T2Node = 1 << 3,
+    /// t2_preemptions (3.3.6)
+    T2Preemptions = 1 << 4,
+    /// tm2_task (3.3.8)
+    Tm2Task = 1 << 5,
+    /// tm2_node (3.3.8)
+    Tm2Node = 1 << 6,
+    /// Information on the way to t2_process and t2_node (6.2.3).  Each is reported only if its
+    /// threshold is switched on.
+    Info = 1 << 7,
+    /// The memory of each process against its planned peak, and the memory of all processes
+    /// together against the node's limit, with the information on the way to each.
+    T2Memory = 1 << 8,
+}
+
+impl Threshold {
+    /// All thresholds.
+    pub const ALL: [Threshold; 9] = [
+        Threshold::T1,
+        Threshold::T2Task,
+        Threshold::T2Process,
+        Threshold::T2Node,
+        Threshold::T2Preemptions,
+        Threshold::Tm2Task,
+        Threshold::Tm2Node,
+        Threshold::Info,
+        Threshold::T2Memory,
+    ];
+
+    /// The bits of all thresholds.
+    pub const ALL_BITS: u64 = (1 << Threshold::ALL.len()) - 1;
+
+    /// Returns the name of the threshold, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Threshold::T1 => "t1",
+            Threshold::T2Task => "t2_task",
+            Threshold::T2Process => "t2_process",
+            Threshold::T2Node => "t2_node",
+            Threshold::T2Preemptions => "t2_preemptions",
+            Threshold::Tm2Task => "tm2_task",
+            Threshold::Tm2Node => "tm2_node",
+            Threshold::Info => "info",
+            Threshold::T2Memory => "t2_memory",
+        }
+    }
+}
+
+/// Policy of idle slots: which candidate gets an idle slot, and how much of it.  The policy also
+/// selects the candidate that gets the slot of a process that cannot run, or continues after the
+/// plan: `enum pbs_idle_policy`.
+///
+/// Leppert 2021, 3.2.3, discusses five ideas and adopts none of them: it uses
+/// [`IdlePolicy::Latest`].  Rules about pieces or whole slots apply to idle slots alone: elsewhere
+/// a turn lasts to the end of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum IdlePolicy {
+    /// The process with the greatest lateness (Leppert 2021, listing 2).
+    Latest = 0,
+    /// The process with the least slack: the part of the time to its deadline that its plan buffer
+    /// (3.3.3) leaves after its lateness is subtracted.
+    LeastSlack = 1,
+    /// Idea 1: pieces of one size (`Config::idle_piece_ns`); the candidate that has waited
+    /// longest gets the next one.  No piece begins for which there is no room: the rest is added to
+    /// the last piece.
+    Pieces = 2,
+    /// Idea 2: equal parts for all candidates at the time when the first of them gets the slot, in
+    /// the order in which they have waited.
+    EqualShares = 3,
+    /// Idea 3: pieces as with `Pieces`, the smaller the later the node is: from whole pieces on a
+    /// node that is not late to quarters at t2_node.
+    ByState = 4,
+    /// Idea 4: the whole slot for one process: the first idle slot for the first process of the
+    /// plan, the next one for the next.  A following plan continues this round.  If that process is
+    /// no candidate, no other process gets the slot.  In other slots, the candidate that has waited
+    /// longest goes first.
+    RoundRobin = 5,
+    /// Idea 5: the process with the closest deadline: the end of its last slot in the plan, plus
+    /// its plan buffer.
+    ClosestDeadline = 6,
+    /// No process: idle slots stay idle.  A yardstick for all others.  In other slots as `Latest`.
+    Nobody = 7,
+    /// The latest process whose task was preempted.  Processes that others have pushed along get
+    /// no idle slot.  In other slots, too, preempted tasks go first.
+    Preempted = 8,
+}
+
+impl IdlePolicy {
+    /// All policies, by number.
+    pub const ALL: [IdlePolicy; 9] = [
+        IdlePolicy::Latest,
+        IdlePolicy::LeastSlack,
+        IdlePolicy::Pieces,
+        IdlePolicy::EqualShares,
+        IdlePolicy::ByState,
+        IdlePolicy::RoundRobin,
+        IdlePolicy::ClosestDeadline,
+        IdlePolicy::Nobody,
+        IdlePolicy::Preempted,
+    ];
+
+    /// Returns the name of the policy, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IdlePolicy::Latest => "latest",
+            IdlePolicy::LeastSlack => "least_slack",
+            IdlePolicy::Pieces => "pieces",
+            IdlePolicy::EqualShares => "equal_shares",
+            IdlePolicy::ByState => "by_state",
+            IdlePolicy::RoundRobin => "round_robin",
+            IdlePolicy::ClosestDeadline => "closest_deadline",
+            IdlePolicy::Nobody => "nobody",
+            IdlePolicy::Preempted => "preempted",
+        }
+    }
+}
+
+/// Treatment of a task that reaches t1 of the slots into which it was pushed: `enum
+/// pbs_preemption_way`.
+///
+/// Leppert 2021, 3.2.3, describes three ways, and combines the second and the third.  In all of
+/// them slots stay where they are, and t1 is computed from the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum PreemptionWay {
+    /// The choice of the thesis: the task is pushed on from slot to slot, and MAX_PREEMPTIONS is a
+    /// prediction failure.
+    Capped = 0,
+    /// The first way: the task is preempted once, and in its next slot continues until it ends or
+    /// is beyond t2_task.
+    Once = 1,
+    /// The second way: t1 of the slot into which the task was pushed is a prediction failure at
+    /// once.
+    NextSlot = 2,
+    /// The third way: the task is pushed on again and again, until it ends or exceeds another t2.
+    EverySlot = 3,
+}
+
+impl PreemptionWay {
+    /// All ways, by number.
+    pub const ALL: [PreemptionWay; 4] = [
+        PreemptionWay::Capped,
+        PreemptionWay::Once,
+        PreemptionWay::NextSlot,
+        PreemptionWay::EverySlot,
+    ];
+
+    /// Returns the name of the way, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PreemptionWay::Capped => "capped",
+            PreemptionWay::Once => "once",
+            PreemptionWay::NextSlot => "next_slot",
+            PreemptionWay::EverySlot => "every_slot",
+        }
+    }
+}
+
+/// The order in which the processes of a plan run: `enum pbs_dispatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Dispatch {
+    /// Slots stay where the plan has them, and late processes fill idle slots (Leppert
+    /// 2021).
+    Thesis = 0,
+    /// Slots float: of the processes that can run the one with the earliest deadline has
+    /// the CPU, and no CPU idles while one can run.
+    Deadline = 1,
+}
+
+impl Dispatch {
+    /// All of them, by number.
+    pub const ALL: [Dispatch; 2] = [Dispatch::Thesis, Dispatch::Deadline];
+
+    /// The name, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dispatch::Thesis => "thesis",
+            Dispatch::Deadline => "deadline",
+        }
+    }
+}
+
+/// The plans that set stress to `Config::stress_reset`: `enum pbs_stress_cause`.
+///
+/// Leppert 2021, 6.2.3: a plan may be caused by a new job alone, and need not make the node wait.
+/// A plan that does not set stress leaves it as it is: it continues to fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum StressCause {
+    /// Every plan (3.3.6).
+    Every = 0,
+    /// A plan with a process that was not in the plan before, or with other planned lengths for
+    /// the rest of a process that was.
+    NewLengths = 1,
+    /// A plan with other planned lengths for the rest of a process whose failure it deals with.
+    FailedLengths = 2,
+}
+
+impl StressCause {
+    /// All causes, by number.
+    pub const ALL: [StressCause; 3] = [
+        StressCause::Every,
+        StressCause::NewLengths,
+        StressCause::FailedLengths,
+    ];
+
+    /// Returns the name of the cause, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StressCause::Every => "every",
+            StressCause::NewLengths => "new_lengths",
+            StressCause::FailedLengths => "failed_lengths",
+        }
+    }
+}
+
+/// The state of the node that makes t1 smaller: `enum pbs_t1_state`.
+///
+/// Leppert 2021 considers this in 3.1.2 and 3.2.2, and computes t1 from the slot alone.  The share
+/// of t1 beyond the slot becomes smaller, down to NO_PREEMPTION.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum T1State {
+    /// No state: t1 is that of the slot.
+    Ignored = 0,
+    /// The lateness of the node: up to three quarters less at t2_node.
+    Lateness = 1,
+    /// The load: the share is divided by the number of active processes.
+    Load = 2,
+}
+
+impl T1State {
+    /// All states, by number.
+    pub const ALL: [T1State; 3] = [T1State::Ignored, T1State::Lateness, T1State::Load];
+
+    /// Returns the name of the state, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            T1State::Ignored => "ignored",
+            T1State::Lateness => "lateness",
+            T1State::Load => "load",
+        }
+    }
+}
