@@ -100,14 +100,6 @@ static ROOT: [Attribute<()>; 9] = [
     Attribute::read_only(c_str!("version"), |(), out| {
         line(out, bindings::PBS_VERSION)
     }),
-    Attribute::read_only(c_str!("reschedule_time_ns"), |cpu, out| {
-        let measured_ns = |state: &State| state.node.as_ref()?.measured_reschedule_time_ns();
-        line(out, of_state(cpu, measured_ns))
-    }),
-    Attribute::read_only(c_str!("plan_interval_ns"), |cpu, out| {
-        let interval_ns = |state: &State| state.node.as_ref()?.plan_interval_ns();
-        line(out, of_state(cpu, interval_ns))
-    }),
     Attribute::read_only(c_str!("tier"), |(), out| line(out, cpus::tier().name())),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |(), out| {
         line(out, cpus::rate().insns_per_ms())
@@ -258,6 +250,14 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     }),
     Attribute::read_only(c_str!("longest_swap_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest.swap_ns())))
+    }),
+    Attribute::read_only(c_str!("reschedule_time_ns"), |cpu, out| {
+        let measured_ns = |state: &State| state.node.as_ref()?.measured_reschedule_time_ns();
+        line(out, of_state(cpu, measured_ns))
+    }),
+    Attribute::read_only(c_str!("plan_interval_ns"), |cpu, out| {
+        let interval_ns = |state: &State| state.node.as_ref()?.plan_interval_ns();
+        line(out, of_state(cpu, interval_ns))
     }),
     Attribute::read_only(c_str!("tier"), |cpu, out| {
         line(out, cpu.counter.tier().name())
