@@ -26,10 +26,9 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::num::NonZeroU32;
 
-use pbs_text::{Line, Problem};
+use pbs_text::{append, Line, Problem};
 
 use crate::{check, Cpu, Plan, Process, Slot, Task};
 
@@ -83,7 +82,7 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
             );
             return Err(Problem::at(task.line, message));
         }
-        let _ = write!(out, ";{},{}", process.id, process.buffer_insns);
+        append!(out, ";{},{}", process.id, process.buffer_insns);
     }
     out.push_str(";;;");
     for slot in plan.place(cpu) {
@@ -96,7 +95,7 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
         };
         let planned_insns = slot.length_insns;
         let real_insns = slot.real_insns.unwrap_or(planned_insns);
-        let _ = write!(out, "{process},{task},{planned_insns},{real_insns};");
+        append!(out, "{process},{task},{planned_insns},{real_insns};");
     }
     out.push('\n');
     Ok(out)

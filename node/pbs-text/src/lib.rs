@@ -2,6 +2,7 @@
 //! Text for people: tables and numbers as they are printed, and files of TOML as they are
 //! read, with the line in every problem, and written.
 
+mod append;
 mod foreign;
 pub mod json;
 mod number;
@@ -13,6 +14,7 @@ mod table;
 mod user;
 mod write;
 
+pub use append::Append;
 pub use foreign::{is_hidden, shown, shown_lines};
 pub use number::{bytes, grouped, ms, span};
 pub use problem::{Line, Problem, Problems};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `Documentation/reproduction.rst`.
 
-use std::fmt::Write;
+use pbs_text::append_line;
 
 use crate::{summary, Claim, Claims, Document, Measured, Reproduction, TriedClaim};
 
@@ -92,7 +92,7 @@ pub fn document(claims: &Claims, results: &Reproduction) -> String {
         }
         let title = document.title();
         let rule = "=".repeat(title.chars().count());
-        let _ = writeln!(out, "{title}\n{rule}\n");
+        append_line!(out, "{title}\n{rule}\n");
         for claim in there {
             let row = results.claims.iter().find(|row| row.id == claim.id);
             entry(claim, row, &mut out);
@@ -104,7 +104,7 @@ pub fn document(claims: &Claims, results: &Reproduction) -> String {
 /// Writes the entry of a claim: statement, verdict, a list of the figures, note and set-up.
 fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
     let verdict = row.map_or_else(|| "not tried".into(), |row| row.verdict.to_string());
-    let _ = writeln!(out, "``{}`` (section {})", claim.id, plain(&claim.section));
+    append_line!(out, "``{}`` (section {})", claim.id, plain(&claim.section));
     paragraph(&plain(&claim.says), out);
     paragraph(&format!("**{}**", plain(&verdict)), out);
     let figures = row.map(|row| row.figures.as_slice()).unwrap_or_default();
