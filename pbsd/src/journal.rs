@@ -23,6 +23,7 @@ pub fn info(text: &str) {
 fn say(priority: u8, text: &str) {
     let mut stderr = std::io::stderr();
     let priority = (!stderr.is_terminal()).then_some(priority);
+    // Nobody is left to be told if the journal is gone.
     let _ = stderr.write_all(line(priority, text).as_bytes());
 }
 
