@@ -138,6 +138,7 @@ fn tell(told: &clap::Error) -> ExitCode {
     // In colours on a terminal. Otherwise clap would not say that it could not write.
     let (is_wrong, is_terminal) = (told.use_stderr(), io::stdout().is_terminal());
     if is_wrong || is_terminal {
+        // Nobody is left to be told if standard error is closed.
         let _ = told.print();
         return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
     }

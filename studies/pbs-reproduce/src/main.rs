@@ -88,6 +88,7 @@ fn main() -> ExitCode {
     match carry_out(&arguments) {
         Ok(status) => status,
         Err(why) => {
+            // Nobody is left to be told if standard error is closed.
             let _ = writeln!(stderr(), "pbs-reproduce: {why}");
             ExitCode::from(2)
         }
@@ -137,6 +138,7 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
     let see = |seen: &RunProgress<'_>| {
         let (done, all) = seen.done;
         let (ids, seconds) = (seen.ids.join(" "), seen.took.as_secs_f64());
+        // Progress is for those who watch; without a reader the results still come.
         let _ = writeln!(stderr(), "[{done}/{all}] {ids} ({seconds:.1} s)");
     };
     let mut reproduction = run(&claims, &options, &see).map_err(|error| error.to_string())?;

@@ -221,6 +221,7 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
         }
     };
     if !status.success() {
+        // The status is reported without a last line.
         let said = fs::read(&err).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let last = said.trim_end().lines().next_back().unwrap_or_default();
@@ -231,6 +232,7 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
 
 /// The machine, in a few words.
 fn machine() -> String {
+    // A machine without the file has an unknown CPU.
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = |line: &str| Some(line.strip_prefix("model name")?.split_once(": ")?.1.to_string());
     let model = cpus.lines().find_map(name).unwrap_or_else(|| "unknown CPU".into());

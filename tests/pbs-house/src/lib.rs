@@ -9,6 +9,7 @@
 
 pub mod arrows;
 pub mod circles;
+pub mod dropped;
 pub mod packages;
 pub mod sentences;
 pub mod tree;
