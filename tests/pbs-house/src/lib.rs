@@ -10,6 +10,7 @@
 pub mod arrows;
 pub mod circles;
 pub mod dropped;
+pub mod fields;
 pub mod packages;
 pub mod sentences;
 pub mod tree;
