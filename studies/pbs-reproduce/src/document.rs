@@ -3,6 +3,7 @@
 
 use pbs_text::append_line;
 
+use crate::mutate::turned_by;
 use crate::{summary, Claim, Claims, Document, Measured, Reproduction, TriedClaim};
 
 const HEAD: &str = "\
@@ -38,6 +39,15 @@ output.  The verdicts are computed from the figures.
     A figure is not as claimed.  The first reason is given.
 **can't be tried**
     The document does not give enough for a trial.
+
+*Turned by* names a mutation of the figures that turns a positive verdict: a factor of 1.5, one
+more, a comparison the other way round, nothing at all.  A claim may declare another one, with the
+fault of the code that would have this effect.  ``scripts/reproduce --mutate`` applies the
+mutations to a sample of the claims below, and ends with 5 if a verdict stays.  It runs no
+command::
+
+    scripts/reproduce --mutate              # 40 claims
+    scripts/reproduce --mutate 10 --seed 7  # others
 
 The letters of the ids stand for documents: L Leppert 2021, G C. Glaß 2024, K Keller, C Klein and
 Pérez 2011, R Rados 2019, P the project's own.  The last section describes ``claims.json``.
@@ -113,6 +123,9 @@ fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
     }
     if !figures.is_empty() {
         out.push('\n');
+    }
+    if let Some(mutation) = row.and_then(|row| turned_by(claim, row)) {
+        paragraph(&format!("*Turned by:* {}.", plain(&mutation)), out);
     }
     if let Some(told) = claim.source.told() {
         paragraph(&format!("*Claimed figures:* {told}."), out);

@@ -208,7 +208,9 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         words.push(format!("about {}", short(about)));
         let value = value.as_f64();
         differs_by = value.map(|value| (value - about) / about.abs());
-        holds = value.is_some_and(|value| better_by(figure, about, value) >= 1.0 - NEAR);
+        // A cost or a yield of nothing was not measured.
+        let is_near = |value| value > 0.0 && better_by(figure, about, value) >= 1.0 - NEAR;
+        holds = value.is_some_and(is_near);
     }
     for (said, bound) in figure.bounds() {
         let limit = match bound {
