@@ -63,7 +63,8 @@ claims.json
 ===========
 
 ``build/reproduce/claims.json`` is an object of ``kind`` ``pbs.reproduction`` and ``version`` 1.
-``machine`` describes the machine of the measurement.  ``claims`` has for each claim
+``machine`` describes the machine of the measurement, and ``commit`` is that of the last one.
+``claims`` has for each claim
 
 ``id``, ``document``, ``section``, ``says``, ``setup``, ``command``, ``filter``
     The declared values.  ``command`` is ``null`` if nothing can be run, and ``filter`` if the
@@ -80,6 +81,9 @@ claims.json
     remark; or ``null``.
 ``took_ms``
     The duration of the command; claims with the same command share it.
+``commit``
+    The commit at which the claim was measured, with ``-dirty`` if files differed from it.  It is
+    ``null`` for claims that were not tried, and for those from before commits were recorded.
 
 The exit status of ``make reproduce`` is 1 if a command fails, not if a claim is refuted.
 ``scripts/reproduce --against Documentation/reproduction.json`` names what differs from this
@@ -91,7 +95,8 @@ virtual time.
 /// The document: all claims, with what was measured.
 pub fn document(claims: &Claims, results: &Reproduction) -> String {
     let mut out = String::from(HEAD);
-    let measured = format!("{}; measured on {}.", summary(results), results.machine);
+    let at = results.commit.as_ref().map_or_else(String::new, |of| format!(", at commit {of}"));
+    let measured = format!("{}; measured on {}{at}.", summary(results), results.machine);
     wrapped(&plain(&measured), "", "", &mut out);
     out.push('\n');
     for document in Document::ALL {
@@ -106,6 +111,9 @@ pub fn document(claims: &Claims, results: &Reproduction) -> String {
         for claim in there {
             let row = results.claims.iter().find(|row| row.id == claim.id);
             entry(claim, row, &mut out);
+            if let Some(older) = row.and_then(|row| older(row, results)) {
+                paragraph(&format!("*Measured earlier:* {older}."), &mut out);
+            }
         }
     }
     out + TAIL
@@ -135,6 +143,16 @@ fn entry(claim: &Claim, row: Option<&TriedClaim>, out: &mut String) {
     }
     if !claim.setup.is_empty() {
         paragraph(&format!("*Set-up:* {}", plain(&claim.setup)), out);
+    }
+}
+
+/// The commit at which a claim was measured, in words, if it is not that of the last measurement.
+fn older(row: &TriedClaim, results: &Reproduction) -> Option<String> {
+    row.took_ms?;
+    match &row.commit {
+        commit if *commit == results.commit => None,
+        Some(commit) => Some(format!("at commit {commit}")),
+        None => Some("before commits were recorded".into()),
     }
 }
 

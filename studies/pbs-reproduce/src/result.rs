@@ -69,6 +69,10 @@ pub struct TriedClaim {
     pub note: Option<String>,
     /// Time that the command took; claims of one command share it.
     pub took_ms: Option<u64>,
+    /// The commit that it was measured at; `None`: it was not tried, or before commits were
+    /// recorded.
+    #[serde(default)]
+    pub commit: Option<String>,
 }
 
 /// All claims that were tried.
@@ -80,6 +84,9 @@ pub struct Reproduction {
     pub version: u32,
     /// The machine that it was measured on.
     pub machine: String,
+    /// The commit of the last measurement, with `-dirty` if files differed from it.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// Claims in the order of the declaration.
     pub claims: Vec<TriedClaim>,
 }

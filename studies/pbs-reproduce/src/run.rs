@@ -100,11 +100,17 @@ pub fn run(
         carry_out(command, claims);
     }
     let outputs = outputs.into_inner().unwrap_or_else(|it| it.into_inner());
-    let row = |claim: &Claim| row(claim, options, &outputs);
+    let commit = commit(&options.top);
+    let row = |claim: &Claim| {
+        let mut row = row(claim, options, &outputs);
+        row.commit = row.took_ms.and(commit.clone());
+        row
+    };
     Ok(Reproduction {
         kind: Reproduction::KIND.into(),
         version: Reproduction::VERSION,
         machine: machine(),
+        commit: commit.clone(),
         claims: claims.claims.iter().map(row).collect(),
     })
 }
@@ -161,6 +167,7 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
         drawn: claim.drawn.clone(),
         note: claim.note.clone(),
         took_ms: output.map(|output| output.took.as_millis() as u64),
+        commit: None,
     }
 }
 
@@ -228,6 +235,17 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
         return Err(format!("{status}: {last}"));
     }
     fs::read_to_string(&out).map_err(text)
+}
+
+/// The commit of a repository's files, with `-dirty` if some differ; `None` if git cannot tell.
+fn commit(top: &Path) -> Option<String> {
+    let git = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .current_dir(top)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(git.stdout).ok()?;
+    Some(text.trim().to_string()).filter(|text| git.status.success() && !text.is_empty())
 }
 
 /// The machine, in a few words.

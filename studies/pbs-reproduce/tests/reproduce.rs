@@ -505,3 +505,19 @@ fn each_positive_verdict_of_the_document_can_turn() {
     let firm = rows.iter().filter(|row| !row.is_turned()).map(|row| row.id.as_str());
     assert_eq!(firm.collect::<Vec<_>>(), [""; 0], "no mutation turns them");
 }
+
+#[test]
+fn older_measurements_are_marked() {
+    let text = "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = \"echo '{\\\"x\\\":1}'\"\n\
+                [[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\npublished = 1\n";
+    let mut results = tried("commits", text);
+    let page = |results: &Reproduction| document(&claims(text), results);
+    results.commit = Some("new".into());
+    results.claims[0].commit = Some("new".into());
+    assert!(page(&results).contains("at commit new"));
+    assert!(!page(&results).contains("Measured earlier"));
+    results.claims[0].commit = Some("old".into());
+    assert!(page(&results).contains("*Measured earlier:* at commit old."));
+    results.claims[0].commit = None;
+    assert!(page(&results).contains("*Measured earlier:* before commits were recorded."));
+}
