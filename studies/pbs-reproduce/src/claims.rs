@@ -159,6 +159,8 @@ pub struct Figure {
     pub over: Option<Reduction>,
     /// Factor that the value is multiplied with.
     pub scale: Option<f64>,
+    /// Path of the number of draws of which the figure is the share in percent, or else the count.
+    pub draws: Option<String>,
     /// The published value: a number, a text or a boolean.
     pub published: Option<Value>,
     /// The share of what was published by which it may differ.

@@ -4,6 +4,7 @@
 use pbs_text::append_line;
 
 use crate::mutate::turned_by;
+use crate::verdict::short;
 use crate::{summary, Claim, Claims, Document, Measured, Reproduction, TriedClaim};
 
 const HEAD: &str = "\
@@ -35,6 +36,9 @@ output.  The verdicts are computed from the figures.
     yield as much above.  This shows that the cost is no obstacle here; it reproduces nothing.
 **consistent by construction**
     The figures agree, and could not do otherwise: the trial was made from the published ones.
+**undecided**
+    The figures are as claimed, but so few jobs were drawn that chance is not excluded: the
+    interval of 95 % of the difference (Newcombe) has both signs.
 **refuted**
     A figure is not as claimed.  The first reason is given.
 **can't be tried**
@@ -70,12 +74,14 @@ claims.json
     The declared values.  ``command`` is ``null`` if nothing can be run, and ``filter`` if the
     whole output is used.
 ``verdict``
-    ``is``: ``reproduced``, ``within``, ``better``, ``by_construction``, ``refuted``,
-    ``cannot_be_tried``, ``not_tried`` or ``failed``; ``share``, the difference within a
-    tolerance; ``factor``, by which a cost is better; ``because``, the reason of the others.
+    ``is``: ``reproduced``, ``within``, ``better``, ``by_construction``, ``undecided``,
+    ``refuted``, ``cannot_be_tried``, ``not_tried`` or ``failed``; ``share``, the difference within
+    a tolerance; ``factor``, by which a cost is better; ``because``, the reason of the others.
 ``figures``
     ``name``, ``unit``, ``published``, ``bound`` (in words), ``measured``, ``holds`` (``null``
-    without a claim), ``differs_by`` (a share of the published value).
+    without a claim), ``differs_by`` (a share of the published value),
+    ``draws`` (the number of draws of which the figure is a share or a count), ``interval`` (of
+    95 % of the figure, after Wilson, in its unit); the last two are ``null`` for other figures.
 ``picture``, ``drawn``, ``note``
     The file of a picture in ``build/reproduce/out``, a description of the published picture, and a
     remark; or ``null``.
@@ -171,7 +177,11 @@ fn figure(figure: &Measured) -> String {
     } else {
         format!(" (claimed: {})", claimed.join(", "))
     };
-    let words = format!("{}: {measured}{unit}{claimed}", figure.name);
+    let draws =
+        figure.draws.zip(figure.interval).map_or_else(String::new, |(draws, [low, high])| {
+            format!("; {} to {} at 95 %, of {draws} draws", short(low), short(high))
+        });
+    let words = format!("{}: {measured}{unit}{claimed}{draws}", figure.name);
     plain(&words)
 }
 

@@ -8,6 +8,7 @@
 
 mod claims;
 mod document;
+mod interval;
 mod measure;
 mod mutate;
 mod page;

@@ -11,6 +11,7 @@ use std::fmt;
 use pbs_random::Random;
 use serde_json::Value;
 
+use crate::result::draws_of;
 use crate::verdict::short;
 use crate::{judge, Better, Bound, Claim, Claims, Figure, Reproduction, TriedClaim, Verdict};
 
@@ -94,7 +95,7 @@ pub fn mutate_all(claims: &Claims, results: &Reproduction) -> Vec<Mutated> {
     let rows = results.claims.iter().filter(|row| is_positive(&row.verdict));
     let of = |row: &TriedClaim| {
         let claim = claims.claims.iter().find(|claim| claim.id == row.id)?;
-        Some(mutate(claim, &values(claim, row)?))
+        Some(mutate(claim, &values(claim, row)?, &draws_of(claim, row)))
     };
     rows.filter_map(of).collect()
 }
@@ -105,7 +106,7 @@ pub(crate) fn turned_by(claim: &Claim, row: &TriedClaim) -> Option<String> {
     if !is_positive(&row.verdict) {
         return None;
     }
-    let mutated = mutate(claim, &values(claim, row)?);
+    let mutated = mutate(claim, &values(claim, row)?, &draws_of(claim, row));
     let words = mutated.strongest()?.0.to_string();
     let fault = claim.mutation.as_ref().map(|mutation| format!(" ({})", mutation.fault));
     Some(words + &fault.unwrap_or_default())
@@ -134,8 +135,8 @@ fn is_positive(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Reproduced | Verdict::Within { .. } | Verdict::Better { .. })
 }
 
-fn mutate(claim: &Claim, values: &[Value]) -> Mutated {
-    let (before, _) = judge(claim, values);
+fn mutate(claim: &Claim, values: &[Value], draws: &[Option<u64>]) -> Mutated {
+    let (before, _) = judge(claim, values, draws);
     let mut turning = Vec::new();
     let mut firm = Vec::new();
     for (place, figure) in claim.figures.iter().enumerate() {
@@ -144,7 +145,7 @@ fn mutate(claim: &Claim, values: &[Value]) -> Mutated {
             let Some(changed) = changed(claim, values, place, &change) else {
                 continue;
             };
-            let (verdict, _) = judge(claim, &changed);
+            let (verdict, _) = judge(claim, &changed, draws);
             if is_turned(&before, &verdict) {
                 is_firm = false;
                 turning.push((Mutation { figure: figure.name.clone(), change }, verdict));

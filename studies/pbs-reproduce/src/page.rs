@@ -63,6 +63,7 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
         Verdict::Within { .. } => ("≈", "within"),
         Verdict::Better { .. } => ("↑", "better"),
         Verdict::ByConstruction => ("=", "construction"),
+        Verdict::Undecided { .. } => ("?", "within"),
         Verdict::Refuted { .. } => ("✗", "refuted"),
         Verdict::Failed { .. } => ("!", "failed"),
         Verdict::CannotBeTried { .. } => ("–", "cannot"),

@@ -63,6 +63,8 @@ pub fn run(
     options: &Options,
     see: &(dyn Fn(&RunProgress<'_>) + Sync),
 ) -> io::Result<Reproduction> {
+    // Before the commands run: files that change meanwhile are not what was built.
+    let commit = commit(&options.top);
     let mut commands: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
     for claim in &claims.claims {
         if let (Some(command), None) = (&claim.command, put_off(claim, options)) {
@@ -100,7 +102,6 @@ pub fn run(
         carry_out(command, claims);
     }
     let outputs = outputs.into_inner().unwrap_or_else(|it| it.into_inner());
-    let commit = commit(&options.top);
     let row = |claim: &Claim| {
         let mut row = row(claim, options, &outputs);
         row.commit = row.took_ms.and(commit.clone());

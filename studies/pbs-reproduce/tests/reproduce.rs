@@ -521,3 +521,29 @@ fn older_measurements_are_marked() {
     results.claims[0].commit = None;
     assert!(page(&results).contains("*Measured earlier:* before commits were recorded."));
 }
+
+#[test]
+fn few_draws_decide_nothing() {
+    let row = |draws: u64| {
+        let output = json!({"a": 75, "b": 50, "n": draws});
+        let figure = |name: &str, rest: &str| {
+            format!(
+                "[[claim.figure]]\nname = \"{name}\"\nunit = \"percent\"\nmeasured = \"/{name}\"\n\
+                 draws = \"/n\"\n{rest}\n"
+            )
+        };
+        let text = format!(
+            "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{output}' '''\n\
+             {}{}",
+            figure("a", "more_than = \"b\""),
+            figure("b", "")
+        );
+        tried(&format!("draws{draws}"), &text).claims.remove(0)
+    };
+    let few = row(12);
+    assert!(matches!(few.verdict, Verdict::Undecided { .. }), "{:?}", few.verdict);
+    let [low, high] = few.figures[0].interval.unwrap();
+    assert!(low < 50.0 && high > 90.0, "{low} {high}");
+    assert_eq!(row(200).verdict, Verdict::Reproduced);
+    assert!(matches!(row(0).verdict, Verdict::Failed { .. }));
+}
