@@ -79,9 +79,9 @@ claims.json
     a tolerance; ``factor``, by which a cost is better; ``because``, the reason of the others.
 ``figures``
     ``name``, ``unit``, ``published``, ``bound`` (in words), ``measured``, ``holds`` (``null``
-    without a claim), ``differs_by`` (a share of the published value),
-    ``draws`` (the number of draws of which the figure is a share or a count), ``interval`` (of
-    95 % of the figure, after Wilson, in its unit); the last two are ``null`` for other figures.
+    without a claim), ``differs_by`` (a share of the published value).
+    ``draws`` is the number of draws of which the figure is a share or a count, and ``interval``
+    the interval of 95 % after Wilson, in the figure's unit.  Both are ``null`` for other figures.
 ``picture``, ``drawn``, ``note``
     The file of a picture in ``build/reproduce/out``, a description of the published picture, and a
     remark; or ``null``.
