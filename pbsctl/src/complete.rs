@@ -36,7 +36,9 @@ pub(crate) fn waiting() -> ArgValueCandidates {
 pub(crate) fn known_jobs() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let path = source().map(|source| source.history.path());
+        // A completion that cannot ask offers nothing.
         let store = path.and_then(|path| Store::open_read_only(&path, Options::DEFAULT).ok());
+        // A completion that cannot ask offers nothing.
         let jobs = store.and_then(|store| store.jobs().ok()).unwrap_or_default();
         let jobs = jobs.into_iter().map(|job| CompletionCandidate::new(job.job));
         jobs.collect()
@@ -70,6 +72,7 @@ fn numbered(row: &RunRow) -> CompletionCandidate {
 }
 
 fn runs(wanted: impl Fn(&str) -> bool) -> Vec<RunRow> {
+    // A completion that cannot ask offers nothing.
     let runs = source().and_then(|source| source.runs(Some(0)).ok());
     let runs = runs.unwrap_or_default().into_iter();
     runs.filter(|row| wanted(row.state())).collect()
@@ -78,7 +81,9 @@ fn runs(wanted: impl Fn(&str) -> bool) -> Vec<RunRow> {
 /// Reads the source from the environment, since the command line is not complete.
 fn source() -> Option<Source> {
     let command = Source::augment_args(Command::new("source"));
+    // A completion that cannot ask offers nothing.
     let matches = command.try_get_matches_from(["source"]).ok()?;
+    // A completion that cannot ask offers nothing.
     Source::from_arg_matches(&matches).ok()
 }
 

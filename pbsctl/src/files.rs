@@ -289,6 +289,7 @@ fn write_beside(file: &Path, text: &[u8]) -> io::Result<()> {
         fs::rename(&beside, &file)
     })();
     if written.is_err() {
+        // The error of the writing is the one to report.
         let _ = fs::remove_file(&beside);
     }
     written

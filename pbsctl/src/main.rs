@@ -165,6 +165,7 @@ fn tell(told: &clap::Error) -> ExitCode {
         return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
     }
     if is_terminal {
+        // Nobody is left to be told if standard output is closed.
         let _ = told.print();
         return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
     }

@@ -85,8 +85,7 @@ impl Output {
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         if self.json {
-            let line = serde_json::to_string(&stamped(self.command, json));
-            write_out(&(line.unwrap_or_default() + "\n"))
+            write_out(&(to_json_line(&stamped(self.command, json)) + "\n"))
         } else {
             write_out(&(shown_lines(&text()).into_owned() + "\n"))
         }
@@ -108,9 +107,16 @@ impl Output {
 
 /// JSON for people and programs.
 pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
-    // Nothing that is printed has keys other than strings, so this succeeds.
-    serde_json::to_string_pretty(value).unwrap_or_default()
+    serde_json::to_string_pretty(value).expect(HAS_JSON)
 }
+
+/// JSON for programs, in one line.
+pub(crate) fn to_json_line<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect(HAS_JSON)
+}
+
+/// Reason why the JSON text of a value exists.
+const HAS_JSON: &str = "nothing that is printed has keys other than strings";
 
 /// Thousandths as `4.2 %`.
 pub(crate) fn share(permille: u64) -> String {
@@ -138,6 +144,7 @@ pub(crate) fn report(text: &str) {
 /// Writes to standard error. If that fails nobody is left to be told.
 pub(crate) fn write_err(text: &str) {
     let mut err = io::stderr().lock();
+    // Nobody is left to be told if standard error is closed.
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 

@@ -13,7 +13,7 @@ use pbs_rms::{Kind, Limits, NodeChoice, PlacementOrder, Policy, Prices};
 use pbs_rms_api::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
 use pbs_rms_apps::node::{Cancelled, Warden};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
-use pbs_text::columns;
+use pbs_text::{append_line, columns};
 use serde::Serialize;
 
 use crate::apps::{self, AppsOptions};
@@ -465,7 +465,15 @@ fn requests_text(sessions: &[Session]) -> String {
             rows.push([first.to_vec(), request_row(request)].concat());
         }
     }
-    columns(&rows, 8)
+    let mut text = columns(&rows, 8);
+    for session in sessions.iter().filter(|session| !session.is_monitored) {
+        append_line!(
+            text,
+            "Nothing monitors session {}: it is disconnected unless its application returns.",
+            session.session
+        );
+    }
+    text
 }
 
 fn request_row(request: &Held) -> Vec<String> {
@@ -621,6 +629,16 @@ fn accounts_text(accounts: &[Account]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_that_nothing_monitors_is_marked() {
+        let session =
+            |session, is_monitored| Session { session, is_monitored, ..Session::default() };
+        let text = requests_text(&[session(3, true), session(4, false)]);
+        let marks: Vec<&str> = text.lines().filter(|line| line.contains("monitors")).collect();
+        assert_eq!(marks.len(), 1, "{text}");
+        assert!(marks[0].contains("session 4"), "{text}");
+    }
 
     #[test]
     fn sessions_of_a_user_add_up() {

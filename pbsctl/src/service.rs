@@ -107,6 +107,7 @@ fn has_files(submission: &Submission) -> Result<(), Failure> {
     let Submission { request, file, directory, environment, output, .. } = submission;
     let follows = submission.after.is_some() || submission.afterok.is_some();
     let job = pbs_node::Submission::from_text(request.clone(), file.clone());
+    // The service reports what is wrong with the job itself.
     let Some(job) = job.ok().filter(|_| !follows) else {
         return Ok(());
     };

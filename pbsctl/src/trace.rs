@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::output::{counted, Output};
+use crate::output::{counted, to_json_line, Output};
 use crate::quantities;
 
 const TRACE_HELP: &str = "\
@@ -81,7 +81,7 @@ pub(crate) fn trace(
         }
     };
     let trace = Trace::new(&opened);
-    let json = serde_json::to_string(&trace).unwrap_or_default();
+    let json = to_json_line(&trace);
     let missing: Vec<_> = missing.iter().collect();
     match &options.output {
         Some(file) => {

@@ -233,6 +233,7 @@ impl Inbox {
     pub fn begin(&mut self) {
         self.rounds.fetch_add(1, Ordering::Relaxed);
         let mut rung = [0; 8];
+        // A bell that was not rung has nothing to read.
         let _ = (&*self.bell).read(&mut rung);
     }
 

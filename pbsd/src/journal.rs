@@ -31,6 +31,7 @@ fn say(priority: u8, text: &str) {
     });
     let mut stderr = std::io::stderr();
     let priority = is_journal.then_some(priority);
+    // Nobody is left to be told if the journal is gone.
     let _ = stderr.write_all(line(priority, text).as_bytes());
 }
 

@@ -152,6 +152,7 @@ fn run(cli: &Cli) -> Result<(), String> {
                      continue"
                 ));
             })
+            // The warning has told the reason.
             .ok()
     };
     let open_files = raise_open_files().map_err(|error| format!("open files: {error}"))?;

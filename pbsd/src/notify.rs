@@ -21,6 +21,7 @@ const LOOKS: u32 = 4;
 /// Sends the notification, if a receiver is configured.
 pub fn tell(state: &str) {
     if let Some(path) = std::env::var_os("NOTIFY_SOCKET") {
+        // A service manager that is gone needs no notification.
         let _ = tell_at(&path, state);
     }
 }

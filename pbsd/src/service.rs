@@ -197,7 +197,7 @@ impl Service {
                 let text = format!("job {} is {}", job.name, job.state);
                 self.node.listener.notice(Some(job.number), &job.state, text);
             }
-            let _ = answer.send(answered);
+            give(answer, answered);
         }
         Ok(())
     }
@@ -207,53 +207,59 @@ impl Service {
             Request::Submit(submissions, answer) => {
                 match self.submit(caller, submissions) {
                     Ok(ids) => started.push((ids, answer)),
-                    Err(refusal) => drop(answer.send(Err(refusal))),
+                    Err(refusal) => give(answer, Err(refusal)),
                 };
             }
             Request::Explain(submission, answer) => {
-                let _ = answer.send(self.explain(caller, submission));
+                give(answer, self.explain(caller, submission));
             }
             Request::Cancel(key, answer) => {
-                let _ = answer.send(self.cancel(caller, &key));
+                give(answer, self.cancel(caller, &key));
             }
             Request::Hold(key, hold, answer) => {
-                let _ = answer.send(self.hold(caller, &key, hold));
+                give(answer, self.hold(caller, &key, hold));
             }
             Request::Alter(key, alteration, answer) => {
-                let _ = answer.send(self.alter(caller, &key, alteration));
+                give(answer, self.alter(caller, &key, alteration));
             }
             Request::List(filter, answer) => {
-                let _ = answer.send(self.list(&filter));
+                give(answer, self.list(&filter));
             }
             Request::Show(key, answer) => {
                 let of = self.find(caller, &key);
-                let _ = answer.send(of.and_then(|id| self.shown(caller, id)));
+                give(answer, of.and_then(|id| self.shown(caller, id)));
             }
             Request::Plan(answer) => {
-                let _ = answer.send(if caller.is_operator {
-                    Ok(Plan { plan: self.node.plan_text().map(str::to_string) })
-                } else {
-                    Err(not_permitted("seeing the plan of all jobs"))
-                });
+                give(
+                    answer,
+                    if caller.is_operator {
+                        Ok(Plan { plan: self.node.plan_text().map(str::to_string) })
+                    } else {
+                        Err(not_permitted("seeing the plan of all jobs"))
+                    },
+                );
             }
             Request::Drain(drained, answer) => {
-                let _ = answer.send(if caller.is_operator {
-                    self.node.drain(drained).map_err(refusal).and_then(|()| self.status())
-                } else {
-                    Err(not_permitted("draining the node"))
-                });
+                give(
+                    answer,
+                    if caller.is_operator {
+                        self.node.drain(drained).map_err(refusal).and_then(|()| self.status())
+                    } else {
+                        Err(not_permitted("draining the node"))
+                    },
+                );
             }
             Request::Status(answer) => {
-                let _ = answer.send(self.status());
+                give(answer, self.status());
             }
             Request::Metrics(answer) => {
-                let _ = answer.send(self.metrics());
+                give(answer, self.metrics());
             }
             Request::Allocate(step, answer) => {
-                let _ = answer.send(self.allocate(caller, &step));
+                give(answer, self.allocate(caller, &step));
             }
             Request::Deallocate(job, step, answer) => {
-                let _ = answer.send(self.deallocate(caller, job, step));
+                give(answer, self.deallocate(caller, job, step));
             }
         }
     }
@@ -617,6 +623,12 @@ fn job_with(run: RunSummary, reason_chars: usize) -> Job {
         exit_code: run.exit_code,
         signal: run.signal,
     }
+}
+
+/// Gives a caller its answer.
+fn give<T>(answer: Answer<T>, answered: Result<T, Refusal>) {
+    // A caller that has hung up needs no answer; the request was carried out.
+    let _ = answer.send(answered);
 }
 
 #[cfg(test)]

@@ -83,6 +83,7 @@ impl Teller {
     /// Sends a notice; a missing receiver is no error.
     pub(crate) fn notice(&self, job: Option<u64>, kind: &str, text: String) {
         let text = text.chars().take(NOTICE_CHARS).collect();
+        // A notice without a listener has no receiver.
         let _ = self.notices.send(Notice { unix_ns: unix_ns(), job, kind: kind.into(), text });
     }
 }

@@ -40,6 +40,7 @@ impl Topology {
         let mut sockets: BTreeMap<String, Vec<BTreeSet<u32>>> = BTreeMap::new();
         for cpu in cpus.collect::<BTreeSet<_>>() {
             let topology = directory.join(format!("cpu{cpu}/topology"));
+            // A CPU without these files is offline.
             let text = |file: &str| fs::read_to_string(topology.join(file)).ok();
             // One that is off has no topology, and no core of Slurm's either.
             let (Some(socket), Some(threads)) =
@@ -47,6 +48,7 @@ impl Topology {
             else {
                 continue;
             };
+            // A list that cannot be read describes no core.
             let threads = cpus_of_list(threads.trim()).unwrap_or_default();
             let core: BTreeSet<u32> = threads.into_iter().collect();
             let cores = sockets.entry(socket).or_default();

@@ -5,6 +5,7 @@ use std::fs;
 
 /// Name of a user, as /etc/passwd has it; otherwise the number.
 pub(crate) fn user_name(uid: u32) -> String {
+    // A user without a name is shown by number.
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     pbs_text::user_name(&users, uid).unwrap_or_else(|| format!("user {uid}"))
 }

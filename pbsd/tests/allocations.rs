@@ -257,6 +257,7 @@ fn allocations_arrive_over_the_socket() {
     if uid != 0 {
         let refused = matches!(answer, Err(Failure::Refused(Refusal::NotPermitted { .. })));
         assert!(refused, "{answer:?}");
+        pbs_text::skipped("the answers to an operator need root");
         return;
     }
     assert_eq!(answer.unwrap(), [3, 7]);

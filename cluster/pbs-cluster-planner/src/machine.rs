@@ -120,6 +120,7 @@ impl Machine {
         switches.dedup();
         let switch = |node: &NodeSpec| {
             let place = switches.binary_search(&&node.switch);
+            // All switches of the nodes are in the list.
             place.unwrap_or_default() as u32
         };
         let switch_of = order.iter().map(|&(_, _, index)| switch(&specs[index]));

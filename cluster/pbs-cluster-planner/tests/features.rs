@@ -131,20 +131,18 @@ fn best_effort_requests_never_starve() {
     planner.submit(0, &ask("ncpus=3", 100)).unwrap();
     let large = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
     let told_s = start(&planner, large).unwrap();
-    // Small ones come for ever, and the large one's time stays.
-    let mut now_s = 0;
-    for _ in 0..50 {
-        now_s += 2;
+    // Small ones come for ever, and the large one's time stays until it runs.
+    let mut started = Vec::new();
+    for now_s in (2..=told_s).step_by(2) {
         let id = planner.submit(now_s, &ask("ncpus=1", 7)).unwrap();
-        planner.start(now_s, &mut Vec::new());
+        planner.start(now_s, &mut started);
         planner.backfill(now_s, usize::MAX);
         if now_s % 10 == 0 {
             planner.remove(now_s, id);
         }
-        if let Some(start_s) = start(&planner, large) {
-            assert!(start_s <= told_s);
-        }
+        assert!(start(&planner, large).is_some_and(|start_s| start_s <= told_s), "{now_s}");
     }
+    assert!(started.contains(&large), "it never ran: {started:?}");
 }
 
 #[test]

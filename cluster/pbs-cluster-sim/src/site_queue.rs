@@ -105,6 +105,7 @@ impl SiteQueue {
     fn reserve(&mut self, now_s: u64, came: u64) -> Option<RequestId> {
         let waiter = self.waiting.get(&came)?;
         self.planner.remove(now_s, waiter.held);
+        // A refusal means that no place exists yet; the request is held instead.
         let id = self.planner.submit(now_s, &waiter.request).ok();
         if id.is_none() {
             self.hold(now_s, came);

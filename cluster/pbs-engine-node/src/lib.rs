@@ -83,6 +83,7 @@ impl Local {
     pub fn new(socket: &Path, directory: &str, environment: Vec<Environment>) -> Self {
         Self {
             service: Lasting::new(socket),
+            // Without /proc, the service's answers are not filtered by user.
             uid: fs::metadata("/proc/self").ok().map(|process| process.uid()),
             directory: directory.into(),
             environment,

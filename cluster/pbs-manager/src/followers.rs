@@ -95,6 +95,7 @@ impl<E: Engine> Manager<E> {
         });
         let followers: Vec<(RequestId, RequestId)> = followers.collect();
         for (before, follower) in followers {
+            // A request that the ledger cannot show was lost.
             let outcome = self.details(before).ok().and_then(|(row, _)| row.outcome);
             let outcome = outcome.unwrap_or_else(|| "was lost".into());
             for (id, why) in self.release_followers(before, &[follower], &outcome) {

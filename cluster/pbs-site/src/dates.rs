@@ -188,6 +188,7 @@ fn time_s(
         Some(hour) => {
             time_and_offset(hour).map(|(time, of)| (DateTime::from_parts(date, time), of))
         }
+        // The calendar ends there; the caller refuses the date.
         None if end == End::Last => date.tomorrow().ok().map(|date| (date.into(), None)),
         None => Some((date.into(), None)),
     };
@@ -226,6 +227,7 @@ fn date(text: &str) -> Option<Date> {
         _ => return None,
     };
     let year = i16::try_from(century + number(year, 4)?).ok()?;
+    // A date that does not exist is no date.
     Date::new(year, small(month)?, small(day)?).ok()
 }
 
@@ -237,6 +239,7 @@ fn iso_date(text: &str) -> Option<Date> {
         return None;
     }
     let year = i16::try_from(number(year, 4)?).ok()?;
+    // A date that does not exist is no date.
     Date::new(year, small(month)?, small(day)?).ok()
 }
 
@@ -255,6 +258,7 @@ fn time_and_offset(text: &str) -> Option<(Time, Option<Offset>)> {
         + i32::from(offset.minute()) * 60
         + i32::from(offset.second());
     let seconds = if sign == "-" { -seconds } else { seconds };
+    // An offset that does not exist makes this no time of day.
     Some((time(hour.trim_end())?, Some(Offset::from_seconds(seconds).ok()?)))
 }
 
@@ -266,6 +270,7 @@ fn time(text: &str) -> Option<Time> {
     if parts.next().is_some() {
         return None;
     }
+    // A time that does not exist is no time of day.
     Time::new(small(hour)?, small(minute)?, small(second)?, 0).ok()
 }
 
@@ -283,6 +288,7 @@ fn written(time_s: u64, end: End, zone: &TimeZone) -> String {
     let date = local.date();
     let last_day = match end {
         End::First => Some(date),
+        // The calendar begins there; then no day is written.
         End::Last => date.checked_sub(1.day()).ok(),
     };
     let day = last_day.map(|day| day.to_string());
@@ -297,5 +303,6 @@ fn written(time_s: u64, end: End, zone: &TimeZone) -> String {
 }
 
 fn time_s_of(text: &str, end: End, zone: &TimeZone) -> Option<u64> {
+    // A text that is refused does not mean that second.
     time_s(text, end, zone, 1, TIMES).ok()
 }

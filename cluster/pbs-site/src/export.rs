@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Sites, to TOML.
 
-use std::fmt::Write;
-
 use jiff::fmt::temporal::DateTimePrinter;
 use pbs_resources::{format_duration, format_items, Condition, Item, Value, BUILT_IN};
-use pbs_text::{quoted, write_list};
+use pbs_text::{append, append_line, quoted, write_list};
 
 use crate::pattern::patterns;
 use crate::{
@@ -209,7 +207,7 @@ struct Out(String);
 impl Out {
     fn raw(&mut self, key: &str, value: &str) {
         // Writing to a string can't fail.
-        let _ = writeln!(self.0, "{key} = {value}");
+        append_line!(self.0, "{key} = {value}");
     }
 
     fn text(&mut self, key: &str, value: &str) {
@@ -221,7 +219,7 @@ impl Out {
     }
 
     fn table(&mut self, name: &str) {
-        let _ = write!(self.0, "\n{name}\n");
+        append!(self.0, "\n{name}\n");
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) fn best_of(
         evaluations = evaluations.saturating_sub(1);
         evaluations > 0
     });
+    // Without a first mapping the search begins with none.
     let mut search = Search::new(problem, platform, workload, objective, first.unwrap_or_default());
     let proved = search.descend(queues.now_ns, keep_going);
     Some(OracleResult { mapping: problem.mapping(search.best.of()), proved })

@@ -112,6 +112,7 @@ pub fn clean(options: &Options, what: Removal) -> Result<Cleaned, Error> {
 /// not name the group, because nothing is decided with it.
 fn of_its_group(options: &Options) -> Options {
     let group = fs::symlink_metadata(options.directory.join(CSIMF_NAME)).map(|about| about.gid());
+    // Without a CSIMF there is nothing to clean.
     Options { group: options.group.or(group.ok()), ..options.clone() }
 }
 

@@ -217,5 +217,6 @@ pub(crate) fn write_best(
 /// Removes a CSI. In a directory like `/dev/shm` that of another user stays where it is:
 /// without an entry it is nobody's.
 pub(crate) fn remove(directory: &Path, owner: Owner, task: u64) {
+    // A CSI without an entry is nobody's, and is cleaned with its owner.
     let _ = fs::remove_file(path(directory, owner, task));
 }

@@ -104,6 +104,7 @@ pub(crate) fn make(path: &Path, group: Option<u32>, content: &[u8]) -> io::Resul
     match filled {
         Ok(()) => Ok(file),
         Err(error) => {
+            // The error of filling the file is the one to report.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -129,6 +130,7 @@ pub(crate) fn publish(path: &Path, options: &Options, content: &[u8]) -> Result<
     let Err(error) = rename_new(&other, path) else {
         return Ok(());
     };
+    // The error of the renaming is the one to report. A process with this pid removes the rest.
     let _ = fs::remove_file(&other);
     match error.raw_os_error() {
         Some(libc::EEXIST) => Ok(()),

@@ -316,8 +316,10 @@ impl Drop for Locked<'_> {
         if self.is_held && !std::thread::panicking() {
             self.header.holder_pid = 0;
             self.header.holder_start_ticks = 0;
+            // A write that fails leaves a dead holder, which the next process finds.
             let _ = self.write_state();
         }
+        // The end of the process releases the lock, too.
         let _ = lock::release(&self.node.file);
     }
 }

@@ -112,6 +112,7 @@ fn are_threads_stopped(pid: u32) -> bool {
     let names = threads.into_iter().flatten().flatten().map(|thread| thread.file_name());
     let states = names.filter_map(|name| {
         let thread = format!("{pid}/task/{}", name.to_str()?);
+        // A thread that has no state has ended.
         look(&thread).ok().map(|stat| stat.thread)
     });
     let mut are_any = false;
@@ -127,6 +128,7 @@ fn are_threads_stopped(pid: u32) -> bool {
 
 /// Whether a process is writing its crash dump.
 fn dumps_core(pid: u32) -> bool {
+    // A process that has no status has ended and writes nothing.
     let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
     status.lines().any(|line| {

@@ -213,6 +213,7 @@ impl Locked<'_> {
             }
             let mut best_index = None;
             if entry.is_scheduled {
+                // A CSI that cannot be read has no best variant; its task waits until it can.
                 best_index = self.csi(&entry).ok().flatten().and_then(|csi| csi.best_index);
             }
             fetched.push(Fetched { task, best_index, place: entry.place() });

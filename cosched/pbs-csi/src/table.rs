@@ -228,6 +228,7 @@ impl Locked<'_> {
         for (done, (task, &slot)) in tasks.iter().zip(&slots).enumerate() {
             if let Err(error) = self.register_one(task, slot) {
                 for (task, &slot) in tasks[..=done].iter().zip(&slots) {
+                    // The first error is the one to report; the owner's end frees the rest.
                     let _ = self.free(slot);
                     csi::remove(&self.node.directory, self.node.own, task.csi.task);
                 }
@@ -365,6 +366,7 @@ impl Node {
             };
             if is_orphan {
                 self.step();
+                // A file that stays is found again by the next cleaning.
                 let _ = fs::remove_file(self.directory.join(name));
             }
         }

@@ -421,4 +421,9 @@ fn random_writes_while_in_use_do_no_harm() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+    // With its old content, the file serves as before.
+    fs::write(directory.csimf(), &good).unwrap();
+    let again = Node::open(&options).unwrap();
+    let slots = again.lock().unwrap().register(&[task(1, &[])]).unwrap();
+    assert_eq!(slots.len(), 1);
 }

@@ -56,6 +56,7 @@ thread_local! {
 }
 
 pub(crate) fn remember(text: String) {
+    // The zeros were replaced, therefore this succeeds.
     let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
     // Only at the end of a thread there is none.
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);

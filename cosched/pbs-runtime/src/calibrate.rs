@@ -64,6 +64,7 @@ impl Runtime {
         self.pool.give(Job {
             cpus: self.cpus_of(candidate, Some(0)),
             run: Box::new(move || {
+                // Without a receiver the calibration has ended.
                 let _ = sender.send(execute(&own, variant, memory.as_ref(), &[]));
             }),
         });

@@ -339,6 +339,7 @@ impl<'r, 'g> Pass<'r, 'g> {
                 };
                 // A device that panics does so again when the task starts, which tells it.
                 let _ = catch_unwind(AssertUnwindSafe(stage));
+                // Without a receiver the pass has ended.
                 let _ = sender.send(Message::Staged(transfers));
             }),
         });
@@ -429,6 +430,7 @@ impl<'r, 'g> Pass<'r, 'g> {
         self.runtime.pool.give(Job {
             cpus,
             run: Box::new(move || {
+                // Without a receiver the pass has ended.
                 let _ = sender.send(Message::Ran(task, work()));
             }),
         });

@@ -88,6 +88,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
+            // A worker that panicked was reported by its missing result.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Kernels on whatever OpenCL is there; skipped, with a message, where there is none.
+//! Kernels on whatever OpenCL is there; skipped, with the reason, where there is none.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn runtime() -> Option<Runtime> {
     let mut found = match devices() {
         Ok(found) => found,
         Err(why) => {
-            eprintln!("skipped: {why}");
+            pbs_text::skipped(&format!("it needs OpenCL ({why}): make setup FOR=opencl"));
             return None;
         }
     };

@@ -21,12 +21,11 @@ const SHARED: &str = "PBS_RUNTIME_TEST_SHARED";
 /// Time after its expected end at which a task is overdue.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The children's entry: nothing, where this is the parent.
+/// The children's entry.
 #[test]
+#[ignore = "a part of other tests"]
 fn child() {
-    let Ok(role) = std::env::var(ROLE) else {
-        return;
-    };
+    let role = std::env::var(ROLE).expect("a test runs this child");
     let shared = PathBuf::from(std::env::var(SHARED).unwrap());
     match role.as_str() {
         "holder" => holder(&shared),
@@ -89,7 +88,7 @@ struct Process(Child);
 impl Process {
     fn start(directory: &Directory, role: &str) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "child", "--ignored", "--nocapture"])
             .env(ROLE, role)
             .env(SHARED, directory.path())
             .stdout(Stdio::null())

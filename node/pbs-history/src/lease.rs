@@ -31,6 +31,7 @@ impl Lease {
 /// Returns the id of this boot, as in [`crate::Takeover::boot_id`]; empty if the kernel does not
 /// report it.
 pub fn boot_id() -> String {
+    // A kernel that does not report it has an empty id, which equals no other boot's.
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().into()
 }

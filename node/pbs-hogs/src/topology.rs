@@ -53,6 +53,7 @@ fn caches(cpu: &Path) -> Vec<Cache> {
     };
     let caches = entries.flatten().filter_map(|entry| {
         let at = entry.path();
+        // A cache without these files is not described, and left out.
         let text = |name: &str| fs::read_to_string(at.join(name)).ok();
         if text("type")?.trim() == "Instruction" {
             return None;
@@ -67,6 +68,7 @@ fn caches(cpu: &Path) -> Vec<Cache> {
 }
 
 fn group(list: &Path, level: Level) -> Option<(Level, Vec<u32>)> {
+    // A group without a list is not described, and left out.
     let text = fs::read_to_string(list).ok()?;
     Some((level, cpus_of_list(text.trim())?))
 }

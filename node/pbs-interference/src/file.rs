@@ -23,10 +23,9 @@
 //! stands before what is true of one of its tasks.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use pbs_text::reader::{read, Reader, Table, Value};
-use pbs_text::{quoted, underscored, Line, Problem};
+use pbs_text::{append, append_line, quoted, underscored, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
 use crate::{Entry, Key, Level, LEAST_SLOWDOWN, MOST_SLOWDOWN};
@@ -78,7 +77,7 @@ fn to_toml<'a>(entries: impl Iterator<Item = (&'a Entry<String>, Option<usize>)>
         });
         let beside: Vec<_> = beside.collect();
         let gap = if out.is_empty() { "" } else { "\n" };
-        let _ = write!(
+        append!(
             out,
             "{gap}[[slowdown]]\nvictim = {}\nbeside = [{}]\nlevel = \"{shared}\"\n",
             quoted(&entry.victim),
@@ -89,11 +88,11 @@ fn to_toml<'a>(entries: impl Iterator<Item = (&'a Entry<String>, Option<usize>)>
             ("low_permille", entry.low),
             ("high_permille", entry.high),
         ] {
-            let _ = writeln!(out, "{key} = {}", underscored(permille(slowdown)));
+            append_line!(out, "{key} = {}", underscored(permille(slowdown)));
         }
-        let _ = writeln!(out, "samples = {}", underscored(entry.samples));
+        append_line!(out, "samples = {}", underscored(entry.samples));
         if let Some(disturbed) = disturbed {
-            let _ = writeln!(out, "disturbed = {}", underscored(disturbed as u64));
+            append_line!(out, "disturbed = {}", underscored(disturbed as u64));
         }
     }
     out

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Jobs to TOML.
 
-use std::fmt::Write;
-
 use pbs_plan::write_start;
-use pbs_text::{quoted, underscored, write_list};
+use pbs_text::{append, append_line, quoted, underscored, write_list};
 
 use crate::{Action, Job, Kind, Process, Task};
 
@@ -13,7 +11,7 @@ use crate::{Action, Job, Kind, Process, Task};
 pub fn job_to_toml(job: &Job) -> String {
     let mut out = format!("name = {}\n", quoted(&job.name));
     let mut line = |key: &str, value: u64| {
-        let _ = writeln!(out, "{key} = {}", underscored(value));
+        append_line!(out, "{key} = {}", underscored(value));
     };
     if job.start_ns != 0 {
         line("start_ns", job.start_ns);
@@ -26,7 +24,7 @@ pub fn job_to_toml(job: &Job) -> String {
         out.push_str("best_effort = true\n");
     }
     let mut line = |key: &str, value: u64| {
-        let _ = writeln!(out, "{key} = {}", underscored(value));
+        append_line!(out, "{key} = {}", underscored(value));
     };
     if let Some(runtime_ns) = job.runtime_ns {
         line("runtime_ns", runtime_ns);
@@ -44,17 +42,17 @@ pub fn job_to_toml(job: &Job) -> String {
 }
 
 fn write_process(out: &mut String, job: &Job, process: &Process) {
-    let _ = write!(out, "\n[[process]]\nid = {}\n", process.id);
+    append!(out, "\n[[process]]\nid = {}\n", process.id);
     if let Some(name) = &process.name {
-        let _ = writeln!(out, "name = {}", quoted(name));
+        append_line!(out, "name = {}", quoted(name));
     }
     let memory_bytes = underscored(process.memory_bytes);
-    let _ = writeln!(out, "memory_bytes = {memory_bytes}");
+    append_line!(out, "memory_bytes = {memory_bytes}");
     if let Some(runtime_ns) = process.runtime_ns {
-        let _ = writeln!(out, "runtime_ns = {}", underscored(runtime_ns));
+        append_line!(out, "runtime_ns = {}", underscored(runtime_ns));
     }
     if let Some(rate) = process.rate_insns_per_s {
-        let _ = writeln!(out, "rate_insns_per_s = {}", underscored(rate));
+        append_line!(out, "rate_insns_per_s = {}", underscored(rate));
     }
     if !process.cpus.is_empty() {
         write_list(out, "cpus", process.cpus.iter().map(u32::to_string), false);
@@ -67,34 +65,34 @@ fn write_process(out: &mut String, job: &Job, process: &Process) {
 fn task_table(job: &Job, task: &Task) -> String {
     let mut table = format!("{{ id = {}", task.id);
     if let Some(name) = &task.name {
-        let _ = write!(table, ", name = {}", quoted(name));
+        append!(table, ", name = {}", quoted(name));
     }
     let kind = Kind::from(task.action);
     if kind != Kind::default() {
-        let _ = write!(table, ", action = {}", quoted(kind.name()));
+        append!(table, ", action = {}", quoted(kind.name()));
     }
     if task.insns != 0 {
-        let _ = write!(table, ", insns = {}", underscored(task.insns));
+        append!(table, ", insns = {}", underscored(task.insns));
     }
     if task.memory_bytes != job.processes[task.process].memory_bytes {
         let memory_bytes = underscored(task.memory_bytes);
-        let _ = write!(table, ", memory_bytes = {memory_bytes}");
+        append!(table, ", memory_bytes = {memory_bytes}");
     }
     match task.action {
         Action::Fork { child } | Action::Join { child: Some(child) } => {
-            let _ = write!(table, ", child = {}", job.processes[child].id);
+            append!(table, ", child = {}", job.processes[child].id);
         }
         Action::Communication { partner: Some(partner) } => {
-            let _ = write!(table, ", to = {}", job.tasks[partner].id);
+            append!(table, ", to = {}", job.tasks[partner].id);
             if let Some(bytes) = task.message_bytes {
-                let _ = write!(table, ", bytes = {}", underscored(bytes));
+                append!(table, ", bytes = {}", underscored(bytes));
             }
         }
         _ => {}
     }
     if !task.after.is_empty() {
         let ids = task.after.iter().map(|&before| job.tasks[before].id.to_string());
-        let _ = write!(table, ", after = [{}]", ids.collect::<Vec<_>>().join(", "));
+        append!(table, ", after = [{}]", ids.collect::<Vec<_>>().join(", "));
     }
     table + " }"
 }

@@ -4,10 +4,11 @@
 mod devices;
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use pbs_text::reader::{read, Reader, Table, Value};
-use pbs_text::{between, quoted, underscored, write_list, Line, Problem, Problems};
+use pbs_text::{
+    append, append_line, between, quoted, underscored, write_list, Line, Problem, Problems,
+};
 use toml::de::{DeTable, DeValue};
 
 use crate::{
@@ -35,16 +36,16 @@ pub fn machine_from_toml(text: &str) -> Result<Machine, Vec<Problem>> {
 pub fn machine_to_toml(machine: &Machine) -> String {
     let mut out = String::new();
     if let Some(name) = &machine.name {
-        let _ = writeln!(out, "name = {}", quoted(name));
+        append_line!(out, "name = {}", quoted(name));
     }
     if machine.tick_ns != TICK_NS {
-        let _ = writeln!(out, "tick_ns = {}", underscored(machine.tick_ns));
+        append_line!(out, "tick_ns = {}", underscored(machine.tick_ns));
     }
     if let Some(permille) = machine.demand_permille {
-        let _ = writeln!(out, "demand_permille = {permille}");
+        append_line!(out, "demand_permille = {permille}");
     }
     for node in &machine.nodes {
-        let _ = write!(
+        append!(
             out,
             "\n[[node]]\nname = {}\nmemory_bytes = {}\n",
             quoted(&node.name),
@@ -54,7 +55,7 @@ pub fn machine_to_toml(machine: &Machine) -> String {
         let first = rates.next();
         let shared = first.filter(|&first| rates.all(|rate| rate == first));
         if let Some(rate) = shared {
-            let _ = writeln!(out, "rate_insns_per_s = {}", underscored(rate));
+            append_line!(out, "rate_insns_per_s = {}", underscored(rate));
         }
         let cores = node.cores.iter().map(|core| {
             let mut fields = vec![format!("name = {}", quoted(&core.name))];
@@ -74,7 +75,7 @@ pub fn machine_to_toml(machine: &Machine) -> String {
     }
     for link in &machine.links {
         let names = link.nodes.map(|node| quoted(&machine.nodes[node].name));
-        let _ = write!(
+        append!(
             out,
             "\n[[link]]\nnodes = [{}]\nlatency_ns = {}\nbandwidth_bytes_per_s = {}\n",
             names.join(", "),

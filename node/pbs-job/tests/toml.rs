@@ -218,7 +218,11 @@ fn damaged_files_are_no_trouble() {
             let rest = text.get(at + lost..).unwrap_or("");
             let damaged = format!("{}{with}{rest}", &text[..at]);
             match job_from_toml(&damaged) {
-                Ok(job) => drop(job_from_toml(&job_to_toml(&job)).unwrap()),
+                Ok(job) => {
+                    let written = job_to_toml(&job);
+                    let again = job_from_toml(&written).unwrap();
+                    assert_eq!(job_to_toml(&again), written, "{damaged}");
+                }
                 Err(problems) => refused += usize::from(!problems.is_empty()),
             }
         }

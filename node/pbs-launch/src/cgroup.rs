@@ -30,15 +30,16 @@ impl Cgroup {
         Ok(Self { directory })
     }
 
-    /// One that another service has made, whose limit is gone ([`make_way`]); `None`: it is
-    /// gone itself.
-    pub fn open(parent: &Path, name: &str, memory_bytes: Option<u64>) -> Option<Self> {
+    /// A group that another service has made; `None`: it is gone. Its limit is gone
+    /// ([`make_way`]) and has to be set again ([`Cgroup::limit`]).
+    pub fn open(parent: &Path, name: &str) -> Option<Self> {
         let directory = parent.join(name);
-        if let Some(memory_bytes) = memory_bytes {
-            // Its job runs, with a limit or without.
-            let _ = limit(&directory, memory_bytes);
-        }
         directory.is_dir().then_some(Self { directory })
+    }
+
+    /// Limits the memory of the group.
+    pub fn limit(&self, memory_bytes: u64) -> io::Result<()> {
+        limit(&self.directory, memory_bytes)
     }
 
     /// Returns a descriptor with which a child is created inside the group. To move a process there
@@ -164,7 +165,7 @@ mod tests {
         let parent = std::env::temp_dir().join(format!("pbs-cgroup-{}", std::process::id()));
         let _ = fs::remove_dir_all(&parent);
         fs::create_dir_all(parent.join("job-7")).unwrap();
-        assert!(Cgroup::open(&parent, "job-8", Some(4096)).is_none());
+        assert!(Cgroup::open(&parent, "job-8").is_none());
         let inner = parent.join("job-7");
         for file in ["memory.max", "cgroup.kill"] {
             fs::write(inner.join(file), "").unwrap();
@@ -173,7 +174,7 @@ mod tests {
         let group = Cgroup::create(&parent, "job-7", Some(4096)).unwrap();
         assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "4096");
         assert!(group.descriptor().is_ok() && !group.is_empty());
-        assert!(Cgroup::open(&parent, "job-7", Some(8192)).is_some());
+        Cgroup::open(&parent, "job-7").unwrap().limit(8192).unwrap();
         assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "8192");
         group.kill().unwrap();
         assert_eq!(fs::read_to_string(inner.join("cgroup.kill")).unwrap(), "1");

@@ -18,5 +18,6 @@ pub(crate) struct Named {
 pub(crate) fn c_string(text: &OsStr) -> CString {
     let bytes = text.as_bytes();
     let end = bytes.iter().position(|&byte| byte == 0);
+    // Nothing behind the first zero is left.
     CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
 }

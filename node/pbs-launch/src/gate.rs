@@ -91,6 +91,7 @@ impl Gate {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 let report = self.child(prepared, &words, signals, &mut say);
+                // Without a parent nobody reads the report.
                 let _ = say.write_all(&report.bytes());
                 // SAFETY: ends the child at once, without running what the
                 // parent has to run at its end.

@@ -39,6 +39,7 @@ pub(crate) struct Areas {
 impl Areas {
     /// The areas of this process; none if they cannot be read.
     pub(crate) fn own() -> Self {
+        // Without the list no area is given back, which costs memory alone.
         Self::of(&fs::read_to_string("/proc/self/maps").unwrap_or_default())
     }
 

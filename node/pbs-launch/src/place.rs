@@ -20,6 +20,7 @@ impl Stay {
     /// If that can't be done the children only take longer.
     #[allow(unsafe_code)]
     pub fn here() -> Self {
+        // Without its CPUs the process stays free to move, which costs time alone.
         let before = own().ok();
         if before.is_some() {
             // SAFETY: it only answers.
@@ -28,6 +29,7 @@ impl Stay {
             if let Ok(cpu) = usize::try_from(cpu) {
                 // SAFETY: the set is valid, and the call knows how large it is.
                 unsafe { libc::CPU_SET(cpu, &mut here) };
+                // A process that cannot stay here only takes longer.
                 let _ = go(&here);
             }
         }
@@ -38,6 +40,7 @@ impl Stay {
 impl Drop for Stay {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
+            // A CPU of them may have gone offline; the kernel has chosen others.
             let _ = go(before);
         }
     }

@@ -62,6 +62,7 @@ pub fn config() -> Result<Config, Error> {
 /// The plan of a CPU, if there is one that has not ended and can be read.
 pub(crate) fn in_force(device: &Device, cpu: u32) -> Option<Plan> {
     let state = Path::new(SYSFS).join(format!("cpu{cpu}/state"));
+    // Without a state no plan is in force.
     let state = fs::read_to_string(state).unwrap_or_default();
     let followed = !matches!(state.trim(), "offline" | "no_plan" | "ended");
     let bytes = followed.then(|| device.get_plan(cpu).ok())?;

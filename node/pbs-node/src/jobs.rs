@@ -114,11 +114,14 @@ impl Jobs {
         let mut runs = Vec::new();
         for run in left.runs {
             let Saved { job, submitted_ns, .. } = &run.saved;
-            let job = job.clone().submitted_at(*submitted_ns).unwrap_or_default();
+            let unreadable = || Error::unreadable(&run.figures);
+            let job = job.clone().submitted_at(*submitted_ns).ok_or_else(unreadable)?;
             let taken = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far);
             let taken = taken.ok_or(Error::SameProcesses)?;
             let order = ledger.order(run.figures.run.id)?;
-            let terms = order.and_then(|order| Noted::of(&order)).map(|noted| noted.terms);
+            // Without its terms, a run would go on as nobody's and without its limits.
+            let noted = order.map(|order| Noted::of(&order).ok_or_else(unreadable)).transpose()?;
+            let terms = noted.map(|noted| noted.terms);
             let terms_bytes = terms.as_ref().map_or(0, Terms::held_bytes);
             runs.push(ActiveJob {
                 held: Held::of(&job, &run.takeover.request, terms_bytes),
@@ -739,10 +742,9 @@ impl Jobs {
         let figures =
             active.id.and_then(|id| self.ledger.finish(id, result.outcome, order, listener));
         let uid = active.uid();
-        let history = self.ledger.history(&active.job.name, uid);
+        let history = self.ledger.history_or_news(&active.job.name, uid, listener);
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
-        let outcome =
-            outcome::of(&active, figures.as_ref(), &history.unwrap_or_default(), result, exits);
+        let outcome = outcome::of(&active, figures.as_ref(), &history, result, exits);
         if self.controller.run(run).is_some_and(|state| state.ends.iter().any(Option::is_none)) {
             self.controller.cancel(run);
         }

@@ -112,6 +112,20 @@ impl Ledger {
         Ok(self.store.history_of(job, uid)?)
     }
 
+    /// Returns the runs of a job so far. If they cannot be read, the listener receives the reason,
+    /// and the job has none.
+    pub(crate) fn history_or_news(
+        &mut self,
+        job: &str,
+        uid: Option<u32>,
+        listener: &mut dyn Listener,
+    ) -> JobHistory {
+        self.store.history_of(job, uid).unwrap_or_else(|error| {
+            self.tell_once(error, listener);
+            JobHistory::default()
+        })
+    }
+
     /// Runs of tasks with who ran beside them.
     pub(crate) fn coruns(&self) -> Result<Vec<Corun>, Error> {
         Ok(self.store.coruns()?)
@@ -581,7 +595,12 @@ impl Ledger {
             let mut collector = Collector::resume(next_seq, saved.expected(), &run.processes);
             let mut batch = vec![Event::default(); BATCH];
             device.seek(next_seq).map_err(Error::refused("events"))?;
-            while let Some(events) = device.read_events(&mut batch).ok().filter(|&n| n > 0) {
+            loop {
+                let read = device.read_events(&mut batch);
+                let events = read.map_err(|error| Error::refused("events")(error.into()))?;
+                if events == 0 {
+                    break;
+                }
                 batch[..events].iter().for_each(|event| collector.event(event));
             }
             figures = collector.figures();

@@ -139,6 +139,9 @@ pub enum News {
         /// Whether the command is not asked any more.
         is_given_up: bool,
     },
+    /// The memory of a job that was taken over cannot be limited again, with the reason. The job
+    /// continues without its limit.
+    Unlimited(String, String),
     /// Number of processes that have ended as children of the node and that it has not started.
     Strangers(usize),
     /// Events can't be recorded any more, with the reason. Running jobs continue.
@@ -177,6 +180,9 @@ impl fmt::Display for News {
             }
             Self::NotAsked { job, process, why } => {
                 format!("the state of process {process} of job {job} is unknown: {why}")
+            }
+            Self::Unlimited(job, why) => {
+                format!("job {job} continues without its memory limit: {why}")
             }
             Self::MemoryShort => "the node uses more memory than plans may use".into(),
             Self::Grown { job, process, used_bytes, reserved_bytes } => format!(

@@ -268,7 +268,12 @@ impl<L: Listener> Node<L> {
         if let Some(parent) = &self.options.cgroups {
             for active in &jobs.runs {
                 let limit = self.options.limit_of(active);
-                self.programs.open_cgroup(active.run, active.id, parent, limit);
+                let opened = self.programs.open_cgroup(active.run, active.id, parent, limit);
+                if let Err(error) = opened {
+                    // Its programs run, and ending them would lose their work.
+                    let job = active.job.name.clone();
+                    self.listener.news(News::Unlimited(job, error.to_string()));
+                }
             }
         }
         self.set_jobs(jobs, &resumed.in_force);

@@ -122,6 +122,7 @@ impl Plans {
             return;
         }
         let from_file = self.files.iter().find(|plan| is_it(plan)).cloned();
+        // A plan that cannot be read back counts as missing.
         let read_back = || wire::decode(&device.get_plan(event.cpu).ok()?).ok();
         match from_file.or_else(|| read_back().filter(is_it)) {
             Some(plan) => self.known.push(plan),

@@ -82,17 +82,26 @@ impl Programs {
 
     /// Takes over the control group of a run that another service has started, if there is
     /// one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the memory of the run cannot be limited again; the group is taken over.
     pub(crate) fn open_cgroup(
         &mut self,
         run: pbs_planner::RunId,
         id: Option<RunId>,
         parent: &Path,
         memory_bytes: Option<u64>,
-    ) {
-        let name = id.map(cgroup_name).unwrap_or_default();
-        if let Some(cgroup) = Cgroup::open(parent, &name, memory_bytes) {
-            self.cgroups.insert(run, cgroup);
-        }
+    ) -> Result<(), Error> {
+        let Some(name) = id.map(cgroup_name) else {
+            return Ok(());
+        };
+        let Some(cgroup) = Cgroup::open(parent, &name) else {
+            return Ok(());
+        };
+        let limited = memory_bytes.map_or(Ok(()), |bytes| cgroup.limit(bytes));
+        self.cgroups.insert(run, cgroup);
+        limited.map_err(|error| Error::file(parent.join(&name), error))
     }
 
     /// Forks programs, which go as far as the gate ([`Programs::wait_ready`]). Returns their
@@ -224,6 +233,7 @@ impl Programs {
         self.leaving.retain(|cgroup| {
             let gone = cgroup.is_empty() && cgroup.remove().is_ok();
             if !gone {
+                // A group that could not be killed is tried again in the next round.
                 let _ = cgroup.kill();
             }
             !gone
@@ -289,6 +299,7 @@ impl Programs {
             let left = at.saturating_duration_since(now);
             if left.is_zero() {
                 if let Some(cgroup) = self.cgroups.get(run) {
+                    // A group that could not be killed is tried again in the next round.
                     let _ = cgroup.kill();
                 }
                 for started in self.children.values_mut() {

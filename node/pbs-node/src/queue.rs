@@ -201,6 +201,7 @@ pub fn submit(
         if let Some(before) = before.filter(|before| before.job.priority >= least) {
             let history = store.history(&before.job.name)?;
             let (job, _) = before.waited(ago_ns).predicted(&history, 0)?;
+            // A job that has no place in the plan takes none from the new jobs.
             let _ = controller.admit(job, 0);
         }
     }

@@ -132,6 +132,7 @@ pub(crate) fn left(
     let mut runs = Vec::new();
     let mut machine = Machine::default();
     let mut first_seq = u64::MAX;
+    // Each run that needs the plan is refused as unreadable below.
     let plan = from_toml(&ledger.in_force().plan).ok();
     for (figures, takeover) in ledger.open_runs()? {
         let Some(saved) = under_way(ledger, &figures, &takeover, device, listener)? else {

@@ -66,6 +66,7 @@ impl Saved {
             ended_ns: self.ended_ns,
             cancelled: self.cancelled.clone(),
         };
+        // Numbers, texts and lists always have a JSON text.
         serde_json::to_string(&text).unwrap_or_default()
     }
 

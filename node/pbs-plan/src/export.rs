@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From the model to TOML.
 
-use std::fmt::Write;
 use std::path::Path;
 
-use pbs_text::{quoted, underscored, write_list};
+use pbs_text::{append, append_line, quoted, underscored, write_list};
 
 use crate::names::Names;
 use crate::{
@@ -15,13 +14,13 @@ use crate::{
 pub fn to_toml(plan: &Plan) -> String {
     let mut out = format!("plan_id = {}\n", plan.plan_id);
     if plan.dealt_seq != 0 {
-        let _ = writeln!(out, "dealt_seq = {}", plan.dealt_seq);
+        append_line!(out, "dealt_seq = {}", plan.dealt_seq);
     }
     if plan.lease_ns != 0 {
-        let _ = writeln!(out, "lease_ns = {}", plan.lease_ns);
+        append_line!(out, "lease_ns = {}", plan.lease_ns);
     }
     if plan.memory_bytes != 0 {
-        let _ = writeln!(out, "memory_bytes = {}", underscored(plan.memory_bytes));
+        append_line!(out, "memory_bytes = {}", underscored(plan.memory_bytes));
     }
     if let Some(config) = &plan.config {
         write_config(&mut out, config);
@@ -31,7 +30,7 @@ pub fn to_toml(plan: &Plan) -> String {
         write_process(&mut out, process, &names);
     }
     for cpu in &plan.cpus {
-        let _ = write!(out, "\n[[cpu]]\ncpu = {}\n", cpu.cpu);
+        append!(out, "\n[[cpu]]\ncpu = {}\n", cpu.cpu);
         write_rate(&mut out, cpu.rate_insns_per_ms);
         let slots = cpu.slots.iter().map(|slot| match *slot {
             Slot::Process { process } => {
@@ -65,39 +64,39 @@ fn write_config(out: &mut String, config: &Config) {
                 write_list(out, name, names.map(|on| quoted(on.name())), false);
             }
             _ if config_is_flag(name) => {
-                let _ = writeln!(out, "{name} = {}", value != 0);
+                append_line!(out, "{name} = {}", value != 0);
             }
             _ => {
                 let value = match config_word(name, value) {
                     Some(word) => quoted(word),
                     None => underscored(value),
                 };
-                let _ = writeln!(out, "{name} = {value}");
+                append_line!(out, "{name} = {value}");
             }
         }
     }
 }
 
 fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
-    let _ = write!(out, "\n[[process]]\nid = {}\n", process.id);
+    append!(out, "\n[[process]]\nid = {}\n", process.id);
     if let Some(name) = &process.name {
-        let _ = writeln!(out, "name = {}", quoted(name));
+        append_line!(out, "name = {}", quoted(name));
     }
     if let Some(cpu) = process.cpu {
-        let _ = writeln!(out, "cpu = {cpu}");
+        append_line!(out, "cpu = {cpu}");
     }
     if process.buffer_insns != 0 {
-        let _ = writeln!(out, "buffer_insns = {}", underscored(process.buffer_insns));
+        append_line!(out, "buffer_insns = {}", underscored(process.buffer_insns));
     }
     if process.memory_bytes != 0 {
-        let _ = writeln!(out, "memory_bytes = {}", underscored(process.memory_bytes));
+        append_line!(out, "memory_bytes = {}", underscored(process.memory_bytes));
     }
     write_rate(out, process.rate_insns_per_ms);
     if let Some(deadline_ns) = process.deadline_ns {
-        let _ = writeln!(out, "deadline = {}", quoted(&time(deadline_ns)));
+        append_line!(out, "deadline = {}", quoted(&time(deadline_ns)));
     }
     if let Some(bytes) = process.real_memory_bytes {
-        let _ = writeln!(out, "real_memory_bytes = {}", underscored(bytes));
+        append_line!(out, "real_memory_bytes = {}", underscored(bytes));
     }
     write_start(out, &process.start);
     let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);
@@ -118,7 +117,7 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
 
 fn write_rate(out: &mut String, insns_per_ms: u64) {
     if insns_per_ms != 0 {
-        let _ = writeln!(out, "rate_insns_per_ms = {}", underscored(insns_per_ms));
+        append_line!(out, "rate_insns_per_ms = {}", underscored(insns_per_ms));
     }
 }
 
@@ -133,22 +132,22 @@ fn time(ns: u64) -> String {
 fn task_table(task: &Task, consecutive: bool, names: &Names<'_>) -> String {
     let mut table = String::from("{ ");
     if !consecutive {
-        let _ = write!(table, "id = {}, ", task.id);
+        append!(table, "id = {}, ", task.id);
     }
     if let Some(name) = &task.name {
-        let _ = write!(table, "name = {}, ", quoted(name));
+        append!(table, "name = {}, ", quoted(name));
     }
-    let _ = write!(table, "planned_insns = {}", underscored(task.planned_insns));
+    append!(table, "planned_insns = {}", underscored(task.planned_insns));
     if let Some(real_insns) = task.real_insns {
-        let _ = write!(table, ", real_insns = {}", underscored(real_insns));
+        append!(table, ", real_insns = {}", underscored(real_insns));
     }
     if let Some(wait_insns) = task.wait_insns {
-        let _ = write!(table, ", wait_insns = {}", underscored(wait_insns));
+        append!(table, ", wait_insns = {}", underscored(wait_insns));
     }
     if !task.after.is_empty() {
         let after = task.after.iter().map(|after| quoted(&names.text(after)));
         let after: Vec<_> = after.collect();
-        let _ = write!(table, ", after = [{}]", after.join(", "));
+        append!(table, ", after = [{}]", after.join(", "));
     }
     table + " }"
 }
@@ -172,7 +171,7 @@ pub fn write_start(out: &mut String, start: &Start) {
                 }
                 let mut table = format!("{{ command = {}", argv(command));
                 for (key, file) in redirections {
-                    let _ = write!(table, ", {key} = {}", path(file));
+                    append!(table, ", {key} = {}", path(file));
                 }
                 table + " }"
             });
@@ -182,9 +181,9 @@ pub fn write_start(out: &mut String, start: &Start) {
 }
 
 fn write_command(out: &mut String, command: &Command) {
-    let _ = writeln!(out, "command = {}", argv(command));
+    append_line!(out, "command = {}", argv(command));
     for (key, file) in redirections(command) {
-        let _ = writeln!(out, "{key} = {}", path(file));
+        append_line!(out, "{key} = {}", path(file));
     }
 }
 

@@ -32,10 +32,9 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::num::NonZeroU32;
 
-use pbs_text::{Line, Problem};
+use pbs_text::{append, Line, Problem};
 
 use crate::{check, Cpu, Plan, Process, Slot, Task};
 
@@ -90,7 +89,7 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
             );
             return Err(Problem::at(task.line, message));
         }
-        let _ = write!(out, ";{number},{}", process.buffer_insns);
+        append!(out, ";{number},{}", process.buffer_insns);
     }
     out.push_str(";;;");
     let mut next_task = 0;
@@ -104,7 +103,7 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
         };
         let planned_insns = slot.length_insns;
         let real_insns = slot.real_insns.unwrap_or(planned_insns);
-        let _ = write!(out, "{process},{task},{planned_insns},{real_insns};");
+        append!(out, "{process},{task},{planned_insns},{real_insns};");
     }
     out.push('\n');
     Ok(out)

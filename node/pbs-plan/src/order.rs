@@ -2,7 +2,8 @@
 //! Dependencies between tasks.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+
+use pbs_text::append;
 
 use crate::names::Names;
 use crate::{After, Plan, Process, Task};
@@ -92,7 +93,7 @@ pub(crate) fn refusal(plan: &Plan, circle: &[Edge<'_>]) -> String {
     for (place, (process, task, after)) in circle.iter().enumerate() {
         let comma = if place == 0 { "" } else { ", " };
         let waits = After { process: process.id, task: task.id, line: None };
-        let _ = write!(text, "{comma}{} for {}", names.text(&waits), names.text(after));
+        append!(text, "{comma}{} for {}", names.text(&waits), names.text(after));
     }
     text + "; leave one of these edges out"
 }

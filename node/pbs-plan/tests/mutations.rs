@@ -76,7 +76,8 @@ fn mutated_lines() {
         random.mutate(&mut bytes);
         if let Ok(plan) = leppert::import(&String::from_utf8_lossy(&bytes), 1, 0) {
             valid += 1;
-            assert!(from_toml(&to_toml(&plan)).is_ok());
+            let again = from_toml(&to_toml(&plan)).unwrap();
+            assert_eq!(wire::encode(&again).bytes, wire::encode(&plan).bytes);
         }
     }
     assert!(valid > 0);

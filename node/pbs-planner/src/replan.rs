@@ -119,6 +119,7 @@ impl Replan {
         let all = running.iter().chain(moving).map(|request| request.not_before(self.now_ns));
         let all: Vec<_> = all.collect();
         let placed = place_anew(&mut booking, &all, test, work, |booking, net| {
+            // A request without a place stays where it was.
             self.plan(booking, net, work).ok()
         })?;
         let mut replanned = Replanned::default();
@@ -297,6 +298,7 @@ fn give_back(booking: &mut Booking<'_>, held: Vec<Hold>) {
     for hold in held {
         // It was taken, so it can be given back.
         let _ = booking.give_memory(hold.core, hold.memory, hold.bytes);
+        // The core was taken, therefore it can be given back.
         let _ = booking.give_core(hold.core, hold.time);
     }
 }

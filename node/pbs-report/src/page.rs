@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A recording as one page of HTML that needs nothing else.
 
-use std::fmt::Write;
-
 use pbs_core::Threshold;
 use pbs_plan::Config;
-use pbs_text::{escaped, grouped, ms};
+use pbs_text::{append, append_line, escaped, grouped, ms};
 use pbs_uapi::NO_TASK;
 use serde::Serialize;
 
@@ -135,7 +133,7 @@ impl Page {
         self.head(&mut out);
         let mut body = String::new();
         heading(&mut body, "plan", "Planned and actual");
-        let _ = writeln!(body, "{SCROLL}\n{}</div>", gantt_in_page(&self.report));
+        append_line!(body, "{SCROLL}\n{}</div>", gantt_in_page(&self.report));
         self.deadlines(&mut body);
         self.waits(&mut body);
         self.nodes(&mut body);
@@ -157,7 +155,7 @@ impl Page {
             return;
         }
         heading(out, "deadlines", "Deadlines");
-        let _ = writeln!(
+        append_line!(
             out,
             "{SCROLL}\n<table>\n<tr><th>of</th><th class=\"number\">deadline, ms</th>\
              <th class=\"number\">ended, ms</th><th></th></tr>"
@@ -169,7 +167,7 @@ impl Page {
                 None => "job",
             };
             let class = if deadline.kept { "words" } else { "words missed" };
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<tr><td>{of} {}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
                  <td class=\"{class}\">{}</td></tr>",
@@ -182,7 +180,7 @@ impl Page {
         out.push_str("</table>\n</div>\n");
         let more = deadlines.len().saturating_sub(DEADLINES);
         if more > 0 {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<p class=\"note-text\">{more} more are in the table of processes.</p>"
             );
@@ -209,7 +207,7 @@ impl Page {
                 grouped(lost)
             ),
         };
-        let _ = writeln!(
+        append_line!(
             out,
             "<p class=\"about\">{source} on {}, counting tier {}, {} instructions a millisecond; \
              {outcome}.{lost}</p>",
@@ -224,7 +222,7 @@ impl Page {
         let plans = self.series.cpus.iter().map(|cpu| cpu.later_plans.len()).max();
         out.push_str("<ul class=\"figures\">\n");
         let mut figure = |number: String, what: &str| {
-            let _ = writeln!(out, "<li><b>{number}</b> {what}</li>");
+            append_line!(out, "<li><b>{number}</b> {what}</li>");
         };
         figure(format!("{} of {}", ended, report.tasks.len()), "tasks ended");
         let processes = report.processes.len();
@@ -263,7 +261,7 @@ impl Page {
     fn process_table(&self, out: &mut String) {
         let deadlines = &self.opened.deadlines;
         let dated = deadlines.iter().any(|deadline| deadline.process.is_some());
-        let _ = write!(
+        append!(
             out,
             "<details><summary>Processes</summary>\n{SCROLL}<table>\n<tr>\
              <th>process</th><th class=\"number\">CPU</th><th class=\"number\">tasks ended</th>\
@@ -288,16 +286,16 @@ impl Page {
                 grouped(process.preemptions),
                 grouped(process.pushes),
             ];
-            let _ = write!(out, "<tr><td>{}</td>", escaped(&process.name));
+            append!(out, "<tr><td>{}</td>", escaped(&process.name));
             for cell in cells {
-                let _ = write!(out, "<td class=\"number\">{cell}</td>");
+                append!(out, "<td class=\"number\">{cell}</td>");
             }
             let own = |deadline: &&Deadline| deadline.process == Some(process.id);
             if let Some(deadline) = deadlines.iter().find(own) {
                 let since = |ns: u64| ms(ns.saturating_sub(self.begun_ns()));
                 let ended = deadline.ended_ns.map_or_else(|| "not ended".into(), since);
                 let kept = if deadline.kept { "kept" } else { "missed" };
-                let _ = write!(
+                append!(
                     out,
                     "<td class=\"number\">{ended}</td><td class=\"number\">{}</td><td>{kept}</td>",
                     since(deadline.deadline_ns)
@@ -338,7 +336,7 @@ impl Page {
         self.signal_table(out, &shown[..first]);
         let folded = &shown[first..];
         if !folded.is_empty() {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<details><summary>{} more of {} signals</summary>",
                 grouped(folded.len() as u64),
@@ -348,7 +346,7 @@ impl Page {
             out.push_str("</details>\n");
         }
         if shown.len() < signals.len() {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<p class=\"note-text\">{} more are left out; <code>pbsctl --json report</code> has \
                  them all.</p>",
@@ -358,7 +356,7 @@ impl Page {
     }
 
     fn signal_table(&self, out: &mut String, signals: &[&Signal]) {
-        let _ = write!(
+        append!(
             out,
             "{SCROLL}\n<table>\n<tr><th class=\"number\">#</th>\
              <th class=\"number\">ms</th><th>kind</th><th>cause</th><th>process</th><th>task</th>\
@@ -376,7 +374,7 @@ impl Page {
             NO_TASK => String::new(),
             task => task.to_string(),
         };
-        let _ = writeln!(
+        append_line!(
             out,
             "<tr><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td>\
              <td>{}</td><td>{}</td><td>{task}</td><td>{}</td><td class=\"number\">{}</td></tr>",
@@ -410,7 +408,7 @@ impl Page {
             out.push_str("<p>No task waited: the tasks before each had ended.</p>\n");
             return;
         }
-        let _ = write!(
+        append!(
             out,
             "{SCROLL}\n<table>\n<tr><th class=\"number\">CPU</th><th>process</th>\
              <th>task</th><th>waited for</th><th>task</th><th class=\"number\">ms</th></tr>\n",
@@ -418,7 +416,7 @@ impl Page {
         for wait in report.waited.iter().take(SIGNALS) {
             let edge = wait.edge;
             let words = |process: u32, task: u32| escaped(&report.task_words(process, task));
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
                  <td class=\"number\">{}</td></tr>",
@@ -433,7 +431,7 @@ impl Page {
         out.push_str("</table>\n</div>\n");
         let more = report.waited.len().saturating_sub(SIGNALS);
         if more > 0 {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<p class=\"note-text\">{} more are left out.</p>",
                 grouped(more as u64)
@@ -449,7 +447,7 @@ impl Page {
         );
         for cpu in &self.series.cpus {
             if cpu.lateness_insns.is_empty() {
-                let _ = writeln!(out, "<p>CPU {}: nothing ran.</p>", cpu.cpu);
+                append_line!(out, "<p>CPU {}: nothing ran.</p>", cpu.cpu);
                 continue;
             }
             self.figure(out, figures::node(&self.series, cpu), self.series.cpus.len() > 1);
@@ -472,7 +470,7 @@ impl Page {
                 self.figure(out, figures::process(&self.series, cpu, process), true);
             }
             if left_out > 0 {
-                let _ = writeln!(
+                append_line!(
                     out,
                     "<p class=\"note-text\">CPU {}: {left_out} processes with fewer signals and \
                      less lateness are left out.</p>",
@@ -502,7 +500,7 @@ impl Page {
         } else {
             "All tasks; those with most signals, preemptions and deviation come first.".into()
         };
-        let _ = writeln!(
+        append_line!(
             out,
             "<h2 id=\"at-tasks\">Progress of tasks</h2>\n<p>Retired instructions of a task over \
              time. A slot that reaches t1 ends; a task above t2_task, or one that ends below \
@@ -511,7 +509,7 @@ impl Page {
         for (task, number) in self.series.tasks.iter().zip(0..) {
             let figure = figures::task(&self.series, task);
             let open = if number == 0 { " open" } else { "" };
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<details{open}><summary>{}: {}</summary>\n{SCROLL}\n{}</div></details>",
                 escaped(&figure.title),
@@ -525,7 +523,7 @@ impl Page {
         out.push_str("<h2 id=\"at-preemption\">Preemptions</h2>\n");
         match self.preemptions() {
             Some(figure) => {
-                let _ = writeln!(out, "<p>{}</p>", escaped(&figure.description));
+                append_line!(out, "<p>{}</p>", escaped(&figure.description));
                 self.figure(out, figure, false);
             }
             None => out.push_str("<p>No task was preempted.</p>\n"),
@@ -546,23 +544,23 @@ impl Page {
     fn figure(&self, out: &mut String, figure: Figure, headed: bool) {
         if headed {
             let (id, title) = (&figure.id, escaped(&figure.title));
-            let _ = writeln!(out, "<h3 id=\"at-{id}\">{title}</h3>");
+            append_line!(out, "<h3 id=\"at-{id}\">{title}</h3>");
         }
-        let _ = writeln!(out, "{SCROLL}\n{}</div>", figure.inline());
+        append_line!(out, "{SCROLL}\n{}</div>", figure.inline());
     }
 
     fn tables(&self, out: &mut String) {
         out.push_str("<h2 id=\"at-tables\">Tables</h2>\n");
         self.process_table(out);
         if self.report.tasks.len() <= TASKS {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<details><summary>Tasks</summary>\n{SCROLL}<pre>{}</pre></div>\
                  </details>",
                 lines_escaped(&table(&self.report))
             );
         } else {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<p class=\"note-text\">The table of tasks has more than {} rows and is left \
                  out.</p>",
@@ -571,7 +569,7 @@ impl Page {
         }
         out.push_str("<details><summary>Configuration</summary>\n<table>\n");
         for (name, value) in Config::NAMES.iter().zip(self.config().values()) {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<tr><td>{name}</td><td class=\"number\">{}</td></tr>",
                 grouped(value)
@@ -583,7 +581,7 @@ impl Page {
 
 /// A heading that the table of contents leads to.
 fn heading(out: &mut String, id: &str, title: &str) {
-    let _ = writeln!(out, "<h2 id=\"at-{id}\">{title}</h2>");
+    append_line!(out, "<h2 id=\"at-{id}\">{title}</h2>");
 }
 
 /// Links to all headings of a body; those of its charts in a line.
@@ -606,7 +604,7 @@ fn contents(body: &str) -> String {
             _ => {}
         }
         in_charts = is_chart;
-        let _ = writeln!(out, "<li><a href=\"#at-{id}\">{title}</a></li>");
+        append_line!(out, "<li><a href=\"#at-{id}\">{title}</a></li>");
     }
     if in_charts {
         out.push_str("</ul>\n");

@@ -565,6 +565,7 @@ impl<'a> Builder<'a> {
             time_ns: at,
             cpu: self.cpu,
             kind,
+            // An event of a later kernel has no name here.
             cause: reason_name(event).unwrap_or_default(),
             process: event.process,
             task: event.task,

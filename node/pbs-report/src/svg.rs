@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Just enough SVG for the picture.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
-use pbs_text::escaped;
+use pbs_text::{append, append_line, escaped};
 
 use crate::process_style::{ProcessStyle, PATTERNS};
 use crate::sizes::{BOLD, MARGIN, MUTED, SMALL, TITLE, WIDTH};
@@ -85,7 +85,7 @@ impl Picture {
     }
 
     pub(crate) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, style: impl Display) {
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" {style}/>"
         );
@@ -98,7 +98,7 @@ impl Picture {
         style: impl Display,
         title: &str,
     ) {
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" \
              {style}><title>{}</title></rect>",
@@ -107,10 +107,13 @@ impl Picture {
     }
 
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: impl Display) {
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<line x1=\"{:.2}\" y1=\"{:.2}\" x2=\"{:.2}\" y2=\"{:.2}\" {style}/>",
-            from.0, from.1, to.0, to.1
+            from.0,
+            from.1,
+            to.0,
+            to.1
         );
     }
 
@@ -129,7 +132,7 @@ impl Picture {
         let length = dx.hypot(dy).max(0.01);
         // Along the arrow, as long as its head.
         let (dx, dy) = (dx / length * 6.0, dy / length * 6.0);
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<path d=\"M {:.2} {:.2} Q {:.2} {:.2} {:.2} {:.2} M {:.2} {:.2} L {:.2} {:.2} L \
              {:.2} {:.2}\" {style} fill=\"none\"><title>{}</title></path>",
@@ -151,7 +154,7 @@ impl Picture {
 
     pub(crate) fn polygon(&mut self, points: &[(f64, f64)], style: impl Display) {
         let points: Vec<_> = points.iter().map(|(x, y)| format!("{x:.2},{y:.2}")).collect();
-        let _ = writeln!(self.body, "<polygon points=\"{}\" {style}/>", points.join(" "));
+        append_line!(self.body, "<polygon points=\"{}\" {style}/>", points.join(" "));
     }
 
     pub(crate) fn text(
@@ -167,7 +170,7 @@ impl Picture {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\" text-anchor=\"{anchor}\" \
              {style}>{}</text>",
@@ -193,7 +196,7 @@ impl Picture {
         style: impl Display,
         text: &str,
     ) {
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\" text-anchor=\"middle\" \
              transform=\"rotate(-90 {x:.2} {y:.2})\" {style}>{}</text>",
@@ -290,7 +293,7 @@ impl Picture {
                 "class=\"on-hollow\" fill=\"#000000\"",
             )
         };
-        let _ = writeln!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"7.5\" {circle}/>");
+        append_line!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"7.5\" {circle}/>");
         let style = format!("{text} font-weight=\"bold\" pointer-events=\"none\"");
         self.text((x, y + 4.5), SMALL, Anchor::Middle, style, letter);
     }
@@ -305,8 +308,7 @@ impl Picture {
         if kept {
             let style = "class=\"due-kept\" fill=\"#00704f\" stroke=\"#ffffff\"";
             let (x, y) = middle;
-            let _ =
-                writeln!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"{half}\" {style}/>");
+            append_line!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"{half}\" {style}/>");
             self.polyline(&[at((-3.6, 0.2)), at((-1.0, 3.0)), at((3.6, -2.8))], on);
         } else {
             let style = "class=\"due-missed\" fill=\"#b03a00\" stroke=\"#ffffff\"";
@@ -324,14 +326,14 @@ impl Picture {
     pub(crate) fn polyline(&mut self, points: &[(f64, f64)], style: impl Display) {
         let mut text = String::new();
         for (x, y) in points {
-            let _ = write!(text, "{x:.1},{y:.1} ");
+            append!(text, "{x:.1},{y:.1} ");
         }
-        let _ = writeln!(self.body, "<polyline points=\"{}\" {style}/>", text.trim_end());
+        append_line!(self.body, "<polyline points=\"{}\" {style}/>", text.trim_end());
     }
 
     /// A region that groups can be clipped to.
     pub(crate) fn clip(&mut self, id: &str, (x, y, width, height): (f64, f64, f64, f64)) {
-        let _ = writeln!(
+        append_line!(
             self.body,
             "<clipPath id=\"{id}\"><rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" \
              height=\"{height:.2}\"/></clipPath>"
@@ -340,7 +342,7 @@ impl Picture {
 
     /// Opens a group with these attributes; [`Picture::end`] closes it.
     pub(crate) fn begin(&mut self, attributes: impl Display) {
-        let _ = writeln!(self.body, "<g {attributes}>");
+        append_line!(self.body, "<g {attributes}>");
     }
 
     pub(crate) fn end(&mut self) {

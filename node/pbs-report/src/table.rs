@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The report as a table for the terminal.
 
-use std::fmt::Write;
-
-use pbs_text::{bytes, columns, grouped, program_end};
+use pbs_text::{append, append_line, bytes, columns, grouped, program_end};
 use pbs_uapi::{Event, NO_SLOT};
 
 use crate::deadline::deadline_lines;
@@ -69,7 +67,7 @@ pub fn table(report: &Report) -> String {
         Outcome::CpuGone => "lost its CPU",
         Outcome::Interrupted => "was interrupted",
     };
-    let _ = write!(
+    append!(
         out,
         "\nPlan {} {outcome}: {ended} of {} tasks ended.\n\
          Kernel {}, counting tier {}, {} instructions a ms.\n",
@@ -84,9 +82,9 @@ pub fn table(report: &Report) -> String {
         .iter()
         .map(|(kind, count)| format!("{kind} {}", grouped(*count)))
         .collect();
-    let _ = writeln!(out, "Events: {}.", counts.join(", "));
+    append_line!(out, "Events: {}.", counts.join(", "));
     if report.events_lost > 0 {
-        let _ = writeln!(
+        append_line!(
             out,
             "{} events were lost because they were read too slowly: the table and the picture \
              have gaps.",
@@ -97,7 +95,7 @@ pub fn table(report: &Report) -> String {
         let end = program_end(exit.code, exit.signal, exit.error.as_deref());
         if let Some(end) = end.filter(|_| !exit.success()) {
             let (program, pid, process) = (&exit.program, exit.pid, exit.process);
-            let _ = writeln!(out, "{program} (pid {pid}) of process {process} {end}.");
+            append_line!(out, "{program} (pid {pid}) of process {process} {end}.");
         }
     }
     out
@@ -142,7 +140,7 @@ pub fn signal_table(
     let mut out = String::from("\n") + &columns(&rows, 4);
     let more = signals().count().saturating_sub(SIGNALS);
     if more > 0 {
-        let _ = writeln!(out, "... and {} more.", grouped(more as u64));
+        append_line!(out, "... and {} more.", grouped(more as u64));
     }
     out
 }

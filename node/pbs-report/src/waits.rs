@@ -2,10 +2,9 @@
 //! Tasks that waited for others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt::Write;
 
 use pbs_plan::Plan;
-use pbs_text::{columns, grouped};
+use pbs_text::{append_line, columns, grouped};
 use pbs_uapi::{Event, EventKind, Wait};
 use serde::Serialize;
 
@@ -151,7 +150,7 @@ pub fn wait_table(
     let mut out = String::from("\n") + &columns(&rows, 4);
     let more = waits.len().saturating_sub(WAITS);
     if more > 0 {
-        let _ = writeln!(out, "... and {} more.", grouped(more as u64));
+        append_line!(out, "... and {} more.", grouped(more as u64));
     }
     out
 }

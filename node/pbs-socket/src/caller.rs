@@ -79,6 +79,7 @@ impl Caller {
 
 /// The number of the operators' group, as /etc/group has it.
 pub fn operators() -> Option<u32> {
+    // Without the file there is no such group, and only root is an operator.
     let groups = std::fs::read_to_string("/etc/group").ok()?;
     group_number(&groups, OPERATORS)
 }

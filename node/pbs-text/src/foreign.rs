@@ -6,7 +6,8 @@
 //! Either can forge what a person reads on a terminal or in a log.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+
+use crate::append;
 
 /// A text on one line: control characters and line separators are visible escapes, as in TOML
 /// and JSON.
@@ -37,7 +38,7 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
             '\r' if is_escaped(c) => out.push_str("\\r"),
             '\t' if is_escaped(c) => out.push_str("\\t"),
             c if is_escaped(c) => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
+                append!(out, "\\u{:04X}", u32::from(c));
             }
             c => out.push(c),
         }

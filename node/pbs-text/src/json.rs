@@ -4,13 +4,12 @@
 //! The JSON becomes TOML before it is read, with each value in the line that it had. There is
 //! therefore one reader, and its messages name lines of the file.
 
-use std::fmt::Write;
 use std::num::NonZeroU32;
 
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use crate::Problem;
+use crate::{append, Problem};
 
 /// Whether a text is a JSON object, as its first character says.
 pub fn is_json(text: &str) -> bool {
@@ -169,13 +168,14 @@ impl Scan<'_> {
         while bytes[end] != b'"' {
             end += if bytes[end] == b'\\' { 2 } else { 1 };
         }
+        // The text was valid JSON before.
         let text = serde_json::from_str::<String>(&self.rest[..=end]).unwrap_or_default();
         self.out.push('"');
         for char in text.chars() {
             match char {
                 '"' | '\\' => self.out.extend(['\\', char]),
                 char if char.is_control() => {
-                    let _ = write!(self.out, "\\u{:04X}", u32::from(char));
+                    append!(self.out, "\\u{:04X}", u32::from(char));
                 }
                 char => self.out.push(char),
             }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tables for the terminal and for the documentation.
 
-use std::fmt::Write;
-
-use crate::{escaped, shown};
+use crate::{append, escaped, shown};
 
 /// Format in which tables are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +39,7 @@ impl Table {
                 out.push_str("<tr>");
                 for (column, text) in row.iter().enumerate() {
                     let class = if column < self.left { "" } else { " class=\"number\"" };
-                    let _ = write!(out, "<{cell}{class}>{}</{cell}>", escaped(text));
+                    append!(out, "<{cell}{class}>{}</{cell}>", escaped(text));
                 }
                 out.push_str("</tr>\n");
             }
@@ -90,9 +88,9 @@ pub fn columns(rows: &[Vec<String>], left: usize) -> String {
                 line.push_str("  ");
             }
             if column < left {
-                let _ = write!(line, "{cell:<width$}");
+                append!(line, "{cell:<width$}");
             } else {
-                let _ = write!(line, "{cell:>width$}");
+                append!(line, "{cell:>width$}");
             }
         }
         out.push_str(line.trim_end());

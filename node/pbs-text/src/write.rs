@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Numbers, strings and lists as they are written in TOML.
 
-use std::fmt::Write;
+use crate::{append, append_line};
 
 /// Lists are wrapped at this column.
 const WIDTH: usize = 80;
@@ -16,10 +16,10 @@ pub fn write_list(
     let items: Vec<_> = items.collect();
     let length: usize = items.iter().map(|item| item.len() + 2).sum();
     if key.len() + " = []".len() + length <= WIDTH {
-        let _ = writeln!(out, "{key} = [{}]", items.join(", "));
+        append_line!(out, "{key} = [{}]", items.join(", "));
         return;
     }
-    let _ = write!(out, "{key} = [");
+    append!(out, "{key} = [");
     let mut column = WIDTH;
     for item in &items {
         if one_a_line || column + item.len() + 2 > WIDTH {
@@ -29,7 +29,7 @@ pub fn write_list(
             out.push(' ');
             column += 1;
         }
-        let _ = write!(out, "{item},");
+        append!(out, "{item},");
         column += item.len() + 1;
     }
     out.push_str("\n]\n");
@@ -65,7 +65,7 @@ pub fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
+                append!(out, "\\u{:04X}", u32::from(c));
             }
             c => out.push(c),
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Changes that an operator must make in Slurm before its jobs can be planned.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +10,7 @@ use pbs_manager::ledger::Access;
 use pbs_manager::{Manager, Simulated};
 use pbs_site::Site;
 use pbs_slurm::conf::{check, read, site_of, Conf, Finding, Level};
+use pbs_text::append_line;
 use serde::Serialize;
 
 use super::ledger::failure;
@@ -145,7 +145,7 @@ fn text(doctor: &Doctor<'_>, findings: &[Finding]) -> String {
             None => String::new(),
         };
         let is = finding.is.as_deref().unwrap_or("missing");
-        let _ = writeln!(
+        append_line!(
             text,
             "{place}{}: {} is {is}\n    should be: {}\n    {}",
             finding.level.name(),
@@ -155,7 +155,7 @@ fn text(doctor: &Doctor<'_>, findings: &[Finding]) -> String {
         );
     }
     let advice = doctor.findings.len() - doctor.errors;
-    let _ = writeln!(
+    append_line!(
         text,
         "partition {}: {} with {}; {}, {}",
         doctor.partition,

@@ -49,6 +49,7 @@ pub(super) fn systems(out: Output, options: &SystemsOptions) -> Result<(), Failu
     let directory = &options.directory;
     let entries = fs::read_dir(directory).map_err(|error| Failure::file(directory, &error))?;
     let mut ledgers: Vec<PathBuf> = entries
+        // An entry that vanished is no ledger any more.
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|of| of == "db"))
         .collect();

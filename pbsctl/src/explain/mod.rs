@@ -259,6 +259,7 @@ impl BoundView {
                 Limit::Cores => "core time",
                 Limit::Memory => "memory over time",
             },
+            // A job that is refused has no end; the refusal stands beside this.
             plan_over_ns: answered.answer.as_ref().ok().map(over_ns),
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `pbsctl cosched interference measure`: hogs on this machine.
 
-use std::fmt::Write;
 use std::io::{stderr, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use pbs_hogs::{allowed_cpus, Hogs, Kind, Makespan, Setup, Sizes, Slowed, QUIET_LOAD, SYSFS};
 use pbs_interference::{measured_to_toml, Entry, Level};
-use pbs_text::columns;
+use pbs_text::{append_line, columns};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -333,7 +332,7 @@ impl Measured {
         text.push('\n');
         text.push_str(&self.makespans_text());
         let [one, other] = self.cpus;
-        let _ = writeln!(
+        append_line!(
             text,
             "\nCPUs {one} and {other}, which share {}; {} of {} ms for each pair.",
             match self.level {
@@ -345,7 +344,7 @@ impl Measured {
             counted(self.rounds.into(), "round", "rounds"),
             self.round_ns / 1_000_000
         );
-        let _ = writeln!(
+        append_line!(
             text,
             "Other programs used {} of them before; at most {} is quiet.",
             percent(self.load_before),

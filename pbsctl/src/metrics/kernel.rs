@@ -224,6 +224,7 @@ fn utilization(device: &Path, sysfs: &Value) -> Metric {
         if !files["slots"].as_u64().is_some_and(|slots| (1..=READ_SLOTS).contains(&slots)) {
             continue;
         }
+        // A plan that has just gone has no ratio.
         let plan = device.get_plan(cpu).ok().and_then(|bytes| wire::decode(&bytes).ok());
         if let Some(ratio) = plan.as_ref().and_then(|plan| busy_ratio(plan, cpu)) {
             metric.add([("cpu", &cpu.to_string())], ratio);

@@ -117,6 +117,7 @@ struct Pages {
 impl Pages {
     /// The present metrics, and the reason for which there is none of the service.
     fn make(&mut self) -> (Page, Option<String>) {
+        // A user without a name is shown by number.
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let socket = self.socket.clone();
         let answers = self.asked.ask(move || service::ask(&socket), SERVICE_TIME);
@@ -126,6 +127,7 @@ impl Pages {
         let mut page = Page::default();
         page.extend([made_at(SystemTime::now())]);
         page.extend(kernel::metrics(&self.device));
+        // The reason is returned beside the page.
         page.extend(service::metrics(answers.as_ref().ok(), &users));
         (page, answers.err())
     }
@@ -167,11 +169,12 @@ fn listen(address: SocketAddr, pages: Pages) -> Result<ExitCode, Failure> {
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let (pages, made) = &mut *last;
         match made {
-            Some((at, text)) if at.elapsed() < PAGE_TIME => text.clone(),
+            Some((at, text)) if at.elapsed() < PAGE_TIME => Some(text.clone()),
             _ => {
-                let text = pages.make().0.open_metrics().unwrap_or_default();
+                // A page that cannot be written is answered as an error, and tried again.
+                let text = pages.make().0.open_metrics().ok()?;
                 *made = Some((Instant::now(), text.clone()));
-                text
+                Some(text)
             }
         }
     };

@@ -87,7 +87,7 @@ impl Drop for Place {
 pub(super) fn serve(
     listener: &TcpListener,
     content_type: &'static str,
-    page: impl Fn() -> String + Send + Sync + 'static,
+    page: impl Fn() -> Option<String> + Send + Sync + 'static,
 ) -> ! {
     let page = Arc::new(page);
     let callers = Arc::default();
@@ -113,7 +113,7 @@ fn answer(
     mut stream: TcpStream,
     place: &Place,
     content_type: &str,
-    page: &dyn Fn() -> String,
+    page: &dyn Fn() -> Option<String>,
 ) -> io::Result<()> {
     let until = Instant::now() + TIME;
     let mut call = Vec::new();
@@ -137,7 +137,10 @@ fn answer(
         Some(_) if !is_for_here(&call) => {
             plain("403 Forbidden", "The page is for this machine: call it localhost.\n")
         }
-        Some((_, "/metrics")) => ("200 OK", content_type, page()),
+        Some((_, "/metrics")) => match page() {
+            Some(page) => ("200 OK", content_type, page),
+            None => plain("500 Internal Server Error", "The page could not be written.\n"),
+        },
         Some(_) => plain("404 Not Found", "The page is /metrics.\n"),
     };
     let is_head = target.is_some_and(|(is_head, _)| is_head);
@@ -230,7 +233,7 @@ mod tests {
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || serve(&listener, "text/plain", || "a page\n".into()));
+        thread::spawn(move || serve(&listener, "text/plain", || Some("a page\n".into())));
         address
     }
 

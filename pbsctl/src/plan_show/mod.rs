@@ -228,6 +228,7 @@ struct JobView {
 
 impl JobView {
     fn new(answered: &Answered) -> Option<Self> {
+        // A job that is refused has no picture; the refusal is printed instead.
         let planned = answered.answer.as_ref().ok()?;
         let deadline_ns = answered.job.deadline_ns;
         Some(Self {

@@ -70,6 +70,7 @@ impl AttemptView {
     pub(crate) fn new(attempt: &Attempt, job: &Job) -> Self {
         Self {
             strategy: attempt.strategy.name(),
+            // The refusal is the next field.
             end_ns: attempt.end_ns.ok(),
             why: attempt.end_ns.err().map(|refusal| refusal.describe(job, 0)),
         }

@@ -273,6 +273,7 @@ fn report(
     if let Err(failure) = kept.and(learnt) {
         return Ok(out.tell_after(&failure));
     }
+    // A run of plans has no jobs.
     let jobs = jobs.unwrap_or_default();
     Ok(match outcome {
         Outcome::Ended if !succeeded || !report.is_complete() => ExitCode::from(INCOMPLETE),

@@ -105,6 +105,7 @@ pub(crate) struct RunOptions {
 
 /// A lease in seconds, or with a unit, as nanoseconds.
 fn lease_ns(text: &str) -> Result<u64, String> {
+    // The refusal below says what to write instead.
     let ns = Quantity::Ns.parse_with(text, 1_000_000_000).ok();
     let ns = ns.filter(|ns| pbs_plan::LEASE_NS.contains(ns));
     ns.ok_or_else(|| "write 0.1 to 3600 seconds, or such a time with a unit, such as 500ms".into())

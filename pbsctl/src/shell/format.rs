@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pages of section 5, on the formats of files, made of the documentation.
 
-use std::fmt::Write;
+use pbs_text::append_line;
 
 const JOBS: &str = include_str!("../../../Documentation/jobs.rst");
 const PLANS: &str = include_str!("../../../Documentation/plan-format.rst");
@@ -52,14 +52,14 @@ impl Format {
                 if !self.sections.is_empty() && !self.sections.contains(&title) {
                     continue;
                 }
-                let _ = writeln!(page, ".SH {}", title.to_uppercase());
+                append_line!(page, ".SH {}", title.to_uppercase());
             }
             blocks(&lines, &mut page);
         }
         let others = FORMATS.iter().filter(|other| other.name != *name);
         let others = others.map(|other| format!(".BR {} (5)", escaped(other.name)));
         let others: Vec<_> = others.collect();
-        let _ = writeln!(page, ".SH SEE ALSO\n.BR pbsctl (1),\n{}", others.join(",\n"));
+        append_line!(page, ".SH SEE ALSO\n.BR pbsctl (1),\n{}", others.join(",\n"));
         page
     }
 }
@@ -139,7 +139,7 @@ fn blocks(lines: &[&str], page: &mut String) {
             example(&rest[..count], page);
             place += count;
         } else if rest.get(1).and_then(|next| indent(next)).unwrap_or(0) > 0 {
-            let _ = writeln!(page, ".PP\n{}", inline(line));
+            append_line!(page, ".PP\n{}", inline(line));
             place += 1;
         } else {
             let ends = |line: &&str| indent(line) != Some(0);
@@ -150,13 +150,13 @@ fn blocks(lines: &[&str], page: &mut String) {
             let colon = if text.ends_with(" ::") || text.ends_with("\n::") { "" } else { ":" };
             match paragraph {
                 Some(before) => {
-                    let _ = writeln!(page, ".PP\n{}{colon}", inline(before));
+                    append_line!(page, ".PP\n{}{colon}", inline(before));
                     let count = indented(&lines[place..], 1);
                     example(&lines[place..place + count], page);
                     place += count;
                 }
                 None => {
-                    let _ = writeln!(page, ".PP\n{}", inline(&text));
+                    append_line!(page, ".PP\n{}", inline(&text));
                 }
             }
         }
@@ -187,7 +187,7 @@ fn example(lines: &[&str], page: &mut String) {
     let first = lines.iter().position(|line| !line.is_empty());
     for line in &lines[first.unwrap_or(0)..] {
         // Names in tables keep their places without the marks.
-        let _ = writeln!(page, "{}", escaped(&line.replace("``", "  ")));
+        append_line!(page, "{}", escaped(&line.replace("``", "  ")));
     }
     page.push_str(".fi\n.RE\n");
 }

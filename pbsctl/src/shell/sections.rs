@@ -2,9 +2,8 @@
 //! Sections of a command's page besides its options: exit statuses, environment, files, and other
 //! pages.
 
-use std::fmt::Write;
-
 use clap::{Arg, Command};
+use pbs_text::append_line;
 
 use super::format::FORMATS;
 use crate::cli::STATUSES;
@@ -168,7 +167,7 @@ fn see_also(command: &Command, name: &str, page: &mut String) {
             add(format.name.into(), 5);
         }
     }
-    let _ = writeln!(page, ".SH \"SEE ALSO\"\n{}", pages.join(",\n"));
+    append_line!(page, ".SH \"SEE ALSO\"\n{}", pages.join(",\n"));
 }
 
 /// The arguments that a page has.
@@ -177,10 +176,11 @@ fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 fn help(argument: &Arg) -> String {
+    // An argument without a help has an empty one; a test finds it.
     argument.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
 fn entry(term: &str, text: &str, page: &mut String) {
     let escaped = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
-    let _ = writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
+    append_line!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
 }

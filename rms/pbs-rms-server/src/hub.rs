@@ -205,6 +205,7 @@ impl Hub {
         let gone = self.owners.iter().filter(|(_, owner)| is_gone(owner));
         let gone: Vec<AppId> = gone.map(|(&app, _)| app).collect();
         for app in gone {
+            // An application that has disconnected itself is gone as well.
             let _ = self.rms.disconnect(app, now_ns);
             self.end(app);
         }

@@ -182,6 +182,7 @@ impl Journal {
         if written.is_err() {
             self.file = old;
             self.bytes = bytes;
+            // The error of the writing is the one to report.
             let _ = fs::remove_file(&beside);
         } else {
             self.most_bytes = MOST_BYTES.max(MOST_TIMES * self.bytes);

@@ -20,11 +20,13 @@ impl Sessions {
     }
 
     pub(crate) fn get(&self, app: AppId) -> Option<&Session> {
+        // The error is the place where the session would be.
         let place = self.place(app).ok()?;
         Some(&self.sessions[place].1)
     }
 
     pub(crate) fn get_mut(&mut self, app: AppId) -> Option<&mut Session> {
+        // The error is the place where the session would be.
         let place = self.place(app).ok()?;
         Some(&mut self.sessions[place].1)
     }
@@ -40,6 +42,7 @@ impl Sessions {
     }
 
     pub(crate) fn remove(&mut self, app: AppId) -> Option<Session> {
+        // The error is the place where the session would be.
         let place = self.place(app).ok()?;
         self.marks.remove(place);
         Some(*self.sessions.remove(place).1)

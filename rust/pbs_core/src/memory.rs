@@ -54,6 +54,7 @@ pub(super) fn sort<M: Memory, T>(slice: &mut [T], compare: impl Fn(&T, &T) -> Or
     slice.sort_unstable_by(|one, other| {
         compared += 1;
         if compared & (PAUSE_EVERY - 1) == 0 {
+            // Sorting cannot stop half way; the next pause of the caller aborts.
             let _ = M::pause();
         }
         compare(one, other)

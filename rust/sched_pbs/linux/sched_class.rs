@@ -769,6 +769,7 @@ pub(crate) fn end_sleep(rq: &RunQueue, task: &Task) -> Awake {
             }
             SLEEPS if delayed => Awake::Delayed,
             SLEEPS => {
+                // Another waker has set the state already.
                 let _ = AtomicU32::from_ptr(state).compare_exchange(
                     SLEEPS,
                     public::TASK_RUNNING as c_uint,

@@ -149,7 +149,9 @@ pub(crate) fn find(cpu: &'static Cpu) -> Tier {
 pub(crate) fn counter(cpu: &'static Cpu, tier: Tier) -> Option<KernelCounter> {
     let user = CounterOptions::user_instructions();
     match tier {
+        // A machine without this counter takes the next tier.
         Tier::PmuOverflow => KernelCounter::with_overflow(cpu.number(), &user, &cpu.counter).ok(),
+        // A machine without this counter takes the next tier.
         Tier::Pmu => KernelCounter::new(cpu.number(), &user).ok(),
         Tier::Clock => None,
     }

@@ -50,7 +50,9 @@ fn drop_requested(cpu: &'static Cpu) {
             );
         }
         if let Some(text) = text {
+            // The dump is ASCII.
             let text = core::str::from_utf8(&text).unwrap_or_default();
+            // The log takes every text.
             let _ = dump::Log::new().write_str(text);
         }
     }

@@ -346,6 +346,7 @@ impl Write for Buffer {
 /// The dump of a CPU for the log; cut off where memory is short. Sleeps.
 pub(crate) fn text(cpu: &Cpu) -> KVVec<u8> {
     let mut buffer = Buffer(KVVec::new());
+    // A text that was cut short is shown as far as it goes.
     let _ = write(&mut buffer, cpu, THREADS_IN_LOG);
     buffer.0
 }

@@ -170,6 +170,7 @@ impl InsnClock {
     /// Makes the next check find that the counter was not on the PMU all the time.
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     pub(crate) fn pretend_multiplexed(&mut self) -> Option<()> {
+        // Without a counter there is nothing to pretend.
         let now = self.counter.as_ref()?.read_local().ok()?;
         self.last_times = Some(Reading {
             running_ns: now.running_ns.saturating_add(1_000_000_000),

@@ -85,6 +85,7 @@ extern "C" fn drop_all(_key: u8) {
 
 #[cfg(CONFIG_MAGIC_SYSRQ)]
 extern "C" fn dump_all(_key: u8) {
+    // The log takes every text.
     let _ = Dumps::write_some(&mut Log::new(), dump::THREADS_IN_LOG);
 }
 
@@ -95,6 +96,7 @@ struct Panic;
 impl Panics for Panic {
     fn panics() {
         for cpu in cpus::all().filter(|cpu| cpu.usage.has_plan()) {
+            // The log takes every text.
             let _ = dump::write_line(&mut Log::new(), cpu);
         }
     }

@@ -181,6 +181,7 @@ impl<'a> Running<'a> {
 
 /// The CPUs of this process, as a list.
 fn own_cpus() -> String {
+    // Without /proc, the message says "that it has" in place of the list.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let cpus = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

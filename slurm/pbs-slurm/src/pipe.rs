@@ -55,7 +55,9 @@ impl Pipe {
         answers.map_err(|error| {
             // Another is started next time.
             if let Some(mut running) = self.running.take() {
+                // A child that has ended cannot be killed.
                 let _ = running.child.kill();
+                // A child that was waited for has no status.
                 let _ = running.child.wait();
             }
             Fault::Unreachable(format!("{}: {error}", self.program))
@@ -101,7 +103,9 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         if let Some(mut running) = self.running.take() {
+            // A child that has ended cannot be killed.
             let _ = running.child.kill();
+            // A child that was waited for has no status.
             let _ = running.child.wait();
         }
     }

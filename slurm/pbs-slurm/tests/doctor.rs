@@ -264,6 +264,7 @@ fn lua_that_cannot_be_read_is_an_error() {
     etc.change("job_submit.lua", "return slurm.SUCCESS", "return slurm.SUCCESS)");
     let conf = etc.read();
     if !conf.job_submit.is_compiled {
+        pbs_text::skipped("it needs luac, to compile a script: install lua5.1");
         return;
     }
     let found = etc.found();

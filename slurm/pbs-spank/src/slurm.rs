@@ -96,6 +96,7 @@ impl Spank {
         // SAFETY: it is not null, so Slurm has made it point to a string of its own, which it
         // keeps at least until the hook returns.
         let cores = unsafe { CStr::from_ptr(cores) };
+        // A list of cores is ASCII; another text is none.
         cores.to_str().ok().map(str::to_string)
     }
 }

@@ -159,6 +159,8 @@ pub struct Figure {
     pub over: Option<Reduction>,
     /// Factor that the value is multiplied with.
     pub scale: Option<f64>,
+    /// Path of the number of draws of which the figure is the share in percent, or else the count.
+    pub draws: Option<String>,
     /// The published value: a number, a text or a boolean.
     pub published: Option<Value>,
     /// The share of what was published by which it may differ.
@@ -197,6 +199,18 @@ impl Figure {
     pub fn decides(&self) -> bool {
         self.published.is_some() || self.about.is_some() || self.bounds().next().is_some()
     }
+}
+
+/// The mutation of a claim that the usual ones do not turn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeclaredMutation {
+    /// Name of the mutated figure.
+    pub figure: String,
+    /// Factor that its measured value is multiplied with.
+    pub factor: f64,
+    /// Fault of the code that would have this effect.
+    pub fault: String,
 }
 
 /// A claim.
@@ -239,6 +253,8 @@ pub struct Claim {
     pub cannot: Option<String>,
     /// A remark.
     pub note: Option<String>,
+    /// The mutation that turns the verdict, if none of the usual ones does.
+    pub mutation: Option<DeclaredMutation>,
     /// The measured figures.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Figure>,
@@ -284,6 +300,14 @@ impl Claim {
         if self.needs.as_ref().is_some_and(needs) {
             let names: Vec<_> = NEEDS.iter().map(|(name, _)| *name).collect();
             wrong(&format!("what it needs is one of {}", names.join(", ")));
+        }
+        if let Some(mutation) = &self.mutation {
+            if self.figures.iter().all(|figure| figure.name != mutation.figure) {
+                wrong(&format!("its mutation is of '{}', which it has not", mutation.figure));
+            }
+            if mutation.fault.is_empty() {
+                wrong("its mutation names no fault that would have this effect");
+            }
         }
         let mut names = BTreeSet::new();
         for figure in &self.figures {

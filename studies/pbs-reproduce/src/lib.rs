@@ -8,16 +8,21 @@
 
 mod claims;
 mod document;
+mod interval;
 mod measure;
+mod mutate;
 mod page;
 mod result;
 mod run;
 mod table;
 mod verdict;
 
-pub use claims::{Better, Bound, Claim, Claims, Document, Figure, Reduction, Set, Source};
+pub use claims::{
+    Better, Bound, Claim, Claims, DeclaredMutation, Document, Figure, Reduction, Set, Source,
+};
 pub use document::document;
 pub use measure::measure;
+pub use mutate::{mutate_all, mutated_text, sample, Change, Mutated, Mutation};
 pub use page::page;
 pub use result::{Measured, Reproduction, TriedClaim};
 pub use run::{run, Options, RunProgress};

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use pbs_reproduce::{
-    document, page, run, summary, table, Claims, Options, Reproduction, RunProgress,
+    document, mutate_all, mutated_text, page, run, sample, summary, table, Claims, Mutated,
+    Options, Reproduction, RunProgress,
 };
 
 /// Test the claims of the documents that the project comes from
@@ -64,6 +65,14 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     judge: Option<PathBuf>,
 
+    /// Mutate the figures of N positive verdicts of the claims.json of --onto, and show which turn
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "40", requires = "onto")]
+    mutate: Option<usize>,
+
+    /// Seed of the sample of --mutate
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "mutate")]
+    seed: u64,
+
     /// Take the results of claims that are not tested from that claims.json
     #[arg(long, value_name = "FILE")]
     onto: Option<PathBuf>,
@@ -81,13 +90,15 @@ Examples:
   build/pbs-reproduce --list K    List the claims of a document, with their commands
 
 Exit status: 0 if all selected claims were tested, whatever the verdicts; 1 if a command
-failed; 2 on wrong usage; 4 if a verdict differs from --against.";
+failed; 2 on wrong usage; 4 if a verdict differs from --against; 5 if no mutation turns a
+verdict.";
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match carry_out(&arguments) {
         Ok(status) => status,
         Err(why) => {
+            // Nobody is left to be told if standard error is closed.
             let _ = writeln!(stderr(), "pbs-reproduce: {why}");
             ExitCode::from(2)
         }
@@ -109,6 +120,13 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
     }
     let declared = claims.clone();
     claims.select(&arguments.claim)?;
+    if let (Some(number), Some(results)) = (arguments.mutate, &arguments.onto) {
+        let rows = mutate_all(&claims, &read(results)?);
+        let rows = sample(rows, number, arguments.seed);
+        print(&mutated_text(&rows));
+        let are_turned = rows.iter().all(Mutated::is_turned);
+        return Ok(if are_turned { ExitCode::SUCCESS } else { ExitCode::from(5) });
+    }
     if arguments.list {
         for claim in &claims.claims {
             let how = claim.command.as_deref().or(claim.cannot.as_deref());
@@ -137,6 +155,7 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
     let see = |seen: &RunProgress<'_>| {
         let (done, all) = seen.done;
         let (ids, seconds) = (seen.ids.join(" "), seen.took.as_secs_f64());
+        // Progress is for those who watch; without a reader the results still come.
         let _ = writeln!(stderr(), "[{done}/{all}] {ids} ({seconds:.1} s)");
     };
     let mut reproduction = run(&claims, &options, &see).map_err(|error| error.to_string())?;

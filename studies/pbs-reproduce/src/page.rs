@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The page: all claims with figures, commands and pictures, in one file.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use pbs_text::escaped;
+use pbs_text::{append, append_line, escaped};
 
 use crate::{summary, Document, Measured, Reproduction, TriedClaim, Verdict};
 
@@ -17,7 +16,7 @@ pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
     out.push_str("<title>Claims, reproduced or refuted</title>\n<style>\n");
     out.push_str(include_str!("page.css"));
     out.push_str("</style>\n</head>\n<body>\n<h1>Claims, reproduced or refuted</h1>\n");
-    let _ = write!(
+    append!(
         out,
         "<p>{}.</p>\n<p class=\"muted\">Measured on {}.  Each verdict follows from the figures \
          that the command below it prints.</p>\n<nav><ul>\n",
@@ -31,7 +30,7 @@ pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
     let there = Document::ALL.into_iter().filter(|&document| rows(document).next().is_some());
     for document in there.clone() {
         let refuted = |row: &&TriedClaim| matches!(row.verdict, Verdict::Refuted { .. });
-        let _ = writeln!(
+        append_line!(
             out,
             "<li><a href=\"#{}\">{}</a> <span class=\"muted\">{} claims, {} refuted</span></li>",
             anchor(document),
@@ -42,7 +41,7 @@ pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
     }
     out.push_str("</ul></nav>\n");
     for document in there {
-        let _ = writeln!(
+        append_line!(
             out,
             "<section>\n<h2 id=\"{}\">{}</h2>",
             anchor(document),
@@ -64,12 +63,13 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
         Verdict::Within { .. } => ("≈", "within"),
         Verdict::Better { .. } => ("↑", "better"),
         Verdict::ByConstruction => ("=", "construction"),
+        Verdict::Undecided { .. } => ("?", "within"),
         Verdict::Refuted { .. } => ("✗", "refuted"),
         Verdict::Failed { .. } => ("!", "failed"),
         Verdict::CannotBeTried { .. } => ("–", "cannot"),
         Verdict::NotTried { .. } => ("–", "not"),
     };
-    let _ = writeln!(
+    append_line!(
         out,
         "<article id=\"{id}\">\n<header><h3>{id}</h3> <span class=\"muted\">section {}</span> \
          <span class=\"verdict {class}\">{sign} {}</span></header>\n<p>{}</p>",
@@ -80,14 +80,15 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
     );
     figures(&row.figures, out);
     if let Some(note) = &row.note {
-        let _ = writeln!(out, "<p class=\"muted\">{}</p>", escaped(note));
+        append_line!(out, "<p class=\"muted\">{}</p>", escaped(note));
     }
     let picture = row.picture.as_ref();
+    // A picture that was not kept is left out of the page.
     let picture = picture.and_then(|name| fs::read_to_string(folder.join(name)).ok());
     if picture.is_some() || row.drawn.is_some() {
         out.push_str("<figure>\n");
         if let Some(picture) = &picture {
-            let _ = writeln!(
+            append_line!(
                 out,
                 "<img alt=\"{}\" src=\"data:image/svg+xml,{}\">",
                 escaped(row.drawn.as_deref().unwrap_or(&row.says)),
@@ -95,7 +96,7 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
             );
         }
         if let Some(drawn) = &row.drawn {
-            let _ = writeln!(out, "<figcaption>Published: {}</figcaption>", escaped(drawn));
+            append_line!(out, "<figcaption>Published: {}</figcaption>", escaped(drawn));
         }
         out.push_str("</figure>\n");
     }
@@ -106,7 +107,7 @@ fn article(row: &TriedClaim, folder: &Path, out: &mut String) {
             .filter
             .as_ref()
             .map_or_else(String::new, |filter| format!("\n| jq '{}'", escaped(filter.trim())));
-        let _ = writeln!(
+        append_line!(
             out,
             "<details><summary>How{took}</summary>\n<p>{}</p>\n<pre>{}{filter}</pre>\n\
              <pre>make reproduce R={}</pre></details>",
@@ -134,7 +135,7 @@ fn figures(figures: &[Measured], out: &mut String) {
             Some(false) => "✗",
             None => "",
         };
-        let _ = writeln!(
+        append_line!(
             out,
             "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
              <td>{}</td><td>{sign}</td></tr>",
@@ -156,7 +157,7 @@ fn in_address(text: &str) -> String {
                 out.push(byte as char)
             }
             _ => {
-                let _ = write!(out, "%{byte:02X}");
+                append!(out, "%{byte:02X}");
             }
         }
     }

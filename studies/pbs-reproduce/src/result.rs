@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{judge, Claims, Verdict};
+use crate::{judge, Claim, Claims, Verdict};
 
 /// Share by which a figure of virtual time may differ between two machines, whose libraries round
 /// differently.
@@ -37,6 +37,12 @@ pub struct Measured {
     pub holds: Option<bool>,
     /// Share of the published value by which the figure differs, if that is a number.
     pub differs_by: Option<f64>,
+    /// Number of draws of which the figure is a share or a count; `None`: it is none.
+    #[serde(default)]
+    pub draws: Option<u64>,
+    /// Interval of 95 % of the figure over all draws, in its unit.
+    #[serde(default)]
+    pub interval: Option<[f64; 2]>,
 }
 
 /// A claim that was tried.
@@ -69,6 +75,10 @@ pub struct TriedClaim {
     pub note: Option<String>,
     /// Time that the command took; claims of one command share it.
     pub took_ms: Option<u64>,
+    /// The commit that it was measured at; `None`: it was not tried, or before commits were
+    /// recorded.
+    #[serde(default)]
+    pub commit: Option<String>,
 }
 
 /// All claims that were tried.
@@ -80,8 +90,17 @@ pub struct Reproduction {
     pub version: u32,
     /// The machine that it was measured on.
     pub machine: String,
+    /// The commit of the last measurement, with `-dirty` if files differed from it.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// Claims in the order of the declaration.
     pub claims: Vec<TriedClaim>,
+}
+
+/// The numbers of draws that were measured of a claim's figures.
+pub(crate) fn draws_of(claim: &Claim, row: &TriedClaim) -> Vec<Option<u64>> {
+    let measured = |name: &String| row.figures.iter().find(|measured| measured.name == *name);
+    claim.figures.iter().map(|figure| measured(&figure.name)?.draws).collect()
 }
 
 impl Reproduction {
@@ -134,7 +153,9 @@ impl Reproduction {
                 (Some(because), _) => {
                     (Verdict::CannotBeTried { because: because.clone() }, Vec::new())
                 }
-                (None, Some(values)) if !values.is_empty() => judge(claim, &values),
+                (None, Some(values)) if !values.is_empty() => {
+                    judge(claim, &values, &draws_of(claim, &row))
+                }
                 _ => (row.verdict.clone(), row.figures.clone()),
             };
             let claimed = |text: &String| text.clone();

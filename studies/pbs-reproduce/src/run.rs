@@ -63,6 +63,8 @@ pub fn run(
     options: &Options,
     see: &(dyn Fn(&RunProgress<'_>) + Sync),
 ) -> io::Result<Reproduction> {
+    // Before the commands run: files that change meanwhile are not what was built.
+    let commit = commit(&options.top);
     let mut commands: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
     for claim in &claims.claims {
         if let (Some(command), None) = (&claim.command, put_off(claim, options)) {
@@ -100,11 +102,16 @@ pub fn run(
         carry_out(command, claims);
     }
     let outputs = outputs.into_inner().unwrap_or_else(|it| it.into_inner());
-    let row = |claim: &Claim| row(claim, options, &outputs);
+    let row = |claim: &Claim| {
+        let mut row = row(claim, options, &outputs);
+        row.commit = row.took_ms.and(commit.clone());
+        row
+    };
     Ok(Reproduction {
         kind: Reproduction::KIND.into(),
         version: Reproduction::VERSION,
         machine: machine(),
+        commit: commit.clone(),
         claims: claims.claims.iter().map(row).collect(),
     })
 }
@@ -161,6 +168,7 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
         drawn: claim.drawn.clone(),
         note: claim.note.clone(),
         took_ms: output.map(|output| output.took.as_millis() as u64),
+        commit: None,
     }
 }
 
@@ -221,6 +229,7 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
         }
     };
     if !status.success() {
+        // The status is reported without a last line.
         let said = fs::read(&err).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let last = said.trim_end().lines().next_back().unwrap_or_default();
@@ -229,8 +238,20 @@ fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, St
     fs::read_to_string(&out).map_err(text)
 }
 
+/// The commit of a repository's files, with `-dirty` if some differ; `None` if git cannot tell.
+fn commit(top: &Path) -> Option<String> {
+    let git = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .current_dir(top)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(git.stdout).ok()?;
+    Some(text.trim().to_string()).filter(|text| git.status.success() && !text.is_empty())
+}
+
 /// The machine, in a few words.
 fn machine() -> String {
+    // A machine without the file has an unknown CPU.
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = |line: &str| Some(line.strip_prefix("model name")?.split_once(": ")?.1.to_string());
     let model = cpus.lines().find_map(name).unwrap_or_else(|| "unknown CPU".into());

@@ -23,11 +23,12 @@ pub fn table(reproduction: &Reproduction) -> String {
 
 /// Number of claims of each verdict, in a line.
 pub fn summary(reproduction: &Reproduction) -> String {
-    const ORDER: [&str; 8] = [
+    const ORDER: [&str; 9] = [
         "reproduced",
         "within",
         "better",
         "consistent by construction",
+        "undecided",
         "refuted",
         "can't be tried",
         "not tried",

@@ -7,6 +7,7 @@ use pbs_text::grouped;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::interval::Share;
 use crate::result::Measured;
 use crate::{measure, Better, Bound, Claim, Figure};
 
@@ -29,6 +30,11 @@ pub enum Verdict {
     },
     /// All its figures are as claimed, and could not be otherwise: the trial was made from them.
     ByConstruction,
+    /// All its figures are as claimed, but draws are too few to exclude chance.
+    Undecided {
+        /// The figure, and its interval.
+        because: String,
+    },
     /// A figure is not as claimed.
     Refuted {
         /// The figure, and the reason.
@@ -59,6 +65,7 @@ impl Verdict {
             Verdict::Within { .. } => "within",
             Verdict::Better { .. } => "better",
             Verdict::ByConstruction => "consistent by construction",
+            Verdict::Undecided { .. } => "undecided",
             Verdict::Refuted { .. } => "refuted",
             Verdict::CannotBeTried { .. } => "can't be tried",
             Verdict::NotTried { .. } => "not tried",
@@ -76,6 +83,7 @@ impl fmt::Display for Verdict {
                 write!(f, "better by a factor of {}", in_digits(*factor, 2))
             }
             Verdict::ByConstruction => f.write_str("consistent by construction"),
+            Verdict::Undecided { because } => write!(f, "undecided because {because}"),
             Verdict::Refuted { because } => write!(f, "refuted because {because}"),
             Verdict::CannotBeTried { because } => write!(f, "can't be tried because {because}"),
             Verdict::NotTried { because } => write!(f, "not tried: {because}"),
@@ -139,26 +147,47 @@ impl Measured {
 /// Holds what a command has printed against what is claimed.
 pub fn verdict(claim: &Claim, output: &Value) -> (Verdict, Vec<Measured>) {
     let mut values = Vec::with_capacity(claim.figures.len());
+    let mut draws = Vec::with_capacity(claim.figures.len());
     for figure in &claim.figures {
-        match measure(output, figure) {
-            Ok(value) => values.push(value),
+        let counted = figure.draws.as_ref().map(|path| count(output, figure, path)).transpose();
+        match measure(output, figure).and_then(|value| Ok((value, counted?))) {
+            Ok((value, counted)) => {
+                values.push(value);
+                draws.push(counted);
+            }
             Err(why) => {
                 let because = format!("the command's output has no '{}': {why}", figure.name);
                 return (Verdict::Failed { because }, Vec::new());
             }
         }
     }
-    judge(claim, &values)
+    judge(claim, &values, &draws)
 }
 
-/// Holds the measured values of all figures against what is claimed.
-pub fn judge(claim: &Claim, values: &[Value]) -> (Verdict, Vec<Measured>) {
+/// The number of draws of a figure.
+fn count(output: &Value, figure: &Figure, path: &str) -> Result<u64, String> {
+    let of = Figure { measured: path.into(), scale: None, ..figure.clone() };
+    let value = measure(output, &of)?;
+    let number = value.as_f64().filter(|number| *number >= 1.0 && number.fract() == 0.0);
+    number
+        .map(|number| number as u64)
+        .ok_or_else(|| format!("{path}: {value} is no number of draws"))
+}
+
+/// Holds the measured values of all figures, each with its number of draws, against what is claimed.
+pub fn judge(claim: &Claim, values: &[Value], draws: &[Option<u64>]) -> (Verdict, Vec<Measured>) {
     let mut share = 0f64;
     let mut factor = f64::INFINITY;
     let mut wrong = Vec::new();
+    let mut undecided = Vec::new();
     let mut figures = Vec::with_capacity(values.len());
     for (figure, value) in claim.figures.iter().zip(values) {
-        let compared = compare(claim, figure, value, values);
+        let (mut compared, chance) = compare(claim, figure, value, values, draws);
+        let place = figures.len();
+        compared.draws = draws[place];
+        compared.interval = share_of(claim, values, draws, place)
+            .map(|(share, scale)| share.interval().map(|side| side * scale));
+        undecided.extend(chance);
         if compared.holds == Some(false) {
             wrong.push(because(figure, &compared));
         } else if let Some(about) = figure.about {
@@ -176,6 +205,8 @@ pub fn judge(claim: &Claim, values: &[Value]) -> (Verdict, Vec<Measured>) {
     let verdict = if !wrong.is_empty() {
         let because = wrong.join("; ");
         Verdict::Refuted { because }
+    } else if !undecided.is_empty() {
+        Verdict::Undecided { because: undecided.join("; ") }
     } else if claim.by_construction {
         Verdict::ByConstruction
     } else if factor.is_finite() {
@@ -188,7 +219,34 @@ pub fn judge(claim: &Claim, values: &[Value]) -> (Verdict, Vec<Measured>) {
     (verdict, figures)
 }
 
-fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> Measured {
+/// The share that a figure is, and the factor from shares to its unit; nothing if its draws are not
+/// known.
+fn share_of(
+    claim: &Claim,
+    values: &[Value],
+    draws: &[Option<u64>],
+    place: usize,
+) -> Option<(Share, f64)> {
+    let (value, draws) = (values[place].as_f64()?, draws[place]?);
+    let is_percent = claim.figures[place].unit.as_deref().is_some_and(|of| PERCENT.contains(&of));
+    let scale = if is_percent { 100.0 } else { draws as f64 };
+    Some((Share { share: value / scale, draws }, scale))
+}
+
+/// Units of figures that are shares.
+const PERCENT: [&str; 2] = ["percent", "%"];
+
+/// Compares a figure with what is claimed. Beside it, the reasons for which chance may have decided.
+fn compare(
+    claim: &Claim,
+    figure: &Figure,
+    value: &Value,
+    values: &[Value],
+    draws: &[Option<u64>],
+) -> (Measured, Vec<String>) {
+    let own = claim.figures.iter().position(|other| other.name == figure.name);
+    let share_at = |place| share_of(claim, values, draws, place);
+    let mut chance = Vec::new();
     let mut holds = true;
     let mut differs_by = None;
     if let Some(published) = &figure.published {
@@ -208,7 +266,9 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         words.push(format!("about {}", short(about)));
         let value = value.as_f64();
         differs_by = value.map(|value| (value - about) / about.abs());
-        holds = value.is_some_and(|value| better_by(figure, about, value) >= 1.0 - NEAR);
+        // A cost or a yield of nothing was not measured.
+        let is_near = |value| value > 0.0 && better_by(figure, about, value) >= 1.0 - NEAR;
+        holds = value.is_some_and(is_near);
     }
     for (said, bound) in figure.bounds() {
         let limit = match bound {
@@ -228,13 +288,32 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
             _ => false,
         };
         holds &= held;
+        let other = match bound {
+            Bound::Figure(name) => claim.figures.iter().position(|other| other.name == *name),
+            Bound::Number(_) => None,
+        };
+        let is_strict = matches!(said, "less than" | "more than");
+        let shares = own.and_then(share_at).zip(other.and_then(share_at));
+        if let (true, true, Some(((own, _), (other, _)))) = (held, is_strict, shares) {
+            let [low, high] = own.difference(other);
+            if low <= 0.0 && high >= 0.0 {
+                chance.push(format!(
+                    "of {} and {} draws, {} differs by {} to {} percent points at 95 %",
+                    own.draws,
+                    other.draws,
+                    figure.name,
+                    short(low * 100.0),
+                    short(high * 100.0)
+                ));
+            }
+        }
         let limit = limit.map_or_else(|| "no number".into(), short);
         words.push(match bound {
             Bound::Number(_) => format!("{said} {limit}"),
             Bound::Figure(name) => format!("{said} {name} ({limit})"),
         });
     }
-    Measured {
+    let measured = Measured {
         name: figure.name.clone(),
         unit: figure.unit.clone(),
         published: figure.published.clone(),
@@ -242,7 +321,10 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         measured: value.clone(),
         holds: figure.decides().then_some(holds),
         differs_by,
-    }
+        draws: None,
+        interval: None,
+    };
+    (measured, chance)
 }
 
 /// Share by which a measured cost may differ from a reported one that is "about" so much.

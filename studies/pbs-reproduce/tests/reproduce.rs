@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pbs_reproduce::{
-    document, measure, page, run, summary, table, Claims, Figure, Options, Reproduction, Verdict,
+    document, measure, mutate_all, mutated_text, page, run, summary, table, Change, Claims, Figure,
+    Mutated, Options, Reproduction, Verdict,
 };
 use serde_json::{json, Value};
 
@@ -450,4 +451,99 @@ fn who_takes_too_long_is_ended_with_its_children() {
     waits.for_each(|_| std::thread::sleep(Duration::from_millis(10)));
     assert!(is_gone());
     std::fs::remove_dir_all(&options.out).unwrap();
+}
+
+/// A claim with the figures `a` and `b`, and their values.
+fn mutated(figures: &str, measured: &Value) -> Mutated {
+    let text = format!(
+        "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{measured}' '''\n\
+         {figures}"
+    );
+    let name = format!("{figures}{measured}").replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    let results = tried(&name, &text);
+    mutate_all(&claims(&text), &results).remove(0)
+}
+
+#[test]
+fn a_claim_that_nothing_refutes_is_listed() {
+    let exact = "[[claim.figure]]\nname = \"a\"\nmeasured = \"/a\"\npublished = 7\n";
+    assert!(mutated(exact, &json!({"a": 7})).is_turned());
+    let wide = "[[claim.figure]]\nname = \"a\"\nmeasured = \"/a\"\nat_most = 1000\n";
+    let wide = mutated(wide, &json!({"a": 7}));
+    assert!(!wide.is_turned() && wide.firm == ["a"], "{wide:?}");
+    let text = mutated_text(&[wide]);
+    assert!(text.contains("L1: NO MUTATION TURNS IT") && text.contains("0 of 1"), "{text}");
+    let declared = "mutation = { figure = \"a\", factor = 500, fault = \"all are searched\" }\n\
+                    [[claim.figure]]\nname = \"a\"\nmeasured = \"/a\"\nat_most = 1000\n";
+    assert!(mutated(declared, &json!({"a": 7})).is_turned());
+}
+
+#[test]
+fn a_comparison_the_other_way_round_is_noticed() {
+    let figures = "[[claim.figure]]\nname = \"a\"\nmeasured = \"/a\"\nmore_than = \"b\"\n\
+                   [[claim.figure]]\nname = \"b\"\nmeasured = \"/b\"\n";
+    let row = mutated(figures, &json!({"a": 100, "b": 10}));
+    let changes: Vec<&Change> = row.turning.iter().map(|(mutation, _)| &mutation.change).collect();
+    assert!(changes.contains(&&Change::Exchanged("b".into())), "{changes:?}");
+    assert!(!changes.contains(&&Change::Times(1.5)), "{changes:?}");
+}
+
+#[test]
+fn a_cost_of_nothing_is_no_better_cost() {
+    let about = "about = 100\nbetter = \"less\"";
+    assert!(matches!(one(r#"{"x": 10}"#, about), Verdict::Better { .. }));
+    assert!(matches!(one(r#"{"x": 0}"#, about), Verdict::Refuted { .. }));
+}
+
+#[test]
+fn each_positive_verdict_of_the_document_can_turn() {
+    let top = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let claims = Claims::read(&top.join("studies/pbs-reproduce/claims.toml")).unwrap();
+    let text = std::fs::read_to_string(top.join("Documentation/reproduction.json")).unwrap();
+    let rows = mutate_all(&claims, &Reproduction::from_json(&text).unwrap());
+    assert!(rows.len() > 100, "only {} rows", rows.len());
+    let firm = rows.iter().filter(|row| !row.is_turned()).map(|row| row.id.as_str());
+    assert_eq!(firm.collect::<Vec<_>>(), [""; 0], "no mutation turns them");
+}
+
+#[test]
+fn older_measurements_are_marked() {
+    let text = "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = \"echo '{\\\"x\\\":1}'\"\n\
+                [[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\npublished = 1\n";
+    let mut results = tried("commits", text);
+    let page = |results: &Reproduction| document(&claims(text), results);
+    results.commit = Some("new".into());
+    results.claims[0].commit = Some("new".into());
+    assert!(page(&results).contains("at commit new"));
+    assert!(!page(&results).contains("Measured earlier"));
+    results.claims[0].commit = Some("old".into());
+    assert!(page(&results).contains("*Measured earlier:* at commit old."));
+    results.claims[0].commit = None;
+    assert!(page(&results).contains("*Measured earlier:* before commits were recorded."));
+}
+
+#[test]
+fn few_draws_decide_nothing() {
+    let row = |draws: u64| {
+        let output = json!({"a": 75, "b": 50, "n": draws});
+        let figure = |name: &str, rest: &str| {
+            format!(
+                "[[claim.figure]]\nname = \"{name}\"\nunit = \"percent\"\nmeasured = \"/{name}\"\n\
+                 draws = \"/n\"\n{rest}\n"
+            )
+        };
+        let text = format!(
+            "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{output}' '''\n\
+             {}{}",
+            figure("a", "more_than = \"b\""),
+            figure("b", "")
+        );
+        tried(&format!("draws{draws}"), &text).claims.remove(0)
+    };
+    let few = row(12);
+    assert!(matches!(few.verdict, Verdict::Undecided { .. }), "{:?}", few.verdict);
+    let [low, high] = few.figures[0].interval.unwrap();
+    assert!(low < 50.0 && high > 90.0, "{low} {high}");
+    assert_eq!(row(200).verdict, Verdict::Reproduced);
+    assert!(matches!(row(0).verdict, Verdict::Failed { .. }));
 }

@@ -9,6 +9,8 @@
 
 pub mod arrows;
 pub mod circles;
+pub mod dropped;
+pub mod fields;
 pub mod packages;
 pub mod sentences;
 pub mod tree;

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use pbs_house::sentences::{sentences, MOST_WORDS};
 use pbs_house::words::doc_comments;
-use pbs_house::{arrows, circles, packages, tree};
+use pbs_house::{arrows, circles, dropped, packages, tree};
 
-const USAGE: &str = "usage: pbs-house packages | circles | words [FOLDER] | sentences [FOLDER]
+const USAGE: &str =
+    "usage: pbs-house packages | circles | dropped | words [FOLDER] | sentences [FOLDER]
 
   packages   Print the table of packages for Documentation/source-tree.rst.
   circles    List the files that take names from each other in a loop.
+  dropped    List results that are dropped without a reason.
   words      List doc comments that open with a word that names nothing.
   sentences  List sentences of documents with more than 40 words.";
 
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     match word.as_str() {
         "packages" => print!("{}", packages::table()),
         "circles" => print_circles(),
+        "dropped" => print_dropped(),
         "words" => print_words(&folder),
         "sentences" => print_sentences(&folder),
         "--help" => println!("{USAGE}"),
@@ -38,6 +41,14 @@ fn print_circles() {
             for file in circle {
                 println!("  {file}");
             }
+        }
+    }
+}
+
+fn print_dropped() {
+    for path in tree::sources() {
+        for found in dropped::dropped(&tree::text(&path)) {
+            println!("{path}:{}: {}", found.line, found.form);
         }
     }
 }

@@ -47,6 +47,16 @@ pub fn rust_files(folder: &str) -> Vec<String> {
     files(folder).into_iter().filter(|path| path.ends_with(".rs")).collect()
 }
 
+/// Paths of all Rust files of programs and libraries: those of tests and examples are left out.
+pub fn sources() -> Vec<String> {
+    let others = ["tests", "examples", "benches", "unit", "kunit"];
+    let is_source = |path: &String| {
+        let mut folders = path.split('/');
+        !folders.any(|part| others.contains(&part)) && !path.ends_with("/tests.rs")
+    };
+    rust_files("").into_iter().filter(is_source).collect()
+}
+
 /// Paths of all documents below a folder: reStructuredText and Markdown.
 pub fn documents(folder: &str) -> Vec<String> {
     let is_document = |path: &String| path.ends_with(".rst") || path.ends_with(".md");

@@ -59,6 +59,7 @@ fn readme_counts_the_claims_as_their_verdicts_do() {
         "within",
         "better",
         "by_construction",
+        "undecided",
         "refuted",
         "cannot_be_tried",
         "not_tried",

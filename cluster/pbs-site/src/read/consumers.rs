@@ -53,6 +53,7 @@ fn consumers(
             force: values::items(reader, &mut table, "force", &known.resources),
             priority: values::priority(reader, &mut table, "priority"),
             validity: values::validity(reader, &mut table, known),
+            // A missing name is a problem already, and the site is refused.
             name: name.unwrap_or_default(),
         };
         taken.push(consumer.name.clone());

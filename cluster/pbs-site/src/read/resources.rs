@@ -132,6 +132,7 @@ pub(super) fn read_validity(
         let line = reader.line_of(value);
         let parse = |text: &str| Validity::parse(text, zone);
         let validity = values::read_with(reader, line, "validity", value, parse);
+        // A wrong validity is a problem already, and the site is refused.
         resource.validity = validity.unwrap_or_default();
     }
 }

@@ -73,6 +73,7 @@ impl<'t, const N: usize> Columns<'t, N> {
 
     pub(super) fn number(&mut self, line: Line, what: &str, text: &str) -> Option<u64> {
         let number = number(line, what, text);
+        // The problem is noted, and the file is refused with all of them.
         number.map_err(|problem| self.problems.push(problem)).ok()
     }
 

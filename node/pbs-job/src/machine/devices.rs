@@ -2,10 +2,9 @@
 //! Resources of a machine beside its cores: accelerators, and the parts that its CPUs share.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use pbs_text::reader::{Reader, Value};
-use pbs_text::{quoted, underscored, write_list, Line, Problem, Problems};
+use pbs_text::{append, append_line, quoted, underscored, write_list, Line, Problem, Problems};
 use toml::de::DeValue;
 
 use crate::{Device, Machine, Sharing, MAX_BANDWIDTH_BYTES_PER_S};
@@ -147,18 +146,18 @@ pub(super) fn check(machine: &Machine, problems: &mut Problems) {
 
 pub(super) fn write(out: &mut String, machine: &Machine) {
     for device in &machine.devices {
-        let _ = write!(out, "\n[[device]]\nkind = {}\n", quoted(&device.kind));
+        append!(out, "\n[[device]]\nkind = {}\n", quoted(&device.kind));
         write_list(out, "models", device.models.iter().map(|model| quoted(model)), false);
-        let _ = writeln!(out, "count = {}", device.count);
+        append_line!(out, "count = {}", device.count);
         if let Some(cpu) = device.host_cpu {
-            let _ = writeln!(out, "host_cpu = {cpu}");
+            append_line!(out, "host_cpu = {cpu}");
         }
         if let Some(rate) = device.link_bytes_per_s {
-            let _ = writeln!(out, "link_bytes_per_s = {}", underscored(rate));
+            append_line!(out, "link_bytes_per_s = {}", underscored(rate));
         }
     }
     for sharing in &machine.sharing {
-        let _ = write!(out, "\n[[sharing]]\nlevel = {}\n", quoted(&sharing.level));
+        append!(out, "\n[[sharing]]\nlevel = {}\n", quoted(&sharing.level));
         write_list(out, "cpus", sharing.cpus.iter().map(u32::to_string), false);
     }
 }

@@ -290,6 +290,9 @@ fn who_dies_has_let_them_go_or_not() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// Reason for which a test is skipped that gives programs to other users.
+const NEEDS_ROOT: &str = "it needs root, to run programs as other users";
+
 #[allow(unsafe_code)]
 fn is_root() -> bool {
     // SAFETY: it only answers.
@@ -335,6 +338,7 @@ fn who_waits_holds_nothing() {
     let (listens, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let owner = Owner { output: Some("/dev/null".into()), ..Owner::new(0, 0) };
     if !is_root() {
+        pbs_text::skipped(NEEDS_ROOT);
         return;
     }
     let prepared = owned("{ command = ['true'] }", &owner);
@@ -357,6 +361,7 @@ fn who_waits_holds_nothing() {
 #[test]
 fn a_program_has_what_its_owner_has() {
     if !is_root() {
+        pbs_text::skipped(NEEDS_ROOT);
         return;
     }
     let dir = scratch("owner");
@@ -391,6 +396,7 @@ fn a_program_has_what_its_owner_has() {
 #[test]
 fn nothing_is_done_with_other_rights_than_the_owners() {
     if !is_root() {
+        pbs_text::skipped(NEEDS_ROOT);
         return;
     }
     let dir = scratch("rights");
@@ -446,6 +452,7 @@ fn make_fifo(path: &Path) {
 #[test]
 fn a_fifo_without_a_reader_is_refused_at_once() {
     if !is_root() {
+        pbs_text::skipped(NEEDS_ROOT);
         return;
     }
     let dir = scratch("fifo-out");
@@ -480,6 +487,7 @@ fn a_fifo_without_a_reader_is_refused_at_once() {
 #[test]
 fn a_fifo_without_a_writer_delays_the_program_alone() {
     if !is_root() {
+        pbs_text::skipped(NEEDS_ROOT);
         return;
     }
     let dir = scratch("fifo-in");
@@ -547,6 +555,7 @@ fn in_another_process(what: impl FnOnce() -> bool) -> bool {
 #[allow(unsafe_code)]
 fn nothing_of_the_service_is_left_to_a_program() {
     if !is_root() || !Path::new("/proc/keys").exists() {
+        pbs_text::skipped("it needs root, and a kernel with keyrings");
         return;
     }
     let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -600,6 +609,7 @@ fn an_owner_with_missing_data_is_unreadable() {
 #[test]
 fn a_program_that_runs_needs_no_descriptor() {
     if !is_root() {
+        pbs_text::skipped(NEEDS_ROOT);
         return;
     }
     let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -306,9 +306,15 @@ impl Jobs {
             return None;
         }
         self.backlog.end_of(id, || {
-            let run = self.ledger.run(id).ok();
-            let outcome = run.map_or(Some(Outcome::Unknown), |run| run.outcome)?;
-            let order = self.ledger.order(id).ok().flatten();
+            let outcome = match self.ledger.run(id) {
+                Ok(run) => run.outcome?,
+                Err(Error::History(pbs_history::Error::NoRun(_))) => Outcome::Unknown,
+                // A history that others keep busy answers later; until then nothing has ended.
+                Err(_) => return None,
+            };
+            let Ok(order) = self.ledger.order(id) else {
+                return None;
+            };
             let well = |order| Noted::of(&order).is_some_and(|noted| noted.ending.succeeded);
             let succeeded = order.is_none_or(well);
             Some(Ended { outcome, well: outcome == Outcome::Complete && succeeded })

@@ -219,6 +219,7 @@ impl Noted {
     pub(crate) fn order(&self) -> pbs_history::Order {
         pbs_history::Order {
             uid: self.terms.owner.uid,
+            // Numbers, texts and lists always have a JSON text.
             text: serde_json::to_string(self).unwrap_or_default(),
         }
     }

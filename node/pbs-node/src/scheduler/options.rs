@@ -30,6 +30,7 @@ impl SchedulerCommand {
     ///
     /// The text is no such time.
     pub fn timeout_of(text: &str) -> Result<Duration, String> {
+        // The refusal below says what to write instead.
         let ns = Quantity::Ns.parse_with(text, 1_000_000_000).ok();
         let ns = ns.filter(|ns| TIMEOUTS_NS.contains(ns));
         ns.map(Duration::from_nanos).ok_or_else(|| {
@@ -43,6 +44,7 @@ impl SchedulerCommand {
     ///
     /// There is no such user.
     pub fn user_of(text: &str) -> Result<RunAs, String> {
+        // A file that cannot be read has no users, and the refusal below names it.
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         user(&users, text).ok_or_else(|| format!("/etc/passwd has no user {text}"))
     }

@@ -40,6 +40,7 @@ pub fn reserve_behind(
     }
     let planned = reserve_in(booking, &request.without_deadline(), options);
     for (core, over) in between {
+        // The core was taken above.
         let _ = booking.give_core(core, over);
     }
     planned

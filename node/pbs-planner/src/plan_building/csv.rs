@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan of a job as the thesis writes it (Glaß 2024, listing 8).
 
-use std::fmt::Write as _;
-
 use pbs_job::Job;
+use pbs_text::append_line;
 
 use crate::{RunId, Store};
 
@@ -21,7 +20,7 @@ pub fn csv(store: &Store, run: RunId, job: &Job) -> Option<String> {
     for task in tasks {
         let (node, core) = cores[task.core];
         // Writing to a string can't fail.
-        let _ = writeln!(
+        append_line!(
             text,
             "{};{};{};{};{};{}",
             machine.nodes[node].name,

@@ -235,6 +235,7 @@ fn reserve_counted(
     let attempts: Vec<_> = tried.iter().map(Tried::attempt).collect();
     let max_work = options.max_work;
     let cut_short = first_cut.map(|strategy| CutShort { strategy, max_work });
+    // The refusals are reported as attempts above.
     let runs = tried.into_iter().filter_map(|tried| Some((tried.strategy, tried.found.ok()?)));
     // The first of those that end first.
     if let Some((strategy, run)) = runs.min_by_key(|(_, run)| run.end_ns()) {

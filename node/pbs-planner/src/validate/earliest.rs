@@ -106,12 +106,14 @@ impl Search<'_, '_> {
         let unlimited = self.request.without_deadline();
         let store = self.booking.store();
         let question = Question::new(&unlimited, store, self.validation);
+        // A request that this level refuses has no valid deadline.
         general::check(&question, store).ok()?;
         let general_ns = general::earliest_end_ns(&question, store);
         if !self.validation.estimates_refuse {
             return Some(general_ns);
         }
         let memory_ns = self.earliest_memory_ns(&question, general_ns)?;
+        // A request that this level refuses has no valid deadline.
         let mapping_ns = mapping::earliest_end_ns(&question, &mut self.booking).ok()?;
         Some(memory_ns.max(mapping_ns))
     }

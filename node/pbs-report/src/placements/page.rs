@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The schedules as a page.
 
-use std::fmt::Write;
-
-use pbs_text::{escaped, Table};
+use pbs_text::{append_line, escaped, Table};
 
 use super::picture::inline;
 use super::Placements;
@@ -28,12 +26,12 @@ pub fn placements_page(
     );
     for (what, figure) in figures {
         let (what, figure) = (escaped(what), escaped(figure));
-        let _ = writeln!(out, "<li><b>{figure}</b> {what}</li>");
+        append_line!(out, "<li><b>{figure}</b> {what}</li>");
     }
-    let _ = writeln!(out, "</ul>\n{SCROLL}\n{}</div>", inline(placements));
+    append_line!(out, "</ul>\n{SCROLL}\n{}</div>", inline(placements));
     for (heading, table) in tables {
         let (heading, table) = (escaped(heading), table.html());
-        let _ = writeln!(out, "<h2>{heading}</h2>\n{SCROLL}\n{table}</div>");
+        append_line!(out, "<h2>{heading}</h2>\n{SCROLL}\n{table}</div>");
     }
     out + "</body>\n</html>\n"
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan for a terminal.
 
-use std::fmt::Write;
-
-use pbs_text::{bytes, columns, grouped, ms};
+use pbs_text::{append_line, bytes, columns, grouped, ms};
 
 use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
 use crate::process_style;
@@ -26,7 +24,7 @@ pub fn schedule_tables(schedule: &Schedule) -> String {
     let mut out = String::new();
     for node in &schedule.nodes {
         for core in &node.cores {
-            let _ = writeln!(out, "{} {}", node.name, core.name);
+            append_line!(out, "{} {}", node.name, core.name);
             let header = ["START ms", "END ms", "PROCESS", "TASK", "INSNS", "MEMORY"];
             let mut rows = vec![header.map(String::from).to_vec()];
             let waits = core.tasks.iter().any(|task| !task.after.is_empty());
@@ -91,23 +89,23 @@ pub fn schedule_chart(schedule: &Schedule, width: usize) -> String {
     let cells = Cells { chart, end_ns };
     let mut out = String::new();
     for node in &schedule.nodes {
-        let _ = writeln!(out, "{}", node.name);
+        append_line!(out, "{}", node.name);
         for core in &node.cores {
-            let _ = writeln!(out, "{:>left$} |{}|", core.name, cells.core(core));
+            append_line!(out, "{:>left$} |{}|", core.name, cells.core(core));
         }
         for (row, line) in cells.memory(node).into_iter().enumerate() {
             let (name, scale) = match row {
                 0 => ("memory", format!(" {}", bytes(node.memory_bytes))),
                 _ => ("", String::new()),
             };
-            let _ = writeln!(out, "{name:>left$} |{line}|{scale}");
+            append_line!(out, "{name:>left$} |{line}|{scale}");
         }
     }
     let end = format!("{} ms", ms(end_ns));
     let room = chart.saturating_sub(1);
-    let _ = writeln!(out, "{:left$}  0{end:>room$}\n", "");
+    append_line!(out, "{:left$}  0{end:>room$}\n", "");
     for (ns, what) in &schedule.deadlines {
-        let _ = writeln!(out, "deadline of {what}: {} ms", ms(*ns));
+        append_line!(out, "deadline of {what}: {} ms", ms(*ns));
     }
     out.push_str(&legend(schedule, width));
     out

@@ -8,12 +8,11 @@ mod dot;
 mod model;
 mod wfformat;
 
-use std::fmt::Write;
 use std::process::ExitCode;
 
 use pbs_job::graph::graph_from_toml;
 use pbs_job::{job_from_toml, Problem};
-use pbs_text::{quoted, underscored};
+use pbs_text::{append, append_line, quoted, underscored};
 use serde_json::json;
 
 use super::ImportOptions;
@@ -127,18 +126,18 @@ fn graph_text(workflow: &Workflow) -> String {
             }
         });
         let after: Vec<_> = after.collect();
-        let _ = write!(out, "\n[[task]]\nname = {}\n", quoted(&task.name));
+        append!(out, "\n[[task]]\nname = {}\n", quoted(&task.name));
         if !after.is_empty() {
-            let _ = writeln!(out, "after = [{}]", after.join(", "));
+            append_line!(out, "after = [{}]", after.join(", "));
         }
         if let Some(bytes) = task.memory_bytes {
-            let _ = writeln!(out, "memory_bytes = {}", underscored(bytes));
+            append_line!(out, "memory_bytes = {}", underscored(bytes));
         }
-        let _ = writeln!(out, "[[task.variant]]\nmodel = \"cpu\"");
+        append_line!(out, "[[task.variant]]\nmodel = \"cpu\"");
         if let Some(threads) = task.threads.filter(|&threads| threads > 1) {
-            let _ = writeln!(out, "threads = {threads}");
+            append_line!(out, "threads = {threads}");
         }
-        let _ = writeln!(out, "runtime_ns = {}", underscored(task.runtime_ns.unwrap_or(0)));
+        append_line!(out, "runtime_ns = {}", underscored(task.runtime_ns.unwrap_or(0)));
     }
     out
 }
@@ -171,7 +170,7 @@ fn job_text(workflow: &mut Workflow, rate_insns_per_s: u64) -> String {
         let insns = ns * u128::from(rate_insns_per_s) / u128::from(SECOND_NS);
         let insns = u64::try_from(insns).unwrap_or(u64::MAX);
         let name = quoted(&task.name);
-        let _ = write!(
+        append!(
             out,
             "\n[[process]]\nid = {}\nname = {name}\nmemory_bytes = {}\ntasks = [{{ name = {name}, \
              insns = {}{after} }}]\n",

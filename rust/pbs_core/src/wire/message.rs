@@ -248,6 +248,7 @@ impl<'a> Message<'a> {
         let (bytes, version) = (self.bytes, self.version);
         let mut offset = self.first_section;
         (0..self.nr_cpus).map_while(move |_| {
+            // The message was checked as a whole when it was parsed.
             let section = Section::read(bytes, version, offset).ok()?;
             offset = section.end();
             Some(section)

@@ -29,6 +29,7 @@ pub struct Hook {
 
 impl Hook {
     pub(crate) fn look(path: &Path) -> Self {
+        // A hook that is not there is no hook.
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file);
         let read = match &metadata {
             Some(of) if of.len() > MOST_FILE_BYTES => Err("is too long".to_string()),

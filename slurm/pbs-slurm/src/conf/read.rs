@@ -151,6 +151,7 @@ fn uid(name: &str) -> Option<u32> {
     if name == "root" {
         return Some(0);
     }
+    // A user whom the file does not name may be given by number.
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let found = users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -347,6 +348,7 @@ fn matching(directory: &Path, name: &str) -> Vec<PathBuf> {
     };
     let entries = fs::read_dir(path.parent().unwrap_or(Path::new("")));
     let files = entries.into_iter().flatten().filter_map(|entry| {
+        // A file that vanished is not included.
         let entry = entry.ok()?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let fits = name.starts_with(begin)

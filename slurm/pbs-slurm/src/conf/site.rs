@@ -2,7 +2,8 @@
 //! The site's file of a partition.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+
+use pbs_text::{append, append_line};
 
 use crate::conf::check::needed_release_timeout_s;
 use crate::conf::nodes::Node;
@@ -33,19 +34,19 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
     let of = conf.partition(partition);
     let time = |key| of.and_then(|of| of.value(key)).and_then(seconds);
     if let Some(default_s) = time("DefaultTime").filter(|&of| of > 0) {
-        let _ = writeln!(text, "default_duration = \"{default_s}s\"");
+        append_line!(text, "default_duration = \"{default_s}s\"");
     }
     let release_timeout_s = needed_release_timeout_s(conf);
     if release_timeout_s > USUAL_RELEASE_TIMEOUT_S {
         text += "# A job that ignores SIGTERM keeps its nodes for KillWait.\n";
-        let _ = writeln!(text, "release_timeout = \"{release_timeout_s}s\"");
+        append_line!(text, "release_timeout = \"{release_timeout_s}s\"");
     }
     if !conf.switches.is_empty() {
         text += "# The switches of topology.conf.\nmapping = \"switches\"\n";
     }
     if let Some(cpus) = conf.cpus_per_core(partition) {
         text += "# CR_Core: jobs get whole cores of that many CPUs.\n";
-        let _ = writeln!(text, "threads_per_core = {cpus}");
+        append_line!(text, "threads_per_core = {cpus}");
     }
     let mut weights: Vec<u64> = nodes.iter().map(|of| of.weight).collect();
     weights.sort_unstable();
@@ -56,20 +57,20 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
         let switch = conf.switches.get(&first.name);
         let at_switch = rest.iter().take_while(|of| conf.switches.get(&of.name) == switch);
         let alike = alike(&rest[..at_switch.count()]);
-        let _ = write!(text, "\n[[nodes]]\n{}", names(&first.name, alike));
-        let _ = writeln!(text, "has = \"ncpus={}:mem={}m\"", first.cpus, first.memory_mib);
+        append!(text, "\n[[nodes]]\n{}", names(&first.name, alike));
+        append_line!(text, "has = \"ncpus={}:mem={}m\"", first.cpus, first.memory_mib);
         if ranks[&first.weight] > 0 {
-            let _ = writeln!(text, "prio = {}", ranks[&first.weight]);
+            append_line!(text, "prio = {}", ranks[&first.weight]);
         }
         if let Some(switch) = switch {
             // A name with % is a pattern.
-            let _ = writeln!(text, "switch = \"{}\"", word(switch));
+            append_line!(text, "switch = \"{}\"", word(switch));
         }
         rest = &rest[alike..];
     }
     if let Some(most_s) = time("MaxTime").filter(|&of| of > 0) {
         text += "\n# MaxTime of the partition.\n[[limit]]\nfor = \"everyone\"\nresource = \"*\"\n";
-        let _ = writeln!(text, "duration = \"{most_s}s\"");
+        append_line!(text, "duration = \"{most_s}s\"");
     }
     text
 }

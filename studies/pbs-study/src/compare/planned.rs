@@ -79,6 +79,7 @@ impl Admission {
             let request = job.request(index).map_err(problems)?;
             let request = request.submitted_at(BASE_NS).ok_or_else(|| problems("no such time"))?;
             let answer = controller.admit(request, BASE_NS - ADMISSION_BEFORE_NS);
+            // A refusal is a result: the job has no run.
             runs.push(answer.ok().map(|admitted| admitted.run));
         }
         Ok(Self { controller, runs })

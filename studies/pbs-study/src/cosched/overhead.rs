@@ -173,7 +173,7 @@ pub fn costs() -> Vec<Fitted> {
         let coefficients = |of: Cost| [of.a, of.b, of.c];
         Fitted {
             scheduler: of.name,
-            coefficients_ns: coefficients(Cost::fit(&runs).unwrap_or_default()),
+            coefficients_ns: coefficients(Cost::fit(&runs).expect("nine runs have a fit")),
             published_ns: coefficients(of.regression),
         }
     };
@@ -276,7 +276,7 @@ fn within_50_ms(workload: &Workload, on: &Platform, queues: &Queues, each: Durat
         timing(workload, on, queues, mapping).map(|of| score(workload, &of).makespan_ns)
     };
     let mut tried = 0;
-    let mut found = None;
+    let mut found = 0;
     let tasks = workload.tasks.len();
     let mut of = measured("evolutionary", tasks, Some(50_000.0), each, || {
         let until = Instant::now() + Duration::from_millis(50);
@@ -285,11 +285,12 @@ fn within_50_ms(workload: &Workload, on: &Platform, queues: &Queues, each: Durat
             tried += 1;
             Instant::now() < until
         });
-        found = key(&mapping).ok();
+        found = key(&mapping).expect("a mapping of the search can be timed");
     });
-    let greedy = key(&greedy(workload, on, queues, &GreedyOptions::default())).unwrap_or(0);
-    let heft = key(&heft(workload, on, queues).mapping).unwrap_or(0);
-    let faster = |than: u64| 100.0 * (than as f64 / found.unwrap_or(1) as f64 - 1.0);
+    let timed = |mapping: &Mapping| key(mapping).expect("a scheduler's mapping can be timed");
+    let greedy = timed(&greedy(workload, on, queues, &GreedyOptions::default()));
+    let heft = timed(&heft(workload, on, queues).mapping);
+    let faster = |than: u64| 100.0 * (than as f64 / found as f64 - 1.0);
     of.remark = format!(
         "{tried} mappings tried; {:.1} % faster than greedy, {:.1} % than HEFT",
         faster(greedy),

@@ -92,8 +92,13 @@ pub(crate) fn without(options: Options) -> Options {
 }
 
 /// Runs a workload of this crate, which has no faults.
+///
+/// # Panics
+///
+/// If the simulator refuses it: a study without its run would print zeros.
 pub(crate) fn run(workload: &Workload, on: &Platform, options: &Options) -> Run {
-    simulate(workload, on, options).unwrap_or_default()
+    simulate(workload, on, options)
+        .unwrap_or_else(|faults| panic!("a workload of the study is refused: {faults:?}"))
 }
 
 pub(crate) fn ms(ns: u64) -> f64 {

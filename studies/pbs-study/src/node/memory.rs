@@ -4,15 +4,13 @@
 //! The thesis on memory (Glaß 2024) expects that more jobs keep their deadlines, and has no
 //! figures.
 
-use std::fmt::Write;
-
 use pbs_gen::{generate, Parameters, Span};
 use pbs_job::{job_from_toml, Core, Job, Machine, Node, TICK_NS};
 use pbs_plan::{Config, Dispatch, Plan, Process};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{admit, Balancing, Capacity, Request, RunId, Store, Validation};
 use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN};
-use pbs_text::{grouped, Table};
+use pbs_text::{append, grouped, Table};
 use serde::Serialize;
 
 use crate::node::{percent, sums, Error, Format, Options, Rows};
@@ -319,16 +317,16 @@ fn job_text(number: usize, processes: &[Process], planner: Planner, deadline_ns:
     let mut text = format!("name = \"job-{number}\"\ndeadline_ns = {deadline_ns}\n");
     for (id, process) in processes.iter().enumerate() {
         let bytes = planner.reserved_bytes(process.memory_bytes);
-        let _ = write!(text, "[[process]]\nid = {id}\nmemory_bytes = {bytes}\ntasks = [");
+        append!(text, "[[process]]\nid = {id}\nmemory_bytes = {bytes}\ntasks = [");
         let children = 1..if id == 0 { processes.len() } else { 1 };
         for child in children.clone() {
-            let _ = write!(text, "{{ action = \"fork\", child = {child} }}, ");
+            append!(text, "{{ action = \"fork\", child = {child} }}, ");
         }
         for task in &process.tasks {
-            let _ = write!(text, "{}, ", task.planned_insns);
+            append!(text, "{}, ", task.planned_insns);
         }
         for child in children {
-            let _ = write!(text, "{{ action = \"join\", child = {child} }}, ");
+            append!(text, "{{ action = \"join\", child = {child} }}, ");
         }
         text.push_str("]\n");
     }

@@ -165,8 +165,8 @@ pub(crate) fn for_each_plan<T: Send>(
             })
             .collect();
         let results = workers.into_iter().flat_map(|worker| {
-            // A thread that panicked has said so; its plans have no answer.
-            worker.join().unwrap_or_default()
+            // A study of fewer plans than it was asked for would be a wrong one.
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         results.collect::<Vec<_>>()
     });

@@ -201,6 +201,7 @@ fn of_net(seed: u64) -> Net {
             bound_ns: lower_bound(&store, &request).end_ns,
             ends_ns: Planner::ALL.map(|planner| {
                 let planned = reserve(&mut store.clone(), &request, &planner.search());
+                // A refusal is a result: the strategy finds no end.
                 planned.ok().map(|planned| planned.end_ns)
             }),
         }

@@ -57,6 +57,7 @@ impl Steer {
         let Some(job) = job.cloned() else {
             return;
         };
+        // A request that the ledger cannot show is declined without a reason.
         let row = manager.details(id).ok().map(|(row, _)| row);
         let outcome = row.as_ref().and_then(|row| row.outcome.clone()).unwrap_or_default();
         let begin_s = row.as_ref().and_then(begin_s);

@@ -161,7 +161,13 @@ impl Steer {
             let at_s = start_s.max(row.start_s.unwrap_or(0));
             manager.engine_mut().tell(at_s, allocated);
         }
-        let words = Words::read(&job.words, job.key.submit_s).unwrap_or_default();
+        let words = Words::read(&job.words, job.key.submit_s).unwrap_or_else(|why| {
+            let are_known = of.asked.as_ref().is_some_and(|asked| asked.words == job.words);
+            if !are_known {
+                self.news.push(format!("job {} runs on as before: {why}", job.key.name()));
+            }
+            Words::default()
+        });
         // Of a running job only its words may have changed; the rest is what it was given.
         let is_first = of.asked.is_none();
         let asked = of.asked.get_or_insert_with(|| Asked::of(job));
