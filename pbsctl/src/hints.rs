@@ -47,6 +47,7 @@ fn hints(text: &str) -> Vec<Problem> {
         });
         found
     });
+    // Its reader refuses a file that is not TOML.
     found.unwrap_or_default().into_iter().map(|(_, hint)| hint).collect()
 }
 

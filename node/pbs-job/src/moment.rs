@@ -35,6 +35,7 @@ pub fn moment_unix_ns(text: &str) -> Result<u64, String> {
     let local = || {
         // A date alone could mean its begin or its end.
         let civil: DateTime = text.parse().ok().filter(|_| text.contains(':'))?;
+        // A time that the zone leaves out is refused below.
         civil.to_zoned_datetime(TimeZone::system()).ok().map(|zoned| zoned.timestamp())
     };
     let moment = text.parse::<Timestamp>().ok().or_else(local);

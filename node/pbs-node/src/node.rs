@@ -574,6 +574,7 @@ impl<L: Listener> Node<L> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
         let active = jobs.active(run);
         let owner = active.and_then(|active| active.owner());
+        // A run that is no job's has none.
         let of_job = active.map(|active| active.variables()).unwrap_or_default();
         let start_ns = active.map_or(0, |active| active.job.start_ns);
         let mut programs = Vec::new();

@@ -73,7 +73,7 @@ fn beside(neighbour: impl FnOnce(&Device)) -> Result<End, String> {
     beside_in(&plan(), neighbour)
 }
 
-/// The same by that plan.
+/// Runs the victim by `plan` beside a process that does `neighbour`.
 fn beside_in(plan: &Plan, neighbour: impl FnOnce(&Device)) -> Result<End, String> {
     let mut scene = Scene::new()?;
     scene.process(1, neighbour)?;
