@@ -60,7 +60,10 @@ fn bash_completes_commands_and_what_this_node_knows() {
         }
     }
     assert_eq!(offered(&directory, "pbsctl node eve"), ["events"]);
-    assert_eq!(offered(&directory, "pbsctl sim plan.toml --config t1_"), ["t1_spares_last_slot="]);
+    assert_eq!(
+        offered(&directory, "pbsctl sim plan.toml --config t1_"),
+        ["t1_spares_last_slot=", "t1_state="]
+    );
     assert_eq!(offered(&directory, "pbsctl jobs --columns run,dea"), ["run,deadline"]);
     // Without a history nobody knows a job.
     assert!(offered(&directory, "pbsctl cancel s").is_empty());

@@ -61,8 +61,8 @@ fn idle_policies_are_compared() {
     let json = pbsctl(&["--json", "study", "idle", "--plans", "12"], "").json();
     let rows = json["rows"].as_array().unwrap();
     // By deviation and by whether last slots are spared.
-    assert_eq!(rows.len(), 4 * 2 * 7 * 4);
-    for of_plans in rows.chunks(7 * 4) {
+    assert_eq!(rows.len(), 4 * 2 * 9 * 4);
+    for of_plans in rows.chunks(9 * 4) {
         let chosen = &of_plans[0];
         assert_eq!(chosen["idle_policy"], "latest");
         assert_eq!(chosen["preemption_way"], "capped");
@@ -275,9 +275,9 @@ fn thresholds_are_taken_away_one_by_one() {
     let json = pbsctl(&arguments, "").json();
     assert_eq!(json, pbsctl(&arguments, "").json());
     let rows = json["rows"].as_array().unwrap();
-    // Nothing off, nine thresholds, everything.
-    assert_eq!(rows.len(), 4 * 2 * 11);
-    for of in rows.chunks(11) {
+    // Nothing off, nine thresholds, everything; then eight variants.
+    assert_eq!(rows.len(), 4 * 2 * 19);
+    for of in rows.chunks(19) {
         let all = &of[0];
         assert_eq!(all["off"], "nothing");
         assert_eq!(of[10]["off"], "everything");
@@ -405,10 +405,10 @@ fn nodes_wait_for_their_job_scheduler() {
     let json = pbsctl(&arguments, "").json();
     assert_eq!(json, pbsctl(&arguments, "").json());
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 3 * 4 * 3 * 3);
+    assert_eq!(rows.len(), 3 * 4 * 3 * 6);
     let mut fewer = 0;
-    for of in rows.chunks(3) {
-        let [off, _, tenfold] = of else { panic!("{of:?}") };
+    for of in rows.chunks(6) {
+        let [off, _, tenfold, ..] = of else { panic!("{of:?}") };
         assert_eq!((&off["stress"], &tenfold["stress"]), (&"off".into(), &"tenfold".into()));
         assert_eq!(number(off, "because") + number(off, "saved"), 0);
         for row in of {
@@ -446,7 +446,7 @@ fn strategies_are_held_against_the_best() {
     let json = pbsctl(&arguments, "").json();
     assert_eq!(json, pbsctl(&arguments, "").json());
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 7);
+    assert_eq!(rows.len(), 2 * 8);
     for row in rows {
         assert!(number(row, "best") <= number(row, "planned"), "{row}");
         assert!(number(row, "optimal") <= number(row, "proven"), "{row}");

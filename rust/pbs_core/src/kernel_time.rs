@@ -15,7 +15,8 @@ impl<M: Memory> Node<M> {
     /// Reports that `p` was found in the kernel at `now_ns`, after `ns` in which it had the CPU.
     ///
     /// The caller looks now and then.  A process that is in the kernel for a share of the time is
-    /// found there in this share of the looks, on average.
+    /// found there in this share of the looks, on average.  One that leaves the CPU before each
+    /// look is not found, and has until the ceiling.
     pub fn in_kernel(&mut self, p: u32, ns: u64, now_ns: u64) {
         if !self.has_own_slot(p) {
             return;
@@ -36,11 +37,15 @@ impl<M: Memory> Node<M> {
     }
 
     /// Reports that interrupts, and not the granted process, had the CPU for `ns` before `now_ns`.
+    ///
+    /// A process can cause interrupts itself, so that a slot gets back no more than the time in the
+    /// kernel that it has for nothing.
     pub fn interrupted(&mut self, ns: u64, now_ns: u64) {
         if !self.grant.process().is_some_and(|p| self.has_own_slot(p)) {
             return;
         }
-        self.slot.extend(ns);
+        let most_ns = self.policy.config.free_in_kernel_ns();
+        self.slot.give_back(ns, most_ns);
         self.standing.revoke();
         self.note(move |node| Input {
             time_ns: now_ns,
@@ -50,8 +55,9 @@ impl<M: Memory> Node<M> {
         });
     }
 
-    /// Whether `p` has the CPU as the owner of the present slot.
+    /// Whether `p` has the CPU as the owner of the present slot, whose clock does not stand still.
     fn has_own_slot(&self, p: u32) -> bool {
-        self.grant.is(p) && self.grant.reason() == Grant::Slot && self.slot.is_of(p)
+        let is_owner = self.grant.is(p) && self.grant.reason() == Grant::Slot;
+        is_owner && self.slot.is_of(p) && !self.standing.is_unallocated()
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct CurrentSlot {
     kernel_ns: u64,
     /// Instructions that this time counts as, towards t1.
     kernel_insns: u64,
+    /// Time in interrupts by which its end was moved.
+    given_back_ns: u64,
     /// Division among other processes than the owner.
     division: Division,
     /// Plan time at which the slot ends: its ceiling, or the end of an idle slot.
@@ -66,6 +68,7 @@ impl CurrentSlot {
         spared_insns: 0,
         kernel_ns: 0,
         kernel_insns: 0,
+        given_back_ns: 0,
         division: Division::Turns,
         end_plan_ns: 0,
         ceiling_ns: 0,
@@ -229,11 +232,20 @@ impl CurrentSlot {
     /// `plan_ns`; `free_ns` cost it nothing.  Only time for which it has retired too little counts:
     /// a rate that was learned from its runs contains the usual time in the kernel.
     pub(super) fn spend_in_kernel(&mut self, ns: u64, plan_ns: u64, rate: Rate, free_ns: u64) {
-        self.kernel_ns = self.kernel_ns.saturating_add(ns);
-        let lasted_insns = rate.to_insns(self.lasted_ns(plan_ns));
+        let lasted_ns = self.lasted_ns(plan_ns);
+        // The look before may have been in an earlier slot.
+        self.kernel_ns = self.kernel_ns.saturating_add(ns).min(lasted_ns);
+        let lasted_insns = rate.to_insns(lasted_ns);
         let missing_insns = lasted_insns.saturating_sub(self.count_insns);
         let spent_insns = rate.to_insns(self.kernel_ns).min(missing_insns);
         self.kernel_insns = spent_insns.saturating_sub(rate.to_insns(free_ns));
+    }
+
+    /// Moves the end of the slot back by time in interrupts, by no more than `most_ns` in all.
+    pub(super) fn give_back(&mut self, ns: u64, most_ns: u64) {
+        let ns = ns.min(most_ns.saturating_sub(self.given_back_ns));
+        self.given_back_ns = self.given_back_ns.saturating_add(ns);
+        self.extend(ns);
     }
 
     /// Moves the end of the slot back by that plan time.

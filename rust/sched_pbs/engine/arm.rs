@@ -108,7 +108,8 @@ impl State {
         if let Some(deferred_ns) = self.threads.as_ref().and_then(Threads::deferred_until_ns) {
             at_ns = at_ns.min(deferred_ns);
         }
-        if self.turn.is_taken() {
+        // Once all of it is spent, only the next window changes anything.
+        if self.turn.is_taken() && !self.turn.is_budget_spent() {
             at_ns = at_ns.min(now_ns.saturating_add(self.budget_left_ns()));
         }
         let mut by_count = false;

@@ -153,8 +153,9 @@ unsafe impl SchedClass for Pbs {
 
     fn balance(rq: Pin<&mut RunQueue>) -> bool {
         entity::nr_running(&rq) != 0
-            && with_state(rq, |rq, _, state| {
+            && with_state(rq, |rq, cpu, state| {
                 state.look_at_interrupted(rq);
+                state.meet_kernel_thread(rq, cpu);
                 state.choose(rq) != NO_SEAT
             }) == Some(true)
     }
@@ -163,7 +164,10 @@ unsafe impl SchedClass for Pbs {
         if entity::nr_running(&rq) == 0 {
             return None;
         }
-        with_state(rq, |rq, _, state| state.pick(rq))?
+        with_state(rq, |rq, cpu, state| {
+            state.meet_kernel_thread(rq, cpu);
+            state.pick(rq)
+        })?
     }
 
     fn put_prev_task(rq: Pin<&mut RunQueue>, task: &Task, next: Option<&Task>) {

@@ -162,7 +162,8 @@ impl State {
         if since.interrupted_ns != 0 && self.occupancy.is_granted(self.occupancy.running()) {
             node.interrupted(since.interrupted_ns, now_ns);
         }
-        if !in_user {
+        // A softirq that was interrupted does not show where the thread is.
+        if !in_user && !sched_class::interrupted_softirq() {
             node.in_kernel(process, since.ran_ns, now_ns);
         }
     }

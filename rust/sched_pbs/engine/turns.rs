@@ -8,6 +8,8 @@
 
 use crate::{
     linux::sched_class::RunQueue,
+    pbs_core::Origin,
+    percpu::cpu::Cpu,
     state::{
         threads::{Seat, Threads, NO_SEAT},
         State,
@@ -77,6 +79,27 @@ impl State {
         let threads = self.threads.as_ref();
         let granted = threads.and_then(|threads| threads.get(self.occupancy.granted()));
         !self.is_unallocated() && granted.is_some_and(could_run)
+    }
+
+    /// Looks, as the CPU chooses, whether a real-time thread of the kernel may go first, and begins
+    /// to measure its time if no thread of the class has to leave the CPU for it.
+    #[inline]
+    pub(super) fn meet_kernel_thread(&mut self, rq: &RunQueue, cpu: &Cpu) {
+        if rq.has_kernel_thread() {
+            self.admit_kernel_thread(rq, cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn admit_kernel_thread(&mut self, rq: &RunQueue, cpu: &Cpu) {
+        self.look_at_budget(rq);
+        if self.occupancy.runs() || self.turn.is_taken() || self.turn.is_budget_spent() {
+            return;
+        }
+        self.begin_turn(rq);
+        if self.turn.is_taken() {
+            self.arm(rq, cpu, Origin::Call);
+        }
     }
 
     /// Checks whether any of the present window's time may still be taken out of turn.

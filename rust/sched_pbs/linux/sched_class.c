@@ -207,6 +207,11 @@ bool rust_helper_interrupted_user(void)
 	return regs && user_mode(regs);
 }
 
+bool rust_helper_interrupted_softirq(void)
+{
+	return in_serving_softirq();
+}
+
 /*
  * What the exit to user space does besides schedule(), which it does first; a
  * signal keeps that from sleeping.

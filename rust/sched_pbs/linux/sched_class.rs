@@ -865,6 +865,13 @@ pub(crate) fn interrupted_user() -> bool {
     unsafe { bindings::interrupted_user() }
 }
 
+/// Whether the present interrupt has interrupted a softirq.
+#[inline]
+pub(crate) fn interrupted_softirq() -> bool {
+    // SAFETY: This reads a word of the current CPU.
+    unsafe { bindings::interrupted_softirq() }
+}
+
 /// Runs `function` on `cpu`, in interrupt context there, and waits for it.
 ///
 /// Fails with `ENXIO` if the CPU is not online. Not with interrupts off.
