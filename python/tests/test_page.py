@@ -28,7 +28,7 @@ def blocks() -> list[str]:
 
 class Page(unittest.TestCase):
     def test_blocks_do_what_the_page_says(self) -> None:
-        plans, simulations, pictures, planner, services = blocks()
+        plans, own, simulations, pictures, planner, services = blocks()
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
         with tempfile.TemporaryDirectory() as folder:
@@ -36,6 +36,11 @@ class Page(unittest.TestCase):
             names: dict[str, Any] = {"__name__": "page"}
             exec(plans, names)
             self.assertEqual(Plan.read("plan.json"), names["plan"])
+            program = {"SCHED_PBS_JOB_NAME": "weather", "SCHED_PBS_CPU": "2"}
+            printed = io.StringIO()
+            with mock.patch.dict(os.environ, program), contextlib.redirect_stdout(printed):
+                exec(own, {"__name__": "page"})
+            self.assertIn("weather", printed.getvalue())
             exec(simulations, names)
             self.assertEqual(len(names["results"]), 18)
             exec(planner, names)
