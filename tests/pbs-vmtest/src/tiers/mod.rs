@@ -162,7 +162,7 @@ fn is_exact(event: &Event, burned_insns: u64) -> Verdict {
 /// Checks a count with the accuracy of the clock: time in the kernel is counted too, here and when
 /// the rate is measured.
 fn is_about(event: &Event, burned_insns: u64) -> Verdict {
-    let share = if kernel_is_watched() { 4 } else { 20 };
+    let share = if kernel_is_watched() { 4 } else { 12 };
     check!(
         event.retired_insns.abs_diff(burned_insns) < burned_insns / share,
         "burned {burned_insns}, but: {}",
