@@ -338,7 +338,7 @@ fn files_may_have_units() {
     }
 }
 
-/// What cannot be read as a number names what to write instead.
+/// A text that is no number is refused, with the name of what to write instead.
 #[test]
 fn a_wrong_number_is_refused_with_what_to_write() {
     for (number, words) in [

@@ -34,7 +34,7 @@ pub struct Program {
     pub name: String,
     /// The CPU of its process, as a mask.
     pub(crate) affinity: Vec<libc::c_ulong>,
-    /// Its files and its working directory.
+    /// Files and working directory of the program.
     pub(crate) places: Places,
 }
 

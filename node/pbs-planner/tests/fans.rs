@@ -72,7 +72,7 @@ fn part(name: impl Into<String>, s: u64, after: &[&str]) -> Part {
     (name.into(), s, after.iter().map(ToString::to_string).collect())
 }
 
-/// So many tasks of the same length, which all wait for another.
+/// Tasks of the same length, in that number, which all wait for another.
 fn wide(name: &str, count: u64, s: u64, after: &str) -> Vec<Part> {
     (0..count).map(|place| part(format!("{name}{place}"), s, &[after])).collect()
 }

@@ -8,7 +8,7 @@ pub(super) struct PlanStatus {
     /// The planner's name for the plan.
     id: u64,
     installed_ns: u64,
-    /// When stress was set.
+    /// Time at which stress was set.
     stressed_ns: u64,
     /// The plan deals with the failures of all events before this one.
     dealt_seq: u64,

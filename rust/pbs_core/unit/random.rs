@@ -64,8 +64,8 @@ fn number(least: u64, most: u64) -> impl Strategy<Value = u64> {
     choice().prop_map(move |choice| choice.of(least, most))
 }
 
-/// Numbers of a configuration that are drawn; those after them are as the first ones are.
-/// This way a new number leaves the cases of all others as they are.
+/// Numbers of a configuration that are drawn; those after them are as the first ones are, so that a
+/// new number leaves the cases of all others as they are.
 const DRAWN: usize = 32;
 
 /// Any configuration that is accepted.

@@ -22,7 +22,7 @@ pub enum Change {
     Times(f64),
     /// One more is counted.
     OneMore,
-    /// Nothing is found: zero, or an empty text.
+    /// Zero, or an empty text: the measurement finds nothing.
     Nothing,
     /// A yes is a no, or the other way round.
     Not,

@@ -34,9 +34,9 @@ const USER_PROCESSES: u64 = 100;
 /// The way in which a process forks without end.
 #[derive(Clone, Copy)]
 enum Storm {
-    /// It waits for each child.
+    /// A storm that waits for each child.
     Reaped,
-    /// Linux refuses each, for the user has too many: what was made of it is freed again.
+    /// Refusal of each by Linux, for the user has too many: what was made of it is freed again.
     Refused,
 }
 
@@ -67,9 +67,9 @@ impl Storm {
 /// The place of the process that forks.
 #[derive(Clone, Copy)]
 enum Forker {
-    /// It is the only process of the plan; those that compute are normal processes.
+    /// The only process of the plan; those that compute are normal processes.
     Planned,
-    /// It is a normal process beside a plan of those that compute.
+    /// A normal process beside a plan of those that compute.
     Outside,
 }
 
@@ -155,7 +155,8 @@ pub fn planned_forker_leaves_memory() -> Verdict {
     storm_leaves_memory(Storm::Refused, Forker::Planned)
 }
 
-/// So does a normal process beside the plan, which waits for each of its children.
+/// A normal process beside the plan, which waits for each of its children, leaves others their
+/// memory.
 pub fn forker_beside_leaves_memory() -> Verdict {
     storm_leaves_memory(Storm::Reaped, Forker::Outside)
 }

@@ -32,11 +32,11 @@ enum Stress {
     On,
     /// STRESS_RESET is ten times the default: for 2 s, and worth as much.
     Tenfold,
-    /// As `Tenfold`, set only by plans with new lengths (6.2.3).
+    /// Stress as with `Tenfold`, set only by plans with new lengths (6.2.3).
     NewLengths,
-    /// As `Tenfold`, set only by plans with new lengths of processes that failed.
+    /// Stress as with `Tenfold`, set only by plans with new lengths of processes that failed.
     FailedLengths,
-    /// As `On`, and each node measures RESCHEDULE_TIME (3.3.3).
+    /// Stress as with `On`, and each node measures RESCHEDULE_TIME (3.3.3).
     Measured,
 }
 
