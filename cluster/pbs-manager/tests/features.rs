@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, After, NodeState, Outcome, State};
-use pbs_manager::{Allocation, Change, Engine, Error, Happened, Manager, Simulated, Wish};
+use pbs_manager::{Change, Error, Manager, Wish};
 
 #[test]
 fn an_array_is_accepted_whole_or_not_at_all() {
@@ -344,34 +344,6 @@ fn another_site_plans_anew_what_has_no_place() {
     assert!(gone.starts_with('n') && cluster.node_of(planned).starts_with('m'));
 }
 
-/// Engine that once predicts the end of a request.
-#[derive(Default)]
-struct Predicts(Option<(u64, u64)>, Simulated);
-
-impl Engine for Predicts {
-    fn start(&mut self, allocation: &Allocation) {
-        self.1.start(allocation);
-    }
-
-    fn stop(&mut self, request: u64) {
-        self.1.stop(request);
-    }
-
-    fn extend(&mut self, _: u64, _: u64) {}
-
-    fn notify(&mut self, _: u64) {}
-
-    fn next_s(&self) -> Option<u64> {
-        self.1.next_s()
-    }
-
-    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
-        let predicted = self.0.take();
-        let predicted = predicted.map(|(request, end_s)| Happened::PredictedEnd { request, end_s });
-        predicted.into_iter().chain(self.1.happened(now_s)).collect()
-    }
-}
-
 #[test]
 fn a_predicted_end_is_granted_where_it_can_be() {
     for (end_s, others, expected) in [
@@ -382,7 +354,7 @@ fn a_predicted_end_is_granted_where_it_can_be() {
         (T + 108, true, (T + 100, "aborted at its end")),
     ] {
         let path = directory("predicted").join("ledger");
-        let mut engine = Predicts::default();
+        let mut engine = Observed::default();
         let mut manager = Manager::create(&path, SITE, T, &mut engine).unwrap();
         let long = Wish { run_s: Some(end_s - T), ..wish("2:ncpus=8", 100) };
         let id = manager.submit(&user("u"), &long).unwrap()[0];
@@ -391,7 +363,7 @@ fn a_predicted_end_is_granted_where_it_can_be() {
         }
         manager.advance(T + 10).unwrap();
         drop(manager);
-        engine.0 = Some((id, end_s));
+        engine.predicted = Some((id, end_s));
         let (mut manager, _) = Manager::open(&path, Access::Write, &mut engine).unwrap();
         manager.advance(T + 20).unwrap();
         manager.advance(T + 200).unwrap();

@@ -176,39 +176,9 @@ fn nodes_that_are_not_free_in_time_are_down() {
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
-/// Engine that reports when it heard from nodes.
-#[derive(Default)]
-struct Hears(Vec<(String, u64)>, Simulated);
-
-impl Engine for Hears {
-    fn start(&mut self, allocation: &Allocation) {
-        self.1.start(allocation);
-    }
-
-    fn stop(&mut self, request: u64) {
-        self.1.stop(request);
-    }
-
-    fn extend(&mut self, _: u64, _: u64) {}
-
-    fn notify(&mut self, _: u64) {}
-
-    fn heard(&self) -> Vec<(String, u64)> {
-        self.0.clone()
-    }
-
-    fn next_s(&self) -> Option<u64> {
-        self.1.next_s()
-    }
-
-    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
-        self.1.happened(now_s)
-    }
-}
-
 #[test]
 fn silent_nodes_are_down_until_they_report() {
-    let mut engine = Hears::default();
+    let mut engine = Observed::default();
     let (path, mut manager) = manager("silent-nodes", &mut engine);
     let caller = user("u");
     let again = Wish { is_restartable: true, ..wish("ncpus=8", 1000) };
@@ -219,7 +189,7 @@ fn silent_nodes_are_down_until_they_report() {
     drop(manager);
     let write = pbs_manager::ledger::Access::Write;
     // Nobody waits for a node that was never heard of.
-    engine.0 = vec![("n1".into(), T + 10), ("elsewhere".into(), T)];
+    engine.heard = vec![("n1".into(), T + 10), ("elsewhere".into(), T)];
     let mut manager = Manager::open(&path, write, &mut engine).unwrap().0;
     assert_eq!(manager.next_s(), Some(T + 70));
     manager.advance(T + 69).unwrap();
@@ -230,7 +200,7 @@ fn silent_nodes_are_down_until_they_report() {
     let (row, _) = manager.details(id).unwrap();
     assert_eq!((row.nodes[0].node.as_str(), row.start_s), ("n2", Some(T + 70)));
     drop(manager);
-    engine.0 = vec![("n1".into(), T + 80)];
+    engine.heard = vec![("n1".into(), T + 80)];
     let mut manager = Manager::open(&path, write, &mut engine).unwrap().0;
     manager.advance(T + 80).unwrap();
     assert_eq!(manager.node_state("n1"), None);
@@ -320,43 +290,16 @@ fn unsupported_requests_are_refused() {
     assert_eq!(cluster.row(first).state, State::Running);
 }
 
-/// Engine that keeps what it was told to start.
-#[derive(Default)]
-struct Starts(Vec<Option<u64>>, Simulated);
-
-impl Engine for Starts {
-    fn start(&mut self, allocation: &Allocation) {
-        self.0.push(allocation.omp_threads);
-        self.1.start(allocation);
-    }
-
-    fn stop(&mut self, request: u64) {
-        self.1.stop(request);
-    }
-
-    fn extend(&mut self, _: u64, _: u64) {}
-
-    fn notify(&mut self, _: u64) {}
-
-    fn next_s(&self) -> Option<u64> {
-        self.1.next_s()
-    }
-
-    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
-        self.1.happened(now_s)
-    }
-}
-
 #[test]
 fn programs_are_told_their_threads() {
-    let mut engine = Starts::default();
+    let mut engine = Observed::default();
     let (path, mut manager) = manager("threads", &mut engine);
     for rset in ["1:ncpus=1:ompthreads=2+1:ncpus=1:ompthreads=3", "ncpus=1"] {
         manager.submit(&user("u"), &Wish { run_s: Some(10), ..wish(rset, 100) }).unwrap();
         manager.advance(T + 1).unwrap();
     }
     drop(manager);
-    assert_eq!(engine.0, [Some(3), None]);
+    assert_eq!(engine.threads, [Some(3), None]);
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 

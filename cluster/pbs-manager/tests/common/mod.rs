@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use pbs_cluster_planner::{RequestId, When};
 use pbs_gen::Random;
 use pbs_manager::ledger::{Access, After, NodeState, Outcome, Row};
-use pbs_manager::{Caller, Change, Manager, Recovered, Simulated, Wish};
+use pbs_manager::{
+    Allocation, Caller, Change, Engine, Happened, Manager, Recovered, Simulated, Wish,
+};
 
 /// Initial time of the clock.
 pub(crate) const T: u64 = 1_800_000_000;
@@ -176,5 +178,46 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
             drop(manager.resize(&caller, one(random), &rset));
         }
         _ => manager.advance(now_s + random.below(50)).unwrap(),
+    }
+}
+
+/// Simulated engine that notes what it was told, and reports what a test wants.
+#[derive(Default)]
+pub(crate) struct Observed {
+    simulated: Simulated,
+    /// The threads of each request that was started.
+    pub(crate) threads: Vec<Option<u64>>,
+    /// The nodes that were heard of, and when.
+    pub(crate) heard: Vec<(String, u64)>,
+    /// A request, and its end, which is predicted once.
+    pub(crate) predicted: Option<(u64, u64)>,
+}
+
+impl Engine for Observed {
+    fn start(&mut self, allocation: &Allocation) {
+        self.threads.push(allocation.omp_threads);
+        self.simulated.start(allocation);
+    }
+
+    fn stop(&mut self, request: u64) {
+        self.simulated.stop(request);
+    }
+
+    fn extend(&mut self, _: u64, _: u64) {}
+
+    fn notify(&mut self, _: u64) {}
+
+    fn heard(&self) -> Vec<(String, u64)> {
+        self.heard.clone()
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        self.simulated.next_s()
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        let predicted = self.predicted.take();
+        let predicted = predicted.map(|(request, end_s)| Happened::PredictedEnd { request, end_s });
+        predicted.into_iter().chain(self.simulated.happened(now_s)).collect()
     }
 }
