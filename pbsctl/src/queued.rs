@@ -4,14 +4,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_history::{Options, Outcome, ProcessRun, RunId, Store};
-use pbs_node::queue;
-use pbs_node_api::{Job, Process, Shown};
+use pbs_history::{Options, RunId, Store};
+use pbs_node::{process_of, queue};
+use pbs_node_api::{Job, Shown};
 
 use crate::failure::Failure;
 use crate::history_file::HistoryFile;
 use crate::output::Output;
-use crate::row::RunRow;
 use crate::service::{self, key, Which};
 
 /// A job of the service or, where none runs, one in the queue.
@@ -104,24 +103,9 @@ fn details(store: &Store, id: RunId) -> Result<Shown, Failure> {
     let processes = store.figures_of(id)?.processes;
     let request = store.takeover(id)?.map(|takeover| takeover.request);
     Ok(Shown {
-        job: Job::from(RunRow::from(summary)),
+        job: Job::from(summary),
         request,
-        processes: processes.iter().map(process).collect(),
+        processes: processes.iter().map(process_of).collect(),
         programs: Vec::new(),
     })
-}
-
-fn process(figures: &ProcessRun) -> Process {
-    let tasks = figures.tasks.iter();
-    let ended = tasks.clone().filter(|task| task.outcome == Outcome::Complete);
-    Process {
-        number: figures.process,
-        name: figures.name.clone(),
-        outcome: figures.outcome.name().into(),
-        tasks: figures.tasks.len() as u64,
-        ended_tasks: ended.count() as u64,
-        planned_insns: tasks.clone().map(|task| task.planned_insns).sum(),
-        retired_insns: tasks.map(|task| task.retired_insns).sum(),
-        peak_memory_bytes: figures.peak_memory_bytes(),
-    }
 }

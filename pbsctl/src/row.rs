@@ -60,58 +60,13 @@ impl RunRow {
 
 impl From<RunSummary> for RunRow {
     fn from(run: RunSummary) -> Self {
+        let kind = run.kind.to_string();
+        let (tasks, tasks_ended) = (run.tasks, run.tasks_ended);
         Self {
-            run: run.run.0,
-            job: run.job,
-            uid: run.uid,
-            kind: Some(run.kind.to_string()),
-            state: run.state.into(),
-            reason: run.reason,
-            outcome: run.outcome.map(|outcome| outcome.to_string()),
-            priority: run.priority,
-            best_effort: run.best_effort,
-            cpus: run.cpus,
-            submitted_unix_ns: run.submitted_unix_ns,
-            deadline_unix_ns: run.deadline_unix_ns,
-            expected_start_unix_ns: run.expected_start_unix_ns,
-            expected_end_unix_ns: run.expected_end_unix_ns,
-            started_unix_ns: run.started_unix_ns,
-            begun_unix_ns: run.begun_unix_ns,
-            ended_unix_ns: run.ended_unix_ns,
-            kept: run.kept,
-            exit_code: run.exit_code,
-            signal: run.signal,
-            tasks: Some(run.tasks),
-            tasks_ended: Some(run.tasks_ended),
-        }
-    }
-}
-
-/// A run of the queue, in the form that the service has for jobs.
-impl From<RunRow> for Job {
-    fn from(run: RunRow) -> Self {
-        Self {
-            number: run.run,
-            name: run.job,
-            uid: run.uid,
-            state: run.state,
-            reason: run.reason,
-            outcome: run.outcome,
-            priority: run.priority,
-            best_effort: run.best_effort,
-            cpus: run.cpus,
-            submitted_unix_ns: run.submitted_unix_ns,
-            deadline_unix_ns: run.deadline_unix_ns,
-            expected_start_unix_ns: run.expected_start_unix_ns,
-            expected_end_unix_ns: run.expected_end_unix_ns,
-            started_unix_ns: run.started_unix_ns,
-            begun_unix_ns: run.begun_unix_ns,
-            ended_unix_ns: run.ended_unix_ns,
-            kept: run.kept,
-            exit_code: run.exit_code,
-            signal: run.signal,
-            // Only the service knows allocations.
-            allocation: None,
+            kind: Some(kind),
+            tasks: Some(tasks),
+            tasks_ended: Some(tasks_ended),
+            ..Self::from(Job::from(run))
         }
     }
 }

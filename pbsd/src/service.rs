@@ -12,7 +12,7 @@ use pbs_history::RunId;
 use pbs_launch::signals::{wait_for, Signals};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
-use pbs_node::{Alteration, Error, Held, Next, Node, Rewrite, RunDetails, Submission};
+use pbs_node::{process_of, Alteration, Error, Held, Next, Node, Rewrite, RunDetails, Submission};
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, OpenJobs, Plan, Refusal,
     Shown, Status,
@@ -479,7 +479,7 @@ impl Service {
     fn list(&self, filter: &Filter) -> Result<Vec<Job>, Refusal> {
         let last = filter.last.unwrap_or(0).min(ANSWER_ENDED_JOBS);
         let runs = self.node.standing(last as usize).map_err(refusal)?;
-        let jobs = runs.into_iter().map(|run| job_with(run, LISTED_REASON_CHARS));
+        let jobs = runs.into_iter().map(|run| listed(run, LISTED_REASON_CHARS));
         let wanted = jobs.filter(|job| {
             let of_state = filter.state.as_ref().is_none_or(|state| *state == job.state);
             let of_name = filter.name.as_ref().is_none_or(|name| *name == job.name);
@@ -492,20 +492,7 @@ impl Service {
         let RunDetails { summary, figures, terms: _, ending, request } =
             self.node.details(id).map_err(refusal)?;
         let may_read = caller.may(summary.uid);
-        let processes = figures.processes.iter().map(|process| {
-            let tasks = process.tasks.iter();
-            let ended = tasks.clone().filter(|task| task.outcome.name() == "complete");
-            pbs_node_api::Process {
-                number: process.process,
-                name: process.name.clone(),
-                outcome: process.outcome.name().into(),
-                tasks: process.tasks.len() as u64,
-                ended_tasks: ended.count() as u64,
-                planned_insns: tasks.clone().map(|task| task.planned_insns).sum(),
-                retired_insns: tasks.map(|task| task.retired_insns).sum(),
-                peak_memory_bytes: process.peak_memory_bytes(),
-            }
-        });
+        let processes = figures.processes.iter().map(process_of);
         let programs = ending.programs.into_iter().map(|end| pbs_node_api::Program {
             process: end.process,
             program: end.program,
@@ -514,7 +501,7 @@ impl Service {
             error: end.error,
         });
         Ok(Shown {
-            job: job(summary),
+            job: Job::from(summary),
             request: request.filter(|_| may_read),
             processes: processes.collect(),
             programs: programs.filter(|_| may_read).collect(),
@@ -541,7 +528,7 @@ impl Service {
     }
 
     fn jobs_of(&self, ids: &[RunId]) -> Result<Vec<Job>, Error> {
-        let jobs = ids.iter().map(|&id| self.node.standing_of(id).map(job));
+        let jobs = ids.iter().map(|&id| self.node.standing_of(id).map(Job::from));
         jobs.collect()
     }
 
@@ -590,39 +577,15 @@ fn may_rewrite(caller: &Caller, owner: Option<u32>) -> Result<(), Refusal> {
     }
 }
 
-/// Converts a run to its form on the socket.
-fn job(run: RunSummary) -> Job {
-    job_with(run, usize::MAX)
-}
-
-/// Converts a run as [`job`] does, with so much of its reason: a list has the reasons of many.
-fn job_with(run: RunSummary, reason_chars: usize) -> Job {
-    let reason = run.reason.map(|reason| match reason.char_indices().nth(reason_chars) {
+/// Converts a run to its form on the socket, with so much of its reason: a list has the reasons of
+/// many.
+fn listed(run: RunSummary, reason_chars: usize) -> Job {
+    let mut job = Job::from(run);
+    job.reason = job.reason.map(|reason| match reason.char_indices().nth(reason_chars) {
         Some((end, _)) => format!("{} …", &reason[..end]),
         None => reason,
     });
-    Job {
-        number: run.run.0,
-        name: run.job,
-        uid: run.uid,
-        state: run.state.into(),
-        reason,
-        outcome: run.outcome.map(|outcome| outcome.name().into()),
-        priority: run.priority,
-        best_effort: run.best_effort,
-        cpus: run.cpus,
-        allocation: run.allocation,
-        submitted_unix_ns: run.submitted_unix_ns,
-        deadline_unix_ns: run.deadline_unix_ns,
-        expected_start_unix_ns: run.expected_start_unix_ns,
-        expected_end_unix_ns: run.expected_end_unix_ns,
-        started_unix_ns: run.started_unix_ns,
-        begun_unix_ns: run.begun_unix_ns,
-        ended_unix_ns: run.ended_unix_ns,
-        kept: run.kept,
-        exit_code: run.exit_code,
-        signal: run.signal,
-    }
+    job
 }
 
 /// Gives a caller its answer.
@@ -668,7 +631,7 @@ mod tests {
             signal: Some("SIGTERM".into()),
         };
         let of_run = serde_json::to_value(&run).unwrap();
-        let of_job = serde_json::to_value(job(run)).unwrap();
+        let of_job = serde_json::to_value(Job::from(run)).unwrap();
         for (key, value) in of_job.as_object().unwrap() {
             let key = match key.as_str() {
                 "number" => "run",

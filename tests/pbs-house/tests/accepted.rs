@@ -58,13 +58,15 @@ const READ_IN: [(&str, &str); 24] = [
 ];
 
 /// Fields that no expression reads, each with the reason.
-const UNREAD: [(&str, &str); 3] = [
+const UNREAD: [(&str, &str); 5] = [
     ("Explanation.admitted", "an answer for other clients; pbsctl explains a job by itself"),
+    ("Explanation.expected_end_unix_ns", "as Explanation.admitted"),
+    ("Explanation.expected_start_unix_ns", "as Explanation.admitted"),
     ("Process.began_ticks", "a process is compared as a whole with the one of its number"),
     ("SimOptions.batch", "clap demands a file or this; without a file it is a batch"),
 ];
 
-/// What the sources of a package read.
+/// Names that the sources of a package read.
 #[derive(Default)]
 struct Sources {
     /// Names of read fields and the words of each file.
