@@ -12,13 +12,15 @@ use super::memory::Memory;
 use super::node::Node;
 
 impl<M: Memory> Node<M> {
-    /// Reports that `p` was found in the kernel at `now_ns`, after `ns` in which it had the CPU.
+    /// Reports that `p` had the CPU when it was looked at, at `now_ns`.  It was found in the kernel
+    /// `ns` after the look before, or in user space, where `ns` is 0.
     ///
     /// The caller looks now and then.  A process that is in the kernel for a share of the time is
     /// found there in this share of the looks, on average.  One that leaves the CPU before each
-    /// look is not found, and has until the ceiling.
+    /// look is not found, and has until the ceiling.  One that has meanwhile retired what its rate
+    /// promises gets the time back that counted.
     pub fn in_kernel(&mut self, p: u32, ns: u64, now_ns: u64) {
-        if !self.has_own_slot(p) {
+        if !self.has_own_slot(p) || (ns == 0 && !self.slot.has_kernel_insns()) {
             return;
         }
         self.windows.advance(now_ns);

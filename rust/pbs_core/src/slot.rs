@@ -228,6 +228,11 @@ impl CurrentSlot {
         self.count_insns = self.count_insns.saturating_add(insns);
     }
 
+    /// Whether time in the kernel counts towards t1.
+    pub(super) fn has_kernel_insns(&self) -> bool {
+        self.kernel_insns != 0
+    }
+
     /// Notes that the owner, which retires at `rate`, was found in the kernel after `ns` at
     /// `plan_ns`; `free_ns` cost it nothing.  Only time for which it has retired too little counts:
     /// a rate that was learned from its runs contains the usual time in the kernel.

@@ -74,6 +74,22 @@ fn usual_time_in_the_kernel_is_part_of_the_rate() {
 }
 
 #[test]
+fn what_is_retired_later_makes_up_for_time_in_the_kernel() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
+    in_kernel(&mut scene, 400);
+    assert_eq!(scene.last.until_insns, Some(800));
+    // Twice as much as its rate promises.
+    scene.node.charge(0, 600);
+    scene.now_ns += 300;
+    scene.node.in_kernel(0, 0, scene.now_ns);
+    scene.decide();
+    // 100 are missing, and these are free.
+    assert_eq!(scene.last.until_insns, Some(500));
+    scene.run(500);
+    assert_eq!(scene.log.of(EventKind::Preempted)[0].value, 1100);
+}
+
+#[test]
 fn no_more_counts_than_the_time_in_the_kernel() {
     let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
     // Slow in user space, and for a short time in the kernel.

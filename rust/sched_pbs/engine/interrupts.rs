@@ -163,7 +163,9 @@ impl State {
             node.interrupted(since.interrupted_ns, now_ns);
         }
         // A softirq that was interrupted does not show where the thread is.
-        if !in_user && !sched_class::interrupted_softirq() {
+        if in_user {
+            node.in_kernel(process, 0, now_ns);
+        } else if !sched_class::interrupted_softirq() {
             node.in_kernel(process, since.ran_ns, now_ns);
         }
     }
