@@ -33,6 +33,11 @@ impl HistoryFile {
         })
     }
 
+    /// Whether a file was named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+
     /// Whether no other was named.
     pub(crate) fn is_usual(&self) -> bool {
         self.named.as_deref().is_none_or(|named| named == Path::new(HISTORY))

@@ -24,9 +24,14 @@ pub(crate) struct Source {
 
 impl Source {
     /// All runs that are not over and so many of those that are; `None`: all of them.
-    /// Without a service and a history there are none.
+    ///
+    /// # Errors
+    ///
+    /// Without a service, without a history and without the name of one, nothing can tell which
+    /// runs there are. A history that was named and is not there yet has none.
     pub(crate) fn runs(&self, last: Option<usize>) -> Result<Vec<RunRow>, Failure> {
-        if self.socket.is_there() && self.history.is_usual() {
+        let (is_there, is_named) = (self.socket.is_there(), self.history.is_named());
+        if is_there && self.history.is_usual() {
             match self.socket.connect() {
                 Ok(mut client) => {
                     let all = i64::MAX as u64;
@@ -39,9 +44,21 @@ impl Source {
                 Err(failure) => report(&format!("{failure}. The list comes from the history.")),
             }
         }
-        match Store::open_read_only(&self.history.path(), Options::DEFAULT) {
-            Ok(store) => Ok(rows(queue::runs(&store, last)?)),
-            Err(pbs_history::Error::Missing(_)) => Ok(Vec::new()),
+        let (path, socket) = (self.history.path(), self.socket.path.display());
+        match Store::open_read_only(&path, Options::DEFAULT) {
+            Ok(store) => {
+                if !is_there && !is_named {
+                    let path = path.display();
+                    report(&format!("No service listens at {socket}. The list comes from {path}."));
+                }
+                Ok(rows(queue::runs(&store, last)?))
+            }
+            Err(pbs_history::Error::Missing(_)) if is_named => Ok(Vec::new()),
+            Err(pbs_history::Error::Missing(_)) if !is_there => Err(Failure::Failed(format!(
+                "no runs are known: no service listens at {socket}, and there is no file {}. Start \
+                 the service with systemctl start pbsd, or name its socket with --socket",
+                path.display()
+            ))),
             Err(error) => Err(error.into()),
         }
     }

@@ -223,6 +223,17 @@ fn without_a_history_there_are_no_jobs() {
     assert_eq!(ran.status, 1, "{}", ran.stdout);
 }
 
+/// No service is no empty list, whether or not there is a history where it usually is.
+#[test]
+fn a_list_without_a_service_says_so() {
+    let ran = pbsctl(&["jobs", "--socket", "none.sock"], "");
+    assert!(
+        ran.stderr.to_lowercase().contains("no service listens at none.sock"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn jobs_are_listed_as_asked_for() {
     let queue = Queue::new("queue-list");
