@@ -9,8 +9,8 @@ use crate::{
     str::CStr,
 };
 
-/// An entry of the table of parameters: `struct obs_kernel_param`, which the header gives to code of
-/// the image only, and so not to `bindgen`.
+/// An entry of the table of parameters: `struct obs_kernel_param`, which the header gives to code
+/// of the image only, and so not to `bindgen`.
 #[repr(C)]
 pub struct Entry {
     name: *const c_char,

@@ -2,9 +2,9 @@
 
 //! Performance counters that the kernel keeps for itself.
 //!
-//! A counter counts, and if it is made with [`KernelCounter::with_overflow`] it also interrupts when
-//! it has counted as much as [`KernelCounter::overflow_after`] said last. The interrupt may be an
-//! NMI.
+//! A counter counts, and if it is made with [`KernelCounter::with_overflow`] it also interrupts
+//! when it has counted as much as [`KernelCounter::overflow_after`] said last. The interrupt may be
+//! an NMI.
 //!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 
@@ -204,7 +204,8 @@ mod counter {
                 enabled_ns: 0,
                 running_ns: 0,
             };
-            // SAFETY: By the type invariant, the counter is valid. The results are valid for writes.
+            // SAFETY: By the type invariant, the counter is valid. The results are valid for
+            // writes.
             to_result(unsafe {
                 bindings::perf_event_read_local(
                     self.event.as_ptr(),

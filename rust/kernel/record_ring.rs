@@ -210,9 +210,9 @@ unsafe impl<T: Send, const CAPACITY: usize> Send for RingWriter<T, CAPACITY> {}
 impl<T: Copy, const CAPACITY: usize> RingWriter<T, CAPACITY> {
     /// Adds what `fill` makes, in the place where it stays, and shows it to `look` there.
     ///
-    /// The new head is stored sequentially consistent, and [`RecordRing::bounds`] loads it so. So of
-    /// a writer that then looks whether readers wait, and a reader that says that it waits and then
-    /// looks at the bounds, both in this order too, one sees the other.
+    /// The new head is stored sequentially consistent, and [`RecordRing::bounds`] loads it so. So
+    /// of a writer that then looks whether readers wait, and a reader that says that it waits and
+    /// then looks at the bounds, both in this order too, one sees the other.
     #[inline(always)]
     pub fn write(&mut self, fill: impl FnOnce() -> T, look: impl FnOnce(&T)) {
         let next = self.header.head.load(Ordering::Relaxed);

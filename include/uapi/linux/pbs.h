@@ -169,10 +169,12 @@ struct pbs_config {
 	__u64 thresholds;
 	/* who gets idle slots (3.2.3): enum pbs_idle_policy */
 	__u64 idle_policy;
-	/* 1: time for which the plan waits for its processes lessens earliness of the node (3.3.8) */
+	/* 1: time for which the plan waits for its processes lessens earliness of the node */
 	__u64 idle_is_lateness;
-	/* 1: t1 does not end the last slot of a process, after which it has none to go on in,
-	 * and the ceiling of that slot is for all its tasks that have not ended */
+	/*
+	 * 1: t1 does not end the last slot of a process, after which it has none to go on in,
+	 * and the ceiling of that slot is for all its tasks that have not ended
+	 */
 	__u64 t1_spares_last_slot;
 	/* what threads out of turn may take of a window, in the kernel */
 	__u64 kernel_budget_permille;	/* 1 to 1000 */
@@ -209,14 +211,16 @@ struct pbs_config {
 };
 
 /* Bits of pbs_config.thresholds */
-#define PBS_T1			(1ull << 0)	/* without: a slot lasts until its task ends, or its ceiling */
+/* without: a slot lasts until its task ends, or its ceiling */
+#define PBS_T1			(1ull << 0)
 #define PBS_T2_TASK		(1ull << 1)
 #define PBS_T2_PROCESS		(1ull << 2)
 #define PBS_T2_NODE		(1ull << 3)
 #define PBS_T2_PREEMPTIONS	(1ull << 4)
 #define PBS_TM2_TASK		(1ull << 5)
 #define PBS_TM2_NODE		(1ull << 6)
-#define PBS_INFO		(1ull << 7)	/* PBS_EV_INFO on the way to t2_process, t2_node, t2_memory */
+/* PBS_EV_INFO on the way to t2_process, t2_node, t2_memory */
+#define PBS_INFO		(1ull << 7)
 #define PBS_T2_MEMORY		(1ull << 8)	/* PBS_CAUSE_MEMORY and PBS_CAUSE_NODE_MEMORY */
 
 /*
@@ -230,8 +234,10 @@ enum pbs_idle_policy {
 	PBS_IDLE_PIECES		= 2,	/* pieces of idle_piece_ns, who came first goes first */
 	PBS_IDLE_EQUAL_SHARES	= 3,	/* equal parts for all candidates */
 	PBS_IDLE_BY_STATE	= 4,	/* pieces, to a quarter of it as the node nears t2_node */
-	PBS_IDLE_ROUND_ROBIN	= 5,	/* a slot for each process of the plan in turn, for nobody else */
-	PBS_IDLE_CLOSEST_DEADLINE = 6,	/* the process whose end in the plan and plan buffer end first */
+	/* a slot for each process of the plan in turn, for nobody else */
+	PBS_IDLE_ROUND_ROBIN	= 5,
+	/* the process whose end in the plan and plan buffer end first */
+	PBS_IDLE_CLOSEST_DEADLINE = 6,
 	PBS_IDLE_NOBODY		= 7,	/* no process: idle slots stay idle */
 	PBS_IDLE_PREEMPTED	= 8,	/* the latest process whose task was preempted */
 };
@@ -247,27 +253,31 @@ enum pbs_preemption_way {
 /* The order in which the processes of a plan run. */
 enum pbs_dispatch {
 	PBS_DISPATCH_THESIS	= 0,	/* slots stay where the plan has them */
-	PBS_DISPATCH_DEADLINE	= 1,	/* slots float: the earliest deadline of those that can run */
+	/* slots float: the earliest deadline of those that can run */
+	PBS_DISPATCH_DEADLINE	= 1,
 };
 
 /* The plans that set stress to stress_reset (6.2.3); under the others it goes on falling. */
 enum pbs_stress_cause {
 	PBS_STRESS_EVERY	= 0,
 	PBS_STRESS_NEW_LENGTHS	= 1,	/* with another process, or other lengths of what is left */
-	PBS_STRESS_FAILED_LENGTHS = 2,	/* with other lengths of a process whose failure it deals with */
+	/* with other lengths of a process whose failure it deals with */
+	PBS_STRESS_FAILED_LENGTHS = 2,
 };
 
 /* The state of the node that makes t1 smaller, down to what no_preemption_ns leaves (3.1.2). */
 enum pbs_t1_state {
 	PBS_T1_STATE_IGNORED	= 0,
-	PBS_T1_STATE_LATENESS	= 1,	/* by up to three quarters of what it is beyond the slot, at t2_node */
+	/* by up to three quarters of what it is beyond the slot, at t2_node */
+	PBS_T1_STATE_LATENESS	= 1,
 	PBS_T1_STATE_LOAD	= 2,	/* what it is beyond the slot, by the active processes */
 };
 
 struct pbs_plan_cpu {
 	__u32 cpu;
 	__u32 nr_processes;		/* 1 to PBS_MAX_PROCESSES */
-	__u64 nr_slots;			/* 1 to PBS_MAX_SLOTS; 0 with no process: nothing is planned */
+	/* 1 to PBS_MAX_SLOTS; 0 with no process: nothing is planned */
+	__u64 nr_slots;
 	__u64 nr_edges;			/* up to PBS_MAX_EDGES */
 	__u64 rate_insns_per_ms;	/* of the CPU, below 2^32, 0: its own */
 };
@@ -320,23 +330,31 @@ enum pbs_event_kind {
 	PBS_EV_PLAN_ENDED	= 2,	/* value: processes that still have tasks */
 	PBS_EV_PLAN_DROPPED	= 3,	/* the CPU has no plan any more; reason: pbs_drop */
 	PBS_EV_ATTACHED		= 4,	/* pid became a thread of process */
-	PBS_EV_GRANT		= 5,	/* process (PBS_IDLE: none) may run from now on; reason: pbs_grant */
+	/* process (PBS_IDLE: none) may run from now on; reason: pbs_grant */
+	PBS_EV_GRANT		= 5,
 	PBS_EV_TASK_ENDED	= 6,	/* all fields */
 	PBS_EV_PREEMPTED	= 7,	/* the slot reached t1; value: t1 in instructions */
 	PBS_EV_CEILING		= 8,	/* the slot reached its ceiling; value: it, in ns */
-	PBS_EV_LATE		= 9,	/* prediction failure: beyond a t2; reason: pbs_cause; value: it */
-	PBS_EV_EARLY		= 10,	/* prediction failure: below a t-2; reason: pbs_cause; value: it */
-	PBS_EV_INFO		= 11,	/* on the way to a t2: level_percent; reason: pbs_cause; value: it */
+	/* prediction failure: beyond a t2; reason: pbs_cause; value: it */
+	PBS_EV_LATE		= 9,
+	/* prediction failure: below a t-2; reason: pbs_cause; value: it */
+	PBS_EV_EARLY		= 10,
+	/* on the way to a t2: level_percent; reason: pbs_cause; value: it */
+	PBS_EV_INFO		= 11,
 	PBS_EV_ABSENT		= 12,	/* its slot came, and process has no thread */
 	PBS_EV_PROCESS_ENDED	= 13,	/* value: tasks of the plan it did not end */
 	PBS_EV_EJECTED		= 14,	/* pid left the class before its end; reason: pbs_eject */
 	PBS_EV_CPU_GONE		= 15,	/* the CPU went offline; its plan is dropped */
-	PBS_EV_STOP_LONG	= 16,	/* value: ns of others that pid took, on its way to where it waits */
+	/* value: ns of others that pid took, on its way to where it waits */
+	PBS_EV_STOP_LONG	= 16,
 	PBS_EV_OVERRUN		= 17,	/* this reader was too slow; value: events lost */
-	PBS_EV_TIER		= 18,	/* the CPU counts in another way; value: pbs_tier; reason: pbs_tier_cause */
-	PBS_EV_WAITS		= 19,	/* the slot of process came, and task waits; reason: pbs_wait;
-					 * value: after_process << 32 | after_task
-					 */
+	/* the CPU counts in another way; value: pbs_tier; reason: pbs_tier_cause */
+	PBS_EV_TIER		= 18,
+	/*
+	 * the slot of process came, and task waits; reason: pbs_wait;
+	 * value: after_process << 32 | after_task
+	 */
+	PBS_EV_WAITS		= 19,
 };
 
 /* Why a task waits for another one's end. */
@@ -482,7 +500,8 @@ struct pbs_ring {
 };
 
 /* flags of struct pbs_attach */
-#define PBS_ATTACH_ONE_TASK	(1u << 0)	/* the thread's exit ends one task, not the process */
+/* the thread's exit ends one task, not the process */
+#define PBS_ATTACH_ONE_TASK	(1u << 0)
 
 /*
  * Make a thread a thread of a plan process.  A process may have several
@@ -533,7 +552,8 @@ struct pbs_info {
 	__u64 first_seq;		/* oldest event from which on all are held */
 	__u64 next_seq;			/* number of the next event */
 	__u64 rate_spread_permille;	/* by how much the rate varied when it was measured */
-	__u64 ring_bytes;		/* length of a mapped ring, and of its steps: struct pbs_ring */
+	/* length of a mapped ring, and of its steps: struct pbs_ring */
+	__u64 ring_bytes;
 	__u32 nr_cpu_ids;		/* CPUs that may have one are 0 to nr_cpu_ids - 1 */
 	__u32 nr_rings;			/* CPUs that have one; never becomes less */
 	__u64 reserved[7];
@@ -586,7 +606,8 @@ struct pbs_process {
 	__s64 lateness_insns;		/* of the process, negative when early */
 	__u64 buffer_insns;		/* its plan buffer */
 	__u32 preemptions;		/* of the current task */
-	__u32 after_process;		/* whose task the current one waits for, PBS_IDLE: for none */
+	/* whose task the current one waits for, PBS_IDLE: for none */
+	__u32 after_process;
 	__u32 after_task;		/* which one, PBS_NO_TASK: for none */
 	__u32 reserved32;
 	__u64 task_peak_vm_bytes;	/* of the current task: largest total_vm seen */
@@ -641,31 +662,56 @@ struct pbs_process {
  * the events that it emitted and the answers that it got, in their order.
  */
 enum pbs_input_kind {
-	PBS_IN_BEGIN		= 1,	/* a plan is in force: value its number for PBS_IOC_KEPT_PLAN, more its dealt_seq then, reason 1 if it takes over from another */
+	/*
+	 * a plan is in force: value its number for PBS_IOC_KEPT_PLAN, more its dealt_seq then,
+	 * reason 1 if it takes over from another
+	 */
+	PBS_IN_BEGIN		= 1,
 	PBS_IN_GONE		= 2,	/* the plan is gone and none follows */
 	PBS_IN_CHARGE		= 3,	/* process retired value; more: its task, then */
-	PBS_IN_PRESENCE		= 4,	/* of process: reason 0 absent, 1 blocked, 2 ready; value 1: that matters; more: how many are there */
-	PBS_IN_END_TASK		= 5,	/* of process; value: its next task; more: lateness of the node then */
-	PBS_IN_DIE		= 6,	/* a thread of process; value: the first task in which one did */
-	PBS_IN_END_PROCESS	= 7,	/* value: how many are left; more: lateness of the node then */
-	PBS_IN_RATE		= 8,	/* value: that of the CPU, more: the one in force, instructions a millisecond */
+	/*
+	 * of process: reason 0 absent, 1 blocked, 2 ready; value 1: that matters; more: how many
+	 * are there
+	 */
+	PBS_IN_PRESENCE		= 4,
+	/* of process; value: its next task; more: lateness of the node then */
+	PBS_IN_END_TASK		= 5,
+	/* a thread of process; value: the first task in which one did */
+	PBS_IN_DIE		= 6,
+	/* value: how many are left; more: lateness of the node then */
+	PBS_IN_END_PROCESS	= 7,
+	/* value: that of the CPU, more: the one in force, instructions a millisecond */
+	PBS_IN_RATE		= 8,
 	PBS_IN_COUNT		= 9,	/* an event of the kind reason; value: how many there are */
-	PBS_IN_MEMORY		= 10,	/* of process: value its virtual, more its resident size; reason 1: that is new */
+	/* of process: value its virtual, more its resident size; reason 1: that is new */
+	PBS_IN_MEMORY		= 10,
 	PBS_IN_WATCH_MEMORY	= 11,	/* process; value: bytes on other CPUs, more: bytes here */
 	PBS_IN_OWE		= 12,	/* process; value: more nanoseconds, more: all */
 	PBS_IN_OUT_OF_TURN	= 13,	/* value: nanoseconds, more: what is left of the window's */
-	PBS_IN_SETTLE		= 14,	/* decided: process may run; value: until when, more: for how many instructions, ~0: no bound; reason: enum pbs_grant | 0x100: unallocated time | 0x200: to be gone on with */
+	/*
+	 * decided: process may run; value: until when, more: for how many instructions, ~0: no
+	 * bound; reason: enum pbs_grant | 0x100: unallocated time | 0x200: to be gone on with
+	 */
+	PBS_IN_SETTLE		= 14,
 	PBS_IN_TELL_UNTOLD	= 15,
 	PBS_IN_LOOK_ELSEWHERE	= 16,	/* value 1: somebody may go on */
 	PBS_IN_SHARE		= 17,	/* process */
 	PBS_IN_CONTRADICT	= 18,	/* a fault was made on purpose */
-	PBS_IN_ANSWER		= 19,	/* about the predecessor process: value the task that is waited for, more the first that has not ended, reason 1: no more ever will */
-	PBS_IN_IN_KERNEL	= 20,	/* process was found there, after value nanoseconds; more: instructions left to its slot */
-	PBS_IN_INTERRUPTED	= 21,	/* for value nanoseconds; more: execution time at which the slot ends then */
+	/*
+	 * about the predecessor process: value the task that is waited for, more the first that
+	 * has not ended, reason 1: no more ever will
+	 */
+	PBS_IN_ANSWER		= 19,
+	/* process was found there, after value nanoseconds; more: instructions left to its slot */
+	PBS_IN_IN_KERNEL	= 20,
+	/* for value nanoseconds; more: execution time at which the slot ends then */
+	PBS_IN_INTERRUPTED	= 21,
 };
 
-/* Of an event the kind is this and enum pbs_event_kind; process is its id, value
- * its seq, reason its reason, and more a check over what else it says. */
+/*
+ * Of an event the kind is this and enum pbs_event_kind; process is its id, value
+ * its seq, reason its reason, and more a check over what else it says.
+ */
 #define PBS_IN_EVENT		0x100
 
 struct pbs_input {
@@ -697,7 +743,11 @@ struct pbs_kept_plan {
 	__u32 cpu;			/* in: one of those that it is for */
 	__u32 reserved;
 	__u64 rate_insns_per_ms;	/* out: of the CPU when it was written */
-	__u64 buffer;			/* in: user address; gets the configuration that is in force there, a struct pbs_config, and then what was written */
+	/*
+	 * in: user address; gets the configuration that is in force there, a struct pbs_config,
+	 * and then what was written
+	 */
+	__u64 buffer;
 	__u64 bytes;			/* in: size of the buffer; out: of both */
 };
 

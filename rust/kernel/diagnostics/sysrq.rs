@@ -18,12 +18,12 @@ pub struct Key(bindings::sysrq_key_op);
 unsafe impl Sync for Key {}
 
 impl Key {
-    /// `handler` is called with the key, mostly in hard interrupt context: it must not sleep, and may
-    /// find any lock taken by whom it has interrupted that is taken with interrupts on.
+    /// `handler` is called with the key, mostly in hard interrupt context: it must not sleep, and
+    /// may find any lock taken by whom it has interrupted that is taken with interrupts on.
     ///
-    /// `help` is the line in the list of keys, `action` what is logged before the handler is called.
-    /// The sysctl `kernel.sysrq` says whether a key may be used; these are among those that have to
-    /// do with priorities of tasks.
+    /// `help` is the line in the list of keys, `action` what is logged before the handler is
+    /// called. The sysctl `kernel.sysrq` says whether a key may be used; these are among those that
+    /// have to do with priorities of tasks.
     pub const fn new(
         help: &'static CStr,
         action: &'static CStr,

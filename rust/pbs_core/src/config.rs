@@ -144,8 +144,8 @@ config! {
     /// Treatment of a task that is preempted more than once (3.2.3): a [`PreemptionWay`] as number.
     preemption_way = PreemptionWay::Capped as u64,
     /// Length of the pieces into which [`IdlePolicy::Pieces`] and [`IdlePolicy::ByState`] cut idle
-    /// slots (3.2.3, ideas 1 and 3), including the cost of a switch.  100 µs to 2^48; 0: a piece is
-    /// the whole slot.  The default is two and a half ticks: ten of them are a window.
+    /// slots (3.2.3, ideas 1 and 3), including the cost of a switch.  100 µs to 2^48; 0: a piece
+    /// is the whole slot.  The default is two and a half ticks: ten of them are a window.
     idle_piece_ns = 10_000_000,
     /// The order in which processes run: a [`Dispatch`] as number.
     dispatch = Dispatch::Thesis as u64,

@@ -193,7 +193,8 @@ impl<M: Memory> Node<M> {
         self.standing.left_insns()
     }
 
-    /// The moment at which the node must be asked again, as [`until_ns`](super::Decision::until_ns).
+    /// The moment at which the node must be asked again, as
+    /// [`until_ns`](super::Decision::until_ns).
     #[inline]
     pub fn until_ns(&self) -> Option<u64> {
         self.standing.until_ns()

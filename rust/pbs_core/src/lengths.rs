@@ -13,7 +13,8 @@ pub(super) enum Lengths {
     New,
     /// Lengths that did not change.
     Kept,
-    /// Lengths that changed.  `failed`: the plan deals with a failure of the process, or of the node.
+    /// Lengths that changed.  `failed`: the plan deals with a failure of the process, or of the
+    /// node.
     Changed { failed: bool },
 }
 

@@ -456,8 +456,8 @@ unsafe fn task_ref<'a>(task: *mut bindings::task_struct) -> &'a Task {
 /// `task` is valid, and on a run queue that is locked.
 #[inline]
 unsafe fn nothing_to_count(task: *mut bindings::task_struct) -> bool {
-    // SAFETY: The caller's promise: the lock protects the one, and the other is the task's own, which
-    // goes to sleep.
+    // SAFETY: The caller's promise: the lock protects the one, and the other is the task's own,
+    // which goes to sleep.
     unsafe { (*task).sched_contributes_to_load() == 0 && (*task).in_iowait() == 0 }
 }
 
@@ -697,8 +697,8 @@ pub(crate) fn is_queued(_rq: &RunQueue, task: &Task) -> bool {
     unsafe { bindings::task_on_rq_queued(task.as_ptr()) }
 }
 
-/// Whether the dequeue of `task` is delayed: it sleeps, and stays on its run queue, which is locked as
-/// `_rq` witnesses. See [`Dequeue::SleepsHere`].
+/// Whether the dequeue of `task` is delayed: it sleeps, and stays on its run queue, which is locked
+/// as `_rq` witnesses. See [`Dequeue::SleepsHere`].
 #[inline]
 fn is_delayed(_rq: &RunQueue, task: &Task) -> bool {
     // SAFETY: The task is valid. A task of another run queue may be changed meanwhile: then the
@@ -721,8 +721,8 @@ pub(crate) fn block_delayed(rq: &RunQueue, class: &'static Table, task: &Task) {
 ///
 /// # Safety
 ///
-/// `task` is valid, [`end_sleep`] has returned [`Awake::Delayed`] for it, and the run queue, `rq`, was
-/// locked since.
+/// `task` is valid, [`end_sleep`] has returned [`Awake::Delayed`] for it, and the run queue, `rq`,
+/// was locked since.
 pub(crate) unsafe fn wake_delayed(rq: Pin<&mut RunQueue>, task: NonNull<bindings::task_struct>) {
     // SAFETY: The caller's promise. No other `Pin<&mut RunQueue>` is in use: therefore the callback
     // may.

@@ -18,8 +18,8 @@ use kernel::{cpu::PossibleCpu, hrtimer::HrTimer, new_mutex, prelude::*, sync::Mu
 /// Timer callback: the lease of the CPU's plan may be over. See [`lease`](crate::protect::lease).
 pub(crate) struct LeaseEnd(pub(crate) PossibleCpu);
 
-/// One CPU, for as long as the kernel runs: its state, and one struct for each subject that does not
-/// need the lock of its run queue.
+/// One CPU, for as long as the kernel runs: its state, and one struct for each subject that does
+/// not need the lock of its run queue.
 #[pin_data]
 pub(crate) struct Cpu {
     id: PossibleCpu,

@@ -206,8 +206,8 @@ pub(crate) fn recover(cpu: &'static Cpu) -> bool {
     installed.is_ok() && tier <= cpu.counter.best_tier()
 }
 
-/// Declares the rate of a CPU, 0: as measured. A CPU that is offline begins with it when it comes up.
-/// Process context, without the control lock.
+/// Declares the rate of a CPU, 0: as measured. A CPU that is offline begins with it when it comes
+/// up. Process context, without the control lock.
 pub(crate) fn declare_rate(cpu: &'static Cpu, insns_per_ms: u32) -> Result {
     let control = control::get()?;
     let _hotplug = kernel::cpu::hotplug_read_lock();

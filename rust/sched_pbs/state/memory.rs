@@ -5,8 +5,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use kernel::mm::MemoryUse;
 
-/// The memory of the plan processes of all CPUs: the sum of what each CPU has shown, which it changes
-/// under the lock of its run queue.
+/// The memory of the plan processes of all CPUs: the sum of what each CPU has shown, which it
+/// changes under the lock of its run queue.
 static SHOWN_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// The memory of a thread that the node has received last, and its period of [`MemoryInUse`].

@@ -2,9 +2,9 @@
 
 //! The state of one CPU, which the lock of its run queue protects.
 //!
-//! [`State`] joins the [`Node`], which decides which *process* may run, with the [`Threads`] that are
-//! attached here, and holds one struct for each other subject: each in its file, with private fields.
-//! How a decision of the policy becomes scheduling is in [`engine`](crate::engine).
+//! [`State`] joins the [`Node`], which decides which *process* may run, with the [`Threads`] that
+//! are attached here, and holds one struct for each other subject: each in its file, with private
+//! fields. How a decision of the policy becomes scheduling is in [`engine`](crate::engine).
 
 pub(crate) mod faults;
 pub(crate) mod front;

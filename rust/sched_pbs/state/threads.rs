@@ -210,7 +210,8 @@ pub(crate) struct Threads {
     delayed: u32,
     delayed_from: SeatNumber,
     swept_ns: u64,
-    /// First of the free seats, linked by their process links, and the greatest that was ever taken.
+    /// First of the free seats, linked by their process links, and the greatest that was ever
+    /// taken.
     free: SeatNumber,
     last: SeatNumber,
     used: u32,

@@ -410,7 +410,10 @@ macro_rules! count_attributes {
             $(Attribute::read_only(c_str!($name), show_count::<{ EventKind::$kind as usize }>)),*
         ];
         static TOTAL_COUNTS: [Attribute<()>; $len] = [
-            $(Attribute::read_only(c_str!($name), show_total_count::<{ EventKind::$kind as usize }>)),*
+            $(Attribute::read_only(
+                c_str!($name),
+                show_total_count::<{ EventKind::$kind as usize }>
+            )),*
         ];
         // One file for every kind that happens on a CPU; overruns belong to readers.
         const _: () = assert!($len == EventKind::ALL.len() - 1);
