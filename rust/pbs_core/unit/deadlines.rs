@@ -384,6 +384,28 @@ fn plan_without_any_process_there_ends_after_all_ceilings() {
     assert_eq!(scene.log.of(EventKind::PlanEnded)[0].value, 2);
 }
 
+/// A process that is released after the end of the plan, and is absent, is not reported again:
+/// nobody waits for it.
+#[test]
+fn nobody_is_absent_after_the_end_of_the_plan() {
+    let mut cpu = cpu(&[(1, 1000), (2, 500), (2, 500)], &[]);
+    cpu.edges = vec![(2, 1, 1, 0)];
+    let mut scene = Scene::absent(FLOATS, text::plan_of(cpu));
+    scene.decide();
+    while let Some(until_ns) = scene.last.until_ns {
+        scene.wait(until_ns - scene.now_ns);
+    }
+    assert_eq!(scene.log.of(EventKind::PlanEnded).len(), 1);
+    let absent = scene.log.tasks(EventKind::Absent);
+    scene.node.end_task(1, scene.now_ns, &mut scene.log);
+    scene.node.end_task(0, scene.now_ns, &mut scene.log);
+    for _ in 0..3 {
+        scene.wait(10_000_000);
+        scene.node.forget_decision();
+    }
+    assert_eq!(scene.log.tasks(EventKind::Absent), absent);
+}
+
 /// A process that waits for another is passed by, reported once, and released in time.
 #[test]
 fn task_that_waits_for_another_is_not_in_the_order() {

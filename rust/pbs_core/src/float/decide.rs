@@ -120,9 +120,12 @@ impl<M: Memory> Node<M> {
     }
 
     /// Reports the processes that can't run, and come before the one that is granted.  If none is
-    /// granted, the next one is reported when the plan has waited for the one before.  Returns
-    /// whether that was not too much for one decision.
+    /// granted, the next one is reported when the plan has waited for the one before.  A plan that
+    /// has ended waits for none.  Returns whether that was not too much for one decision.
     fn report_missing(&mut self, now_ns: u64, plan_ns: u64, sink: &mut impl Sink) -> bool {
+        if self.status.has_ended() {
+            return true;
+        }
         let mut budget = STEPS_A_DECISION;
         while let Some(p) = self.floating.first_missing() {
             let comes = match self.grant.process() {
