@@ -9,6 +9,7 @@ mod asked;
 mod cosched;
 mod evolving;
 mod failure;
+mod hostile;
 mod input;
 mod jobs;
 mod kernel_threads;
@@ -48,7 +49,10 @@ type Test = fn() -> harness::Verdict;
 const TESTS: &[(&str, Test)] = include!(concat!(env!("OUT_DIR"), "/tests.rs"));
 
 /// Tests that other scripts run.
-const OTHERS: &[(&str, Test)] = &[("beside-a-plan", linux::suites::beside_a_plan)];
+const OTHERS: &[(&str, Test)] = &[
+    ("beside-a-plan", linux::suites::beside_a_plan),
+    ("hostile-neighbours", hostile::hostile_neighbours),
+];
 
 /// Tests that count memory, or have none: of a recorder plans are kept. Nor are those
 /// recorded that look who records.
