@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_MAGIC = 0xB5
+_MAGIC = 0xBC
 _NO_TASK = 0xFFFF_FFFF
 _ATTACH = struct.Struct("=iII5I")
 _TASK_END = struct.Struct("=II6I")

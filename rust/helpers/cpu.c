@@ -67,7 +67,7 @@ bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
 
 	/* Orders this against set_cpus_allowed_ptr(), which takes it too. */
 	raw_spin_lock_irqsave(&p->pi_lock, flags);
-	bound = cpumask_equal(p->cpus_ptr, cpumask_of(cpu));
+	bound = cpumask_equal(&p->cpus_mask, cpumask_of(cpu));
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 	return bound;
 }
@@ -80,7 +80,7 @@ struct cpumask *rust_helper_task_copy_cpus(struct task_struct *p)
 
 	if (cpus) {
 		raw_spin_lock_irqsave(&p->pi_lock, flags);
-		cpumask_copy(cpus, p->cpus_ptr);
+		cpumask_copy(cpus, &p->cpus_mask);
 		raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 	}
 	return cpus;

@@ -99,15 +99,14 @@ impl<T: IrqWorkCallback> IrqWork<T> {
         unsafe { bindings::irq_work_queue(self.work.get()) }
     }
 
-    /// Queues the work on another CPU, which must be online. Not in an NMI.
+    /// Queues the work on another CPU. Not in an NMI.
     ///
-    /// Returns `false` if it was queued already and has not begun.
+    /// Returns `false` if it was queued already and has not begun, or if the CPU is offline.
     #[cfg(CONFIG_SMP)]
     #[inline]
     pub fn queue_on(&self, cpu: PossibleCpu) -> bool {
-        // SAFETY: As in `queue`; there is such a CPU, and C code warns and returns `false` if it is
-        // offline.
-        unsafe { bindings::irq_work_queue_on(self.work.get(), cpu.number() as _) }
+        // SAFETY: As in `queue`; there is such a CPU.
+        unsafe { bindings::irq_work_queue_online(self.work.get(), cpu.number() as _) }
     }
 
     /// Returns whether the work is queued and has not begun.

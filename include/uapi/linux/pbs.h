@@ -620,7 +620,7 @@ struct pbs_process {
 	__u64 reserved[4];
 };
 
-#define PBS_IOC_MAGIC		0xb5
+#define PBS_IOC_MAGIC		0xbc
 #define PBS_IOC_INFO		_IOR(PBS_IOC_MAGIC, 0, struct pbs_info)
 #define PBS_IOC_ATTACH		_IOW(PBS_IOC_MAGIC, 1, struct pbs_attach)
 #define PBS_IOC_TASK_END	_IOWR(PBS_IOC_MAGIC, 2, struct pbs_task_end)

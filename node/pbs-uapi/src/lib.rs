@@ -60,7 +60,7 @@ pub const ATTACH_ONE_TASK: u32 = 1 << 0;
 pub mod ioc {
     use crate::record;
 
-    const MAGIC: u32 = 0xb5;
+    const MAGIC: u32 = 0xbc;
     const WRITE: u32 = 1;
     const READ: u32 = 2;
 

@@ -24,6 +24,9 @@ use kernel::{
     irq_work::{IrqWork, IrqWorkCallback},
 };
 
+/// Time before a thread goes to sleep that counts as time in the kernel at most.
+const MOST_BEFORE_SLEEP_NS: u64 = 1_000_000;
+
 impl HrTimerCallback for Expiry {
     fn expired(this: &HrTimer<Self>) -> Restart {
         finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
@@ -130,8 +133,8 @@ impl State {
         if !self.occupancy.runs() || !rq.is_local() {
             return;
         }
+        self.look_where(rq, sched_class::interrupted());
         let in_user = sched_class::interrupted_user();
-        self.look_where(rq, in_user);
         if insns != 0
             && in_user
             && self.running_seat().is_some_and(Seat::is_unenforced)
@@ -148,10 +151,13 @@ impl State {
         }
     }
 
-    /// Looks where the interrupt has found the running thread, and tells the node of time in the
-    /// kernel and in interrupts.
-    fn look_where(&mut self, rq: &RunQueue, in_user: bool) {
-        let since = self.looks.take(rq);
+    /// Looks where the interrupt has found the running thread, in user space or not, and tells the
+    /// node of time in the kernel and in interrupts. An interrupt that does not know is no look.
+    fn look_where(&mut self, rq: &RunQueue, in_user: Option<bool>) {
+        let Some(in_user) = in_user else {
+            return;
+        };
+        let since = self.looks.take(rq, in_user);
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return;
         };
@@ -168,6 +174,24 @@ impl State {
         } else if !sched_class::interrupted_softirq() {
             node.in_kernel(process, since.ran_ns, now_ns);
         }
+    }
+
+    /// Looks at the running thread as it goes to sleep, which it does in the kernel: one that
+    /// sleeps before each interrupt is not found by these. What is counted is bounded, as a thread
+    /// may have been in user space since the look before.
+    pub(crate) fn look_at_sleep(&mut self, rq: &RunQueue) {
+        if !rq.is_local() {
+            return;
+        }
+        let since = self.looks.take(rq, false);
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return;
+        };
+        let Some(process) = threads.process_if_active(self.occupancy.running()) else {
+            return;
+        };
+        let ran_ns = since.ran_ns.min(MOST_BEFORE_SLEEP_NS);
+        node.in_kernel(process, ran_ns, self.clock.now_ns());
     }
 
     /// Takes some of the threads off the run queue that have slept there for long; the others

@@ -133,11 +133,23 @@ int rust_helper_task_bind_to_cpu(struct task_struct *p, unsigned int cpu)
 /* Lets a task run on those of the CPUs that its cpuset has; NULL: all that its user wants. */
 int rust_helper_task_set_cpus(struct task_struct *p, const struct cpumask *cpus)
 {
-	struct affinity_context ac = {
-		.new_mask = cpus ?: task_user_cpus(p),
-	};
+	struct affinity_context ac = { .new_mask = cpus };
+	cpumask_var_t wanted;
+	unsigned long flags;
+	int ret;
 
-	return __sched_setaffinity(p, &ac);
+	if (cpus)
+		return __sched_setaffinity(p, &ac);
+	if (!alloc_cpumask_var(&wanted, GFP_KERNEL))
+		return -ENOMEM;
+	/* sched_setaffinity(2) may replace and free what the user wants. */
+	raw_spin_lock_irqsave(&p->pi_lock, flags);
+	cpumask_copy(wanted, task_user_cpus(p));
+	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+	ac.new_mask = wanted;
+	ret = __sched_setaffinity(p, &ac);
+	free_cpumask_var(wanted);
+	return ret;
 }
 
 bool rust_helper_task_on_rq_queued(struct task_struct *p)
@@ -200,11 +212,12 @@ u64 rust_helper_local_scheduler_clock(void)
 	return sched_clock_cpu(raw_smp_processor_id());
 }
 
-bool rust_helper_interrupted_user(void)
+/* 1: in user code, 0: in the kernel, -1: this kind of interrupt does not tell. */
+int rust_helper_interrupted_user(void)
 {
 	struct pt_regs *regs = get_irq_regs();
 
-	return regs && user_mode(regs);
+	return regs ? user_mode(regs) : -1;
 }
 
 bool rust_helper_interrupted_softirq(void)

@@ -858,11 +858,23 @@ pub(crate) fn is_frozen(task: &Task) -> bool {
     state & public::TASK_FROZEN as c_uint != 0 || must_not_wait(task)
 }
 
-/// Whether the interrupt that is being handled arrived while user code was executed.
+/// Whether the interrupt that is being handled arrived while user code was executed; `None`: that
+/// is not known, as in an irq_work on x86-64.
+#[inline]
+pub(crate) fn interrupted() -> Option<bool> {
+    // SAFETY: This reads this CPU's registers of the interrupt, if there is one.
+    match unsafe { bindings::interrupted_user() } {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether the interrupt that is being handled is known to have arrived while user code was
+/// executed.
 #[inline]
 pub(crate) fn interrupted_user() -> bool {
-    // SAFETY: This reads this CPU's registers of the interrupt, if there is one.
-    unsafe { bindings::interrupted_user() }
+    interrupted() == Some(true)
 }
 
 /// Whether the present interrupt has interrupted a softirq.

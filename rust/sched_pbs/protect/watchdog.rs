@@ -115,8 +115,10 @@ impl State {
         if same && !ran && parked && was_parked {
             return Standstill::Yes(DropReason::WakeUp);
         }
-        // In the kernel nothing is counted; in user code something is.
-        let in_kernel = same && ran && !(runs && sched_class::interrupted_user());
+        // In the kernel nothing is counted; in user code something is. Where this interrupt does
+        // not tell, the last look of the timer or the tick does.
+        let in_user = sched_class::interrupted().unwrap_or(self.looks.in_user());
+        let in_kernel = same && ran && !(runs && in_user);
         if counted || in_kernel {
             Standstill::No
         } else {

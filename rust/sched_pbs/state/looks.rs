@@ -12,6 +12,8 @@ pub(crate) struct Looks {
     clock_ns: u64,
     /// Clock of task time at that look: it stands still in interrupts, if Linux measures those.
     clock_task_ns: u64,
+    /// Whether the thread was in user space at that look.
+    in_user: bool,
 }
 
 /// Time since the last look.
@@ -28,12 +30,20 @@ impl Looks {
     pub(crate) fn begin(&mut self, rq: &RunQueue) {
         self.clock_ns = rq.clock_ns();
         self.clock_task_ns = rq.clock_task_ns();
+        self.in_user = false;
     }
 
-    /// Looks once more. Returns the time since the last look.
-    pub(crate) fn take(&mut self, rq: &RunQueue) -> Since {
+    /// Whether the thread was in user space at the last look; `false` before the first one.
+    pub(crate) fn in_user(&self) -> bool {
+        self.in_user
+    }
+
+    /// Looks once more, and finds the thread in user space or not. Returns the time since the last
+    /// look.
+    pub(crate) fn take(&mut self, rq: &RunQueue, in_user: bool) -> Since {
         let (clock_ns, clock_task_ns) = (self.clock_ns, self.clock_task_ns);
         self.begin(rq);
+        self.in_user = in_user;
         let passed_ns = self.clock_ns.saturating_sub(clock_ns);
         let ran_ns = self.clock_task_ns.saturating_sub(clock_task_ns);
         Since {

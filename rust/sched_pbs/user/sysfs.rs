@@ -74,26 +74,39 @@ fn memory_bytes(cpu: &Cpu) -> u64 {
     of_state(cpu, |state| Some(state.node.as_ref()?.memory_bytes()))
 }
 
+/// Number of processes that are looked at under one lock of a run queue: all users may read.
+const PROCESSES_A_LOCK: u32 = 32;
+
+/// Calls `each` with what is known of each process of a CPU's plan, some of them under each lock.
+fn for_processes(cpu: &Cpu, mut each: impl FnMut(&ProcessInfo)) {
+    let mut first = 0;
+    loop {
+        let end = first + PROCESSES_A_LOCK;
+        let goes_on = cpu.lock(|_, _, state| {
+            let node = state.node.as_ref()?;
+            let known = (first..end).filter_map(|p| node.process(p));
+            known.for_each(|info| each(&info));
+            Some((end as usize) < node.plan().processes().len())
+        });
+        if goes_on.flatten() != Some(true) {
+            return;
+        }
+        first = end;
+    }
+}
+
 /// Number of processes of a CPU's plan for which `holds` is true.
 fn count(cpu: &Cpu, holds: impl Fn(&ProcessInfo) -> bool) -> usize {
-    of_state(cpu, |state| {
-        let node = state.node.as_ref()?;
-        let processes = 0..node.plan().processes().len() as u32;
-        let known = processes.filter_map(|p| node.process(p));
-        Some(known.filter(|info| holds(info)).count())
-    })
+    let mut number = 0;
+    for_processes(cpu, |info| number += usize::from(holds(info)));
+    number
 }
 
 /// The largest of a value over the processes of a CPU's plan.
 fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
-    of_state(cpu, |state| {
-        let node = state.node.as_ref()?;
-        let processes = 0..node.plan().processes().len() as u32;
-        processes
-            .filter_map(|p| node.process(p))
-            .map(|info| value(&info))
-            .max()
-    })
+    let mut largest = 0;
+    for_processes(cpu, |info| largest = largest.max(value(info)));
+    largest
 }
 
 static ROOT: [Attribute<()>; 9] = [

@@ -104,7 +104,7 @@ fn wrong_calls(device: &Device) {
     let fd = device.as_fd().as_raw_fd();
     forever(|| {
         // SAFETY: the call is refused before it uses its argument, which is null.
-        unsafe { libc::ioctl(fd, 0xb5ff, ptr::null_mut::<libc::c_void>()) };
+        unsafe { libc::ioctl(fd, 0xbcff, ptr::null_mut::<libc::c_void>()) };
     });
 }
 

@@ -53,7 +53,7 @@ impl Caller {
         // DROP of the CPU whose plan runs is the one right call among them.
         let number = match dice.below(4) {
             0 => dice.roll() as u32,
-            1 => (dice.roll() as u32 & 0xffff_00ff) | 0xb500,
+            1 => (dice.roll() as u32 & 0xffff_00ff) | 0xbc00,
             _ => dice.one_of(&[
                 ioc::INFO,
                 ioc::ATTACH,
