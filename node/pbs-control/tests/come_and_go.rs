@@ -8,7 +8,7 @@ use pbs_control::{Answer, Controller, End, Options, Pace};
 use pbs_job::{Core, Machine};
 use pbs_plan::Plan;
 use pbs_planner::RunId;
-use pbs_uapi::{Event, EventKind};
+use pbs_uapi::{Event, EventKind, MAX_SLOT_INSNS};
 
 const MS: u64 = 1_000_000;
 
@@ -278,4 +278,27 @@ fn who_waits_holds_no_memory() {
     };
     assert_eq!(missed, []);
     assert_eq!(plan.processes.len(), 3);
+}
+
+/// A task to come that is stretched beyond the longest slot makes no plan invalid: others of the
+/// node would have none.
+#[test]
+fn the_plan_of_all_is_valid_whatever_one_stretches() {
+    let mut controller = controller();
+    let long = job("long", &[MS, MS, MAX_SLOT_INSNS], 1 << 61);
+    let long = controller.admit(long, 0).unwrap().run;
+    controller.plan(0).unwrap().unwrap();
+    controller.taken();
+    let process = controller.number(long, 0);
+    for (seq, kind) in [(0, EventKind::Attached), (1, EventKind::TaskEnded)] {
+        let retired_insns = 1_000 * MS * seq;
+        let kind = kind as u16;
+        controller.event(&Event { seq, kind, process, retired_insns, ..Event::default() });
+    }
+    assert_eq!(controller.renew(1_000 * MS), []);
+    controller.admit(job("other", &[MS; 2], 1 << 62), 1_000 * MS).unwrap();
+    let plan = controller.plan(1_000 * MS).unwrap().unwrap();
+    assert_eq!(plan.processes.len(), 2);
+    let stretched = &plan.processes.iter().find(|it| it.id == process).unwrap().tasks;
+    assert_eq!(stretched.last().unwrap().planned_insns, MAX_SLOT_INSNS);
 }

@@ -50,7 +50,7 @@ impl Allocations {
                 "its allocation {number} has no CPU that it may run on and that is planned"
             ))
         } else {
-            Ok(())
+            confine_processes(job)
         }
     }
 
@@ -81,10 +81,28 @@ impl Allocations {
             (false, true) => Err("all CPUs that it may run on are allocated to others".into()),
             (false, false) => {
                 job.cpus = free;
-                Ok(())
+                confine_processes(job)
             }
         }
     }
+}
+
+/// Confines the processes of a job to its CPUs: a file in which one has others is refused, and so
+/// would the saved job be.
+fn confine_processes(job: &mut Job) -> Result<(), String> {
+    for process in &mut job.processes {
+        if process.cpus.is_empty() {
+            continue;
+        }
+        process.cpus.retain(|cpu| job.cpus.contains(cpu));
+        if process.cpus.is_empty() {
+            return Err(format!(
+                "process {} may run on none of the CPUs that are left for the job",
+                process.label()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The CPUs of the machine on which a job may run, of those, ascending.
@@ -132,6 +150,22 @@ mod tests {
         let mut job = job(cpus);
         of.bound(&mut job, allocation, &machine(), 0)?;
         Ok(job.cpus)
+    }
+
+    /// A process has no CPU that its job has not: the saved job could not be read.
+    #[test]
+    fn processes_are_confined_with_their_job() {
+        let of = allocations(&[(7, &[2, 1], None)]);
+        let confined = |allocation, cpus: &[u32]| {
+            let mut job = job("");
+            job.processes[0].cpus = cpus.to_vec();
+            of.bound(&mut job, allocation, &machine(), 0).map(|()| job.processes.remove(0).cpus)
+        };
+        assert!(confined(Some(7), &[]).unwrap().is_empty());
+        assert_eq!(confined(Some(7), &[0, 1, 3]).unwrap(), [1]);
+        assert_eq!(confined(None, &[0, 1]).unwrap(), [0]);
+        let none = confined(None, &[1, 2]).unwrap_err();
+        assert!(none.contains("may run on none of the CPUs"), "{none}");
     }
 
     #[test]

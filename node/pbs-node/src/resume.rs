@@ -138,9 +138,15 @@ pub(crate) fn left(
         let Some(saved) = under_way(ledger, &figures, &takeover, device, listener)? else {
             continue;
         };
-        let unreadable = || Error::unreadable(&figures);
-        let saved = saved.ok_or_else(unreadable)?;
-        let plan = plan.as_ref().ok_or_else(unreadable)?;
+        let Some(saved) = saved else {
+            // The others are taken over all the same.
+            let closed = ledger.close(&figures, &takeover, None, device, |outcome| {
+                unfollowed(&figures, None, outcome)
+            })?;
+            report(&figures, &closed, listener);
+            continue;
+        };
+        let plan = plan.as_ref().ok_or_else(|| Error::unreadable(&figures))?;
         let so_far = so_far(&saved, &figures, plan);
         machine = saved.machine.clone();
         first_seq = first_seq.min(takeover.first_seq);

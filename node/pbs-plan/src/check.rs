@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use pbs_text::{between, underscored, Line, Problem, Problems};
-use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
+use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_PROCESSES, MAX_SLOTS, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::{order, After, Config, Cpu, Plan, Process, Slot, Task};
 
@@ -212,6 +212,35 @@ impl Check<'_> {
         }
     }
 
+    /// Checks that no CPU has more than the kernel takes, given the CPU of each process.
+    fn sizes(&mut self, cpu_of: &[Option<u32>]) {
+        let mut processes: HashMap<u32, usize> = HashMap::new();
+        for cpu in cpu_of.iter().flatten() {
+            *processes.entry(*cpu).or_default() += 1;
+        }
+        for cpu in &self.plan.cpus {
+            let processes = processes.get(&cpu.cpu).copied().unwrap_or(0);
+            let sizes = [
+                (processes, MAX_PROCESSES as usize, "processes"),
+                (cpu.slots.len(), MAX_SLOTS as usize, "slots"),
+            ];
+            for (number, most, what) in sizes {
+                if number > most {
+                    self.problem(
+                        cpu.line,
+                        format!(
+                            "CPU {} has {} {what}, and may have {}; move some to another CPU, or \
+                             plan them later",
+                            cpu.cpu,
+                            underscored(number as u64),
+                            underscored(most as u64)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
     fn slots(&mut self) {
         let plan = self.plan;
         let mut cpus: HashMap<u32, &Cpu> = HashMap::new();
@@ -276,6 +305,7 @@ impl Check<'_> {
                 }
             }
         }
+        self.sizes(&cpu_of);
         for (index, process) in plan.processes.iter().enumerate() {
             let label = process.label();
             let (slots, tasks) = (slots_of[index], process.tasks.len());

@@ -590,3 +590,20 @@ fn order_is_refused_as_by_the_kernel() {
     }
     assert!(valid > 100 && circles > 100, "{valid} {circles}");
 }
+
+/// The kernel takes 1,024 processes of a CPU: one more is told before.
+#[test]
+fn a_cpu_has_too_many_processes() {
+    let plan = |processes: usize| {
+        let numbers = 1..=processes;
+        let each = numbers.clone().map(|id| format!("[[process]]\nid = {id}\ntasks = [10]\n"));
+        let slots: Vec<_> = numbers.map(|id| id.to_string()).collect();
+        format!("{}[[cpu]]\ncpu = 0\nslots = [{}]\n", each.collect::<String>(), slots.join(", "))
+    };
+    assert_eq!(complaints(&plan(1024)), "valid");
+    assert_eq!(
+        complaints(&plan(1025)),
+        "plan.toml:3076: CPU 0 has 1_025 processes, and may have 1_024; move some to another CPU, or \
+         plan them later"
+    );
+}

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use pbs_plan::Config;
 use pbs_planner::{keep, lower_bound, Progress, Replan, Request, RunId};
 use pbs_text::Problem;
+use pbs_uapi::MAX_SLOT_INSNS;
 
 use super::best_effort::set_aside;
 use super::{ActiveRun, Answer, Controller, Missed};
@@ -133,6 +134,8 @@ impl Controller {
                     } else {
                         *insns = outlook.of_coming(expected_insns, sum_insns, retired_insns);
                     }
+                    // A plan with a longer one is no plan, for nobody.
+                    *insns = (*insns).min(MAX_SLOT_INSNS);
                 }
             }
         }

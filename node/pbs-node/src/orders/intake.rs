@@ -2,7 +2,9 @@
 //! Requests of users about the jobs of a node: to accept, hold and end them.
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
+use pbs_job::MAX_NS;
 use pbs_planner::validate_cpus;
+use pbs_text::span;
 
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970, unix_ns};
@@ -52,6 +54,7 @@ impl Jobs {
         let mut trial = self.trial(now_ns);
         let mut ready = Vec::with_capacity(orders.len());
         for order in &orders {
+            order.has_possible_times()?;
             self.has_cpus_of(&order.submission)?;
             let terms = &order.terms;
             for id in terms.after.iter().chain(&terms.after_ok) {
@@ -164,6 +167,7 @@ impl Jobs {
     ///
     /// The reason for which it would be declined.
     pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
+        order.has_possible_times()?;
         let now_ns = monotonic_ns();
         let mut trial = self.trial(now_ns);
         let candidate = Candidate {
@@ -251,7 +255,9 @@ impl Jobs {
                     tried += 1;
                     match self.admit_one(&one, listener) {
                         Ok(()) => {}
-                        Err(error @ Error::History(_)) => {
+                        // The plan of all jobs may have room when another has ended.
+                        Err(error @ (Error::History(_) | Error::Invalid { .. })) => {
+                            self.backlog.check_in_a_while();
                             one.not_started = Some(error.to_string());
                             left.push(one);
                         }
@@ -367,6 +373,14 @@ impl Jobs {
         let mut terms = terms.ok_or_else(|| Error::UnreadableOrder(id, run.job.name.clone()))?;
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
+        if deadline_ns.is_some_and(|ns| !(1..=MAX_NS).contains(&ns)) {
+            return Err(Error::Declined(Declined {
+                file: format!("run {id}"),
+                job: run.job.name.clone(),
+                why: format!("its deadline must be from 1 ns to {}", span(MAX_NS)),
+                earliest_deadline_ns: None,
+            }));
+        }
         let noted = Noted { terms: terms.clone(), ending: Ending::default() };
         let at_ns = deadline_ns.map(|ns| {
             let at_ns = run.after_submission_ns(ns);
@@ -426,6 +440,7 @@ impl Jobs {
         let submission = rewrite.map(|rewrite| rewrite.submission);
         let submission = submission.unwrap_or(waiting.order.submission);
         waiting.order = Order::new(submission, terms);
+        waiting.order.has_possible_times()?;
         if is_other {
             let request = waiting.order.submission.request.clone();
             self.ledger.put_back(id, request)?;

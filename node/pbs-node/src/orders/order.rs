@@ -2,10 +2,16 @@
 //! Orders: a job, the user as whom it runs, and the runs that must be over before it.
 
 use pbs_history::{Outcome, RunId};
+use pbs_job::MAX_NS;
 use pbs_launch::{Exited, Owner};
+use pbs_text::span;
 use serde::{Deserialize, Serialize};
 
-use crate::{Held, Submission};
+use crate::{Declined, Error, Held, Submission};
+
+/// A job begins at most so long after its submission, a year: until then it is in every plan, with
+/// idle time before it.
+const MOST_START_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
 /// Bytes of a variable of the environment, or of a limit, in addition to its words.
 const ITEM_BYTES: usize = 48;
@@ -256,6 +262,40 @@ impl Order {
         self.held
     }
 
+    /// Checks the times of the job, which the terms may have set: a saved run with impossible ones
+    /// could not be read again.
+    ///
+    /// # Errors
+    ///
+    /// The time that is wrong, and those that are possible.
+    pub(crate) fn has_possible_times(&self) -> Result<(), Error> {
+        let Submission { file, job, .. } = &self.submission;
+        let why = if !(1..=MAX_NS).contains(&job.deadline_ns) {
+            format!("its deadline must be from 1 ns to {}", span(MAX_NS))
+        } else if job.start_ns >= job.deadline_ns {
+            format!(
+                "it starts {} after its submission, and its deadline is {} after it; write a later \
+                 deadline",
+                span(job.start_ns),
+                span(job.deadline_ns)
+            )
+        } else if job.start_ns > MOST_START_NS {
+            format!(
+                "it starts {} after its submission; submit it within {} of its start",
+                span(job.start_ns),
+                span(MOST_START_NS)
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::Declined(Declined {
+            file: file.clone(),
+            job: job.name.clone(),
+            why,
+            earliest_deadline_ns: None,
+        }))
+    }
+
     /// Returns whether the order must wait, and the reason. `of` returns the end of a run that is
     /// over.
     pub(crate) fn waits(&self, of: impl Fn(RunId) -> Option<Ended>) -> Waits {
@@ -309,6 +349,32 @@ mod tests {
 
     fn order(uid: u32, text: &str) -> pbs_history::Order {
         pbs_history::Order { uid, text: text.into() }
+    }
+
+    /// Impossible times are refused, however they came: a saved run could not be read with them.
+    #[test]
+    fn times_are_checked_that_terms_replace() {
+        let text = "name = \"j\"\ndeadline_ns = \"2 s\"\nstart_ns = \"1 s\"\n[[process]]\nid = 1\n\
+                    memory_bytes = 4096\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
+        let submission = Submission::from_text(text.into(), "j.toml".into()).unwrap();
+        let fault = |deadline_ns, start_ns| {
+            let mut submission = submission.clone();
+            submission.job.start_ns = start_ns;
+            let terms = Terms { deadline_ns, ..Terms::new(Owner::new(1000, 100)) };
+            match Order::new(submission, terms).has_possible_times() {
+                Ok(()) => None,
+                Err(Error::Declined(declined)) => Some(declined.why),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(fault(None, 0), None);
+        assert_eq!(fault(Some(MAX_NS), 0), None);
+        assert!(fault(Some(MAX_NS + 1), 0).unwrap().starts_with("its deadline must be from 1 ns"));
+        assert!(fault(Some(0), 0).unwrap().starts_with("its deadline must be from 1 ns"));
+        assert!(fault(Some(5), 5).unwrap().contains("write a later deadline"));
+        assert_eq!(fault(Some(MAX_NS), MOST_START_NS), None);
+        let late = fault(Some(MAX_NS), MOST_START_NS + 1).unwrap();
+        assert!(late.contains("submit it within"), "{late}");
     }
 
     /// A record without a user, or with another user than the history has, is no order of root.

@@ -308,7 +308,7 @@ fn class_task(entry: &Entry<'_>, index: usize) -> Task {
         id: task.position as u32,
         name: task.name.clone(),
         // The class goes on to count what it has counted of the task.
-        planned_insns: task.insns.max(retired_insns.saturating_add(1)),
+        planned_insns: task.insns.max(retired_insns.saturating_add(1)).min(MAX_SLOT_INSNS),
         ..Task::default()
     }
 }
