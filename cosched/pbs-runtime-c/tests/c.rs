@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -33,6 +34,9 @@ fn compile(source: &str, program: &Path) {
 fn compile_by(compiler: &str, language: &str, source: &str, program: &Path) {
     let library = library();
     let directory = library.parent().unwrap();
+    // A program loads the library by the name with its number, as an installed one has.
+    let beside = program.parent().unwrap();
+    symlink(&library, beside.join("libpbsruntime.so.0")).unwrap();
     let compiled = Command::new(compiler)
         .args([language, "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(here().join("include"))
@@ -42,7 +46,7 @@ fn compile_by(compiler: &str, language: &str, source: &str, program: &Path) {
         .arg("-L")
         .arg(directory)
         .arg("-lpbsruntime")
-        .arg(format!("-Wl,-rpath,{}", directory.display()))
+        .arg(format!("-Wl,-rpath,{}", beside.display()))
         .output()
         .expect(compiler);
     let told = String::from_utf8_lossy(&compiled.stderr);
