@@ -136,6 +136,12 @@ int pbs_rt_options_simulated(struct pbs_rt_options *options, const char *name,
 			     uint64_t memory_bytes);
 /* Adds all OpenCL devices of the machine; returns their number. */
 int pbs_rt_options_opencl(struct pbs_rt_options *options, const char *name);
+/*
+ * Expected rate of transfers between the host and the devices of this name, which were added
+ * before.  It counts until a transfer was measured.  Default: transfers take no time until then.
+ */
+int pbs_rt_options_link(struct pbs_rt_options *options, const char *name,
+			uint64_t bytes_per_s);
 
 /* Creates a runtime.  The caller keeps the options. */
 struct pbs_rt *pbs_rt_new(const struct pbs_rt_options *options);
@@ -168,6 +174,12 @@ int pbs_rt_task_kernel(struct pbs_rt_graph *graph, int task, const char *source,
 		       const char *name, size_t items, uint64_t expected_ns);
 int pbs_rt_task_region(struct pbs_rt_graph *graph, int task,
 		       struct pbs_rt_region *region, enum pbs_rt_access access);
+/*
+ * Bytes that are transferred if the task runs in another memory than the tasks before it; for a
+ * task without any, than the host.  Decisions count their time.  Default: the size of the regions
+ * that it reads.
+ */
+int pbs_rt_task_transfer(struct pbs_rt_graph *graph, int task, uint64_t bytes);
 int pbs_rt_task_after(struct pbs_rt_graph *graph, int task, int before);
 
 /*

@@ -96,6 +96,13 @@ public:
 		return *this;
 	}
 
+	/* Expected rate of transfers to devices that were added before. */
+	options &link(const std::string &name, std::uint64_t bytes_per_s)
+	{
+		checked(pbs_rt_options_link(get(), name.c_str(), bytes_per_s));
+		return *this;
+	}
+
 	/* The handle, for all other options. */
 	pbs_rt_options *get() const noexcept
 	{
@@ -196,6 +203,13 @@ public:
 	graph &uses(int task, const region &data, pbs_rt_access access)
 	{
 		checked(pbs_rt_task_region(get(), task, data.get(), access));
+		return *this;
+	}
+
+	/* Bytes that a task transfers to another memory, in place of the regions that it reads. */
+	graph &transfer(int task, std::uint64_t bytes)
+	{
+		checked(pbs_rt_task_transfer(get(), task, bytes));
 		return *this;
 	}
 

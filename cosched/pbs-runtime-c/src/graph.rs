@@ -244,6 +244,25 @@ pub unsafe extern "C" fn pbs_rt_task_region(
     })
 }
 
+/// Sets the size of a task's transfer.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_task_transfer(
+    graph: *mut OwnGraph,
+    task: c_int,
+    bytes: u64,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let own = &mut unsafe { exclusive(graph) }?.task(task)?.0;
+        *own = own.clone().transferring(bytes);
+        Ok(0)
+    })
+}
+
 /// Makes a task wait for another.
 ///
 /// # Safety

@@ -80,6 +80,7 @@ pub struct Task {
     pub(crate) variants: Vec<Variant>,
     pub(crate) regions: Vec<(Region, Access)>,
     pub(crate) after: Vec<TaskId>,
+    pub(crate) transfer_bytes: Option<u64>,
 }
 
 impl Task {
@@ -91,6 +92,7 @@ impl Task {
             variants: Vec::new(),
             regions: Vec::new(),
             after: Vec::new(),
+            transfer_bytes: None,
         }
     }
 
@@ -113,6 +115,23 @@ impl Task {
     pub fn region(mut self, region: &Region, access: Access) -> Self {
         self.regions.push((region.clone(), access));
         self
+    }
+
+    /// Sets the number of bytes that are transferred if the task runs in another memory than the
+    /// tasks before it. Without it, that is the size of the regions that it reads.
+    #[must_use]
+    pub fn transferring(mut self, bytes: u64) -> Self {
+        self.transfer_bytes = Some(bytes);
+        self
+    }
+
+    /// Returns the number of bytes that decisions assume for its transfer.
+    pub(crate) fn transfer_bytes(&self) -> u64 {
+        let read = || {
+            let read = self.regions.iter().filter(|(_, access)| access.reads());
+            read.map(|(region, _)| region.len() as u64).sum()
+        };
+        self.transfer_bytes.unwrap_or_else(read)
     }
 
     /// Adds a dependency on another task.
