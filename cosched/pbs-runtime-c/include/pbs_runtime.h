@@ -42,6 +42,8 @@ enum pbs_rt_error {
 	PBS_RT_EDEVICE = -8,		/* a device has failed */
 	PBS_RT_EUNAVAILABLE = -9,	/* the device or the shared memory is missing */
 	PBS_RT_EPANIC = -10,		/* a bug in the library; with panic=abort it aborts */
+	PBS_RT_EANNOUNCED = -11,	/* the graph was written to the file SCHED_PBS_GRAPH */
+	PBS_RT_EPLAN = -12,		/* a process of the plan can't be used */
 };
 
 enum pbs_rt_model {
@@ -182,8 +184,12 @@ int pbs_rt_task_region(struct pbs_rt_graph *graph, int task,
 int pbs_rt_task_transfer(struct pbs_rt_graph *graph, int task, uint64_t bytes);
 int pbs_rt_task_after(struct pbs_rt_graph *graph, int task, int before);
 
+/* Time from the submission by which plans end the last task; plans need it. */
+int pbs_rt_graph_deadline(struct pbs_rt_graph *graph, uint64_t deadline_ns);
+
 /*
- * Runs a graph to its end; it can be run again.  The report may be NULL.  The function of a
+ * Runs a graph to its end; it can be run again.  If the variable SCHED_PBS_GRAPH names a file, the
+ * first graph is written there instead, and the call yields PBS_RT_EANNOUNCED.  The report may be NULL.  The function of a
  * task may run graphs on other runtimes only: its own yields PBS_RT_EGRAPH.
  */
 int pbs_rt_run(struct pbs_rt *runtime, struct pbs_rt_graph *graph,

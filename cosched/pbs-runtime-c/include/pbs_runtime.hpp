@@ -219,6 +219,13 @@ public:
 		return *this;
 	}
 
+	/* Time from the submission by which plans end the last task. */
+	graph &deadline(std::uint64_t deadline_ns)
+	{
+		checked(pbs_rt_graph_deadline(get(), deadline_ns));
+		return *this;
+	}
+
 	pbs_rt_graph *get() const noexcept
 	{
 		return handle_.get();

@@ -126,6 +126,7 @@ int main(void)
 		bad = printf("%s\n", pbs_rt_last_error());
 	WANT(PBS_RT_EINVAL, pbs_rt_options_link(options, "gpu", 0));
 	WANT(PBS_RT_EINVAL, pbs_rt_task_transfer(graph, 0, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_graph_deadline(graph, 0));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_history(options, NULL, "app"));
 	WANT(PBS_RT_EUNAVAILABLE, pbs_rt_options_history(options, "/dev/null/none", "app"));
 	WANT(PBS_RT_EINVAL, pbs_rt_run(NULL, NULL, NULL));

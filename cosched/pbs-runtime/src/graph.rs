@@ -151,6 +151,7 @@ pub struct TaskId(pub(crate) usize);
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub(crate) tasks: Vec<Task>,
+    pub(crate) deadline: Option<Duration>,
 }
 
 impl Graph {
@@ -176,6 +177,11 @@ impl Graph {
         task.after.dedup();
         self.tasks.push(task);
         TaskId(self.tasks.len() - 1)
+    }
+
+    /// Sets the time from the submission by which plans end the last task.
+    pub fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = Some(deadline);
     }
 
     /// Makes a task wait for another one.

@@ -8,6 +8,7 @@ use pbs_cosched::{GreedyOptions, Objective, Scheduler};
 use pbs_csi::{Csi, Entry, Owner, Snapshot, State, Waiting};
 use pbs_uapi::clock::monotonic_ns;
 
+use crate::announce::announce;
 use crate::cosched::{Decided, Offer, Session};
 use crate::graph::Graph;
 use crate::mapping::decide;
@@ -39,6 +40,7 @@ impl Runtime {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let order = graph.order()?;
         let candidates = self.candidates(graph)?;
+        announce(self, graph, &candidates)?;
         let unprofiled = unprofiled(graph, &candidates);
         if !unprofiled.is_empty() {
             return match self.options.unprofiled {

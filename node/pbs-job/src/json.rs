@@ -74,6 +74,7 @@ pub fn graph_to_json(graph: &Graph) -> Value {
         "task": tasks.collect::<Vec<_>>(),
     });
     put(&mut out, "deadline_ns", graph.deadline_ns);
+    put(&mut out, "program", (!graph.program.is_empty()).then(|| graph.program.clone()));
     out
 }
 

@@ -182,3 +182,23 @@ fn machines_declare_devices_and_sharing_of_cpus() {
         assert!(told.iter().any(|told| told.contains(expected)), "{expected}: {told:#?}");
     }
 }
+
+/// A program that runs all tasks itself takes the place of the commands.
+#[test]
+fn a_program_runs_all_tasks_or_each_has_its_command() {
+    let text = "name = \"sum\"\nprogram = [\"sum\", \"2\"]\n[[task]]\nname = \"add\"\n\
+                [[task.variant]]\nmodel = \"CPU\"\n";
+    let graph = graph_from_toml(text).unwrap();
+    assert_eq!(graph.program, ["sum", "2"]);
+    assert_eq!(pbs_job::graph_to_json(&graph)["program"], serde_json::json!(["sum", "2"]));
+    assert_eq!(
+        told(graph_from_toml(&format!("{text}command = [\"add\"]\n"))),
+        ["g:3: task add has a command, and the job has a program that runs all tasks; remove one of \
+          them"]
+    );
+    let no_list = text.replace("[\"sum\", \"2\"]", "\"sum 2\"");
+    assert_eq!(
+        told(graph_from_toml(&no_list)),
+        ["g:2: program is no list; write its words: program = [\"prog\", \"argument\"]"]
+    );
+}
