@@ -39,6 +39,7 @@ mod model;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 mod pass;
+mod planned;
 mod pool;
 mod profile;
 mod region;

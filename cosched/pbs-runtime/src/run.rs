@@ -13,6 +13,7 @@ use crate::cosched::{Decided, Offer, Session};
 use crate::graph::Graph;
 use crate::mapping::decide;
 use crate::pass::{Mapped, Pass};
+use crate::planned::place;
 use crate::profile::Key;
 use crate::report::Report;
 use crate::runtime::{Candidate, Runtime, Unprofiled};
@@ -41,6 +42,9 @@ impl Runtime {
         let order = graph.order()?;
         let candidates = self.candidates(graph)?;
         announce(self, graph, &candidates)?;
+        if let Some(place) = place()? {
+            return self.run_planned(graph, &candidates, &place);
+        }
         let unprofiled = unprofiled(graph, &candidates);
         if !unprofiled.is_empty() {
             return match self.options.unprofiled {
@@ -59,7 +63,7 @@ impl Runtime {
     }
 
     /// Returns the candidates of each task: its variants that devices here can execute.
-    fn candidates(&self, graph: &Graph) -> Result<Vec<Vec<Candidate>>, Error> {
+    pub(crate) fn candidates(&self, graph: &Graph) -> Result<Vec<Vec<Candidate>>, Error> {
         let mut all = Vec::with_capacity(graph.tasks.len());
         for task in &graph.tasks {
             let mut own = Vec::new();

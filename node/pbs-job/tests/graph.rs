@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Task graphs, and machines with devices: what is read of them, and what is told.
 
-use pbs_job::graph::{graph_from_toml, is_graph, Target};
+use pbs_job::graph::{
+    graph_from_toml, is_graph, lanes_from_text, lanes_to_text, ProgramLane, Target,
+};
 use pbs_job::{machine_from_toml, machine_to_toml, Problem};
 
 const GRAPH: &str = r#"
@@ -201,4 +203,15 @@ fn a_program_runs_all_tasks_or_each_has_its_command() {
         told(graph_from_toml(&no_list)),
         ["g:2: program is no list; write its words: program = [\"prog\", \"argument\"]"]
     );
+}
+
+#[test]
+fn lanes_of_programs_survive_the_environment() {
+    let lane = |task, variant, instance| ProgramLane { task, variant, instance };
+    let processes = vec![vec![lane(0, 1, 0), lane(3, 0, 2)], vec![lane(1, 0, 0)]];
+    assert_eq!(lanes_to_text(&processes), "0:1:0,3:0:2;1:0:0");
+    assert_eq!(lanes_from_text("0:1:0,3:0:2;1:0:0"), Some(processes));
+    for wrong in ["", "0:1", "0:1:0:0", "0:1:0,", "0:1:-1", ";"] {
+        assert_eq!(lanes_from_text(wrong), None, "{wrong}");
+    }
 }

@@ -113,9 +113,10 @@ impl Question {
                 deadline_ns: graph.deadline_ns,
             });
             let first = question.workload.tasks.len();
+            let threads = Threads { cores, is_program: !graph.program.is_empty() };
             for (place, task) in graph.tasks.iter().enumerate() {
                 let mut known = |variant| known(index, place, variant);
-                let (variants, of) = match variants(machine, cores, task, rate, &mut known) {
+                let (variants, of) = match variants(machine, threads, task, rate, &mut known) {
                     Ok(found) => found,
                     Err(why) => {
                         unfit.push(Unfit { job: graph.name.clone(), task: task.name.clone(), why });
@@ -143,6 +144,26 @@ impl Question {
     }
 }
 
+/// Threads that a variant can have.
+#[derive(Clone, Copy)]
+struct Threads {
+    cores: usize,
+    /// Whether a program runs all tasks itself: each on one thread, which is a process of the plan.
+    is_program: bool,
+}
+
+impl Threads {
+    fn fit(self, count: u32) -> Result<(), String> {
+        if self.is_program && count > 1 {
+            Err("its program runs each task on one thread".into())
+        } else if count as usize > self.cores {
+            Err(format!("it has {} CPUs", self.cores))
+        } else {
+            Ok(())
+        }
+    }
+}
+
 fn devices(machine: &Machine) -> Vec<DeviceType> {
     let devices = machine
         .devices
@@ -161,7 +182,7 @@ fn hosts(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
 /// The variants of a task that fit, and their indices.
 fn variants(
     machine: &Machine,
-    cores: usize,
+    threads: Threads,
     task: &GraphTask,
     rate_insns_per_s: u64,
     known: &mut dyn FnMut(usize) -> Option<u64>,
@@ -172,13 +193,13 @@ fn variants(
     let mut without = Vec::new();
     for (index, variant) in task.variants.iter().enumerate() {
         let place = match &variant.target {
-            Target::Threads(threads) if *threads as usize <= cores => {
-                ExecutionTarget::Threads(*threads)
-            }
-            Target::Threads(_) => {
-                without.push((variant.label(), format!("it has {cores} CPUs")));
-                continue;
-            }
+            Target::Threads(count) => match threads.fit(*count) {
+                Ok(()) => ExecutionTarget::Threads(*count),
+                Err(why) => {
+                    without.push((variant.label(), why));
+                    continue;
+                }
+            },
             Target::Device(kind) => match device(machine, kind, &variant.model) {
                 Ok(device) => ExecutionTarget::Device(device),
                 Err(why) => {

@@ -7,8 +7,10 @@
 
 use pbs_text::{Line, Problem};
 
+mod lanes;
 mod parse;
 
+pub use lanes::{lanes_from_text, lanes_to_text, ProgramLane, LANES_VARIABLE};
 pub use parse::{graph_from_toml, is_graph};
 
 /// Tasks of a graph at most, and variants of a task.
