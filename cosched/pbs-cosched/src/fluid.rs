@@ -228,6 +228,11 @@ impl<'a> Fluid<'a> {
                 place: slot.place.clone(),
             })
         });
-        Timeline { slots: slots.collect(), waits: self.planned.waits.clone() }
+        Timeline {
+            slots: slots.collect(),
+            waits: self.planned.waits.clone(),
+            // Slow-downs move tasks away from the transfers that were planned.
+            transfers: Vec::new(),
+        }
     }
 }

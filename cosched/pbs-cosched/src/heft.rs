@@ -9,8 +9,9 @@ use std::cmp::Reverse;
 
 use crate::mapping::Mapping;
 use crate::model::{ExecutionTarget, Platform, Workload};
-use crate::problem::{Decisions, FittingVariant, Memory, Placed, Problem};
+use crate::problem::{Decisions, FittingVariant, Memory, Problem};
 use crate::queues::Queues;
+use crate::state::Placed;
 
 /// Result of HEFT: the mapping, and the order in which the tasks were considered.
 #[derive(Clone, Debug, PartialEq, Eq)]

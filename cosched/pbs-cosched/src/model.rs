@@ -11,12 +11,26 @@ pub struct Platform {
 }
 
 /// Accelerators of one type.  Each has its own memory and its own queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceType {
     /// Name for reports.
     pub name: String,
     /// Number of devices of the type.
     pub count: u32,
+    /// Whether the transfers of a device take turns on its link.  Otherwise all of them can be under
+    /// way at once.
+    pub has_link: bool,
+    /// Thread of the CPU that tasks on the device take, too; `None`: they take none.
+    pub host: Option<Host>,
+}
+
+/// Part of a CPU thread's time that tasks on an accelerator take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Time on the thread, in parts of a thousand of the task's runtime; at the begin of the task.
+    pub permille: u32,
 }
 
 /// Target that a variant runs on.
