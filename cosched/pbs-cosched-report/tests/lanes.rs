@@ -91,6 +91,11 @@ fn graphs_become_questions() {
     assert_eq!(question.platform.threads, 4);
     assert_eq!(question.cpus, [0, 1, 2, 9]);
     assert_eq!(question.hosts, [9]);
+    let gpu = &question.platform.devices[0];
+    assert!(gpu.has_link);
+    assert_eq!(gpu.host_time(1000), None, "the machine declares no part");
+    let planned = question.clone().for_plans();
+    assert_eq!(planned.platform.devices[0].host_time(1000), Some((3, 1000)));
     let [load, wide, on, end] = &question.workload.tasks[..] else {
         panic!("{:?}", question.workload)
     };

@@ -33,6 +33,22 @@ pub struct Host {
     pub permille: u32,
 }
 
+impl DeviceType {
+    /// Returns the thread that a task on a device takes, and for how long; `None`: it takes none.
+    pub fn host_time(&self, runtime_ns: u64) -> Option<(u32, u64)> {
+        let host = self.host.filter(|host| host.permille > 0)?;
+        Some((host.thread, host.taken_ns(runtime_ns)))
+    }
+}
+
+impl Host {
+    /// Returns how long a task of that runtime takes the thread.
+    pub fn taken_ns(self, runtime_ns: u64) -> u64 {
+        let ns = u128::from(runtime_ns) * u128::from(self.permille.min(1000)) / 1000;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
 /// Target that a variant runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExecutionTarget {

@@ -32,8 +32,9 @@ pub(crate) struct Data {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
     /// Time from which the link of each accelerator is free, by type; a type without links has
-    /// none.
+    /// none.  Empty if no type has links.
     links: Vec<Vec<u64>>,
+    /// Host of each type; empty if no type has one.
     hosts: Vec<Option<Host>>,
 }
 
@@ -43,23 +44,28 @@ impl Resources {
             let links = if of.has_link { of.count as usize } else { 0 };
             vec![queues.now_ns; links]
         });
-        let hosts = platform
-            .devices
-            .iter()
-            .map(|of| of.host.filter(|host| host.thread < platform.threads && host.permille > 0));
-        Self { links: links.collect(), hosts: hosts.collect() }
+        let host = |host: &Host| host.thread < platform.threads && host.permille > 0;
+        let hosts = platform.devices.iter().map(|of| of.host.filter(host));
+        let mut own = Self { links: links.collect(), hosts: hosts.collect() };
+        // The queues are copied often.
+        if own.links.iter().all(Vec::is_empty) {
+            own.links.clear();
+        }
+        if own.hosts.iter().all(Option::is_none) {
+            own.hosts.clear();
+        }
+        own
     }
 
     /// Whether transfers take turns on some link.
     pub(crate) fn has_links(&self) -> bool {
-        self.links.iter().any(|of| !of.is_empty())
+        !self.links.is_empty()
     }
 
-    /// Returns the thread that waits for accelerators of a type, and how long it does for a task.
+    /// Returns the thread that a task on an accelerator of a type takes, and for how long.
     pub(crate) fn host(&self, device: usize, runtime_ns: u64) -> Option<(u32, u64)> {
         let host = (*self.hosts.get(device)?)?;
-        let ns = u128::from(runtime_ns) * u128::from(host.permille.min(1000)) / 1000;
-        Some((host.thread, u64::try_from(ns).unwrap_or(u64::MAX)))
+        Some((host.thread, host.taken_ns(runtime_ns)))
     }
 
     /// Returns the times at which started tasks on accelerators leave their hosts.

@@ -17,8 +17,11 @@ fn platform(has_link: bool, host: Option<Host>) -> Platform {
     }
 }
 
-fn workload(tasks: &[(ExecutionTarget, u64, &[(usize, u64)])]) -> Workload {
-    let task = |(number, &(place, runtime_ns, after)): (usize, &(_, _, &[(usize, u64)]))| Task {
+/// Target and runtime of a task, and the tasks before it with the times of their transfers.
+type Written<'a> = (ExecutionTarget, u64, &'a [(usize, u64)]);
+
+fn workload(tasks: &[Written<'_>]) -> Workload {
+    let task = |(number, &(place, runtime_ns, after)): (usize, &Written<'_>)| Task {
         name: number.to_string(),
         process: 0,
         after: after.iter().map(|&(task, transfer_ns)| Edge { task, transfer_ns }).collect(),

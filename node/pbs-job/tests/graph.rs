@@ -147,6 +147,7 @@ kind = "gpu"
 models = ["ocl", "cuda"]
 count = 2
 host_cpu = 1
+host_permille = 50
 link_bytes_per_s = 4_000_000_000
 [[sharing]]
 level = "llc"
@@ -158,7 +159,7 @@ cpus = [1, 0]
 fn machines_declare_devices_and_sharing_of_cpus() {
     let machine = machine_from_toml(MACHINE).unwrap();
     let gpu = &machine.devices[0];
-    assert_eq!((gpu.count, gpu.host_cpu), (2, Some(1)));
+    assert_eq!((gpu.count, gpu.host_cpu, gpu.host_permille), (2, Some(1), 50));
     assert_eq!(gpu.models, ["ocl", "cuda"]);
     assert_eq!(gpu.transfer_ns(4_000_000), 1_000_000);
     assert_eq!(machine.sharing[0].cpus, [0, 1]);
@@ -172,6 +173,7 @@ fn machines_declare_devices_and_sharing_of_cpus() {
         ("kind = \"gpu\"\n", "", "the device has no kind"),
         ("\"gpu\"", "\"cpu\"", "kind cpu is reserved for cores"),
         ("[\"ocl\", \"cuda\"]", "[]", "models of device gpu is empty"),
+        ("= 50", "= 1001", "host_permille of device gpu must be between 0 and 1000"),
         ("count = 2", "count = 0", "count of device gpu must be between 1 and 1024"),
         ("host_cpu = 1", "host_cpu = 5", "host_cpu of device gpu is 5, which the machine does not"),
         ("\"llc\"", "\"l3\"", "there is no level l3"),

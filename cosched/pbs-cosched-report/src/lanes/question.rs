@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use pbs_cosched::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Variant, Workload};
+use pbs_cosched::{
+    DeviceType, Edge, ExecutionTarget, Host, Platform, Process, Task, Variant, Workload,
+};
 use pbs_job::graph::{Graph, GraphEdge, GraphTask, Target};
 use pbs_job::Machine;
 
@@ -99,7 +101,7 @@ impl Question {
         // Threads of a task go on together, as fast as the slowest core.
         let rate = rates.map(|core| core.rate_insns_per_s).min().unwrap_or(1);
         let mut question = Self {
-            platform: Platform { threads: cores as u32, devices: devices(machine) },
+            platform: Platform { threads: cores as u32, devices: devices(machine, &cpus) },
             hosts: hosts(machine, &cpus),
             cpus,
             ..Self::default()
@@ -142,6 +144,15 @@ impl Question {
             Err(unfit)
         }
     }
+
+    /// Has tasks on accelerators take all of their hosts' time, as plans reserve it.
+    #[must_use]
+    pub fn for_plans(mut self) -> Self {
+        for host in self.platform.devices.iter_mut().filter_map(|device| device.host.as_mut()) {
+            host.permille = 1000;
+        }
+        self
+    }
 }
 
 /// Threads that a variant can have.
@@ -164,12 +175,20 @@ impl Threads {
     }
 }
 
-fn devices(machine: &Machine) -> Vec<DeviceType> {
-    let devices = machine
-        .devices
-        .iter()
-        .map(|device| DeviceType { name: device.kind.clone(), count: device.count });
+fn devices(machine: &Machine, cpus: &[u32]) -> Vec<DeviceType> {
+    let hosts = hosts(machine, cpus);
+    let devices = machine.devices.iter().zip(hosts).map(|(device, host)| DeviceType {
+        name: device.kind.clone(),
+        count: device.count,
+        has_link: device.link_bytes_per_s.is_some(),
+        host: thread_of(cpus, host).map(|thread| Host { thread, permille: device.host_permille }),
+    });
     devices.collect()
+}
+
+/// Returns the thread that is a CPU.
+fn thread_of(cpus: &[u32], cpu: u32) -> Option<u32> {
+    (0..).zip(cpus).find_map(|(thread, &other)| (other == cpu).then_some(thread))
 }
 
 /// The CPU that waits for a device, where the machine does not say it, is the first.
