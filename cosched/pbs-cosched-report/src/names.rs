@@ -109,8 +109,8 @@ impl Names {
 
 /// Accelerators that have a link, by type and number.
 fn links(platform: &Platform) -> impl Iterator<Item = (usize, u32)> + '_ {
-    let devices = platform.devices.iter().enumerate().filter(|(_, of)| of.has_link);
-    devices.flat_map(|(device, of)| (0..of.count).map(move |instance| (device, instance)))
+    let devices = platform.devices.iter().enumerate();
+    devices.flat_map(|(device, of)| (0..of.links()).map(move |instance| (device, instance)))
 }
 
 /// Numbers in order, as `0-3,6`.

@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 
 use crate::mapping::Mapping;
 use crate::model::{ExecutionTarget, Platform, Workload};
-use crate::problem::{Decisions, FittingVariant, Memory, Problem};
+use crate::problem::{Decisions, FittingVariant, Problem};
+use crate::queues::Memory;
 use crate::queues::Queues;
 use crate::state::Placed;
 

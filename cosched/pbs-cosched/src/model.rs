@@ -34,6 +34,15 @@ pub struct Host {
 }
 
 impl DeviceType {
+    /// Returns the number of links on which transfers take turns.
+    pub fn links(&self) -> u32 {
+        if self.has_link {
+            self.count
+        } else {
+            0
+        }
+    }
+
     /// Returns the thread that a task on a device takes, and for how long; `None`: it takes none.
     pub fn host_time(&self, runtime_ns: u64) -> Option<(u32, u64)> {
         let host = self.host.filter(|host| host.permille > 0)?;

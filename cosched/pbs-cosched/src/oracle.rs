@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
         let mut edges = workload.tasks.iter().flat_map(|task| &task.after);
         let slowing = problem.slowing();
         let monotone = slowing.is_none()
-            && platform.devices.iter().all(|of| !of.has_link && of.host.is_none())
+            && platform.devices.iter().all(|of| of.links() == 0 && of.host.is_none())
             && (platform.devices.iter().all(|of| of.count <= 1)
                 || edges.all(|edge| edge.transfer_ns == 0));
         let ways = jobs.iter().map(|job| {

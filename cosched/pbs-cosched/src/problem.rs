@@ -9,20 +9,10 @@ use crate::fluid::slowed_with_work;
 use crate::mapping::{Hold, Mapping, Timeline};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{score, Objective, Score};
-use crate::queues::{Queues, Slot, Where};
+use crate::queues::{memory, Queues, Slot, Where};
 use crate::resources::Data;
 use crate::slowing::Slowing;
 use crate::state::{Held, State};
-
-/// Memory of data: the host's, or that of an accelerator.
-pub(crate) type Memory = Option<(usize, u32)>;
-
-pub(crate) fn memory(place: &Where) -> Memory {
-    match *place {
-        Where::Threads(_) => None,
-        Where::Device { device, instance } => Some((device, instance)),
-    }
-}
 
 /// A variant that fits the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 //! Resources that tasks on accelerators take besides them: links, and a part of the host's time.
 
 use crate::model::{Host, Platform};
-use crate::problem::Memory;
-use crate::queues::{Queues, State, Where};
+use crate::queues::{Memory, Queues, State, Where};
 
 /// A transfer that had a link to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +39,7 @@ pub(crate) struct Resources {
 
 impl Resources {
     pub(crate) fn new(platform: &Platform, queues: &Queues) -> Self {
-        let links = platform.devices.iter().map(|of| {
-            let links = if of.has_link { of.count as usize } else { 0 };
-            vec![queues.now_ns; links]
-        });
+        let links = platform.devices.iter().map(|of| vec![queues.now_ns; of.links() as usize]);
         let host = |host: &Host| host.thread < platform.threads && host.permille > 0;
         let hosts = platform.devices.iter().map(|of| of.host.filter(host));
         let mut own = Self { links: links.collect(), hosts: hosts.collect() };

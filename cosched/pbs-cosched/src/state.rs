@@ -2,8 +2,8 @@
 //! Queues while jobs enter them.  All timing of this crate happens in [`State::place`].
 
 use crate::model::{ExecutionTarget, Platform};
-use crate::problem::{FittingVariant, Job, Memory};
-use crate::queues::Queues;
+use crate::problem::{FittingVariant, Job};
+use crate::queues::{Memory, Queues};
 use crate::resources::{Data, Resources, Transfer};
 
 /// A restraint as times: threads to pass over, and the earliest start.
