@@ -83,7 +83,7 @@ pub(super) fn co_schedule(
     history: &Path,
 ) -> Result<Cosched, Failure> {
     let graphs = graphs_of(files)?;
-    let (question, _) = question(&graphs, machine, history)?;
+    let question = question(&graphs, machine, history)?.0.for_plans();
     let scheduler = Scheduler::default();
     let objective = Objective::default();
     let began = Instant::now();
