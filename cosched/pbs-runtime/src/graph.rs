@@ -162,15 +162,19 @@ impl Graph {
 
     /// Adds a task. Each iteration of a loop is one of its own (§5.6.5).
     pub fn add(&mut self, mut task: Task) -> TaskId {
-        for (index, before) in self.tasks.iter().enumerate() {
-            let conflicts = task.regions.iter().any(|(region, access)| {
-                before
-                    .regions
-                    .iter()
-                    .any(|(other, its)| region.is(other) && (access.writes() || its.writes()))
-            });
-            if conflicts {
-                task.after.push(TaskId(index));
+        for (region, access) in &task.regions {
+            for (index, before) in self.tasks.iter().enumerate().rev() {
+                let used = before.regions.iter().find(|(other, _)| region.is(other));
+                let Some((_, its)) = used else {
+                    continue;
+                };
+                if access.writes() || its.writes() {
+                    task.after.push(TaskId(index));
+                }
+                // The writer is behind all that used the region before.
+                if its.writes() {
+                    break;
+                }
             }
         }
         task.after.sort_unstable();
@@ -299,6 +303,8 @@ mod tests {
         assert_eq!(graph.tasks[one.0].after, [write]);
         assert_eq!(graph.tasks[other.0].after, [write]);
         assert_eq!(graph.tasks[last.0].after, [write, one, other]);
+        let behind = graph.add(task("behind", Access::Read));
+        assert_eq!(graph.tasks[behind.0].after, [last], "the others are before the last writer");
     }
 
     #[test]
