@@ -169,3 +169,5 @@ class Graph(Record):
     """Time before which no part of the job runs."""
     priority: int = 0
     """Importance: a job with a greater number is planned first."""
+    program: list[str] = dataclasses.field(default_factory=list)
+    """Program that runs all tasks itself under plans, in place of commands."""

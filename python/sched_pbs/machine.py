@@ -62,6 +62,8 @@ class Device(Record):
     """Number of such accelerators."""
     host_cpu: int | None = None
     """CPU whose process waits for them; None: the first."""
+    host_permille: int = 0
+    """Part of that CPU's time that a task takes, in parts of a thousand."""
     link_bytes_per_s: int | None = None
     """Bytes that go to or from one in a second; None: transfers take no time."""
 

@@ -50,6 +50,27 @@ impl Names {
         devices.collect()
     }
 
+    /// Returns the names of a picture's rows below the threads: accelerators, then their links.
+    pub(crate) fn below_threads(&self, platform: &Platform) -> Vec<String> {
+        let mut names = self.accelerators();
+        names.extend(
+            links(platform)
+                .map(|(device, instance)| format!("{} link", self.device(device, instance))),
+        );
+        names
+    }
+
+    /// Returns the row of an accelerator's link, if it has one.
+    pub(crate) fn row_of_link(
+        &self,
+        platform: &Platform,
+        device: usize,
+        instance: u32,
+    ) -> Option<usize> {
+        let place = links(platform).position(|link| link == (device, instance))?;
+        Some(self.cpus.len() + self.accelerators().len() + place)
+    }
+
     /// The rows of a picture that a place is: first threads, then accelerators.
     pub(crate) fn rows_of(&self, place: &Where) -> Vec<usize> {
         match place {
@@ -84,6 +105,12 @@ impl Names {
             &Where::Device { device, instance } => self.device(device, instance),
         }
     }
+}
+
+/// Accelerators that have a link, by type and number.
+fn links(platform: &Platform) -> impl Iterator<Item = (usize, u32)> + '_ {
+    let devices = platform.devices.iter().enumerate();
+    devices.flat_map(|(device, of)| (0..of.links()).map(move |instance| (device, instance)))
 }
 
 /// Numbers in order, as `0-3,6`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Schedules without and with co-scheduling, as they are drawn.
 
-use pbs_cosched::Timeline;
+use pbs_cosched::{Timeline, Where};
 use pbs_report::{placements_page, Panel, PlacedProcess, PlacedTask, Placements};
 use pbs_text::{ms, Table};
 
@@ -45,6 +45,7 @@ fn placements(
                 end_ns: slot.end_ns,
             })
         });
+        let tasks = tasks.chain(beside(case, rows, timeline));
         Panel {
             title: match slowed {
                 Some(_) => format!("{title}, with slow-downs"),
@@ -73,9 +74,40 @@ fn placements(
             })
             .collect(),
         threads: case.names.threads(),
-        accelerators: case.names.accelerators(),
+        accelerators: case.names.below_threads(case.platform),
         panels: vec![without, with],
     }
+}
+
+/// Returns what tasks on accelerators take besides them: their hosts' time, and links.
+fn beside<'a>(
+    case: &'a Case<'_>,
+    rows: &'a [TaskRow],
+    timeline: &'a Timeline,
+) -> impl Iterator<Item = PlacedTask> + 'a {
+    let placed = move |task: usize, label: &str, row, start_ns, end_ns| PlacedTask {
+        process: case.workload.tasks[task].process,
+        task: rows[task].task.clone(),
+        label: label.into(),
+        rows: vec![row],
+        start_ns,
+        end_ns,
+    };
+    let hosts = timeline.slots.iter().enumerate().zip(rows).filter_map(move |((task, slot), _)| {
+        let slot = slot.as_ref()?;
+        let Where::Device { device, .. } = slot.place else {
+            return None;
+        };
+        let (thread, ns) = case.platform.devices[device].host_time(slot.end_ns - slot.start_ns)?;
+        let until_ns = slot.start_ns.saturating_add(ns);
+        let label = format!("for {}", case.platform.devices[device].name);
+        Some(placed(task, &label, thread as usize, slot.start_ns, until_ns))
+    });
+    let transfers = timeline.transfers.iter().filter_map(move |of| {
+        let row = case.names.row_of_link(case.platform, of.device, of.instance)?;
+        Some(placed(of.task, "transfer", row, of.start_ns, of.end_ns))
+    });
+    hosts.chain(transfers)
 }
 
 /// Figures that a page has beside its picture.

@@ -91,6 +91,11 @@ fn graphs_become_questions() {
     assert_eq!(question.platform.threads, 4);
     assert_eq!(question.cpus, [0, 1, 2, 9]);
     assert_eq!(question.hosts, [9]);
+    let gpu = &question.platform.devices[0];
+    assert!(gpu.has_link);
+    assert_eq!(gpu.host_time(1000), None, "the machine declares no part");
+    let planned = question.clone().for_plans();
+    assert_eq!(planned.platform.devices[0].host_time(1000), Some((3, 1000)));
     let [load, wide, on, end] = &question.workload.tasks[..] else {
         panic!("{:?}", question.workload)
     };
@@ -265,4 +270,31 @@ fn what_variants_took_is_known_the_next_time() {
     let other = GRAPH.replace("\"of {lanes}\"", "\"of\"");
     let other = graph_from_toml(&other).unwrap();
     assert_ne!(variant_key(&other, 0, 0), variant_key(&graphs[0], 0, 0));
+}
+
+/// A program that runs all tasks is started once, and gets the place of each of them.
+#[test]
+fn a_program_that_runs_all_tasks_is_started_once() {
+    let commands =
+        ["load\", \"{lane}\", \"of {lanes}", "wide\", \"{lane}\", \"of {lanes}", "on", "end"];
+    let mut text = GRAPH.replace("name = \"fan\"", "name = \"fan\"\nprogram = [\"fan\", \"2\"]");
+    for command in commands {
+        text = text.replace(&format!("command = [\"{command}\"]\n"), "");
+    }
+    let unfit = Question::new(&[graph_from_toml(&text).unwrap()], &machine(), |_, _, _| None);
+    let told = unfit.unwrap_err()[0].to_string();
+    let expected =
+        "task wide of fan: the machine has nothing to run it on; it can run as omp 3, but \
+                    its program runs each task on one thread";
+    assert_eq!(told, expected);
+    let graph = graph_from_toml(&text.replace("threads = 3", "threads = 1")).unwrap();
+    let (_, jobs, _) = lowered(&[graph]);
+    let starts: Vec<_> = jobs[0].job.processes.iter().map(|process| &process.start).collect();
+    // Of the three CPUs that take turns, of the accelerator's host, and the starter.
+    let [Start::Itself(Some(command)), others @ .., Start::Unsaid] = &starts[..] else {
+        panic!("{starts:?}")
+    };
+    assert_eq!(others, [&Start::Itself(None); 3]);
+    let lanes = "SCHED_PBS_LANES=0:0:0;1:0:0;3:0:0;2:0:0";
+    assert_eq!(command.argv, ["env", lanes, "fan", "2"]);
 }

@@ -19,8 +19,9 @@ use crate::mapping::{Hold, Mapping};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::Objective;
 use crate::pricing::{price, Ways};
-use crate::problem::{OwnDecisions, Problem, State};
+use crate::problem::{OwnDecisions, Problem};
 use crate::queues::Queues;
+use crate::state::State;
 
 /// Individuals that live at a time.
 const INDIVIDUALS: usize = 32;

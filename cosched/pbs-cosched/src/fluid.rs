@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use crate::mapping::Timeline;
 use crate::model::Workload;
-use crate::problem::memory;
-use crate::queues::{Slot, Where};
+use crate::queues::{memory, Slot, Where};
 use crate::slowing::{OnThreads, Slowing};
 
 /// Returns a timeline with slow-downs; `variant` is the variant of each task.
@@ -228,6 +227,11 @@ impl<'a> Fluid<'a> {
                 place: slot.place.clone(),
             })
         });
-        Timeline { slots: slots.collect(), waits: self.planned.waits.clone() }
+        Timeline {
+            slots: slots.collect(),
+            waits: self.planned.waits.clone(),
+            // Slow-downs move tasks away from the transfers that were planned.
+            transfers: Vec::new(),
+        }
     }
 }

@@ -9,8 +9,10 @@ use std::cmp::Reverse;
 
 use crate::mapping::Mapping;
 use crate::model::{ExecutionTarget, Platform, Workload};
-use crate::problem::{Decisions, FittingVariant, Memory, Placed, Problem};
+use crate::problem::{Decisions, FittingVariant, Problem};
+use crate::queues::Memory;
 use crate::queues::Queues;
+use crate::state::Placed;
 
 /// Result of HEFT: the mapping, and the order in which the tasks were considered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@
 //! use pbs_cosched::{simulate, DeviceType, ExecutionTarget, Options, Platform};
 //! use pbs_cosched::{Process, Task, Variant, Workload};
 //!
-//! let gpu = DeviceType { name: "gpu".into(), count: 1 };
+//! let gpu = DeviceType { name: "gpu".into(), count: 1, ..DeviceType::default() };
 //! let platform = Platform { threads: 2, devices: vec![gpu] };
 //! let process = |name: &str, arrival_ns| Process {
 //!     name: name.into(),
@@ -61,9 +61,11 @@ mod problem;
 mod queues;
 mod random_mapping;
 mod report;
+mod resources;
 mod schedule;
 mod simulate;
 mod slowing;
+mod state;
 mod timing;
 
 pub use baseline::not_co_scheduled;
@@ -76,12 +78,15 @@ pub use greedy::{greedy, GreedyOptions, Priority};
 pub use heft::{heft, Heft};
 pub use indirect::{direct_dependencies, Recorded};
 pub use mapping::{Choice, Hold, Mapping, Timeline};
-pub use model::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Variant, Workload};
+pub use model::{
+    DeviceType, Edge, ExecutionTarget, Host, Platform, Process, Task, Variant, Workload,
+};
 pub use objective::{accept, score, Objective, Reason, Score, Verdict};
 pub use oracle::{brute_force, OracleResult, MOST_TASKS};
 pub use queues::{Entry, Queues, Slot, State, Where};
 pub use random_mapping::{allowed_random, enhanced_random, plain_random, EnhancedOptions};
 pub use report::{measure, speed_up, Measures};
+pub use resources::Transfer;
 pub use schedule::{evaluations, schedule, schedule_slowed, Scheduler};
 pub use simulate::{simulate, Decision, Options, Run};
 pub use slowing::{OnThreads, Slowing};

@@ -3,6 +3,7 @@
 
 use crate::model::Workload;
 use crate::queues::Slot;
+use crate::resources::Transfer;
 
 /// Restraint of a task, so that tasks that slow each other are apart (ours).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct Timeline {
     pub slots: Vec<Option<Slot>>,
     /// Task whose end each task waits for because of slow-downs; none where the list is shorter.
     pub waits: Vec<Option<usize>>,
+    /// Transfers that took turns on links, in the order in which their tasks entered the queues.
+    pub transfers: Vec<Transfer>,
 }
 
 impl Timeline {

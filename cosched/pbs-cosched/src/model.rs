@@ -11,12 +11,51 @@ pub struct Platform {
 }
 
 /// Accelerators of one type.  Each has its own memory and its own queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceType {
     /// Name for reports.
     pub name: String,
     /// Number of devices of the type.
     pub count: u32,
+    /// Whether the transfers of a device take turns on its link.  Otherwise all of them can be under
+    /// way at once.
+    pub has_link: bool,
+    /// Thread of the CPU that tasks on the device take, too; `None`: they take none.
+    pub host: Option<Host>,
+}
+
+/// Part of a CPU thread's time that tasks on an accelerator take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Time on the thread, in parts of a thousand of the task's runtime; at the begin of the task.
+    pub permille: u32,
+}
+
+impl DeviceType {
+    /// Returns the number of links on which transfers take turns.
+    pub fn links(&self) -> u32 {
+        if self.has_link {
+            self.count
+        } else {
+            0
+        }
+    }
+
+    /// Returns the thread that a task on a device takes, and for how long; `None`: it takes none.
+    pub fn host_time(&self, runtime_ns: u64) -> Option<(u32, u64)> {
+        let host = self.host.filter(|host| host.permille > 0)?;
+        Some((host.thread, host.taken_ns(runtime_ns)))
+    }
+}
+
+impl Host {
+    /// Returns how long a task of that runtime takes the thread.
+    pub fn taken_ns(self, runtime_ns: u64) -> u64 {
+        let ns = u128::from(runtime_ns) * u128::from(self.permille.min(1000)) / 1000;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
 }
 
 /// Target that a variant runs on.

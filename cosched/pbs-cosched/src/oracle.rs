@@ -13,9 +13,10 @@ use crate::evolutionary::{evolve, first_mappings};
 use crate::mapping::{Hold, Mapping};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{Objective, Score};
-use crate::problem::{Decisions, FittingVariant, OwnDecisions, Problem, State};
+use crate::problem::{Decisions, FittingVariant, OwnDecisions, Problem};
 use crate::queues::Queues;
 use crate::slowing::Slowing;
+use crate::state::State;
 
 /// Tasks that brute force takes at most.
 pub const MOST_TASKS: usize = 10;
@@ -107,6 +108,7 @@ impl<'a> Search<'a> {
         let mut edges = workload.tasks.iter().flat_map(|task| &task.after);
         let slowing = problem.slowing();
         let monotone = slowing.is_none()
+            && platform.devices.iter().all(|of| of.links() == 0 && of.host.is_none())
             && (platform.devices.iter().all(|of| of.count <= 1)
                 || edges.all(|edge| edge.transfer_ns == 0));
         let ways = jobs.iter().map(|job| {

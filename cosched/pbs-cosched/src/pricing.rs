@@ -8,8 +8,9 @@
 use crate::mapping::Hold;
 use crate::model::ExecutionTarget;
 use crate::objective::Objective;
-use crate::problem::{Decisions, Problem, State};
+use crate::problem::{Decisions, Problem};
 use crate::queues::{Slot, Where};
+use crate::state::State;
 
 /// Tasks in all schedules together that are timed, at most.
 const MOST_PLACED: usize = 1_000_000;

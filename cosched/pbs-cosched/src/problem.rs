@@ -2,26 +2,17 @@
 //! Scheduling problem, laid out for schedulers that try many mappings.
 //!
 //! Only waiting tasks remain, with new numbers ("jobs").  Started tasks are reduced to the times at
-//! which their data and devices are available.  All timing of this crate happens in
-//! [`State::place`].
+//! which their data and devices are available.
 
 use crate::check::fits;
 use crate::fluid::slowed_with_work;
 use crate::mapping::{Hold, Mapping, Timeline};
 use crate::model::{ExecutionTarget, Platform, Workload};
 use crate::objective::{score, Objective, Score};
-use crate::queues::{Queues, Slot, Where};
+use crate::queues::{memory, Queues, Slot, Where};
+use crate::resources::Data;
 use crate::slowing::Slowing;
-
-/// Memory of data: the host's, or that of an accelerator.
-pub(crate) type Memory = Option<(usize, u32)>;
-
-pub(crate) fn memory(place: &Where) -> Memory {
-    match *place {
-        Where::Threads(_) => None,
-        Where::Device { device, instance } => Some((device, instance)),
-    }
-}
+use crate::state::{Held, State};
 
 /// A variant that fits the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +31,8 @@ pub(crate) struct Job {
     pub(crate) released_ns: u64,
     /// Jobs it waits for, and how long their data travel.
     pub(crate) after: Vec<(usize, u64)>,
-    /// Data of started tasks: their memory, the time from which they are available, and the
-    /// duration of their transfer.
-    inputs: Vec<(Memory, u64, u64)>,
+    /// Data of started tasks.
+    pub(crate) inputs: Vec<Data>,
     /// Jobs that wait for it.
     pub(crate) before: Vec<usize>,
     pub(crate) ways: Vec<FittingVariant>,
@@ -85,13 +75,6 @@ impl OwnDecisions {
     }
 }
 
-/// A restraint as times: threads to pass over, and the earliest start.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
-    skip: usize,
-    not_before_ns: u64,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Problem<'a> {
     pub(crate) jobs: Vec<Job>,
@@ -117,31 +100,6 @@ struct Owner {
     present: bool,
     /// End of the process's started tasks.
     started_end_ns: u64,
-}
-
-/// Time and memory of a job's execution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Placed {
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
-    pub(crate) memory: Memory,
-}
-
-/// The queues while jobs enter them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    /// Time from which each CPU thread is free, and its number; sorted in this order.
-    pub(crate) threads: Vec<(u64, u32)>,
-    /// Time from which each accelerator is free, by type.
-    pub(crate) devices: Vec<Vec<u64>>,
-    /// Placement of each job; meaningless until it is placed.
-    pub(crate) placed: Vec<Placed>,
-    /// Jobs that are placed.
-    is_placed: Vec<bool>,
-    /// The threads of the job placed last, if it took threads.
-    pub(crate) taken: Vec<u32>,
-    /// Pairs of neighbours in the last timeline with slow-downs.
-    pub(crate) pairs: usize,
 }
 
 impl<'a> Problem<'a> {
@@ -185,7 +143,11 @@ impl<'a> Problem<'a> {
             };
             for edge in &of.after {
                 if let Some(slot) = queues.slot(edge.task) {
-                    job.inputs.push((memory(&slot.place), slot.end_ns, edge.transfer_ns));
+                    job.inputs.push(Data {
+                        memory: memory(&slot.place),
+                        end_ns: slot.end_ns,
+                        transfer_ns: edge.transfer_ns,
+                    });
                 } else if let Some(&Some(job_before)) = number.get(edge.task) {
                     job.after.push((job_before, edge.transfer_ns));
                 }
@@ -255,7 +217,7 @@ impl<'a> Problem<'a> {
     /// Returns a restraint as times.
     pub(crate) fn held(&self, state: &State, hold: Hold) -> Held {
         let not_before_ns = hold.wait.and_then(|task| match self.number.get(task)? {
-            Some(job) if state.is_placed[*job] => Some(state.placed[*job].end_ns),
+            Some(job) if state.is_placed(*job) => Some(state.placed[*job].end_ns),
             Some(_) => None,
             None => self.queues.slot(task).map(|slot| slot.end_ns),
         });
@@ -292,6 +254,7 @@ impl<'a> Problem<'a> {
         let mut timeline = Timeline {
             slots: (0..self.tasks).map(|task| self.queues.slot(task).cloned()).collect(),
             waits: vec![None; self.tasks],
+            transfers: Vec::new(),
         };
         for &job in decisions.order {
             let (of, hold) = (&self.jobs[job], decisions.hold(job));
@@ -301,6 +264,7 @@ impl<'a> Problem<'a> {
                 Some((device, instance)) => Where::Device { device, instance },
                 None => Where::Threads(state.taken.clone()),
             };
+            timeline.transfers.extend_from_slice(&state.carried);
             let is_before = |&task: &usize| timeline.slots[task].is_some();
             timeline.waits[of.task] =
                 hold.wait.filter(is_before).filter(|_| placed.memory.is_none());
@@ -410,94 +374,5 @@ impl<'a> Problem<'a> {
         }
         self.run(state, decisions);
         self.score(state, decisions.ways, ends_ns).key(objective)
-    }
-}
-
-impl State {
-    fn new(platform: &Platform, queues: &Queues, jobs: usize) -> Self {
-        let free_ns = |queue: Option<&Vec<crate::Entry>>| {
-            queue.map_or(queues.now_ns, |queue| queues.free_ns(queue))
-        };
-        let mut threads: Vec<(u64, u32)> = (0..platform.threads)
-            .map(|thread| (free_ns(queues.threads.get(thread as usize)), thread))
-            .collect();
-        threads.sort_unstable();
-        let devices = platform.devices.iter().enumerate().map(|(device, of)| {
-            let queue = |instance| queues.devices.get(device).and_then(|of| of.get(instance));
-            (0..of.count as usize).map(|instance| free_ns(queue(instance))).collect()
-        });
-        Self {
-            threads,
-            devices: devices.collect(),
-            placed: vec![Placed::default(); jobs],
-            is_placed: vec![false; jobs],
-            taken: Vec::new(),
-            pairs: 0,
-        }
-    }
-
-    /// Puts a job at the end of the queues it needs: those of the threads that are free first,
-    /// or of the accelerator on which it starts first.  All it waits for must be placed and
-    /// the way must fit the platform.  A restraint counts on threads only.
-    pub(crate) fn place(
-        &mut self,
-        of: &Job,
-        job: usize,
-        way: &FittingVariant,
-        held: Held,
-    ) -> Placed {
-        self.taken.clear();
-        let placed = match way.place {
-            ExecutionTarget::Threads(needed) => {
-                let needed = needed as usize;
-                let first = held.skip.min(self.threads.len() - needed);
-                let (last, behind) = (first + needed - 1, first + needed);
-                let ready_ns = self.data_ns(of, None).max(held.not_before_ns);
-                let start_ns = ready_ns.max(self.threads[last].0);
-                let end_ns = start_ns.saturating_add(way.runtime_ns);
-                self.taken.extend(self.threads[first..behind].iter().map(|&(_, thread)| thread));
-                self.taken.sort_unstable();
-                // They move behind all that are free earlier.
-                let passed = self.threads[behind..].iter();
-                let earlier = passed.take_while(|&&(free_ns, _)| free_ns < end_ns).count();
-                self.threads.copy_within(behind..behind + earlier, first);
-                for (slot, &thread) in self.threads[first + earlier..].iter_mut().zip(&self.taken) {
-                    *slot = (end_ns, thread);
-                }
-                Placed { start_ns, end_ns, memory: None }
-            }
-            ExecutionTarget::Device(device) => {
-                let mut first = (u64::MAX, 0);
-                for (instance, &free_ns) in (0..).zip(&self.devices[device]) {
-                    let start_ns = self.data_ns(of, Some((device, instance))).max(free_ns);
-                    first = first.min((start_ns, instance));
-                }
-                let (start_ns, instance) = first;
-                let end_ns = start_ns.saturating_add(way.runtime_ns);
-                if let Some(free_ns) = self.devices[device].get_mut(instance as usize) {
-                    *free_ns = end_ns;
-                }
-                Placed { start_ns, end_ns, memory: Some((device, instance)) }
-            }
-        };
-        self.placed[job] = placed;
-        self.is_placed[job] = true;
-        placed
-    }
-
-    /// Returns the time at which all data that a job needs are in a memory.
-    pub(crate) fn data_ns(&self, of: &Job, here: Memory) -> u64 {
-        let mut ready_ns = of.released_ns;
-        let mut wait_for = |memory: Memory, end_ns: u64, transfer_ns: u64| {
-            let travels_ns = if memory == here { 0 } else { transfer_ns };
-            ready_ns = ready_ns.max(end_ns.saturating_add(travels_ns));
-        };
-        for &(memory, end_ns, transfer_ns) in &of.inputs {
-            wait_for(memory, end_ns, transfer_ns);
-        }
-        for &(job, transfer_ns) in &of.after {
-            wait_for(self.placed[job].memory, self.placed[job].end_ns, transfer_ns);
-        }
-        ready_ns
     }
 }

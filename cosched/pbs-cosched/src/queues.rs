@@ -17,6 +17,16 @@ pub enum Where {
     },
 }
 
+/// Memory of data: the host's, or that of an accelerator.
+pub(crate) type Memory = Option<(usize, u32)>;
+
+pub(crate) fn memory(place: &Where) -> Memory {
+    match *place {
+        Where::Threads(_) => None,
+        Where::Device { device, instance } => Some((device, instance)),
+    }
+}
+
 /// Time and place of a task's execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {

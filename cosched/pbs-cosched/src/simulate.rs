@@ -103,7 +103,7 @@ pub fn simulate(
         simulation.arrive(process).map_err(|fault| vec![fault])?;
     }
     let Simulation { slots, variants, decisions, .. } = simulation;
-    Ok(Run { timeline: Timeline { slots, waits: Vec::new() }, variants, decisions })
+    Ok(Run { timeline: Timeline { slots, ..Timeline::default() }, variants, decisions })
 }
 
 struct Simulation<'a> {

@@ -34,6 +34,7 @@ pub fn timing(
     }
     let mut state = problem.start();
     let mut waits = vec![None; workload.tasks.len()];
+    let mut transfers = Vec::new();
     let mut slots: Vec<Option<Slot>> =
         (0..workload.tasks.len()).map(|task| queues.slot(task).cloned()).collect();
     for task in mapping.order() {
@@ -68,8 +69,9 @@ pub fn timing(
                 _ => Where::Threads(state.taken.clone()),
             };
             waits[task] = hold.wait.filter(|_| placed.memory.is_none());
+            transfers.extend_from_slice(&state.carried);
             slots[task] = Some(Slot { start_ns: placed.start_ns, end_ns: placed.end_ns, place });
         }
     }
-    Ok(Timeline { slots, waits })
+    Ok(Timeline { slots, waits, transfers })
 }

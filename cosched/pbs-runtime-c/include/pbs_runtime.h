@@ -42,6 +42,8 @@ enum pbs_rt_error {
 	PBS_RT_EDEVICE = -8,		/* a device has failed */
 	PBS_RT_EUNAVAILABLE = -9,	/* the device or the shared memory is missing */
 	PBS_RT_EPANIC = -10,		/* a bug in the library; with panic=abort it aborts */
+	PBS_RT_EANNOUNCED = -11,	/* the graph was written to the file SCHED_PBS_GRAPH */
+	PBS_RT_EPLAN = -12,		/* a process of the plan can't be used */
 };
 
 enum pbs_rt_model {
@@ -136,6 +138,12 @@ int pbs_rt_options_simulated(struct pbs_rt_options *options, const char *name,
 			     uint64_t memory_bytes);
 /* Adds all OpenCL devices of the machine; returns their number. */
 int pbs_rt_options_opencl(struct pbs_rt_options *options, const char *name);
+/*
+ * Expected rate of transfers between the host and the devices of this name, which were added
+ * before.  It counts until a transfer was measured.  Default: transfers take no time until then.
+ */
+int pbs_rt_options_link(struct pbs_rt_options *options, const char *name,
+			uint64_t bytes_per_s);
 
 /* Creates a runtime.  The caller keeps the options. */
 struct pbs_rt *pbs_rt_new(const struct pbs_rt_options *options);
@@ -168,10 +176,20 @@ int pbs_rt_task_kernel(struct pbs_rt_graph *graph, int task, const char *source,
 		       const char *name, size_t items, uint64_t expected_ns);
 int pbs_rt_task_region(struct pbs_rt_graph *graph, int task,
 		       struct pbs_rt_region *region, enum pbs_rt_access access);
+/*
+ * Bytes that are transferred if the task runs in another memory than the tasks before it; for a
+ * task without any, than the host.  Decisions count their time.  Default: the size of the regions
+ * that it reads.
+ */
+int pbs_rt_task_transfer(struct pbs_rt_graph *graph, int task, uint64_t bytes);
 int pbs_rt_task_after(struct pbs_rt_graph *graph, int task, int before);
 
+/* Time from the submission by which plans end the last task; plans need it. */
+int pbs_rt_graph_deadline(struct pbs_rt_graph *graph, uint64_t deadline_ns);
+
 /*
- * Runs a graph to its end; it can be run again.  The report may be NULL.  The function of a
+ * Runs a graph to its end; it can be run again.  If the variable SCHED_PBS_GRAPH names a file, the
+ * first graph is written there instead, and the call yields PBS_RT_EANNOUNCED.  The report may be NULL.  The function of a
  * task may run graphs on other runtimes only: its own yields PBS_RT_EGRAPH.
  */
 int pbs_rt_run(struct pbs_rt *runtime, struct pbs_rt_graph *graph,

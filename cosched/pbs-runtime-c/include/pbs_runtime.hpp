@@ -96,6 +96,13 @@ public:
 		return *this;
 	}
 
+	/* Expected rate of transfers to devices that were added before. */
+	options &link(const std::string &name, std::uint64_t bytes_per_s)
+	{
+		checked(pbs_rt_options_link(get(), name.c_str(), bytes_per_s));
+		return *this;
+	}
+
 	/* The handle, for all other options. */
 	pbs_rt_options *get() const noexcept
 	{
@@ -199,9 +206,23 @@ public:
 		return *this;
 	}
 
+	/* Bytes that a task transfers to another memory, in place of the regions that it reads. */
+	graph &transfer(int task, std::uint64_t bytes)
+	{
+		checked(pbs_rt_task_transfer(get(), task, bytes));
+		return *this;
+	}
+
 	graph &after(int task, int before)
 	{
 		checked(pbs_rt_task_after(get(), task, before));
+		return *this;
+	}
+
+	/* Time from the submission by which plans end the last task. */
+	graph &deadline(std::uint64_t deadline_ns)
+	{
+		checked(pbs_rt_graph_deadline(get(), deadline_ns));
 		return *this;
 	}
 

@@ -100,6 +100,7 @@ int main(int count, char **words)
 	for (part = 0; part < PARTS; part++)
 		if (pbs_rt_task_region(graph, task, out[part], PBS_RT_READ))
 			return failed("total");
+	pbs_rt_graph_deadline(graph, 10000000000);
 	error = pbs_rt_run(runtime, graph, &report);
 	if (error) {
 		fprintf(stderr, "%s (%s)\n", pbs_rt_last_error(), pbs_rt_strerror(error));

@@ -17,7 +17,7 @@ pub(crate) const EUNAVAILABLE: c_int = -9;
 const EPANIC: c_int = -10;
 
 /// Names of the errors, by number from 0 down.
-const NAMES: [&CStr; 11] = [
+const NAMES: [&CStr; 13] = [
     c"success",
     c"an argument can't be",
     c"tasks wait for each other",
@@ -29,6 +29,8 @@ const NAMES: [&CStr; 11] = [
     c"a device has failed",
     c"there is no such device, or no shared memory",
     c"a mistake in the library",
+    c"the graph was written to a file, and not run",
+    c"the process of the plan can't be used",
 ];
 
 impl From<Error> for Failure {
@@ -41,6 +43,8 @@ impl From<Error> for Failure {
             Error::Unprofiled(_) => -6,
             Error::Failed { .. } => -7,
             Error::Device { .. } => -8,
+            Error::Announced(_) => -11,
+            Error::Plan(_) => -12,
             _ => EINVAL,
         };
         Self(number, error.to_string())

@@ -26,6 +26,7 @@ pub struct OwnRegion {
 #[derive(Debug, Default)]
 pub struct OwnGraph {
     tasks: Vec<(Task, Vec<usize>)>,
+    deadline: Option<Duration>,
     regions: Vec<OwnRegion>,
 }
 
@@ -57,6 +58,9 @@ impl OwnGraph {
     /// The graph, built.
     pub(crate) fn build(&self) -> Graph {
         let mut graph = Graph::new();
+        if let Some(deadline) = self.deadline {
+            graph.set_deadline(deadline);
+        }
         let ids: Vec<_> = self.tasks.iter().map(|(task, _)| graph.add(task.clone())).collect();
         for ((_, after), id) in self.tasks.iter().zip(&ids) {
             for before in after {
@@ -244,6 +248,25 @@ pub unsafe extern "C" fn pbs_rt_task_region(
     })
 }
 
+/// Sets the size of a task's transfer.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_task_transfer(
+    graph: *mut OwnGraph,
+    task: c_int,
+    bytes: u64,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let own = &mut unsafe { exclusive(graph) }?.task(task)?.0;
+        *own = own.clone().transferring(bytes);
+        Ok(0)
+    })
+}
+
 /// Makes a task wait for another.
 ///
 /// # Safety
@@ -261,6 +284,24 @@ pub unsafe extern "C" fn pbs_rt_task_after(
         graph.task(before)?;
         let before = usize::try_from(before).unwrap_or(0);
         graph.task(task)?.1.push(before);
+        Ok(0)
+    })
+}
+
+/// Sets the deadline of a graph.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_graph_deadline(graph: *mut OwnGraph, deadline_ns: u64) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let graph = unsafe { exclusive(graph) }?;
+        if deadline_ns == 0 {
+            return Err(invalid("a deadline of 0 ns can't be met: write at least 1"));
+        }
+        graph.deadline = Some(Duration::from_nanos(deadline_ns));
         Ok(0)
     })
 }

@@ -15,12 +15,13 @@ mod start;
 
 pub use error::{pbs_rt_last_error, pbs_rt_strerror};
 pub use graph::{
-    pbs_rt_graph_free, pbs_rt_graph_new, pbs_rt_graph_task, pbs_rt_region_free, pbs_rt_region_new,
-    pbs_rt_task_after, pbs_rt_task_function, pbs_rt_task_kernel, pbs_rt_task_region,
+    pbs_rt_graph_deadline, pbs_rt_graph_free, pbs_rt_graph_new, pbs_rt_graph_task,
+    pbs_rt_region_free, pbs_rt_region_new, pbs_rt_task_after, pbs_rt_task_function,
+    pbs_rt_task_kernel, pbs_rt_task_region, pbs_rt_task_transfer,
 };
 pub use options::{
     pbs_rt_options_cost, pbs_rt_options_determination, pbs_rt_options_free, pbs_rt_options_history,
-    pbs_rt_options_iterations, pbs_rt_options_new, pbs_rt_options_opencl,
+    pbs_rt_options_iterations, pbs_rt_options_link, pbs_rt_options_new, pbs_rt_options_opencl,
     pbs_rt_options_overdue_factor, pbs_rt_options_priority, pbs_rt_options_refuse,
     pbs_rt_options_scheduler, pbs_rt_options_search, pbs_rt_options_shared,
     pbs_rt_options_simulated, pbs_rt_options_threads,

@@ -309,7 +309,8 @@ pub unsafe extern "C" fn pbs_rt_options_simulated(
             return Err(invalid(why));
         }
         let one = || Arc::new(Simulated::new(&[model], memory_bytes)) as Arc<dyn Accelerator>;
-        options.devices.push(DeviceSpec { name, instances: (0..count).map(|_| one()).collect() });
+        let instances = (0..count).map(|_| one()).collect();
+        options.devices.push(DeviceSpec { name, instances, link_bytes_per_s: None });
         Ok(0)
     })
 }
@@ -331,5 +332,30 @@ pub unsafe extern "C" fn pbs_rt_options_opencl(
         let found = found.map_err(|why| Failure(EUNAVAILABLE, why.to_string()))?;
         options.devices.push(pbs_runtime::opencl::FoundDevice::spec(&name, &found));
         Ok(c_int::try_from(found.len()).unwrap_or(c_int::MAX))
+    })
+}
+
+/// Sets the expected rate of a device's link.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_link(
+    options: *mut Options,
+    name: *const c_char,
+    bytes_per_s: u64,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
+        if bytes_per_s == 0 {
+            return Err(invalid(format!("the link of {name} has 0 bytes/s: write at least 1")));
+        }
+        let device = options.devices.iter_mut().find(|of| of.name == name);
+        let device = device
+            .ok_or_else(|| invalid(format!("there is no device {name}: add it before its link")))?;
+        device.link_bytes_per_s = Some(bytes_per_s);
+        Ok(0)
     })
 }

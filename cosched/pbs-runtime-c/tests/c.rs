@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -33,6 +34,9 @@ fn compile(source: &str, program: &Path) {
 fn compile_by(compiler: &str, language: &str, source: &str, program: &Path) {
     let library = library();
     let directory = library.parent().unwrap();
+    // A program loads the library by the name with its number, as an installed one has.
+    let beside = program.parent().unwrap();
+    symlink(&library, beside.join("libpbsruntime.so.0")).unwrap();
     let compiled = Command::new(compiler)
         .args([language, "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(here().join("include"))
@@ -42,7 +46,7 @@ fn compile_by(compiler: &str, language: &str, source: &str, program: &Path) {
         .arg("-L")
         .arg(directory)
         .arg("-lpbsruntime")
-        .arg(format!("-Wl,-rpath,{}", directory.display()))
+        .arg(format!("-Wl,-rpath,{}", beside.display()))
         .output()
         .expect(compiler);
     let told = String::from_utf8_lossy(&compiled.stderr);
@@ -100,6 +104,34 @@ fn the_sample_runs_alone_and_with_others() {
     }
     let left: Vec<_> = fs::read_dir(&shared).unwrap().map(|of| of.unwrap().file_name()).collect();
     assert_eq!(left, ["pbs-csimf"]);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+/// The file has the format of task graphs, and names the program with its arguments.
+#[test]
+fn a_program_announces_its_graph() {
+    let directory = scratch("announced");
+    let program = directory.join("sum");
+    compile("samples/sum.c", &program);
+    let file = directory.join("sum.json");
+    let ran = Command::new(&program).env("SCHED_PBS_GRAPH", &file).output().unwrap();
+    let told = format!(
+        "the graph was not run, but written to {}; unset SCHED_PBS_GRAPH to run it (the graph was \
+         written to a file, and not run)\n",
+        file.display()
+    );
+    assert_eq!((ran.status.code(), text(&ran)), (Some(1), told));
+    let written: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written["name"], "sum");
+    assert_eq!(written["program"], serde_json::json!([program]));
+    assert_eq!(written["deadline_ns"], 10_000_000_000_u64);
+    let tasks = written["task"].as_array().unwrap();
+    assert_eq!(tasks.len(), 5);
+    assert_eq!(tasks[0]["variant"][1]["device"], "gpu");
+    assert_eq!(tasks[0]["variant"][1]["runtime_ns"], 500_000);
+    let after = serde_json::json!({ "task": "part-1", "bytes": 32 });
+    assert_eq!(tasks[4]["after"][1], after);
     fs::remove_dir_all(directory).unwrap();
 }
 

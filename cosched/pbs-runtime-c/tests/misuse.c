@@ -121,6 +121,12 @@ int main(void)
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", 77, 1, 1));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, NULL, PBS_RT_GPU, 1, 1));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", PBS_RT_GPU, 0, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_link(options, "gpu", 1));
+	if (strcmp(pbs_rt_last_error(), "there is no device gpu: add it before its link"))
+		bad = printf("%s\n", pbs_rt_last_error());
+	WANT(PBS_RT_EINVAL, pbs_rt_options_link(options, "gpu", 0));
+	WANT(PBS_RT_EINVAL, pbs_rt_task_transfer(graph, 0, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_graph_deadline(graph, 0));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_history(options, NULL, "app"));
 	WANT(PBS_RT_EUNAVAILABLE, pbs_rt_options_history(options, "/dev/null/none", "app"));
 	WANT(PBS_RT_EINVAL, pbs_rt_run(NULL, NULL, NULL));

@@ -107,6 +107,28 @@ static void failures_are_exceptions(pbs::runtime &runtime)
 	}
 }
 
+/* A task stays on the CPU if its data take longer to the accelerator than it saves there. */
+static void transfers_count()
+{
+	for (std::uint64_t bytes : {std::uint64_t(0), std::uint64_t(100) << 20}) {
+		pbs::options options;
+		pbs::graph graph;
+		bool is_on_cpu = false;
+
+		options.threads(1).simulated("gpu", PBS_RT_GPU, 1, 1 << 20).link("gpu", 1 << 30);
+		pbs::runtime runtime(options);
+		int task = graph.task("work");
+
+		graph.variant(task, PBS_RT_CPU, [&is_on_cpu](pbs::context &) {
+			is_on_cpu = true;
+		}, 1, 5000000);
+		graph.variant(task, PBS_RT_GPU, [](pbs::context &) {}, 1, 1000000);
+		graph.transfer(task, bytes);
+		runtime.run(graph);
+		want(is_on_cpu == (bytes > 0), "the variant that a transfer selects");
+	}
+}
+
 int main()
 {
 	pbs::options options;
@@ -117,5 +139,6 @@ int main()
 	runs(runtime);
 	runs_in_the_background(runtime);
 	failures_are_exceptions(runtime);
+	transfers_count();
 	return bad;
 }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::announce::GRAPH_FILE;
+
 /// Reason for which a graph could not be run.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -24,6 +26,10 @@ pub enum Error {
         /// Message of the task.
         why: String,
     },
+    /// The graph was written to that file instead of being run.
+    Announced(String),
+    /// The process of a plan can't be what the runtime needs: description and remedy.
+    Plan(String),
     /// A device has failed, or has too little memory.
     Device {
         /// Name of the device.
@@ -39,7 +45,11 @@ impl fmt::Display for Error {
             Self::Cycle(tasks) => {
                 write!(f, "tasks wait for each other: {}", tasks.join(" after "))
             }
-            Self::Graph(why) | Self::Options(why) => f.write_str(why),
+            Self::Graph(why) | Self::Options(why) | Self::Plan(why) => f.write_str(why),
+            Self::Announced(file) => write!(
+                f,
+                "the graph was not run, but written to {file}; unset {GRAPH_FILE} to run it"
+            ),
             Self::NothingFits(task) => write!(
                 f,
                 "task {task} has no variant for a device that is here: add one, or the device"

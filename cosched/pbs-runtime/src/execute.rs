@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::region::{Region, Transferred};
 
 /// Execution of a variant, without the transfers before it.
+#[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) started_ns: u64,
     pub(crate) ended_ns: u64,

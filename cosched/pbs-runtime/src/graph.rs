@@ -80,6 +80,7 @@ pub struct Task {
     pub(crate) variants: Vec<Variant>,
     pub(crate) regions: Vec<(Region, Access)>,
     pub(crate) after: Vec<TaskId>,
+    pub(crate) transfer_bytes: Option<u64>,
 }
 
 impl Task {
@@ -91,6 +92,7 @@ impl Task {
             variants: Vec::new(),
             regions: Vec::new(),
             after: Vec::new(),
+            transfer_bytes: None,
         }
     }
 
@@ -115,6 +117,23 @@ impl Task {
         self
     }
 
+    /// Sets the number of bytes that are transferred if the task runs in another memory than the
+    /// tasks before it. Without it, that is the size of the regions that it reads.
+    #[must_use]
+    pub fn transferring(mut self, bytes: u64) -> Self {
+        self.transfer_bytes = Some(bytes);
+        self
+    }
+
+    /// Returns the number of bytes that decisions assume for its transfer.
+    pub(crate) fn transfer_bytes(&self) -> u64 {
+        let read = || {
+            let read = self.regions.iter().filter(|(_, access)| access.reads());
+            read.map(|(region, _)| region.len() as u64).sum()
+        };
+        self.transfer_bytes.unwrap_or_else(read)
+    }
+
     /// Adds a dependency on another task.
     #[must_use]
     pub fn after(mut self, task: TaskId) -> Self {
@@ -132,6 +151,7 @@ pub struct TaskId(pub(crate) usize);
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub(crate) tasks: Vec<Task>,
+    pub(crate) deadline: Option<Duration>,
 }
 
 impl Graph {
@@ -142,21 +162,30 @@ impl Graph {
 
     /// Adds a task. Each iteration of a loop is one of its own (§5.6.5).
     pub fn add(&mut self, mut task: Task) -> TaskId {
-        for (index, before) in self.tasks.iter().enumerate() {
-            let conflicts = task.regions.iter().any(|(region, access)| {
-                before
-                    .regions
-                    .iter()
-                    .any(|(other, its)| region.is(other) && (access.writes() || its.writes()))
-            });
-            if conflicts {
-                task.after.push(TaskId(index));
+        for (region, access) in &task.regions {
+            for (index, before) in self.tasks.iter().enumerate().rev() {
+                let used = before.regions.iter().find(|(other, _)| region.is(other));
+                let Some((_, its)) = used else {
+                    continue;
+                };
+                if access.writes() || its.writes() {
+                    task.after.push(TaskId(index));
+                }
+                // The writer is behind all that used the region before.
+                if its.writes() {
+                    break;
+                }
             }
         }
         task.after.sort_unstable();
         task.after.dedup();
         self.tasks.push(task);
         TaskId(self.tasks.len() - 1)
+    }
+
+    /// Sets the time from the submission by which plans end the last task.
+    pub fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = Some(deadline);
     }
 
     /// Makes a task wait for another one.
@@ -274,6 +303,8 @@ mod tests {
         assert_eq!(graph.tasks[one.0].after, [write]);
         assert_eq!(graph.tasks[other.0].after, [write]);
         assert_eq!(graph.tasks[last.0].after, [write, one, other]);
+        let behind = graph.add(task("behind", Access::Read));
+        assert_eq!(graph.tasks[behind.0].after, [last], "the others are before the last writer");
     }
 
     #[test]

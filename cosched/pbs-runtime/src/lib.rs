@@ -21,6 +21,7 @@
 //! ends the process, and the others find its tasks gone.
 
 mod accelerator;
+mod announce;
 mod body;
 mod calibrate;
 mod context;
@@ -38,6 +39,7 @@ mod model;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 mod pass;
+mod planned;
 mod pool;
 mod profile;
 mod region;
@@ -46,6 +48,7 @@ mod run;
 mod runtime;
 
 pub use accelerator::{Accelerator, Argument, Buffer, Simulated};
+pub use announce::GRAPH_FILE;
 pub use body::{Body, Function, Kernel};
 pub use context::{Access, Context};
 pub use cosched::{CoScheduling, Scheduler};

@@ -65,7 +65,11 @@ impl View {
                 places.push(None);
             } else {
                 places.push(Some(On::Device(platform.devices.len())));
-                platform.devices.push(pbs_cosched::DeviceType { name: device.name.clone(), count });
+                platform.devices.push(pbs_cosched::DeviceType {
+                    name: device.name.clone(),
+                    count,
+                    ..pbs_cosched::DeviceType::default()
+                });
             }
         }
         let mut queues = Queues::idle(&platform);

@@ -62,6 +62,14 @@ impl Pool {
         }
     }
 
+    /// Does what counts as a job of the pool in this thread.
+    pub(crate) fn within<T>(&self, job: impl FnOnce() -> T) -> T {
+        WITHIN.with_borrow_mut(|within| within.push(self.number));
+        let done = job();
+        WITHIN.with_borrow_mut(Vec::pop);
+        done
+    }
+
     /// Whether this thread does a job of the pool, or of one that such a job waits for.
     pub(crate) fn is_within(&self) -> bool {
         WITHIN.with_borrow(|within| within.contains(&self.number))

@@ -8,10 +8,12 @@ use pbs_cosched::{GreedyOptions, Objective, Scheduler};
 use pbs_csi::{Csi, Entry, Owner, Snapshot, State, Waiting};
 use pbs_uapi::clock::monotonic_ns;
 
+use crate::announce::announce;
 use crate::cosched::{Decided, Offer, Session};
 use crate::graph::Graph;
 use crate::mapping::decide;
 use crate::pass::{Mapped, Pass};
+use crate::planned::place;
 use crate::profile::Key;
 use crate::report::Report;
 use crate::runtime::{Candidate, Runtime, Unprofiled};
@@ -39,6 +41,10 @@ impl Runtime {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let order = graph.order()?;
         let candidates = self.candidates(graph)?;
+        announce(self, graph, &candidates)?;
+        if let Some(place) = place()? {
+            return self.run_planned(graph, &candidates, &place);
+        }
         let unprofiled = unprofiled(graph, &candidates);
         if !unprofiled.is_empty() {
             return match self.options.unprofiled {
@@ -57,7 +63,7 @@ impl Runtime {
     }
 
     /// Returns the candidates of each task: its variants that devices here can execute.
-    fn candidates(&self, graph: &Graph) -> Result<Vec<Vec<Candidate>>, Error> {
+    pub(crate) fn candidates(&self, graph: &Graph) -> Result<Vec<Vec<Candidate>>, Error> {
         let mut all = Vec::with_capacity(graph.tasks.len());
         for task in &graph.tasks {
             let mut own = Vec::new();
@@ -101,13 +107,16 @@ impl Runtime {
         let tasks = graph.tasks.iter().enumerate();
         tasks
             .map(|(index, task)| {
-                let devices = candidates[index].iter().map(|of| of.device);
-                let transfer = |device: usize| {
-                    let name = &self.devices[device].shared.name;
-                    let read = task.regions.iter().filter(|(_, access)| access.reads());
-                    let bytes = read.map(|(region, _)| region.len() as u64).sum();
-                    self.options.profiles.transfer_ns(name, bytes).unwrap_or(0)
+                let bytes = task.transfer_bytes();
+                let transfer_ns = |device: usize| match device {
+                    0 => 0,
+                    _ => self.devices[device].transfer_ns(&*self.options.profiles, bytes),
                 };
+                let devices = candidates[index].iter().map(|of| of.device);
+                // A decision adds the time of a transfer between two tasks.  The first ones of a
+                // graph get their data from the host.
+                let is_first = task.after.is_empty();
+                let brought_ns = |device| if is_first { transfer_ns(device) } else { 0 };
                 Offer {
                     task: index,
                     after: task.after.iter().map(|before| before.0).collect(),
@@ -117,11 +126,11 @@ impl Runtime {
                         .map(|of| pbs_csi::Variant {
                             model: of.key.model.number(),
                             threads: of.units,
-                            runtime_ns: of.runtime_ns,
+                            runtime_ns: of.runtime_ns.saturating_add(brought_ns(of.device)),
                             device: of.device as u32,
                         })
                         .collect(),
-                    transfer_ns: devices.filter(|of| *of > 0).map(transfer).max().unwrap_or(0),
+                    transfer_ns: devices.map(transfer_ns).max().unwrap_or(0),
                     is_ready: task.after.is_empty(),
                     own_choice: None,
                 }

@@ -18,6 +18,8 @@ use crate::Error;
 pub const MOST_UNITS: u32 = 1024;
 /// The name of the CPU among the devices.
 const CPU: &str = "cpu";
+const NS_PER_S: u128 = 1_000_000_000;
+
 /// Accelerators of one type.
 #[derive(Clone, Debug)]
 pub struct DeviceSpec {
@@ -25,6 +27,9 @@ pub struct DeviceSpec {
     pub name: String,
     /// The devices. All know the same models.
     pub instances: Vec<Arc<dyn Accelerator>>,
+    /// Expected rate of transfers between the host and a device, until one was measured. `None`:
+    /// transfers are expected to take no time until then.
+    pub link_bytes_per_s: Option<u64>,
 }
 
 /// Treatment of variants that have never run (§5.6.4).
@@ -75,6 +80,21 @@ pub(crate) struct Installed {
     pub(crate) shared: pbs_csi::Device,
     /// Memory of each accelerator.
     pub(crate) memories: Vec<Arc<Memory>>,
+    link_bytes_per_s: Option<u64>,
+}
+
+impl Installed {
+    /// Returns the expected time of a transfer between the host and a device of this type.
+    pub(crate) fn transfer_ns(&self, profiles: &dyn Profiles, bytes: u64) -> u64 {
+        let declared = || {
+            let Some(rate) = self.link_bytes_per_s else {
+                return 0;
+            };
+            let rate = u128::from(rate.max(1));
+            u64::try_from((u128::from(bytes) * NS_PER_S).div_ceil(rate)).unwrap_or(u64::MAX)
+        };
+        profiles.transfer_ns(&self.shared.name, bytes).unwrap_or_else(declared)
+    }
 }
 
 /// A variant of a task that a device here can execute.
@@ -125,6 +145,7 @@ impl Runtime {
                 count: options.threads,
             },
             memories: Vec::new(),
+            link_bytes_per_s: None,
         }];
         for spec in &options.devices {
             let known = devices.iter().any(|of| of.shared.name == spec.name);
@@ -147,6 +168,7 @@ impl Runtime {
                 memories: instances
                     .map(|instance| Arc::new(Memory::new(&spec.name, instance.clone())))
                     .collect(),
+                link_bytes_per_s: spec.link_bytes_per_s,
             });
         }
         let accelerators: usize = devices.iter().map(|of| of.memories.len()).sum();

@@ -372,6 +372,7 @@ fn a_device_that_panics_while_data_are_brought_does_not_keep_the_graph() {
             simulated: Simulated::new(&[Model::Gpu], 1 << 10),
             has_panicked: has_panicked.clone(),
         })],
+        link_bytes_per_s: None,
     });
     let runtime = Runtime::new(own).unwrap();
     // The first has the device until the data of the other were to be brought.

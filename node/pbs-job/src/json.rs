@@ -74,6 +74,7 @@ pub fn graph_to_json(graph: &Graph) -> Value {
         "task": tasks.collect::<Vec<_>>(),
     });
     put(&mut out, "deadline_ns", graph.deadline_ns);
+    put(&mut out, "program", (!graph.program.is_empty()).then(|| graph.program.clone()));
     out
 }
 
@@ -126,6 +127,7 @@ pub fn machine_to_json(machine: &Machine) -> Value {
         let mut out =
             json!({ "kind": device.kind, "models": device.models, "count": device.count });
         put(&mut out, "host_cpu", device.host_cpu);
+        put(&mut out, "host_permille", Some(device.host_permille).filter(|&share| share > 0));
         put(&mut out, "link_bytes_per_s", device.link_bytes_per_s);
         out
     });

@@ -76,6 +76,9 @@ pub struct Device {
     pub count: u32,
     /// The CPU, by its number in Linux, whose process waits for it.
     pub host_cpu: Option<u32>,
+    /// Part of that CPU's time that a task on the accelerator takes, in parts of a thousand of the
+    /// task's runtime.
+    pub host_permille: u32,
     /// Bytes that are transferred to or from the accelerator in a second; `None`: transfers take no
     /// time.
     pub link_bytes_per_s: Option<u64>,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Task graphs, and machines with devices: what is read of them, and what is told.
 
-use pbs_job::graph::{graph_from_toml, is_graph, Target};
+use pbs_job::graph::{
+    graph_from_toml, is_graph, lanes_from_text, lanes_to_text, ProgramLane, Target,
+};
 use pbs_job::{machine_from_toml, machine_to_toml, Problem};
 
 const GRAPH: &str = r#"
@@ -145,6 +147,7 @@ kind = "gpu"
 models = ["ocl", "cuda"]
 count = 2
 host_cpu = 1
+host_permille = 50
 link_bytes_per_s = 4_000_000_000
 [[sharing]]
 level = "llc"
@@ -156,7 +159,7 @@ cpus = [1, 0]
 fn machines_declare_devices_and_sharing_of_cpus() {
     let machine = machine_from_toml(MACHINE).unwrap();
     let gpu = &machine.devices[0];
-    assert_eq!((gpu.count, gpu.host_cpu), (2, Some(1)));
+    assert_eq!((gpu.count, gpu.host_cpu, gpu.host_permille), (2, Some(1), 50));
     assert_eq!(gpu.models, ["ocl", "cuda"]);
     assert_eq!(gpu.transfer_ns(4_000_000), 1_000_000);
     assert_eq!(machine.sharing[0].cpus, [0, 1]);
@@ -170,6 +173,7 @@ fn machines_declare_devices_and_sharing_of_cpus() {
         ("kind = \"gpu\"\n", "", "the device has no kind"),
         ("\"gpu\"", "\"cpu\"", "kind cpu is reserved for cores"),
         ("[\"ocl\", \"cuda\"]", "[]", "models of device gpu is empty"),
+        ("= 50", "= 1001", "host_permille of device gpu must be between 0 and 1000"),
         ("count = 2", "count = 0", "count of device gpu must be between 1 and 1024"),
         ("host_cpu = 1", "host_cpu = 5", "host_cpu of device gpu is 5, which the machine does not"),
         ("\"llc\"", "\"l3\"", "there is no level l3"),
@@ -180,5 +184,36 @@ fn machines_declare_devices_and_sharing_of_cpus() {
     for (from, to, expected) in cases {
         let told = told(machine_from_toml(&MACHINE.replacen(from, to, 1)));
         assert!(told.iter().any(|told| told.contains(expected)), "{expected}: {told:#?}");
+    }
+}
+
+/// A program that runs all tasks itself takes the place of the commands.
+#[test]
+fn a_program_runs_all_tasks_or_each_has_its_command() {
+    let text = "name = \"sum\"\nprogram = [\"sum\", \"2\"]\n[[task]]\nname = \"add\"\n\
+                [[task.variant]]\nmodel = \"CPU\"\n";
+    let graph = graph_from_toml(text).unwrap();
+    assert_eq!(graph.program, ["sum", "2"]);
+    assert_eq!(pbs_job::graph_to_json(&graph)["program"], serde_json::json!(["sum", "2"]));
+    assert_eq!(
+        told(graph_from_toml(&format!("{text}command = [\"add\"]\n"))),
+        ["g:3: task add has a command, and the job has a program that runs all tasks; remove one of \
+          them"]
+    );
+    let no_list = text.replace("[\"sum\", \"2\"]", "\"sum 2\"");
+    assert_eq!(
+        told(graph_from_toml(&no_list)),
+        ["g:2: program is no list; write its words: program = [\"prog\", \"argument\"]"]
+    );
+}
+
+#[test]
+fn lanes_of_programs_survive_the_environment() {
+    let lane = |task, variant, instance| ProgramLane { task, variant, instance };
+    let processes = vec![vec![lane(0, 1, 0), lane(3, 0, 2)], vec![lane(1, 0, 0)]];
+    assert_eq!(lanes_to_text(&processes), "0:1:0,3:0:2;1:0:0");
+    assert_eq!(lanes_from_text("0:1:0,3:0:2;1:0:0"), Some(processes));
+    for wrong in ["", "0:1", "0:1:0:0", "0:1:0,", "0:1:-1", ";"] {
+        assert_eq!(lanes_from_text(wrong), None, "{wrong}");
     }
 }

@@ -264,7 +264,10 @@ pub(crate) fn cosched(
         }
         CoschedCommand::Csi(options) => return csi::csi(out.named("csi"), options),
         CoschedCommand::Plan(options) => {
-            let read = options.given.workloads.read(device)?;
+            let mut read = options.given.workloads.read(device)?;
+            if options.jobs.is_some() {
+                read.question = read.question.for_plans();
+            }
             let (case, settings) = options.given.case(&read, options.at.ns, Case::waiting)?;
             let planned = plan(&case, &settings);
             let planned = planned.map_err(Failure::Failed)?;

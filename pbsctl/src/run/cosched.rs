@@ -11,7 +11,7 @@ use pbs_cosched_report::lanes::{
 };
 use pbs_history::{Options, Store};
 use pbs_job::graph::Graph;
-use pbs_job::{job_to_toml, Job, Machine};
+use pbs_job::{job_to_toml, Job, Machine, Start};
 use pbs_node::{Node, Step, Submission};
 use pbs_planner::RunId;
 use pbs_report::Report;
@@ -83,7 +83,7 @@ pub(super) fn co_schedule(
     history: &Path,
 ) -> Result<Cosched, Failure> {
     let graphs = graphs_of(files)?;
-    let (question, _) = question(&graphs, machine, history)?;
+    let question = question(&graphs, machine, history)?.0.for_plans();
     let scheduler = Scheduler::default();
     let objective = Objective::default();
     let began = Instant::now();
@@ -174,11 +174,11 @@ impl Follow {
 fn without_programs(lowered: &[Lowered]) -> Result<(), Failure> {
     let without = |job: &Job| {
         let processes = job.processes.iter().filter(|process| !process.cpus.is_empty());
-        let mut bare = processes.filter(|process| process.start.commands().is_empty());
+        let mut bare = processes.filter(|process| process.start == Start::Unsaid);
         bare.next().map(|_| {
             format!(
                 "some tasks of {} have no command; add command = [\"prog\", \"{{lane}}\"] to their \
-                 variants",
+                 variants, or announce the graph with SCHED_PBS_GRAPH",
                 job.name
             )
         })

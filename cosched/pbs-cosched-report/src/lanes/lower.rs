@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pbs_cosched::{Mapping, Slot, Timeline, Where};
-use pbs_job::graph::{Graph, GraphTask};
+use pbs_job::graph::{lanes_to_text, Graph, GraphTask, ProgramLane, LANES_VARIABLE};
 use pbs_job::{Command, Draft, DraftProcess, DraftTask, Job, Kind, Machine, Problem, Start};
 
 use crate::lanes::Question;
@@ -69,6 +69,8 @@ struct Placed<'a> {
     insns: u64,
     slot: &'a Slot,
     command: Vec<String>,
+    /// Index of the variant in the graph's task.
+    variant: usize,
 }
 
 /// The graphs as jobs, each with a process for each CPU that it uses.
@@ -153,6 +155,7 @@ fn lower(
                 insns: insns.max(1),
                 slot,
                 command: command(&variant.command, lane, on.len()),
+                variant: of.variants[choice.variant],
             });
         }
     }
@@ -248,6 +251,7 @@ fn draft(
     let processes = cpus.len() as u32;
     let numbering = Numbering { lanes: process_of.len() as u32, processes };
     let mut number = 0;
+    let mut starts = starts(question, graph, cpus).into_iter();
     for (process, (&cpu, lanes)) in (1..).zip(cpus) {
         let of =
             |placed: &Placed<'_>| -> &GraphTask { &graph.tasks[question.tasks[placed.task].task] };
@@ -257,7 +261,7 @@ fn draft(
             name: Some(format!("cpu{cpu}")),
             memory_bytes: memory.max().unwrap_or(0),
             cpus: vec![cpu],
-            start: start(lanes),
+            start: starts.next().unwrap_or_default(),
             line: None,
             ..DraftProcess::default()
         });
@@ -329,6 +333,31 @@ fn draft(
 /// A task that takes no instructions.
 fn added(id: u32, process: u32, kind: Kind, next: Vec<u32>) -> DraftTask {
     DraftTask { id, process, kind, next, ..DraftTask::default() }
+}
+
+/// Returns the start of the process of each CPU.  A program that runs all tasks itself is started
+/// with the first one, and attaches a thread to each.
+fn starts(question: &Question, graph: &Graph, cpus: &BTreeMap<u32, Vec<Placed<'_>>>) -> Vec<Start> {
+    if graph.program.is_empty() {
+        return cpus.values().map(|lanes| start(lanes)).collect();
+    }
+    let lane = |placed: &Placed<'_>| ProgramLane {
+        task: question.tasks[placed.task].task,
+        variant: placed.variant,
+        instance: match placed.slot.place {
+            Where::Device { instance, .. } => instance,
+            Where::Threads(_) => 0,
+        },
+    };
+    let lanes: Vec<Vec<ProgramLane>> =
+        cpus.values().map(|lanes| lanes.iter().map(lane).collect()).collect();
+    let mut argv = vec!["env".into(), format!("{LANES_VARIABLE}={}", lanes_to_text(&lanes))];
+    argv.extend(graph.program.iter().cloned());
+    let mut starts = vec![Start::Itself(None); cpus.len()];
+    if let Some(first) = starts.first_mut() {
+        *first = Start::Itself(Some(Command { argv, ..Command::default() }));
+    }
+    starts
 }
 
 /// Each lane with a command is one; processes without any are started by others.

@@ -25,6 +25,10 @@ pub struct Ran {
 pub fn variant_key(graph: &Graph, task: usize, variant: usize) -> VariantKey {
     let task = &graph.tasks[task];
     let variant = &task.variants[variant];
+    let command = match &graph.program[..] {
+        [] => &variant.command,
+        _ => &graph.program,
+    };
     let (threads, device) = match &variant.target {
         Target::Threads(threads) => (*threads, String::new()),
         Target::Device(kind) => (0, kind.clone()),
@@ -32,7 +36,7 @@ pub fn variant_key(graph: &Graph, task: usize, variant: usize) -> VariantKey {
     VariantKey {
         job: graph.name.clone(),
         task: task.name.clone(),
-        fingerprint: Fingerprint::of(&variant.command),
+        fingerprint: Fingerprint::of(command),
         model: variant.model.clone(),
         threads,
         device,

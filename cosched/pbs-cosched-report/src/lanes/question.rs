@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use pbs_cosched::{DeviceType, Edge, ExecutionTarget, Platform, Process, Task, Variant, Workload};
+use pbs_cosched::{
+    DeviceType, Edge, ExecutionTarget, Host, Platform, Process, Task, Variant, Workload,
+};
 use pbs_job::graph::{Graph, GraphEdge, GraphTask, Target};
 use pbs_job::Machine;
 
@@ -99,7 +101,7 @@ impl Question {
         // Threads of a task go on together, as fast as the slowest core.
         let rate = rates.map(|core| core.rate_insns_per_s).min().unwrap_or(1);
         let mut question = Self {
-            platform: Platform { threads: cores as u32, devices: devices(machine) },
+            platform: Platform { threads: cores as u32, devices: devices(machine, &cpus) },
             hosts: hosts(machine, &cpus),
             cpus,
             ..Self::default()
@@ -113,9 +115,10 @@ impl Question {
                 deadline_ns: graph.deadline_ns,
             });
             let first = question.workload.tasks.len();
+            let threads = Threads { cores, is_program: !graph.program.is_empty() };
             for (place, task) in graph.tasks.iter().enumerate() {
                 let mut known = |variant| known(index, place, variant);
-                let (variants, of) = match variants(machine, cores, task, rate, &mut known) {
+                let (variants, of) = match variants(machine, threads, task, rate, &mut known) {
                     Ok(found) => found,
                     Err(why) => {
                         unfit.push(Unfit { job: graph.name.clone(), task: task.name.clone(), why });
@@ -141,14 +144,51 @@ impl Question {
             Err(unfit)
         }
     }
+
+    /// Has tasks on accelerators take all of their hosts' time, as plans reserve it.
+    #[must_use]
+    pub fn for_plans(mut self) -> Self {
+        for host in self.platform.devices.iter_mut().filter_map(|device| device.host.as_mut()) {
+            host.permille = 1000;
+        }
+        self
+    }
 }
 
-fn devices(machine: &Machine) -> Vec<DeviceType> {
-    let devices = machine
-        .devices
-        .iter()
-        .map(|device| DeviceType { name: device.kind.clone(), count: device.count });
+/// Threads that a variant can have.
+#[derive(Clone, Copy)]
+struct Threads {
+    cores: usize,
+    /// Whether a program runs all tasks itself: each on one thread, which is a process of the plan.
+    is_program: bool,
+}
+
+impl Threads {
+    fn fit(self, count: u32) -> Result<(), String> {
+        if self.is_program && count > 1 {
+            Err("its program runs each task on one thread".into())
+        } else if count as usize > self.cores {
+            Err(format!("it has {} CPUs", self.cores))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn devices(machine: &Machine, cpus: &[u32]) -> Vec<DeviceType> {
+    let hosts = hosts(machine, cpus);
+    let devices = machine.devices.iter().zip(hosts).map(|(device, host)| DeviceType {
+        name: device.kind.clone(),
+        count: device.count,
+        has_link: device.link_bytes_per_s.is_some(),
+        host: thread_of(cpus, host).map(|thread| Host { thread, permille: device.host_permille }),
+    });
     devices.collect()
+}
+
+/// Returns the thread that is a CPU.
+fn thread_of(cpus: &[u32], cpu: u32) -> Option<u32> {
+    (0..).zip(cpus).find_map(|(thread, &other)| (other == cpu).then_some(thread))
 }
 
 /// The CPU that waits for a device, where the machine does not say it, is the first.
@@ -161,7 +201,7 @@ fn hosts(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
 /// The variants of a task that fit, and their indices.
 fn variants(
     machine: &Machine,
-    cores: usize,
+    threads: Threads,
     task: &GraphTask,
     rate_insns_per_s: u64,
     known: &mut dyn FnMut(usize) -> Option<u64>,
@@ -172,13 +212,13 @@ fn variants(
     let mut without = Vec::new();
     for (index, variant) in task.variants.iter().enumerate() {
         let place = match &variant.target {
-            Target::Threads(threads) if *threads as usize <= cores => {
-                ExecutionTarget::Threads(*threads)
-            }
-            Target::Threads(_) => {
-                without.push((variant.label(), format!("it has {cores} CPUs")));
-                continue;
-            }
+            Target::Threads(count) => match threads.fit(*count) {
+                Ok(()) => ExecutionTarget::Threads(*count),
+                Err(why) => {
+                    without.push((variant.label(), why));
+                    continue;
+                }
+            },
             Target::Device(kind) => match device(machine, kind, &variant.model) {
                 Ok(device) => ExecutionTarget::Device(device),
                 Err(why) => {

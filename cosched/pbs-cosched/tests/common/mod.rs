@@ -15,7 +15,11 @@ pub(crate) fn cpu(threads: u32) -> ExecutionTarget {
 }
 
 pub(crate) fn platform(threads: u32, counts: &[u32]) -> Platform {
-    let device = |(number, &count)| DeviceType { name: format!("type{number}"), count };
+    let device = |(number, &count)| DeviceType {
+        name: format!("type{number}"),
+        count,
+        ..DeviceType::default()
+    };
     Platform { threads, devices: counts.iter().enumerate().map(device).collect() }
 }
 

@@ -37,7 +37,7 @@ impl FoundDevice {
     /// Devices as a type of the runtime.
     pub fn spec(name: &str, found: &[Self]) -> DeviceSpec {
         let instances = found.iter().map(|of| of.accelerator.clone() as Arc<dyn Accelerator>);
-        DeviceSpec { name: name.into(), instances: instances.collect() }
+        DeviceSpec { name: name.into(), instances: instances.collect(), link_bytes_per_s: None }
     }
 }
 

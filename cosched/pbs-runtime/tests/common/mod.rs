@@ -83,7 +83,8 @@ pub(crate) fn options(threads: u32) -> Options {
 
 pub(crate) fn gpu(name: &str, count: usize, memory_bytes: u64) -> DeviceSpec {
     let one = || Arc::new(Simulated::new(&[Model::Gpu], memory_bytes)) as Arc<dyn Accelerator>;
-    DeviceSpec { name: name.into(), instances: (0..count).map(|_| one()).collect() }
+    let instances = (0..count).map(|_| one()).collect();
+    DeviceSpec { name: name.into(), instances, link_bytes_per_s: None }
 }
 
 pub(crate) fn number(value: u64) -> Region {

@@ -7,8 +7,10 @@
 
 use pbs_text::{Line, Problem};
 
+mod lanes;
 mod parse;
 
+pub use lanes::{lanes_from_text, lanes_to_text, ProgramLane, LANES_VARIABLE};
 pub use parse::{graph_from_toml, is_graph};
 
 /// Tasks of a graph at most, and variants of a task.
@@ -29,6 +31,9 @@ pub struct Graph {
     pub deadline_ns: Option<u64>,
     /// Priority: a job with a greater number is more important.
     pub priority: u32,
+    /// Program that runs all tasks under plans, each in one of its threads. Empty: each variant has
+    /// its command.
+    pub program: Vec<String>,
     /// In the order of the file, behind all that they wait for or not; never empty.
     pub tasks: Vec<GraphTask>,
 }
@@ -177,6 +182,19 @@ impl Graph {
                     names.join(", ")
                 ),
             ));
+        }
+        if !self.program.is_empty() {
+            let has_command =
+                |task: &&GraphTask| !task.variants.iter().all(|of| of.command.is_empty());
+            let started_twice = self.tasks.iter().find(has_command);
+            problems.extend(started_twice.map(|task| {
+                let message = format!(
+                    "task {} has a command, and the job has a program that runs all tasks; remove \
+                     one of them",
+                    task.name
+                );
+                Problem::at(task.line, message)
+            }));
         }
         if problems.is_empty() {
             Ok(())

@@ -13,7 +13,7 @@ use super::{MAX_TASKS, MAX_THREADS, MAX_VARIANTS};
 use crate::moment::{now_unix_ns, with_spans};
 use crate::{MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS};
 
-const TOP_KEYS: &[&str] = &["name", "start_ns", "deadline_ns", "priority", "task"];
+const TOP_KEYS: &[&str] = &["name", "start_ns", "deadline_ns", "priority", "program", "task"];
 const TASK_KEYS: &[&str] = &["name", "after", "memory_bytes", "repeat", "chained", "variant"];
 const EDGE_KEYS: &[&str] = &["task", "bytes", "transfer_ns"];
 const VARIANT_KEYS: &[&str] = &["model", "threads", "device", "runtime_ns", "insns", "command"];
@@ -65,6 +65,9 @@ fn graph(reader: &mut Reader, document: &DeTable<'_>) -> Graph {
     }
     if let Some((line, value)) = top.entries.remove("priority") {
         graph.priority = reader.number(line, "priority", value).unwrap_or(0);
+    }
+    if let Some((line, value)) = top.entries.remove("program") {
+        graph.program = words(reader, line, "program", value).unwrap_or_default();
     }
     let tables = reader.tables(&mut top, "task");
     let mut written = Vec::new();
@@ -243,18 +246,19 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
     }
     let command = match table.entries.remove("command") {
         None => Vec::new(),
-        Some((line, value)) => {
-            let DeValue::Array(words) = value.get_ref() else {
-                let message =
-                    "command is no list; write its words: command = [\"prog\", \"{lane}\"]";
-                reader.problem(line, message);
-                return None;
-            };
-            let words = words.iter().map(|word| reader.string(line, "a word", word));
-            words.collect::<Option<Vec<_>>>()?
-        }
+        Some((line, value)) => words(reader, line, "command", value)?,
     };
     Some(Variant { model, target, runtime_ns, insns, command, line })
+}
+
+fn words(reader: &mut Reader, line: Line, key: &str, value: &Value<'_>) -> Option<Vec<String>> {
+    let DeValue::Array(words) = value.get_ref() else {
+        let last = if key == "command" { "{lane}" } else { "argument" };
+        let message = format!("{key} is no list; write its words: {key} = [\"prog\", \"{last}\"]");
+        reader.problem(line, message);
+        return None;
+    };
+    words.iter().map(|word| reader.string(line, "a word", word)).collect()
 }
 
 /// Makes tasks of what is written: those that are repeated get numbers, and names become

@@ -9,7 +9,8 @@ use toml::de::DeValue;
 
 use crate::{Device, Machine, Sharing, MAX_BANDWIDTH_BYTES_PER_S};
 
-const DEVICE_KEYS: &[&str] = &["kind", "models", "count", "host_cpu", "link_bytes_per_s"];
+const DEVICE_KEYS: &[&str] =
+    &["kind", "models", "count", "host_cpu", "host_permille", "link_bytes_per_s"];
 const SHARING_KEYS: &[&str] = &["level", "cpus"];
 /// Accelerators of a kind; no node has more.
 const MAX_COUNT: u64 = 1024;
@@ -43,6 +44,9 @@ pub(super) fn device(reader: &mut Reader, line: Line, value: &Value<'_>) -> Opti
     }
     if let Some((line, value)) = table.entries.remove("host_cpu") {
         device.host_cpu = reader.number(line, "host_cpu", value);
+    }
+    if let Some((line, value)) = table.entries.remove("host_permille") {
+        device.host_permille = reader.number(line, "host_permille", value)?;
     }
     if let Some((line, value)) = table.entries.remove("link_bytes_per_s") {
         let range = 1..=MAX_BANDWIDTH_BYTES_PER_S;
@@ -119,6 +123,12 @@ pub(super) fn check(machine: &Machine, problems: &mut Problems) {
             );
             problem(device.line, message);
         }
+        if device.host_permille > 1000 {
+            let message = format!(
+                "host_permille of device {kind} must be between 0 and 1000, for all of the time"
+            );
+            problem(device.line, message);
+        }
         let rates = 1..=MAX_BANDWIDTH_BYTES_PER_S;
         if device.link_bytes_per_s.is_some_and(|rate| !rates.contains(&rate)) {
             let most = underscored(MAX_BANDWIDTH_BYTES_PER_S);
@@ -151,6 +161,9 @@ pub(super) fn write(out: &mut String, machine: &Machine) {
         append_line!(out, "count = {}", device.count);
         if let Some(cpu) = device.host_cpu {
             append_line!(out, "host_cpu = {cpu}");
+        }
+        if device.host_permille > 0 {
+            append_line!(out, "host_permille = {}", device.host_permille);
         }
         if let Some(rate) = device.link_bytes_per_s {
             append_line!(out, "link_bytes_per_s = {}", underscored(rate));

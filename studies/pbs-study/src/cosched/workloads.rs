@@ -14,7 +14,11 @@ pub(crate) const GPU: ExecutionTarget = ExecutionTarget::Device(0);
 pub(crate) type Ways = Vec<(ExecutionTarget, u64)>;
 
 pub(crate) fn platform(threads: u32, devices: &[(&str, u32)]) -> Platform {
-    let device = |&(name, count): &(&str, u32)| DeviceType { name: name.to_owned(), count };
+    let device = |&(name, count): &(&str, u32)| DeviceType {
+        name: name.to_owned(),
+        count,
+        ..DeviceType::default()
+    };
     Platform { threads, devices: devices.iter().map(device).collect() }
 }
 
