@@ -108,9 +108,6 @@ unsafe impl SchedClass for Pbs {
         let stays = update(rq, |rq, cpu, state| {
             if current {
                 state.charge_switch(rq, cpu);
-                if why != Dequeue::Changed {
-                    state.look_at_sleep(rq);
-                }
             }
             let clock_ns = rq.clock_ns();
             let threads = state.threads.as_mut()?;

@@ -24,9 +24,6 @@ use kernel::{
     irq_work::{IrqWork, IrqWorkCallback},
 };
 
-/// Time before a thread goes to sleep that counts as time in the kernel at most.
-const MOST_BEFORE_SLEEP_NS: u64 = 1_000_000;
-
 impl HrTimerCallback for Expiry {
     fn expired(this: &HrTimer<Self>) -> Restart {
         finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
@@ -174,24 +171,6 @@ impl State {
         } else if !sched_class::interrupted_softirq() {
             node.in_kernel(process, since.ran_ns, now_ns);
         }
-    }
-
-    /// Looks at the running thread as it goes to sleep, which it does in the kernel: one that
-    /// sleeps before each interrupt is not found by these. What is counted is bounded, as a thread
-    /// may have been in user space since the look before.
-    pub(crate) fn look_at_sleep(&mut self, rq: &RunQueue) {
-        if !rq.is_local() {
-            return;
-        }
-        let since = self.looks.take(rq, false);
-        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
-            return;
-        };
-        let Some(process) = threads.process_if_active(self.occupancy.running()) else {
-            return;
-        };
-        let ran_ns = since.ran_ns.min(MOST_BEFORE_SLEEP_NS);
-        node.in_kernel(process, ran_ns, self.clock.now_ns());
     }
 
     /// Takes some of the threads off the run queue that have slept there for long; the others
