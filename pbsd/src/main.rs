@@ -53,9 +53,9 @@ struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
     demand_permille: Option<u64>,
 
-    /// Greatest number of steps of work for an answer about a job; the default takes less than a second.
+    /// Greatest number of steps of work for a request about jobs; the default takes 100 ms.
     /// Then the best plan found until then is the answer
-    #[arg(long, value_name = "N", default_value_t = Settings::MAX_WORK,
+    #[arg(long, value_name = "N", default_value_t = Settings::REQUEST_WORK,
           value_parser = clap::value_parser!(u64).range(1..))]
     max_work: u64,
 
