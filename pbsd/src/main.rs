@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
+use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::Signals;
 use pbs_launch::{cgroup, raise_open_files, stay_off};
 use pbs_node::{
@@ -142,10 +143,13 @@ fn run(cli: &Cli) -> Result<(), String> {
         return cgroup::make_way().map_err(|error| format!("control groups: {error}"));
     }
     let text = |error: Error| error.to_string();
+    let job_pids = Some(cli.limits.job_pids as u64);
+    let memory_bytes = cli.limit_memory.then_some(0);
+    let counted = GroupLimits { memory_bytes, pids: job_pids };
     let cgroups = if cli.no_cgroups {
         None
     } else {
-        cgroup::prepare(cli.limit_memory)
+        cgroup::prepare(counted)
             .inspect_err(|why| {
                 journal::warning(&format!(
                     "jobs have no control groups ({why}): processes that programs leave behind \
@@ -162,6 +166,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         lease_ns: Some(cli.lease_ns),
         cgroups,
         limits_memory: cli.limit_memory,
+        job_pids,
         learns_slowdowns: cli.learn_slowdowns,
         ..Options::default()
     };
