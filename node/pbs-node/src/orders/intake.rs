@@ -484,11 +484,8 @@ impl Jobs {
         let submission = rewrite.map(|rewrite| rewrite.submission);
         let submission = submission.unwrap_or(waiting.order.submission);
         waiting.order = Order::new(submission, terms);
-        if is_other {
-            let request = waiting.order.submission.request.clone();
-            self.ledger.put_back(id, request)?;
-        }
-        self.ledger.set_order(id, &waiting.noted().order())?;
+        let request = is_other.then(|| waiting.order.submission.request.clone());
+        self.ledger.replace_order(id, &waiting.noted().order(), request)?;
         self.backlog.replace(waiting);
         Ok(())
     }
