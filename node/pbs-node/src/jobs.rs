@@ -147,6 +147,7 @@ impl Jobs {
                 ended_before_ns: run.saved.ended_ns,
                 asked_seq: 0,
                 cancelled: run.saved.cancelled.clone(),
+                is_adopted: job.programs() > 0,
                 told_late: false,
                 request: run.takeover.request.clone(),
                 job,
@@ -394,7 +395,7 @@ impl Jobs {
             started_unix_ns: active.started_ns.map(unix_ns),
             begun_unix_ns: active.begun_ns.map(unix_ns),
             kept: active.deadline_ns().map(|_| result.kept),
-            succeeded: programs.iter().all(ProgramEnd::is_success),
+            succeeded: !active.is_adopted && programs.iter().all(ProgramEnd::is_success),
             programs,
         }
     }
@@ -738,6 +739,7 @@ impl Jobs {
             completed,
             recorded: active.id.and_then(|id| self.ledger.outcome_of(id)),
             programs: &programs,
+            is_adopted: active.is_adopted,
             ended_ns: active.ended_ns(),
             deadline_ns: active.deadline_ns(),
         });
