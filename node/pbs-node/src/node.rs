@@ -504,7 +504,7 @@ impl<L: Listener> Node<L> {
         let until = begun.checked_add(self.patience.of(uid, pids.len(), since));
         let ready = self.programs.wait_ready(pids, until);
         let now = Instant::now();
-        self.patience.spend(uid, now.saturating_duration_since(since), now);
+        self.patience.spend(uid, pids.len(), now.saturating_duration_since(since), now);
         ready
     }
 
