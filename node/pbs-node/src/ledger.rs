@@ -40,6 +40,9 @@ pub(crate) struct Ledger {
     /// Run of each process, by its number in plans.
     owners: BTreeMap<u32, RunId>,
     in_force: InForce,
+    /// Number of the next event in the record of the plan in force; `None`: the plan itself differs
+    /// from its record. The text of a plan may have megabytes.
+    noted_seq: Option<u64>,
     /// `None`: nobody wants to know who runs beside whom.
     overlaps: Option<Overlaps>,
     /// The files that say of runs that they were let go, until that is noted.
@@ -90,6 +93,7 @@ impl Ledger {
             runs: BTreeMap::new(),
             owners: BTreeMap::new(),
             in_force,
+            noted_seq: None,
             overlaps: None,
             commits: Vec::new(),
             kept: Instant::now(),
@@ -338,6 +342,7 @@ impl Ledger {
     }
 
     fn take(&mut self, plan: &Plan) {
+        self.noted_seq = None;
         self.in_force.plan = to_toml(plan);
         self.in_force.plan_id = plan.plan_id;
         self.in_force.boot_id = boot_id();
@@ -448,7 +453,10 @@ impl Ledger {
         let runs =
             figures.iter().map(|(id, run, figures)| (*id, run.state, &run.takeover, &**figures));
         let runs: Vec<_> = runs.collect();
-        self.store.update_runs(&runs, Some(&self.in_force))?;
+        let next_seq = Some(self.in_force.next_seq);
+        let in_force = Some(&self.in_force).filter(|_| self.noted_seq != next_seq);
+        self.store.update_runs(&runs, in_force)?;
+        self.noted_seq = next_seq;
         for run in self.runs.values_mut() {
             run.is_new = false;
         }
@@ -742,6 +750,15 @@ mod tests {
         ledger.released(second, 0);
         ledger.keep(&mut Nobody);
         assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
+        // The record of the plan in force follows the events, and the plans.
+        let recorded = |ledger: &Ledger| ledger.store.in_force().unwrap().unwrap();
+        assert_eq!(recorded(&ledger), ledger.in_force);
+        ledger.event(&Event { seq: 7, process: IDLE, ..Event::default() }, false);
+        ledger.keep(&mut Nobody);
+        assert_eq!(recorded(&ledger).next_seq, 8);
+        ledger.planned(&Plan { plan_id: 9, ..plan }).unwrap();
+        assert_eq!(recorded(&ledger), ledger.in_force);
+        assert_eq!(recorded(&ledger).plan_id, 9);
         assert!(ledger.is_whole());
         std::fs::remove_dir_all(&directory).unwrap();
     }
