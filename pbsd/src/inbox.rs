@@ -24,7 +24,9 @@ use tokio::sync::oneshot;
 use crate::allocations::Step;
 use crate::calls::Calls;
 use crate::limits::{ALL_CALL_BYTES, OPERATOR_CALLS, USER_CALL_BYTES, WAITING_CALLS};
+use crate::reader::{self, LONG_BYTES};
 use crate::turns::Turns;
+use crate::wanted::{rewritten, Asked};
 
 /// Receiver of the answer, which may have stopped waiting for it.
 pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
@@ -32,11 +34,12 @@ pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 /// Request to the node.
 #[derive(Debug)]
 pub enum Request {
-    Submit(Vec<Submission>, Answer<Vec<Job>>),
-    Explain(Submission, Answer<Explanation>),
+    Submit(Vec<Asked>, Answer<Vec<Job>>),
+    Explain(Asked, Answer<Explanation>),
     Cancel(JobKey, Answer<Shown>),
     Hold(JobKey, bool, Answer<Shown>),
-    Alter(JobKey, Alteration, Answer<Shown>),
+    /// The alteration of a job, with its request as it was read, if it was.
+    Alter(JobKey, Alteration, Option<Box<pbs_node::Submission>>, Answer<Shown>),
     List(Filter, Answer<Vec<Job>>),
     Show(JobKey, Answer<Shown>),
     Plan(Answer<Plan>),
@@ -72,12 +75,51 @@ impl Request {
     /// Bytes of the texts in it; 0 for one that is always short.
     fn bytes(&self) -> usize {
         match self {
-            Self::Submit(jobs, _) => jobs.iter().map(submission_bytes).sum(),
-            Self::Explain(job, _) => submission_bytes(job),
-            Self::Alter(_, alteration, _) => alteration.request.as_ref().map_or(0, String::len),
+            Self::Submit(jobs, _) => jobs.iter().map(asked_bytes).sum(),
+            Self::Explain(job, _) => asked_bytes(job),
+            Self::Alter(_, alteration, ..) => alteration.request.as_ref().map_or(0, String::len),
             _ => 0,
         }
     }
+
+    /// Reads the jobs in it; `None`: they are invalid, and the caller has the answer.
+    fn read(self, caller: &Caller) -> Option<Self> {
+        match self {
+            Self::Submit(jobs, answer) => {
+                let read = jobs.into_iter().map(|job| job.read(caller).map(Asked::read_before));
+                let jobs = or_refuse(read.collect::<Result<Vec<_>, _>>(), answer)?;
+                Some(Self::Submit(jobs.0, jobs.1))
+            }
+            Self::Explain(job, answer) => {
+                let job = or_refuse(job.first().read(caller).map(Asked::read_before), answer)?;
+                Some(Self::Explain(job.0, job.1))
+            }
+            Self::Alter(key, mut alteration, None, answer) => {
+                let request = alteration.request.take();
+                let read = request.map(|request| rewritten(&key, request)).transpose();
+                let (read, answer) = or_refuse(read, answer)?;
+                Some(Self::Alter(key, alteration, read.map(Box::new), answer))
+            }
+            other => Some(other),
+        }
+    }
+}
+
+/// Sends a refusal; otherwise returns the result with the receiver of the answer.
+fn or_refuse<T, U>(read: Result<T, Refusal>, answer: Answer<U>) -> Option<(T, Answer<U>)> {
+    match read {
+        Ok(read) => Some((read, answer)),
+        Err(refusal) => {
+            // The caller may have gone.
+            let _ = answer.send(Err(refusal));
+            None
+        }
+    }
+}
+
+/// Bytes of a submission that was sent; 0: it was read.
+fn asked_bytes(asked: &Asked) -> usize {
+    asked.sent().map_or(0, submission_bytes)
 }
 
 /// Bytes of a submission: its texts, and what each item of a list takes besides.
@@ -99,11 +141,38 @@ fn submission_bytes(job: &Submission) -> usize {
 
 /// A request that waits for the node.
 #[derive(Debug)]
-struct Waiting {
+pub(crate) struct Waiting {
     caller: Caller,
     request: Request,
+    /// Whether the request was read by the reader.
+    was_read: bool,
     /// Given back when the node takes the request.
-    _place: Place,
+    place: Place,
+}
+
+impl Waiting {
+    /// The user whose turn it is with this request; `None`: an operator's.
+    pub(crate) fn user(&self) -> Option<u32> {
+        (!self.caller.is_operator).then_some(self.caller.uid)
+    }
+
+    /// Reads the jobs in it; `None`: they are invalid, and the caller has the answer.
+    pub(crate) fn read(self) -> Option<Self> {
+        let Self { caller, request, place, .. } = self;
+        let request = request.read(&caller)?;
+        Some(Self { caller, request, was_read: true, place })
+    }
+}
+
+/// Wakes the thread that waits for requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Bell(Arc<File>);
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        // It can't fail but when it has been rung a great many times.
+        let _ = (&*self.0).write_all(&1u64.to_ne_bytes());
+    }
 }
 
 /// Places of requests that wait, and the bytes that those of each user have.
@@ -155,8 +224,10 @@ impl Drop for Place {
 #[derive(Clone, Debug)]
 pub struct Sender {
     queue: SyncSender<Waiting>,
+    /// Long requests, for the reader.
+    long: SyncSender<Waiting>,
     places: Places,
-    bell: Arc<File>,
+    bell: Bell,
     rounds: Arc<AtomicU64>,
     /// Counts of the calls.
     pub calls: Calls,
@@ -166,24 +237,33 @@ pub struct Sender {
 #[derive(Debug)]
 pub struct Inbox {
     queue: Receiver<Waiting>,
+    /// Long requests that were read.
+    read: Receiver<Waiting>,
+    /// Number of them among those whose turn comes.
+    read_waiting: usize,
     turns: Turns<Waiting>,
-    bell: Arc<File>,
+    bell: Bell,
     rounds: Arc<AtomicU64>,
 }
 
 /// Both ends.
 pub fn inbox() -> io::Result<(Sender, Inbox)> {
     let (sender, receiver) = sync_channel(WAITING_CALLS);
-    let bell = Arc::new(eventfd()?);
+    let (long, of_long) = sync_channel(WAITING_CALLS);
+    let (to_read, read) = sync_channel(1);
+    let bell = Bell(Arc::new(eventfd()?));
+    reader::start(of_long, to_read, bell.clone())?;
     let rounds = Arc::default();
     let inbox = Inbox {
         queue: receiver,
+        read,
+        read_waiting: 0,
         turns: Turns::default(),
         bell: bell.clone(),
         rounds: Arc::clone(&rounds),
     };
     let (places, calls) = (Places::default(), Calls::default());
-    Ok((Sender { queue: sender, places, bell, rounds, calls }, inbox))
+    Ok((Sender { queue: sender, long, places, bell, rounds, calls }, inbox))
 }
 
 impl Sender {
@@ -207,9 +287,11 @@ impl Sender {
         request: Request,
         answered: oneshot::Receiver<Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
-        let place = self.places.take(caller, request.bytes()).ok_or(Refusal::Busy)?;
-        let sent = self.queue.try_send(Waiting { caller: caller.clone(), request, _place: place });
-        sent.map_err(|_| Refusal::Busy)?;
+        let bytes = request.bytes();
+        let place = self.places.take(caller, bytes).ok_or(Refusal::Busy)?;
+        let waiting = Waiting { caller: caller.clone(), request, was_read: false, place };
+        let queue = if bytes > LONG_BYTES { &self.long } else { &self.queue };
+        queue.try_send(waiting).map_err(|_| Refusal::Busy)?;
         self.ring();
         answered
             .await
@@ -218,8 +300,7 @@ impl Sender {
 
     /// Wakes the thread that waits for requests.
     pub fn ring(&self) {
-        // It can't fail but when it has been rung a great many times.
-        let _ = (&*self.bell).write_all(&1u64.to_ne_bytes());
+        self.bell.ring();
     }
 
     /// Number of times that the other end has taken requests.
@@ -234,23 +315,31 @@ impl Inbox {
         self.rounds.fetch_add(1, Ordering::Relaxed);
         let mut rung = [0; 8];
         // A bell that was not rung has nothing to read.
-        let _ = (&*self.bell).read(&mut rung);
+        let _ = (&*self.bell.0).read(&mut rung);
     }
 
     /// Takes the request whose turn it is, of those that have arrived by now; does not wait.
     pub fn take(&mut self) -> Option<(Caller, Request)> {
         for waiting in self.queue.try_iter() {
-            let user = (!waiting.caller.is_operator).then_some(waiting.caller.uid);
-            self.turns.push(user, waiting);
+            self.turns.push(waiting.user(), waiting);
         }
-        self.turns.pop().map(|Waiting { caller, request, .. }| (caller, request))
+        // Another is read ahead meanwhile.
+        if self.read_waiting == 0 {
+            if let Ok(waiting) = self.read.try_recv() {
+                self.read_waiting += 1;
+                self.turns.push(waiting.user(), waiting);
+            }
+        }
+        let Waiting { caller, request, was_read, .. } = self.turns.pop()?;
+        self.read_waiting -= usize::from(was_read);
+        Some((caller, request))
     }
 }
 
 impl AsFd for Inbox {
     /// Returns a descriptor that is readable when something waits.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.bell.0.as_fd()
     }
 }
 
@@ -267,6 +356,8 @@ fn eventfd() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use pbs_launch::signals::wait_for;
+
     use super::*;
 
     fn caller(uid: u32) -> Caller {
@@ -297,6 +388,44 @@ mod tests {
         assert!(places.0.lock().unwrap().is_empty());
     }
 
+    /// A long request is read before its turn, and one that is invalid never comes to the node.
+    #[test]
+    fn long_requests_are_read_before_they_are_taken() {
+        let (sender, mut inbox) = inbox().unwrap();
+        let send = |tasks: &str| {
+            let request = format!(
+                "name = \"long\"\ndeadline_ns = \"1h\"\n[[process]]\nid = 1\nmemory_bytes = 0\n\
+                 attaches = \"itself\"\ntasks = [{tasks}]\n"
+            );
+            let job = Submission { request, directory: "/".into(), ..Submission::default() };
+            let (answer, answered) = oneshot::channel();
+            let request = Request::Submit(vec![job.into()], answer);
+            let place = sender.places.take(&caller(1), request.bytes()).unwrap();
+            let is_long = request.bytes() > LONG_BYTES;
+            let waiting = Waiting { caller: caller(1), request, was_read: false, place };
+            let queue = if is_long { &sender.long } else { &sender.queue };
+            queue.try_send(waiting).unwrap();
+            answered
+        };
+        let long = "1,".repeat(LONG_BYTES / 2);
+        let invalid = send(&format!("{long}\"no task\""));
+        let valid: Vec<_> = (0..3).map(|_| send(&long)).collect();
+        let refused = invalid.blocking_recv().unwrap();
+        assert!(matches!(refused, Err(Refusal::Invalid { .. })), "{refused:?}");
+        for _ in &valid {
+            wait_for([inbox.as_fd()], 60_000).unwrap();
+            inbox.begin();
+            let (_, taken) = std::iter::from_fn(|| Some(inbox.take())).flatten().next().unwrap();
+            let Request::Submit(jobs, _) = taken else { panic!("{taken:?}") };
+            assert!(jobs.iter().all(|job| job.sent().is_none()), "it was not read");
+        }
+        // A short one is read when it is taken.
+        let _short = send("1");
+        let (_, taken) = inbox.take().unwrap();
+        assert!(matches!(taken, Request::Submit(jobs, _) if jobs[0].sent().is_some()));
+        assert!(sender.places.0.lock().unwrap().is_empty());
+    }
+
     /// All parts of a request count, not only the file of its job.
     #[test]
     fn all_of_a_submission_counts() {
@@ -307,7 +436,8 @@ mod tests {
         let bytes = submission_bytes(&environment(40_000)) - submission_bytes(&environment(0));
         assert_eq!(bytes, 40_000 * 50);
         let (answer, _answered) = oneshot::channel();
-        let request = Request::Submit(vec![environment(0); 3], answer);
+        let jobs = (0..3).map(|_| environment(0).into()).collect();
+        let request = Request::Submit(jobs, answer);
         assert_eq!(request.bytes(), 3 * submission_bytes(&environment(0)));
     }
 }

@@ -65,6 +65,10 @@ pub struct Limits {
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 20, value_parser = at_least_one)]
     pub all_bytes: usize,
 
+    /// Processes and threads of a job, in its control group
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = at_least_one)]
+    pub job_pids: usize,
+
     /// Jobs of a user that are over and kept in the history; root has no such limit
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = at_least_one)]
     pub user_ended_jobs: usize,
@@ -107,6 +111,7 @@ impl Limits {
         user_programs: 2048,
         user_bytes: 64 << 20,
         all_bytes: 512 << 20,
+        job_pids: 4096,
         user_ended_jobs: 5000,
         user_ended_bytes: 64 << 20,
         all_ended_bytes: 1 << 30,

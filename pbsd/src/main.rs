@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
+use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::Signals;
 use pbs_launch::{cgroup, raise_open_files, stay_off};
 use pbs_node::{
@@ -53,9 +54,9 @@ struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
     demand_permille: Option<u64>,
 
-    /// Greatest number of steps of work for an answer about a job; the default takes less than a second.
+    /// Greatest number of steps of work for a request about jobs; the default takes 100 ms.
     /// Then the best plan found until then is the answer
-    #[arg(long, value_name = "N", default_value_t = Settings::MAX_WORK,
+    #[arg(long, value_name = "N", default_value_t = Settings::REQUEST_WORK,
           value_parser = clap::value_parser!(u64).range(1..))]
     max_work: u64,
 
@@ -142,10 +143,13 @@ fn run(cli: &Cli) -> Result<(), String> {
         return cgroup::make_way().map_err(|error| format!("control groups: {error}"));
     }
     let text = |error: Error| error.to_string();
+    let job_pids = Some(cli.limits.job_pids as u64);
+    let memory_bytes = cli.limit_memory.then_some(0);
+    let counted = GroupLimits { memory_bytes, pids: job_pids };
     let cgroups = if cli.no_cgroups {
         None
     } else {
-        cgroup::prepare(cli.limit_memory)
+        cgroup::prepare(counted)
             .inspect_err(|why| {
                 journal::warning(&format!(
                     "jobs have no control groups ({why}): processes that programs leave behind \
@@ -162,6 +166,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         lease_ns: Some(cli.lease_ns),
         cgroups,
         limits_memory: cli.limit_memory,
+        job_pids,
         learns_slowdowns: cli.learn_slowdowns,
         ..Options::default()
     };

@@ -28,7 +28,8 @@ use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
 use crate::refusal::refusal;
 use crate::teller::Teller;
 use crate::users::user_name;
-use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, Wanted};
+use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, rewritten};
+use crate::wanted::{Asked, Wanted};
 
 /// Requests that are answered before the node is looked after again.
 const AT_ONCE: usize = 16;
@@ -219,8 +220,8 @@ impl Service {
             Request::Hold(key, hold, answer) => {
                 give(answer, self.hold(caller, &key, hold));
             }
-            Request::Alter(key, alteration, answer) => {
-                give(answer, self.alter(caller, &key, alteration));
+            Request::Alter(key, alteration, read, answer) => {
+                give(answer, self.alter(caller, &key, alteration, read));
             }
             Request::List(filter, answer) => {
                 give(answer, self.list(&filter));
@@ -264,15 +265,11 @@ impl Service {
         }
     }
 
-    fn submit(
-        &mut self,
-        caller: &Caller,
-        submissions: Vec<pbs_node_api::Submission>,
-    ) -> Result<Vec<RunId>, Refusal> {
+    fn submit(&mut self, caller: &Caller, submissions: Vec<Asked>) -> Result<Vec<RunId>, Refusal> {
         let mut wanted = Vec::new();
         let mut more = Held::default();
         for submission in submissions {
-            let one = Wanted::read(caller, submission)?;
+            let one = submission.read(caller)?;
             more += one.held();
             if more.jobs as u64 > SUBMISSION_JOBS {
                 return Err(Refusal::Failed {
@@ -315,14 +312,8 @@ impl Service {
         self.limits.allow(caller, own, all, more)
     }
 
-    fn explain(
-        &mut self,
-        caller: &Caller,
-        submission: pbs_node_api::Submission,
-    ) -> Result<Explanation, Refusal> {
-        // The first of an array says what is to be said of all.
-        let submission = pbs_node_api::Submission { array: None, ..submission };
-        let wanted = Wanted::read(caller, submission)?;
+    fn explain(&mut self, caller: &Caller, submission: Asked) -> Result<Explanation, Refusal> {
+        let wanted = submission.first().read(caller)?;
         self.may_hold(caller, wanted.held(), Held::default())?;
         few_programs(caller, wanted.held())?;
         self.may_have_allocation(caller, &wanted)?;
@@ -444,13 +435,11 @@ impl Service {
         caller: &Caller,
         key: &JobKey,
         alteration: pbs_node_api::Alteration,
+        read: Option<Box<Submission>>,
     ) -> Result<Shown, Refusal> {
         let id = self.own(caller, key, "changing the job of another user")?;
-        let submission = alteration.request.map(|request| {
-            let submission = Submission::from_text(request, format!("job {id}"));
-            submission.map_err(refusal)
-        });
-        let submission = submission.transpose()?;
+        let sent = alteration.request.map(|request| rewritten(key, request)).transpose()?;
+        let submission = read.map(|read| *read).or(sent);
         if let Some(submission) = &submission {
             is_name(&submission.job.name).map_err(|what| invalid(&format!("job {id}"), what))?;
             let summary = self.node.standing_of(id).map_err(refusal)?;

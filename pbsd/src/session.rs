@@ -68,6 +68,7 @@ impl Session {
     /// Submits jobs: all of them, or none. The answer arrives when they are planned and
     /// the plan is in force, or when they wait.
     async fn submit(&self, jobs: Vec<Submission>) -> Result<Submitted, Refusal> {
+        let jobs = jobs.into_iter().map(Into::into).collect();
         let ask = |answer| Request::Submit(jobs, answer);
         let jobs = self.node.ask(&self.caller, ask).await?;
         Ok(Submitted { jobs })
@@ -94,7 +95,7 @@ impl Session {
 
     /// Changes the deadline or the priority of a job, or the job itself while it waits.
     async fn alter(&self, job: JobKey, alteration: Alteration) -> Result<Shown, Refusal> {
-        let ask = |answer| Request::Alter(job, alteration, answer);
+        let ask = |answer| Request::Alter(job, alteration, None, answer);
         self.node.ask(&self.caller, ask).await
     }
 
@@ -113,7 +114,7 @@ impl Session {
 
     /// Returns the answer that a job would get now; nothing changes.
     async fn explain(&self, job: Submission) -> Result<Explanation, Refusal> {
-        let ask = |answer| Request::Explain(job, answer);
+        let ask = |answer| Request::Explain(job.into(), answer);
         self.node.ask(&self.caller, ask).await
     }
 

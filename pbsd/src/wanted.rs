@@ -3,11 +3,73 @@
 
 use pbs_launch::{Limit, Owner};
 use pbs_node::{Held, Order, Submission, Terms};
-use pbs_node_api::Refusal;
+use pbs_node_api::{JobKey, Refusal};
 use pbs_socket::Caller;
 
 use crate::limits::{JOB_AFTER, NAME_BYTES, PATH_BYTES, SUBMISSION_JOBS, SUBMISSION_PROGRAMS};
 use crate::refusal::refusal;
+
+/// A submission as it was sent, or read before its turn.
+#[derive(Debug)]
+pub struct Asked(Form);
+
+#[derive(Debug)]
+enum Form {
+    Sent(Box<pbs_node_api::Submission>),
+    Read(Box<Wanted>),
+}
+
+impl From<pbs_node_api::Submission> for Asked {
+    fn from(sent: pbs_node_api::Submission) -> Self {
+        Self(Form::Sent(sent.into()))
+    }
+}
+
+impl Asked {
+    /// A submission that was read.
+    pub(crate) fn read_before(read: Wanted) -> Self {
+        Self(Form::Read(read.into()))
+    }
+
+    /// The submission as it was sent; `None`: it was read.
+    pub fn sent(&self) -> Option<&pbs_node_api::Submission> {
+        match &self.0 {
+            Form::Sent(sent) => Some(sent),
+            Form::Read(_) => None,
+        }
+    }
+
+    /// Reads it, if it was not read before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Wanted::read`].
+    pub(crate) fn read(self, caller: &Caller) -> Result<Wanted, Refusal> {
+        match self.0 {
+            Form::Sent(sent) => Wanted::read(caller, *sent),
+            Form::Read(read) => Ok(*read),
+        }
+    }
+
+    /// The first job of an array stands for all when a question is asked.
+    pub(crate) fn first(self) -> Self {
+        match self.0 {
+            Form::Sent(sent) => pbs_node_api::Submission { array: None, ..*sent }.into(),
+            read @ Form::Read(_) => Self(read),
+        }
+    }
+}
+
+/// Reads a request that replaces that of a job.
+///
+/// # Errors
+///
+/// [`Refusal::Invalid`]: what is wrong with it.
+pub(crate) fn rewritten(key: &JobKey, request: String) -> Result<Submission, Refusal> {
+    let number = key.number.map(|number| number.to_string());
+    let named = number.or_else(|| key.name.clone()).unwrap_or_default();
+    Submission::from_text(request, format!("job {named}")).map_err(refusal)
+}
 
 /// A job that a caller wants to have run, or the jobs of an array: one job, which becomes as many
 /// as there are indices once their size is known and allowed.

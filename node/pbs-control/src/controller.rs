@@ -5,6 +5,7 @@ mod answering;
 mod beside;
 mod best_effort;
 mod hand_over;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,8 @@ use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Dispatch, Plan};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
-    admit_beside, earliest_deadline_beside, Balancing, Capacity, Declined, DemandTest, NotArranged,
-    Planned, Progress, Replan, Request, RunId, Store, Turn, Validation,
+    admit_beside_within, earliest_deadline_beside_within, Balancing, Capacity, Declined,
+    DemandTest, NotArranged, Planned, Progress, Replan, Request, RunId, Store, Turn, Validation,
 };
 use pbs_text::Problem;
 use pbs_uapi::{Cause, Event, EventKind, ProcessState, Wait, IDLE};
@@ -98,6 +99,9 @@ pub struct Controller {
     /// The greatest slow-down that was planned with, in thousandths.
     worst_permille: u64,
     pace: Pace,
+    /// Steps of work that admissions may still take ([`Controller::allow_work`]); `None`: they have
+    /// no common bound.
+    work_left: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -229,6 +233,7 @@ impl Controller {
             unbuffered_since_ns: None,
             worst_permille: 1000,
             pace: options.pace,
+            work_left: None,
             options,
         }
     }
@@ -293,9 +298,19 @@ impl Controller {
         let progress = self.progress(start_ns);
         let others = others(&self.store, &self.runs, &progress, start_ns);
         let Options { validation, planning, .. } = &self.options;
-        let test = self.demand_test();
-        admit_beside(&mut self.store, &request, &others, validation, planning, test.as_ref())
-            .or_else(|declined| self.admit_before_others(run, job, now_ns).ok_or(declined))
+        let (test, work) = (self.demand_test(), self.admission_work());
+        let store = &mut self.store;
+        let admitted = admit_beside_within(
+            store,
+            &request,
+            &others,
+            validation,
+            planning,
+            test.as_ref(),
+            &work,
+        );
+        self.worked(&work);
+        admitted.or_else(|declined| self.admit_before_others(run, job, now_ns).ok_or(declined))
     }
 
     fn demand_test(&self) -> Option<DemandTest> {
@@ -317,15 +332,18 @@ impl Controller {
         let movable: Vec<_> = movable.collect();
         let replan = Replan::at(start_ns);
         let asked = Request::new(run, job).not_before(start_ns);
-        let behind = replan.run(&mut self.store, &[asked], &movable);
+        let (work, _) = self.declined_work();
+        let store = &mut self.store;
+        let behind = replan.run_within(store, &[asked], &movable, &work);
         let replanned = behind.or_else(|not| {
             if movable.is_empty() || movable.len() > replan.max_moved_runs {
                 return Err(not);
             }
             let mut all = movable.clone();
             all.push(asked);
-            replan.run(&mut self.store, &all, &[])
+            replan.run_within(store, &all, &[], &work)
         });
+        self.worked(&work);
         let mut planned = replanned.ok()?.running.into_iter();
         planned.find(|(planned, _)| *planned == run).map(|(_, planned)| planned)
     }
@@ -338,12 +356,23 @@ impl Controller {
         let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let others = others(&self.store, &self.runs, &progress, start_ns);
-        let Options { validation, planning, .. } = &self.options;
-        let (test, store) = (self.demand_test(), &mut self.store);
-        let found =
-            earliest_deadline_beside(store, &request, &others, validation, planning, test.as_ref());
+        let validation = &self.options.validation;
+        let (test, (work, options)) = (self.demand_test(), self.declined_work());
+        let store = &mut self.store;
+        let found = (!work.is_spent()).then(|| {
+            earliest_deadline_beside_within(
+                store,
+                &request,
+                &others,
+                validation,
+                &options,
+                test.as_ref(),
+                &work,
+            )
+        });
+        self.worked(&work);
         self.bring_back(aside, false, now_ns);
-        found.deadline_ns
+        found?.deadline_ns
     }
 
     /// Time at which a plan that is made at `now_ns` comes into force.

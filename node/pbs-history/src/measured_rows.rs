@@ -162,7 +162,16 @@ pub(crate) fn decisions(connection: &Connection) -> Result<Vec<Decision>> {
     })
 }
 
+/// Runs of tasks beside others that are stored of all tasks together. Users name the programs, so
+/// the number of different tasks has no other bound.
+const MOST_CORUNS: i64 = 200_000;
+
 pub(crate) fn insert_corun(connection: &Connection, it: &Corun, keep: u32) -> Result<()> {
+    insert_corun_within(connection, it, keep, MOST_CORUNS)
+}
+
+/// Adds a run of a task, and deletes those that were stored before the last `most`.
+fn insert_corun_within(connection: &Connection, it: &Corun, keep: u32, most: i64) -> Result<()> {
     let sample = &it.sample;
     let key = sample.victim;
     let fingerprint = key.fingerprint as i64;
@@ -181,6 +190,8 @@ pub(crate) fn insert_corun(connection: &Connection, it: &Corun, keep: u32) -> Re
         beside,
         it.digest(number, &beside) as i64,
     ])?;
+    let too_old = connection.last_insert_rowid().saturating_sub(most);
+    connection.prepare_cached("DELETE FROM corun WHERE rowid <= ?")?.execute([too_old])?;
     Ok(())
 }
 
@@ -206,4 +217,33 @@ pub(crate) fn coruns(connection: &Connection) -> Result<Vec<Corun>> {
         same(row, 8, corun.digest(row.get(4)?, packed))?;
         Ok(corun)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_interference::{Key, Sample};
+
+    use super::*;
+    use crate::{Options, Store};
+
+    /// Each task has its own rows, and all tasks together have a bound: the oldest rows go.
+    #[test]
+    fn rows_of_all_tasks_have_a_bound() {
+        let path = std::env::temp_dir().join(format!("pbs-coruns-{}.db", std::process::id()));
+        // It may be left from a test that failed.
+        let _ = std::fs::remove_file(&path);
+        drop(Store::open(&path, Options::DEFAULT).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        for fingerprint in 0..10 {
+            let victim = Key { fingerprint, task: 1, variant: 0 };
+            let sample = Sample { victim, insns: 3, ran_ns: 5, beside: Vec::new() };
+            let corun = Corun { sample, by_clock: false };
+            insert_corun_within(&connection, &corun, 32, 4).unwrap();
+        }
+        let left = coruns(&connection).unwrap();
+        let left: Vec<_> = left.iter().map(|it| it.sample.victim.fingerprint).collect();
+        assert_eq!(left, [6, 7, 8, 9]);
+        drop(connection);
+        std::fs::remove_file(&path).unwrap();
+    }
 }

@@ -184,6 +184,27 @@ impl Store {
         self.update_runs(&[(id, state, takeover, figures)], None)
     }
 
+    /// Replaces the order of a run that waits, and its request if there is another one: both or
+    /// neither.
+    pub fn replace_order(
+        &mut self,
+        id: RunId,
+        order: &Order,
+        takeover: Option<&Takeover>,
+    ) -> Result<(), Error> {
+        self.write(|connection| {
+            let run = open_run(connection, id)?;
+            if run.state != State::Planned {
+                return Err(Error::WrongState(id, run.state).into());
+            }
+            if let Some(takeover) = takeover {
+                tables::write_run(connection, run, &[])?;
+                tables::write_takeover(connection, id, takeover)?;
+            }
+            Ok(tables::write_order(connection, id, order)?)
+        })
+    }
+
     /// Updates several runs and the state of the node, all or none; see [`Self::update_run`].
     pub fn update_runs(
         &mut self,

@@ -2,12 +2,30 @@
 //! The control group of a job (cgroup v2): all that its programs start is in it, and
 //! ends with it.
 
-use std::fs::{self, File};
-use std::io;
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 /// Mount point of the control groups.
 const ROOT: &str = "/sys/fs/cgroup";
+
+/// Processes of a group that are asked to end: each takes a descriptor meanwhile.
+const ASKED_PROCESSES: usize = 256;
+
+/// Limits of what is in a control group, where that is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupLimits {
+    /// Memory of all its processes together.
+    pub memory_bytes: Option<u64>,
+    /// Number of its processes and threads.
+    pub pids: Option<u64>,
+}
+
+/// Controllers of the limits, as the kernel calls them.
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
 /// The control group of a job.
 #[derive(Debug)]
@@ -16,30 +34,56 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one below another, or takes one that is there; with a limit of its memory if
-    /// that is counted there.
-    pub fn create(parent: &Path, name: &str, memory_bytes: Option<u64>) -> io::Result<Self> {
+    /// Makes one below another, or takes one that is there; with limits of what is counted there.
+    pub fn create(parent: &Path, name: &str, limits: GroupLimits) -> io::Result<Self> {
         let directory = parent.join(name);
         match fs::create_dir(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        if let Some(memory_bytes) = memory_bytes {
-            limit(&directory, memory_bytes)?;
-        }
-        Ok(Self { directory })
+        let group = Self { directory };
+        group.limit(limits)?;
+        Ok(group)
     }
 
-    /// A group that another service has made; `None`: it is gone. Its limit is gone
-    /// ([`make_way`]) and has to be set again ([`Cgroup::limit`]).
+    /// A group that another service has made; `None`: it is gone. Its limits are gone
+    /// ([`make_way`]) and have to be set again ([`Cgroup::limit`]).
     pub fn open(parent: &Path, name: &str) -> Option<Self> {
         let directory = parent.join(name);
         directory.is_dir().then_some(Self { directory })
     }
 
-    /// Limits the memory of the group.
-    pub fn limit(&self, memory_bytes: u64) -> io::Result<()> {
-        limit(&self.directory, memory_bytes)
+    /// Limits what is in the group.
+    pub fn limit(&self, limits: GroupLimits) -> io::Result<()> {
+        for (file, limit) in [("memory.max", limits.memory_bytes), ("pids.max", limits.pids)] {
+            let file = self.directory.join(file);
+            if let Some(limit) = limit.filter(|_| file.exists()) {
+                fs::write(file, limit.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks all that is in it to end (SIGTERM), up to 256 processes.
+    pub fn terminate(&self) -> io::Result<()> {
+        // One that has ended has no descriptor.
+        let open = |pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
+        let asked: Vec<_> =
+            self.processes()?.into_iter().take(ASKED_PROCESSES).filter_map(open).collect();
+        // A process id may have become that of another process before its descriptor was opened.
+        let still = self.processes()?;
+        for (pid, process) in asked {
+            if still.contains(&pid) {
+                // One that has ended meanwhile needs no signal.
+                let _ = pidfd_send_signal(&process, Signal::TERM);
+            }
+        }
+        Ok(())
+    }
+
+    fn processes(&self) -> io::Result<BTreeSet<i32>> {
+        let pids = fs::read_to_string(self.directory.join("cgroup.procs"))?;
+        Ok(pids.lines().filter_map(|pid| pid.trim().parse().ok()).collect())
     }
 
     /// Returns a descriptor with which a child is created inside the group. To move a process there
@@ -77,37 +121,27 @@ impl Cgroup {
     }
 }
 
-/// Limits what is in a group, if memory is counted there.
-fn limit(directory: &Path, memory_bytes: u64) -> io::Result<()> {
-    let limit = directory.join("memory.max");
-    if limit.exists() {
-        fs::write(limit, memory_bytes.to_string())
-    } else {
-        Ok(())
-    }
-}
-
 /// Moves this process into a group of its own below its present group. The groups of jobs are
 /// created beside it, because a group with processes can't contain groups that count.
 ///
-/// `counts_memory`: whether memory is counted and can be limited there. From then on no process can
-/// be put into the group above: see [`make_way`].
+/// `counts`: what is counted and can be limited there; a limit says that something is. From then on
+/// no process can be put into the group above: see [`make_way`].
 ///
 /// # Errors
 ///
 /// Fails if there is no cgroup v2, or if this process may not change it.
-pub fn prepare(counts_memory: bool) -> io::Result<PathBuf> {
+pub fn prepare(counts: GroupLimits) -> io::Result<PathBuf> {
     let own = own()?;
     let own = own.strip_suffix("/service").unwrap_or(&own);
     let parent = directory(own);
-    enter_leaf(&parent, counts_memory)?;
+    enter_leaf(&parent, counts)?;
     Ok(parent)
 }
 
-/// Stops counting and limiting memory in the group above this process's group, until the next
+/// Stops counting and limiting memory and processes in the group above this process's group, until the next
 /// service takes over the jobs. The memory that they have by then is not counted again. systemd
 /// runs this in a group of its own, after the service was in the group above. Otherwise systemd
-/// could not start a service: no process can be put into a group whose child groups count memory.
+/// could not start a service: no process can be put into a group whose child groups are counted.
 ///
 /// # Errors
 ///
@@ -123,10 +157,12 @@ pub fn make_way() -> io::Result<()> {
 fn count_nothing(parent: &Path) -> io::Result<()> {
     let control = parent.join("cgroup.subtree_control");
     let counted = fs::read_to_string(&control)?;
-    if counted.split_whitespace().any(|it| it == "memory") {
-        fs::write(control, "-memory")
-    } else {
+    let ours = counted.split_whitespace().filter(|it| CONTROLLERS.contains(it));
+    let less: Vec<_> = ours.map(|it| format!("-{it}")).collect();
+    if less.is_empty() {
         Ok(())
+    } else {
+        fs::write(control, less.join(" "))
     }
 }
 
@@ -142,22 +178,50 @@ fn directory(group: &str) -> PathBuf {
     Path::new(ROOT).join(group.trim_start_matches('/'))
 }
 
-fn enter_leaf(parent: &Path, counts_memory: bool) -> io::Result<()> {
+fn enter_leaf(parent: &Path, counts: GroupLimits) -> io::Result<()> {
     let leaf = parent.join("service");
     if !leaf.is_dir() {
         fs::create_dir(&leaf)?;
     }
     fs::write(leaf.join("cgroup.procs"), "0")?;
-    if counts_memory {
-        // Without it the memory of jobs is counted by the class alone.
-        let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
+    for (controller, limit) in CONTROLLERS.iter().zip([counts.memory_bytes, counts.pids]) {
+        if limit.is_some() {
+            let control =
+                OpenOptions::new().write(true).open(parent.join("cgroup.subtree_control"));
+            // Without it the memory of jobs is counted by the class alone, and processes by nobody.
+            let _ = control.and_then(|mut control| write!(control, "+{controller}"));
+        }
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
+
+    fn limits(memory_bytes: u64) -> GroupLimits {
+        GroupLimits { memory_bytes: Some(memory_bytes), pids: Some(7) }
+    }
+
+    /// Processes in the group are signalled. One that is listed and has ended does no harm.
+    #[test]
+    fn what_is_in_a_group_is_asked_to_end() {
+        let directory = std::env::temp_dir().join(format!("pbs-asked-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let sleep = || std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut inside, mut ended) = (sleep(), sleep());
+        ended.kill().unwrap();
+        ended.wait().unwrap();
+        let listed = format!("{}\n{}\n", ended.id(), inside.id());
+        fs::write(directory.join("cgroup.procs"), listed).unwrap();
+        let group = Cgroup { directory: directory.clone() };
+        group.terminate().unwrap();
+        assert_eq!(inside.wait().unwrap().signal(), Some(libc::SIGTERM));
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(group.terminate().is_err());
+    }
 
     /// A directory that plays cgroupfs.
     #[test]
@@ -167,14 +231,15 @@ mod tests {
         fs::create_dir_all(parent.join("job-7")).unwrap();
         assert!(Cgroup::open(&parent, "job-8").is_none());
         let inner = parent.join("job-7");
-        for file in ["memory.max", "cgroup.kill"] {
+        for file in ["memory.max", "pids.max", "cgroup.kill"] {
             fs::write(inner.join(file), "").unwrap();
         }
         fs::write(inner.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
-        let group = Cgroup::create(&parent, "job-7", Some(4096)).unwrap();
+        let group = Cgroup::create(&parent, "job-7", limits(4096)).unwrap();
         assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "4096");
+        assert_eq!(fs::read_to_string(inner.join("pids.max")).unwrap(), "7");
         assert!(group.descriptor().is_ok() && !group.is_empty());
-        Cgroup::open(&parent, "job-7").unwrap().limit(8192).unwrap();
+        Cgroup::open(&parent, "job-7").unwrap().limit(limits(8192)).unwrap();
         assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "8192");
         group.kill().unwrap();
         assert_eq!(fs::read_to_string(inner.join("cgroup.kill")).unwrap(), "1");
@@ -193,13 +258,22 @@ mod tests {
         let _ = fs::remove_dir_all(&parent);
         fs::create_dir_all(&parent).unwrap();
         let control = parent.join("cgroup.subtree_control");
-        enter_leaf(&parent, false).unwrap();
+        enter_leaf(&parent, GroupLimits::default()).unwrap();
         let leaf = parent.join("service/cgroup.procs");
         assert_eq!(fs::read_to_string(leaf).unwrap(), "0");
         assert!(!control.exists());
-        enter_leaf(&parent, true).unwrap();
-        assert_eq!(fs::read_to_string(&control).unwrap(), "+memory");
-        for (counted, written) in [("pids\n", "pids\n"), ("memory pids\n", "-memory")] {
+        // The kernel takes each write for itself; a file keeps the longest.
+        for (counts, written) in [
+            (GroupLimits { memory_bytes: Some(0), pids: None }, "+memory"),
+            (GroupLimits { memory_bytes: None, pids: Some(0) }, "+pids"),
+        ] {
+            fs::write(&control, "").unwrap();
+            enter_leaf(&parent, counts).unwrap();
+            assert_eq!(fs::read_to_string(&control).unwrap(), written);
+        }
+        for (counted, written) in
+            [("cpu io\n", "cpu io\n"), ("cpu pids\n", "-pids"), ("memory pids\n", "-memory -pids")]
+        {
             fs::write(&control, counted).unwrap();
             count_nothing(&parent).unwrap();
             assert_eq!(fs::read_to_string(&control).unwrap(), written);

@@ -56,6 +56,8 @@ pub(crate) struct ActiveJob {
     pub(crate) asked_seq: u64,
     /// Somebody has it end before its time, and who.
     pub(crate) cancelled: Option<String>,
+    /// Whether another service has started its programs, and nobody knows how they exit.
+    pub(crate) is_adopted: bool,
     /// Whether it was reported that the run will miss its deadline.
     pub(crate) told_late: bool,
     pub(crate) request: String,
@@ -144,6 +146,7 @@ impl ActiveJob {
             ended_before_ns: None,
             asked_seq: 0,
             cancelled: None,
+            is_adopted: false,
             told_late: false,
             request: candidate.submission.request,
             job,

@@ -26,6 +26,40 @@ pub(crate) struct Trial {
     now_ns: u64,
     missed: Vec<Missed>,
     admitted: Vec<Taken>,
+    /// `None`: each question about a job takes what the planner allows for one.
+    allowance: Option<Allowance>,
+}
+
+/// Work that a request may take, for all jobs in it.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    /// Steps that are left.
+    steps: u64,
+    /// Steps that the admission of one job may take: the other half is for the questions that
+    /// follow if it is declined.
+    each: u64,
+    /// Jobs of the request that were not planned yet.
+    jobs: usize,
+}
+
+impl Allowance {
+    /// Returns the allowance of a request of so many jobs.
+    pub(crate) fn new(steps: u64, jobs: usize) -> Self {
+        Self { steps, each: (steps / 2).max(1), jobs }
+    }
+
+    /// Takes one of the jobs. Returns the steps that its admission may take: the jobs after it have
+    /// their parts, too, and what this one leaves of its own.
+    fn next(&mut self) -> u64 {
+        let jobs = self.jobs.max(1) as u64;
+        self.jobs = self.jobs.saturating_sub(1);
+        self.each.min(self.steps / jobs).max(1)
+    }
+
+    /// Whether a further job would get less work than the first.
+    fn is_spent(&self) -> bool {
+        self.steps < self.each
+    }
 }
 
 /// A job that fits.
@@ -37,6 +71,23 @@ struct Taken {
 }
 
 impl Trial {
+    /// Whether a further job would get less work than the first.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.allowance.as_ref().is_some_and(Allowance::is_spent)
+    }
+
+    /// Returns the time for which it is planned.
+    #[cfg(test)]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Returns the steps of work that are left of the allowance.
+    #[cfg(test)]
+    pub(crate) fn steps_left(&self) -> Option<u64> {
+        self.allowance.as_ref().map(|allowance| allowance.steps)
+    }
+
     /// Returns the planned start and end of the job that was admitted last.
     pub(crate) fn last_ns(&self) -> Option<(Option<u64>, u64)> {
         let taken = self.admitted.last()?;
@@ -166,7 +217,13 @@ impl Jobs {
     pub(crate) fn trial(&self, now_ns: u64) -> Trial {
         let mut controller = self.controller.clone();
         let missed = if self.runs.is_empty() { Vec::new() } else { controller.renew(now_ns) };
-        Trial { controller, now_ns, missed, admitted: Vec::new() }
+        Trial { controller, now_ns, missed, admitted: Vec::new(), allowance: None }
+    }
+
+    /// Returns a copy of the present plan, to which the jobs of a request can be added with the
+    /// work that is allowed for one.
+    pub(crate) fn trial_within(&self, now_ns: u64, allowance: Allowance) -> Trial {
+        Trial { allowance: Some(allowance), ..self.trial(now_ns) }
     }
 
     /// Plans a job beside all others.
@@ -193,22 +250,29 @@ impl Jobs {
             }));
         }
         let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
+        if let Some(allowance) = &mut trial.allowance {
+            let each = allowance.next();
+            controller.allow_work(allowance.steps, each);
+        }
         let planned = not_before_its_start(job.clone(), now_ns);
-        match controller.admit(planned.clone(), now_ns) {
+        let admitted = controller.admit(planned.clone(), now_ns);
+        let answer = admitted
+            .map_err(|declined| (controller.earliest_deadline_ns(&planned, now_ns), declined));
+        if let Some(allowance) = &mut trial.allowance {
+            allowance.steps = controller.work_left().unwrap_or(0);
+        }
+        match answer {
             Ok(admitted) => {
                 trial.admitted.push(Taken { candidate, job, forecasts, admitted });
                 Ok(())
             }
-            Err(declined) => {
-                let earliest_ns = controller.earliest_deadline_ns(&planned, now_ns);
-                Err(Error::Declined(Declined {
-                    file: candidate.submission.file,
-                    job: job.name.clone(),
-                    why: declined.describe(&job, candidate.submitted_ns),
-                    earliest_deadline_ns: earliest_ns
-                        .map(|ns| ns.saturating_sub(candidate.submitted_ns)),
-                }))
-            }
+            Err((earliest_ns, declined)) => Err(Error::Declined(Declined {
+                file: candidate.submission.file,
+                job: job.name.clone(),
+                why: declined.describe(&job, candidate.submitted_ns),
+                earliest_deadline_ns: earliest_ns
+                    .map(|ns| ns.saturating_sub(candidate.submitted_ns)),
+            })),
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct Jobs {
     pub(crate) machine: Machine,
     replans: u64,
     max_replans: u64,
+    /// Steps of work that a request may take ([`Settings::max_work`]).
+    pub(crate) max_work: u64,
     /// Source of the slow-downs, if the node plans with them.
     pub(crate) slowdowns: Option<SlowdownSource>,
     /// Allocations: CPUs that belong to certain runs.
@@ -93,6 +95,7 @@ impl Jobs {
             machine,
             replans: 0,
             max_replans: settings.max_replans,
+            max_work: settings.max_work,
             slowdowns: None,
             allocations: Allocations::default(),
             room: Room::ENDLESS,
@@ -144,6 +147,7 @@ impl Jobs {
                 ended_before_ns: run.saved.ended_ns,
                 asked_seq: 0,
                 cancelled: run.saved.cancelled.clone(),
+                is_adopted: job.programs() > 0,
                 told_late: false,
                 request: run.takeover.request.clone(),
                 job,
@@ -159,6 +163,7 @@ impl Jobs {
             machine: left.machine,
             replans: 0,
             max_replans: settings.max_replans,
+            max_work: settings.max_work,
             slowdowns: None,
             allocations: Allocations::default(),
             room: Room::ENDLESS,
@@ -390,7 +395,7 @@ impl Jobs {
             started_unix_ns: active.started_ns.map(unix_ns),
             begun_unix_ns: active.begun_ns.map(unix_ns),
             kept: active.deadline_ns().map(|_| result.kept),
-            succeeded: programs.iter().all(ProgramEnd::is_success),
+            succeeded: !active.is_adopted && programs.iter().all(ProgramEnd::is_success),
             programs,
         }
     }
@@ -734,6 +739,7 @@ impl Jobs {
             completed,
             recorded: active.id.and_then(|id| self.ledger.outcome_of(id)),
             programs: &programs,
+            is_adopted: active.is_adopted,
             ended_ns: active.ended_ns(),
             deadline_ns: active.deadline_ns(),
         });
@@ -772,7 +778,11 @@ fn new_controller(machine: Machine, settings: &Settings, node: &Config) -> Contr
     let default = Options::default();
     let options = Options {
         planning: pbs_planner::Options { aim, max_work, ..default.planning },
-        replanning: pbs_planner::Options { max_work, ..default.replanning },
+        // Runs that have a plan must not lose it because requests may take less.
+        replanning: pbs_planner::Options {
+            max_work: max_work.max(Settings::MAX_WORK),
+            ..default.replanning
+        },
         config: Some(settings.plan_config(node)),
         keeps_starts: true,
         lead_ns: LEAD_NS,

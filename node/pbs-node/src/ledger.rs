@@ -40,6 +40,9 @@ pub(crate) struct Ledger {
     /// Run of each process, by its number in plans.
     owners: BTreeMap<u32, RunId>,
     in_force: InForce,
+    /// Number of the next event in the record of the plan in force; `None`: the plan itself differs
+    /// from its record. The text of a plan may have megabytes.
+    noted_seq: Option<u64>,
     /// `None`: nobody wants to know who runs beside whom.
     overlaps: Option<Overlaps>,
     /// The files that say of runs that they were let go, until that is noted.
@@ -90,6 +93,7 @@ impl Ledger {
             runs: BTreeMap::new(),
             owners: BTreeMap::new(),
             in_force,
+            noted_seq: None,
             overlaps: None,
             commits: Vec::new(),
             kept: Instant::now(),
@@ -179,6 +183,18 @@ impl Ledger {
     /// Other terms for a run.
     pub(crate) fn set_order(&mut self, id: RunId, order: &Order) -> Result<(), Error> {
         Ok(self.store.set_order(id, order)?)
+    }
+
+    /// Other terms for a run that waits, with the request that belongs to them if that is another
+    /// one.
+    pub(crate) fn replace_order(
+        &mut self,
+        id: RunId,
+        order: &Order,
+        request: Option<String>,
+    ) -> Result<(), Error> {
+        let takeover = request.map(|request| Takeover { request, ..Takeover::default() });
+        Ok(self.store.replace_order(id, order, takeover.as_ref())?)
     }
 
     /// The job of a run as it was requested; `None`: it is over.
@@ -326,6 +342,7 @@ impl Ledger {
     }
 
     fn take(&mut self, plan: &Plan) {
+        self.noted_seq = None;
         self.in_force.plan = to_toml(plan);
         self.in_force.plan_id = plan.plan_id;
         self.in_force.boot_id = boot_id();
@@ -429,14 +446,17 @@ impl Ledger {
 
     fn note(&mut self) -> Result<(), pbs_history::Error> {
         self.kept = Instant::now();
-        self.record_owed()?;
+        let recorded = self.record_owed();
         let new = self.runs.iter().filter(|(_, run)| run.is_new);
         let figures: Vec<(RunId, &OpenRun, Vec<ProcessRun>)> =
             new.map(|(&id, run)| (id, run, run.collector.figures())).collect();
         let runs =
             figures.iter().map(|(id, run, figures)| (*id, run.state, &run.takeover, &**figures));
         let runs: Vec<_> = runs.collect();
-        self.store.update_runs(&runs, Some(&self.in_force))?;
+        let next_seq = Some(self.in_force.next_seq);
+        let in_force = Some(&self.in_force).filter(|_| self.noted_seq != next_seq);
+        self.store.update_runs(&runs, in_force)?;
+        self.noted_seq = next_seq;
         for run in self.runs.values_mut() {
             run.is_new = false;
         }
@@ -444,7 +464,7 @@ impl Ledger {
             // Who waited with it has it open.
             let _ = std::fs::remove_file(commit);
         }
-        Ok(())
+        recorded
     }
 
     /// A program of the process with that number in the plan did not succeed;
@@ -512,6 +532,7 @@ impl Ledger {
     /// Records the runs that are over, in the order in which they ended, as far as that
     /// can be done now.
     fn record_owed(&mut self) -> Result<(), pbs_history::Error> {
+        let mut refused = None;
         while let Some(owed) = self.owed.front() {
             let end = RunEnd {
                 ended_unix_ns: owed.ended_unix_ns,
@@ -520,10 +541,16 @@ impl Ledger {
                 figures: &owed.figures,
                 coruns: &owed.coruns,
             };
-            self.store.end_run(owed.id, &end)?;
+            match self.store.end_run(owed.id, &end) {
+                Ok(()) => {}
+                // What can't ever be recorded must not keep the others from it.
+                Err(error) if is_of_run(&error) => refused = refused.or(Some(error)),
+                Err(error) => return Err(error),
+            }
             self.owed.pop_front();
         }
-        self.forget_ended()
+        self.forget_ended()?;
+        refused.map_or(Ok(()), Err)
     }
 
     /// Forgets the oldest runs of users who have too many that are over, once in a while.
@@ -666,6 +693,12 @@ impl Ledger {
     }
 }
 
+/// Whether the record of a run was refused for what it is, and not for want of a disk that works.
+fn is_of_run(error: &pbs_history::Error) -> bool {
+    use pbs_history::Error as E;
+    matches!(error, E::NoRun(_) | E::WrongState(..) | E::TooLarge(_) | E::Twice(_))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -717,7 +750,49 @@ mod tests {
         ledger.released(second, 0);
         ledger.keep(&mut Nobody);
         assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
+        // The record of the plan in force follows the events, and the plans.
+        let recorded = |ledger: &Ledger| ledger.store.in_force().unwrap().unwrap();
+        assert_eq!(recorded(&ledger), ledger.in_force);
+        ledger.event(&Event { seq: 7, process: IDLE, ..Event::default() }, false);
+        ledger.keep(&mut Nobody);
+        assert_eq!(recorded(&ledger).next_seq, 8);
+        ledger.planned(&Plan { plan_id: 9, ..plan }).unwrap();
+        assert_eq!(recorded(&ledger), ledger.in_force);
+        assert_eq!(recorded(&ledger).plan_id, 9);
         assert!(ledger.is_whole());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A run whose end can never be recorded is reported, and others are recorded after it.
+    #[test]
+    fn an_end_that_cannot_be_recorded_is_in_nobodys_way() {
+        let directory = std::env::temp_dir().join(format!("pbs-owed-{}", std::process::id()));
+        let mut ledger = Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT).unwrap();
+        let new = |job| NewRun {
+            job,
+            kind: Kind::Plan,
+            submitted_unix_ns: 0,
+            request: "",
+            reservation: "",
+            order: None,
+        };
+        let id = ledger.take_in(&[new("second")]).unwrap()[0];
+        let owed = |id| Owed {
+            id,
+            order: None,
+            ended_unix_ns: 5,
+            outcome: Outcome::Cancelled,
+            figures: Vec::new(),
+            coruns: Vec::new(),
+            has_waited: true,
+        };
+        // The record of this one is gone.
+        ledger.owed.push_back(owed(RunId(id.0 + 1)));
+        ledger.owed.push_back(owed(id));
+        ledger.keep(&mut Nobody);
+        assert!(!ledger.is_whole() && !ledger.owes());
+        let run = ledger.store.run(id).unwrap();
+        assert_eq!((run.state, run.outcome), (State::Over, Some(Outcome::Cancelled)));
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -65,6 +65,8 @@ mod standing;
 mod submission;
 
 #[cfg(test)]
+mod delays;
+#[cfg(test)]
 mod model;
 
 pub use allocation::Allocation;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use pbs_history::{Kind, RunId};
 use pbs_job::Machine;
+use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::{wait, Signals};
 use pbs_launch::{Gate, Prepared};
 use pbs_plan::{Config, Plan};
@@ -69,6 +70,8 @@ pub struct Options {
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for.
     pub limits_memory: bool,
+    /// Most processes and threads in the control group of a job; `None`: they have no limit.
+    pub job_pids: Option<u64>,
     /// Whether the node records which tasks run beside each other, if there are 2 to 16 CPUs.
     /// Slow-downs are learnt from these records (`pbsctl interference`).
     pub learns_slowdowns: bool,
@@ -79,11 +82,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the memory that all processes of a job together may have.
-    fn limit_of(&self, active: &ActiveJob) -> Option<u64> {
+    /// Returns the limits of all processes of a job together.
+    fn limits_of(&self, active: &ActiveJob) -> GroupLimits {
         let memory_bytes = active.job.processes.iter().map(|it| it.memory_bytes);
         let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
-        self.limits_memory.then_some(memory_bytes)
+        let memory_bytes = self.limits_memory.then_some(memory_bytes);
+        GroupLimits { memory_bytes, pids: self.job_pids }
     }
 }
 
@@ -267,8 +271,8 @@ impl<L: Listener> Node<L> {
         self.kernel.seek(resumed.next_seq)?;
         if let Some(parent) = &self.options.cgroups {
             for active in &jobs.runs {
-                let limit = self.options.limit_of(active);
-                let opened = self.programs.open_cgroup(active.run, active.id, parent, limit);
+                let limits = self.options.limits_of(active);
+                let opened = self.programs.open_cgroup(active.run, active.id, parent, limits);
                 if let Err(error) = opened {
                     // Its programs run, and ending them would lose their work.
                     let job = active.job.name.clone();
@@ -500,7 +504,7 @@ impl<L: Listener> Node<L> {
         let until = begun.checked_add(self.patience.of(uid, pids.len(), since));
         let ready = self.programs.wait_ready(pids, until);
         let now = Instant::now();
-        self.patience.spend(uid, now.saturating_duration_since(since), now);
+        self.patience.spend(uid, pids.len(), now.saturating_duration_since(since), now);
         ready
     }
 
@@ -563,8 +567,8 @@ impl<L: Listener> Node<L> {
         };
         let active = jobs.active(run).filter(|active| active.terms.is_some());
         if let Some((active, id)) = active.and_then(|active| Some((active, active.id?))) {
-            let limit = self.options.limit_of(active);
-            self.programs.make_cgroup(run, id, parent, limit)?;
+            let limits = self.options.limits_of(active);
+            self.programs.make_cgroup(run, id, parent, limits)?;
         }
         Ok(())
     }

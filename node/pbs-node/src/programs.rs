@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
-use pbs_launch::cgroup::Cgroup;
+use pbs_launch::cgroup::{Cgroup, GroupLimits};
 use pbs_launch::signals::Signals;
 use pbs_launch::{empty_outputs, ended_children, Child, Exited, Gate, Prepared, Stay};
 use pbs_report::Exit;
@@ -15,6 +15,9 @@ use crate::Error;
 
 /// Time that programs have to end after an interruption.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// Interval at which a group is checked for programs that another service has started.
+const UNSEEN_MS: i32 = 50;
 
 /// All programs that this node has started and that were not given up.
 #[derive(Debug, Default)]
@@ -71,10 +74,10 @@ impl Programs {
         run: pbs_planner::RunId,
         id: RunId,
         parent: &Path,
-        memory_bytes: Option<u64>,
+        limits: GroupLimits,
     ) -> Result<(), Error> {
         let name = cgroup_name(id);
-        let cgroup = Cgroup::create(parent, &name, memory_bytes);
+        let cgroup = Cgroup::create(parent, &name, limits);
         let cgroup = cgroup.map_err(|error| Error::file(parent.join(&name), error))?;
         self.cgroups.insert(run, cgroup);
         Ok(())
@@ -85,13 +88,13 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// Fails if the memory of the run cannot be limited again; the group is taken over.
+    /// Fails if the run cannot be limited again; the group is taken over.
     pub(crate) fn open_cgroup(
         &mut self,
         run: pbs_planner::RunId,
         id: Option<RunId>,
         parent: &Path,
-        memory_bytes: Option<u64>,
+        limits: GroupLimits,
     ) -> Result<(), Error> {
         let Some(name) = id.map(cgroup_name) else {
             return Ok(());
@@ -99,7 +102,7 @@ impl Programs {
         let Some(cgroup) = Cgroup::open(parent, &name) else {
             return Ok(());
         };
-        let limited = memory_bytes.map_or(Ok(()), |bytes| cgroup.limit(bytes));
+        let limited = cgroup.limit(limits);
         self.cgroups.insert(run, cgroup);
         limited.map_err(|error| Error::file(parent.join(&name), error))
     }
@@ -204,8 +207,24 @@ impl Programs {
     /// Asks the programs of a run to end; [`Programs::kill_overdue`] kills those that do
     /// not.
     pub(crate) fn end(&mut self, run: pbs_planner::RunId) {
-        self.signal(run, libc::SIGTERM);
+        if self.has_children(run) {
+            self.signal(run, libc::SIGTERM);
+        } else if let Some(cgroup) = self.cgroups.get(&run) {
+            // Another service has started them. A group that is gone has no programs.
+            let _ = cgroup.terminate();
+        }
         self.ending.entry(run).or_insert(Instant::now() + GRACE);
+    }
+
+    fn has_children(&self, run: pbs_planner::RunId) -> bool {
+        self.children.values().any(|started| started.run == Some(run))
+    }
+
+    /// Whether programs of a run that was asked to end go on, of which this service has started
+    /// none: their group tells.
+    fn goes_on_unseen(&self, run: pbs_planner::RunId) -> bool {
+        let in_group = self.cgroups.get(&run).is_some_and(|cgroup| !cgroup.is_empty());
+        in_group && !self.has_children(run)
     }
 
     /// Kills the programs of a run that cannot be started, and forgets whose they are.
@@ -278,6 +297,9 @@ impl Programs {
                 *count += 1;
             }
         }
+        for &run in self.ending.keys().filter(|&&run| self.goes_on_unseen(run)) {
+            ends.alive.insert(run, 1);
+        }
         ends
     }
 
@@ -293,7 +315,9 @@ impl Programs {
     /// Kills the programs of runs that were asked to end and did not. Returns when to do so
     /// again, in milliseconds; negative: never.
     pub(crate) fn kill_overdue(&mut self) -> i32 {
-        let mut again_ms = -1;
+        let unseen = self.ending.keys().any(|&run| self.goes_on_unseen(run));
+        // No event comes when they have ended.
+        let mut again_ms = if unseen { UNSEEN_MS } else { -1 };
         let now = Instant::now();
         for (run, at) in &mut self.ending {
             let left = at.saturating_duration_since(now);
@@ -348,5 +372,38 @@ pub(crate) fn sooner(one_ms: i32, other_ms: i32) -> i32 {
         (true, _) => other_ms,
         (_, true) => one_ms,
         _ => one_ms.min(other_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Programs that another service has started are asked to end before they are killed. The run
+    /// goes on as long as they do.
+    #[test]
+    fn adopted_programs_are_asked_to_end() {
+        let parent = std::env::temp_dir().join(format!("pbs-adopted-{}", std::process::id()));
+        let group = parent.join("job-7");
+        fs::create_dir_all(&group).unwrap();
+        let mut adopted = Command::new("sleep").arg("60").spawn().unwrap();
+        fs::write(group.join("cgroup.procs"), format!("{}\n", adopted.id())).unwrap();
+        fs::write(group.join("cgroup.events"), "populated 1\n").unwrap();
+        let mut programs = Programs::default();
+        let run = pbs_planner::RunId(3);
+        programs.open_cgroup(run, Some(RunId(7)), &parent, GroupLimits::default()).unwrap();
+        assert!(programs.ends().alive.is_empty());
+        programs.end(run);
+        assert_eq!(adopted.wait().unwrap().signal(), Some(libc::SIGTERM));
+        assert_eq!(programs.ends().alive.get(&run), Some(&1));
+        assert_eq!(programs.kill_overdue(), UNSEEN_MS);
+        assert!(!group.join("cgroup.kill").exists());
+        fs::write(group.join("cgroup.events"), "populated 0\n").unwrap();
+        assert!(programs.ends().alive.is_empty());
+        fs::remove_dir_all(&parent).unwrap();
     }
 }

@@ -11,6 +11,10 @@ pub(crate) const REBOOTED: &str = "lost its node: the machine was rebooted while
 /// Reason of a run that no service followed to its end.
 pub(crate) const UNFOLLOWED: &str = "lost its node: the planner that ran it ended before it";
 
+/// Reason of a run that did all its tasks, and whose programs exited unseen.
+pub(crate) const NO_EXIT_STATUS: &str =
+    "the exit status of its programs is not known: an earlier service started them";
+
 /// Facts from which the result of a run follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
@@ -24,6 +28,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) recorded: Option<Outcome>,
     /// End of each program of which something is known.
     pub(crate) programs: &'a [ProgramEnd],
+    /// Whether another service has started the programs, and nobody knows how they exit.
+    pub(crate) is_adopted: bool,
     /// End of the last task.
     pub(crate) ended_ns: Option<u64>,
     /// Deadline, on the same clock.
@@ -70,12 +76,18 @@ impl RunResult {
     }
 
     /// Returns the result of a run that nobody followed to its end. Whether its programs
-    /// succeeded is not known. `late`: it ended after its deadline.
-    pub(crate) fn unfollowed(recorded: Outcome, late: bool, cancelled: Option<&str>) -> Self {
+    /// succeeded is not known. `late`: it ended after its deadline. `has_programs`: the service has
+    /// started some.
+    pub(crate) fn unfollowed(
+        recorded: Outcome,
+        late: bool,
+        cancelled: Option<&str>,
+        has_programs: bool,
+    ) -> Self {
         let completed = recorded == Outcome::Complete;
         let (outcome, why) = match (cancelled, completed, late) {
             (Some(why), ..) => (Outcome::Cancelled, Some(why.into())),
-            (None, true, false) => (recorded, None),
+            (None, true, false) => (recorded, has_programs.then(|| NO_EXIT_STATUS.into())),
             (None, true, true) => (recorded, Some("ended after its deadline".into())),
             (None, false, _) => (recorded, Some(UNFOLLOWED.into())),
         };
@@ -93,7 +105,7 @@ impl Facts<'_> {
                 Some(format!("ended {} after its deadline", pbs_text::span(late_ns)))
             }
             (true, Outcome::Unknown) => Some("the events of its tasks were lost".into()),
-            (true, _) => None,
+            (true, _) => self.is_adopted.then(|| NO_EXIT_STATUS.into()),
             (false, Outcome::Complete) => reason_of(Outcome::Unknown).map(Into::into),
             (false, outcome) => reason_of(outcome).map(Into::into),
         };
@@ -148,6 +160,7 @@ mod tests {
             completed: true,
             recorded: Some(Outcome::Complete),
             programs: &[],
+            is_adopted: false,
             ended_ns: Some(5_000_000),
             deadline_ns: Some(5_000_000),
         };
@@ -169,6 +182,21 @@ mod tests {
         assert!(!result(|facts| facts.ended_ns = None).1);
         let lost = result(|facts| facts.recorded = Some(Outcome::Unknown));
         assert_eq!(lost, (Outcome::Unknown, true, "the events of its tasks were lost".into()));
+    }
+
+    /// Only the parent of a program gets its exit status. Without it nobody knows of a success.
+    #[test]
+    fn an_unknown_exit_status_is_told() {
+        let (outcome, kept, why) = result(|facts| facts.is_adopted = true);
+        assert_eq!((outcome, kept, &*why), (Outcome::Complete, true, NO_EXIT_STATUS));
+        let late = result(|facts| {
+            facts.is_adopted = true;
+            facts.deadline_ns = Some(3_000_000);
+        });
+        assert_eq!(late.2, "ended 2 ms after its deadline");
+        let unseen = RunResult::unfollowed(Outcome::Complete, false, None, true);
+        assert_eq!(unseen.why.as_deref(), Some(NO_EXIT_STATUS));
+        assert_eq!(RunResult::unfollowed(Outcome::Complete, false, None, false).why, None);
     }
 
     /// Whatever the figures of a run say, one that did not do all has a reason.
@@ -256,7 +284,7 @@ mod tests {
     #[test]
     fn a_run_that_nobody_followed_has_a_result() {
         let of = |recorded, late, cancelled| {
-            let result = RunResult::unfollowed(recorded, late, cancelled);
+            let result = RunResult::unfollowed(recorded, late, cancelled, false);
             (result.outcome, result.kept, result.why)
         };
         assert_eq!(of(Outcome::Complete, false, None), (Outcome::Complete, true, None));

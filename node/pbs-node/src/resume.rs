@@ -87,17 +87,19 @@ fn report(
 /// The ending of a run that has ended since a planner of this boot died.
 fn unfollowed(figures: &RunFigures, saved: Option<&Saved>, recorded: Outcome) -> (Outcome, Ending) {
     let Some(saved) = saved else {
-        let RunResult { outcome, why, .. } = RunResult::unfollowed(recorded, false, None);
+        let RunResult { outcome, why, .. } = RunResult::unfollowed(recorded, false, None, false);
         return (outcome, Ending { why, ..Ending::default() });
     };
     let late = saved.ended_ns.is_some_and(|ended_ns| ended_ns > saved.deadline_ns());
     let unix_ns = |ns| saved.unix_ns(ns, figures.run.submitted_unix_ns);
-    let result = RunResult::unfollowed(recorded, late, saved.cancelled.as_deref());
+    let has_programs = saved.job.programs() > 0;
+    let cancelled = saved.cancelled.as_deref();
+    let result = RunResult::unfollowed(recorded, late, cancelled, has_programs);
     // An end that nobody has seen may have come too late.
     let kept = result.kept && saved.ended_ns.is_some();
     let ending = Ending {
         why: result.why,
-        succeeded: result.completed,
+        succeeded: result.completed && !has_programs,
         started_unix_ns: Some(unix_ns(saved.started_ns)),
         begun_unix_ns: saved.begun_ns.map(unix_ns),
         ..lost(figures, saved, kept)

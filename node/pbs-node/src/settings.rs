@@ -24,7 +24,9 @@ pub struct Settings {
     pub max_replans: u64,
     /// Condition under which the search for a job's plan stops.
     pub aim: Aim,
-    /// Steps of work that an answer may take ([`pbs_planner::Options::max_work`]).
+    /// Steps of work that the answer to one request may take
+    /// ([`pbs_planner::Options::max_work`]), for all jobs in it. An answer to a prediction failure
+    /// has its own.
     pub max_work: u64,
     /// The numbers of the policy in plans of jobs; `None`: those of the node, with
     /// processes that run by deadline.
@@ -34,6 +36,10 @@ pub struct Settings {
 impl Settings {
     /// The steps of work for an answer where nobody sets another number.
     pub const MAX_WORK: u64 = pbs_planner::Options::MAX_WORK;
+
+    /// The steps of work for a request to a service where nobody sets another number: a core does
+    /// them in about a tenth of a second.
+    pub const REQUEST_WORK: u64 = 10_000_000;
 
     /// The configuration of plans of jobs on a node with that one.
     pub(crate) fn plan_config(&self, node: &Config) -> Config {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 /// Count of the steps that a question has taken, with the most that it may take.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     most: u64,
     done: Cell<u64>,
     /// Whether something was left out to stay within the bound.
@@ -18,7 +18,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// Starts to count the steps of a question that may take `most`.
-    pub(crate) fn new(most: u64) -> Self {
+    pub fn new(most: u64) -> Self {
         Self { most, done: Cell::new(0), is_cut: Cell::new(false) }
     }
 
@@ -34,17 +34,17 @@ impl Budget {
     }
 
     /// Returns the number of steps so far.
-    pub(crate) fn done(&self) -> u64 {
+    pub fn done(&self) -> u64 {
         self.done.get()
     }
 
     /// Returns the number of steps that may follow.
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         self.most.saturating_sub(self.done.get())
     }
 
     /// Whether no step is left.
-    pub(crate) fn is_spent(&self) -> bool {
+    pub fn is_spent(&self) -> bool {
         self.left() == 0
     }
 

@@ -21,10 +21,12 @@ mod strategies;
 mod validate;
 
 pub use admission::{
-    admit_beside, earliest_deadline_beside, reserve_behind, CoreOverload, DemandTest, Overload,
+    admit_beside, admit_beside_within, earliest_deadline_beside, earliest_deadline_beside_within,
+    reserve_behind, CoreOverload, DemandTest, Overload,
 };
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
+pub use budget::Budget;
 pub use critical::{critical_path, Because, Critical};
 pub use keep::keep;
 pub use replan::{NotReplanned, Replan, Replanned};

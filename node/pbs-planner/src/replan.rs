@@ -82,9 +82,23 @@ impl Replan {
         running: &[Request<'_>],
         later: &[Request<'_>],
     ) -> Result<Replanned, Box<NotReplanned>> {
+        self.run_within(store, running, later, &Budget::new(self.options.max_work))
+    }
+
+    /// Plans like [`Replan::run`], as a part of a question: with what is left of its work.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`Replan::run`].
+    pub fn run_within(
+        &self,
+        store: &mut Store,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+        work: &Budget,
+    ) -> Result<Replanned, Box<NotReplanned>> {
         let mut running = running.to_vec();
         running.sort_by_key(order);
-        let work = &Budget::new(self.options.max_work);
         let found = self.in_order(store, &running, later, work).or_else(|why| {
             // What is more important goes first, but not where it has time and others
             // have not.

@@ -45,7 +45,7 @@ pub(crate) fn serve_allocations(name: &str, mut allocations: Allocations) -> Ser
                     let _ = answer.send(over.map(|_| Deallocated::default()));
                 }
                 Request::Submit(jobs, answer) => {
-                    let numbers = jobs.iter().filter_map(|job| job.allocation);
+                    let numbers = jobs.iter().filter_map(|job| job.sent()?.allocation);
                     let may = numbers
                         .map(|number| {
                             allocations.may_have(&caller, number, &pbs_job::Job::default())

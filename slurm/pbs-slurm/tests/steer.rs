@@ -215,6 +215,31 @@ fn a_job_altered_in_the_window_is_planned_anew() {
     assert_eq!(runs.nodes, planned);
 }
 
+/// A user alters hundreds of jobs at once. What is due does not wait for all of them: they are
+/// planned anew in several turns, which follow at once.
+#[test]
+fn many_alterations_take_several_turns() {
+    let mut lab = Lab::new("many-alterations");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let jobs: Vec<_> = (2..122).map(|number| lab.slurm.submit(number, 1, 2, 60, 10)).collect();
+    lab.turn();
+    let before_s = lab.row(jobs[0]).duration_s;
+    for &job in &jobs {
+        lab.slurm.alter(job, |job| job.limit_s = Some(120));
+    }
+    let mut altered = Vec::new();
+    while altered.last() != Some(&jobs.len()) && altered.len() < 10 {
+        lab.turn();
+        let rows = jobs.iter().map(|&job| lab.row(job));
+        altered.push(rows.filter(|row| row.duration_s == before_s + 60).count());
+        let now = Duration::from_secs(lab.now_s);
+        let is_behind = lab.steer.next(lab.manager.as_ref().unwrap(), now) == now;
+        assert_eq!(is_behind, altered.last() != Some(&jobs.len()), "{altered:?}");
+    }
+    assert_eq!(altered, [50, 100, 120]);
+}
+
 #[test]
 fn an_alteration_beyond_the_limits_is_held_and_reported() {
     let mut lab = Lab::new("alteration-beyond");

@@ -59,3 +59,36 @@ fn a_full_disk_leaves_all_as_it_was() {
     drop(store);
     std::fs::remove_file(&path).unwrap();
 }
+
+/// A request and the order that belongs to it change together, or neither does.
+#[test]
+fn a_request_changes_with_its_order_or_not_at_all() {
+    let path = std::env::temp_dir().join(format!("pbs-replaced-{}.db", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let order = |text: &str| Order { uid: 1000, text: text.into() };
+    let before = order("before");
+    let new = NewRun {
+        job: "sort",
+        kind: Kind::Plan,
+        submitted_unix_ns: 0,
+        request: "first",
+        reservation: "",
+        order: Some(&before),
+    };
+    let id = store.begin_run(&new).unwrap();
+    let second = Takeover { request: "second".into(), ..Takeover::default() };
+    // The order is written after the request.
+    let refuse = "CREATE TEMP TRIGGER refuse BEFORE INSERT ON orders \
+                  BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    store.connection.execute_batch(refuse).unwrap();
+    store.replace_order(id, &order("after"), Some(&second)).unwrap_err();
+    assert_eq!(store.takeover(id).unwrap().unwrap().request, "first");
+    assert_eq!(store.order(id).unwrap(), Some(before));
+    store.connection.execute_batch("DROP TRIGGER refuse").unwrap();
+    store.replace_order(id, &order("after"), Some(&second)).unwrap();
+    assert_eq!(store.takeover(id).unwrap().unwrap().request, "second");
+    assert_eq!(store.order(id).unwrap(), Some(order("after")));
+    drop(store);
+    std::fs::remove_file(&path).unwrap();
+}

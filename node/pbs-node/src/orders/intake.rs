@@ -6,6 +6,7 @@ use pbs_job::MAX_NS;
 use pbs_planner::validate_cpus;
 use pbs_text::span;
 
+use crate::admission::{Allowance, Trial};
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::jobs::Jobs;
@@ -15,6 +16,9 @@ use crate::{Declined, Error, Listener, News, NotRun, Submission};
 
 /// Orders that are planned in a round at most: what the node hears must not wait for hundreds.
 const TRIED_AT_ONCE: usize = 16;
+
+/// Name of the plan in messages.
+const ALL_JOBS: &str = "the plan of all jobs";
 
 /// Changes to a run.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +55,6 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) -> Result<Vec<RunId>, Error> {
         let (now_ns, now_unix_ns) = (monotonic_ns(), unix_ns());
-        let mut trial = self.trial(now_ns);
         let mut ready = Vec::with_capacity(orders.len());
         for order in &orders {
             order.has_possible_times()?;
@@ -88,10 +91,17 @@ impl Jobs {
             .collect();
         // The sort is stable, so the numbers are given back in the same order below.
         by_priority(&mut candidates, |candidate| &candidate.submission.job);
-        for candidate in candidates {
-            self.take(&mut trial, candidate)?;
+        // Orders that only wait change no plan.
+        let mut planned = None;
+        if !candidates.is_empty() {
+            let allowance = Allowance::new(self.max_work, candidates.len());
+            let mut trial = self.trial_within(now_ns, allowance);
+            for candidate in candidates {
+                self.take(&mut trial, candidate)?;
+            }
+            let plan = trial.plan(ALL_JOBS)?;
+            planned = Some((trial, plan));
         }
-        let plan = trial.plan("the plan of all jobs")?;
         let notes = orders.iter().map(|order| {
             let noted = Noted { terms: order.terms.clone(), ending: Ending::default() };
             noted.order()
@@ -107,7 +117,7 @@ impl Jobs {
         });
         let ids = self.ledger.take_in(&runs.collect::<Vec<_>>())?;
 
-        if ready.contains(&true) {
+        if let Some((trial, plan)) = planned {
             let first = self.commit(trial, plan, listener);
             let mut admitted: Vec<_> = orders
                 .iter()
@@ -169,7 +179,7 @@ impl Jobs {
     pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
         order.has_possible_times()?;
         let now_ns = monotonic_ns();
-        let mut trial = self.trial(now_ns);
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
         let candidate = Candidate {
             submission: order.submission.clone(),
             id: None,
@@ -236,10 +246,15 @@ impl Jobs {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
+        let now_ns = monotonic_ns();
         let mut left = Vec::new();
         let mut tried = 0;
+        // All that are tried in a round are planned once, with the work of one request.
+        let mut trial: Option<Trial> = None;
+        let mut taken = Vec::new();
         for mut one in waiting {
-            if tried == TRIED_AT_ONCE {
+            if tried == TRIED_AT_ONCE || trial.as_ref().is_some_and(Trial::is_spent) {
+                tried = TRIED_AT_ONCE;
                 left.push(one);
                 continue;
             }
@@ -253,22 +268,18 @@ impl Jobs {
                 Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
                 Waits::No => {
                     tried += 1;
-                    match self.admit_one(&one, listener) {
-                        Ok(()) => {}
-                        // The plan of all jobs may have room when another has ended.
-                        Err(error @ (Error::History(_) | Error::Invalid { .. })) => {
-                            self.backlog.check_in_a_while();
-                            one.not_started = Some(error.to_string());
-                            left.push(one);
-                        }
-                        Err(error) => {
-                            let why = error.to_string();
-                            listener.news(News::NotAdmitted(error));
-                            self.close(one, Outcome::Declined, why, listener);
-                        }
+                    let trial = trial.get_or_insert_with(|| {
+                        self.trial_within(now_ns, Allowance::new(self.max_work, 1))
+                    });
+                    match self.take(trial, one.candidate(now_ns)) {
+                        Ok(()) => taken.push(one),
+                        Err(error) => left.extend(self.not_admitted(one, error, listener)),
                     }
                 }
             }
+        }
+        if let Some(trial) = trial {
+            left.extend(self.admit_taken(trial, taken, listener));
         }
         self.backlog.put_back(left);
         if tried == TRIED_AT_ONCE {
@@ -276,9 +287,56 @@ impl Jobs {
         }
     }
 
+    /// Admits the orders that a trial has taken. Returns those that wait again.
+    fn admit_taken(
+        &mut self,
+        mut trial: Trial,
+        taken: Vec<Waiting>,
+        listener: &mut dyn Listener,
+    ) -> Vec<Waiting> {
+        if taken.is_empty() {
+            return Vec::new();
+        }
+        if let Ok(plan) = trial.plan(ALL_JOBS) {
+            let first = self.commit(trial, plan, listener);
+            for (run, one) in self.runs[first..].iter_mut().zip(&taken) {
+                run.submitted_at(one.submitted_unix_ns);
+            }
+            return Vec::new();
+        }
+        // The node would refuse the plan of all of them: which of them it can have is found out one
+        // by one.
+        let mut left = Vec::new();
+        for one in taken {
+            if let Err(error) = self.admit_one(&one, listener) {
+                left.extend(self.not_admitted(one, error, listener));
+            }
+        }
+        left
+    }
+
+    /// Closes an order that was not admitted, or returns it if it is to wait.
+    fn not_admitted(
+        &mut self,
+        mut one: Waiting,
+        error: Error,
+        listener: &mut dyn Listener,
+    ) -> Option<Waiting> {
+        // The plan of all jobs may be one that the node takes when another job has ended.
+        if let Error::History(_) | Error::Invalid { .. } = error {
+            self.backlog.check_in_a_while();
+            one.not_started = Some(error.to_string());
+            return Some(one);
+        }
+        let why = error.to_string();
+        listener.news(News::NotAdmitted(error));
+        self.close(one, Outcome::Declined, why, listener);
+        None
+    }
+
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
         let now_ns = monotonic_ns();
-        let mut trial = self.trial(now_ns);
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
         self.take(&mut trial, one.candidate(now_ns))?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
@@ -441,11 +499,8 @@ impl Jobs {
         let submission = submission.unwrap_or(waiting.order.submission);
         waiting.order = Order::new(submission, terms);
         waiting.order.has_possible_times()?;
-        if is_other {
-            let request = waiting.order.submission.request.clone();
-            self.ledger.put_back(id, request)?;
-        }
-        self.ledger.set_order(id, &waiting.noted().order())?;
+        let request = is_other.then(|| waiting.order.submission.request.clone());
+        self.ledger.replace_order(id, &waiting.noted().order(), request)?;
         self.backlog.replace(waiting);
         Ok(())
     }

@@ -308,10 +308,11 @@ impl Order {
         for (id, ok) in after.chain(after_ok) {
             match of(id) {
                 Some(ended) if ok && !ended.well => {
-                    return Waits::Never(format!(
-                        "it depended on run {id}, which ended as {}",
-                        ended.outcome
-                    ));
+                    return Waits::Never(if ended.outcome == Outcome::Complete {
+                        format!("it depended on run {id}, whose programs' exit status is not known")
+                    } else {
+                        format!("it depended on run {id}, which ended as {}", ended.outcome)
+                    });
                 }
                 Some(_) => {}
                 None => waits.push(id.to_string()),

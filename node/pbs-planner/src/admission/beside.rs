@@ -28,6 +28,23 @@ pub fn admit_beside(
     test: Option<&DemandTest>,
 ) -> Result<Planned, Declined> {
     let work = Budget::new(options.max_work);
+    admit_beside_within(store, request, others, validation, options, test, &work)
+}
+
+/// Admits a job like [`admit_beside`], as a part of a question: with what is left of its work.
+///
+/// # Errors
+///
+/// Why the job was declined; the store is as it was then.
+pub fn admit_beside_within(
+    store: &mut Store,
+    request: &Request<'_>,
+    others: &[Request<'_>],
+    validation: &Validation,
+    options: &Options,
+    test: Option<&DemandTest>,
+    work: &Budget,
+) -> Result<Planned, Declined> {
     // The test needs some of it as well.
     let searched = work
         .part(work.left() / 4 * 3, |work| admit_within(store, request, validation, options, work));
@@ -41,7 +58,7 @@ pub fn admit_beside(
         return Err(declined);
     };
     let mut booking = store.book();
-    match place_beside(&mut booking, request, others, test, &work) {
+    match place_beside(&mut booking, request, others, test, work) {
         Ok(end_ns) => {
             booking.commit();
             let mut attempts = match declined {
@@ -77,6 +94,20 @@ pub fn earliest_deadline_beside(
     test: Option<&DemandTest>,
 ) -> EarliestDeadline {
     let work = Budget::new(options.max_work);
+    earliest_deadline_beside_within(store, request, others, validation, options, test, &work)
+}
+
+/// The earliest deadline like [`earliest_deadline_beside`], and counts its steps in `work`. A try
+/// may take as many as `options` say, however many are left.
+pub fn earliest_deadline_beside_within(
+    store: &mut Store,
+    request: &Request<'_>,
+    others: &[Request<'_>],
+    validation: &Validation,
+    options: &Options,
+    test: Option<&DemandTest>,
+    work: &Budget,
+) -> EarliestDeadline {
     let test = test.filter(|_| is_independent(request.job));
     // The demand test has the rest for itself.
     let each = of_search(request, options, test);
@@ -88,7 +119,7 @@ pub fn earliest_deadline_beside(
     work.add(by_search.done().min(options.max_work / 4 * 3));
     let deadline_ns = match (test, by_search_ns) {
         (Some(test), Some(by_search_ns)) => {
-            Some(earliest_by_test(store, request, others, test, by_search_ns, &work))
+            Some(earliest_by_test(store, request, others, test, by_search_ns, work))
         }
         _ => by_search_ns,
     };

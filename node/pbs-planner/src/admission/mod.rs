@@ -17,7 +17,9 @@ mod place;
 
 pub(crate) use anew::place_anew;
 pub use behind::reserve_behind;
-pub use beside::{admit_beside, earliest_deadline_beside};
+pub use beside::{
+    admit_beside, admit_beside_within, earliest_deadline_beside, earliest_deadline_beside_within,
+};
 pub use demand::{CoreOverload, DemandTest};
 pub use edf::Overload;
 pub(crate) use independent::is_independent;

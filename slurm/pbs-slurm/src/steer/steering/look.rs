@@ -9,7 +9,7 @@ use pbs_manager::{Change, Error, Happened, Manager};
 
 use super::{
     ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
-    Steer, AGAIN, LOST, NEW_AT_ONCE,
+    Steer, AGAIN, ALTERED_AT_ONCE, LOST, NEW_AT_ONCE,
 };
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
@@ -28,6 +28,7 @@ impl Steer {
         let seen: HashSet<Key> = jobs.iter().map(|job| job.key).collect();
         self.declined.retain(|key, _| seen.contains(key));
         let (mut new, mut again) = (Vec::new(), Vec::new());
+        self.altered = 0;
         // In the order of their numbers: who is followed comes first.
         for job in &jobs {
             match (&job.state, self.jobs.contains_key(&job.key)) {
@@ -244,7 +245,11 @@ impl Steer {
             of.shown_s = None;
         }
         let is_held = is_loose || hold == Hold::Admin;
-        if is_altered {
+        if is_altered && self.altered >= ALTERED_AT_ONCE {
+            // It is held, and still altered in the next turn.
+            self.is_behind = true;
+        } else if is_altered {
+            self.altered += 1;
             of.asked = Some(asked);
             of.shown_s = None;
             self.alter(manager, controller, job, &row, now);

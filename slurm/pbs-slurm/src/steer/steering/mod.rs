@@ -29,6 +29,8 @@ const SHOWN_AT_ONCE: usize = 100;
 const NEW_AT_ONCE: usize = 200;
 /// Declined jobs that are tried again in a turn at most, beside the new ones.
 const AGAIN_AT_ONCE: usize = 50;
+/// Altered jobs that are planned anew in a turn at most. The others stay held meanwhile.
+const ALTERED_AT_ONCE: usize = 50;
 /// Outcome of a request whose job has disappeared.
 const LOST: &str = "lost by the controller; submit it again";
 /// Outcome of a request whose job was sent back, and is planned as another.
@@ -145,8 +147,10 @@ pub struct Steer {
     looked: Duration,
     next_look: Duration,
     is_stale: bool,
-    /// Whether new jobs were left for the next turn, which comes at once.
+    /// Whether new or altered jobs were left for the next turn, which comes at once.
     is_behind: bool,
+    /// Number of altered jobs that were planned anew in this turn.
+    altered: usize,
     /// Nodes that were reported as late, with the reasons.
     late: BTreeMap<String, String>,
     /// Messages to the operator, once each.
@@ -169,6 +173,7 @@ impl Steer {
             next_look: Duration::ZERO,
             is_stale: true,
             is_behind: false,
+            altered: 0,
             late: BTreeMap::new(),
             news: Vec::new(),
             unreachable: None,
