@@ -42,6 +42,9 @@ mod rms;
 mod row;
 mod run;
 mod schema;
+#[cfg(test)]
+#[path = "../tests/common/schemas.rs"]
+mod schemas;
 mod service;
 mod shell;
 mod sim;
