@@ -97,6 +97,7 @@ fn every_command_has_a_schema() {
     // A command that never was a verb of its own.
     named.insert("pbs.metrics".into());
     named.insert("pbs.failure".into());
+    named.insert("pbs.what-if".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
     named.remove("pbs.cosched");
     named.extend(COSCHED.map(|name| format!("pbs.cosched-{name}")));
@@ -150,6 +151,7 @@ fn what_is_printed_is_what_is_documented() {
         ("sim", &["sim", &plan, "--record", &inputs]),
         ("replay", &["replay", &inputs]),
         ("replay", &["replay", &inputs, "--events"]),
+        ("what-if", &["replay", &inputs, "--config", "thresholds=none"]),
         ("report", &["report", &run]),
         ("report", &["report", &run, "--chart", "gantt"]),
         ("trace", &["trace", &run, "-o", &path("trace.json")]),

@@ -32,6 +32,36 @@ pub struct Emitted {
     pub event: Event,
 }
 
+impl Emitted {
+    /// Returns the event in the form in which the kernel passes it to readers.
+    pub fn in_wire(&self, cpu: u32) -> pbs_uapi::Event {
+        let event = &self.event;
+        pbs_uapi::Event {
+            seq: self.seq,
+            time_ns: event.time_ns,
+            plan_id: self.plan_id,
+            kind: event.kind as u16,
+            reason: event.reason,
+            cpu,
+            process: event.process,
+            task: event.task,
+            slot: event.slot,
+            planned_insns: event.planned_insns,
+            retired_insns: event.retired_insns,
+            lateness_insns: event.lateness_insns,
+            value: event.value,
+            peak_vm_bytes: event.peak_vm_bytes,
+            peak_rss_bytes: event.peak_rss_bytes,
+            preemptions: event.preemptions,
+            pid: 0,
+            node_lateness_insns: event.node_lateness_insns,
+            stress: event.stress,
+            level_percent: event.level_percent,
+            memory_bytes: event.memory_bytes,
+        }
+    }
+}
+
 /// Results of the replay for one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuReplay {
@@ -138,32 +168,7 @@ impl Recording {
 impl CpuReplay {
     /// Returns the emitted events in the form in which the kernel passes them to readers.
     pub fn in_wire(&self) -> impl Iterator<Item = pbs_uapi::Event> + '_ {
-        self.emitted.iter().map(|emitted| {
-            let event = &emitted.event;
-            pbs_uapi::Event {
-                seq: emitted.seq,
-                time_ns: event.time_ns,
-                plan_id: emitted.plan_id,
-                kind: event.kind as u16,
-                reason: event.reason,
-                cpu: self.cpu,
-                process: event.process,
-                task: event.task,
-                slot: event.slot,
-                planned_insns: event.planned_insns,
-                retired_insns: event.retired_insns,
-                lateness_insns: event.lateness_insns,
-                value: event.value,
-                peak_vm_bytes: event.peak_vm_bytes,
-                peak_rss_bytes: event.peak_rss_bytes,
-                preemptions: event.preemptions,
-                pid: 0,
-                node_lateness_insns: event.node_lateness_insns,
-                stress: event.stress,
-                level_percent: event.level_percent,
-                memory_bytes: event.memory_bytes,
-            }
-        })
+        self.emitted.iter().map(|emitted| emitted.in_wire(self.cpu))
     }
 
     fn count(&mut self, input: &Input) {
@@ -178,7 +183,7 @@ impl CpuReplay {
 }
 
 /// The plan of one CPU before its first slot; `None`: it is no plan for that CPU.
-fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
+pub(crate) fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
     let message = Message::parse::<StdMemory>(&plan.message).ok()?;
     let mut plans = Vec::new();
     for section in message.sections() {

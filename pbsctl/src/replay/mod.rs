@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that replays recorded inputs through the policy.
 
+mod what_if;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -12,6 +14,7 @@ use pbs_report::{describe, EventView};
 use pbs_text::{grouped, ms, span};
 use serde::Serialize;
 
+use crate::complete;
 use crate::failure::{Failure, DIFFERS, INCOMPLETE};
 use crate::output::{counted, Output};
 
@@ -21,12 +24,17 @@ Examples:
   pbsctl node replay run.inputs
   pbsctl node replay run.inputs --events
   pbsctl --json node replay run.inputs
+  pbsctl node replay run.inputs --config sigma_t2_permille=2000
 
 Passes all recorded inputs to the policy of this pbsctl, and compares the result of each call:
 decisions, events, and the state after the call. Needs neither the device nor root.
 
 A difference is reported with the CPU, the number of the input, the time, the recorded input and
-the replayed one. Everything before it was equal.";
+the replayed one. Everything before it was equal.
+
+With --config, the recorded inputs are given to a node with another configuration, beside the
+recorded one. The events of both are compared. Recorded inputs are a prediction as long as both let
+the same process run; pbsctl reports the place where they part, and compares nothing after it.";
 
 #[derive(Args, Debug)]
 #[command(after_help = REPLAY_HELP)]
@@ -37,6 +45,11 @@ pub(crate) struct ReplayOptions {
     /// Print the replayed events before the summary
     #[arg(long)]
     events: bool,
+
+    /// Compare with another configuration: a value of the policy by its name in [config], as for
+    /// pbsctl sim
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "events", add = complete::config_keys())]
+    config: Vec<String>,
 }
 
 /// Result of the replay of a recording.
@@ -148,6 +161,9 @@ pub(crate) fn replay(out: Output, options: &ReplayOptions) -> Result<ExitCode, F
     let recording = Recording::read(&bytes)
         .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
     let read_ns = passed_ns(begun);
+    if !options.config.is_empty() {
+        return what_if::what_if(out, file, &recording, &options.config);
+    }
     let begun = Instant::now();
     let replays = recording.replay(options.events);
     let replay_ns = passed_ns(begun);
