@@ -4,6 +4,7 @@
 // What prints goes through `output`: a full disk is no panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod admission;
 mod apps;
 mod check;
 mod cli;

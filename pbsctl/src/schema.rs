@@ -18,8 +18,8 @@ macro_rules! schemas {
 }
 
 /// The schemas: of files, of planners, and of answers.
-const SCHEMAS: [(&str, &str); 74] = schemas![
-    "plan" "job" "graph" "machine" "question" "answer"
+const SCHEMAS: [(&str, &str); 75] = schemas![
+    "plan" "job" "graph" "machine" "question" "answer" "admission"
     "pbs.alter" "pbs.apps" "pbs.cancel" "pbs.check" "pbs.cluster" "pbs.cluster-clock"
     "pbs.cluster-doctor" "pbs.cluster-limits" "pbs.cluster-nodes" "pbs.cluster-ran"
     "pbs.cluster-request" "pbs.cluster-requests" "pbs.cluster-stat" "pbs.cluster-systems"
@@ -40,8 +40,9 @@ Examples:
   pbsctl schema pbs.jobs            Keys of pbsctl --json job list
 
 plan, job, graph and machine are files in JSON. question and answer are what a planner reads and
-writes: sim --scheduler, run --scheduler, pbsd --scheduler. pbs.NAME is an answer of pbsctl --json,
-such as pbs.jobs; the answer has this name in its key \"schema\".
+writes: sim --scheduler, run --scheduler, pbsd --scheduler. admission is what a planner reads from
+job explain --admission. pbs.NAME is an answer of pbsctl --json, such as pbs.jobs; the answer has
+this name in its key \"schema\".
 
 The $id of a schema has a version at its end, which changes when files that were valid no longer
 are. Some schemas refer to another one by its $id.";
@@ -49,7 +50,7 @@ are. Some schemas refer to another one by its $id.";
 #[derive(Args, Debug)]
 #[command(after_help = SCHEMA_HELP)]
 pub(crate) struct SchemaOptions {
-    /// plan, job, graph, machine, question, answer, or the name of an answer, such as pbs.jobs
+    /// plan, job, graph, machine, question, answer, admission, or the name of an answer, such as pbs.jobs
     #[arg(
         hide_possible_values = true,
         value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)),
