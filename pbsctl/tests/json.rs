@@ -151,6 +151,7 @@ fn what_is_printed_is_what_is_documented() {
         ("sim", &["sim", &plan, "--record", &inputs]),
         ("replay", &["replay", &inputs]),
         ("replay", &["replay", &inputs, "--events"]),
+        ("replay", &["replay", &inputs, "--until", "task_ended"]),
         ("what-if", &["replay", &inputs, "--config", "thresholds=none"]),
         ("report", &["report", &run]),
         ("report", &["report", &run, "--chart", "gantt"]),
