@@ -4,6 +4,7 @@
 // What prints goes through `output`: a full disk is no panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod admission;
 mod apps;
 mod check;
 mod cli;
@@ -42,6 +43,9 @@ mod rms;
 mod row;
 mod run;
 mod schema;
+#[cfg(test)]
+#[path = "../tests/common/schemas.rs"]
+mod schemas;
 mod service;
 mod shell;
 mod sim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that prints JSON Schemas of files, and of the questions to own planners.
+//! The command that prints JSON Schemas of files, of questions to own planners, and of answers.
 
 use std::process::ExitCode;
 
@@ -10,30 +10,51 @@ use serde_json::{json, Value};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The schemas by name.
-const SCHEMAS: [(&str, &str); 6] = [
-    ("plan", include_str!("../../schemas/plan.schema.json")),
-    ("job", include_str!("../../schemas/job.schema.json")),
-    ("graph", include_str!("../../schemas/graph.schema.json")),
-    ("machine", include_str!("../../schemas/machine.schema.json")),
-    ("question", include_str!("../../schemas/question.schema.json")),
-    ("answer", include_str!("../../schemas/answer.schema.json")),
+/// Schemas of those names, with their texts.
+macro_rules! schemas {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../schemas/", $name, ".schema.json")))),*]
+    };
+}
+
+/// The schemas: of files, of planners, and of answers.
+const SCHEMAS: [(&str, &str); 75] = schemas![
+    "plan" "job" "graph" "machine" "question" "answer" "admission"
+    "pbs.alter" "pbs.apps" "pbs.cancel" "pbs.check" "pbs.cluster" "pbs.cluster-clock"
+    "pbs.cluster-doctor" "pbs.cluster-limits" "pbs.cluster-nodes" "pbs.cluster-ran"
+    "pbs.cluster-request" "pbs.cluster-requests" "pbs.cluster-stat" "pbs.cluster-systems"
+    "pbs.cluster-whole" "pbs.cluster-why" "pbs.cluster-workload" "pbs.completions"
+    "pbs.cosched-compare" "pbs.cosched-explain" "pbs.cosched-plan" "pbs.cosched-sim"
+    "pbs.csi-clean" "pbs.csi-list" "pbs.drain" "pbs.drop" "pbs.events" "pbs.explain"
+    "pbs.failure" "pbs.gen" "pbs.history" "pbs.hold" "pbs.import" "pbs.interference"
+    "pbs.interference-predict" "pbs.interference-show" "pbs.job" "pbs.jobs" "pbs.load" "pbs.man"
+    "pbs.metrics" "pbs.plan" "pbs.profile" "pbs.record" "pbs.release" "pbs.replay" "pbs.report"
+    "pbs.resume" "pbs.rms" "pbs.rms-accounts" "pbs.rms-nodes" "pbs.rms-requests" "pbs.rms-users"
+    "pbs.rms-views" "pbs.run" "pbs.schema" "pbs.show" "pbs.sim" "pbs.stat" "pbs.status"
+    "pbs.step" "pbs.study" "pbs.submit" "pbs.top" "pbs.trace" "pbs.watch" "pbs.what-if" "pbs.withdraw"
 ];
 
 const SCHEMA_HELP: &str = "\
 Examples:
   pbsctl schema plan > plan.schema.json
+  pbsctl schema pbs.jobs            Keys of pbsctl --json job list
 
 plan, job, graph and machine are files in JSON. question and answer are what a planner reads and
-writes: sim --scheduler, run --scheduler, pbsd --scheduler. The $id of a schema has a version at
-its end, which changes when files that were valid no longer are. question and answer refer to the
-schema of plans by its $id.";
+writes: sim --scheduler, run --scheduler, pbsd --scheduler. admission is what a planner reads from
+job explain --admission. pbs.NAME is an answer of pbsctl --json, such as pbs.jobs; the answer has
+this name in its key \"schema\".
+
+The $id of a schema has a version at its end, which changes when files that were valid no longer
+are. Some schemas refer to another one by its $id.";
 
 #[derive(Args, Debug)]
 #[command(after_help = SCHEMA_HELP)]
 pub(crate) struct SchemaOptions {
-    /// The kind of file
-    #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)))]
+    /// plan, job, graph, machine, question, answer, admission, or the name of an answer, such as pbs.jobs
+    #[arg(
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)),
+    )]
     name: String,
 }
 

@@ -234,6 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn views_are_valid_under_their_schema() {
+        let (before, now) = (sysfs(10), sysfs(30));
+        for before in [None, Some((&before, Duration::from_secs(4)))] {
+            let mut view = json!(View::new(&now, before));
+            view["schema"] = json!("pbs.top/1");
+            assert_eq!(crate::schemas::Schemas::read().answer_problem(&view), None);
+        }
+    }
+
+    #[test]
     fn rates_are_of_the_time_between() {
         let before = sysfs(10);
         let view = View::new(&sysfs(30), Some((&before, Duration::from_secs(4))));

@@ -6,6 +6,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use common::schemas::Schemas;
 use common::{directory, pbsctl, slowed, VERBS};
 use serde_json::Value;
 
@@ -33,8 +34,8 @@ const CSI: [&str; 2] = ["list", "clean"];
 type Table = BTreeMap<String, String>;
 
 /// The tables of a schema; none: it is documented elsewhere.
-fn schemas() -> BTreeMap<String, Vec<Table>> {
-    let mut schemas: BTreeMap<String, Vec<Table>> = BTreeMap::new();
+fn tables() -> BTreeMap<String, Vec<Table>> {
+    let mut all: BTreeMap<String, Vec<Table>> = BTreeMap::new();
     let lines: Vec<_> = DOCUMENT.lines().collect();
     let mut names: Vec<String> = Vec::new();
     for (place, line) in lines.iter().enumerate() {
@@ -42,12 +43,12 @@ fn schemas() -> BTreeMap<String, Vec<Table>> {
         if line.starts_with("pbs.") && next.starts_with("===") {
             names = line.split(", ").map(str::to_string).collect();
             for name in &names {
-                schemas.insert(name.clone(), Vec::new());
+                all.insert(name.clone(), Vec::new());
             }
         }
         if line.starts_with("key ") {
             for name in &names {
-                schemas.get_mut(name).unwrap().push(Table::new());
+                all.get_mut(name).unwrap().push(Table::new());
             }
         }
         let row = line.strip_prefix("``").and_then(|rest| rest.split_once("``"));
@@ -56,11 +57,11 @@ fn schemas() -> BTreeMap<String, Vec<Table>> {
         for name in names.iter().filter(|_| row.is_some()) {
             let (key, rest) = row.unwrap();
             let kind = rest.split_whitespace().next().unwrap();
-            let table = schemas.get_mut(name).unwrap().last_mut();
+            let table = all.get_mut(name).unwrap().last_mut();
             table.unwrap().insert(key.into(), kind.into());
         }
     }
-    schemas
+    all
 }
 
 #[track_caller]
@@ -91,11 +92,12 @@ fn agrees(table: &Table, object: &Value, what: &str) {
 
 #[test]
 fn every_command_has_a_schema() {
-    let documented: BTreeSet<_> = schemas().into_keys().collect();
+    let documented: BTreeSet<_> = tables().into_keys().collect();
     let mut named: BTreeSet<_> = VERBS.iter().map(|name| format!("pbs.{name}")).collect();
     // A command that never was a verb of its own.
     named.insert("pbs.metrics".into());
     named.insert("pbs.failure".into());
+    named.insert("pbs.what-if".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
     named.remove("pbs.cosched");
     named.extend(COSCHED.map(|name| format!("pbs.cosched-{name}")));
@@ -104,6 +106,9 @@ fn every_command_has_a_schema() {
     named.remove("pbs.csi");
     named.extend(CSI.map(|name| format!("pbs.csi-{name}")));
     assert_eq!(documented, named);
+    let schemas = Schemas::read();
+    let answers = schemas.names().filter(|name| name.starts_with("pbs.")).map(str::to_owned);
+    assert_eq!(answers.collect::<BTreeSet<_>>(), named);
 }
 
 #[test]
@@ -130,7 +135,7 @@ fn what_is_printed_is_what_is_documented() {
     std::fs::write(&job, text).unwrap();
     let recording = pbsctl(&["--json", "sim", &plan], "").stdout;
     std::fs::write(&run, recording).unwrap();
-    let schemas = schemas();
+    let (documented, schemas) = (tables(), Schemas::read());
     let mut seen = BTreeSet::new();
     for (name, arguments) in [
         ("check", &["check", &plan][..]),
@@ -146,6 +151,8 @@ fn what_is_printed_is_what_is_documented() {
         ("sim", &["sim", &plan, "--record", &inputs]),
         ("replay", &["replay", &inputs]),
         ("replay", &["replay", &inputs, "--events"]),
+        ("replay", &["replay", &inputs, "--until", "task_ended"]),
+        ("what-if", &["replay", &inputs, "--config", "thresholds=none"]),
         ("report", &["report", &run]),
         ("report", &["report", &run, "--chart", "gantt"]),
         ("trace", &["trace", &run, "-o", &path("trace.json")]),
@@ -259,7 +266,8 @@ fn what_is_printed_is_what_is_documented() {
         let json = ran.json();
         assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
         seen.insert(name);
-        let tables = &schemas[&format!("pbs.{name}")];
+        assert_eq!(schemas.answer_problem(&json), None, "{what}");
+        let tables = &documented[&format!("pbs.{name}")];
         if let Some(table) = tables.first() {
             agrees(table, &json, &what);
         }
@@ -321,7 +329,7 @@ fn output_of_the_resource_manager_is_documented() {
         ..pbs_rms_api::Asked::default()
     };
     client.request(session, &asked).unwrap();
-    let schemas = schemas();
+    let (documented, schemas) = (tables(), Schemas::read());
     let socket = path.to_str().unwrap();
     let mut seen = Vec::new();
     for (name, arguments) in [
@@ -340,7 +348,8 @@ fn output_of_the_resource_manager_is_documented() {
         let what = format!("{arguments:?}: {}", ran.stderr);
         let json = ran.json();
         assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
-        let tables = &schemas[&format!("pbs.{name}")];
+        assert_eq!(schemas.answer_problem(&json), None, "{what}");
+        let tables = &documented[&format!("pbs.{name}")];
         agrees(&tables[0], &json, &what);
         for rows in ["sessions", "views", "accounts", "users", "clusters"] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
@@ -358,7 +367,10 @@ fn output_of_the_resource_manager_is_documented() {
     let ran = pbsctl(&run, "");
     let line: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(line["schema"], "pbs.apps/1", "{}", ran.stderr);
-    agrees(&schemas["pbs.apps"][0], &line, "apps");
+    agrees(&documented["pbs.apps"][0], &line, "apps");
+    for line in ran.stdout.lines() {
+        assert_eq!(schemas.answer_problem(&serde_json::from_str(line).unwrap()), None);
+    }
     assert_eq!(line["nodes"].as_array().map(Vec::len), Some(2));
     let all = RMS.map(|name| format!("rms-{name}"));
     assert!(all.iter().all(|name| seen.contains(&name.as_str())));
@@ -379,14 +391,15 @@ fn the_format_of_others_is_as_it_was() {
 fn what_co_scheduled_processes_share_is_what_is_documented() {
     let directory = directory("json-csi", &[]);
     let at = directory.to_str().unwrap();
-    let schemas = schemas();
+    let (documented, schemas) = (tables(), Schemas::read());
     let look = |name: &str, arguments: &[&str]| {
         let all = [&["--json", "csi", "--directory", at][..], arguments].concat();
         let ran = pbsctl(&all, "");
         let json = ran.json();
         let what = format!("{arguments:?}: {}", ran.stderr);
         assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
-        agrees(&schemas[&format!("pbs.{name}")][0], &json, &what);
+        assert_eq!(schemas.answer_problem(&json), None, "{what}");
+        agrees(&documented[&format!("pbs.{name}")][0], &json, &what);
         json
     };
     assert_eq!(look("csi-list", &["list"])["is_there"], false);
@@ -406,7 +419,7 @@ fn what_co_scheduled_processes_share_is_what_is_documented() {
     let listed = look("csi-list", &["list"]);
     let tasks = listed["tasks"].as_array().unwrap();
     assert_eq!(tasks.len(), 1);
-    agrees(&schemas["pbs.csi-list"][1], &tasks[0], "a task");
+    agrees(&documented["pbs.csi-list"][1], &tasks[0], "a task");
     look("csi-clean", &["clean"]);
     assert_eq!(look("csi-clean", &["clean", "--force"])["csimf"], true);
 }

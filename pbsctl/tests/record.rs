@@ -94,3 +94,37 @@ fn where_nothing_can_be_recorded_that_is_told() {
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("/nonexistent/pbs_inputs"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_replay_stops_at_an_event_and_prints_the_state() {
+    let file = recording("until.inputs");
+    let until = |moment: &str| {
+        pbsctl(&["--json", "node", "replay", &file, "--events", "--until", moment], "")
+    };
+    let late = until("late").json();
+    let event = late["events"].as_array().unwrap().iter().find(|event| event["kind"] == "late");
+    let event = event.unwrap();
+    let node = &late["held"][0];
+    assert_eq!(node["now_ns"], event["time_ns"]);
+    let processes = node["processes"].as_array().unwrap();
+    let process = processes.iter().find(|process| process["id"] == event["process"]).unwrap();
+    assert_eq!(process["task"], event["task"]);
+    assert_eq!(process["retired_insns"], event["retired_insns"]);
+    assert_eq!(process["lateness_insns"], event["lateness_insns"]);
+    assert!(late["inputs"].as_u64() < late["recorded"].as_u64(), "{late}");
+    // The number of the event, and its time, are the same moment.
+    for moment in [event["seq"].to_string(), format!("{} ns", event["time_ns"])] {
+        assert_eq!(until(&moment).json()["held"], late["held"], "{moment}");
+    }
+    let text = pbsctl(&["node", "replay", &file, "--until", "late"], "").stdout;
+    assert!(text.contains("CPU 0 after "), "{text}");
+    for (moment, status, words) in [
+        ("never", 2, "write the number of an event, a time with a unit, or one of "),
+        ("9999999", 1, "the recording has no event 9999999"),
+        ("early", 1, "the recording has no event of the kind early"),
+    ] {
+        let ran = until(moment);
+        assert_eq!(ran.status, status, "{moment}");
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}

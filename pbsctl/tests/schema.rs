@@ -7,170 +7,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use common::schemas::Schemas;
 use common::{directory, pbsctl, LATE};
 use pbs_text::json::json_of_toml;
-use pbs_text::Quantity;
 use serde_json::{json, Value};
 
 const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const NAMES: [&str; 6] = ["plan", "job", "graph", "machine", "question", "answer"];
-
-/// Schemas as the command prints them.
-struct Schemas(Vec<(String, Value)>);
-
-impl Schemas {
-    fn new() -> Self {
-        let printed = NAMES.map(|name| {
-            let ran = pbsctl(&["--json", "schema", name], "");
-            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-            (name.to_owned(), ran.json()["json_schema"].clone())
-        });
-        Self(printed.into())
-    }
-
-    fn named(&self, name: &str) -> &Value {
-        &self.0.iter().find(|(other, _)| other == name).expect("a schema").1
-    }
-
-    /// The schema that a reference names, with the document that has it.
-    fn referred<'a>(&'a self, document: &'a Value, reference: &str) -> (&'a Value, &'a Value) {
-        let (id, pointer) = reference.split_once('#').unwrap_or((reference, ""));
-        let document = match id {
-            "" => document,
-            id => &self.0.iter().find(|(_, it)| it["$id"] == id).expect("a schema of that id").1,
-        };
-        (document, document.pointer(pointer).unwrap_or_else(|| panic!("no {reference}")))
-    }
-
-    /// The first problem of a value under the schema of that name.
-    fn problem(&self, name: &str, value: &Value) -> Option<String> {
-        let document = self.named(name);
-        self.fault(document, document, value, name).err()
-    }
-
-    /// Checks a value; keywords that this function does not know are a panic.
-    fn fault(
-        &self,
-        document: &Value,
-        schema: &Value,
-        value: &Value,
-        at: &str,
-    ) -> Result<(), String> {
-        let fails = |words: &str| Err(format!("{at}: {words}: {value}"));
-        for (keyword, rule) in schema.as_object().expect("an object") {
-            match keyword.as_str() {
-                "$schema" | "$id" | "$defs" | "title" | "description" | "default" => {}
-                "$ref" => {
-                    let (document, schema) = self.referred(document, rule.as_str().unwrap());
-                    self.fault(document, schema, value, at)?;
-                }
-                "anyOf" => {
-                    let all = rule.as_array().unwrap().iter();
-                    let faults = all.map(|schema| self.fault(document, schema, value, at));
-                    let faults: Vec<_> = faults.collect();
-                    if faults.iter().all(Result::is_err) {
-                        return fails(&format!("none of {faults:?}"));
-                    }
-                }
-                "type" => {
-                    let is_it = match rule.as_str().unwrap() {
-                        "object" => value.is_object(),
-                        "array" => value.is_array(),
-                        "string" => value.is_string(),
-                        "boolean" => value.is_boolean(),
-                        "integer" => value.is_u64() || value.is_i64(),
-                        "null" => value.is_null(),
-                        other => panic!("type {other}"),
-                    };
-                    if !is_it {
-                        return fails(&format!("no {rule}"));
-                    }
-                }
-                "enum" if !rule.as_array().unwrap().contains(value) => {
-                    return fails(&format!("none of {rule}"));
-                }
-                "minimum" if integer(value).is_some_and(|it| Some(it) < integer(rule)) => {
-                    return fails("too small")
-                }
-                "maximum" if integer(value) > integer(rule) => return fails("too large"),
-                "enum" | "minimum" | "maximum" => {}
-                "pattern" if rule.as_str().is_some_and(|rule| rule.contains("[T ]")) => {
-                    if !pbs_job::is_moment(value.as_str().unwrap_or_default()) {
-                        return fails("no point in time");
-                    }
-                }
-                "pattern" => {
-                    let unit = match rule.as_str().unwrap() {
-                        it if it.contains("[kMGT]") => Quantity::Insns,
-                        it if it.contains("|min|") => Quantity::Ns,
-                        it if it.contains("KiB") => Quantity::Bytes,
-                        it if it.contains('%') => Quantity::Permille,
-                        other => panic!("pattern {other}"),
-                    };
-                    let text = value.as_str().unwrap_or_default();
-                    // Numbers without a unit are no text.
-                    let has_unit = !text.ends_with(|end: char| end.is_ascii_digit());
-                    if !has_unit || unit.parse(text).is_err() {
-                        return fails("no quantity");
-                    }
-                }
-                "minLength" => {
-                    let chars = value.as_str().map(|text| text.chars().count() as u64);
-                    if chars.is_some_and(|chars| Some(chars) < rule.as_u64()) {
-                        return fails("too short");
-                    }
-                }
-                "items" => {
-                    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.fault(document, rule, item, &format!("{at}/{number}"))?;
-                    }
-                }
-                "minItems"
-                    if value.as_array().is_some_and(|it| Some(it.len() as u64) < rule.as_u64()) =>
-                {
-                    return fails("too few");
-                }
-                "maxItems" if value.as_array().map(|it| it.len() as u64) > rule.as_u64() => {
-                    return fails("too many");
-                }
-                "uniqueItems" => {
-                    let items: Vec<_> = value.as_array().into_iter().flatten().collect();
-                    let texts: BTreeSet<_> = items.iter().map(|item| item.to_string()).collect();
-                    if texts.len() < items.len() {
-                        return fails("twice");
-                    }
-                }
-                "minItems" | "maxItems" => {}
-                "required" => {
-                    let keys = rule.as_array().unwrap().iter().map(|key| key.as_str().unwrap());
-                    let missing = keys.into_iter().find(|&key| value.get(key).is_none());
-                    if let Some(key) = missing.filter(|_| value.is_object()) {
-                        return fails(&format!("no key {key}"));
-                    }
-                }
-                "properties" => {
-                    for (key, part) in value.as_object().into_iter().flatten() {
-                        match rule.get(key) {
-                            Some(schema) => {
-                                self.fault(document, schema, part, &format!("{at}/{key}"))?;
-                            }
-                            None if schema["additionalProperties"] == true => {}
-                            None => return fails(&format!("unknown key {key}")),
-                        }
-                    }
-                }
-                "additionalProperties" => assert!(rule.is_boolean()),
-                other => panic!("{at}: keyword {other}"),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A number of 64 bits, with or without a sign.
-fn integer(value: &Value) -> Option<i128> {
-    value.as_u64().map(i128::from).or_else(|| value.as_i64().map(i128::from))
-}
 
 /// All files in TOML below a folder.
 fn files(folder: &Path, found: &mut Vec<String>) {
@@ -186,7 +28,7 @@ fn files(folder: &Path, found: &mut Vec<String>) {
 
 #[test]
 fn every_sample_is_valid_and_so_are_its_normalized_values() {
-    let schemas = Schemas::new();
+    let schemas = Schemas::read();
     let mut samples = Vec::new();
     files(&Path::new(TOP).join("samples"), &mut samples);
     files(&Path::new(TOP).join("studies/pbs-reproduce"), &mut samples);
@@ -267,7 +109,7 @@ fn accepted(document: &Value) -> BTreeSet<String> {
 
 #[test]
 fn keys_of_schemas_are_those_of_the_reader() {
-    let schemas = Schemas::new();
+    let schemas = Schemas::read();
     let cpu = json!([{ "cpu": 0, "slots": [] }]);
     let device = json!([{ "zzz": 1, "kind": "gpu", "models": ["ocl"] }]);
     let sharing = json!([{ "zzz": 1, "level": "llc", "cpus": [0, 1] }]);
@@ -321,7 +163,7 @@ fn keys_of_schemas_are_those_of_the_reader() {
 
 #[test]
 fn what_the_reader_refuses_is_not_valid() {
-    let schemas = Schemas::new();
+    let schemas = Schemas::read();
     let good = json_of_toml(LATE).unwrap();
     assert_eq!(schemas.problem("plan", &good), None);
     for (pointer, value, words) in [
@@ -356,7 +198,7 @@ fn what_the_reader_refuses_is_not_valid() {
 
 #[test]
 fn questions_of_the_simulator_are_valid() {
-    let schemas = Schemas::new();
+    let schemas = Schemas::read();
     let directory = directory("schema-question", &[]);
     let file = directory.join("question.json");
     let plan = LATE.replacen("\nid = ", "\ndeadline = \"900 ms\"\nid = ", 1);
@@ -383,17 +225,42 @@ fn questions_of_the_simulator_are_valid() {
 
 #[test]
 fn schemas_have_versions_and_the_files_are_what_is_printed() {
-    for name in NAMES {
-        let file = format!("{TOP}/schemas/{name}.schema.json");
-        let text = fs::read_to_string(&file).unwrap();
-        let schema: Value = serde_json::from_str(&text).unwrap();
+    let schemas = Schemas::read();
+    for name in schemas.names() {
+        let schema = schemas.named(name);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert_eq!(schema["$id"], format!("urn:sched-pbs:schema:{name}:1"));
         let printed = pbsctl(&["schema", name], "");
-        assert_eq!(serde_json::from_str::<Value>(&printed.stdout).unwrap(), schema);
+        assert_eq!(&serde_json::from_str::<Value>(&printed.stdout).unwrap(), schema);
     }
-    assert_eq!(fs::read_dir(format!("{TOP}/schemas")).unwrap().count(), NAMES.len());
+    assert_eq!(
+        fs::read_dir(format!("{TOP}/schemas")).unwrap().count(),
+        schemas.names().count(),
+        "a file of another name"
+    );
     let ran = pbsctl(&["schema", "plans"], "");
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("plan, job, graph, machine, question, answer"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_answer_has_no_key_that_its_schema_does_not_name() {
+    let schemas = Schemas::read();
+    let good = json!({ "schema": "pbs.withdraw/1", "withdrawn": 7 });
+    assert_eq!(schemas.answer_problem(&good), None);
+    let new = json!({ "schema": "pbs.withdraw/1", "withdrawn": 7, "new": 1 });
+    let problem = schemas.answer_problem(&new).unwrap();
+    assert!(problem.contains("unknown key new"), "{problem}");
+    // A reader accepts it.
+    assert_eq!(schemas.problem("pbs.withdraw", &new), None);
+    for (bad, words) in [
+        (json!({ "schema": "pbs.withdraw/1", "withdrawn": "7" }), "no \"integer\""),
+        (json!({ "schema": "pbs.withdraw/1", "withdrawn": -7 }), "too small"),
+        (json!({ "schema": "pbs.withdraw/1" }), "no key withdrawn"),
+        (json!({ "schema": "pbs.withdraw/2", "withdrawn": 7 }), "none of"),
+        (json!({ "schema": "pbs.nothing/1" }), "there is no schema"),
+    ] {
+        let problem = schemas.answer_problem(&bad).unwrap();
+        assert!(problem.contains(words), "{problem}");
+    }
 }

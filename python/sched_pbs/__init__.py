@@ -5,6 +5,7 @@ Documentation/python.rst shows the use.  The package needs Python 3.11, and ``pb
 simulations.
 """
 
+from .admission import Admission, AdmissionQuestion
 from .command import PbsctlError, find_pbsctl, run_json
 from .config import Config
 from .generate import generate
@@ -18,6 +19,8 @@ from .simulation import Options, ProcessResult, Simulation, Simulator, simulate
 from .sweep import Case, print_progress, sweep
 
 __all__ = [
+    "Admission",
+    "AdmissionQuestion",
     "Case",
     "Command",
     "Config",

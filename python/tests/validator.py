@@ -13,6 +13,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
     "integer": (int,),
+    "number": (int, float),
     "null": (type(None),),
 }
 ANNOTATIONS = {"$schema", "$id", "$defs", "title", "description", "default"}
@@ -90,6 +91,10 @@ class Schemas:
                 for key, part in keys.items():
                     if key in rule:
                         self._check(document, rule[key], part, f"{at}/{key}")
+                return True
+            case "additionalProperties" if isinstance(rule, dict):
+                for key in set(keys) - set(schema.get("properties", ())):
+                    self._check(document, rule, keys[key], f"{at}/{key}")
                 return True
             case "additionalProperties":
                 return bool(rule) or set(keys) <= set(schema["properties"])

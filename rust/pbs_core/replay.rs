@@ -142,9 +142,9 @@ impl Replay {
                 self.node = None;
                 return self.compare(input, &[Input::gone(input.time_ns)]);
             }
-            kind => {
+            _ => {
                 if let Some(node) = &mut self.node {
-                    tell(node, kind, input, &mut self.outside);
+                    tell(node, input, &mut self.outside);
                 }
             }
         }
@@ -205,8 +205,10 @@ impl Replay {
     }
 }
 
-/// Calls the node as it was called then.
-fn tell(node: &mut Node<StdMemory>, kind: Option<InputKind>, input: &Input, outside: &mut Outside) {
+/// Calls the node as the recorded node was called.  `outside` gives numbers to events and answers
+/// about other CPUs.  An input that is no call, and the begin and the end of a plan, change
+/// nothing.
+pub fn tell<S: Sink>(node: &mut Node<StdMemory>, input: &Input, outside: &mut S) {
     let &Input {
         time_ns,
         value,
@@ -215,7 +217,7 @@ fn tell(node: &mut Node<StdMemory>, kind: Option<InputKind>, input: &Input, outs
         reason,
         ..
     } = input;
-    match kind {
+    match input.input_kind() {
         Some(InputKind::Charge) => node.charge(process, value),
         Some(InputKind::Presence) => {
             if let Some(presence) = presence(reason) {

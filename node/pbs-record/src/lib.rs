@@ -14,6 +14,7 @@ mod file;
 mod recorder;
 mod replay;
 mod simulated;
+mod what_if;
 
 pub use file::{
     Damage, Hole, InputPart, KeptPlan, ReadError, Recording, Stretch, Writer, FORMAT_VERSION,
@@ -21,3 +22,4 @@ pub use file::{
 pub use recorder::Recorder;
 pub use replay::{CpuReplay, Difference, Emitted};
 pub use simulated::write_simulated;
+pub use what_if::{CpuWhatIf, Parting, PartingCause};

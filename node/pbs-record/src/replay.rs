@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use pbs_core::wire::Message;
 use pbs_core::{Begun, Event, Input, InputKind, Node, Rate, Replay, Replayed, StdMemory};
+use pbs_sim::HeldNode;
 
 use crate::file::{KeptPlan, Recording, Stretch};
 
@@ -30,6 +31,36 @@ pub struct Emitted {
     pub plan_id: u64,
     /// The event itself.
     pub event: Event,
+}
+
+impl Emitted {
+    /// Returns the event in the form in which the kernel passes it to readers.
+    pub fn in_wire(&self, cpu: u32) -> pbs_uapi::Event {
+        let event = &self.event;
+        pbs_uapi::Event {
+            seq: self.seq,
+            time_ns: event.time_ns,
+            plan_id: self.plan_id,
+            kind: event.kind as u16,
+            reason: event.reason,
+            cpu,
+            process: event.process,
+            task: event.task,
+            slot: event.slot,
+            planned_insns: event.planned_insns,
+            retired_insns: event.retired_insns,
+            lateness_insns: event.lateness_insns,
+            value: event.value,
+            peak_vm_bytes: event.peak_vm_bytes,
+            peak_rss_bytes: event.peak_rss_bytes,
+            preemptions: event.preemptions,
+            pid: 0,
+            node_lateness_insns: event.node_lateness_insns,
+            stress: event.stress,
+            level_percent: event.level_percent,
+            memory_bytes: event.memory_bytes,
+        }
+    }
 }
 
 /// Results of the replay for one CPU.
@@ -58,16 +89,29 @@ pub struct CpuReplay {
     pub difference: Option<Difference>,
     /// Emitted events, if the caller wanted them.
     pub emitted: Vec<Emitted>,
+    /// State after the last input; `None`: no plan is in force whose begin is known.
+    pub held: Option<HeldNode>,
 }
 
 impl Recording {
     /// Tells all of it again, CPU by CPU; `events`: what is emitted is kept.
     pub fn replay(&self, events: bool) -> Vec<CpuReplay> {
-        let cpus = self.cpus.iter();
-        cpus.map(|(cpu, stretches)| self.replay_cpu(*cpu, stretches, events)).collect()
+        self.replay_until(u64::MAX, events)
     }
 
-    fn replay_cpu(&self, cpu: u32, stretches: &[Stretch], events: bool) -> CpuReplay {
+    /// Replays the inputs of all CPUs up to `until_ns`, with those at that time.
+    pub fn replay_until(&self, until_ns: u64, events: bool) -> Vec<CpuReplay> {
+        let cpus = self.cpus.iter();
+        cpus.map(|(cpu, stretches)| self.replay_cpu(*cpu, stretches, events, until_ns)).collect()
+    }
+
+    fn replay_cpu(
+        &self,
+        cpu: u32,
+        stretches: &[Stretch],
+        events: bool,
+        until_ns: u64,
+    ) -> CpuReplay {
         let mut replay = Replay::new(events);
         let mut result = CpuReplay { cpu, ..CpuReplay::default() };
         let mut time_ns = 0;
@@ -85,7 +129,8 @@ impl Recording {
                 replay.forget();
             }
             expected = Some(part.first.saturating_add(part.inputs.len() as u64));
-            for (input, at) in part.inputs.iter().zip(0_u64..) {
+            let (inputs, is_last) = up_to(&part.inputs, until_ns);
+            for (input, at) in inputs.iter().zip(0_u64..) {
                 if result.difference.is_some() {
                     result.after += 1;
                     continue;
@@ -130,40 +175,29 @@ impl Recording {
                     }));
                 }
             }
+            if is_last {
+                break;
+            }
         }
+        result.held = replay.node().map(|node| HeldNode::of(cpu, node, time_ns));
         result
     }
+}
+
+/// The inputs up to a time, and whether there are others after it.  Those without a time belong to
+/// the next one that has it.
+fn up_to(inputs: &[Input], until_ns: u64) -> (&[Input], bool) {
+    let Some(over) = inputs.iter().position(|input| input.time_ns > until_ns) else {
+        return (inputs, false);
+    };
+    let last = inputs[..over].iter().rposition(|input| input.time_ns != 0);
+    (&inputs[..last.map_or(0, |last| last + 1)], true)
 }
 
 impl CpuReplay {
     /// Returns the emitted events in the form in which the kernel passes them to readers.
     pub fn in_wire(&self) -> impl Iterator<Item = pbs_uapi::Event> + '_ {
-        self.emitted.iter().map(|emitted| {
-            let event = &emitted.event;
-            pbs_uapi::Event {
-                seq: emitted.seq,
-                time_ns: event.time_ns,
-                plan_id: emitted.plan_id,
-                kind: event.kind as u16,
-                reason: event.reason,
-                cpu: self.cpu,
-                process: event.process,
-                task: event.task,
-                slot: event.slot,
-                planned_insns: event.planned_insns,
-                retired_insns: event.retired_insns,
-                lateness_insns: event.lateness_insns,
-                value: event.value,
-                peak_vm_bytes: event.peak_vm_bytes,
-                peak_rss_bytes: event.peak_rss_bytes,
-                preemptions: event.preemptions,
-                pid: 0,
-                node_lateness_insns: event.node_lateness_insns,
-                stress: event.stress,
-                level_percent: event.level_percent,
-                memory_bytes: event.memory_bytes,
-            }
-        })
+        self.emitted.iter().map(|emitted| emitted.in_wire(self.cpu))
     }
 
     fn count(&mut self, input: &Input) {
@@ -178,7 +212,7 @@ impl CpuReplay {
 }
 
 /// The plan of one CPU before its first slot; `None`: it is no plan for that CPU.
-fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
+pub(crate) fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
     let message = Message::parse::<StdMemory>(&plan.message).ok()?;
     let mut plans = Vec::new();
     for section in message.sections() {

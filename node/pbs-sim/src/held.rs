@@ -67,7 +67,7 @@ pub struct HeldProcess {
 
 impl HeldNode {
     /// State of `node` on `cpu` at `now_ns`.
-    pub(crate) fn of<M: Memory>(cpu: u32, node: &Node<M>, now_ns: u64) -> Self {
+    pub fn of<M: Memory>(cpu: u32, node: &Node<M>, now_ns: u64) -> Self {
         let thresholds = node.thresholds(now_ns);
         let id = |p: u32| node.process(p).map(|info| info.id);
         let processes = (0..node.plan().processes().len() as u32).filter_map(|p| {

@@ -66,7 +66,7 @@ pub use outcome::{
     Simulation, TaskOutcome,
 };
 pub use scheduler::command::{question, Command};
-pub use scheduler::conversation::{Conversation, NoReply, RunAs, MAX_ANSWER_BYTES};
+pub use scheduler::conversation::{plan_of_answer, Conversation, NoReply, RunAs, MAX_ANSWER_BYTES};
 pub use scheduler::remaining::{part, remaining, Progress as PlanProgress};
 pub use scheduler::stretch::Stretch;
 pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState};

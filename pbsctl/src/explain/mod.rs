@@ -14,6 +14,7 @@ use pbs_planner::{Declined, Limit, Planned, Rejection, Run, Strategy};
 use pbs_text::{columns, grouped};
 use serde::Serialize;
 
+use crate::admission::{Admission, AdmissionOptions, AdmissionView, Verdict};
 use crate::failure::{Failure, DECLINED};
 use crate::hints::report_hints;
 use crate::jobs;
@@ -60,7 +61,11 @@ A large job gets a plan within --max-work steps of work, in less than a second. 
 search, the output says what was cut short: a better plan may exist, or one at all.
 
 For a declined job, the output has the failed check, the process, what was missing, and the
-earliest deadline that would be admitted. Exit status 6 means that a job was declined.";
+earliest deadline that would be admitted. Exit status 6 means that a job was declined.
+
+With --admission, a command gets each job, the machine and its plan so far, and answers with a plan
+or with a reason (Documentation/own-planner.rst). Its answer counts, and the figures of the built-in
+planner stand beside it. Without a usable answer in time, the built-in planner decides.";
 
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_HELP)]
@@ -76,6 +81,9 @@ pub(crate) struct ExplainOptions {
 
     #[command(flatten)]
     pub(crate) planning: PlanningOptions,
+
+    #[command(flatten)]
+    admission: AdmissionOptions,
 }
 
 impl ExplainOptions {
@@ -94,9 +102,11 @@ pub(crate) fn explain(
     let jobs = jobs::read(&options.jobs)?;
     jobs.iter().for_each(|job| report_hints(out, &job.request, &job.file));
     let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
+    let mut admission = options.admission.admission();
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;
-        Ok(JobView::new(&mut planning, &answered))
+        let view = JobView::new(&mut planning, &answered);
+        Ok(view.asked(admission.as_mut(), &planning, &answered))
     });
     let jobs: Vec<_> = jobs.collect::<Result<_, Failure>>()?;
     let admitted = jobs.iter().all(|job| job.admitted);
@@ -141,6 +151,9 @@ struct JobView {
     plan: Option<PlanView>,
     declined: Option<DeclinedView>,
     figures: Vec<FigureView>,
+    /// Answer of a command that admits jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admission: Option<AdmissionView>,
 }
 
 /// The plan of a job that would be admitted.
@@ -192,7 +205,25 @@ impl JobView {
             plan,
             declined,
             figures: FigureView::all(job, &answered.forecasts),
+            admission: None,
         }
+    }
+
+    /// The view with the answer of the command, if there is one.
+    fn asked(
+        self,
+        admission: Option<&mut Admission>,
+        planning: &Planning,
+        answered: &Answered,
+    ) -> Self {
+        let Some(admission) = admission else { return self };
+        let view = admission.ask(&answered.job, planning.store.machine(), planning.lead_ns());
+        let admitted = match view.verdict {
+            Verdict::Admitted => true,
+            Verdict::Declined => false,
+            Verdict::Fallback => self.admitted,
+        };
+        Self { admitted, admission: Some(view), ..self }
     }
 
     /// `with_figures`: with those of each task.
@@ -204,6 +235,10 @@ impl JobView {
         }
         if self.lead_ns > 0 {
             rows.insert(0, row("plan in force", nanoseconds(self.lead_ns)));
+        }
+        if let Some(admission) = &self.admission {
+            let lines = admission.rows(self.deadline_ns).into_iter();
+            rows.extend(lines.map(|(what, text)| row(what, text)));
         }
         if let Some(plan) = &self.plan {
             rows.extend(plan.rows());

@@ -242,3 +242,21 @@ impl Decision {
         text
     }
 }
+
+/// A decision of two tasks.
+#[cfg(test)]
+pub(super) fn a_decision() -> Decision {
+    let choice = |task: &str, cpus: &[u32]| Choice {
+        job: "render".into(),
+        task: task.into(),
+        variant: "cpu".into(),
+        cpus: cpus.into(),
+    };
+    Decision {
+        accepted: true,
+        reason: "it is shorter".into(),
+        makespan_ns: 5,
+        not_co_scheduled_ns: 9,
+        tasks: vec![choice("a", &[0]), choice("b", &[0, 1])],
+    }
+}

@@ -342,4 +342,60 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&good).unwrap(), "drawn");
         std::fs::remove_file(&good).unwrap();
     }
+
+    /// The answer of a run with each of its parts.
+    #[test]
+    fn the_answer_of_a_run_is_valid_under_its_schema() {
+        let plan = "plan_id = 7\n[[process]]\nid = 1\nname = \"a\"\ntasks = [5_000, 9_000]\n\
+                    [[cpu]]\ncpu = 0\nslots = [\"a\", \"idle 1k\", \"a\"]\n";
+        let plan = pbs_plan::from_toml(plan).unwrap();
+        let event = |kind: pbs_uapi::EventKind| pbs_uapi::Event {
+            kind: kind as u16,
+            plan_id: 7,
+            process: 1,
+            ..Default::default()
+        };
+        let events = [event(pbs_uapi::EventKind::Grant), event(pbs_uapi::EventKind::Late)];
+        let facts = Facts {
+            kernel: "7.1.0".into(),
+            tier: "pmu".into(),
+            rate_insns_per_ms: 1_000_000,
+            exits: vec![pbs_report::Exit {
+                process: 1,
+                program: "true".into(),
+                pid: 12,
+                code: Some(3),
+                signal: None,
+                error: None,
+            }],
+            outcome: Outcome::Ended,
+        };
+        let mut report = Report::of_plans(std::slice::from_ref(&plan), &events, &facts);
+        report.deadlines = report.implied_deadlines(&plan, &pbs_core::Config::DEFAULT);
+        let recording = Recording {
+            version: Recording::VERSION,
+            source: Source::Run,
+            kernel: facts.kernel.clone(),
+            tier: facts.tier.clone(),
+            rate_insns_per_ms: facts.rate_insns_per_ms,
+            outcome: facts.outcome,
+            config: config_by_name(&pbs_core::Config::DEFAULT),
+            plans: vec![RecordedPlan::from(&plan)],
+            events: events.iter().map(EventView::from).collect(),
+        };
+        let jobs = [outcome::failed()];
+        let answers = Answers { command: "./a".into(), mean_ns: Some(5), ..Default::default() };
+        let all = Recorded {
+            recording,
+            report: &report,
+            jobs: Some(&jobs),
+            cosched: Some(&cosched::a_decision()),
+            scheduler: Some(&answers),
+        };
+        for schema in ["pbs.run/1", "pbs.profile/1"] {
+            let mut answer = json!(all);
+            answer["schema"] = json!(schema);
+            assert_eq!(crate::schemas::Schemas::read().answer_problem(&answer), None);
+        }
+    }
 }

@@ -107,35 +107,50 @@ fn task_row(task: &TaskOutcome) -> Vec<String> {
     ]
 }
 
+/// A job of which a program failed.
+#[cfg(test)]
+pub(super) fn failed() -> JobOutcome {
+    JobOutcome {
+        name: "sort".into(),
+        run: Some(7),
+        kind: pbs_history::Kind::Plan,
+        strategy: None,
+        submitted_ns: 0,
+        planned_end_ns: None,
+        best_effort: false,
+        deadline_ns: Some(5),
+        ended_ns: None,
+        kept: false,
+        reason: Some("failed (exit 3): sort of process 2".into()),
+        signals: 0,
+        replans: 0,
+        outcome: Some(Outcome::Failed),
+        plan_error_permille: None,
+        tasks: vec![TaskOutcome {
+            process: "sort".into(),
+            task: "0".into(),
+            planned_insns: 5,
+            planned_from_runs: Some(2),
+            low_insns: None,
+            high_insns: Some(7),
+            source: Some(pbs_history::Source::History),
+            retired_insns: 6,
+            peak_memory_bytes: 1,
+            outcome: Outcome::Complete,
+            next_insns: Some(6),
+        }],
+        exits: Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use pbs_history::Kind;
-
     use super::*;
 
     /// A table of jobs has the outcome and the reason of each that did not do all in time.
     #[test]
     fn a_job_that_failed_says_why() {
-        let failed = JobOutcome {
-            name: "sort".into(),
-            run: Some(7),
-            kind: Kind::Plan,
-            strategy: None,
-            submitted_ns: 0,
-            planned_end_ns: None,
-            best_effort: false,
-            deadline_ns: Some(5),
-            ended_ns: None,
-            kept: false,
-            reason: Some("failed (exit 3): sort of process 2".into()),
-            signals: 0,
-            replans: 0,
-            outcome: Some(Outcome::Failed),
-            plan_error_permille: None,
-            tasks: Vec::new(),
-            exits: Vec::new(),
-        };
-        let text = table(&[failed]);
-        assert!(text.ends_with("\nJob sort: failed (exit 3): sort of process 2.\n"), "{text}");
+        let text = table(&[failed()]);
+        assert!(text.contains("\nJob sort: failed (exit 3): sort of process 2.\n"), "{text}");
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn text(simulation: &Simulation, tick_ns: u64) -> String {
     simulation.held.iter().map(|node| of_node(node, tick_ns)).collect()
 }
 
-fn of_node(node: &HeldNode, tick_ns: u64) -> String {
+pub(crate) fn of_node(node: &HeldNode, tick_ns: u64) -> String {
     let granted = node.granted.map_or("no process".into(), |id| format!("process {id}"));
     let t1 = node.t1_insns.map_or("no t1".into(), |insns| format!("t1 {}", grouped(insns)));
     let mut out = format!(

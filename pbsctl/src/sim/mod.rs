@@ -2,7 +2,7 @@
 //! The command that runs plans in virtual time.
 
 mod batch;
-mod held;
+pub(crate) mod held;
 mod recorded;
 mod slowdowns;
 mod text;

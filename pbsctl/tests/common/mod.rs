@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod schemas;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -139,6 +139,11 @@ impl Conversation {
     /// Writes and reads what is possible at once. Returns the answer when the command has
     /// ended: a plan, or `None` if the plan in force shall stay; and `None` before.
     pub fn look(&mut self) -> Option<Result<Option<Plan>, NoReply>> {
+        Some(self.look_text()?.and_then(|text| plan_of_answer(&text)))
+    }
+
+    /// Like [`Conversation::look`], but returns the text of the answer, which need not be a plan.
+    pub fn look_text(&mut self) -> Option<Result<String, NoReply>> {
         self.write();
         if let Err(why) = self.read() {
             return Some(Err(why));
@@ -154,7 +159,8 @@ impl Conversation {
         if !status.success() {
             return Some(Err(NoReply::Ended(status.to_string())));
         }
-        Some(plan_of(std::mem::take(&mut self.answer)))
+        let answer = std::mem::take(&mut self.answer);
+        Some(String::from_utf8(answer).map_err(|_| NoReply::NotText))
     }
 
     /// Whether the shell has ended. Its descendants are killed then, and it is waited for.
@@ -233,15 +239,19 @@ impl Drop for Conversation {
     }
 }
 
-fn plan_of(answer: Vec<u8>) -> Result<Option<Plan>, NoReply> {
-    let text = String::from_utf8(answer).map_err(|_| NoReply::NotText)?;
+/// The plan of an answer in TOML or JSON; `None`: the text is empty.
+///
+/// # Errors
+///
+/// The text is no valid plan.
+pub fn plan_of_answer(text: &str) -> Result<Option<Plan>, NoReply> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let plan = if is_json(&text) {
-        toml_of_json(&text).map_err(|problem| vec![problem]).and_then(|text| from_toml(&text))
+    let plan = if is_json(text) {
+        toml_of_json(text).map_err(|problem| vec![problem]).and_then(|text| from_toml(&text))
     } else {
-        from_toml(&text)
+        from_toml(text)
     };
     let plan = plan.map_err(|problems| {
         let problems = problems.iter().map(|problem| problem.in_file("answer").to_string());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that replays recorded inputs through the policy.
 
+mod until;
+mod what_if;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -9,11 +12,15 @@ use clap::Args;
 use pbs_core::Input;
 use pbs_record::{CpuReplay, Difference, Recording};
 use pbs_report::{describe, EventView};
+use pbs_sim::HeldNode;
 use pbs_text::{grouped, ms, span};
 use serde::Serialize;
+use until::Until;
 
+use crate::complete;
 use crate::failure::{Failure, DIFFERS, INCOMPLETE};
 use crate::output::{counted, Output};
+use crate::sim::held;
 
 const REPLAY_HELP: &str = "\
 Examples:
@@ -21,12 +28,18 @@ Examples:
   pbsctl node replay run.inputs
   pbsctl node replay run.inputs --events
   pbsctl --json node replay run.inputs
+  pbsctl node replay run.inputs --until late
+  pbsctl node replay run.inputs --config sigma_t2_permille=2000
 
 Passes all recorded inputs to the policy of this pbsctl, and compares the result of each call:
 decisions, events, and the state after the call. Needs neither the device nor root.
 
 A difference is reported with the CPU, the number of the input, the time, the recorded input and
-the replayed one. Everything before it was equal.";
+the replayed one. Everything before it was equal.
+
+With --config, the recorded inputs are given to a node with another configuration, beside the
+recorded one. The events of both are compared. Recorded inputs are a prediction as long as both let
+the same process run; pbsctl reports the place where they part, and compares nothing after it.";
 
 #[derive(Args, Debug)]
 #[command(after_help = REPLAY_HELP)]
@@ -37,6 +50,16 @@ pub(crate) struct ReplayOptions {
     /// Print the replayed events before the summary
     #[arg(long)]
     events: bool,
+
+    /// Stop at an event, and print the state of each node: its number, a kind such as late for the
+    /// first of that kind, or a time since the first plan, such as 780ms
+    #[arg(long, value_name = "EVENT", conflicts_with = "config", value_parser = Until::parse)]
+    until: Option<Until>,
+
+    /// Compare with another configuration: a value of the policy by its name in [config], as for
+    /// pbsctl sim
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "events", add = complete::config_keys())]
+    config: Vec<String>,
 }
 
 /// Result of the replay of a recording.
@@ -58,6 +81,8 @@ struct View {
     cpus: Vec<CpuView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Vec<HeldNode>>,
 }
 
 #[derive(Serialize)]
@@ -148,8 +173,15 @@ pub(crate) fn replay(out: Output, options: &ReplayOptions) -> Result<ExitCode, F
     let recording = Recording::read(&bytes)
         .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
     let read_ns = passed_ns(begun);
+    if !options.config.is_empty() {
+        return what_if::what_if(out, file, &recording, &options.config);
+    }
+    let until_ns = match &options.until {
+        Some(until) => until.time_ns(&recording)?,
+        None => u64::MAX,
+    };
     let begun = Instant::now();
-    let replays = recording.replay(options.events);
+    let replays = recording.replay_until(until_ns, options.events);
     let replay_ns = passed_ns(begun);
     let sum = |of: fn(&CpuReplay) -> u64| replays.iter().map(of).sum();
     let mut emitted: Vec<_> = replays.iter().flat_map(CpuReplay::in_wire).collect();
@@ -179,10 +211,17 @@ pub(crate) fn replay(out: Output, options: &ReplayOptions) -> Result<ExitCode, F
             .collect(),
         cpus: replays.iter().map(CpuView::from).collect(),
         events: options.events.then(|| emitted.iter().map(EventView::from).collect()),
+        held: options
+            .until
+            .is_some()
+            .then(|| replays.iter().filter_map(|replay| replay.held.clone()).collect()),
     };
+    let configs = recording.plans.values().map(|plan| plan.config.nominal_tick_ns);
+    let tick_ns = configs.max().unwrap_or(0);
     out.print(&view, || {
         let events = emitted.iter().map(|event| describe(event) + "\n");
-        events.collect::<String>() + &text(&view)
+        let held = view.held.iter().flatten().map(|node| held::of_node(node, tick_ns));
+        events.collect::<String>() + &text(&view) + &held.collect::<String>()
     })?;
     Ok(code(&view))
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Answers about jobs of the service are valid under their JSON Schemas.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+
+use common::schemas::Schemas;
+use common::{directory, pbsctl};
+use serde_json::{json, Value};
+
+const JOB: &str = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
+                   memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
+
+/// A job with a value for each key.
+fn full_job() -> Value {
+    json!({
+        "number": 3, "name": "sort", "uid": 1000, "state": "over", "reason": "failed (exit 3)",
+        "outcome": "failed", "priority": 2, "best_effort": false, "cpus": [0, 1],
+        "allocation": 7, "submitted_unix_ns": 5, "deadline_unix_ns": 9,
+        "expected_start_unix_ns": 6, "expected_end_unix_ns": 8, "started_unix_ns": 6,
+        "begun_unix_ns": 6, "ended_unix_ns": 8, "kept": false, "exit_code": 3,
+        "signal": "SIGKILL",
+    })
+}
+
+/// Parameters of the service's reply to a method.
+fn reply(method: &str) -> Value {
+    let sparse = json!({ "number": 4, "name": "pack", "state": "held", "submitted_unix_ns": 5 });
+    match method {
+        "Submit" | "List" => json!({ "jobs": [full_job(), sparse] }),
+        "Drain" | "Resume" | "Status" => json!({
+            "version": "0.1.0", "state": "draining", "kernel": "7.1.0",
+            "rate_insns_per_ms": 1_000_000, "since_unix_ns": 3, "waiting": 1, "planned": 0,
+            "running": 2, "recorded": true,
+        }),
+        "Watch" => json!({ "unix_ns": 4, "job": 3, "kind": "over", "text": "is over" }),
+        "Metrics" => json!({
+            "open_jobs": [{ "state": "held", "jobs": 1 }],
+            "users": [{
+                "uid": 1000, "submitted": 2, "ended": [{ "outcome": "complete", "jobs": 1 }],
+                "deadlines_kept": 1, "deadlines_missed": 0,
+                "budgets": [{ "resource": "jobs", "used": 1, "limit": 9 }],
+            }],
+            "methods": [{
+                "method": "List", "calls": 1, "refused": 0, "answer_ns": 7,
+                "answers": [{ "within_ns": 1_000, "calls": 1 }],
+            }],
+        }),
+        _ => json!({
+            "job": full_job(), "request": JOB,
+            "processes": [{
+                "number": 1, "name": null, "outcome": "complete", "tasks": 1, "ended_tasks": 1,
+                "planned_insns": 5, "retired_insns": 6, "peak_memory_bytes": 7,
+            }],
+            "programs": [{ "process": 1, "program": "true", "code": 3, "signal": null,
+                           "error": null }],
+        }),
+    }
+}
+
+/// A service that answers this number of connections.
+fn serve(socket: &Path, connections: usize) -> JoinHandle<()> {
+    let listener = UnixListener::bind(socket).unwrap();
+    thread::spawn(move || {
+        for _ in 0..connections {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(connection.try_clone().unwrap());
+            let mut call = Vec::new();
+            while reader.read_until(0, &mut call).is_ok_and(|length| length > 0) {
+                call.pop();
+                let called: Value = serde_json::from_slice(&call).unwrap();
+                let method = called["method"].as_str().unwrap().rsplit('.').next().unwrap();
+                let answer = json!({ "parameters": reply(method) });
+                // A client that has gone asks no more.
+                let _ = connection.write_all(format!("{answer}\0").as_bytes());
+                call.clear();
+            }
+        }
+    })
+}
+
+#[test]
+fn answers_of_the_service_are_valid() {
+    let directory = directory("answers-service", &[("job.toml", JOB)]);
+    let socket = directory.join("pbs.sock");
+    let at = socket.to_str().unwrap();
+    let job = directory.join("job.toml");
+    let job = job.to_str().unwrap();
+    let commands = [
+        ("submit", &["job", "submit", job][..]),
+        ("jobs", &["job", "list", "--all"]),
+        ("job", &["job", "show", "3"]),
+        ("cancel", &["job", "cancel", "3"]),
+        ("hold", &["job", "hold", "3"]),
+        ("release", &["job", "release", "3"]),
+        ("alter", &["job", "alter", "3", "--priority", "1"]),
+        ("watch", &["job", "watch", "3"]),
+        ("status", &["service", "status"]),
+        ("drain", &["service", "drain"]),
+        ("resume", &["service", "resume"]),
+        ("metrics", &["node", "metrics", "--device", "/nonexistent"]),
+    ];
+    let serving = serve(&socket, commands.len());
+    let schemas = Schemas::read();
+    for (name, arguments) in commands {
+        let ran = pbsctl(&[&["--json"], arguments, &["--socket", at]].concat(), "");
+        let line: Value = match name {
+            "watch" => serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap(),
+            _ => serde_json::from_str(&ran.stdout)
+                .unwrap_or_else(|_| panic!("{arguments:?}: {}", ran.stderr)),
+        };
+        assert_eq!(line["schema"], format!("pbs.{name}/1"), "{}{line}", ran.stderr);
+        assert_eq!(schemas.answer_problem(&line), None, "{arguments:?}");
+    }
+    serving.join().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
