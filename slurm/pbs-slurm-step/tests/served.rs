@@ -64,7 +64,8 @@ fn answer(mut inbox: Inbox, played: &Played, asked: &Mutex<ServiceCalls>) {
             match request {
                 Request::Status(answer) => drop(answer.send(Ok(Status::default()))),
                 Request::Submit(jobs, answer) => {
-                    asked.submitted.extend(jobs);
+                    let sent = jobs.iter().filter_map(|job| job.sent().cloned());
+                    asked.submitted.extend(sent);
                     let job = Job { number: 5, ..Job::default() };
                     let answered = played.refuses.clone().map_or(Ok(vec![job]), Err);
                     let _ = answer.send(answered);
