@@ -138,10 +138,11 @@ pub fn prepare(counts: GroupLimits) -> io::Result<PathBuf> {
     Ok(parent)
 }
 
-/// Stops counting and limiting memory and processes in the group above this process's group, until the next
-/// service takes over the jobs. The memory that they have by then is not counted again. systemd
-/// runs this in a group of its own, after the service was in the group above. Otherwise systemd
-/// could not start a service: no process can be put into a group whose child groups are counted.
+/// Stops counting and limiting memory and processes in the group above this process's group, until
+/// the next service takes over the jobs. The memory that they have by then is not counted again.
+/// systemd runs this in a group of its own, after the service was in the group above. Otherwise
+/// systemd could not start a service: no process can be put into a group whose child groups are
+/// counted.
 ///
 /// # Errors
 ///
@@ -188,8 +189,10 @@ fn enter_leaf(parent: &Path, counts: GroupLimits) -> io::Result<()> {
         if limit.is_some() {
             let control =
                 OpenOptions::new().write(true).open(parent.join("cgroup.subtree_control"));
+            // In one write: the kernel takes each for itself.
+            let wanted = format!("+{controller}");
             // Without it the memory of jobs is counted by the class alone, and processes by nobody.
-            let _ = control.and_then(|mut control| write!(control, "+{controller}"));
+            let _ = control.and_then(|mut control| control.write_all(wanted.as_bytes()));
         }
     }
     Ok(())
