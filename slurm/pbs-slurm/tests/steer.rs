@@ -240,6 +240,24 @@ fn many_alterations_take_several_turns() {
     assert_eq!(altered, [50, 100, 120]);
 }
 
+/// Jobs that are altered before each turn do not keep another from being planned anew.
+#[test]
+fn who_alters_without_end_keeps_nobody_back() {
+    let mut lab = Lab::new("altered-without-end");
+    let restless: Vec<_> = (2..82).map(|number| lab.slurm.submit(number, 1, 2, 60, 10)).collect();
+    let once = lab.slurm.submit(82, 1, 2, 60, 10);
+    lab.turn();
+    let before_s = lab.row(once).duration_s;
+    lab.slurm.alter(once, |job| job.limit_s = Some(120));
+    for turn in 0..2 {
+        for &job in &restless {
+            lab.slurm.alter(job, |job| job.limit_s = Some(120 + 60 * turn));
+        }
+        lab.turn();
+    }
+    assert_eq!(lab.row(once).duration_s, before_s + 60);
+}
+
 #[test]
 fn an_alteration_beyond_the_limits_is_held_and_reported() {
     let mut lab = Lab::new("alteration-beyond");

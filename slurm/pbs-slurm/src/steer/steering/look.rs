@@ -29,6 +29,7 @@ impl Steer {
         self.declined.retain(|key, _| seen.contains(key));
         let (mut new, mut again) = (Vec::new(), Vec::new());
         self.altered = 0;
+        self.altered_before = self.altered_last.take();
         // In the order of their numbers: who is followed comes first.
         for job in &jobs {
             match (&job.state, self.jobs.contains_key(&job.key)) {
@@ -245,11 +246,13 @@ impl Steer {
             of.shown_s = None;
         }
         let is_held = is_loose || hold == Hold::Admin;
-        if is_altered && self.altered >= ALTERED_AT_ONCE {
+        let has_turn = self.altered < ALTERED_AT_ONCE && Some(key) > self.altered_before;
+        if is_altered && !has_turn {
             // It is held, and still altered in the next turn.
             self.is_behind = true;
         } else if is_altered {
             self.altered += 1;
+            self.altered_last = (self.altered == ALTERED_AT_ONCE).then_some(key);
             of.asked = Some(asked);
             of.shown_s = None;
             self.alter(manager, controller, job, &row, now);

@@ -151,6 +151,11 @@ pub struct Steer {
     is_behind: bool,
     /// Number of altered jobs that were planned anew in this turn.
     altered: usize,
+    /// Altered job that the turn before planned anew last, if it left others: this turn continues
+    /// behind it, so that nobody who alters without end keeps the others back.
+    altered_before: Option<Key>,
+    /// The same of this turn.
+    altered_last: Option<Key>,
     /// Nodes that were reported as late, with the reasons.
     late: BTreeMap<String, String>,
     /// Messages to the operator, once each.
@@ -174,6 +179,8 @@ impl Steer {
             is_stale: true,
             is_behind: false,
             altered: 0,
+            altered_before: None,
+            altered_last: None,
             late: BTreeMap::new(),
             news: Vec::new(),
             unreachable: None,
