@@ -151,10 +151,10 @@ pub struct Steer {
     is_behind: bool,
     /// Number of altered jobs that were planned anew in this turn.
     altered: usize,
-    /// Altered job that the turn before planned anew last, if it left others: this turn continues
+    /// Altered job that the turn before planned anew last, if it did no more: this one continues
     /// behind it, so that nobody who alters without end keeps the others back.
     altered_before: Option<Key>,
-    /// The same of this turn.
+    /// Altered job that this turn planned anew last, if that was as much as a turn does.
     altered_last: Option<Key>,
     /// Nodes that were reported as late, with the reasons.
     late: BTreeMap<String, String>,
