@@ -5,8 +5,8 @@
 //! its own slots. It ends as late as beside one that does what was planned, and
 //! by no more than the budget of its slots later.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::fs::OpenOptions;
+use std::io::{Seek, Write};
 
 use pbs_core::Config;
 use pbs_uapi::{Device, Event, EventKind};
@@ -15,10 +15,11 @@ use crate::harness::{
     burn, kernel_is_watched, now_ns, sleep_ms, sysfs_number, Counting, Mapping, Node, Plan, Scene,
     Verdict, CONFIG,
 };
+use crate::hostile::neighbours::{call, forever, fork_one, map_gigabyte, read_zeroes, signal_self};
 use crate::{check, check_eq};
 
 /// Tasks of the victim.
-const TASKS: u32 = 20;
+pub const TASKS: u32 = 20;
 
 /// The length of each slot: 4 ms of the machine of the tests.
 const SLOT_INSNS: u64 = 1_000_000;
@@ -31,17 +32,22 @@ fn config() -> Config {
     Config { ceiling_factor_permille: 1050, ceiling_extra_ns: 1_000_000, ..CONFIG }
 }
 
-fn plan() -> Plan {
-    let mut plan = Plan::new(1).config(config()).lead_in();
+/// A plan in which the neighbour, process 1, and the victim, process 2, have slots in turn.
+pub fn taking_turns() -> Plan {
+    let mut plan = Plan::new(1).lead_in();
     for task in 0..TASKS {
         plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
     }
     plan
 }
 
+fn plan() -> Plan {
+    taking_turns().config(config())
+}
+
 /// Time at which the victim ended, since its plan arrived, and the slots in which its tasks did.
-struct End {
-    after_ns: u64,
+pub struct End {
+    pub after_ns: u64,
     late_slots: usize,
     log: String,
 }
@@ -59,14 +65,8 @@ fn end_of_victim(node: &mut Node, most_ns: u64) -> Result<Event, String> {
     }
 }
 
-/// Reads 96 MiB of zeroes, again and again.
-fn read_zeroes() {
-    let mut zero = File::open("/dev/zero").expect("/dev/zero");
-    let mut buffer = vec![0; 96 << 20];
-    loop {
-        zero.read_exact(&mut buffer).expect("zeroes");
-    }
-}
+/// Bytes of a call that lasts for longer than slots.
+const ZEROES_BYTES: usize = 96 << 20;
 
 /// Runs the victim beside a process that does `neighbour` until it is killed.
 fn beside(neighbour: impl FnOnce(&Device)) -> Result<End, String> {
@@ -74,7 +74,7 @@ fn beside(neighbour: impl FnOnce(&Device)) -> Result<End, String> {
 }
 
 /// Runs the victim by `plan` beside a process that does `neighbour`.
-fn beside_in(plan: &Plan, neighbour: impl FnOnce(&Device)) -> Result<End, String> {
+pub fn beside_in(plan: &Plan, neighbour: impl FnOnce(&Device)) -> Result<End, String> {
     let mut scene = Scene::new()?;
     scene.process(1, neighbour)?;
     scene.tasks(2, &[Counting::here().below(SLOT_INSNS); TASKS as usize])?;
@@ -133,34 +133,17 @@ fn ends_in_time(neighbour: impl FnOnce(&Device)) -> Verdict {
 
 /// A process that does nothing but read 96 MiB of zeroes.
 pub fn zero_reader_takes_no_slot() -> Verdict {
-    ends_in_time(|_| read_zeroes())
+    ends_in_time(|_| read_zeroes(ZEROES_BYTES))
 }
 
 /// One that does nothing but map memory, touch it, and unmap it.
 pub fn mapper_takes_no_slot() -> Verdict {
-    ends_in_time(|_| loop {
-        drop(Mapping::touched());
-    })
+    ends_in_time(|_| forever(|| drop(Mapping::touched())))
 }
 
 /// One that does nothing but map a GiB and unmap it.
 pub fn giant_mapper_takes_no_slot() -> Verdict {
-    ends_in_time(|_| loop {
-        const BYTES: usize = 1 << 30;
-        // SAFETY: new memory, which nobody uses and is given back.
-        unsafe {
-            let memory = libc::mmap(
-                std::ptr::null_mut(),
-                BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            );
-            assert_ne!(memory, libc::MAP_FAILED, "mmap");
-            libc::munmap(memory, BYTES);
-        }
-    })
+    ends_in_time(|_| forever(map_gigabyte))
 }
 
 /// One that writes to a file, and waits for it to be written.
@@ -180,30 +163,16 @@ pub fn syncer_takes_no_slot() -> Verdict {
 
 /// One that forks children as fast as it can.
 pub fn forker_takes_no_slot() -> Verdict {
-    ends_in_time(|_| loop {
-        // SAFETY: the child ends at once, and its parent waits for it.
-        unsafe {
-            match libc::fork() {
-                0 => libc::_exit(0),
-                pid => libc::waitpid(pid, std::ptr::null_mut(), 0),
-            };
-        }
-    })
+    ends_in_time(|_| forever(fork_one))
 }
 
 /// With the configuration that is shipped, a process in system calls delays another one by little
 /// more than a process that computes: its time in the kernel ends its slots.
 pub fn calls_delay_little_as_shipped() -> Verdict {
-    let mut plan = Plan::new(1).without_config().lead_in();
-    for task in 0..TASKS {
-        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
-    }
+    let plan = taking_turns().without_config();
     let good = beside_in(&plan, |_| burn(1 << 40))?;
-    let calls = beside_in(&plan, |_| loop {
-        // SAFETY: no memory is involved.
-        unsafe { libc::getppid() };
-    })?;
-    let zeroes = beside_in(&plan, |_| read_zeroes())?;
+    let calls = beside_in(&plan, |_| forever(|| call(libc::SYS_getppid)))?;
+    let zeroes = beside_in(&plan, |_| read_zeroes(ZEROES_BYTES))?;
     for (name, end) in [("getppid", &calls), ("zeroes", &zeroes)] {
         let factor = end.after_ns as f64 / good.after_ns as f64;
         println!("beside {name} it ends {factor:.3} times as late as beside a loop");
@@ -214,28 +183,9 @@ pub fn calls_delay_little_as_shipped() -> Verdict {
     Ok(())
 }
 
-/// Sends the other one of two signals to the thread that handles one of them.
-extern "C" fn handle(signal: libc::c_int) {
-    let other = libc::SIGUSR1 + libc::SIGUSR2 - signal;
-    // SAFETY: no memory is involved.
-    unsafe { libc::raise(other) };
-}
-
 /// One that has a signal to handle all the time.
 pub fn signalled_takes_no_slot() -> Verdict {
-    ends_in_time(|_| {
-        // SAFETY: the action is valid, and its handler only makes a system call.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = handle as *const () as libc::sighandler_t;
-            libc::sigaddset(&mut action.sa_mask, libc::SIGUSR1);
-            libc::sigaddset(&mut action.sa_mask, libc::SIGUSR2);
-            for signal in [libc::SIGUSR1, libc::SIGUSR2] {
-                libc::sigaction(signal, &action, std::ptr::null_mut());
-            }
-            libc::raise(libc::SIGUSR1);
-        }
-    })
+    ends_in_time(|_| signal_self())
 }
 
 /// After the plan, who retires nothing does not keep the CPU for good: the other
@@ -247,7 +197,7 @@ pub fn kernel_hog_starves_nobody_after_plan() -> Verdict {
     let mut scene = Scene::new()?;
     scene.process(1, |_| {
         burn(20 * SLOT_INSNS);
-        read_zeroes();
+        read_zeroes(ZEROES_BYTES);
     })?;
     scene.tasks(2, &[4 * SLOT_INSNS])?;
     let mut scene = scene.start(&plan)?;
@@ -261,7 +211,7 @@ pub fn hog_out_of_turn_can_be_killed() -> Verdict {
     let mut plan = Plan::new(1).config(config()).lead_in().slot(1, 0, SLOT_INSNS);
     plan = plan.slot(2, 0, 1000 * SLOT_INSNS);
     let mut scene = Scene::new()?;
-    scene.process(1, |_| read_zeroes())?;
+    scene.process(1, |_| read_zeroes(ZEROES_BYTES))?;
     scene.process(2, |_| burn(900 * SLOT_INSNS))?;
     let mut scene = scene.start(&plan)?;
     sleep_ms(300);

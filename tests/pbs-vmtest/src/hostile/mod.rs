@@ -2,31 +2,24 @@
 //! A victim beside hostile neighbours, with the configuration that is shipped: as a process of the
 //! plan, and as another user's program on the CPU of the plan.
 
-mod neighbours;
+pub mod neighbours;
 
 use pbs_core::{Config, Dispatch};
-use pbs_uapi::{Device, EventKind};
+use pbs_node::planner_config;
+use pbs_uapi::Device;
 
 use crate::check;
-use crate::harness::{
-    burn, fork, kernel_is_watched, now_ns, sleep_ms, sysfs_number, Counting, Plan, Random, Scene,
-    Verdict,
-};
+use crate::harness::{burn, fork, kernel_is_watched, sysfs_number, Plan, Random, Verdict};
 use crate::linux::scene::set_affinity;
+use crate::policy_neighbours::{beside_in, taking_turns};
 use neighbours::{Neighbour, ALL};
-
-/// Tasks of the victim.
-const TASKS: u32 = 20;
-
-/// The length of each slot: 4 ms of the machine of the tests.
-const SLOT_INSNS: u64 = 1_000_000;
 
 /// Place of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// It is a process of the plan, and has every second slot.
+    /// Process of the plan, with every second slot.
     Planned,
-    /// It is in no plan and another user's; every second slot is that of a process that computes.
+    /// Program of another user, in no plan; every second slot is that of a process that computes.
     Outside,
 }
 
@@ -35,19 +28,11 @@ const DEADLINE_NS: u64 = 200_000_000;
 
 /// The plan in that order: the configuration of a node, or what planners make of it.
 fn plan(dispatch: Dispatch) -> Plan {
-    let mut plan = Plan::new(1).lead_in();
-    for task in 0..TASKS {
-        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
-    }
+    let plan = taking_turns();
     match dispatch {
         Dispatch::Thesis => plan.without_config(),
         Dispatch::Deadline => plan
-            .config(Config {
-                dispatch: Dispatch::Deadline as u64,
-                window_period_ns: Config::DEFAULT.window_period_ns / 5,
-                window_unallocated_ns: Config::DEFAULT.window_unallocated_ns / 5,
-                ..Config::DEFAULT
-            })
+            .config(planner_config(Config::DEFAULT))
             .deadline(1, DEADLINE_NS)
             .deadline(2, DEADLINE_NS),
     }
@@ -56,10 +41,7 @@ fn plan(dispatch: Dispatch) -> Plan {
 /// Runs the victim beside a neighbour. Returns the time from the plan to its end.
 fn beside(neighbour: fn(&Device), place: Place, dispatch: Dispatch) -> Result<u64, String> {
     let plan = plan(dispatch);
-    let mut scene = Scene::new()?;
     let planned = if place == Place::Planned { neighbour } else { |_: &Device| burn(1 << 40) };
-    scene.process(1, planned)?;
-    scene.tasks(2, &[Counting::here().below(SLOT_INSNS); TASKS as usize])?;
     let outsider = match place {
         Place::Planned => None,
         Place::Outside => Some(fork(|| {
@@ -73,24 +55,12 @@ fn beside(neighbour: fn(&Device), place: Place, dispatch: Dispatch) -> Result<u6
     if let Some(outsider) = &outsider {
         set_affinity(outsider.pid, &[0]).map_err(|errno| format!("affinity: errno {errno}"))?;
     }
-    let mut scene = scene.start(&plan)?;
-    let start_ns = now_ns();
-    let ended = loop {
-        scene.node.read()?;
-        if let Ok(ended) = scene.node.first(EventKind::ProcessEnded, 2) {
-            break ended;
-        }
-        let log = scene.node.log();
-        check!(now_ns() - start_ns < 60_000_000_000, "the victim does not end:\n{log}");
-        sleep_ms(50);
-    };
-    let installed = scene.node.first(EventKind::PlanInstalled, pbs_uapi::IDLE)?;
-    Ok(ended.time_ns - installed.time_ns)
+    Ok(beside_in(&plan, planned)?.after_ns)
 }
 
-/// The victim ends beside each neighbour, in both orders of dispatch, by at most so many thousandths of the time later than
-/// beside a process that computes. `PBS_SEED` shuffles them; `PBS_BAR` replaces the bound, and
-/// `PBS_ONLY` chooses one by name.
+/// The victim ends beside each neighbour, in both orders of dispatch, after at most so many
+/// thousandths of the time that it needs beside a process that computes. `PBS_SEED` shuffles them,
+/// `PBS_BAR` replaces the bound, and `PBS_ONLY` chooses one by name.
 pub fn hostile_neighbours() -> Verdict {
     let number = |name: &str, default: u64| -> u64 {
         std::env::var(name).ok().and_then(|word| word.parse().ok()).unwrap_or(default)

@@ -56,14 +56,15 @@ pub const ALL: &[Neighbour] = &[
     ("perf-samples", |_| perf_samples()),
 ];
 
-fn forever(mut work: impl FnMut()) {
+/// Does some work without end.
+pub fn forever(mut work: impl FnMut()) {
     loop {
         work();
     }
 }
 
 /// A system call without arguments.
-fn call(number: libc::c_long) {
+pub fn call(number: libc::c_long) {
     // SAFETY: no memory is involved.
     unsafe { libc::syscall(number) };
 }
@@ -76,7 +77,8 @@ fn uname() {
     }
 }
 
-fn read_zeroes(bytes: usize) {
+/// Reads so many zeroes, again and again.
+pub fn read_zeroes(bytes: usize) {
     let mut zero = File::open("/dev/zero").expect("/dev/zero");
     let mut buffer = vec![0; bytes];
     forever(|| zero.read_exact(&mut buffer).expect("zeroes"));
@@ -136,7 +138,8 @@ fn map(bytes: usize) -> *mut libc::c_void {
     memory
 }
 
-fn map_gigabyte() {
+/// Maps a GiB and unmaps it.
+pub fn map_gigabyte() {
     let memory = map(GIGABYTE);
     // SAFETY: what was mapped, and is used no more.
     unsafe { libc::munmap(memory, GIGABYTE) };
@@ -170,7 +173,8 @@ fn protect_again() {
     });
 }
 
-fn fork_one() {
+/// Forks a child that ends at once.
+pub fn fork_one() {
     // SAFETY: the child ends at once, and its parent waits for it.
     unsafe {
         match libc::fork() {
@@ -206,7 +210,7 @@ extern "C" fn handle(signal: libc::c_int) {
 
 extern "C" fn ignore(_signal: libc::c_int) {}
 
-/// Has a signal handled by `handler`, in which both signals wait.
+/// Handles a signal by `handler`, in which both signals wait.
 fn on_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     // SAFETY: the action is valid, and the handlers make system calls at most.
     unsafe {
@@ -218,7 +222,8 @@ fn on_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     }
 }
 
-fn signal_self() {
+/// Has a signal to handle all the time.
+pub fn signal_self() {
     on_signal(libc::SIGUSR1, handle);
     on_signal(libc::SIGUSR2, handle);
     // SAFETY: no memory is involved.
