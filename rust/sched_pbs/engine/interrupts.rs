@@ -130,8 +130,9 @@ impl State {
         if !self.occupancy.runs() || !rq.is_local() {
             return;
         }
-        self.look_where(rq, sched_class::interrupted());
-        let in_user = sched_class::interrupted_user();
+        let interrupted_user = sched_class::interrupted();
+        self.look_where(rq, interrupted_user);
+        let in_user = interrupted_user == Some(true);
         if insns != 0
             && in_user
             && self.running_seat().is_some_and(Seat::is_unenforced)
