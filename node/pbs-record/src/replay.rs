@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use pbs_core::wire::Message;
 use pbs_core::{Begun, Event, Input, InputKind, Node, Rate, Replay, Replayed, StdMemory};
+use pbs_plan::wire::event_record;
 use pbs_sim::HeldNode;
 
 use crate::file::{KeptPlan, Recording, Stretch};
@@ -36,30 +37,7 @@ pub struct Emitted {
 impl Emitted {
     /// Returns the event in the form in which the kernel passes it to readers.
     pub fn in_wire(&self, cpu: u32) -> pbs_uapi::Event {
-        let event = &self.event;
-        pbs_uapi::Event {
-            seq: self.seq,
-            time_ns: event.time_ns,
-            plan_id: self.plan_id,
-            kind: event.kind as u16,
-            reason: event.reason,
-            cpu,
-            process: event.process,
-            task: event.task,
-            slot: event.slot,
-            planned_insns: event.planned_insns,
-            retired_insns: event.retired_insns,
-            lateness_insns: event.lateness_insns,
-            value: event.value,
-            peak_vm_bytes: event.peak_vm_bytes,
-            peak_rss_bytes: event.peak_rss_bytes,
-            preemptions: event.preemptions,
-            pid: 0,
-            node_lateness_insns: event.node_lateness_insns,
-            stress: event.stress,
-            level_percent: event.level_percent,
-            memory_bytes: event.memory_bytes,
-        }
+        pbs_uapi::Event { seq: self.seq, plan_id: self.plan_id, cpu, ..event_record(&self.event) }
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Parting {
     pub number: u64,
     /// Time of the moment.
     pub time_ns: u64,
-    /// Its reason.
+    /// Reason of the parting.
     pub cause: PartingCause,
 }
 
