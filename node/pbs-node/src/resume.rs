@@ -61,11 +61,23 @@ pub(crate) fn clear(
         if saved.as_ref().is_some_and(|saved| goes_on(device, saved)) {
             return Err(Error::goes_on(&figures));
         }
-        let closed = ledger.close(&figures, &takeover, saved.as_ref(), device, |outcome| {
-            unfollowed(&figures, saved.as_ref(), outcome)
-        })?;
-        report(&figures, &closed, listener);
+        close(ledger, &figures, &takeover, saved.as_ref(), device, listener)?;
     }
+    Ok(())
+}
+
+/// Closes a run that nobody follows any more. The listener receives it.
+fn close(
+    ledger: &mut Ledger,
+    figures: &RunFigures,
+    takeover: &Takeover,
+    saved: Option<&Saved>,
+    device: &Device,
+    listener: &mut dyn Listener,
+) -> Result<(), Error> {
+    let closed = ledger
+        .close(figures, takeover, saved, device, |outcome| unfollowed(figures, saved, outcome))?;
+    report(figures, &closed, listener);
     Ok(())
 }
 
@@ -142,10 +154,7 @@ pub(crate) fn left(
         };
         let Some(saved) = saved else {
             // The others are taken over all the same.
-            let closed = ledger.close(&figures, &takeover, None, device, |outcome| {
-                unfollowed(&figures, None, outcome)
-            })?;
-            report(&figures, &closed, listener);
+            close(ledger, &figures, &takeover, None, device, listener)?;
             continue;
         };
         let plan = plan.as_ref().ok_or_else(|| Error::unreadable(&figures))?;

@@ -2,15 +2,13 @@
 //! Requests of users about the jobs of a node: to accept, hold and end them.
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
-use pbs_job::MAX_NS;
 use pbs_planner::validate_cpus;
-use pbs_text::span;
 
 use crate::admission::{Allowance, Trial};
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::jobs::Jobs;
-use crate::orders::{Ended, Ending, Noted, Order, Waiting, Waits};
+use crate::orders::{deadline_fault, Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
 use crate::{Declined, Error, Listener, News, NotRun, Submission};
 
@@ -431,11 +429,11 @@ impl Jobs {
         let mut terms = terms.ok_or_else(|| Error::UnreadableOrder(id, run.job.name.clone()))?;
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
-        if deadline_ns.is_some_and(|ns| !(1..=MAX_NS).contains(&ns)) {
+        if let Some(why) = deadline_ns.and_then(deadline_fault) {
             return Err(Error::Declined(Declined {
                 file: format!("run {id}"),
                 job: run.job.name.clone(),
-                why: format!("its deadline must be from 1 ns to {}", span(MAX_NS)),
+                why,
                 earliest_deadline_ns: None,
             }));
         }

@@ -8,6 +8,6 @@ mod waiting;
 
 pub(crate) use backlog::Backlog;
 pub use intake::{Alteration, Rewrite};
-pub(crate) use order::{Ended, Noted, Waits, UNREADABLE};
+pub(crate) use order::{deadline_fault, Ended, Noted, Waits, UNREADABLE};
 pub use order::{Ending, Order, ProgramEnd, Terms};
 pub(crate) use waiting::Waiting;

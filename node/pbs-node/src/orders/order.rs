@@ -22,6 +22,12 @@ const PROGRAM_CHARS: usize = 200;
 /// The longest reason of an end that is stored.
 const WHY_CHARS: usize = 4000;
 
+/// Returns the reason for which no job can have that deadline, counted from its submission.
+pub(crate) fn deadline_fault(deadline_ns: u64) -> Option<String> {
+    let is_possible = (1..=MAX_NS).contains(&deadline_ns);
+    (!is_possible).then(|| format!("its deadline must be from 1 ns to {}", span(MAX_NS)))
+}
+
 /// A job that a user wants to have run.
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -270,8 +276,8 @@ impl Order {
     /// The time that is wrong, and those that are possible.
     pub(crate) fn has_possible_times(&self) -> Result<(), Error> {
         let Submission { file, job, .. } = &self.submission;
-        let why = if !(1..=MAX_NS).contains(&job.deadline_ns) {
-            format!("its deadline must be from 1 ns to {}", span(MAX_NS))
+        let why = if let Some(why) = deadline_fault(job.deadline_ns) {
+            why
         } else if job.start_ns >= job.deadline_ns {
             format!(
                 "it starts {} after its submission, and its deadline is {} after it; write a later \
