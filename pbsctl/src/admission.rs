@@ -48,7 +48,7 @@ impl AdmissionOptions {
 pub(crate) struct Admission {
     line: String,
     timeout: Duration,
-    /// Its plan of these jobs.
+    /// Plan of the command, for these jobs.
     plan: Option<Plan>,
     jobs: Vec<Admitted>,
 }

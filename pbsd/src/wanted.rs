@@ -43,7 +43,7 @@ impl Asked {
     ///
     /// # Errors
     ///
-    /// Those of [`Wanted::read`].
+    /// Fails as [`Wanted::read`] does.
     pub(crate) fn read(self, caller: &Caller) -> Result<Wanted, Refusal> {
         match self.0 {
             Form::Sent(sent) => Wanted::read(caller, *sent),

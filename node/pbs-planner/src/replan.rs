@@ -89,7 +89,7 @@ impl Replan {
     ///
     /// # Errors
     ///
-    /// The same as those of [`Replan::run`].
+    /// Fails as [`Replan::run`] does.
     pub fn run_within(
         &self,
         store: &mut Store,

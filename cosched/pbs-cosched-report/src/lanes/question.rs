@@ -145,7 +145,7 @@ impl Question {
         }
     }
 
-    /// Has tasks on accelerators take all of their hosts' time, as plans reserve it.
+    /// Question in which tasks on accelerators take all of their hosts' time, as plans reserve it.
     #[must_use]
     pub fn for_plans(mut self) -> Self {
         for host in self.platform.devices.iter_mut().filter_map(|device| device.host.as_mut()) {
