@@ -61,8 +61,9 @@ fn idle_policies_are_compared() {
     let json = pbsctl(&["--json", "study", "idle", "--plans", "12"], "").json();
     let rows = json["rows"].as_array().unwrap();
     // By deviation and by whether last slots are spared.
-    assert_eq!(rows.len(), 4 * 2 * 9 * 4);
-    for of_plans in rows.chunks(9 * 4) {
+    let policies = pbs_plan::IdlePolicy::ALL.len();
+    assert_eq!(rows.len(), 4 * 2 * policies * 4);
+    for of_plans in rows.chunks(policies * 4) {
         let chosen = &of_plans[0];
         assert_eq!(chosen["idle_policy"], "latest");
         assert_eq!(chosen["preemption_way"], "capped");

@@ -33,6 +33,7 @@ IDLE_POLICIES = (
     "closest_deadline",
     "nobody",
     "preempted",
+    "strict",
 )
 # Treatments of a task that is preempted again (3.2.3), in the order of their numbers.
 PREEMPTION_WAYS = ("capped", "once", "next_slot", "every_slot")

@@ -240,6 +240,8 @@ enum pbs_idle_policy {
 	PBS_IDLE_CLOSEST_DEADLINE = 6,
 	PBS_IDLE_NOBODY		= 7,	/* no process: idle slots stay idle */
 	PBS_IDLE_PREEMPTED	= 8,	/* the latest process whose task was preempted */
+	/* no tolerance: t1 is one instruction beyond a slot, t2_task two beyond a task */
+	PBS_IDLE_STRICT		= 9,
 };
 
 /* What becomes of a task that reaches t1 in a slot that is not its own. */

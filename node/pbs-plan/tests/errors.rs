@@ -300,13 +300,10 @@ plan.toml:3: there is no threshold t2_tasks; did you mean t2_task?
 plan.toml:4: there is no threshold everything; it can be t1, t2_task, t2_process, t2_node, t2_preemptions, tm2_task, tm2_node, info, t2_memory
 plan.toml:6: threshold t1 stands there twice; remove one";
 
-    idle_policy_and_flag:
+    flag_is_no_number:
 "[config]
-idle_policy = \"slack\"
 idle_is_lateness = 1
-" => "\
-plan.toml:2: there is no idle policy slack; it can be latest, least_slack, pieces, equal_shares, by_state, round_robin, closest_deadline, nobody, preempted
-plan.toml:3: idle_is_lateness must be true or false, without quotes";
+" => "plan.toml:2: idle_is_lateness must be true or false, without quotes";
 
     preemption_way_is_named:
 "[config]
@@ -605,5 +602,16 @@ fn a_cpu_has_too_many_processes() {
         complaints(&plan(1025)),
         "plan.toml:3076: CPU 0 has 1_025 processes, and may have 1_024; move some to another CPU, or \
          plan them later"
+    );
+}
+
+/// The message has the names of all policies, also of one that was added.
+#[test]
+fn idle_policy_is_named() {
+    let names = pbs_plan::config_words("idle_policy").join(", ");
+    assert!(names.starts_with("latest, least_slack, pieces, equal_shares, by_state, round_robin"));
+    assert_eq!(
+        complaints("[config]\nidle_policy = \"slack\"\n"),
+        format!("plan.toml:2: there is no idle policy slack; it can be {names}")
     );
 }

@@ -478,11 +478,12 @@ fn words_of_the_configuration_are_read_and_written() {
             assert!(to_toml(&plan).contains(&format!("{name} = \"{word}\"\n")));
         }
     }
-    assert_eq!(pbs_plan::config_words("idle_policy").len(), 9);
+    let policies = pbs_plan::config_words("idle_policy").len();
+    assert_eq!(policies, IdlePolicy::ALL.len());
     assert_eq!(pbs_plan::config_words("preemption_way").len(), 4);
     assert_eq!(pbs_plan::config_words("dispatch").len(), 2);
     assert_eq!(pbs_plan::config_words("stress_cause").len(), 3);
     assert_eq!(pbs_plan::config_words("t1_state").len(), 3);
     assert_eq!(pbs_plan::config_word("idle_piece_ns", 0), None);
-    assert_eq!(pbs_plan::config_word("idle_policy", 9), None);
+    assert_eq!(pbs_plan::config_word("idle_policy", policies as u64), None);
 }

@@ -3,8 +3,8 @@
 //! Distance of a lateness from its threshold.
 
 use super::event::Cause;
+use super::fraction::fraction;
 use super::level::FAILURE;
-use super::thresholds::fraction;
 
 /// A lateness on the way to its threshold.
 pub(super) struct Approach {

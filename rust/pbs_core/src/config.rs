@@ -2,7 +2,8 @@
 
 //! The numbers of the policy.
 
-pub use super::choices::{Dispatch, IdlePolicy, PreemptionWay, StressCause, T1State, Threshold};
+pub use super::choices::{Dispatch, PreemptionWay, StressCause, T1State, Threshold};
+pub use super::policies::IdlePolicy;
 
 /// Declares [`Config`] with its fields in the order of the wire format, each
 /// with its default.
@@ -201,17 +202,7 @@ impl Config {
 
     /// Returns the policy of idle slots.
     pub const fn idle_policy(&self) -> IdlePolicy {
-        match self.idle_policy {
-            1 => IdlePolicy::LeastSlack,
-            2 => IdlePolicy::Pieces,
-            3 => IdlePolicy::EqualShares,
-            4 => IdlePolicy::ByState,
-            5 => IdlePolicy::RoundRobin,
-            6 => IdlePolicy::ClosestDeadline,
-            7 => IdlePolicy::Nobody,
-            8 => IdlePolicy::Preempted,
-            _ => IdlePolicy::Latest,
-        }
+        IdlePolicy::of_number(self.idle_policy)
     }
 
     /// Returns the treatment of a task that is preempted more than once.

@@ -205,7 +205,7 @@ impl<M: Memory> Node<M> {
         let runs = self.processes.runs_mut();
         let filler = match *self.slot.division() {
             Division::Nobody => None,
-            Division::Preempted => first.and_then(|p| self.queue.take(runs, p)),
+            Division::Admitted => first.and_then(|p| self.queue.take(runs, p)),
             Division::Whole(p) => self.queue.take(runs, p),
             Division::Turns | Division::Pieces { .. } => self.queue.take_first(runs),
         };
@@ -217,11 +217,9 @@ impl<M: Memory> Node<M> {
 
     /// Whether a candidate may fill the present slot.
     pub(super) fn may_fill(&self, p: u32) -> bool {
-        *self.slot.division() != Division::Preempted
-            || self
-                .processes
-                .get(p)
-                .is_some_and(|run| run.preemptions != 0)
+        let run = self.processes.get(p);
+        *self.slot.division() != Division::Admitted
+            || run.is_some_and(|run| self.queue.policy().may_fill(run))
     }
 
     fn set_grant(&mut self, grant: Option<u32>, reason: Grant) {

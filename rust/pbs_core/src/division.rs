@@ -11,24 +11,30 @@ pub(super) enum Division {
     Pieces {
         /// End of the present piece.
         until_plan_ns: u64,
-        /// Share of each candidate, if that is computed once for a slot; 0: not yet.
-        share_ns: u64,
+        /// Length of the present piece, as the policy decided it; 0: no piece has begun.
+        last_ns: u64,
     },
     /// The whole slot for one process alone.
     Whole(u32),
-    /// In turns, for processes whose tasks were preempted.
-    Preempted,
+    /// In turns, for the candidates that the policy admits to idle slots.
+    Admitted,
     /// For no process.
     Nobody,
 }
 
 impl Division {
+    /// In pieces, none of which has begun.
+    pub(super) const PIECES: Division = Division::Pieces {
+        until_plan_ns: 0,
+        last_ns: 0,
+    };
+
     /// Whether the process that fills the slot keeps it at `plan_ns`.  `in_turn`: its turn began in
     /// this window.
     #[inline]
     pub(super) fn goes_on(&self, in_turn: bool, plan_ns: impl FnOnce() -> u64) -> bool {
         match *self {
-            Division::Turns | Division::Preempted => in_turn,
+            Division::Turns | Division::Admitted => in_turn,
             Division::Nobody => false,
             Division::Pieces { until_plan_ns, .. } => plan_ns() < until_plan_ns,
             Division::Whole(_) => true,

@@ -25,7 +25,7 @@ impl<M: Memory> Node<M> {
         match *self.slot.division() {
             Division::Whole(p) => Some(p),
             Division::Nobody => Some(u32::MAX),
-            Division::Preempted => match (self.grant.process(), self.queue.first()) {
+            Division::Admitted => match (self.grant.process(), self.queue.first()) {
                 (None, Some(first)) if !self.may_fill(first) => Some(u32::MAX),
                 _ => None,
             },

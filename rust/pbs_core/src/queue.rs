@@ -45,8 +45,8 @@ fn before(runs: &[Run], policy: IdlePolicy, a: u32, b: u32) -> bool {
     let (Some(run_a), Some(run_b)) = (runs.get(a as usize), runs.get(b as usize)) else {
         return false;
     };
-    let urgency_a = run_a.urgency(policy);
-    let urgency_b = run_b.urgency(policy);
+    let urgency_a = policy.urgency(run_a);
+    let urgency_b = policy.urgency(run_b);
     (run_a.round, urgency_b, a) < (run_b.round, urgency_a, b)
 }
 

@@ -2,7 +2,6 @@
 
 //! Run state of one process.
 
-use super::config::IdlePolicy;
 use super::event::Ended;
 use super::heap::NOT_QUEUED;
 use super::lengths::Lengths;
@@ -10,6 +9,7 @@ use super::level::Reported;
 use super::memory::Memory;
 use super::next_check::CachedCheck;
 use super::plan::{Plan, Predecessor, Process, Slot};
+use super::policies::Candidate;
 use super::thresholds::Progress;
 use super::wire::format;
 
@@ -327,33 +327,6 @@ impl Run {
         }
     }
 
-    /// Urgency of the process for slots of others: the greatest goes first.
-    #[inline]
-    pub(super) fn urgency(&self, policy: IdlePolicy) -> i64 {
-        match policy {
-            IdlePolicy::Latest | IdlePolicy::Nobody => self.lateness_insns(),
-            // Those that were preempted come before all others.
-            IdlePolicy::Preempted => {
-                let half = self.lateness_insns() / 2;
-                match self.preemptions {
-                    0 => half.saturating_sub(1 << 62),
-                    _ => half.saturating_add(1 << 62),
-                }
-            }
-            // A plan buffer is at most 2^56.
-            IdlePolicy::LeastSlack => self
-                .lateness_insns()
-                .saturating_sub(self.buffer_insns as i64),
-            // At most 2^62 + 2^56.
-            IdlePolicy::ClosestDeadline => (self.deadline_insns as i64).wrapping_neg(),
-            // A queue issues less than 2^63 of them in any life.
-            IdlePolicy::Pieces
-            | IdlePolicy::EqualShares
-            | IdlePolicy::ByState
-            | IdlePolicy::RoundRobin => (self.ticket as i64).wrapping_neg(),
-        }
-    }
-
     /// Whether the process can run, if it is granted the CPU.
     pub(super) fn can_run(&self) -> bool {
         self.presence == Presence::Ready && !self.held && !self.suspended
@@ -374,5 +347,32 @@ impl Run {
     /// Whether the process is present, with tasks left.
     pub(super) fn is_live(&self) -> bool {
         self.presence != Presence::Absent && !self.done
+    }
+}
+
+impl Candidate for Run {
+    #[inline]
+    fn lateness_insns(&self) -> i64 {
+        Run::lateness_insns(self)
+    }
+
+    #[inline]
+    fn buffer_insns(&self) -> u64 {
+        self.buffer_insns
+    }
+
+    #[inline]
+    fn deadline_insns(&self) -> u64 {
+        self.deadline_insns
+    }
+
+    #[inline]
+    fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    #[inline]
+    fn preemptions(&self) -> u32 {
+        self.preemptions
     }
 }

@@ -2,7 +2,6 @@
 
 //! The present slot of a node.
 
-use super::config::IdlePolicy;
 use super::division::Division;
 use super::event::PresentSlot;
 use super::memory::Memory;
@@ -291,34 +290,25 @@ impl CurrentSlot {
         !core::mem::replace(&mut self.absence_reported, true)
     }
 
-    /// Divides the slot, which is idle and has begun, among `processes` processes.
-    pub(super) fn divide(&mut self, policy: IdlePolicy, processes: u64) {
-        self.division = match policy {
-            IdlePolicy::Latest | IdlePolicy::LeastSlack | IdlePolicy::ClosestDeadline => {
-                Division::Turns
-            }
-            IdlePolicy::Pieces | IdlePolicy::EqualShares | IdlePolicy::ByState => {
-                Division::Pieces {
-                    until_plan_ns: 0,
-                    share_ns: 0,
-                }
-            }
-            IdlePolicy::Nobody => Division::Nobody,
-            IdlePolicy::Preempted => Division::Preempted,
-            IdlePolicy::RoundRobin => {
-                let p = self.whole_slots.checked_rem(processes).unwrap_or(0);
-                self.whole_slots = self.whole_slots.wrapping_add(1);
-                Division::Whole(p as u32)
-            }
-        };
+    /// Number of idle slots that were divided as [`Division::Whole`].
+    pub(super) fn whole_slots(&self) -> u64 {
+        self.whole_slots
+    }
+
+    /// Divides the slot, which is idle and has begun.
+    pub(super) fn divide(&mut self, division: Division) {
+        if let Division::Whole(_) = division {
+            self.whole_slots = self.whole_slots.wrapping_add(1);
+        }
+        self.division = division;
     }
 
     /// Begins a piece of the slot that lasts until `until_plan_ns`, or to the end of the
     /// slot.
-    pub(super) fn begin_piece(&mut self, until_plan_ns: u64, share_ns: u64) {
+    pub(super) fn begin_piece(&mut self, until_plan_ns: u64, last_ns: u64) {
         self.division = Division::Pieces {
             until_plan_ns: until_plan_ns.min(self.end_plan_ns),
-            share_ns,
+            last_ns,
         };
     }
 

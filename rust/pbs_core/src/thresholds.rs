@@ -7,6 +7,7 @@
 //! length and every configuration that [`Config::check`] accepts.
 
 use super::config::{Config, T1State, Threshold};
+use super::fraction::fraction;
 use super::policy::Policy;
 use super::rate::Rate;
 
@@ -67,7 +68,8 @@ impl Policy {
         let relative = permille(slot_insns, self.config.sigma_t1_permille);
         let limit = slot_insns.saturating_add(self.preemption_limit_insns);
         let least = slot_insns.saturating_add(self.no_preemption_insns);
-        relative.min(limit).max(least)
+        let t1_insns = relative.min(limit).max(least);
+        self.config.idle_policy().t1_insns(slot_insns, t1_insns)
     }
 
     /// t1 of a slot of a process, if t1 holds in it; `is_last`: it is the last
@@ -89,7 +91,9 @@ impl Policy {
         let relative = permille_up(task_insns, self.config.sigma_t2_permille);
         let least = task_insns.saturating_add(self.t2_spacer_insns);
         let limit = task_insns.saturating_add(self.t2_task_signaling_limit_insns);
-        relative.max(least).min(limit)
+        let t2_task_insns = relative.max(least).min(limit);
+        let policy = self.config.idle_policy();
+        policy.t2_task_insns(task_insns, t2_task_insns)
     }
 
     /// Instructions that a process with this many planned ones may retire in the order of
@@ -237,31 +241,4 @@ fn permille_up(value: u64, factor_permille: u64) -> u64 {
 /// `value · (factor − 1)`, of a factor that is one plus a share.
 fn share(value: u64, factor_permille: u64) -> u64 {
     permille(value, factor_permille.saturating_sub(1000))
-}
-
-/// `value · min(1, part / whole)`, rounded down and exact; with 0 of 0 all of `value`.
-pub(super) fn fraction(value: u64, part: u64, whole: u64) -> u64 {
-    if part >= whole {
-        return value;
-    }
-    if let Some(product) = value.checked_mul(part) {
-        return product / whole;
-    }
-    // The kernel has no 128-bit division.  The quotient fits into 64 bits, because part < whole;
-    // therefore the long division has 64 steps.
-    let product = u128::from(value) * u128::from(part);
-    let mut quotient = 0u64;
-    let mut remainder = (product >> 64) as u64;
-    let mut low = product as u64;
-    for _ in 0..64 {
-        let carry = remainder >> 63;
-        remainder = (remainder << 1).wrapping_add(low >> 63);
-        low <<= 1;
-        quotient <<= 1;
-        if carry != 0 || remainder >= whole {
-            remainder = remainder.wrapping_sub(whole);
-            quotient += 1;
-        }
-    }
-    quotient
 }

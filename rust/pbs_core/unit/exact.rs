@@ -4,7 +4,7 @@
 //! 128 bits, in which nothing overflows.  Where the code differs, one of both
 //! is wrong.
 
-use crate::{Config, Progress};
+use crate::{Config, IdlePolicy, Progress};
 
 use super::AtOne;
 
@@ -19,6 +19,17 @@ fn fit(value: u128) -> u64 {
 
 /// t1, t2_task and tm2_task of a slot and task of this length.
 pub(super) fn assert_task(config: &Config, length_insns: u64) {
+    let own = config.at_one();
+    let (t1, t2_task) = (own.t1_insns(length_insns), own.t2_task_insns(length_insns));
+    assert!(
+        length_insns <= t1 && t1 < t2_task,
+        "t1 {t1}, t2_task {t2_task}"
+    );
+    // Under a policy that leaves the thresholds as they are.
+    let config = &Config {
+        idle_policy: IdlePolicy::Latest as u64,
+        ..*config
+    };
     let length = i128::from(length_insns);
     let sigma = |permille: u64| length * i128::from(permille);
     let insns = |insns: u64| i128::from(insns);

@@ -334,12 +334,11 @@ fn parts_after_the_plan(policy: IdlePolicy) -> [u64; 2] {
 fn nobody_starves_after_the_plan() {
     for policy in IdlePolicy::ALL {
         let [first, second] = parts_after_the_plan(policy);
-        let in_line = ![
-            IdlePolicy::Latest,
-            IdlePolicy::LeastSlack,
-            IdlePolicy::ClosestDeadline,
-            IdlePolicy::Nobody,
-            IdlePolicy::Preempted,
+        let in_line = [
+            IdlePolicy::Pieces,
+            IdlePolicy::EqualShares,
+            IdlePolicy::ByState,
+            IdlePolicy::RoundRobin,
         ]
         .contains(&policy);
         // Window by window; or one window in ten.

@@ -102,6 +102,49 @@ fn t1_is_divided_by_the_load() {
     assert_eq!(second_t1_insns(T1State::Load, 1000), Some(1400));
 }
 
+/// Slots and tasks of 1,000 under a policy that is strict, of which t1 and t2_task alone count.
+fn strict() -> Config {
+    Config {
+        idle_policy: IdlePolicy::Strict as u64,
+        ..on(&[Threshold::T1, Threshold::T2Task])
+    }
+}
+
+#[test]
+fn plan_without_tolerance_ends_slots_at_their_length() {
+    let slots = [(1, 1000), (2, 1000), (IDLE, 1000), (9, 1000)];
+    let mut scene = Scene::ready(strict(), text::plan(&slots));
+    scene.run(1000);
+    assert_eq!(
+        (scene.granted(), scene.node.slot_t1_insns()),
+        (1, Some(1001))
+    );
+    scene.run(1);
+    assert_eq!((scene.granted(), scene.node.cursor()), (2, 1));
+    scene.finish(1000);
+    // The idle slot is the late process's, as under the policy of the thesis.
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::IdleSlot));
+    scene.run(1);
+    assert!(scene.log.lines().is_empty());
+    scene.run(1);
+    assert_eq!(scene.log.lines(), ["late task: 1.0 at 1003"]);
+}
+
+#[test]
+fn thresholds_of_every_policy_are_in_order() {
+    for policy in IdlePolicy::ALL {
+        for lengths in [1, 2, 999, 1000, 1_000_000, 1 << 48] {
+            let config = Config {
+                idle_policy: policy as u64,
+                ..Config::DEFAULT
+            };
+            let policy = config.at_one();
+            let (t1_insns, t2_insns) = (policy.t1_insns(lengths), policy.t2_task_insns(lengths));
+            assert!(lengths <= t1_insns && t1_insns < t2_insns, "{t1_insns}");
+        }
+    }
+}
+
 /// Process 1 is too late by its task in its first slot, and process 2 has a slot after it.
 fn failed(suspends_failed: u64) -> Scene {
     let config = Config {

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
 use pbs_core::wire::HEADER_BYTES;
-use pbs_core::Config;
+use pbs_core::{Config, IdlePolicy};
 use pbs_uapi::Device;
 
 use crate::harness::{set_sysfs, sysfs_number, Context, Plan, Verdict};
@@ -40,7 +40,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("stress_gain_ns", 4_000_000, 0, 1 << 40, 5_000_000),
     ("nominal_tick_ns", 4_000_000, 100_000, 1_000_000_000, 1_000_000),
     ("thresholds", 511, 0, 511, 170),
-    ("idle_policy", 0, 0, 8, 1),
+    ("idle_policy", 0, 0, IdlePolicy::ALL.len() as u64 - 1, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 1, 0, 1, 0),
     ("kernel_budget_permille", 20, 1, 1000, 30),

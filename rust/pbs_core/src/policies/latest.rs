@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The choice of the thesis (Leppert 2021, 3.2.3, listing 2): the greatest lateness.
+
+use super::decisions::{Candidate, Decisions};
+
+pub(super) struct Latest;
+
+impl Decisions for Latest {
+    #[inline]
+    fn urgency(candidate: &impl Candidate) -> i64 {
+        candidate.lateness_insns()
+    }
+}
