@@ -105,6 +105,11 @@ impl Error {
         }
     }
 
+    /// Whether programs were not ready in time, which may be otherwise later.
+    pub(crate) fn is_not_ready(&self) -> bool {
+        matches!(self, Self::Programs(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+
     pub(crate) fn goes_on(figures: &RunFigures) -> Self {
         Self::GoesOn(figures.run.id, figures.run.job.clone())
     }

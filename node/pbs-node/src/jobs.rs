@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use pbs_control::{Answer, Controller, End, HandedOver, Missed, Options};
 use pbs_history::RunId;
@@ -306,6 +307,7 @@ impl Jobs {
             run.started_ns = Some(now_ns);
             if let Some(id) = run.id {
                 self.ledger.released(id, now_ns);
+                self.backlog.retries.forget(id);
             }
         }
         self.ledger.keep(listener);
@@ -331,6 +333,7 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
+        self.backlog.retries.forget(id);
         let result = RunResult::not_started(&why.to_string());
         let ending = self.ending(&active, Vec::new(), &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
@@ -364,6 +367,23 @@ impl Jobs {
         self.next_plan = None;
         self.wait_again(active, why.to_string());
         self.backlog.check_in_a_while();
+        true
+    }
+
+    /// The programs of a run were not ready in time: it waits again, if it was ordered and another
+    /// attempt follows. Whether it does.
+    pub(crate) fn retry(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
+        let ordered = self.active(run).filter(|active| active.terms.is_some());
+        let Some(id) = ordered.and_then(|active| active.id) else {
+            return false;
+        };
+        let now = Instant::now();
+        if !self.backlog.retries.failed(id, now) || !self.postpone(run, why) {
+            return false;
+        }
+        if let Some(next) = self.backlog.retries.next(id, now) {
+            self.backlog.check_at(next);
+        }
         true
     }
 
@@ -1042,6 +1062,45 @@ mod tests {
         }
         assert_eq!(jobs.backlog.again_ms(Instant::now()), -1);
         assert_eq!(jobs.room, Room { root: 3, others: 0 });
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A job whose programs are not ready in time waits, a second at first, and is over after six
+    /// attempts.
+    #[test]
+    fn a_job_whose_files_do_not_answer_is_started_again_later() {
+        let directory = std::env::temp_dir().join(format!("pbs-retry-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let id = jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap()[0];
+        let error = Error::Programs(std::io::Error::new(std::io::ErrorKind::TimedOut, "slow"));
+        assert!(error.is_not_ready() && !Error::NoRoom.is_not_ready());
+        let run = jobs.runs[0].run;
+        assert!(jobs.retry(run, &error));
+        assert!(!jobs.retry(run, &error), "it is no longer planned");
+        let standing = jobs.standing_of(id).unwrap();
+        assert_eq!(standing.state, "waiting");
+        assert!(standing.reason.unwrap().contains("slow"));
+        assert!((1..=1001).contains(&jobs.backlog.again_ms(Instant::now())));
+        // Another event does not start it before.
+        jobs.backlog.check_again();
+        jobs.promote(&mut Nobody);
+        assert!(jobs.runs.is_empty());
+        assert!((1..=1001).contains(&jobs.backlog.again_ms(Instant::now())));
+
+        jobs.backlog.retries.forget(id);
+        let mut attempts = 0;
+        loop {
+            jobs.backlog.retries.expire(id);
+            jobs.backlog.check_again();
+            jobs.promote(&mut Nobody);
+            attempts += 1;
+            if !jobs.retry(jobs.runs[0].run, &error) {
+                break;
+            }
+        }
+        assert_eq!(attempts, 6);
+        assert!(jobs.give_up(jobs.runs[0].run, &error, false, &mut Nobody).is_some());
+        assert_eq!(jobs.standing_of(id).unwrap().state, "over");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

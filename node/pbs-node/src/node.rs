@@ -437,6 +437,13 @@ impl<L: Listener> Node<L> {
         self.jobs.as_mut().is_some_and(|jobs| jobs.postpone(run, why))
     }
 
+    /// Postpones a run whose programs were not ready in time, if another attempt follows. Returns
+    /// whether one does.
+    fn retry(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
+        self.programs.give_up(run);
+        self.jobs.as_mut().is_some_and(|jobs| jobs.retry(run, why))
+    }
+
     /// Postpones all runs that were not released, and gives up those that can't wait.
     fn postpone_all(&mut self, why: &Error) {
         for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
@@ -474,6 +481,10 @@ impl<L: Listener> Node<L> {
                 }
                 // It is nobody's fault, and least of all its own: it waits.
                 Err(error) if error.is_shortage() && self.postpone(run, &error) => {
+                    starting.postponed += 1;
+                }
+                // Its files may answer later; the node does not wait for them.
+                Err(error) if error.is_not_ready() && self.retry(run, &error) => {
                     starting.postponed += 1;
                 }
                 Err(error) => {

@@ -2,24 +2,26 @@
 //! Time for which the node waits until the programs of a user stand at the gate.
 //!
 //! A child opens files of its owner on its way to the gate, and its owner can make that last
-//! for ever. The thread that waits for it has the whole node. Time that was spent on a user is
-//! therefore missing from the time that the user's next programs get, and returns slowly: the time
-//! for each program, too, or many programs that are never ready would cost seconds every time.
-//! Other users are not concerned.
+//! for ever. The thread that waits for it has the whole node, and therefore waits for a short time
+//! only: a run whose programs are not ready by then is started again later ([`Retries`]). Time that
+//! was spent on a user is missing from the time that the user's next programs get, and returns
+//! slowly: the time for each program, too. Other users are not concerned.
+//!
+//! [`Retries`]: crate::orders::Retries
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Time for a user for whom nobody has waited lately.
-const FULL: Duration = Duration::from_secs(5);
+const FULL: Duration = Duration::from_millis(500);
 /// Time for any user, however long others have waited.
 const LEAST: Duration = Duration::from_millis(100);
 /// Time that each program adds: they are started one after the other.
-const OF_PROGRAM: Duration = Duration::from_millis(20);
+const OF_PROGRAM: Duration = Duration::from_millis(2);
 /// Part of that for which nobody can do anything: it is not counted, and always remains.
 const OF_START: Duration = Duration::from_micros(500);
 /// Time that can be missing at most.
-const MOST_SPENT: Duration = Duration::from_secs(10);
+const MOST_SPENT: Duration = Duration::from_secs(1);
 /// Share of the time that passes, after which spent time is given back.
 const RETURNS: u32 = 20;
 
@@ -78,9 +80,9 @@ mod tests {
         for _ in 0..100 {
             patience.spend(1000, 0, FULL, begin);
         }
-        let later = begin + Duration::from_secs(150);
-        assert_eq!(patience.of(1000, 0, later), Duration::from_millis(2500));
-        let long_after = begin + Duration::from_secs(200);
+        let later = begin + Duration::from_secs(15);
+        assert_eq!(patience.of(1000, 0, later), Duration::from_millis(250));
+        let long_after = begin + Duration::from_secs(20);
         assert_eq!(patience.of(1000, 0, long_after), FULL);
         patience.spend(1001, 0, LEAST, long_after);
         assert_eq!(patience.spent.len(), 1);

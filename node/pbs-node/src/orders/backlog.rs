@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 
-use crate::orders::{Ended, Waiting};
+use crate::orders::{Ended, Retries, Waiting};
 
 /// Interval at which orders are checked that lack something which others may give back unseen.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -26,6 +26,8 @@ pub(crate) struct Backlog {
     again: Option<Instant>,
     /// Ends of runs that others wait for: the history is asked for each once.
     ends: RefCell<BTreeMap<RunId, Ended>>,
+    /// Runs whose programs were not ready in time.
+    pub(crate) retries: Retries,
 }
 
 impl Backlog {
@@ -78,6 +80,11 @@ impl Backlog {
     /// Checks the orders in a while: one lacks something of the system.
     pub(crate) fn check_in_a_while(&mut self) {
         self.again.get_or_insert_with(|| Instant::now() + AGAIN);
+    }
+
+    /// Checks the orders at that time, or before.
+    pub(crate) fn check_at(&mut self, at: Instant) {
+        self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
     /// Checks the orders again in the next round: not all of them were tried in this one.

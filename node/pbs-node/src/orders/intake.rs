@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests of users about the jobs of a node: to accept, hold and end them.
 
+use std::time::Instant;
+
 use pbs_history::{Kind, NewRun, Outcome, RunId};
 use pbs_planner::validate_cpus;
 
@@ -244,7 +246,7 @@ impl Jobs {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
-        let now_ns = monotonic_ns();
+        let (now_ns, now) = (monotonic_ns(), Instant::now());
         let mut left = Vec::new();
         let mut tried = 0;
         // All that are tried in a round are planned once, with the work of one request.
@@ -253,6 +255,11 @@ impl Jobs {
         for mut one in waiting {
             if tried == TRIED_AT_ONCE || trial.as_ref().is_some_and(Trial::is_spent) {
                 tried = TRIED_AT_ONCE;
+                left.push(one);
+                continue;
+            }
+            if let Some(next) = self.backlog.retries.next(one.id, now) {
+                self.backlog.check_at(next);
                 left.push(one);
                 continue;
             }
@@ -354,6 +361,7 @@ impl Jobs {
         };
         let order = one.noted().over(ending).order();
         self.ledger.close_waiting(one.id, outcome, order, listener);
+        self.backlog.retries.forget(one.id);
         let job = &one.order.submission.job.name;
         listener.not_run(&NotRun { run: one.id, job, why: &why });
         self.backlog.check_again();

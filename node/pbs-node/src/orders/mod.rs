@@ -4,10 +4,12 @@
 mod backlog;
 mod intake;
 mod order;
+mod retries;
 mod waiting;
 
 pub(crate) use backlog::Backlog;
 pub use intake::{Alteration, Rewrite};
 pub(crate) use order::{deadline_fault, Ended, Noted, Waits, UNREADABLE};
 pub use order::{Ending, Order, ProgramEnd, Terms};
+pub(crate) use retries::Retries;
 pub(crate) use waiting::Waiting;
