@@ -3,9 +3,9 @@
 //!
 //! A forked child has the pages of its parent until it executes its program. The class samples the
 //! memory of a process from its first grant on, and therefore before that: a small program would
-//! be charged what the service has. The child gives back the large areas of the parent before
-//! it reports that it is ready; what is in small ones still counts. The words that it still needs, such as the arguments of its
-//! program, are in an area of their own ([`Words`]).
+//! be charged what the service has. The child gives back the areas of the parent before it reports
+//! that it is ready; what is in the smallest ones still counts. The words that it still needs, such
+//! as the arguments of its program, are in an area of their own ([`Words`]).
 
 use std::ffi::CString;
 use std::fs;
@@ -15,12 +15,10 @@ use std::ops::Range;
 use crate::program::Prepared;
 
 /// Number of areas that are given back at most: the largest.
-const MOST_AREAS: usize = 8;
+const MOST_AREAS: usize = 32;
 
-/// Size from which an area is given back. Of an area with fewer than 512 pages in use, arm64 flushes
-/// each page by itself, and after each of these an emulated CPU waits until the others have had
-/// their turn: a child of a small node would take a second to be ready.
-const LEAST_BYTES: usize = 16 << 20;
+/// Size from which an area is given back: below it, the call costs more than the memory is worth.
+const LEAST_BYTES: usize = 256 << 10;
 
 /// Bytes after the thread's own data that stay.
 const KEPT_BYTES: usize = 64 << 10;
@@ -199,6 +197,7 @@ mod tests {
 00500000-00600000 rw-p 00100000 08:01 17 /usr/bin/pbsd
 00600000-00700000 rw-p 00000000 00:00 0
 01000000-02000000 rw-p 00000000 00:00 0                          [heap]
+7e0000000000-7e000003f000 rw-p 00000000 00:00 0
 7f0000000000-7f0001800000 rw-p 00000000 00:00 0
 7f0001800000-7f0004000000 ---p 00000000 00:00 0
 7f0005000000-7f0005010000 rw-p 00000000 00:00 0
