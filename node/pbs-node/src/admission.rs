@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Admission of jobs to the plan.
 
+use std::collections::btree_map::Entry;
+use std::collections::BTreeMap;
+
 use pbs_control::{Admitted, Companions, Controller, Missed};
-use pbs_history::{Kind, Outcome};
+use pbs_history::{JobHistory, Kind, Outcome};
 use pbs_job::Job;
 use pbs_plan::Plan;
 use pbs_planner::{NotArranged, Turn};
@@ -19,6 +22,9 @@ use crate::{companions, Declined, Error, Listener, News, SlowdownSource, Step, S
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
 
+/// Histories of jobs that a request holds at a time.
+const MOST_HISTORIES: usize = 16;
+
 /// Changes that admission would make. If a job is declined, or if there is no plan, nothing
 /// changes.
 pub(crate) struct Trial {
@@ -28,6 +34,8 @@ pub(crate) struct Trial {
     admitted: Vec<Taken>,
     /// `None`: each question about a job takes what the planner allows for one.
     allowance: Option<Allowance>,
+    /// History of each job that was tried, by name and user: it is read once.
+    histories: BTreeMap<(String, Option<u32>), JobHistory>,
 }
 
 /// Work that a request may take, for all jobs in it.
@@ -217,7 +225,8 @@ impl Jobs {
     pub(crate) fn trial(&self, now_ns: u64) -> Trial {
         let mut controller = self.controller.clone();
         let missed = if self.runs.is_empty() { Vec::new() } else { controller.renew(now_ns) };
-        Trial { controller, now_ns, missed, admitted: Vec::new(), allowance: None }
+        let histories = BTreeMap::new();
+        Trial { controller, now_ns, missed, admitted: Vec::new(), allowance: None, histories }
     }
 
     /// Returns a copy of the present plan, to which the jobs of a request can be added with the
@@ -234,8 +243,14 @@ impl Jobs {
     pub(crate) fn take(&self, trial: &mut Trial, candidate: Candidate) -> Result<(), Error> {
         let submission = &candidate.submission;
         let uid = candidate.terms.as_ref().map(|terms| terms.owner.uid);
-        let history = self.ledger.history(&submission.job.name, uid)?;
-        let (mut job, forecasts) = submission.predicted(&history, candidate.submitted_ns)?;
+        if trial.histories.len() >= MOST_HISTORIES {
+            trial.histories.clear();
+        }
+        let history = match trial.histories.entry((submission.job.name.clone(), uid)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.ledger.history(&submission.job.name, uid)?),
+        };
+        let (mut job, forecasts) = submission.predicted(history, candidate.submitted_ns)?;
         if candidate.kind == Kind::Profile {
             job.deadline_ns = trial.now_ns.saturating_add(NO_DEADLINE_NS);
         }

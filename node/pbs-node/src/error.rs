@@ -35,6 +35,9 @@ pub enum Error {
     Programs(io::Error),
     /// The programs of a run cannot be started before others were executed.
     NoRoom,
+    /// The programs of a run cannot be started before others of its user have ended, which were
+    /// killed.
+    Stuck,
     /// The node runs no jobs, as nobody has told it to.
     NoJobs,
     /// None of the jobs has an instruction.
@@ -97,7 +100,7 @@ impl Error {
     pub(crate) fn is_shortage(&self) -> bool {
         let lacking = [libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::ENOMEM];
         match self {
-            Self::NoRoom => true,
+            Self::NoRoom | Self::Stuck => true,
             Self::Programs(error) | Self::File(_, error) => {
                 error.raw_os_error().is_some_and(|errno| lacking.contains(&errno))
             }
@@ -169,6 +172,10 @@ impl fmt::Display for Error {
             Self::Programs(error) => write!(f, "programs of the plan: {error}"),
             Self::NoRoom => f.write_str(
                 "it waits for programs of other jobs: the node can start no more at once",
+            ),
+            Self::Stuck => f.write_str(
+                "it waits for earlier programs of its user: they were killed, and wait in the kernel \
+                 for a file system that does not answer",
             ),
             Self::NoJobs => f.write_str("this node runs no jobs: it has no history"),
             Self::NothingToRun => f.write_str(

@@ -1104,6 +1104,23 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
+    /// An order that is being checked still counts as waiting: the history is not asked for it.
+    #[test]
+    fn an_order_that_is_being_checked_waits() {
+        let directory = std::env::temp_dir().join(format!("pbs-checked-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let id = jobs.order(vec![ordered(None, true)], &mut Nobody).unwrap()[0];
+        jobs.backlog.check_again();
+        let taken = jobs.backlog.take_due().unwrap();
+        assert!(jobs.backlog.find(id).is_none() && jobs.backlog.has(id));
+        jobs.backlog.settled(id);
+        assert!(!jobs.backlog.has(id));
+        jobs.backlog.put_back(taken);
+        assert!(jobs.backlog.has(id));
+        assert!(jobs.backlog.remove(id).is_some() && !jobs.backlog.has(id));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// A user's order is not run by a process that would run it as its own user.
     #[test]
     fn orders_of_users_wait_for_the_service() {

@@ -41,6 +41,8 @@ const WRITE_TRIES: u32 = 20;
 /// Interval and maximum number of checks of a run whose programs have ended, while the kernel's
 /// last events about it have not arrived yet.
 const LOOK_MS: i32 = 10;
+/// Interval at which groups are checked whose processes were killed many times and have not ended.
+const STUCK_MS: i32 = 1000;
 const LOOKS: u32 = 100;
 
 /// Share of the descriptors for programs that is left to root's jobs: one of so many.
@@ -324,7 +326,7 @@ impl<L: Listener> Node<L> {
         let Launch { mut plan, programs, file } = launch;
         plan.lease_ns = self.options.lease_ns.unwrap_or(plan.lease_ns);
         let gate = Gate::new(None).map_err(Error::Programs)?;
-        let children = self.programs.fork(None, &programs, &gate, signals)?;
+        let children = self.programs.fork((None, None), &programs, &gate, signals)?;
         self.programs.wait_ready(&children, None)?;
         self.begin()?;
         device::write(&self.kernel.device, &plan, &file)?;
@@ -419,15 +421,15 @@ impl<L: Listener> Node<L> {
         Room { root: most.saturating_sub(open), others: others.saturating_sub(open) }
     }
 
-    /// Whether so many programs of a run can be started now.
-    fn has_room(&mut self, run: pbs_planner::RunId, programs: usize) -> Result<(), Error> {
-        let room = self.room();
-        let uid = self.jobs.as_ref().and_then(|jobs| jobs.active(run)?.uid());
-        if programs <= room.of(uid) {
-            Ok(())
-        } else {
-            Err(Error::NoRoom)
+    /// Whether so many programs of a user can be started now.
+    fn has_room(&mut self, uid: Option<u32>, programs: usize) -> Result<(), Error> {
+        if self.programs.has_stuck(uid) {
+            return Err(Error::Stuck);
         }
+        if programs > self.room().of(uid) {
+            return Err(Error::NoRoom);
+        }
+        Ok(())
     }
 
     /// Postpones a run whose programs can't be started now: it waits again, if it was ordered.
@@ -463,10 +465,11 @@ impl<L: Listener> Node<L> {
         let mut forked = Vec::with_capacity(runs.len());
         for &run in runs {
             let pids = self.prepare(run, &starting.plan).and_then(|programs| {
-                self.has_room(run, programs.len())?;
+                let uid = self.jobs.as_ref().and_then(|jobs| jobs.active(run)?.uid());
+                self.has_room(uid, programs.len())?;
                 self.make_cgroup(run)?;
                 let gate = &starting.gate;
-                self.programs.fork(Some(run), &programs, gate, signals)
+                self.programs.fork((Some(run), uid), &programs, gate, signals)
             });
             forked.push((run, pids));
         }
@@ -796,8 +799,8 @@ impl<L: Listener> Node<L> {
             }
         }
         again_ms = sooner(again_ms, self.programs.kill_overdue());
-        if self.programs.remove_cgroups() {
-            again_ms = sooner(again_ms, LOOK_MS);
+        if let Some(soon) = self.programs.remove_cgroups() {
+            again_ms = sooner(again_ms, if soon { LOOK_MS } else { STUCK_MS });
         }
         Ok(again_ms)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Programs of plans and runs, and the control groups that they are in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,15 @@ use crate::Error;
 /// Time that programs have to end after an interruption.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
+/// Programs of a user that were killed and have not ended, from which on no other program of the
+/// user is started. A program that waits for a file system in the kernel does not end.
+const MOST_STUCK: usize = 256;
+
+/// Attempts to kill the processes of a control group at once, and the number of groups that are
+/// checked in each of the rounds that follow.
+const KILLS: u32 = 100;
+const CHECKED_AT_ONCE: usize = 16;
+
 /// Interval at which a group is checked for programs that another service has started.
 const UNSEEN_MS: i32 = 50;
 
@@ -27,7 +36,7 @@ pub(crate) struct Programs {
     /// Control groups of runs that have one.
     cgroups: BTreeMap<pbs_planner::RunId, Cgroup>,
     /// Control groups of runs that are over, until they are empty.
-    leaving: Vec<Cgroup>,
+    leaving: VecDeque<Leaving>,
     /// Runs that are to end, and when their programs are killed.
     ending: BTreeMap<pbs_planner::RunId, Instant>,
 }
@@ -37,7 +46,17 @@ pub(crate) struct Programs {
 struct Started {
     /// `None`: of a plan, or of a run that was given up.
     run: Option<pbs_planner::RunId>,
+    /// The user whose run it is; `None`: of a plan.
+    uid: Option<u32>,
     child: Child,
+}
+
+/// Control group of a run that is over.
+#[derive(Debug)]
+struct Leaving {
+    cgroup: Cgroup,
+    /// Number of times that its processes were killed.
+    kills: u32,
 }
 
 /// Children of the node that it has not started.
@@ -111,7 +130,7 @@ impl Programs {
     /// process ids.
     pub(crate) fn fork(
         &mut self,
-        run: Option<pbs_planner::RunId>,
+        (run, uid): (Option<pbs_planner::RunId>, Option<u32>),
         programs: &[Prepared],
         gate: &Gate,
         signals: &Signals,
@@ -126,7 +145,7 @@ impl Programs {
             match gate.fork(program, cgroup.as_ref(), signals.mask_before()) {
                 Ok(child) => {
                     pids.push(child.pid);
-                    self.children.insert(child.pid, Started { run, child });
+                    self.children.insert(child.pid, Started { run, uid, child });
                 }
                 Err(error) => {
                     self.kill(&pids);
@@ -243,21 +262,35 @@ impl Programs {
         if let Some(cgroup) = self.cgroups.remove(&run) {
             // If that does not work, it is not empty, and tried again.
             let _ = cgroup.kill();
-            self.leaving.push(cgroup);
+            self.leaving.push_back(Leaving { cgroup, kills: 1 });
         }
     }
 
-    /// Removes the control groups that are empty. Whether there are others.
-    pub(crate) fn remove_cgroups(&mut self) -> bool {
-        self.leaving.retain(|cgroup| {
-            let gone = cgroup.is_empty() && cgroup.remove().is_ok();
-            if !gone {
-                // A group that could not be killed is tried again in the next round.
-                let _ = cgroup.kill();
+    /// Removes control groups that are empty: some of them, if there are many. Whether there are
+    /// others, which are to be checked again soon (`Some(true)`) or in a while.
+    pub(crate) fn remove_cgroups(&mut self) -> Option<bool> {
+        for _ in 0..self.leaving.len().min(CHECKED_AT_ONCE) {
+            let Some(mut leaving) = self.leaving.pop_front() else {
+                break;
+            };
+            if leaving.cgroup.is_empty() && leaving.cgroup.remove().is_ok() {
+                continue;
             }
-            !gone
+            leaving.kills = leaving.kills.saturating_add(1);
+            // A group that could not be killed is tried again when its turn comes.
+            let _ = leaving.cgroup.kill();
+            self.leaving.push_back(leaving);
+        }
+        let soon = self.leaving.iter().any(|leaving| leaving.kills < KILLS);
+        (!self.leaving.is_empty()).then_some(soon)
+    }
+
+    /// Whether so many programs of a user were killed and have not ended that no other is started.
+    pub(crate) fn has_stuck(&self, uid: Option<u32>) -> bool {
+        let stuck = self.children.values().filter(|started| {
+            started.run.is_none() && started.uid == uid && !started.child.is_reaped()
         });
-        !self.leaving.is_empty()
+        uid.is_some() && stuck.count() >= MOST_STUCK
     }
 
     /// Finds out which programs have ended. `forgets_given_up`: nobody asks how one ended that
@@ -382,6 +415,58 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    /// Programs that were killed and do not end keep their user from starting others, and nobody
+    /// else.
+    #[test]
+    fn programs_that_do_not_end_count_for_their_user() {
+        let plan = "[[process]]\nid = 1\ncommand = ['true']\ntasks = [1]\n\
+                    [[cpu]]\ncpu = 0\nslots = [1]\n";
+        let plan = pbs_plan::from_toml(plan).unwrap();
+        let prepared = pbs_launch::prepare_plan(&plan, Path::new("/dev/null"), true).unwrap();
+        let (gate, signals) = (Gate::new(None).unwrap(), Signals::new().unwrap());
+        let mut programs = Programs::default();
+        let run = pbs_planner::RunId(3);
+        for _ in 0..MOST_STUCK {
+            assert!(!programs.has_stuck(Some(1000)));
+            programs.fork((Some(run), Some(1000)), &prepared, &gate, &signals).unwrap();
+            programs.give_up(run);
+        }
+        // None of them was found to have ended.
+        assert!(programs.has_stuck(Some(1000)));
+        assert!(!programs.has_stuck(Some(1001)) && !programs.has_stuck(None));
+        while programs.has_stuck(Some(1000)) {
+            programs.reap(true, |_| None);
+        }
+    }
+
+    /// A group whose processes do not end is checked rarely, and few groups at a time.
+    #[test]
+    fn groups_that_are_never_empty_cost_little() {
+        let parent = std::env::temp_dir().join(format!("pbs-leaving-{}", std::process::id()));
+        let mut programs = Programs::default();
+        let groups = 3 * CHECKED_AT_ONCE;
+        for number in 0..groups {
+            let group = parent.join(format!("job-{number}"));
+            fs::create_dir_all(&group).unwrap();
+            fs::write(group.join("cgroup.events"), "populated 1\n").unwrap();
+            let (run, id) = (pbs_planner::RunId(number as u64), RunId(number as u64));
+            programs.open_cgroup(run, Some(id), &parent, GroupLimits::default()).unwrap();
+            programs.leave(run);
+        }
+        let kills = |programs: &Programs| -> u32 {
+            programs.leaving.iter().map(|leaving| leaving.kills).sum()
+        };
+        let before = kills(&programs);
+        assert_eq!(programs.remove_cgroups(), Some(true));
+        assert_eq!(kills(&programs) - before, CHECKED_AT_ONCE as u32);
+        for _ in 0..3 * KILLS {
+            programs.remove_cgroups();
+        }
+        assert_eq!(programs.remove_cgroups(), Some(false));
+        assert_eq!(programs.leaving.len(), groups);
+        fs::remove_dir_all(&parent).unwrap();
+    }
 
     /// Programs that another service has started are asked to end before they are killed. The run
     /// goes on as long as they do.

@@ -2,7 +2,7 @@
 //! Orders that wait.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
@@ -18,6 +18,8 @@ const MOST_ENDS: usize = 65_536;
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     waiting: Vec<Waiting>,
+    /// Runs of these orders, and of those that are being checked.
+    ids: BTreeSet<RunId>,
     /// Whether admission is stopped until the node is told to admit again.
     drained: bool,
     /// An order may not have to wait any more.
@@ -41,8 +43,14 @@ impl Backlog {
         self.waiting.iter().find(|waiting| waiting.id == id)
     }
 
+    /// Whether the order of a run waits, or is being checked.
+    pub(crate) fn has(&self, id: RunId) -> bool {
+        self.ids.contains(&id)
+    }
+
     /// Adds an order.
     pub(crate) fn push(&mut self, waiting: Waiting) {
+        self.ids.insert(waiting.id);
         self.waiting.push(waiting);
     }
 
@@ -58,6 +66,7 @@ impl Backlog {
     /// Removes the order of a run.
     pub(crate) fn remove(&mut self, id: RunId) -> Option<Waiting> {
         let place = self.waiting.iter().position(|waiting| waiting.id == id)?;
+        self.ids.remove(&id);
         Some(self.waiting.remove(place))
     }
 
@@ -117,7 +126,8 @@ impl Backlog {
         self.is_due || self.again.is_some_and(|again| again <= Instant::now())
     }
 
-    /// Removes all orders if they are to be checked.
+    /// Removes all orders if they are to be checked. They count as waiting until those that still
+    /// wait are put back, or one is settled.
     pub(crate) fn take_due(&mut self) -> Option<Vec<Waiting>> {
         let is_due = self.is_due();
         if is_due {
@@ -126,10 +136,16 @@ impl Backlog {
         (is_due && !self.waiting.is_empty()).then(|| std::mem::take(&mut self.waiting))
     }
 
+    /// Notes that an order does not wait any more.
+    pub(crate) fn settled(&mut self, id: RunId) {
+        self.ids.remove(&id);
+    }
+
     /// Puts those back that still wait.
     pub(crate) fn put_back(&mut self, mut left: Vec<Waiting>) {
         left.append(&mut self.waiting);
         left.sort_by_key(|waiting| waiting.id);
+        self.ids = left.iter().map(|waiting| waiting.id).collect();
         self.waiting = left;
     }
 }

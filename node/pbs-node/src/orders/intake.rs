@@ -362,6 +362,7 @@ impl Jobs {
         let order = one.noted().over(ending).order();
         self.ledger.close_waiting(one.id, outcome, order, listener);
         self.backlog.retries.forget(one.id);
+        self.backlog.settled(one.id);
         let job = &one.order.submission.job.name;
         listener.not_run(&NotRun { run: one.id, job, why: &why });
         self.backlog.check_again();
@@ -370,8 +371,7 @@ impl Jobs {
     /// Returns the end of a run; `None`: it has not ended. A run that is no longer known has ended
     /// in an unknown way.
     pub(crate) fn ended(&self, id: RunId) -> Option<Ended> {
-        let is_open =
-            self.backlog.find(id).is_some() || self.runs.iter().any(|run| run.id == Some(id));
+        let is_open = self.backlog.has(id) || self.runs.iter().any(|run| run.id == Some(id));
         if is_open {
             return None;
         }
