@@ -102,6 +102,9 @@ pub struct Controller {
     /// Steps of work that admissions may still take ([`Controller::allow_work`]); `None`: they have
     /// no common bound.
     work_left: Option<u64>,
+    /// Whether best effort has no place until the plan is made: it is placed once behind all
+    /// admissions of a request.
+    is_aside: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -234,6 +237,7 @@ impl Controller {
             worst_permille: 1000,
             pace: options.pace,
             work_left: None,
+            is_aside: false,
             options,
         }
     }
@@ -256,7 +260,14 @@ impl Controller {
     pub fn admit(&mut self, job: Job, now_ns: u64) -> Result<Admitted, Declined> {
         let run = RunId(self.next_run);
         let planned = if job.best_effort {
+            self.place_aside(now_ns);
             self.admit_behind(run, &job, now_ns)?
+        } else if self.work_left.is_some() {
+            if !self.is_aside {
+                self.set_aside(now_ns);
+                self.is_aside = true;
+            }
+            self.admit_promised(run, &job, now_ns)?
         } else {
             let aside = self.set_aside(now_ns);
             let answer = self.admit_promised(run, &job, now_ns);
@@ -428,6 +439,7 @@ impl Controller {
     ///
     /// What the node would refuse.
     pub fn plan(&mut self, now_ns: u64) -> Result<Option<Plan>, Vec<Problem>> {
+        self.place_aside(now_ns);
         let start_ns = self.start_ns(now_ns);
         let progress = self.progress(start_ns);
         let entries: Vec<_> = self

@@ -43,6 +43,46 @@ fn real(random: &mut Random, tasks: &[u64]) -> Vec<u64> {
     tasks.iter().map(|&insns| insns * between(random, 800, most_permille) / 1000).collect()
 }
 
+/// Best effort is placed once behind all jobs of a request, where it would be if it were placed
+/// behind each of them.
+#[test]
+fn best_effort_is_placed_once_for_a_request() {
+    let mut placed = 0;
+    for seed in 0..100 {
+        let mut random = Random::new(seed);
+        let (mut each, mut once) = (controller(), controller());
+        let mut others = Vec::new();
+        for _ in 0..4 {
+            let (tasks, deadline_ns) = draw(&mut random);
+            let job = best_effort("other", &tasks, deadline_ns);
+            let runs = [&mut each, &mut once].map(|it| it.admit(job.clone(), 0).unwrap().run);
+            assert_eq!(runs[0], runs[1]);
+            others.push(runs[0]);
+        }
+        once.allow_work(u64::MAX, 1 << 40);
+        for _ in 0..4 {
+            let (tasks, deadline_ns) = draw(&mut random);
+            let job = job("promised", &tasks, deadline_ns);
+            let answers = [&mut each, &mut once].map(|it| it.admit(job.clone(), 0).is_ok());
+            assert_eq!(answers[0], answers[1], "seed {seed}");
+        }
+        // In between none of it has a place.
+        let has_place = |run: &RunId| once.store().run(*run).is_some_and(|run| run.end_ns() > 0);
+        assert!(!others.iter().any(has_place));
+        let plans = [&mut each, &mut once].map(|it| {
+            let plan = it.plan(0).unwrap().unwrap();
+            pbs_plan::wire::encode(&plan).bytes
+        });
+        assert_eq!(plans[0], plans[1], "seed {seed}");
+        let places = |it: &Controller| -> Vec<_> {
+            it.store().runs().map(|(run, of)| (run, of.end_ns())).collect()
+        };
+        assert_eq!(places(&each), places(&once), "seed {seed}");
+        placed += places(&once).len();
+    }
+    assert!(placed > 500, "{placed}");
+}
+
 /// Admission takes the same jobs, and plans them at the same time, whatever is run as best
 /// effort beside them, before and after.
 #[test]

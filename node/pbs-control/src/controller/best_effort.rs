@@ -75,10 +75,18 @@ impl Controller {
         booking.commit();
     }
 
+    /// Places the runs of best effort that were set aside for the admissions of a request.
+    pub(super) fn place_aside(&mut self, now_ns: u64) {
+        if self.is_aside {
+            self.place_behind(self.start_ns(now_ns));
+        }
+    }
+
     /// Places all runs of best effort behind what is promised, the most important first.
     /// One for which there is no room, such as memory, is without a place until the next
     /// plan.
     pub(super) fn place_behind(&mut self, start_ns: u64) {
+        self.is_aside = false;
         let progress = self.progress(start_ns);
         let best_effort = self.runs.iter().filter(|(_, active)| active.is_best_effort());
         let mut runs: Vec<RunId> = best_effort.map(|(&run, _)| run).collect();
