@@ -79,6 +79,36 @@ fn a_limit_changed_before_the_start_is_planned_anew() {
     no_harm(&mut lab);
 }
 
+/// A user waits for the moment of the release and asks for a week. The others keep their times.
+#[test]
+fn a_limit_raised_at_the_release_is_not_valid() {
+    let mut lab = Lab::new("limit-at-release");
+    let job = lab.slurm.submit(1, 4, 8, 60, 1000);
+    let neighbour = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.slurm.raised_at_commit = Some((job, 7 * 86_400));
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.slurm.job(job).unwrap().limit_s, Some(60));
+    lab.seconds(80);
+    assert_eq!(lab.outcome(job), "aborted at its end");
+    assert_eq!(lab.outcome(neighbour), "completed");
+}
+
+#[test]
+fn a_limit_changed_without_a_planner_is_planned() {
+    let mut lab = Lab::new("limit-without-planner");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    let job = lab.slurm.submit(2, 4, 4, 60, 30);
+    lab.turn();
+    lab.slurm.alter(job, |job| job.limit_s = Some(600));
+    lab.restart();
+    lab.turn();
+    assert_eq!(lab.row(job).limit_s(), 600);
+    lab.seconds(75);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.slurm.job(job).unwrap().limit_s, Some(600));
+}
+
 #[test]
 fn a_declined_alteration_ends_nothing() {
     let mut lab = Lab::new("declined-alteration");

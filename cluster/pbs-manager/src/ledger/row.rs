@@ -151,6 +151,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns the booked time without the parts for making nodes ready and cleaning them.
+    pub fn limit_s(&self) -> u64 {
+        self.duration_s.saturating_sub(self.allocate_s).saturating_sub(self.release_s)
+    }
+
     /// Returns by how many seconds an end is later than agreed; `None`: nothing was agreed, or it
     /// is kept.
     pub fn broken_by_s(&self, end_s: u64) -> Option<u64> {
