@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The file: opening, reading, and one transaction for each operation.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::Serialize;
 
 use crate::ledger::error::Error;
+use crate::ledger::files::{create, guard_index, is_own, open_lock, Copy};
 use crate::ledger::row::{Event, NodeRow, Row, State};
 
 /// `PBSC`, by which a file of ours is known.
@@ -25,7 +24,7 @@ const VERSION: i64 = 1;
 /// Maximum time to wait for another process.
 const WAIT: Duration = Duration::from_secs(10);
 /// Interval at which a held lock is tried again.
-const POLL: Duration = Duration::from_millis(20);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 
 const TABLES: &str = "
 CREATE TABLE site (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL,
@@ -76,7 +75,7 @@ impl Changes {
 pub struct Ledger {
     path: PathBuf,
     connection: Connection,
-    /// Locked for as long as it is open to be written, or to be read as one that does not change.
+    /// Locked for as long as the ledger is open to be written.
     claim: Option<File>,
 }
 
@@ -87,11 +86,8 @@ impl Ledger {
     ///
     /// [`Error::Exists`] if something is there, and what the disk says.
     pub fn create(path: &Path, site: &str, clock_s: u64) -> Result<Self, Error> {
-        if path.exists() {
-            return Err(Error::Exists(path.into()));
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut this = Self::connect(path, flags)?;
+        create(path).map_err(|error| Error::io(path, &error))?;
+        let mut this = Self::connect_to_write(path)?;
         this.transact(|all| {
             all.execute_batch(TABLES)?;
             all.execute("INSERT INTO site VALUES (1, ?1, ?2, 1)", params![site, signed(clock_s)])?;
@@ -115,11 +111,10 @@ impl Ledger {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Missing(path.into()));
             }
-            // A file that can't be seen is not missing.
-            Err(error) => return Err(Error::Failed(path.into(), error.to_string())),
+            Err(error) => return Err(Error::unread(path, &error)),
         }
         let mut this = match access {
-            Access::Write => Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+            Access::Write => Self::connect_to_write(path)?,
             Access::Read => Self::connect_to_read(path)?,
         };
         let number =
@@ -144,30 +139,35 @@ impl Ledger {
         Ok(Self { path: path.into(), connection, claim: None })
     }
 
-    /// Connects a reader. SQLite makes files beside the ledger for a reader too; where it can't, a
-    /// ledger that no process writes to is read as a file that does not change. A shared lock keeps
-    /// writers away meanwhile.
+    fn connect_to_write(path: &Path) -> Result<Self, Error> {
+        guard_index(path).map_err(|error| Error::io(path, &error))?;
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    /// Connects a reader. Its owner reads the ledger itself. Others read a copy, and so does an
+    /// owner who may not make the files that SQLite needs beside the ledger.
     fn connect_to_read(path: &Path) -> Result<Self, Error> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let this = Self::connect(path, flags)?;
-        let number =
-            this.connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
-        let needs_files = number.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
-        if !matches!(needs_files, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
-            return Ok(this);
+        if is_own(path) && guard_index(path).is_ok() {
+            let this = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            let failed = this.first_read().err();
+            let cause = failed.as_ref().and_then(rusqlite::Error::sqlite_error_code);
+            if !matches!(cause, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
+                return Ok(this);
+            }
         }
-        let file = File::open(path).map_err(|error| this.failed(&error))?;
-        let log = path.with_file_name(format!("{}-wal", file_name(path)));
-        let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-        let has_log = std::fs::metadata(&log).is_ok_and(|of| of.len() > 0);
-        if !is_free || has_log {
-            // The first attempt says what is wrong.
-            return Ok(this);
-        }
-        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
-        let mut this = Self { path: path.into(), ..Self::connect(&unchanging(path), flags)? };
-        this.claim = Some(file);
+        let copy = Copy::of(path).map_err(|error| Error::unread(path, &error))?;
+        let copy = copy.ok_or_else(|| Error::Busy(path.into()))?;
+        let this = Self::connect(&copy.ledger(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let this = Self { path: path.into(), ..this };
+        // The index of its log is in memory, and after the first read all of its files are open:
+        // the directory is not needed any more.
+        this.done(this.connection.pragma_update(None, "locking_mode", "EXCLUSIVE"))?;
+        this.done(this.first_read())?;
         Ok(this)
+    }
+
+    fn first_read(&self) -> rusqlite::Result<i64> {
+        self.connection.pragma_query_value(None, "schema_version", |row| row.get(0))
     }
 
     /// Keeps other writers away for as long as the file is open: what is known of it is in
@@ -176,7 +176,7 @@ impl Ledger {
         if access == Access::Read {
             return Ok(());
         }
-        let file = File::open(&self.path).map_err(|error| self.failed(&error))?;
+        let file = open_lock(&self.path).map_err(|error| Error::io(&self.path, &error))?;
         let begun = Instant::now();
         // SQLite's own locks are of another kind: who reads goes on reading.
         while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -348,24 +348,6 @@ impl Ledger {
             |error: serde_json::Error| Error::Damaged(self.path.clone(), error.to_string());
         serde_json::from_str(body).map_err(damaged)
     }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Address of a file for SQLite that does not change while it is open.
-fn unchanging(path: &Path) -> PathBuf {
-    let mut address = b"file:".to_vec();
-    for &byte in path.as_os_str().as_bytes() {
-        if b"?#%".contains(&byte) {
-            address.extend(format!("%{byte:02x}").bytes());
-        } else {
-            address.push(byte);
-        }
-    }
-    address.extend(b"?immutable=1");
-    OsString::from_vec(address).into()
 }
 
 /// SQLite's numbers are signed; the same bits come back.

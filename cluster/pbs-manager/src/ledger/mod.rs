@@ -11,6 +11,7 @@
 
 mod database;
 mod error;
+mod files;
 mod row;
 
 pub use database::{Access, Changes, Ledger};
