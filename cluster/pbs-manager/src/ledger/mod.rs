@@ -17,4 +17,4 @@ mod row;
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
 pub(crate) use row::NOT_FREE;
-pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State};
+pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total};
