@@ -6,6 +6,7 @@
 //! for each connection calls it, and one more task makes its passes. No task keeps it borrowed
 //! while waiting.
 
+mod budget;
 mod convert;
 mod hub;
 mod journal;
