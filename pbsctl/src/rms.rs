@@ -148,12 +148,12 @@ struct ServeOptions {
     #[arg(long)]
     strict: bool,
 
-    /// Most nodes of a cluster that a session may pre-allocate
+    /// Most nodes of a cluster that a user may pre-allocate, in all sessions together
     #[arg(long, value_name = "N")]
     most_nodes: Option<u64>,
 
-    /// Most concurrent sessions of a user, each with these nodes and an equal part of the
-    /// preemptible ones; operators may have more
+    /// Most concurrent sessions of a user, each with an equal part of the preemptible nodes;
+    /// operators may have more
     #[arg(long, value_name = "N", default_value_t = 64)]
     most_sessions: usize,
 

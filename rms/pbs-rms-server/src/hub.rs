@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pbs_rms::{AppId, Event, Kind, Policy, Relation, RequestId, Rms};
+use pbs_rms::{AppId, Ask, Event, Kind, Policy, Relation, RequestId, Rms};
 use pbs_rms_api::{
     Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
 };
@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 
 use crate::budget::Budget;
 use crate::convert::{self, Over};
+use crate::firm::firm_nodes;
 use crate::journal::{Error, Journal};
 
 /// Requests of all sessions of one user, unless an operator's: what a pass takes grows with the
@@ -371,6 +372,30 @@ impl Hub {
         Ok(())
     }
 
+    /// Checks the number of nodes of a new request: the limit of nodes is that of all sessions of a
+    /// user together. The manager itself applies it to each session.
+    fn check_nodes(&self, caller: &Caller, app: AppId, ask: &Ask) -> Result<(), Refusal> {
+        let limit = self.settings.policy.limits.nodes;
+        if limit == u64::MAX || ask.kind == Kind::Preemptible || caller.is_operator {
+            return Ok(());
+        }
+        let uid = self.owners.get(&app).map(|owner| owner.uid);
+        let others = self.owners.iter().filter(|&(&other, it)| Some(it.uid) == uid && other != app);
+        let others = others.filter_map(|(&other, _)| self.rms.session(other));
+        let others = others.map(|other| firm_nodes(other, ask.cluster, None).min(limit));
+        let others = others.fold(0, u64::saturating_add);
+        let own = self.rms.session(app).map_or(0, |own| firm_nodes(own, ask.cluster, Some(ask)));
+        // A single session may ask for more, one after the other: the manager places that.
+        if others == 0 || own <= limit.saturating_sub(others) {
+            return Ok(());
+        }
+        let why = format!(
+            "a user may have at most {limit} nodes of a cluster, in all sessions; the others ask for \
+             {others}, and this one with that request for {own}: ask for fewer, or end others first"
+        );
+        Err(Refusal::Refused { why })
+    }
+
     /// Checks how long a new request of a session may last, which keeps nodes that the session has
     /// had for `before_ns`.
     fn check_duration(
@@ -481,6 +506,7 @@ impl Hub {
             Relation::Free | Relation::Coalloc(_) => 0,
         };
         self.check_duration(caller, ask.kind, before_ns, ask.duration_ns)?;
+        self.check_nodes(caller, app, &ask)?;
         let id = self.rms.request(app, ask, now_ns);
         let id = self.changed(caller, id)?;
         self.note_kept(app, id, before_ns);
@@ -520,6 +546,11 @@ impl Hub {
         let kind = of.map_or(Kind::Preemptible, |request| request.ask.kind);
         let before_ns = self.kept_ns(app, update.of, Some((now_ns, update.announce_ns)));
         self.check_duration(caller, kind, before_ns, update.duration_ns)?;
+        if let Some(of) = of {
+            let (nodes, relation) = (update.nodes, Relation::Next(update.of));
+            let successor = Ask { nodes, relation, preferred: Vec::new(), ..of.ask };
+            self.check_nodes(caller, app, &successor)?;
+        }
         let id = self.rms.update(app, &update, now_ns);
         let id = self.changed(caller, id)?;
         self.note_kept(app, id, before_ns);

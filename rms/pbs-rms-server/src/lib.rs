@@ -8,6 +8,7 @@
 
 mod budget;
 mod convert;
+mod firm;
 mod hub;
 mod journal;
 mod session;

@@ -127,6 +127,39 @@ fn changes_are_counted_for_the_user_who_makes_them() {
 }
 
 #[test]
+fn more_sessions_are_no_more_nodes() {
+    let limits = pbs_rms::Limits { nodes: 6, ..pbs_rms::Limits::default() };
+    let policy = Policy { limits, ..settings().policy };
+    let mut hub = Hub::open(Settings { policy, ..settings() }, None).expect("it needs nothing");
+    let (ann, bob) = (user(1000), user(1001));
+    let (first, second) = (connect(&mut hub, &ann), connect(&mut hub, &ann));
+    let hour = Some(3_600_000_000_000);
+    let ask = |kind: &str, nodes| asked(kind, nodes, hour);
+    let outer = hub.request(&ann, first, ask("pre-allocation", 4)).expect("room");
+    // What is inside a pre-allocation, and what follows it, is no more than that.
+    let inside = Asked { coalloc: Some(outer), ..ask("non-preemptible", 4) };
+    let inside = hub.request(&ann, first, inside).expect("room");
+    let next = Asked { next: Some(inside), ..ask("non-preemptible", 3) };
+    hub.request(&ann, first, next).expect("room");
+    let refused = why(hub.request(&ann, second, ask("non-preemptible", 3)));
+    assert!(refused.contains("at most 6 nodes of a cluster, in all sessions"), "{refused}");
+    let small = hub.request(&ann, second, ask("non-preemptible", 2)).expect("six in all");
+    hub.work().expect("nothing is kept");
+    let update = Change { request: small, nodes: 3, duration_ns: hour, ..Change::default() };
+    assert!(why(hub.update(&ann, second, update.clone())).contains("in all sessions"));
+    hub.update(&ann, second, Change { nodes: 2, ..update }).expect("no more than before");
+    assert!(why(hub.request(&ann, first, ask("pre-allocation", 1))).contains("in all sessions"));
+    // Preemptible nodes are divided otherwise, and others have their own.
+    hub.request(&ann, second, ask("preemptible", 10)).expect("it is preemptible");
+    let other = connect(&mut hub, &bob);
+    hub.request(&bob, other, ask("non-preemptible", 6)).expect("it is another's");
+    // A single session may ask for more, which comes one after the other.
+    hub.request(&bob, other, ask("non-preemptible", 6)).expect("it waits");
+    hub.disconnect(&ann, first).expect("its own");
+    hub.request(&ann, second, ask("non-preemptible", 6)).expect("it is alone");
+}
+
+#[test]
 fn nodes_are_not_kept_longer_than_an_operator_wants() {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let settings = Settings { longest_ns: 8 * HOUR_NS, ..settings() };
