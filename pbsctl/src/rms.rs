@@ -148,14 +148,19 @@ struct ServeOptions {
     #[arg(long)]
     strict: bool,
 
-    /// Most nodes of a cluster that a session may pre-allocate
+    /// Most nodes of a cluster that a user may pre-allocate, in all sessions together
     #[arg(long, value_name = "N")]
     most_nodes: Option<u64>,
 
-    /// Most concurrent sessions of a user, each with these nodes and an equal part of the
-    /// preemptible ones; operators may have more
+    /// Most concurrent sessions of a user, each with an equal part of the preemptible nodes;
+    /// operators may have more
     #[arg(long, value_name = "N", default_value_t = 64)]
     most_sessions: usize,
+
+    /// Longest time for which a request, or several one after the other, may keep nodes that are not
+    /// preemptible; operators may keep them longer
+    #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
+    longest: Option<u64>,
 
     /// Price of a node for an hour, such as preemptible=0.5; may be repeated for other types
     #[arg(long, value_name = "TYPE=UNITS", value_parser = price)]
@@ -398,6 +403,7 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
         },
         absence_grace_ns: options.absence,
         most_sessions: options.most_sessions,
+        longest_ns: options.longest.unwrap_or(u64::MAX),
     };
     // Where one serves already, its file is not to be touched.
     let listener = pbs_socket::listen(socket).map_err(|error| Failure::file(socket, &error))?;

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{directory, pbsctl, Ran};
+use pbs_manager::ledger::Access;
+use pbs_manager::{Manager, Simulated};
 
 const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/cluster/site.toml");
 
@@ -383,13 +385,31 @@ fn a_reader_needs_no_right_to_write() {
     }
     let (_, said, _) = read("info");
     assert!(said.contains("run") && said.contains("planned"), "{said}");
+    // The last change is still in the log while a writer has the ledger open.
+    set(&lab.0, 0o755);
+    set(&ledger, 0o644);
+    let writer =
+        Manager::open(&ledger, Access::Write, Simulated::default()).map(|(writer, _)| writer);
+    let mut writer = writer.unwrap();
+    writer.advance(writer.clock_s() + 1000).unwrap();
+    let (status, said, told) = read("info");
+    assert_eq!((status, told.as_str()), (Some(0), ""));
+    assert!(!said.contains("planned"), "{said}");
+    drop(writer);
+    // A reader of its own is told of the group.
+    set(&ledger, 0o640);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        let (status, _, told) = read("info");
+        assert_eq!(status, Some(1));
+        assert!(told.contains("let an operator add you to that group"), "{told}");
+    }
     // A ledger that can't be seen is not one that does not exist.
     set(&lab.0, 0o000);
     let (status, _, told) = read("info");
     set(&lab.0, 0o755);
     set(&ledger, 0o644);
     assert_eq!(status, Some(1));
-    assert!(told.contains("ermission denied") && !told.contains("no such ledger"), "{told}");
+    assert!(told.contains("Permission denied") && !told.contains("no such ledger"), "{told}");
 }
 
 /// A directory with traces of the Standard Workload Format.

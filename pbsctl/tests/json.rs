@@ -317,6 +317,7 @@ fn output_of_the_resource_manager_is_documented() {
             policy: pbs_rms::Policy::default(),
             absence_grace_ns: 60_000_000_000,
             most_sessions: 64,
+            longest_ns: u64::MAX,
         };
         let hub = pbs_rms_server::Hub::open(settings, None).unwrap();
         pbs_rms_server::serve(listener, hub)

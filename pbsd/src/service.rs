@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use pbs_history::RunId;
+use pbs_history::{Last, RunId};
 use pbs_launch::signals::{wait_for, Signals};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
@@ -130,7 +130,7 @@ impl Service {
     fn metrics(&mut self) -> Result<Metrics, Refusal> {
         self.count_ended();
         let held = self.node.held_by_users().map_err(refusal)?;
-        let runs = self.node.standing(0).map_err(refusal)?;
+        let runs = self.node.standing(&Last::default()).map_err(refusal)?;
         let open_jobs = ["held", "waiting", "planned", "running"].map(|state| {
             let jobs = runs.iter().filter(|run| run.state == state).count() as u64;
             OpenJobs { state: state.into(), jobs }
@@ -389,7 +389,7 @@ impl Service {
     /// Cancels the jobs in such allocations; the answer is which those are.
     fn end_those(&mut self, is_over: impl Fn(u32) -> bool) -> Result<Vec<u64>, Error> {
         let mut ending = Vec::new();
-        for run in self.node.standing(0)? {
+        for run in self.node.standing(&Last::default())? {
             let Some(number) = run.allocation.filter(|&number| is_over(number)) else {
                 continue;
             };
@@ -466,8 +466,11 @@ impl Service {
     }
 
     fn list(&self, filter: &Filter) -> Result<Vec<Job>, Refusal> {
-        let last = filter.last.unwrap_or(0).min(ANSWER_ENDED_JOBS);
-        let runs = self.node.standing(last as usize).map_err(refusal)?;
+        let wants_ended = filter.state.as_deref().is_none_or(|state| state == "over");
+        let count = filter.last.filter(|_| wants_ended).unwrap_or(0).min(ANSWER_ENDED_JOBS);
+        // The last ones of those that are wanted, and not the wanted ones of the last.
+        let last = Last { count: count as usize, job: filter.name.as_deref(), uid: filter.uid };
+        let runs = self.node.standing(&last).map_err(refusal)?;
         let jobs = runs.into_iter().map(|run| listed(run, LISTED_REASON_CHARS));
         let wanted = jobs.filter(|job| {
             let of_state = filter.state.as_ref().is_none_or(|state| *state == job.state);
@@ -498,7 +501,7 @@ impl Service {
     }
 
     fn status(&self) -> Result<Status, Refusal> {
-        let runs = self.node.standing(0).map_err(refusal)?;
+        let runs = self.node.standing(&Last::default()).map_err(refusal)?;
         let count = |states: &[&str]| {
             let of = runs.iter().filter(|run| states.contains(&run.state));
             of.count() as u64
@@ -528,7 +531,7 @@ impl Service {
             return Ok(RunId(number));
         }
         let name = key.name.as_deref().unwrap_or_default();
-        let runs = self.node.standing(0).map_err(refusal)?;
+        let runs = self.node.standing(&Last::default()).map_err(refusal)?;
         let named = runs.iter().filter(|run| run.job == name && caller.may(run.uid));
         let ids: Vec<_> = named.map(|run| run.run).collect();
         match ids.as_slice() {

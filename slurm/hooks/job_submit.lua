@@ -18,6 +18,7 @@ local PARTITION = "plan"
 
 local NO_VAL = slurm.NO_VAL or 4294967294
 local NO_VAL16 = slurm.NO_VAL16 or 65534
+local NO_VAL64 = slurm.NO_VAL64 or 18446744073709551614
 local INFINITE = slurm.INFINITE or 4294967295
 
 -- One write a line, at its end: lines of several writers don't mix.
@@ -180,6 +181,42 @@ local function change_hold(job, record, uid)
 	end
 end
 
+-- What a job takes, beside its time. Slurm does not check these once the planner has released the
+-- job, and what is planned there for others would wait.
+local SIZES = {
+	"min_nodes", "max_nodes", "min_cpus", "max_cpus", "pn_min_cpus", "pn_min_memory", "num_tasks",
+	"ntasks_per_node", "ntasks_per_socket", "ntasks_per_tres", "cpus_per_task", "sockets_per_node",
+	"cores_per_socket", "threads_per_core", "shared", "contiguous", "features", "core_spec",
+	"cpus_per_tres", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+}
+
+local function is_change(value)
+	return value ~= nil and value ~= "" and value ~= NO_VAL and value ~= NO_VAL16 and
+		value ~= NO_VAL64
+end
+
+-- Between its release by the planner and its start a job has a priority and no node yet. Slurm
+-- itself lets no user have more for a job that runs; a running job may become smaller.
+local JOB_RUNNING = 1
+
+local function is_released(record)
+	return record.priority ~= 0 and (record.job_state or 0) % 256 ~= JOB_RUNNING
+end
+
+-- Reason for which a change may not be made to a job that is released: nil if it may.
+local function too_late(job, record)
+	if is_change(job.time_limit) and not (record.time_limit and job.time_limit <= record.time_limit)
+	then
+		return "its time limit can only be lowered"
+	end
+	for _, size in ipairs(SIZES) do
+		if is_change(job[size]) then
+			return "its size can't be changed"
+		end
+	end
+	return nil
+end
+
 function slurm_job_modify(job, record, partitions, uid)
 	local is_ours = names_partition(record.partition)
 	local to_ours = is_given(job.partition) and names_partition(job.partition)
@@ -190,6 +227,12 @@ function slurm_job_modify(job, record, partitions, uid)
 		change_hold(job, record, uid)
 	end
 	if not is_operator(uid) then
+		local late = is_ours and is_released(record) and too_late(job, record)
+		if late then
+			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(
+				"The job is about to start, and %s: hold it first (scontrol hold %s), change it, " ..
+				"and release it", late, record.job_id))
+		end
 		if not is_ours or is_given(job.partition) and job.partition ~= PARTITION then
 			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(
 				"Partition %s is planned, and jobs can't move into or out of it: " ..

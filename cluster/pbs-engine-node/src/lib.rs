@@ -223,11 +223,14 @@ impl Engine for Local {
         if self.handed.is_empty() && self.heard.is_none() {
             return happened;
         }
-        let all = Filter {
+        // Jobs of others never push out those of this user. A job that is not in the answer is
+        // not known to be over.
+        let mine = Filter {
+            uid: self.uid,
             last: Some(if self.handed.is_empty() { 1 } else { LAST }),
             ..Filter::default()
         };
-        let jobs = match self.list(&all) {
+        let jobs = match self.list(&mine) {
             Ok(jobs) => jobs,
             Err(why) => {
                 self.trouble = Some(why.to_string());

@@ -77,7 +77,7 @@ fn only_mine(ledger: &Path) -> Result<(), Error> {
     } else {
         Err(Error::Wrong(format!(
             "other users may write {} and could run programs as you; make it your own, with mode \
-             644",
+             640",
             ledger.display()
         )))
     }

@@ -35,7 +35,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn remove(path: &Path) {
-    for end in ["", "-wal", "-shm"] {
+    for end in ["", "-wal", "-shm", "-lock"] {
         let mut name = path.as_os_str().to_os_string();
         name.push(end);
         let _ = std::fs::remove_file(name);

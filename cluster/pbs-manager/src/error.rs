@@ -4,7 +4,7 @@
 use std::fmt;
 
 use pbs_cluster_planner::{Refusal, RequestId};
-use pbs_site::Site;
+use pbs_site::{format_time, Site};
 
 /// Reason for which an operation was refused, or failed. Nothing has changed then, except for
 /// [`Error::Ledger`]: the memory is ahead of the file, and the manager must be opened again.
@@ -14,6 +14,8 @@ pub enum Error {
     Declined(Refusal),
     /// The request does not exist, or it has ended.
     NoRequest(RequestId),
+    /// The request has ended and was forgotten; so were all that ended before that time.
+    Forgotten(RequestId, u64),
     /// The node does not exist.
     NoNode(String),
     /// The request belongs to another user, or the operation is reserved for operators.
@@ -31,6 +33,9 @@ impl Error {
     pub fn describe(&self, site: &Site) -> String {
         match self {
             Self::Declined(why) => why.describe(site),
+            Self::Forgotten(id, before_s) => {
+                forgotten(*id, &format_time(*before_s, &site.time_zone))
+            }
             other => other.to_string(),
         }
     }
@@ -41,6 +46,7 @@ impl fmt::Display for Error {
         match self {
             Self::Declined(why) => why.fmt(f),
             Self::NoRequest(id) => write!(f, "there is no request {id}, or it has ended; pbsctl cluster info --all lists all requests"),
+            Self::Forgotten(id, before_s) => f.write_str(&forgotten(*id, &format!("@{before_s}"))),
             Self::NoNode(name) => write!(f, "there is no node {name}; the site file has the names"),
             Self::NotPermitted(what) => write!(f, "not permitted: {what}"),
             Self::Wrong(what) => f.write_str(what),
@@ -51,6 +57,13 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+fn forgotten(id: RequestId, before: &str) -> String {
+    format!(
+        "request {id} was forgotten, as were others that ended before {before} (keep_ended and \
+         keep_ended_requests of the site); its usage is still in pbsctl cluster stat"
+    )
+}
 
 impl From<Refusal> for Error {
     fn from(why: Refusal) -> Self {

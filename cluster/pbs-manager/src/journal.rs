@@ -4,7 +4,7 @@
 use pbs_cluster_planner::RequestId;
 
 use crate::error::Error;
-use crate::ledger::{Changes, Event, Ledger, NodeRow, Row};
+use crate::ledger::{Changes, Event, Ledger, NodeRow, Row, Total};
 
 /// A ledger and what is to be written there.
 #[derive(Debug)]
@@ -44,6 +44,14 @@ impl Journal {
     /// Notes a node that is in use again.
     pub(crate) fn node_back(&mut self, name: &str) {
         self.changes.nodes_back.push(name.into());
+    }
+
+    /// Notes ended requests that are forgotten, of which the last ended then, and the totals that
+    /// have their usage from now on.
+    pub(crate) fn forget(&mut self, ids: Vec<RequestId>, ended_s: Option<u64>, totals: Vec<Total>) {
+        self.changes.forgotten = ids;
+        self.changes.forgotten_end_s = ended_s;
+        self.changes.totals = totals;
     }
 
     /// Writes all that was noted, with the clock and the next number.

@@ -13,6 +13,7 @@ mod deadlines;
 mod engine;
 mod error;
 mod followers;
+mod forget;
 mod journal;
 pub mod ledger;
 mod manager;

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Row, State};
 use crate::record::RequestRecord;
+use crate::usage::Usages;
 
 /// Validities that repeat are told for so long: nothing is planned beyond it.
 const HORIZON_S: u64 = 2 * 366 * 86_400;
@@ -32,6 +33,8 @@ pub struct Manager<E> {
     pub(crate) reservations: BTreeSet<RequestId>,
     pub(crate) deadlines: Deadlines,
     pub(crate) nodes_out: BTreeMap<String, NodeRow>,
+    /// Usage of the requests that are not in the ledger any more.
+    pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
 }
 
@@ -72,9 +75,12 @@ impl<E: Engine> Manager<E> {
         let (site, clock_s, next_id) = ledger.site()?;
         let rows = ledger.open_rows()?;
         let nodes_out = ledger.nodes_out()?;
+        let forgotten = Usages::of_totals(&ledger.totals()?)
+            .ok_or_else(|| ledger.damaged("the usage of forgotten requests can't be read"))?;
         let journal = Journal::new(ledger, clock_s, next_id);
         let mut this = Self::empty(read_site(&site)?, journal, clock_s, engine);
         this.planner.continue_from(next_id);
+        this.forgotten = forgotten;
         for node in nodes_out {
             if let Some(place) = this.machine.node_by_name(&node.name) {
                 this.planner.node_offline(clock_s, place);
@@ -113,6 +119,7 @@ impl<E: Engine> Manager<E> {
             reservations: BTreeSet::new(),
             deadlines: Deadlines::default(),
             nodes_out: BTreeMap::new(),
+            forgotten: Usages::default(),
             clock_s,
         }
     }
@@ -158,7 +165,7 @@ impl<E: Engine> Manager<E> {
         self.row(id)
     }
 
-    /// All requests that there ever were, as they stand or ended.
+    /// All requests in the ledger, as they stand or ended.
     ///
     /// # Errors
     ///
@@ -171,11 +178,11 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoRequest`], and errors of the disk.
+    /// [`Error::NoRequest`], [`Error::Forgotten`], and errors of the disk.
     pub fn details(&self, id: RequestId) -> Result<(Row, Vec<Event>), Error> {
         let row = match self.row(id) {
             Some(row) => row,
-            None => self.journal.ledger().row(id)?.ok_or(Error::NoRequest(id))?,
+            None => self.journal.ledger().row(id)?.ok_or_else(|| self.no_request(id))?,
         };
         Ok((row, self.journal.ledger().events_of(id)?))
     }
@@ -214,6 +221,7 @@ impl<E: Engine> Manager<E> {
             let row = self.row(id);
             self.journal.rows(row);
         }
+        self.forget()?;
         self.journal.write(self.clock_s, self.planner.next_id())
     }
 

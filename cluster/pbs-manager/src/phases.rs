@@ -113,7 +113,7 @@ impl<E: Engine> Manager<E> {
     /// Extends a request whose nodes became ready late, if nothing else is planned there. This way
     /// it has its whole time although its preparation took longer.
     pub(crate) fn make_up(&mut self, row: &Row, start_s: u64) {
-        let asked_s = row.duration_s.saturating_sub(row.allocate_s + row.release_s);
+        let asked_s = row.limit_s();
         let needs_s = start_s.saturating_add(asked_s + row.release_s);
         let by_s = needs_s.saturating_sub(row.end_s.unwrap_or(needs_s));
         let planner = self.planner_of_mut(row.within).filter(|_| by_s > 0);
@@ -328,7 +328,7 @@ impl<E: Engine> Manager<E> {
 
 /// Returns the latest end of a request. A request that became ready late has the time that is left.
 pub(crate) fn run_end_s(row: &Row) -> Option<u64> {
-    let asked_s = row.duration_s.saturating_sub(row.allocate_s + row.release_s);
+    let asked_s = row.limit_s();
     let booked_s = row.end_s.map(|end_s| end_s.saturating_sub(row.release_s));
     match row.ready_s {
         Some(ready_s) => {

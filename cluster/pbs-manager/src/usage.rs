@@ -4,14 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::{Row, State};
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Row, State, Total};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::manager::Manager;
 
 /// Total usage of some requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Number of requests.
     pub requests: u64,
@@ -30,6 +32,16 @@ pub struct Usage {
 }
 
 impl Usage {
+    fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.ran += other.ran;
+        self.core_s = self.core_s.saturating_add(other.core_s);
+        self.ran_core_s = self.ran_core_s.saturating_add(other.ran_core_s);
+        self.asked_core_s = self.asked_core_s.saturating_add(other.asked_core_s);
+        self.wait_s = self.wait_s.saturating_add(other.wait_s);
+        self.started += other.started;
+    }
+
     fn add(&mut self, row: &Row, clock_s: u64) {
         self.requests += 1;
         let has_run = matches!(row.state, State::Running | State::Ended);
@@ -73,24 +85,90 @@ impl<E: Engine> Manager<E> {
     ///
     /// The error that the disk reports.
     pub fn usage(&self) -> Result<Usages, Error> {
-        let mut usages = Usages::default();
-        let rows = self.rows()?;
-        for row in rows.iter().filter(|row| !row.is_reservation) {
-            let users = usages.users.entry(row.user.clone()).or_default();
-            let groups = usages.groups.entry(row.group.clone()).or_default();
-            let cores = usages.cores.entry(row.cores).or_default();
-            for usage in [&mut usages.all, users, groups, cores] {
-                usage.add(row, self.clock_s());
-            }
-            if let Some(outcome) = &row.outcome {
-                let kind = match outcome.split(' ').next() {
-                    Some("killed") => "killed",
-                    Some("node") => "node failed",
-                    _ => outcome,
-                };
-                *usages.outcomes.entry(kind.into()).or_default() += 1;
-            }
+        let mut usages = self.forgotten.clone();
+        for row in &self.rows()? {
+            usages.add(row, self.clock_s());
         }
         Ok(usages)
     }
 }
+
+/// Largest number of different outcomes of forgotten requests. The others count as one.
+const MOST_OUTCOMES: usize = 1000;
+const OTHER: &str = "other";
+
+impl Usages {
+    /// Adds a request. Reservations are not counted: the requests inside them are.
+    pub(crate) fn add(&mut self, row: &Row, clock_s: u64) {
+        if row.is_reservation {
+            return;
+        }
+        let users = self.users.entry(row.user.clone()).or_default();
+        let groups = self.groups.entry(row.group.clone()).or_default();
+        let cores = self.cores.entry(row.cores).or_default();
+        for usage in [&mut self.all, users, groups, cores] {
+            usage.add(row, clock_s);
+        }
+        if let Some(outcome) = &row.outcome {
+            let kind = match outcome.split(' ').next() {
+                Some("killed") => "killed",
+                Some("node") => "node failed",
+                _ => outcome,
+            };
+            *self.outcomes.entry(kind.into()).or_default() += 1;
+        }
+    }
+
+    /// Adds the usage of forgotten requests. Returns the totals that have changed.
+    pub(crate) fn merge(&mut self, other: &Self) -> Vec<Total> {
+        let mut totals = Vec::new();
+        self.all.merge(&other.all);
+        totals.push(Total::new(ALL, "", &self.all));
+        for (kind, of, more) in
+            [(USER, &mut self.users, &other.users), (GROUP, &mut self.groups, &other.groups)]
+        {
+            for (name, usage) in more {
+                let total = of.entry(name.clone()).or_default();
+                total.merge(usage);
+                totals.push(Total::new(kind, name, total));
+            }
+        }
+        for (&cores, usage) in &other.cores {
+            let total = self.cores.entry(cores).or_default();
+            total.merge(usage);
+            totals.push(Total::new(CORES, &cores.to_string(), total));
+        }
+        for (outcome, count) in &other.outcomes {
+            let is_known = self.outcomes.contains_key(outcome);
+            let has_room = is_known || self.outcomes.len() < MOST_OUTCOMES;
+            let outcome = if has_room { outcome } else { OTHER };
+            let total = self.outcomes.entry(outcome.into()).or_default();
+            *total += count;
+            totals.push(Total::new(OUTCOME, outcome, total));
+        }
+        totals
+    }
+
+    /// Restores the usage of forgotten requests from the totals in a ledger; `None`: one of them
+    /// can't be read.
+    pub(crate) fn of_totals(totals: &[Total]) -> Option<Self> {
+        let mut usages = Self::default();
+        for total in totals {
+            match total.kind.as_str() {
+                ALL => usages.all = total.value()?,
+                USER => drop(usages.users.insert(total.name.clone(), total.value()?)),
+                GROUP => drop(usages.groups.insert(total.name.clone(), total.value()?)),
+                CORES => drop(usages.cores.insert(total.name.parse().ok()?, total.value()?)),
+                OUTCOME => drop(usages.outcomes.insert(total.name.clone(), total.value()?)),
+                _ => return None,
+            }
+        }
+        Some(usages)
+    }
+}
+
+const ALL: &str = "all";
+const USER: &str = "user";
+const GROUP: &str = "group";
+const CORES: &str = "cores";
+const OUTCOME: &str = "outcome";

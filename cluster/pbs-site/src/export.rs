@@ -32,6 +32,8 @@ impl Site {
                 out.span(key, seconds);
             }
         }
+        out.span("keep_ended", self.keep_ended_s);
+        out.raw("keep_ended_requests", &self.keep_ended_requests.to_string());
         if self.threads_per_core > 1 {
             out.raw("threads_per_core", &self.threads_per_core.to_string());
         }

@@ -39,5 +39,5 @@ pub use pbs_text::{Line, Problem};
 pub use pool::Pool;
 pub use resource::{Kind, Resource, Scope};
 pub use share::Share;
-pub use site::{Site, Weights};
+pub use site::{Site, Weights, LEAST_KEPT_REQUESTS};
 pub use validity::{Validity, Windows};

@@ -30,6 +30,11 @@ pub struct Site {
     /// A node that was heard of and is not for so long has failed; `None`: nobody waits for
     /// it (the watchdog of Keller, 3).
     pub watchdog_s: Option<u64>,
+    /// Time for which the ledger keeps a request that has ended.
+    pub keep_ended_s: u64,
+    /// Number of requests that have ended and that the ledger keeps. At least
+    /// [`LEAST_KEPT_REQUESTS`].
+    pub keep_ended_requests: u64,
     /// Number of cores (`ncpus`) that are allocated only together, as the threads of a processor
     /// core are: the cores of a chunk are rounded up to a multiple. At least 1.
     pub threads_per_core: u64,
@@ -57,6 +62,9 @@ pub struct Site {
     /// Components of a request's priority.
     pub weights: Weights,
 }
+
+/// Least number of ended requests that a ledger keeps: users look up what has just ended.
+pub const LEAST_KEPT_REQUESTS: u64 = 100;
 
 /// Components of a request's priority at its submission (Keller, 5.4 names the criteria; the
 /// numbers are ours). The sum of all that apply is the priority; requests with a greater priority
@@ -96,6 +104,8 @@ impl Site {
             release_timeout_s: 60,
             planning_horizon_s: None,
             watchdog_s: None,
+            keep_ended_s: 365 * 86_400,
+            keep_ended_requests: 100_000,
             threads_per_core: 1,
             mapping: Mapping::default(),
             time_zone,

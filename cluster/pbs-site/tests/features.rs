@@ -115,6 +115,10 @@ fn times_of_the_site_are_read_and_have_defaults() {
     let site = with_nodes("");
     assert_eq!((site.min_dist_s, site.default_duration_s), (1, 3600));
     assert_eq!(site.max_extension_permille, 100);
+    assert_eq!((site.keep_ended_s, site.keep_ended_requests), (365 * 86_400, 100_000));
+    let few = with_nodes("keep_ended = '30d'\nkeep_ended_requests = 100\n");
+    let again = Site::from_toml(&few.to_toml()).unwrap();
+    assert_eq!((again.keep_ended_s, again.keep_ended_requests), (30 * 86_400, 100));
     for zone in ["+01:00", "CET-1CEST,M3.5.0,M10.5.0/3", "UTC"] {
         with_nodes(&format!("time_zone = '{zone}'"));
     }

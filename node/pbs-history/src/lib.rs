@@ -47,6 +47,6 @@ pub use measured::{
 };
 pub use options::{EndedLimits, Options};
 pub use record::{
-    InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
+    InForce, Kind, Last, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
 };
 pub use store::{JobSummary, RunEnd, Store};

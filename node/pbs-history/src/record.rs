@@ -88,6 +88,17 @@ impl fmt::Display for RunId {
     }
 }
 
+/// Runs that are over, of which the last ones are listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Last<'a> {
+    /// Number of runs at most, of those that the other fields describe.
+    pub count: usize,
+    /// Name of the job; `None`: any.
+    pub job: Option<&'a str>,
+    /// User who ordered the runs; `None`: any, or none.
+    pub uid: Option<u32>,
+}
+
 /// A run that begins.
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {

@@ -14,7 +14,7 @@ use crate::measured_rows::insert_corun;
 use crate::open::{open, Access};
 use crate::{tables, JobHistory, Options};
 use crate::{
-    Corun, Error, InForce, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId, State,
+    Corun, Error, InForce, Last, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId, State,
     Takeover,
 };
 
@@ -298,13 +298,20 @@ impl Store {
         })
     }
 
-    /// The last so many runs that are over, the oldest first.
-    pub fn last_runs(&self, count: usize) -> Result<Vec<Run>, Error> {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let mut runs: Vec<Run> = self.read(|connection| {
-            let mut statement = connection.prepare(tables::LAST_RUNS)?;
-            let rows = statement.query_map([count], tables::run)?;
-            rows.collect()
+    /// The last runs that are over, the oldest first.
+    pub fn last_runs(&self, last: &Last<'_>) -> Result<Vec<Run>, Error> {
+        let count = i64::try_from(last.count).unwrap_or(i64::MAX);
+        let mut runs: Vec<Run> = self.read(|connection| match last.job {
+            Some(job) => {
+                let mut statement = connection.prepare(tables::LAST_RUNS_OF_JOB)?;
+                let rows = statement.query_map(params![count, last.uid, job], tables::run)?;
+                rows.collect()
+            }
+            None => {
+                let mut statement = connection.prepare(tables::LAST_RUNS)?;
+                let rows = statement.query_map(params![count, last.uid], tables::run)?;
+                rows.collect()
+            }
         })?;
         runs.reverse();
         Ok(runs)

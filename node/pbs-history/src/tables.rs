@@ -24,9 +24,14 @@ pub(crate) const RUNS_OF: &str = "SELECT run.* FROM run LEFT JOIN orders ON orde
 pub(crate) const OPEN_RUNS: &str =
     "SELECT run.* FROM run JOIN takeover ON takeover.run = run.id ORDER BY run.id";
 
-/// The last ones that are over, as many as are bound.
-pub(crate) const LAST_RUNS: &str =
-    "SELECT * FROM run WHERE state = 'over' ORDER BY id DESC LIMIT ?1";
+/// Query for the last runs that are over, as many as are bound, of all users or of that one.
+pub(crate) const LAST_RUNS: &str = "SELECT run.* FROM run LEFT JOIN orders ON orders.run = run.id \
+     WHERE state = 'over' AND (?2 IS NULL OR uid = ?2) ORDER BY id DESC LIMIT ?1";
+
+/// Query for the last runs of a job that are over, which the index of jobs finds.
+pub(crate) const LAST_RUNS_OF_JOB: &str =
+    "SELECT run.* FROM run LEFT JOIN orders ON orders.run = run.id \
+     WHERE job = ?3 AND state = 'over' AND (?2 IS NULL OR uid = ?2) ORDER BY id DESC LIMIT ?1";
 
 pub(crate) fn run_of(connection: &Connection, id: RunId) -> Result<Option<Run>> {
     // No number is larger than SQLite's.

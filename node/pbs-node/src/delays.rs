@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use pbs_history::{Kind, RunId};
+use pbs_history::{Kind, Last, RunId};
 use pbs_launch::Owner;
 
 use crate::admission::{Allowance, Trial};
@@ -160,7 +160,8 @@ fn requests_are_measured() {
         let orders: Vec<_> = (0..count).map(|_| order(short(HOUR_NS), true)).collect();
         measured(&format!("submit {count} held jobs"), || submit(&mut jobs, orders).unwrap());
     }
-    measured("list", || jobs.standing(10_000).unwrap().len());
+    let last = Last { count: 10_000, ..Last::default() };
+    measured("list", || jobs.standing(&last).unwrap().len());
     for count in [1, 1, 100, 300] {
         let orders: Vec<_> = (0..count).map(|_| order(short(HOUR_NS), false)).collect();
         measured(&format!("submit {count} short jobs"), || submit(&mut jobs, orders).unwrap());

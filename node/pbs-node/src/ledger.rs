@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{
-    boot_id, Collector, Corun, EndedLimits, InForce, JobHistory, Kind, NewRun, Options, Order,
-    Outcome, ProcessRun, Run, RunEnd, RunFigures, RunId, State, Store, Takeover, TaskRun,
+    boot_id, Collector, Corun, EndedLimits, InForce, JobHistory, Kind, Last, NewRun, Options,
+    Order, Outcome, ProcessRun, Run, RunEnd, RunFigures, RunId, State, Store, Takeover, TaskRun,
 };
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
@@ -212,12 +212,17 @@ impl Ledger {
     }
 
     /// The last runs that are over, the oldest first.
-    pub(crate) fn last_runs(&self, count: usize) -> Result<Vec<Run>, Error> {
-        let mut runs = self.store.last_runs(count)?;
+    pub(crate) fn last_runs(&self, last: &Last<'_>) -> Result<Vec<Run>, Error> {
+        let mut runs = self.store.last_runs(last)?;
         for owed in &self.owed {
-            runs.push(self.run(owed.id)?);
+            let run = self.run(owed.id)?;
+            let uid = || self.order(owed.id).map(|order| order.map(|order| order.uid));
+            let is_of_job = last.job.is_none_or(|job| job == run.job);
+            if is_of_job && (last.uid.is_none() || uid()? == last.uid) {
+                runs.push(run);
+            }
         }
-        let more = runs.len().saturating_sub(count);
+        let more = runs.len().saturating_sub(last.count);
         Ok(runs.split_off(more))
     }
 

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pbs_history::{EndedLimits, Options, Outcome, RunId, Store};
+use pbs_history::{EndedLimits, Last, Options, Outcome, RunId, Store};
 use pbs_job::machine_from_toml;
 use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
@@ -24,7 +24,7 @@ mod times;
 
 const JOBS: usize = 1000;
 /// Runs that are over, of those that are listed after each step.
-const LISTED: usize = 8;
+const LISTED: Last<'static> = Last { count: 8, job: None, uid: None };
 /// Number of runs after which the file is read.
 const LOOK_EVERY: usize = 20;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -178,7 +178,7 @@ impl World {
 
     fn standing(&self, id: RunId) -> RunSummary {
         let one = self.jobs.standing_of(id).unwrap();
-        let all = self.jobs.standing(LISTED).unwrap();
+        let all = self.jobs.standing(&LISTED).unwrap();
         let listed = all.iter().find(|run| run.run == id).unwrap();
         let same = |run: &RunSummary| {
             let figures = RunSummary { tasks: 0, tasks_ended: 0, ..run.clone() };
@@ -439,7 +439,7 @@ fn figures_of_a_thousand_jobs_agree_everywhere() {
         assert_eq!(known, expected);
     };
     // The next service, and whoever reads the file.
-    same(&open(&directory).standing(usize::MAX >> 1).unwrap());
+    same(&open(&directory).standing(&Last { count: usize::MAX, ..Last::default() }).unwrap());
     let store = Store::open_read_only(&directory.join("history.db"), Options::DEFAULT).unwrap();
     same(&queue::runs(&store, None).unwrap());
     let recorded = store.runs(None).unwrap();

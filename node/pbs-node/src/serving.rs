@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_history::{RunFigures, RunId};
+use pbs_history::{Last, RunFigures, RunId};
 
 use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
@@ -171,7 +171,7 @@ impl<L: Listener> Node<L> {
     }
 
     /// The runs that are not over, and the last ones that are, the oldest first.
-    pub fn standing(&self, last: usize) -> Result<Vec<RunSummary>, Error> {
+    pub fn standing(&self, last: &Last<'_>) -> Result<Vec<RunSummary>, Error> {
         self.jobs()?.standing(last)
     }
 

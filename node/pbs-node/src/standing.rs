@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Summaries of the runs of a node.
 
-use pbs_history::{RunFigures, RunId, State};
+use pbs_history::{Last, RunFigures, RunId, State};
 
 use crate::active::ActiveJob;
 use crate::clock::monotonic_ns;
@@ -12,7 +12,7 @@ use crate::Error;
 
 impl Jobs {
     /// The runs that are not over, and the last ones that are, the oldest first.
-    pub(crate) fn standing(&self, last: usize) -> Result<Vec<RunSummary>, Error> {
+    pub(crate) fn standing(&self, last: &Last<'_>) -> Result<Vec<RunSummary>, Error> {
         let mut runs = Vec::new();
         for run in self.ledger.last_runs(last)? {
             let noted = self.ledger.order(run.id)?;

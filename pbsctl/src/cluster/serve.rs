@@ -48,6 +48,11 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration_s)]
     grace: u64,
 
+    /// Cancel jobs of Slurm that have been declined for this long. By default they stay held, and
+    /// Slurm counts them among its jobs (MaxJobCount)
+    #[arg(long, value_name = "TIME", requires = "slurm", value_parser = duration_s)]
+    cancel_declined: Option<u64>,
+
     /// Run the planner on this CPU only
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
@@ -86,6 +91,7 @@ fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {
         settings: pbs_slurm::steer::Settings {
             window: Duration::from_secs(options.window),
             grace: Duration::from_secs(options.grace),
+            cancel_declined: options.cancel_declined.map(Duration::from_secs),
             ..pbs_slurm::steer::Settings::default()
         },
         until_idle: options.until_idle,

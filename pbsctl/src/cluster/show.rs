@@ -191,7 +191,10 @@ struct Used {
 pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
     let cluster = options.ledger.open(Access::Read)?;
     if let Some(id) = options.id {
-        let (request, events) = cluster.details(id).map_err(failure)?;
+        // With the time zone of the site, if it was forgotten.
+        let found = cluster.details(id);
+        let found = found.map_err(|error| Failure::Failed(error.describe(cluster.site())));
+        let (request, events) = found?;
         let details = Details { request, events };
         return out.named("cluster-request").print(&details, || one(&cluster, &details));
     }

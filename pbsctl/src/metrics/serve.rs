@@ -2,7 +2,7 @@
 //! Pages over HTTP, for collectors on this machine.
 //!
 //! Every call has a time limit and a size limit, and few are answered at once: a user of this
-//! machine who calls and says nothing gives way to those who come later.
+//! machine who calls and says nothing, or does not read, gives way to those who come later.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -34,10 +34,14 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// Callers of whom the whole call is not there yet, the oldest first, and the number of all.
+/// Callers that are waited for, the oldest first, and the number of all. Only while the page is
+/// made, a caller waits for this process.
 #[derive(Debug, Default)]
 struct Callers {
+    /// Callers whose whole call is not there yet.
     silent: VecDeque<(u64, TcpStream)>,
+    /// Callers that have not read the whole answer yet.
+    unread: VecDeque<(u64, TcpStream)>,
     count: usize,
     last: u64,
 }
@@ -53,14 +57,16 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
 }
 
 impl Place {
-    /// Takes a place, if need be that of the caller that has said nothing for longest. `None`: all
-    /// are being answered, or `stream` is none any more.
+    /// Takes a place, if need be that of the caller that has said nothing for longest, or has not
+    /// read for longest. `None`: the page is being made for all of them, or `stream` is none any
+    /// more.
     fn take(callers: &Arc<Mutex<Callers>>, stream: &TcpStream) -> Option<Self> {
         let own = stream.try_clone().ok()?;
         let mut all = locked(callers);
         if all.count >= CALLS {
-            let (_, oldest) = all.silent.pop_front()?;
-            // Its thread reads the end of the call, and ends.
+            let silent = all.silent.pop_front();
+            let (_, oldest) = silent.or_else(|| all.unread.pop_front())?;
+            // Its thread reads the end of the call, or can't write, and ends.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         all.count += 1;
@@ -74,12 +80,21 @@ impl Place {
     fn has_called(&self) {
         locked(&self.callers).silent.retain(|(number, _)| *number != self.number);
     }
+
+    /// The caller has to read its answer now.
+    fn is_answered(&self, stream: &TcpStream) -> io::Result<()> {
+        let own = stream.try_clone()?;
+        locked(&self.callers).unread.push_back((self.number, own));
+        Ok(())
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.has_called();
-        locked(&self.callers).count -= 1;
+        let mut all = locked(&self.callers);
+        all.unread.retain(|(number, _)| *number != self.number);
+        all.count -= 1;
     }
 }
 
@@ -150,6 +165,7 @@ fn answer(
         body.len()
     );
     let body = if is_head { "" } else { &body };
+    place.is_answered(&stream)?;
     write_until(&mut stream, (head + body).as_bytes(), Instant::now() + TIME)
 }
 
@@ -231,9 +247,13 @@ mod tests {
     }
 
     fn server() -> SocketAddr {
+        server_of("a page\n".into())
+    }
+
+    fn server_of(page: String) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || serve(&listener, "text/plain", || Some("a page\n".into())));
+        thread::spawn(move || serve(&listener, "text/plain", move || Some(page.clone())));
         address
     }
 
@@ -271,6 +291,26 @@ mod tests {
         let mut answer = Vec::new();
         let _ = (&silent[0]).read_to_end(&mut answer);
         assert!(answer.is_empty());
+    }
+
+    /// However many callers read no answer, one that reads gets all of it at once.
+    #[test]
+    fn callers_that_do_not_read_give_way() {
+        // More than the buffers of a connection hold.
+        const PAGE_BYTES: usize = 16 << 20;
+        let address = server_of("x".repeat(PAGE_BYTES));
+        let mut deaf = Vec::new();
+        for _ in 0..2 * CALLS {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+            // Its answer has begun.
+            stream.read_exact(&mut [0; 8]).unwrap();
+            deaf.push(stream);
+        }
+        for _ in 0..3 {
+            let page = call(address, "GET /metrics HTTP/1.1\r\n\r\n");
+            assert!(page.starts_with("HTTP/1.1 200 OK") && page.len() > PAGE_BYTES);
+        }
     }
 
     #[test]

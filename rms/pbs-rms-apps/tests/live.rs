@@ -25,6 +25,7 @@ fn start() -> PathBuf {
             policy: Policy { interval_ns: 1_000_000, ..Policy::default() },
             absence_grace_ns: 60_000_000_000,
             most_sessions: 64,
+            longest_ns: u64::MAX,
         };
         serve(listener, Hub::open(settings, None).expect("a hub"))
     });

@@ -109,6 +109,7 @@ fn measure(rows: &Rows, applications: usize, keep: Option<PathBuf>) {
             policy: Policy { interval_ns: 0, ..Policy::default() },
             absence_grace_ns: 60_000_000_000,
             most_sessions: 64,
+            longest_ns: u64::MAX,
         };
         let hub = Hub::open(settings, keep.as_deref()).expect("a hub");
         serve(listener, hub)

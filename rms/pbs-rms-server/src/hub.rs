@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The manager, whose sessions are, and what they have not been told yet.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
+use pbs_rms::{AppId, Ask, Event, Kind, Policy, Relation, RequestId, Rms};
 use pbs_rms_api::{
     Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
 };
 use pbs_socket::Caller;
+use pbs_text::span;
 use pbs_uapi::clock::unix_ns;
 use tokio::sync::Notify;
 
+use crate::budget::Budget;
 use crate::convert::{self, Over};
+use crate::firm::firm_nodes;
 use crate::journal::{Error, Journal};
 
 /// Requests of all sessions of one user, unless an operator's: what a pass takes grows with the
@@ -62,6 +65,9 @@ pub struct Settings {
     pub absence_grace_ns: u64,
     /// Sessions of one user at a time, unless an operator's.
     pub most_sessions: usize,
+    /// Longest time for which requests that run to completion keep nodes, one after the other,
+    /// unless an operator's. Preemptible requests lose their nodes anyway.
+    pub longest_ns: u64,
 }
 
 /// The time since 1970, as it was at first: a clock that is set moves no deadline.
@@ -78,6 +84,8 @@ pub struct Hub {
     settings: Settings,
     clock: Clock,
     owners: BTreeMap<AppId, Owner>,
+    /// Bytes that each user has added to the journal.
+    budgets: BTreeMap<u32, Budget>,
     /// Accounts of each user's ended sessions, the latest last.
     over: BTreeMap<u32, VecDeque<Over>>,
     /// Time before which there is no pass.
@@ -100,6 +108,8 @@ struct Owner {
     is_lagged: bool,
     /// The manager does not have it any more; who monitors it has not heard all of that.
     is_over: bool,
+    /// Times for which the nodes of live requests were kept before them.
+    kept_ns: BTreeMap<RequestId, u64>,
     bell: Rc<Notify>,
 }
 
@@ -141,6 +151,7 @@ impl Hub {
             settings,
             clock,
             owners: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             over: BTreeMap::new(),
             rests_until_ns: 0,
             journal: None,
@@ -164,7 +175,7 @@ impl Hub {
             let restored = Rms::restore(policy, counters, sessions, now_ns);
             hub.rms = restored.map_err(unusable)?;
         }
-        let rewritten = journal.rewrite(hub.rms.counters(), all(&hub.rms, &hub.owners));
+        let rewritten = journal.rewrite(now_ns, hub.rms.counters(), all(&hub.rms, &hub.owners));
         rewritten.map_err(|error| Error::Io(path.into(), error))?;
         hub.journal = Some(journal);
         Ok(hub)
@@ -246,6 +257,7 @@ impl Hub {
         let Some(journal) = self.journal.as_mut().filter(|_| can_keep) else {
             return;
         };
+        let now_ns = self.clock.now_ns();
         let (rms, owners) = (&self.rms, &self.owners);
         let changed = changed.into_iter().map(|app| {
             let owner = owners.get(&app);
@@ -255,9 +267,9 @@ impl Hub {
         if let Err(error) = journal.keep(rms.counters(), changed) {
             self.failed = Some(error);
             self.bell.notify_one();
-        } else if journal.is_long() {
+        } else if journal.is_long(now_ns) {
             // If there is no room for a second one, the first goes on and grows.
-            let _ = journal.rewrite(rms.counters(), all(rms, owners));
+            let _ = journal.rewrite(now_ns, rms.counters(), all(rms, owners));
         }
     }
 
@@ -292,9 +304,42 @@ impl Hub {
         }
     }
 
-    /// Keeps what a message has changed, without which it has no other answer.
-    fn changed<T>(&mut self, answer: Result<T, pbs_rms::Refusal>) -> Result<T, Refusal> {
+    /// Whether a user may change something that is not less than before.
+    fn check_budget(&self, caller: &Caller) -> Result<(), Refusal> {
+        let budget = self.budgets.get(&caller.uid).copied().unwrap_or_default();
+        if caller.is_operator || !budget.is_spent(self.clock.now_ns()) {
+            return Ok(());
+        }
+        let why = "these changes are too many, or too large; try again in some seconds";
+        Err(Refusal::Refused { why: why.into() })
+    }
+
+    /// Notes that a user has added bytes to the journal.
+    pub(crate) fn spend(&mut self, uid: u32, bytes: u64) {
+        let now_ns = self.clock.now_ns();
+        self.budgets.entry(uid).or_default().add(now_ns, bytes);
+    }
+
+    /// Bytes that a user has added, as they were noted last.
+    #[cfg(test)]
+    pub(crate) fn spent_bytes(&self, uid: u32) -> u64 {
+        self.budgets.get(&uid).map_or(0, |budget| budget.added_bytes)
+    }
+
+    fn journal_bytes(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::bytes)
+    }
+
+    /// Keeps what a message of a user has changed, without which it has no other answer.
+    fn changed<T>(
+        &mut self,
+        caller: &Caller,
+        answer: Result<T, pbs_rms::Refusal>,
+    ) -> Result<T, Refusal> {
+        let before = self.journal_bytes();
         self.keep();
+        // One that was rewritten has become shorter.
+        self.spend(caller.uid, self.journal_bytes().saturating_sub(before));
         self.bell.notify_one();
         match &self.failed {
             Some(error) => Err(Refusal::Refused {
@@ -327,12 +372,99 @@ impl Hub {
         Ok(())
     }
 
+    /// Checks the number of nodes of a new request: the limit of nodes is that of all sessions of a
+    /// user together. The manager itself applies it to each session.
+    fn check_nodes(&self, caller: &Caller, app: AppId, ask: &Ask) -> Result<(), Refusal> {
+        let limit = self.settings.policy.limits.nodes;
+        if limit == u64::MAX || ask.kind == Kind::Preemptible || caller.is_operator {
+            return Ok(());
+        }
+        let uid = self.owners.get(&app).map(|owner| owner.uid);
+        let others = self.owners.iter().filter(|&(&other, it)| Some(it.uid) == uid && other != app);
+        let others = others.filter_map(|(&other, _)| self.rms.session(other));
+        let others = others.map(|other| firm_nodes(other, ask.cluster, None).min(limit));
+        let others = others.fold(0, u64::saturating_add);
+        let own = self.rms.session(app).map_or(0, |own| firm_nodes(own, ask.cluster, Some(ask)));
+        // A single session may ask for more, one after the other: the manager places that.
+        if others == 0 || own <= limit.saturating_sub(others) {
+            return Ok(());
+        }
+        let why = format!(
+            "a user may have at most {limit} nodes of a cluster, in all sessions; the others ask for \
+             {others}, and this one with that request for {own}: ask for fewer, or end others first"
+        );
+        Err(Refusal::Refused { why })
+    }
+
+    /// Checks how long a new request of a session may last, which keeps nodes that the session has
+    /// had for `before_ns`.
+    fn check_duration(
+        &self,
+        caller: &Caller,
+        kind: Kind,
+        before_ns: u64,
+        duration_ns: u64,
+    ) -> Result<(), Refusal> {
+        let longest_ns = self.settings.longest_ns;
+        let is_short = before_ns.saturating_add(duration_ns) <= longest_ns;
+        if is_short || kind == Kind::Preemptible || caller.is_operator {
+            return Ok(());
+        }
+        let longest = span(longest_ns);
+        let why = match longest_ns.saturating_sub(before_ns) {
+            _ if before_ns == 0 => {
+                format!("a request may last at most {longest}; write a duration")
+            }
+            0 => format!(
+                "nodes may be kept for at most {longest}, which are over before this request; \
+                 release them"
+            ),
+            left_ns => format!(
+                "nodes may be kept for at most {longest}, also by requests one after the other; \
+                 write a duration of at most {}",
+                span(left_ns)
+            ),
+        };
+        Err(Refusal::Refused { why })
+    }
+
+    /// Time for which a session has had the nodes of a request when the request is over. `after`:
+    /// the present time, and how much later it is over; without it, the request has all of its time.
+    fn kept_ns(&self, app: AppId, id: RequestId, after: Option<(u64, u64)>) -> u64 {
+        let mut requests = self.rms.session(app).into_iter().flat_map(|it| &it.requests);
+        let Some(request) = requests.find(|request| request.id == id) else {
+            // A request that is not there is refused for that.
+            return 0;
+        };
+        let before_ns = self.owners.get(&app).and_then(|owner| owner.kept_ns.get(&id).copied());
+        let own_ns = match (after, request.started_ns) {
+            (None, _) => request.ask.duration_ns,
+            (Some((now_ns, more_ns)), Some(started_ns)) => {
+                now_ns.saturating_sub(started_ns).saturating_add(more_ns)
+            }
+            (Some((_, more_ns)), None) => more_ns,
+        };
+        before_ns.unwrap_or(0).saturating_add(own_ns)
+    }
+
+    /// Notes for how long the nodes of a new request were kept before it, and forgets that of
+    /// requests that have ended.
+    fn note_kept(&mut self, app: AppId, id: RequestId, before_ns: u64) {
+        let requests = self.rms.session(app).into_iter().flat_map(|it| &it.requests);
+        let live: BTreeSet<RequestId> = requests.map(|request| request.id).collect();
+        if let Some(owner) = self.owners.get_mut(&app) {
+            owner.kept_ns.insert(id, before_ns);
+            owner.kept_ns.retain(|id, _| live.contains(id));
+        }
+    }
+
     pub(crate) fn connect(&mut self, caller: &Caller, name: &str) -> Result<Connected, Refusal> {
         let is_name = !name.trim().is_empty() && name.len() <= NAME_BYTES;
         if !is_name || !name.chars().all(is_plain) {
             let why = format!("the name of a session must have 1 to {NAME_BYTES} printable bytes");
             return Err(Refusal::Refused { why });
         }
+        self.check_budget(caller)?;
         let own = self.owners.values().filter(|owner| owner.uid == caller.uid);
         let most = self.settings.most_sessions;
         if own.count() >= most && !caller.is_operator {
@@ -348,14 +480,14 @@ impl Hub {
             cpus: cluster.cpus.clone(),
         });
         let connected = Connected { session: app.0, clusters: clusters.collect() };
-        self.changed(Ok(connected))
+        self.changed(caller, Ok(connected))
     }
 
     pub(crate) fn disconnect(&mut self, caller: &Caller, session: u64) -> Result<(), Refusal> {
         let app = self.own(caller, session)?;
         let gone = self.rms.disconnect(app, self.clock.now_ns());
         self.end(app);
-        self.changed(gone)
+        self.changed(caller, gone)
     }
 
     pub(crate) fn request(
@@ -365,10 +497,20 @@ impl Hub {
         asked: Asked,
     ) -> Result<u64, Refusal> {
         let app = self.own(caller, session)?;
+        self.check_budget(caller)?;
         self.check_requests(caller, app)?;
         let now_ns = self.clock.now_ns();
-        let id = self.rms.request(app, convert::ask(asked)?, now_ns);
-        self.changed(id).map(|id| id.0)
+        let ask = convert::ask(asked)?;
+        let before_ns = match ask.relation {
+            Relation::Next(before) => self.kept_ns(app, before, None),
+            Relation::Free | Relation::Coalloc(_) => 0,
+        };
+        self.check_duration(caller, ask.kind, before_ns, ask.duration_ns)?;
+        self.check_nodes(caller, app, &ask)?;
+        let id = self.rms.request(app, ask, now_ns);
+        let id = self.changed(caller, id)?;
+        self.note_kept(app, id, before_ns);
+        Ok(id.0)
     }
 
     pub(crate) fn done(
@@ -381,7 +523,7 @@ impl Hub {
         let app = self.own(caller, session)?;
         let now_ns = self.clock.now_ns();
         let done = self.rms.done(app, RequestId(request), released, now_ns);
-        self.changed(done)
+        self.changed(caller, done)
     }
 
     pub(crate) fn update(
@@ -391,13 +533,27 @@ impl Hub {
         update: Change,
     ) -> Result<Made, Refusal> {
         let app = self.own(caller, session)?;
+        self.check_budget(caller)?;
         let update = convert::update(update);
         if update.announce_ns > 0 {
             // That makes one more.
             self.check_requests(caller, app)?;
         }
-        let id = self.rms.update(app, &update, self.clock.now_ns());
-        let id = self.changed(id)?;
+        let now_ns = self.clock.now_ns();
+        let requests = self.rms.session(app).map(|session| &session.requests);
+        let of = requests.and_then(|all| all.iter().find(|request| request.id == update.of));
+        // A request that is not there is refused for that.
+        let kind = of.map_or(Kind::Preemptible, |request| request.ask.kind);
+        let before_ns = self.kept_ns(app, update.of, Some((now_ns, update.announce_ns)));
+        self.check_duration(caller, kind, before_ns, update.duration_ns)?;
+        if let Some(of) = of {
+            let (nodes, relation) = (update.nodes, Relation::Next(update.of));
+            let successor = Ask { nodes, relation, preferred: Vec::new(), ..of.ask };
+            self.check_nodes(caller, app, &successor)?;
+        }
+        let id = self.rms.update(app, &update, now_ns);
+        let id = self.changed(caller, id)?;
+        self.note_kept(app, id, before_ns);
         let requests = self.rms.session(app).map(|session| &session.requests);
         let made = requests.and_then(|all| all.iter().find(|request| request.id == id));
         let waits = made.filter(|request| request.started_ns.is_none());
@@ -606,6 +762,7 @@ impl Owner {
             noticed: 0,
             is_lagged: false,
             is_over: false,
+            kept_ns: BTreeMap::new(),
             bell: Rc::default(),
         }
     }

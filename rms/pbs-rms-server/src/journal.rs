@@ -22,6 +22,9 @@ use serde::{Deserialize, Serialize};
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_TIMES: u64 = 4;
 
+/// Time from one rewriting to the next at least: all calls wait for the disk meanwhile.
+const REWRITTEN_EVERY_NS: u64 = 10_000_000_000;
+
 /// Mode of the file: accounts of sessions are private.
 const MODE: u32 = 0o600;
 
@@ -94,6 +97,8 @@ pub(crate) struct Journal {
     bytes: u64,
     /// Size beyond which it is rewritten.
     most_bytes: u64,
+    /// Time of the last attempt to rewrite it.
+    rewritten_ns: u64,
     counters: Option<Counters>,
 }
 
@@ -122,6 +127,7 @@ impl Journal {
             path: fs::canonicalize(path).map_err(failed)?,
             bytes: 0,
             most_bytes: 0,
+            rewritten_ns: 0,
             file,
             counters: None,
         };
@@ -148,18 +154,26 @@ impl Journal {
         self.file.write_all(&text)
     }
 
+    /// Returns the size of the file as far as this process has written it.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Whether the journal should be rewritten.
-    pub(crate) fn is_long(&self) -> bool {
-        self.bytes > self.most_bytes
+    pub(crate) fn is_long(&self, now_ns: u64) -> bool {
+        let rested_ns = now_ns.saturating_sub(self.rewritten_ns);
+        self.bytes > self.most_bytes && rested_ns >= REWRITTEN_EVERY_NS
     }
 
     /// Writes it anew, with all sessions. If it can't be, the old one is still there.
     pub(crate) fn rewrite<'a>(
         &mut self,
+        now_ns: u64,
         counters: Counters,
         all: impl Iterator<Item = (AppId, u32, &'a Session)>,
     ) -> io::Result<()> {
         let bytes = self.bytes;
+        self.rewritten_ns = now_ns;
         self.most_bytes = bytes.saturating_add(MOST_BYTES);
         let mut beside = self.path.clone().into_os_string();
         beside.push(".new");
@@ -245,14 +259,33 @@ mod tests {
         let counters = |next_app| Counters { sizes: vec![4], next_app, next_request: 1 };
         let none = || std::iter::empty();
         let (mut journal, _) = Journal::open(&path).expect("it can be");
-        journal.rewrite(counters(1), none()).expect("it can be");
+        journal.rewrite(1, counters(1), none()).expect("it can be");
         // A directory is in the way.
         fs::create_dir(directory.join("kept.new")).expect("it can be");
-        assert!(journal.rewrite(counters(1), none()).is_err());
-        assert!(!journal.is_long());
+        assert!(journal.rewrite(1, counters(1), none()).is_err());
+        assert!(!journal.is_long(u64::MAX));
         let gone = std::iter::once((AppId(1), None));
         journal.keep(counters(2), gone).expect("it can be");
         let (_, (kept, _)) = Journal::open(&path).expect("it is whole");
         assert_eq!(kept, Some(counters(2)));
+    }
+
+    /// However much is written, calls wait for the disk once in ten seconds at most.
+    #[test]
+    fn a_long_journal_is_not_rewritten_at_once() {
+        let directory = std::env::temp_dir().join(format!("rms-long-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("a place for files");
+        let sizes = vec![4; 1 << 20];
+        let counters = |next_app| Counters { sizes: sizes.clone(), next_app, next_request: 1 };
+        let (mut journal, _) = Journal::open(&directory.join("kept")).expect("it can be");
+        journal.rewrite(7, counters(1), std::iter::empty()).expect("it can be");
+        for next_app in 2..12 {
+            journal.keep(counters(next_app), std::iter::empty()).expect("it can be");
+        }
+        assert!(journal.bytes() > MOST_BYTES);
+        assert!(!journal.is_long(6 + REWRITTEN_EVERY_NS));
+        assert!(journal.is_long(7 + REWRITTEN_EVERY_NS));
+        fs::remove_dir_all(&directory).expect("its own");
     }
 }

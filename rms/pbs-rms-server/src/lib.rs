@@ -6,7 +6,9 @@
 //! for each connection calls it, and one more task makes its passes. No task keeps it borrowed
 //! while waiting.
 
+mod budget;
 mod convert;
+mod firm;
 mod hub;
 mod journal;
 mod session;

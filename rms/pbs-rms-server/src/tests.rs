@@ -20,6 +20,7 @@ fn settings() -> Settings {
         policy: Policy { interval_ns: 0, ..Policy::default() },
         absence_grace_ns: 60_000_000_000,
         most_sessions: 8,
+        longest_ns: u64::MAX,
     }
 }
 
@@ -91,6 +92,105 @@ fn more_sessions_are_no_more_requests() {
     hub.request(&ann, 1, asked("preemptible", 1, None)).expect("there was room for one");
     update.announce_ns = Some(5);
     assert!(why(hub.update(&ann, 2, update)).contains("1024 requests"));
+}
+
+#[test]
+fn who_changes_much_waits_and_nobody_else_does() {
+    let mut hub = hub();
+    let (ann, bob) = (user(1000), user(1001));
+    let (first, second) = (connect(&mut hub, &ann), connect(&mut hub, &bob));
+    let waits = asked("non-preemptible", 1, None);
+    let request = hub.request(&ann, first, waits.clone()).expect("room");
+    hub.spend(1000, crate::budget::BURST_BYTES + (60 << 20));
+    assert!(why(hub.request(&ann, first, waits.clone())).contains("too many, or too large"));
+    assert!(why(hub.connect(&ann, "it")).contains("too many, or too large"));
+    let update = Change { request, nodes: 2, ..Change::default() };
+    assert!(why(hub.update(&ann, first, update)).contains("too many, or too large"));
+    hub.request(&bob, second, waits.clone()).expect("it is another's");
+    let root = Caller { is_operator: true, ..ann.clone() };
+    hub.request(&root, first, waits).expect("an operator's");
+    // Nodes can be given back.
+    hub.done(&ann, first, request, &[]).expect("its own");
+    hub.disconnect(&ann, first).expect("its own");
+}
+
+#[test]
+fn changes_are_counted_for_the_user_who_makes_them() {
+    let directory = directory("budget");
+    let mut hub = kept(&directory.join("kept"));
+    let ann = user(1000);
+    let session = connect(&mut hub, &ann);
+    hub.request(&ann, session, asked("non-preemptible", 10, None)).expect("room");
+    assert!(hub.spent_bytes(1000) > 0);
+    assert_eq!(hub.spent_bytes(1001), 0);
+    fs::remove_dir_all(&directory).expect("its own");
+}
+
+#[test]
+fn more_sessions_are_no_more_nodes() {
+    let limits = pbs_rms::Limits { nodes: 6, ..pbs_rms::Limits::default() };
+    let policy = Policy { limits, ..settings().policy };
+    let mut hub = Hub::open(Settings { policy, ..settings() }, None).expect("it needs nothing");
+    let (ann, bob) = (user(1000), user(1001));
+    let (first, second) = (connect(&mut hub, &ann), connect(&mut hub, &ann));
+    let hour = Some(3_600_000_000_000);
+    let ask = |kind: &str, nodes| asked(kind, nodes, hour);
+    let outer = hub.request(&ann, first, ask("pre-allocation", 4)).expect("room");
+    // What is inside a pre-allocation, and what follows it, is no more than that.
+    let inside = Asked { coalloc: Some(outer), ..ask("non-preemptible", 4) };
+    let inside = hub.request(&ann, first, inside).expect("room");
+    let next = Asked { next: Some(inside), ..ask("non-preemptible", 3) };
+    hub.request(&ann, first, next).expect("room");
+    let refused = why(hub.request(&ann, second, ask("non-preemptible", 3)));
+    assert!(refused.contains("at most 6 nodes of a cluster, in all sessions"), "{refused}");
+    let small = hub.request(&ann, second, ask("non-preemptible", 2)).expect("six in all");
+    hub.work().expect("nothing is kept");
+    let update = Change { request: small, nodes: 3, duration_ns: hour, ..Change::default() };
+    assert!(why(hub.update(&ann, second, update.clone())).contains("in all sessions"));
+    hub.update(&ann, second, Change { nodes: 2, ..update }).expect("no more than before");
+    assert!(why(hub.request(&ann, first, ask("pre-allocation", 1))).contains("in all sessions"));
+    // Preemptible nodes are divided otherwise, and others have their own.
+    hub.request(&ann, second, ask("preemptible", 10)).expect("it is preemptible");
+    let other = connect(&mut hub, &bob);
+    hub.request(&bob, other, ask("non-preemptible", 6)).expect("it is another's");
+    // A single session may ask for more, which comes one after the other.
+    hub.request(&bob, other, ask("non-preemptible", 6)).expect("it waits");
+    hub.disconnect(&ann, first).expect("its own");
+    hub.request(&ann, second, ask("non-preemptible", 6)).expect("it is alone");
+}
+
+#[test]
+fn nodes_are_not_kept_longer_than_an_operator_wants() {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let settings = Settings { longest_ns: 8 * HOUR_NS, ..settings() };
+    let mut hub = Hub::open(settings, None).expect("it needs nothing");
+    let ann = user(1000);
+    let session = connect(&mut hub, &ann);
+    let of_hours = |hours: u64| asked("non-preemptible", 2, Some(hours * HOUR_NS));
+    for too_long in
+        [of_hours(9), asked("non-preemptible", 2, None), asked("pre-allocation", 2, None)]
+    {
+        let why = why(hub.request(&ann, session, too_long));
+        assert!(why.contains("at most 8 h"), "{why}");
+    }
+    let first = hub.request(&ann, session, of_hours(5)).expect("it is short");
+    // One after the other, with the same nodes.
+    let next = |hours| Asked { next: Some(first), ..of_hours(hours) };
+    assert!(why(hub.request(&ann, session, next(4))).contains("at most 3 h"));
+    let second = hub.request(&ann, session, next(3)).expect("eight hours in all");
+    let third = Asked { next: Some(second), ..of_hours(1) };
+    assert!(why(hub.request(&ann, session, third)).contains("release them"));
+    hub.work().expect("nothing is kept");
+    // An application that becomes smaller has used nothing of the time yet.
+    let request = hub.request(&ann, session, of_hours(8)).expect("it is short enough");
+    let mut update = Change { request, nodes: 1, ..Change::default() };
+    assert!(why(hub.update(&ann, session, update.clone())).contains("at most"));
+    update.duration_ns = Some(7 * HOUR_NS);
+    hub.update(&ann, session, update).expect("it is shorter");
+    // Nodes that are taken back when others need them may be asked for without an end.
+    hub.request(&ann, session, asked("preemptible", 2, None)).expect("it is preemptible");
+    let root = Caller { is_operator: true, ..user(0) };
+    hub.request(&root, session, of_hours(100)).expect("an operator's");
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn settings() -> Settings {
         policy: Policy { interval_ns: 0, release_grace_ns: 50_000_000, ..Policy::default() },
         absence_grace_ns: 300_000_000,
         most_sessions: 64,
+        longest_ns: u64::MAX,
     }
 }
 

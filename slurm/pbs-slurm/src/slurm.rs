@@ -129,6 +129,32 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     }
 }
 
+/// Command that sets the time limit of a job.
+fn limited(job: Key, limit_s: u64) -> String {
+    format!("update JobId={} TimeLimit={}", job.name(), limit_s.div_ceil(60))
+}
+
+/// Commands that let a job go.
+///
+/// Its user may change the limit as long as the job is held, even between two of these commands.
+/// After the release only operators can raise it. Therefore the planned limit comes last.
+fn commitment(
+    job: Key,
+    nodes: &[String],
+    start_s: Option<u64>,
+    limit_s: Option<u64>,
+) -> Vec<String> {
+    let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
+    let (name, count) = (job.name(), nodes.len());
+    let nodes = nodes.join(",");
+    // As a range: its user may have given another.
+    let place = format!(
+        "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start}"
+    );
+    let limit = limit_s.map(|limit_s| limited(job, limit_s));
+    [place, format!("release {name}")].into_iter().chain(limit).collect()
+}
+
 /// Quotes a text as an argument.
 fn quoted(text: &str) -> String {
     let is_plain = |c: &char| (' '..='~').contains(c) && !matches!(c, '"' | '\'' | '\\' | '`');
@@ -171,15 +197,15 @@ impl Controller for Slurm {
         self.say(format!("update JobId={name} StartTime={start} AdminComment=\"{why}\""))
     }
 
-    fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Answer {
-        let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
-        let (name, count) = (job.name(), nodes.len());
-        let nodes = nodes.join(",");
-        // As a range: its user may have given another.
-        self.say(format!(
-            "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start}"
-        ))?;
-        self.say(format!("release {name}"))
+    fn commit(
+        &mut self,
+        job: Key,
+        nodes: &[String],
+        start_s: Option<u64>,
+        limit_s: Option<u64>,
+    ) -> Answer {
+        // A job without its nodes is not released.
+        commitment(job, nodes, start_s, limit_s).into_iter().try_for_each(|it| self.say(it))
     }
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
@@ -210,8 +236,7 @@ impl Controller for Slurm {
     }
 
     fn limit(&mut self, job: Key, limit_s: u64) -> Answer {
-        let minutes = limit_s.div_ceil(60);
-        self.say(format!("update JobId={} TimeLimit={minutes}", job.name()))
+        self.say(limited(job, limit_s))
     }
 
     fn notify(&mut self, job: Key, text: &str) -> Answer {
@@ -225,7 +250,23 @@ impl Controller for Slurm {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{commitment, quoted};
+    use crate::steer::Key;
+
+    #[test]
+    fn a_commitment_ends_with_the_planned_limit() {
+        let job = Key { job: 7, index: Some(3), submit_s: 1_764_000_000 };
+        let nodes = ["n01".to_string(), "n02".to_string()];
+        assert_eq!(
+            commitment(job, &nodes, Some(1_764_000_100), Some(90)),
+            [
+                "update JobId=7_3 NumNodes=2-2 ReqNodeList=n01,n02 StartTime=uts1764000100",
+                "release 7_3",
+                "update JobId=7_3 TimeLimit=2",
+            ]
+        );
+        assert_eq!(commitment(job, &nodes, None, None).len(), 2);
+    }
 
     #[test]
     fn what_users_write_ends_no_command() {

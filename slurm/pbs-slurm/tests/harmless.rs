@@ -3,9 +3,11 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::*;
 use pbs_manager::ledger::{NodeState as Out, State};
-use pbs_slurm::steer::{By, Hold, JobState, Key, NodeState};
+use pbs_slurm::steer::{By, Hold, JobState, Key, NodeState, Settings, Steer};
 
 /// A job on each node for a minute; the next begins behind them.
 fn full(lab: &mut Lab) -> Key {
@@ -77,6 +79,36 @@ fn a_limit_changed_before_the_start_is_planned_anew() {
         ("completed".into(), "completed".into())
     );
     no_harm(&mut lab);
+}
+
+/// A user waits for the moment of the release and asks for a week. The others keep their times.
+#[test]
+fn a_limit_raised_at_the_release_is_not_valid() {
+    let mut lab = Lab::new("limit-at-release");
+    let job = lab.slurm.submit(1, 4, 8, 60, 1000);
+    let neighbour = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.slurm.raised_at_commit = Some((job, 7 * 86_400));
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.slurm.job(job).unwrap().limit_s, Some(60));
+    lab.seconds(80);
+    assert_eq!(lab.outcome(job), "aborted at its end");
+    assert_eq!(lab.outcome(neighbour), "completed");
+}
+
+#[test]
+fn a_limit_changed_without_a_planner_is_planned() {
+    let mut lab = Lab::new("limit-without-planner");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    let job = lab.slurm.submit(2, 4, 4, 60, 30);
+    lab.turn();
+    lab.slurm.alter(job, |job| job.limit_s = Some(600));
+    lab.restart();
+    lab.turn();
+    assert_eq!(lab.row(job).limit_s(), 600);
+    lab.seconds(75);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.slurm.job(job).unwrap().limit_s, Some(600));
 }
 
 #[test]
@@ -254,6 +286,40 @@ fn declined_jobs_keep_no_new_job_waiting() {
     }
     assert_eq!(lab.rows(new).len(), 1);
     assert_eq!(declined(&lab), 300);
+}
+
+/// Declined jobs fill the batch system. Their users are told, and unless an operator wants it they
+/// are not cancelled.
+#[test]
+fn a_job_that_was_declined_long_ago_is_cancelled_only_if_wanted() {
+    let day = Duration::from_secs(86_400);
+    for cancel_declined in [None, Some(30 * day)] {
+        let mut lab = Lab::new(&format!("declined-long-{}", cancel_declined.is_some()));
+        let settings = Settings { cancel_declined, ..settings() };
+        lab.steer = Steer::new(lab.manager.as_ref().unwrap(), settings);
+        let (declined, held) =
+            (lab.slurm.submit(1, 9, 9, 60, 10), lab.slurm.submit(2, 1, 1, 60, 10));
+        lab.slurm.alter(held, |job| job.words = "pbs pbs-held".into());
+        lab.turn();
+        assert!(lab.slurm.told[&declined].starts_with("declined"), "{:?}", lab.slurm.told);
+        let reminded = |lab: &Lab| lab.slurm.told[&declined].contains("cancel it with scancel 1");
+        lab.now_s += 6 * 86_400;
+        lab.seconds(1);
+        assert!(!reminded(&lab));
+        lab.now_s += 86_400;
+        lab.seconds(1);
+        assert!(reminded(&lab), "{:?}", lab.slurm.told);
+        assert_eq!(lab.state(declined), JobState::Pending(Hold::Admin));
+        // A job that ends, for one, has it tried again, and its user is told no less.
+        lab.now_s += 24 * 86_400;
+        lab.seconds(2);
+        let is_cancelled = lab.state(declined) == JobState::Over("cancelled".into());
+        assert_eq!(is_cancelled, cancel_declined.is_some());
+        assert!(reminded(&lab) || is_cancelled, "{:?}", lab.slurm.told);
+        // A hold of its user is none of the planner's.
+        assert_eq!(lab.state(held), JobState::Pending(Hold::Admin));
+        assert!(lab.slurm.told[&held].starts_with("held by its user"), "{:?}", lab.slurm.told);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ const MODELS: [&str; 14] = [
 const PASS_ON: [&str; 5] = ["/parse/", "/read/", "/export.rs", "/json.rs", "/examples.rs"];
 
 /// Fields whose readers do not name their type, each with the file that reads it.
-const READ_IN: [(&str, &str); 24] = [
+const READ_IN: [(&str, &str); 26] = [
     ("DeclaredMutation.factor", "studies/pbs-reproduce/src/mutate.rs"),
     ("Ending.started_unix_ns", "node/pbs-node/src/queue.rs"),
     ("Limits.preferred", "rms/pbs-rms/src/rms.rs"),
@@ -43,6 +43,8 @@ const READ_IN: [(&str, &str); 24] = [
     ("Process.ended_tasks", "pbsctl/src/service.rs"),
     ("ReservedCores.cores", "cluster/pbs-cluster-planner/src/of_site.rs"),
     ("Site.allocate_timeout_s", "cluster/pbs-manager/src/phases.rs"),
+    ("Site.keep_ended_requests", "cluster/pbs-manager/src/forget.rs"),
+    ("Site.keep_ended_s", "cluster/pbs-manager/src/forget.rs"),
     ("Site.max_extension_permille", "cluster/pbs-manager/src/operations.rs"),
     ("Site.watchdog_s", "cluster/pbs-manager/src/watchdog.rs"),
     ("StoredSession.session", "rms/pbs-rms-server/src/hub.rs"),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The file: opening, reading, and one transaction for each operation.
 
-use std::ffi::OsString;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ use rusqlite::{params, Connection, ErrorCode, OpenFlags, OptionalExtension, Tran
 use rustix::fs::{flock, FlockOperation};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
-use serde::Serialize;
 
 use crate::ledger::error::Error;
-use crate::ledger::row::{Event, NodeRow, Row, State};
+use crate::ledger::files::{create, guard_index, is_own, open_lock, Copy};
+use crate::ledger::row::{text, Event, NodeRow, Row, State, Total};
 
 /// `PBSC`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5343;
@@ -25,7 +24,7 @@ const VERSION: i64 = 1;
 /// Maximum time to wait for another process.
 const WAIT: Duration = Duration::from_secs(10);
 /// Interval at which a held lock is tried again.
-const POLL: Duration = Duration::from_millis(20);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 
 const TABLES: &str = "
 CREATE TABLE site (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL,
@@ -36,6 +35,23 @@ CREATE TABLE node (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT RO
 CREATE TABLE event (seq INTEGER PRIMARY KEY AUTOINCREMENT, request INTEGER, body TEXT NOT NULL) STRICT;
 CREATE INDEX event_request ON event (request) WHERE request IS NOT NULL;
 ";
+
+/// Tables for what is forgotten, which ledgers of older versions get when they are written. The
+/// ends of requests are in their order, and events of no request have an index of their own.
+const FORGETTING: &str = "
+CREATE TABLE IF NOT EXISTS total (kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
+	PRIMARY KEY (kind, name)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS forgotten (one INTEGER PRIMARY KEY CHECK (one = 1),
+	ended_s INTEGER NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS request_ended ON request (json_extract(body, '$.end_s'), id)
+	WHERE NOT is_open;
+CREATE INDEX IF NOT EXISTS event_of_none ON event (seq) WHERE request IS NULL;
+";
+/// Maximum number of events of an unfinished request, which its user may cause without end. The
+/// oldest are forgotten.
+const MOST_EVENTS: u64 = 1000;
+/// Maximum number of events of no request.
+const MOST_EVENTS_OF_NONE: u64 = 10_000;
 
 /// Whether the file is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +73,12 @@ pub struct Changes {
     pub nodes_back: Vec<String>,
     /// Events, in their order.
     pub events: Vec<Event>,
+    /// Ended requests that are forgotten, with their events.
+    pub forgotten: Vec<u64>,
+    /// Latest end of these requests.
+    pub forgotten_end_s: Option<u64>,
+    /// Totals that have changed by that.
+    pub totals: Vec<Total>,
     /// Current time of the clock.
     pub clock_s: u64,
     /// The number of the next request.
@@ -67,7 +89,7 @@ impl Changes {
     /// Whether there is nothing but the clock and the next number.
     pub fn is_empty(&self) -> bool {
         let nodes = self.nodes_out.len() + self.nodes_back.len();
-        self.rows.len() + nodes + self.events.len() == 0
+        self.rows.len() + nodes + self.events.len() + self.forgotten.len() == 0
     }
 }
 
@@ -76,8 +98,12 @@ impl Changes {
 pub struct Ledger {
     path: PathBuf,
     connection: Connection,
-    /// Locked for as long as it is open to be written, or to be read as one that does not change.
+    /// Locked for as long as the ledger is open to be written.
     claim: Option<File>,
+    /// Number of requests in the file that have ended, as far as this process writes it.
+    ended_count: u64,
+    /// Time before which requests have ended that were forgotten.
+    forgotten_before_s: Option<u64>,
 }
 
 impl Ledger {
@@ -87,13 +113,11 @@ impl Ledger {
     ///
     /// [`Error::Exists`] if something is there, and what the disk says.
     pub fn create(path: &Path, site: &str, clock_s: u64) -> Result<Self, Error> {
-        if path.exists() {
-            return Err(Error::Exists(path.into()));
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut this = Self::connect(path, flags)?;
+        create(path).map_err(|error| Error::io(path, &error))?;
+        let mut this = Self::connect_to_write(path)?;
         this.transact(|all| {
             all.execute_batch(TABLES)?;
+            all.execute_batch(FORGETTING)?;
             all.execute("INSERT INTO site VALUES (1, ?1, ?2, 1)", params![site, signed(clock_s)])?;
             all.pragma_update(None, "application_id", APPLICATION)?;
             all.pragma_update(None, "user_version", VERSION)
@@ -115,11 +139,10 @@ impl Ledger {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Missing(path.into()));
             }
-            // A file that can't be seen is not missing.
-            Err(error) => return Err(Error::Failed(path.into(), error.to_string())),
+            Err(error) => return Err(Error::unread(path, &error)),
         }
         let mut this = match access {
-            Access::Write => Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+            Access::Write => Self::connect_to_write(path)?,
             Access::Read => Self::connect_to_read(path)?,
         };
         let number =
@@ -133,6 +156,7 @@ impl Ledger {
             return Err(Error::Newer(path.into(), version, VERSION));
         }
         this.claim(access)?;
+        this.find_forgotten(access)?;
         Ok(this)
     }
 
@@ -141,33 +165,44 @@ impl Ledger {
         let failed = |error: rusqlite::Error| Error::sqlite(path, &error);
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(WAIT).map_err(failed)?;
-        Ok(Self { path: path.into(), connection, claim: None })
+        Ok(Self {
+            path: path.into(),
+            connection,
+            claim: None,
+            ended_count: 0,
+            forgotten_before_s: None,
+        })
     }
 
-    /// Connects a reader. SQLite makes files beside the ledger for a reader too; where it can't, a
-    /// ledger that no process writes to is read as a file that does not change. A shared lock keeps
-    /// writers away meanwhile.
+    fn connect_to_write(path: &Path) -> Result<Self, Error> {
+        guard_index(path).map_err(|error| Error::io(path, &error))?;
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    /// Connects a reader. Its owner reads the ledger itself. Others read a copy, and so does an
+    /// owner who may not make the files that SQLite needs beside the ledger.
     fn connect_to_read(path: &Path) -> Result<Self, Error> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let this = Self::connect(path, flags)?;
-        let number =
-            this.connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
-        let needs_files = number.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
-        if !matches!(needs_files, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
-            return Ok(this);
+        if is_own(path) && guard_index(path).is_ok() {
+            let this = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            let failed = this.first_read().err();
+            let cause = failed.as_ref().and_then(rusqlite::Error::sqlite_error_code);
+            if !matches!(cause, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
+                return Ok(this);
+            }
         }
-        let file = File::open(path).map_err(|error| this.failed(&error))?;
-        let log = path.with_file_name(format!("{}-wal", file_name(path)));
-        let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-        let has_log = std::fs::metadata(&log).is_ok_and(|of| of.len() > 0);
-        if !is_free || has_log {
-            // The first attempt says what is wrong.
-            return Ok(this);
-        }
-        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
-        let mut this = Self { path: path.into(), ..Self::connect(&unchanging(path), flags)? };
-        this.claim = Some(file);
+        let copy = Copy::of(path).map_err(|error| Error::unread(path, &error))?;
+        let copy = copy.ok_or_else(|| Error::Busy(path.into()))?;
+        let this = Self::connect(&copy.ledger(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let this = Self { path: path.into(), ..this };
+        // The index of its log is in memory, and after the first read all of its files are open:
+        // the directory is not needed any more.
+        this.done(this.connection.pragma_update(None, "locking_mode", "EXCLUSIVE"))?;
+        this.done(this.first_read())?;
         Ok(this)
+    }
+
+    fn first_read(&self) -> rusqlite::Result<i64> {
+        self.connection.pragma_query_value(None, "schema_version", |row| row.get(0))
     }
 
     /// Keeps other writers away for as long as the file is open: what is known of it is in
@@ -176,7 +211,7 @@ impl Ledger {
         if access == Access::Read {
             return Ok(());
         }
-        let file = File::open(&self.path).map_err(|error| self.failed(&error))?;
+        let file = open_lock(&self.path).map_err(|error| Error::io(&self.path, &error))?;
         let begun = Instant::now();
         // SQLite's own locks are of another kind: who reads goes on reading.
         while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -272,12 +307,95 @@ impl Ledger {
             for event in &changes.events {
                 tell.execute(params![event.request.map(signed), text(event)])?;
             }
+            forget_events(all, &changes.events)?;
+            forget_requests(all, changes)?;
             all.execute(
                 "UPDATE site SET clock_s = ?1, next_id = ?2",
                 [signed(changes.clock_s), signed(changes.next_id)],
             )
             .map(drop)
-        })
+        })?;
+        let ended = changes.rows.iter().filter(|row| row.state == State::Ended).count() as u64;
+        self.ended_count =
+            (self.ended_count + ended).saturating_sub(changes.forgotten.len() as u64);
+        self.forgotten_before_s = self.forgotten_before_s.max(changes.forgotten_end_s);
+        Ok(())
+    }
+
+    /// Finds out how many requests have ended, and which of them were forgotten.
+    fn find_forgotten(&mut self, access: Access) -> Result<(), Error> {
+        if access == Access::Write {
+            self.transact(|all| all.execute_batch(FORGETTING))?;
+            let count = "SELECT count(*) FROM request WHERE NOT is_open";
+            self.ended_count = self.done(self.number(count))?.unwrap_or(0);
+        }
+        if self.has_forgotten()? {
+            let before = "SELECT ended_s FROM forgotten";
+            self.forgotten_before_s = self.done(self.number(before))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the file has the tables of what is forgotten.
+    fn has_forgotten(&self) -> Result<bool, Error> {
+        let tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('total', 'forgotten')";
+        Ok(self.done(self.number(tables))? == Some(2))
+    }
+
+    fn number(&self, query: &str) -> rusqlite::Result<Option<u64>> {
+        let number = self.connection.prepare_cached(query)?.query_row([], |row| row.get(0));
+        Ok(number.optional()?.flatten())
+    }
+
+    /// Returns the number of requests that have ended and are in the file.
+    pub fn ended_count(&self) -> u64 {
+        self.ended_count
+    }
+
+    /// Returns the time before which requests have ended that were forgotten.
+    pub fn forgotten_before_s(&self) -> Option<u64> {
+        self.forgotten_before_s
+    }
+
+    /// Returns the end of the request in the file that ended first.
+    ///
+    /// # Errors
+    ///
+    /// The error that the disk reports.
+    pub fn first_end_s(&self) -> Result<Option<u64>, Error> {
+        self.done(self.number(FIRST_END))
+    }
+
+    /// The requests that ended first, in that order.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn first_ended(&self, most: usize) -> Result<Vec<Row>, Error> {
+        self.read(FIRST_ENDED, [most as u64])
+    }
+
+    /// All totals of forgotten requests.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn totals(&self) -> Result<Vec<Total>, Error> {
+        if !self.has_forgotten()? {
+            return Ok(Vec::new());
+        }
+        let query = self.connection.prepare("SELECT kind, name, body FROM total");
+        let mut query = self.done(query)?;
+        let totals = query.query_map([], |row| {
+            Ok(Total { kind: row.get(0)?, name: row.get(1)?, body: row.get(2)? })
+        });
+        let totals = self.done(totals)?.collect();
+        self.done(totals)
+    }
+
+    /// The error for a file of which this can't be read.
+    pub(crate) fn damaged(&self, what: &str) -> Error {
+        Error::Damaged(self.path.clone(), what.into())
     }
 
     /// Requests that have not ended, in the order of their numbers.
@@ -289,7 +407,7 @@ impl Ledger {
         self.read("SELECT body FROM request WHERE is_open ORDER BY id", [])
     }
 
-    /// All requests that there ever were, in the order of their numbers.
+    /// All requests in the file, in the order of their numbers.
     ///
     /// # Errors
     ///
@@ -350,22 +468,51 @@ impl Ledger {
     }
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+/// Query for the end of the request that ended first.
+const FIRST_END: &str = "SELECT json_extract(body, '$.end_s') FROM request WHERE NOT is_open \
+     ORDER BY json_extract(body, '$.end_s'), id LIMIT 1";
+
+/// Query for the requests that ended first.
+const FIRST_ENDED: &str = "SELECT body FROM request WHERE NOT is_open \
+     ORDER BY json_extract(body, '$.end_s'), id LIMIT ?1";
+
+/// Forgets the oldest of too many events of a request, or of none.
+fn forget_events(all: &Transaction<'_>, written: &[Event]) -> rusqlite::Result<()> {
+    let requests: BTreeSet<Option<u64>> = written.iter().map(|event| event.request).collect();
+    for request in requests {
+        match request {
+            Some(request) => all.prepare_cached(SURPLUS_EVENTS)?.execute([request, MOST_EVENTS])?,
+            None => all.prepare_cached(SURPLUS_EVENTS_OF_NONE)?.execute([MOST_EVENTS_OF_NONE])?,
+        };
+    }
+    Ok(())
 }
 
-/// Address of a file for SQLite that does not change while it is open.
-fn unchanging(path: &Path) -> PathBuf {
-    let mut address = b"file:".to_vec();
-    for &byte in path.as_os_str().as_bytes() {
-        if b"?#%".contains(&byte) {
-            address.extend(format!("%{byte:02x}").bytes());
-        } else {
-            address.push(byte);
-        }
+const SURPLUS_EVENTS: &str = "DELETE FROM event WHERE seq IN \
+     (SELECT seq FROM event WHERE request = ?1 ORDER BY seq DESC LIMIT -1 OFFSET ?2)";
+const SURPLUS_EVENTS_OF_NONE: &str = "DELETE FROM event WHERE seq IN \
+     (SELECT seq FROM event WHERE request IS NULL ORDER BY seq DESC LIMIT -1 OFFSET ?1)";
+
+/// Forgets ended requests with their events, and keeps the totals.
+fn forget_requests(all: &Transaction<'_>, changes: &Changes) -> rusqlite::Result<()> {
+    for &id in &changes.forgotten {
+        all.prepare_cached("DELETE FROM event WHERE request = ?1")?.execute([signed(id)])?;
+        let row = "DELETE FROM request WHERE id = ?1 AND NOT is_open";
+        all.prepare_cached(row)?.execute([signed(id)])?;
     }
-    address.extend(b"?immutable=1");
-    OsString::from_vec(address).into()
+    for total in &changes.totals {
+        all.prepare_cached("INSERT OR REPLACE INTO total VALUES (?1, ?2, ?3)")?.execute([
+            &total.kind,
+            &total.name,
+            &total.body,
+        ])?;
+    }
+    if let Some(ended_s) = changes.forgotten_end_s {
+        let latest = "INSERT INTO forgotten VALUES (1, ?1) \
+                      ON CONFLICT DO UPDATE SET ended_s = max(ended_s, ?1)";
+        all.execute(latest, [signed(ended_s)])?;
+    }
+    Ok(())
 }
 
 /// SQLite's numbers are signed; the same bits come back.
@@ -373,7 +520,30 @@ fn signed(number: u64) -> i64 {
     number as i64
 }
 
-fn text(of: &impl Serialize) -> String {
-    // Structures of numbers and texts always become JSON.
-    serde_json::to_string(of).unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A search takes as long in a large ledger as in a small one.
+    #[test]
+    fn requests_and_events_are_found_by_an_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(TABLES).unwrap();
+        connection.execute_batch(FORGETTING).unwrap();
+        for (query, index) in [
+            (FIRST_ENDED, "request_ended"),
+            (FIRST_END, "request_ended"),
+            (SURPLUS_EVENTS, "event_request"),
+            (SURPLUS_EVENTS_OF_NONE, "event_of_none"),
+        ] {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+            let values = vec![1; plan.parameter_count()];
+            let steps = plan
+                .query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3))
+                .unwrap();
+            let steps: Vec<String> = steps.map(Result::unwrap).collect();
+            assert!(steps.iter().any(|step| step.contains(index)), "{query}: {steps:?}");
+            assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{query}: {steps:?}");
+        }
+    }
 }

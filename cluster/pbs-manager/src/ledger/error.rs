@@ -2,6 +2,7 @@
 //! Errors of the ledger's file, with their remedies.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
@@ -23,6 +24,8 @@ pub enum Error {
     Busy(PathBuf),
     /// The file or its directory can't be written.
     ReadOnly(PathBuf),
+    /// The user may not read the file.
+    Unreadable(PathBuf),
     /// The disk is full.
     Full(PathBuf),
     /// Anything else that the disk or the database says.
@@ -30,6 +33,31 @@ pub enum Error {
 }
 
 impl Error {
+    /// Translates an error of a file that is to be written.
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
+        let path = path.to_path_buf();
+        match error.kind() {
+            ErrorKind::AlreadyExists => Self::Exists(path),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full(path),
+            // An error of the system has no text of ours, which would have the remedy.
+            ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+                if error.raw_os_error().is_some() =>
+            {
+                Self::ReadOnly(path)
+            }
+            _ => Self::Failed(path, error.to_string()),
+        }
+    }
+
+    /// Translates an error of a file that is to be read.
+    pub(crate) fn unread(path: &Path, error: &io::Error) -> Self {
+        match error.kind() {
+            // A file that can't be seen is not missing.
+            ErrorKind::PermissionDenied => Self::Unreadable(path.into()),
+            _ => Self::Failed(path.into(), error.to_string()),
+        }
+    }
+
     /// Translates an error of SQLite.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let (path, text) = (path.to_path_buf(), error.to_string());
@@ -88,6 +116,13 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Self::Unreadable(path) => write!(
+                f,
+                "{}: Permission denied: its owner and its group may read this ledger; let an \
+                 operator add you to that group; over Slurm, squeue --start shows planned starts \
+                 to everybody, and scontrol show job the reason why a job waits",
+                path.display()
+            ),
             Self::Full(path) => {
                 write!(
                     f,

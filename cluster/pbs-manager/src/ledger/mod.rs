@@ -11,9 +11,10 @@
 
 mod database;
 mod error;
+mod files;
 mod row;
 
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
 pub(crate) use row::NOT_FREE;
-pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State};
+pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total};

@@ -2,6 +2,7 @@
 //! Rows of the ledger.
 
 use pbs_cluster_planner::When;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// State of a request in its life.
@@ -151,6 +152,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns the booked time without the parts for making nodes ready and cleaning them.
+    pub fn limit_s(&self) -> u64 {
+        self.duration_s.saturating_sub(self.allocate_s).saturating_sub(self.release_s)
+    }
+
     /// Returns by how many seconds an end is later than agreed; `None`: nothing was agreed, or it
     /// is kept.
     pub fn broken_by_s(&self, end_s: u64) -> Option<u64> {
@@ -217,4 +223,33 @@ pub struct Event {
     pub what: String,
     /// In a sentence; may be empty.
     pub text: String,
+}
+
+/// Sum over forgotten requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// Kind of the requests in it: those of a user, of a group and others.
+    pub kind: String,
+    /// Name of the user or of the group.
+    pub name: String,
+    /// Value as JSON.
+    pub body: String,
+}
+
+impl Total {
+    /// Makes a total of a value.
+    pub fn new(kind: &str, name: &str, value: &impl Serialize) -> Self {
+        Self { kind: kind.into(), name: name.into(), body: text(value) }
+    }
+
+    /// Returns the value; `None` if it can't be read.
+    pub fn value<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(&self.body).ok()
+    }
+}
+
+/// Returns a value as JSON.
+pub(super) fn text(of: &impl Serialize) -> String {
+    // Structures of numbers and texts always become JSON.
+    serde_json::to_string(of).unwrap_or_default()
 }

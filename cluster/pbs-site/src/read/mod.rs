@@ -21,6 +21,7 @@ use toml::de::DeTable;
 
 use self::declared_names::DeclaredNames;
 use self::values::MAX_PRIORITY;
+use crate::site::LEAST_KEPT_REQUESTS;
 use crate::{Consumer, Mapping, Resource, Site, Weights};
 
 const TOP_KEYS: &[&str] = &[
@@ -32,6 +33,8 @@ const TOP_KEYS: &[&str] = &[
     "release_timeout",
     "planning_horizon",
     "watchdog",
+    "keep_ended",
+    "keep_ended_requests",
     "threads_per_core",
     "mapping",
     "time_zone",
@@ -99,6 +102,7 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
         ("default_duration", 1, &mut site.default_duration_s),
         ("allocate_timeout", 0, &mut site.allocate_timeout_s),
         ("release_timeout", 0, &mut site.release_timeout_s),
+        ("keep_ended", 1, &mut site.keep_ended_s),
     ] {
         if let Some(span_s) = values::duration_s(reader, &mut top, key, least..=MAX_S) {
             *seconds = span_s;
@@ -106,6 +110,9 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     }
     site.planning_horizon_s = values::duration_s(reader, &mut top, "planning_horizon", 1..=MAX_S);
     site.watchdog_s = values::duration_s(reader, &mut top, "watchdog", 1..=MAX_S);
+    if let Some(requests) = keep_ended_requests(reader, &mut top) {
+        site.keep_ended_requests = requests;
+    }
     site.threads_per_core = threads_per_core(reader, &mut top).unwrap_or(1);
     site.mapping = mapping(reader, &mut top).unwrap_or_default();
     if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
@@ -133,6 +140,19 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     site.weights = weights(reader, &mut top, &known.resources);
     site.resources = known.resources;
     site
+}
+
+fn keep_ended_requests(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<u64> {
+    let (line, value) = top.entries.remove("keep_ended_requests")?;
+    let requests = reader.number(line, "keep_ended_requests", value)?;
+    if requests < LEAST_KEPT_REQUESTS {
+        let message = format!(
+            "keep_ended_requests is {requests}; write a number from {LEAST_KEPT_REQUESTS} on"
+        );
+        reader.problem(line, message);
+        return None;
+    }
+    Some(requests)
 }
 
 fn threads_per_core(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<u64> {

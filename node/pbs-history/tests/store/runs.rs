@@ -2,8 +2,8 @@
 //! A run from its beginning to where it is forgotten.
 
 use pbs_history::{
-    to_csv, EndedLimits, Error, InForce, Kind, NewRun, Options, Order, Outcome, ProcessRun, RunId,
-    State, Store, Takeover, TaskRun,
+    to_csv, EndedLimits, Error, InForce, Kind, Last, NewRun, Options, Order, Outcome, ProcessRun,
+    RunId, State, Store, Takeover, TaskRun,
 };
 
 use crate::common::{begin, fingerprint, process, record, scratch, task};
@@ -213,7 +213,7 @@ fn orders_come_with_their_runs() {
         runs.map(|run| run.id).collect::<Vec<_>>()
     };
     let last = |store: &Store, count| {
-        let runs = store.last_runs(count).unwrap().into_iter();
+        let runs = store.last_runs(&Last { count, ..Last::default() }).unwrap().into_iter();
         runs.map(|run| run.id).collect::<Vec<_>>()
     };
     assert_eq!(open(&store), ids);
@@ -224,6 +224,15 @@ fn orders_come_with_their_runs() {
     store.finish_run(ids[1], 9, Outcome::Failed, &[]).unwrap();
     assert_eq!(last(&store, 9), ids);
     assert_eq!(last(&store, 1), ids[1..]);
+    // The last ones of a job and of a user, however many others have ended since.
+    let of = |job, uid| {
+        let runs = store.last_runs(&Last { count: 1, job, uid }).unwrap().into_iter();
+        runs.map(|run| run.id).collect::<Vec<_>>()
+    };
+    assert_eq!(of(None, Some(7)), ids[..1]);
+    assert_eq!(of(Some("sort"), Some(7)), ids[..1]);
+    assert_eq!(of(Some("sort"), None), ids[1..]);
+    assert_eq!((of(Some("other"), None), of(None, Some(8))), (Vec::new(), Vec::new()));
     assert_eq!(store.order(ids[0]).unwrap(), Some(order(7, "by user 0")));
     assert_eq!(store.order(ids[1]).unwrap(), Some(second));
     assert_eq!(store.order(RunId(77)).unwrap(), None);

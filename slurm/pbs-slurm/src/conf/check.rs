@@ -296,7 +296,7 @@ impl Checks<'_> {
         }
         let most = conf.value("MaxJobCount").and_then(|of| of.parse::<u64>().ok());
         if most.unwrap_or(10_000) < MANY_JOBS {
-            let why = "jobs that are planned far ahead wait in Slurm";
+            let why = "jobs that are planned far ahead wait in Slurm, and so do declined ones";
             self.key(Advice, "MaxJobCount", format!("{MANY_JOBS} or more"), why);
         }
         if conf.value("JobRequeue") != Some("0") {

@@ -81,12 +81,19 @@ pub trait Controller {
     /// All of [`Fault`].
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault>;
 
-    /// Lets a job go: it starts then, on just these nodes; `None`: at once.
+    /// Lets a job go: it starts then, on just these nodes, for at most the planned time; without a
+    /// start at once. A limit that its user has changed in the meantime is not valid.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
-    fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Result<(), Fault>;
+    fn commit(
+        &mut self,
+        job: Key,
+        nodes: &[String],
+        start_s: Option<u64>,
+        limit_s: Option<u64>,
+    ) -> Result<(), Fault>;
 
     /// Holds a job again.
     ///

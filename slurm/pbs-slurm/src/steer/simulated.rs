@@ -55,6 +55,8 @@ pub struct Simulated {
     pub told: BTreeMap<Key, String>,
     /// Ends of jobs: time, job, time at which the limit of a running one was over, cause.
     pub ends: Vec<(u64, Key, u64, By)>,
+    /// Job and time limit that its user sets just before the next commitment.
+    pub raised_at_commit: Option<(Key, u64)>,
 }
 
 impl Simulated {
@@ -325,9 +327,19 @@ impl Controller for Simulated {
         Ok(())
     }
 
-    fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Result<(), Fault> {
+    fn commit(
+        &mut self,
+        job: Key,
+        nodes: &[String],
+        start_s: Option<u64>,
+        limit_s: Option<u64>,
+    ) -> Result<(), Fault> {
         let now_s = self.now_s;
+        if let Some((of, limit_s)) = self.raised_at_commit.take() {
+            self.pending(of)?.limit_s = Some(limit_s);
+        }
         let seen = self.pending(job)?;
+        seen.limit_s = limit_s.or(seen.limit_s);
         seen.required = nodes.to_vec();
         // As for a user who asks for just so many.
         let count = nodes.len() as u64;

@@ -165,7 +165,8 @@ impl Steer {
         // another to wait for the batch system's next round besides.
         let start = Some(start_s).filter(|_| at > now && !self.world.is_blocked(key, &nodes));
         let until = at.max(now) + self.settings.grace;
-        match controller.commit(key, &nodes, start) {
+        let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
+        match controller.commit(key, &nodes, start, limit_s) {
             Ok(()) => {
                 of.shown_s = Some(start_s);
                 of.committed = Some(Committed { start_s, nodes, until });

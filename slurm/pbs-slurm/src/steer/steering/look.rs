@@ -207,7 +207,9 @@ impl Steer {
             return;
         }
         let asked = Asked::of(job);
-        let is_altered = *of.asked.get_or_insert_with(|| asked.clone()) != asked;
+        // Its limit is known from the ledger, even if its user changed it without a planner.
+        let booked = || Asked { limit_s: Some(row.limit_s()), ..asked.clone() };
+        let is_altered = *of.asked.get_or_insert_with(booked) != asked;
         let required = sorted(job.required.clone());
         let is_planned = row.state == State::Planned && row.start_s == job.start_s;
         if of.committed.is_none() && hold == Hold::No && is_planned {

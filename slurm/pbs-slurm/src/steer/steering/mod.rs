@@ -3,6 +3,7 @@
 //! told.
 
 mod act;
+mod declined;
 mod end;
 mod look;
 mod newcomers;
@@ -48,6 +49,10 @@ pub struct Settings {
     pub look: Duration,
     /// Time from a hint to a second check: hints arrive before the changes that they announce.
     pub again: Duration,
+    /// Time after which the user of a declined job is told that it is still held.
+    pub remind_declined: Duration,
+    /// Time after which a declined job is cancelled; `None`: never.
+    pub cancel_declined: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -57,6 +62,8 @@ impl Default for Settings {
             grace: Duration::from_secs(3),
             look: Duration::from_secs(10),
             again: Duration::from_secs(1),
+            remind_declined: Duration::from_secs(7 * 86_400),
+            cancel_declined: None,
         }
     }
 }
@@ -130,6 +137,14 @@ struct Declined {
     why: String,
     /// Whether something has become free since: it is tried again.
     is_again: bool,
+    /// Time from which on it was declined, as far as this process knows.
+    since: Duration,
+    /// Earliest start that its user wants.
+    begin_s: Option<u64>,
+    /// Whether it is held by its user or an operator, or waits for other jobs.
+    is_wait: bool,
+    /// Whether its user was told that it is still held.
+    is_reminded: bool,
 }
 
 /// Makes a batch system start the jobs that a manager plans.
@@ -263,6 +278,7 @@ impl Steer {
         self.carry_out(manager, controller, now);
         self.commit(manager, controller, now);
         self.show(manager, controller);
+        self.old_declined(controller, now);
         Ok(())
     }
 

@@ -69,8 +69,7 @@ impl Steer {
                     wished.push((job, plain.start_s));
                 }
                 Err(why) => {
-                    let is_reason = hold_of(&job.words).is_some() || job.after.contains('?');
-                    let why = if is_reason { why } else { format!("declined: {why}") };
+                    let why = if is_wait(job) { why } else { format!("declined: {why}") };
                     self.decline(controller, job, plain.start_s, &why);
                 }
             }
@@ -106,8 +105,17 @@ impl Steer {
         if before.is_none_or(|of| of.asked != Asked::of(job)) {
             self.news.push(format!("job {}: {why}", job.key.name()));
         }
-        let (asked, after) = (Asked::of(job), job.after.clone());
-        let declined = Declined { asked, after, why: why.into(), is_again: false };
+        let since = before.map_or(self.looked, |of| of.since);
+        let declined = Declined {
+            asked: Asked::of(job),
+            after: job.after.clone(),
+            why: why.into(),
+            is_again: false,
+            since,
+            begin_s,
+            is_wait: is_wait(job),
+            is_reminded: is_known && before.is_some_and(|of| of.is_reminded),
+        };
         self.declined.insert(job.key, declined);
         if is_known {
             return;
@@ -116,4 +124,9 @@ impl Steer {
             self.failed(job.key, "show", &fault);
         }
     }
+}
+
+/// Whether a job is not planned since it is held, or waits for one of several jobs.
+fn is_wait(job: &JobSeen) -> bool {
+    hold_of(&job.words).is_some() || job.after.contains('?')
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs that stay declined for long. The batch system counts them among its jobs, whose number is
+//! limited for all users together.
+
+use std::time::Duration;
+
+use pbs_text::span;
+
+use super::Steer;
+use crate::steer::controller::{Controller, Fault};
+use crate::steer::seen::{Hold, JobState, Key};
+
+/// Old declined jobs whose users are told, or that are cancelled, in a turn at most.
+const OLD_AT_ONCE: usize = 20;
+
+impl Steer {
+    /// Tells the users of jobs that were declined long ago, and cancels those jobs that the operator
+    /// wants to be cancelled.
+    pub(super) fn old_declined(&mut self, controller: &mut dyn Controller, now: Duration) {
+        if self.looked != now {
+            // A job may have been changed since.
+            return;
+        }
+        let (remind, cancel) = (self.settings.remind_declined, self.settings.cancel_declined);
+        let age = |since: Duration| now.saturating_sub(since);
+        let old = self.declined.iter().filter(|(_, of)| {
+            let is_told = of.is_reminded || age(of.since) < remind;
+            let is_kept = cancel.is_none_or(|cancel| age(of.since) < cancel);
+            !(of.is_wait || is_told && is_kept)
+        });
+        let mut old: Vec<Key> = old.map(|(&key, _)| key).collect();
+        old.sort_unstable();
+        for key in old.into_iter().take(OLD_AT_ONCE) {
+            let job = self.world.job(key);
+            let is_held = job.is_some_and(|job| job.state == JobState::Pending(Hold::Admin));
+            let Some(of) = self.declined.get_mut(&key).filter(|_| is_held) else {
+                continue;
+            };
+            let held = age(of.since);
+            if cancel.is_some_and(|cancel| held >= cancel) {
+                let why = format!("{}; cancelled, as it was declined for {}", of.why, text(held));
+                match controller.stop(key, &why) {
+                    Ok(()) | Err(Fault::Gone) => {
+                        self.news.push(format!("job {}: {why}", key.name()));
+                        self.is_stale = true;
+                    }
+                    Err(why) => self.failed(key, "cancel", &why),
+                }
+                continue;
+            }
+            let name = key.name();
+            let why = format!(
+                "{}; it has been held for {}: change it, or cancel it with scancel {name}",
+                of.why,
+                text(held)
+            );
+            of.is_reminded = true;
+            let begin_s = of.begin_s;
+            if let Err(why) = controller.show(key, begin_s, &why) {
+                self.failed(key, "show", &why);
+            }
+        }
+    }
+}
+
+fn text(held: Duration) -> String {
+    span(u64::try_from(held.as_nanos()).unwrap_or(u64::MAX))
+}
