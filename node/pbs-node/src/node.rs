@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{Kind, RunId};
-use pbs_job::Machine;
+use pbs_job::{Job, Machine};
 use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::{wait, Signals};
 use pbs_launch::{Gate, Prepared};
@@ -220,6 +220,17 @@ impl<L: Listener> Node<L> {
             jobs.admit(submissions, &[], kind, file, &mut self.listener)?;
             Ok(())
         }
+    }
+
+    /// The job of a submission as earlier runs predict it. Its times count from its submission.
+    ///
+    /// # Errors
+    ///
+    /// The node plans no jobs, or the history cannot be read.
+    pub fn predicted(&self, submission: &Submission) -> Result<Job, Error> {
+        let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
+        let history = jobs.ledger.history(&submission.job.name, None)?;
+        Ok(submission.predicted(&history, 0)?.0)
     }
 
     /// The run that the process of that number in plans belongs to, and its index in the

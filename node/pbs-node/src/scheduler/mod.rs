@@ -28,6 +28,7 @@ use pbs_sim::RunAs;
 use serde::Serialize;
 
 pub(crate) use asking::Scheduler;
+pub(crate) use talk::Talk;
 
 /// A command that answers prediction failures.
 #[derive(Clone, Debug)]

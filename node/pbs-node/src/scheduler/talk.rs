@@ -13,7 +13,7 @@ pub(super) const LOOK_MS: i32 = 5;
 
 /// The question that is open, and commands that were killed.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(crate) struct Talk {
     open: Option<(Instant, Conversation)>,
     /// Commands that were killed and have not ended yet.
     dying: Vec<Conversation>,
