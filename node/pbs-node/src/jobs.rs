@@ -13,6 +13,7 @@ use pbs_plan::{Config, Plan};
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::active::{ActiveJob, ProcessEnd};
+use crate::admitting::Admitter;
 use crate::allocation::Allocations;
 use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
@@ -70,6 +71,8 @@ pub(crate) struct Jobs {
     pub(crate) room: Room,
     /// Runs that have begun, until the listener is told.
     begun: Vec<pbs_planner::RunId>,
+    /// Command that admits orders, if there is one.
+    pub(crate) admitter: Option<Admitter>,
 }
 
 impl Jobs {
@@ -100,6 +103,7 @@ impl Jobs {
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
+            admitter: None,
         })
     }
 
@@ -168,6 +172,7 @@ impl Jobs {
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
+            admitter: None,
         };
         Ok((jobs, left.resumed))
     }
@@ -382,6 +387,7 @@ impl Jobs {
             submitted_ns: active.submitted_ns,
             submitted_unix_ns: active.submitted_unix_ns,
             not_started: Some(why),
+            decision: None,
         });
     }
 

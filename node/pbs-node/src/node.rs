@@ -724,9 +724,14 @@ impl<L: Listener> Node<L> {
                 jobs.catch_up(&self.kernel.device, &mut self.listener);
             }
         }
+        let plans_jobs = self.jobs.is_some();
         let scheduler = &mut self.scheduler;
-        let other = |pid| scheduler.as_mut()?.has_ended(pid);
-        let strangers = self.programs.reap(self.jobs.is_some(), other);
+        let mut admitter = self.jobs.as_mut().and_then(|jobs| jobs.admitter.as_mut());
+        let other = |pid| {
+            let of_scheduler = scheduler.as_mut().and_then(|scheduler| scheduler.has_ended(pid));
+            of_scheduler.or_else(|| admitter.as_mut()?.has_ended(pid))
+        };
+        let strangers = self.programs.reap(plans_jobs, other);
         self.tell_strangers(strangers.ended);
         let settled_ms = self.settle()?;
         let again_ms = self.jobs.as_ref().map_or(-1, |jobs| jobs.backlog.again_ms(Instant::now()));

@@ -39,13 +39,13 @@ impl Choice {
 
 /// Work that the answer must have.
 #[derive(Debug)]
-struct Beside {
+pub(crate) struct Beside {
     before: Vec<WantedProcess>,
     new: Vec<(usize, WantedProcess)>,
 }
 
 impl Beside {
-    fn new(question: &AdmissionQuestion<'_>) -> Self {
+    pub(crate) fn new(question: &AdmissionQuestion<'_>) -> Self {
         Self {
             before: question.plan.map(WantedProcess::of_plan).unwrap_or_default(),
             new: WantedProcess::of_job(question.job, question.first_id()),
@@ -57,7 +57,7 @@ impl Beside {
     /// # Errors
     ///
     /// The answer cannot be used, and why, as words that follow the command.
-    fn decision(
+    pub(crate) fn decision(
         &self,
         answer: AdmissionAnswer,
         machine: &pbs_job::Machine,

@@ -28,7 +28,7 @@ use pbs_sim::RunAs;
 use serde::Serialize;
 
 pub(crate) use asking::Scheduler;
-pub(crate) use talk::Talk;
+pub(crate) use talk::{Talk, LOOK_MS};
 
 /// A command that answers prediction failures.
 #[derive(Clone, Debug)]

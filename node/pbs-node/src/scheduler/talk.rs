@@ -9,7 +9,7 @@ use pbs_sim::Conversation;
 use super::SchedulerCommand;
 
 /// Interval at which an answer is looked for; the end of the command is noticed at once.
-pub(super) const LOOK_MS: i32 = 5;
+pub(crate) const LOOK_MS: i32 = 5;
 
 /// The question that is open, and commands that were killed.
 #[derive(Debug, Default)]
