@@ -1,53 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A command that admits jobs in place of the built-in planner: the question, and the check of its
-//! answer.
+//! A command that admits jobs in place of the built-in planner, for jobs that are planned together.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use pbs_job::{job_to_json, machine_to_json, Action, Job, Machine};
-use pbs_node::SchedulerCommand;
-use pbs_plan::{check, to_json, to_toml, Plan, Process};
-use pbs_sim::{plan_of_answer, simulate, Conversation, NoAnswer, Options};
-use pbs_text::json::is_json;
-use pbs_text::{grouped, ms, span};
+use pbs_job::{Job, Machine};
+use pbs_node::{
+    check_work, AdmissionAnswer, AdmissionQuestion, Choice, SchedulerCommand, Step, WantedProcess,
+};
+use pbs_plan::{to_toml, Plan, Slot};
+use pbs_sim::{simulate, NoAnswer, Options};
+use pbs_text::span;
 use serde::Serialize;
-use serde_json::{json, Value};
 
 use crate::output::report;
 
-/// Time that a command has for its answer, unless the option says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Interval at which the answer is looked for.
-const LOOK: Duration = Duration::from_millis(1);
-
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AdmissionOptions {
     /// Let a command admit the jobs, and make their plan: "command LINE"
-    #[arg(long = "admission", value_name = "WHO", value_parser = SchedulerCommand::from_option)]
-    command: Option<SchedulerCommand>,
+    #[arg(long, value_name = "WHO", value_parser = SchedulerCommand::from_option)]
+    admission: Option<SchedulerCommand>,
 
-    /// Give the command this time to answer, in seconds or with a unit [default: 1]
-    #[arg(long = "admission-timeout", value_name = "SECONDS", requires = "command",
+    /// Give the command that admits jobs this time to answer, in seconds or with a unit
+    /// [default: 1]
+    #[arg(long, value_name = "SECONDS", requires = "admission",
           value_parser = SchedulerCommand::timeout_of)]
-    timeout: Option<Duration>,
+    admission_timeout: Option<Duration>,
 }
 
 impl AdmissionOptions {
+    /// The command, if there is one.
+    pub(crate) fn command(&self) -> Option<SchedulerCommand> {
+        let command = self.admission.clone()?;
+        let timeout = self.admission_timeout.unwrap_or(command.timeout);
+        Some(SchedulerCommand { timeout, ..command })
+    }
+
     /// The command, before its first question.
     pub(crate) fn admission(&self) -> Option<Admission> {
-        let line = self.command.clone()?.line;
-        let timeout = self.timeout.unwrap_or(TIMEOUT);
-        Some(Admission { line, timeout, plan: None, jobs: Vec::new() })
+        let command = self.command()?;
+        Some(Admission { command, plan: None, jobs: Vec::new() })
     }
 }
 
 /// A command with the jobs that it has admitted.
 pub(crate) struct Admission {
-    line: String,
-    timeout: Duration,
+    command: SchedulerCommand,
     /// Plan of the command, for these jobs.
     plan: Option<Plan>,
     jobs: Vec<Admitted>,
@@ -56,8 +54,7 @@ pub(crate) struct Admission {
 /// A job in the plan.
 struct Admitted {
     job: Job,
-    /// Process N of the job is process `first_id` + N of the plan.
-    first_id: u32,
+    processes: Vec<(usize, WantedProcess)>,
 }
 
 /// Result of a question.
@@ -66,7 +63,7 @@ pub(crate) struct AdmissionView {
     command: String,
     pub(crate) verdict: Verdict,
     /// Reason for which the job was declined, or the answer was not usable.
-    why: Option<String>,
+    pub(crate) why: Option<String>,
     /// Planned end of the job.
     end_ns: Option<u64>,
     /// The plan of all jobs so far, in TOML.
@@ -103,192 +100,113 @@ impl Admission {
     /// Asks for the plan of all jobs so far and of this one.  `lead_ns`: time until the plan is in
     /// force.
     pub(crate) fn ask(&mut self, job: &Job, machine: &Machine, lead_ns: u64) -> AdmissionView {
-        let first_id = self.plan.as_ref().map_or(0, greatest_id);
-        let asked = self.question(job, machine, lead_ns, first_id).and_then(|question| {
-            let answer = self.answer(question)?;
-            self.understood(&answer, job, machine, lead_ns, first_id)
-        });
         let view = AdmissionView {
-            command: self.line.clone(),
+            command: self.command.line.clone(),
             verdict: Verdict::Fallback,
             why: None,
             end_ns: None,
             plan: None,
         };
-        match asked {
+        match self.answer(job, machine, lead_ns) {
             Ok(Answer::Declined(why)) => {
                 AdmissionView { verdict: Verdict::Declined, why: Some(why), ..view }
             }
-            Ok(Answer::Plan(plan, end_ns)) => {
+            Ok(Answer::Plan(plan, end_ns, admitted)) => {
                 let toml = to_toml(&plan);
                 self.plan = Some(*plan);
-                self.jobs.push(Admitted { job: job.clone(), first_id });
+                self.jobs.push(admitted);
                 let (end_ns, plan) = (Some(end_ns), Some(toml));
                 AdmissionView { verdict: Verdict::Admitted, end_ns, plan, ..view }
             }
             Err(why) => {
-                let line = &self.line;
-                report(&format!(
-                    "pbsctl: job {}: \"{line}\" {why}; the built-in planner decides",
-                    job.name
-                ));
+                report_built_in(&self.command, &job.name, &why);
                 AdmissionView { why: Some(why), ..view }
             }
         }
     }
 
-    /// One line of JSON.
-    fn question(
-        &self,
-        job: &Job,
-        machine: &Machine,
-        lead_ns: u64,
-        first_id: u32,
-    ) -> Result<Vec<u8>, String> {
-        let is_plain =
-            |action: Action| matches!(action, Action::Start | Action::Calculation | Action::End);
-        if !job.tasks.iter().all(|task| is_plain(task.action)) {
-            let why = "is not asked about jobs whose processes fork, join or send messages";
-            return Err(why.into());
-        }
-        if job.start_ns > 0 {
-            return Err("is not asked about jobs that begin later".into());
-        }
-        let question = json!({
-            "job": job_to_json(job),
-            "machine": machine_to_json(machine),
-            "plan": self.plan.as_ref().map(to_json),
-            "first_id": first_id,
-            "lead_ns": lead_ns,
-        });
-        Ok(format!("{question}\n").into_bytes())
-    }
-
-    /// Runs the command.  It is killed with its descendants at the end of its time.
-    fn answer(&self, question: Vec<u8>) -> Result<String, String> {
-        let until = Instant::now() + self.timeout;
-        let told = |why: pbs_sim::NoReply| why.to_string();
-        let mut conversation = Conversation::start(&self.line, None, question).map_err(told)?;
-        loop {
-            if let Some(answer) = conversation.look_text() {
-                return answer.map_err(told);
-            }
-            if Instant::now() >= until {
-                return Err(format!("gave no answer within {} ms", ms(nanoseconds(self.timeout))));
-            }
-            thread::sleep(LOOK);
-        }
-    }
-
-    fn understood(
-        &self,
-        answer: &str,
-        job: &Job,
-        machine: &Machine,
-        lead_ns: u64,
-        first_id: u32,
-    ) -> Result<Answer, String> {
-        if let Some(why) = declined(answer)? {
-            return Ok(Answer::Declined(why));
-        }
-        let plan = plan_of_answer(answer).map_err(|why| why.to_string())?;
-        let plan = plan.ok_or("wrote neither a plan nor a reason")?;
-        check(&plan).map_err(|problems| {
-            let problems: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
-            format!("wrote a plan that is not valid: {}", problems.join("; "))
-        })?;
-        let new = (job, first_id);
-        let all = self.jobs.iter().map(|admitted| (&admitted.job, admitted.first_id));
-        let all: Vec<_> = all.chain([new]).collect();
-        has_all_work(&plan, &all)?;
-        has_cpus(&plan, machine)?;
+    fn answer(&self, job: &Job, machine: &Machine, lead_ns: u64) -> Result<Answer, String> {
+        let question = AdmissionQuestion { job, machine, plan: self.plan.as_ref(), lead_ns };
+        let plan = match question.ask(&self.command)? {
+            AdmissionAnswer::Declined(why) => return Ok(Answer::Declined(why)),
+            AdmissionAnswer::Plan(plan) => plan,
+        };
+        let processes = WantedProcess::of_job(job, question.first_id());
+        let new = Admitted { job: job.clone(), processes };
+        let all: Vec<_> = self.jobs.iter().chain([&new]).collect();
+        let wanted = all.iter().flat_map(|admitted| &admitted.processes);
+        check_work(&plan, wanted.map(|(_, wanted)| wanted), machine)?;
         let end_ns = keeps_deadlines(&plan, &all, lead_ns)?;
-        Ok(Answer::Plan(Box::new(plan), end_ns))
+        Ok(Answer::Plan(plan, end_ns, new))
     }
+
+    /// The CPUs that the plan has for a job, and the order of all tasks in it; `place`: the job's
+    /// place among those that were admitted.
+    pub(crate) fn choice(&self, place: usize) -> Choice {
+        let (Some(plan), Some(admitted)) = (&self.plan, self.jobs.get(place)) else {
+            return Choice::default();
+        };
+        let chosen = admitted.processes.iter().filter_map(|(process, wanted)| {
+            let index = plan.processes.iter().position(|planned| planned.id == wanted.id)?;
+            Some((*process, plan.cpu_of(index)?.cpu))
+        });
+        Choice(chosen.collect())
+    }
+
+    /// The tasks in the order of the plan's slots.  `submissions`: place of each admitted job among
+    /// the submissions.
+    pub(crate) fn steps(&self, submissions: &[usize]) -> Vec<Step> {
+        let Some(plan) = &self.plan else {
+            return Vec::new();
+        };
+        let mut steps = Vec::new();
+        let mut next = vec![0; plan.processes.len()];
+        for cpu in &plan.cpus {
+            for slot in &cpu.slots {
+                let Slot::Process { process } = slot else {
+                    continue;
+                };
+                let position = next[*process];
+                next[*process] += 1;
+                steps.extend(self.step(plan.processes[*process].id, position, submissions));
+            }
+        }
+        steps
+    }
+
+    /// The step of a process's task: the task with instructions that has so many before it.
+    fn step(&self, id: u32, position: usize, submissions: &[usize]) -> Option<Step> {
+        let mut jobs = self.jobs.iter().zip(submissions);
+        jobs.find_map(|(Admitted { job, processes }, &submission)| {
+            let (process, _) = processes.iter().find(|(_, wanted)| wanted.id == id)?;
+            let tasks = job.processes[*process].tasks.iter().copied();
+            let mut with_insns = tasks.filter(|&task| job.tasks[task].insns > 0);
+            Some(Step { submission, task: with_insns.nth(position)? })
+        })
+    }
+}
+
+/// Says that the built-in planner decides about a job, and why.
+pub(crate) fn report_built_in(command: &SchedulerCommand, job: &str, why: &str) {
+    let line = &command.line;
+    report(&format!("pbsctl: job {job}: \"{line}\" {why}; the built-in planner decides"));
 }
 
 enum Answer {
-    /// A plan of all jobs, and the end of the new one.
-    Plan(Box<Plan>, u64),
+    /// A plan of all jobs, the end of the new one, and the new one.
+    Plan(Box<Plan>, u64, Admitted),
     Declined(String),
-}
-
-/// The reason of an answer `{"declined": "reason"}`.
-fn declined(answer: &str) -> Result<Option<String>, String> {
-    if !is_json(answer) {
-        return Ok(None);
-    }
-    // What is no JSON at all is refused as a plan, with its place.
-    let value: Value = serde_json::from_str(answer).unwrap_or_default();
-    match &value["declined"] {
-        Value::Null => Ok(None),
-        Value::String(why) if !why.trim().is_empty() => Ok(Some(why.clone())),
-        other => Err(format!("wrote \"declined\": {other}; it must be the reason in words")),
-    }
-}
-
-fn greatest_id(plan: &Plan) -> u32 {
-    plan.processes.iter().map(|process| process.id).max().unwrap_or(0)
-}
-
-/// Whether the plan has the processes of the jobs with their tasks, and no others.
-fn has_all_work(plan: &Plan, jobs: &[(&Job, u32)]) -> Result<(), String> {
-    let mut expected = 0;
-    for (job, first_id) in jobs {
-        for of_job in &job.processes {
-            let work = of_job.tasks.iter().map(|&task| job.tasks[task].insns);
-            let work: Vec<_> = work.filter(|&insns| insns > 0).collect();
-            if work.is_empty() {
-                continue;
-            }
-            expected += 1;
-            let id = first_id + of_job.id;
-            let place = format!("process {} of job {}", of_job.label(), job.name);
-            let planned = plan.processes.iter().find(|process| process.id == id);
-            let planned = planned.ok_or_else(|| {
-                format!("wrote a plan without {place}, which must have the id {id}")
-            })?;
-            let lengths = |process: &Process| -> Vec<u64> {
-                process.tasks.iter().map(|task| task.planned_insns).collect()
-            };
-            if lengths(planned) != work {
-                return Err(format!("wrote a plan with other tasks of {place}"));
-            }
-            if planned.memory_bytes < of_job.memory_bytes {
-                return Err(format!(
-                    "wrote a plan with {} bytes for {place}, which needs {}",
-                    grouped(planned.memory_bytes),
-                    grouped(of_job.memory_bytes)
-                ));
-            }
-        }
-    }
-    if plan.processes.len() == expected {
-        Ok(())
-    } else {
-        Err("wrote a plan with processes of no job".into())
-    }
-}
-
-fn has_cpus(plan: &Plan, machine: &Machine) -> Result<(), String> {
-    let cores = machine.nodes.iter().flat_map(|node| &node.cores);
-    let cpus: Vec<_> = cores.filter_map(|core| core.cpu).collect();
-    let strange = plan.cpus.iter().map(|cpu| cpu.cpu).find(|cpu| !cpus.contains(cpu));
-    match strange {
-        None => Ok(()),
-        Some(cpu) => Err(format!("wrote a plan for CPU {cpu}, which the machine does not have")),
-    }
 }
 
 /// Simulates the plan with its planned lengths.  Returns the end of the last job, counted from its
 /// submission.
-fn keeps_deadlines(plan: &Plan, jobs: &[(&Job, u32)], lead_ns: u64) -> Result<u64, String> {
+fn keeps_deadlines(plan: &Plan, jobs: &[&Admitted], lead_ns: u64) -> Result<u64, String> {
     let options = Options { record_grants: false, ..Options::default() };
     let simulated = simulate(plan, &options, &mut NoAnswer)
         .map_err(|error| format!("wrote a plan that cannot be simulated: {error}"))?;
     let mut end_ns = 0;
-    for (job, first_id) in jobs {
-        let is_of_job = |id: u32| job.processes.iter().any(|process| first_id + process.id == id);
+    for Admitted { job, processes } in jobs {
+        let is_of_job = |id: u32| processes.iter().any(|(_, wanted)| wanted.id == id);
         let mut ends = simulated.processes.iter().filter(|process| is_of_job(process.id));
         let end = ends
             .try_fold(0, |latest, process| process.ended_ns.map(|ended_ns| ended_ns.max(latest)));
@@ -308,6 +226,69 @@ fn keeps_deadlines(plan: &Plan, jobs: &[(&Job, u32)], lead_ns: u64) -> Result<u6
     Ok(end_ns)
 }
 
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+#[cfg(test)]
+mod tests {
+    use pbs_job::{job_from_toml, machine_from_toml};
+
+    use super::*;
+
+    const MACHINE: &str = "[[node]]\nname = \"lab\"\nmemory_bytes = 67_108_864\ncores = [
+        { name = \"a\", cpu = 0, rate_insns_per_s = 1_000_000_000 },
+        { name = \"b\", cpu = 1, rate_insns_per_s = 1_000_000_000 },
+    ]\n";
+
+    fn job(name: &str) -> Job {
+        let text = format!(
+            "name = \"{name}\"\ndeadline_ns = 900_000_000\ncpus = [1]\n[[process]]\nid = 1\n\
+             memory_bytes = 4_096\ntasks = [5_000_000, 7_000_000]\n"
+        );
+        job_from_toml(&text).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    /// Asks about two jobs; the command has this plan for both.
+    fn asked(first: &str, both: &str) -> (Admission, Vec<Verdict>) {
+        let line = format!("if grep -q first; then echo '{first}'; else echo '{both}'; fi");
+        let line = line.replace("grep -q first", "grep -q '\"plan\":null'");
+        let command = SchedulerCommand::from_option(&format!("command {line}")).unwrap();
+        // A busy machine is no fault of the command.
+        let command = SchedulerCommand { timeout: Duration::from_secs(600), ..command };
+        let mut admission = Admission { command, plan: None, jobs: Vec::new() };
+        let machine = machine_from_toml(MACHINE).unwrap();
+        let jobs = [job("x"), job("y")];
+        let verdicts = jobs.iter().map(|job| admission.ask(job, &machine, 0).verdict).collect();
+        (admission, verdicts)
+    }
+
+    fn plan(cpu: u32, ids: &[u32], slots: &str) -> String {
+        let process = |id: &u32| {
+            let tasks = "tasks = [5_000_000, 7_000_000]";
+            format!("[[process]]\nid = {id}\nmemory_bytes = 4_096\n{tasks}\n")
+        };
+        let processes: String = ids.iter().map(process).collect();
+        format!("{processes}[[cpu]]\ncpu = {cpu}\nrate_insns_per_ms = 1_000_000\nslots = {slots}\n")
+    }
+
+    /// Jobs run on the CPUs and in the order of the slots that a command has written.
+    #[test]
+    fn the_cpus_and_the_order_of_a_plan_become_those_of_the_jobs() {
+        let (admission, verdicts) =
+            asked(&plan(1, &[1], "[1, 1]"), &plan(1, &[2, 1], "[2, 1, 1, 2]"));
+        assert_eq!(verdicts, [Verdict::Admitted, Verdict::Admitted]);
+        assert_eq!((admission.choice(0), admission.choice(1)), {
+            let on_1 = Choice(vec![(0, 1)]);
+            (on_1.clone(), on_1)
+        });
+        // The jobs are the third and the first submission, and begin with a task without instructions.
+        let steps = admission.steps(&[2, 0]);
+        let steps = steps.iter().map(|step| (step.submission, job("x").tasks[step.task].insns));
+        let (first, last) = (5_000_000, 7_000_000);
+        assert_eq!(steps.collect::<Vec<_>>(), [(0, first), (2, first), (2, last), (0, last)]);
+    }
+
+    #[test]
+    fn an_answer_keeps_a_job_on_the_cpus_that_it_may_run_on() {
+        let (admission, verdicts) = asked(&plan(0, &[1], "[1, 1]"), "");
+        assert_eq!(verdicts, [Verdict::Fallback, Verdict::Fallback]);
+        assert!(admission.steps(&[]).is_empty());
+    }
 }

@@ -11,6 +11,7 @@ use pbs_node::queue::{self, Submitted};
 use pbs_text::span;
 use serde_json::json;
 
+use crate::admission::{report_built_in, AdmissionOptions};
 use crate::column::column_names;
 use crate::complete;
 use crate::failure::Failure;
@@ -34,6 +35,8 @@ Examples:
 
   pbsctl job submit sort.toml --afterok 12    Plan it when job 12 has succeeded
   pbsctl job submit sort.toml --array 1-10    Submit it ten times
+
+  pbsctl job submit sort.toml --admission \"command ./admit\"    Without a service: let a command decide
 
   pbsctl job submit sort.toml --best-effort   Run it behind all jobs with a promise
   pbsctl job submit sort.toml --deadline 2026-11-27T08:00    Choose another deadline
@@ -73,6 +76,9 @@ pub(crate) struct SubmitOptions {
 
     #[command(flatten)]
     pub(crate) terms: Terms,
+
+    #[command(flatten)]
+    admission: AdmissionOptions,
 
     #[command(flatten)]
     pub(crate) socket: Socket,
@@ -122,7 +128,15 @@ pub(crate) fn submit(
     options: &SubmitOptions,
 ) -> Result<ExitCode, Failure> {
     let JobFiles { jobs, machine, history } = &options.files;
+    let admission = options.admission.command();
     if options.socket.is_there() {
+        if admission.is_some() {
+            return Err(Failure::Usage(
+                "the service asks the command of its own configuration (pbsd --admission); leave \
+                 --admission out"
+                    .into(),
+            ));
+        }
         return service::submit(out, &options.socket, jobs, &options.terms);
     }
     let of_service = options.terms.only_of_service();
@@ -142,7 +156,12 @@ pub(crate) fn submit(
     let submissions: Vec<_> = submissions.collect::<Result<_, pbs_node::Error>>()?;
     let machine = machine.read(|| rate_insns_per_ms(device))?;
     let mut store = queue::open(&history.path())?;
-    let waiting = queue::submit(&mut store, machine, submissions)?;
+    let mut told = |job: &str, why: &str| {
+        if let Some(command) = &admission {
+            report_built_in(command, job, why);
+        }
+    };
+    let waiting = queue::submit(&mut store, machine, submissions, admission.as_ref(), &mut told)?;
     let history = history.path();
     let answer = json!({ "submitted": waiting, "service": false, "queue": history });
     out.print(&answer, || {

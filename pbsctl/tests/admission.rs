@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl job explain --admission`: a command admits jobs, or the built-in planner does.
+//! `--admission`: a command admits jobs, or the built-in planner does.
 
 mod common;
+
+use std::path::Path;
 
 use common::schemas::Schemas;
 use common::{directory, pbsctl, Ran};
@@ -95,6 +97,74 @@ fn the_built_in_planner_decides_without_a_usable_answer() {
         assert_eq!(ran.json()["admitted"], true, "{line}");
     }
     let ran = explain("admission-late", "sleep 1000", &["--admission-timeout", "10ms"]);
-    assert!(ran.stderr.contains("gave no answer within 10"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("did not answer within 10 ms"), "{}", ran.stderr);
     assert_eq!(admission(&ran)["verdict"], "fallback");
+}
+
+/// Submits the job of a directory where no service listens.
+fn submit(directory: &Path, line: &str, options: &[&str]) -> Ran {
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let (job, machine, history) = (file("job.toml"), file("lab.toml"), file("queue.db"));
+    let (command, socket) = (format!("command {line}"), file("none.sock"));
+    let mut arguments = vec!["--json", "job", "submit", &job, "--machine", &machine];
+    arguments.extend(["--history", &history, "--socket", &socket, "--admission", &command]);
+    arguments.extend(options);
+    pbsctl(&arguments, "")
+}
+
+#[test]
+fn a_command_admits_and_declines_jobs_of_the_queue() {
+    // The jobs of earlier submissions keep their deadlines, however slow the test is.
+    let job = JOB.replace("900_000_000", "900_000_000_000");
+    let queue = directory("admission-queue", &[("job.toml", &job), ("lab.toml", MACHINE)]);
+    let ran = submit(&queue, &format!("echo '{}'", plan()), &[]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("built-in"), "{}", ran.stderr);
+    assert_eq!(ran.json()["submitted"][0]["job"], "sort");
+    let ran = submit(&queue, "echo '{\"declined\": \"it is Sunday\"}'", &[]);
+    assert_eq!(ran.status, 6, "{}", ran.stderr);
+    assert_eq!(ran.json()["declined"]["why"], "it is Sunday");
+    // The job before it waits, and is missing in this plan.
+    let ran = submit(&queue, &format!("echo '{}'", plan()), &[]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let told = "which must have the id 2; the built-in planner decides";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let ran = submit(&queue, "sleep 1000", &["--admission-timeout", "10ms"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("did not answer within 10 ms"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_command_of_a_service_is_not_that_of_a_client() {
+    let directory = directory("admission-service", &[("job.toml", JOB)]);
+    let (job, socket) = (directory.join("job.toml"), directory.join("pbs.sock"));
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let (job, socket) = (job.to_str().unwrap(), socket.to_str().unwrap());
+    let arguments = ["job", "submit", job, "--socket", socket, "--admission", "command true"];
+    let ran = pbsctl(&arguments, "");
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the command of its own configuration"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_that_has_no_named_jobs_asks_no_command() {
+    let text = "plan_id = 7\n[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+    let directory = directory("admission-run", &[("plan.toml", text)]);
+    let file = directory.join("plan.toml");
+    for (arguments, words) in [
+        (
+            &["run", "--admission", "command true"][..],
+            "--admission is for jobs that are named here",
+        ),
+        (
+            &["run", file.to_str().unwrap(), "--admission", "command true"],
+            "is a plan, which needs no admission",
+        ),
+        (&["run", "--resume", "--admission", "command true"], "cannot be used with"),
+        (&["run", "--cosched", "a.toml", "--admission", "command true"], "cannot be used with"),
+    ] {
+        let ran = pbsctl(arguments, "");
+        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    }
 }

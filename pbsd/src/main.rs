@@ -97,6 +97,22 @@ struct Cli {
           value_parser = SchedulerCommand::user_of)]
     scheduler_user: Option<RunAs>,
 
+    /// Let a command admit jobs, as in pbsctl job explain: "command LINE". It is told of the jobs
+    /// of all users. Without a usable answer the built-in planner decides
+    #[arg(long, value_name = "WHO", value_parser = SchedulerCommand::from_option)]
+    admission: Option<SchedulerCommand>,
+
+    /// Give the command that admits jobs this time to answer, in seconds or with a unit
+    /// [default: 1]
+    #[arg(long, value_name = "SECONDS", requires = "admission",
+          value_parser = SchedulerCommand::timeout_of)]
+    admission_timeout: Option<Duration>,
+
+    /// Run the command that admits jobs as this user, by name or number, but not as root
+    /// [default: nobody]
+    #[arg(long, value_name = "USER", requires = "admission", value_parser = unprivileged)]
+    admission_user: Option<RunAs>,
+
     /// Use no control groups: processes that a program leaves behind continue when its job is over
     #[arg(long)]
     no_cgroups: bool,
@@ -108,6 +124,15 @@ struct Cli {
     /// limits, and exit
     #[arg(long, exclusive = true)]
     make_way: bool,
+}
+
+/// A user for a command that admits jobs, which needs no privilege.
+fn unprivileged(text: &str) -> Result<RunAs, String> {
+    let user = SchedulerCommand::user_of(text)?;
+    if user.uid == 0 || user.gid == 0 {
+        return Err("its user or group is root's; name another user".into());
+    }
+    Ok(user)
 }
 
 /// A dispatch by its name.
@@ -196,6 +221,18 @@ fn run(cli: &Cli) -> Result<(), String> {
         config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
     node.serve(machine, &settings).map_err(text)?;
+    if let Some(command) = &cli.admission {
+        node.admit_with(SchedulerCommand {
+            timeout: cli.admission_timeout.unwrap_or(command.timeout),
+            run_as: Some(match cli.admission_user {
+                Some(user) => user,
+                None => unprivileged("nobody")
+                    .map_err(|why| format!("--admission-user: {why}; name another user"))?,
+            }),
+            ..command.clone()
+        })
+        .map_err(text)?;
+    }
     let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;
     let listener = match pbs_socket::handed_over() {
         Some(socket) => socket.into(),

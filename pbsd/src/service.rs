@@ -99,6 +99,11 @@ impl Service {
             // What has ended may be what others wait for.
             self.start(Vec::new())?;
             self.count_ended();
+            let timeout_ms = match (timeout_ms, self.node.admission_ms()) {
+                (timeout_ms, ..0) => timeout_ms,
+                (..0, admission_ms) => admission_ms,
+                (timeout_ms, admission_ms) => timeout_ms.min(admission_ms),
+            };
             let look_ms = LOOK.as_millis() as i32;
             let timeout_ms = match (asked > 0, self.allocations.is_empty()) {
                 // More may wait than was taken, and their bell has been heard.

@@ -22,9 +22,9 @@ class LeastLoaded(Admission):
             for core in node.cores
             if core.cpu is not None
         }
-        for cpu in rates:
-            if all(known.cpu != cpu for known in plan.cpus):
-                plan.cpus.append(Cpu(cpu, [], rate_insns_per_ms=rates[cpu]))
+        for number, rate in rates.items():
+            if all(known.cpu != number for known in plan.cpus):
+                plan.cpus.append(Cpu(number, [], rate_insns_per_ms=rate))
         load = {cpu.cpu: self.work_ms(plan, cpu, rates[cpu.cpu]) for cpu in plan.cpus}
         usable_ms = (question.job.deadline_ns - question.lead_ns) / 1e6 * USABLE
         for process in question.processes():

@@ -17,6 +17,7 @@ from sched_pbs.optional import has
 
 from .common import TOP
 from .service import Service
+from .test_runtime import why_not
 
 
 def blocks() -> list[str]:
@@ -28,7 +29,7 @@ def blocks() -> list[str]:
 
 class Page(unittest.TestCase):
     def test_blocks_do_what_the_page_says(self) -> None:
-        plans, own, simulations, pictures, planner, services = blocks()
+        plans, own, simulations, pictures, planner, services, tasks = blocks()
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
         with tempfile.TemporaryDirectory() as folder:
@@ -73,3 +74,9 @@ class Page(unittest.TestCase):
                 exec(services, {"__name__": "page"})
             lines = ["planned 4 planned", "running 4 running", "over 4 over"]
             self.assertEqual(printed.getvalue().splitlines(), lines)
+        if not why_not():
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(tasks, {"__name__": "page"})
+            results = [line.split()[-1] for line in printed.getvalue().splitlines()]
+            self.assertEqual(results, ["499500", "499500"])

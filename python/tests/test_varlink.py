@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from sched_pbs import Job, JobProcess, JobTask, find_pbsctl
@@ -78,7 +79,11 @@ class Node(unittest.TestCase):
 
     def test_calls_have_the_parameters_of_the_interface(self) -> None:
         job = Job("night", 10**9, [JobProcess(1, 1 << 20, [JobTask(5)], command=["true"])])
-        answers = [{"version": "0.1.0"}, {"jobs": [{"number": 3}]}, {"plan": "plan_id = 1"}]
+        answers: list[dict[str, Any]] = [
+            {"version": "0.1.0"},
+            {"jobs": [{"number": 3}]},
+            {"plan": "plan_id = 1"},
+        ]
         self.service.answers = [*answers, {"jobs": [{"number": 4}]}, *[{"job": {}}] * 6]
         self.service.events = [{"kind": "planned"}, {"kind": "running"}, {"kind": "over"}]
         with (

@@ -5,6 +5,7 @@ mod answering;
 mod beside;
 mod best_effort;
 mod hand_over;
+mod turns;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,6 +100,8 @@ pub struct Controller {
     /// The greatest slow-down that was planned with, in thousandths.
     worst_permille: u64,
     pace: Pace,
+    /// Order of tasks of several runs, as they were arranged.
+    turns: Vec<Turn>,
     /// Steps of work that admissions may still take ([`Controller::allow_work`]); `None`: they have
     /// no common bound.
     work_left: Option<u64>,
@@ -236,6 +239,7 @@ impl Controller {
             unbuffered_since_ns: None,
             worst_permille: 1000,
             pace: options.pace,
+            turns: Vec::new(),
             work_left: None,
             is_aside: false,
             options,
@@ -281,7 +285,8 @@ impl Controller {
     }
 
     /// Plans runs that were admitted and have not begun anew, together: each task on its
-    /// core, in the order of the turns ([`pbs_planner::arrange`]).
+    /// core, in the order of the turns ([`pbs_planner::arrange`]). Answers to prediction failures
+    /// keep this order as long as it keeps the deadlines.
     ///
     /// # Errors
     ///
@@ -291,13 +296,19 @@ impl Controller {
         let progress = self.progress(start_ns);
         let named: BTreeSet<RunId> = turns.iter().map(|turn| turn.run).collect();
         let mut requests = Vec::with_capacity(named.len());
-        for run in named {
-            let active = self.runs.get(&run).ok_or(NotArranged::NotWaiting(run))?;
+        for &run in &named {
+            let waits = |of: &Vec<Progress>| of.iter().all(|one| *one == Progress::Waiting);
+            let active = self.runs.get(&run).filter(|_| progress.get(&run).is_some_and(waits));
+            let active = active.ok_or(NotArranged::NotWaiting(run))?;
             requests.push(active.request(run, &progress).not_before(start_ns));
         }
         let aside = set_aside(&mut self.store, &self.runs, &progress, start_ns);
         let arranged = pbs_planner::arrange(&mut self.store, &requests, turns);
         self.bring_back(aside, arranged.is_ok(), now_ns);
+        if arranged.is_ok() {
+            self.turns.retain(|old| !named.contains(&old.run));
+            self.turns.extend_from_slice(turns);
+        }
         arranged
     }
 

@@ -7,7 +7,7 @@ use common::{job, machine, Loop, RATE_INSNS_PER_S};
 use pbs_control::{Answer, Controller, Missed, Options, Pace};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Dispatch, Plan, Slot};
-use pbs_planner::RunId;
+use pbs_planner::{RunId, Turn};
 use pbs_random::Random;
 use pbs_uapi::{Cause, Event, EventKind};
 
@@ -88,6 +88,66 @@ impl Node {
         });
         slots.collect()
     }
+}
+
+/// Two jobs whose tasks were arranged in turn stay so in answers, unless a deadline or a rogue is in
+/// the way.
+#[test]
+fn an_answer_keeps_the_order_between_jobs() {
+    let arranged = |deadlines_ms: [u64; 2]| {
+        let lengths_ms: &[u64] = &[100, 100, 100];
+        let jobs =
+            [("first", lengths_ms, deadlines_ms[0]), ("second", lengths_ms, deadlines_ms[1])];
+        let mut controller = Controller::new(machine(), options(Dispatch::Thesis), 1, 1);
+        let runs = jobs.map(|(name, lengths_ms, deadline_ms)| {
+            let insns: Vec<_> = lengths_ms.iter().map(|ms| ms * INSNS_PER_MS).collect();
+            controller.admit(job(name, &insns, deadline_ms * MS), 0).unwrap().run
+        });
+        let turns = (0..3).flat_map(|task| runs.map(|run| (run, task)));
+        let turns = turns.map(|(run, task)| Turn { run, task, stretch_permille: 1000 });
+        controller.arrange(&turns.collect::<Vec<_>>(), 0).unwrap();
+        let mut node = Node { controller, runs: runs.to_vec(), seq: 0 };
+        let plan = node.controller.plan(0).unwrap().unwrap();
+        let order: Vec<_> = node.slots(&plan).into_iter().flatten().collect();
+        assert_eq!(order, [0, 1, 0, 1, 0, 1]);
+        for run in 0..2 {
+            node.hear(run, EventKind::Attached, 0, 0, 0);
+        }
+        node
+    };
+    let order = |node: &Node, plan: &Plan| -> Vec<usize> {
+        node.slots(plan).into_iter().flatten().collect()
+    };
+
+    let mut node = arranged([5_000, 5_000]);
+    node.hear(0, EventKind::Late, Cause::Process as u16, 0, 120);
+    let (answer, missed) = node.answer(120);
+    assert_eq!(missed, []);
+    assert_eq!(order(&node, &answer), [0, 1, 0, 1, 0, 1]);
+    // The next answer goes on in the middle of a turn.
+    node.hear(0, EventKind::TaskEnded, 0, 0, 130);
+    node.hear(1, EventKind::Late, Cause::Process as u16, 0, 120);
+    let (answer, missed) = node.answer(260);
+    assert_eq!(missed, []);
+    assert_eq!(order(&node, &answer), [1, 0, 1, 0, 1]);
+    // What the running task has retired is not planned once more.
+    let plan =
+        &answer.processes[answer.processes.iter().position(|of| of.tasks.len() == 3).unwrap()];
+    assert!(plan.tasks[0].planned_insns < 200 * INSNS_PER_MS, "{plan:?}");
+
+    // In turn, the first job would end after about 700 ms.
+    let mut node = arranged([1_000, 5_000]);
+    node.hear(0, EventKind::Late, Cause::Process as u16, 0, 240);
+    let (answer, missed) = node.answer(240);
+    assert_eq!(missed, []);
+    assert_eq!(order(&node, &answer), [0, 0, 0, 1, 1, 1]);
+
+    // A rogue has lost its place.
+    let mut node = arranged([5_000, 5_000]);
+    node.hear(0, EventKind::Late, Cause::Task as u16, 0, 200);
+    let (answer, missed) = node.answer(200);
+    assert_eq!(missed, []);
+    assert_eq!(order(&node, &answer), [1, 1, 1, 0, 0, 0]);
 }
 
 /// The first process takes half as much again as was expected: its buffer is used up. The

@@ -85,7 +85,6 @@ impl Trial {
     }
 
     /// Returns the time for which it is planned.
-    #[cfg(test)]
     pub(crate) fn now_ns(&self) -> u64 {
         self.now_ns
     }

@@ -14,6 +14,7 @@ use pbs_plan::{Config, Plan};
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::active::{ActiveJob, ProcessEnd};
+use crate::admitting::Admitter;
 use crate::allocation::Allocations;
 use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
@@ -71,6 +72,8 @@ pub(crate) struct Jobs {
     pub(crate) room: Room,
     /// Runs that have begun, until the listener is told.
     begun: Vec<pbs_planner::RunId>,
+    /// Command that admits orders, if there is one.
+    pub(crate) admitter: Option<Admitter>,
 }
 
 impl Jobs {
@@ -101,6 +104,7 @@ impl Jobs {
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
+            admitter: None,
         })
     }
 
@@ -169,6 +173,7 @@ impl Jobs {
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
+            admitter: None,
         };
         Ok((jobs, left.resumed))
     }
@@ -402,6 +407,7 @@ impl Jobs {
             submitted_ns: active.submitted_ns,
             submitted_unix_ns: active.submitted_unix_ns,
             not_started: Some(why),
+            decision: None,
         });
     }
 

@@ -27,6 +27,7 @@
 
 mod active;
 mod admission;
+mod admitting;
 mod allocation;
 mod candidate;
 mod clock;
@@ -69,6 +70,10 @@ mod delays;
 #[cfg(test)]
 mod model;
 
+pub use admitting::{
+    admit_by_command, check_work, AdmissionAnswer, AdmissionQuestion, Choice, Decision,
+    WantedProcess,
+};
 pub use allocation::Allocation;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};

@@ -131,7 +131,11 @@ pub(crate) fn open(directory: &Path) -> Jobs {
 }
 
 fn open_with(directory: &Path, listener: &mut dyn Listener) -> Jobs {
-    let machine = include_str!("../../../samples/machines/vm.toml");
+    open_on(include_str!("../../../samples/machines/vm.toml"), directory, listener)
+}
+
+/// The jobs of a node of a machine in TOML.
+pub(crate) fn open_on(machine: &str, directory: &Path, listener: &mut dyn Listener) -> Jobs {
     let settings = Settings {
         history: directory.join("history.db"),
         ended: EndedLimits::DEFAULT,

@@ -139,6 +139,24 @@ pub enum News {
         /// Whether the command is not asked any more.
         is_given_up: bool,
     },
+    /// A command gave no usable answer about a job that asks for admission.
+    AdmissionFailed {
+        /// The command.
+        command: String,
+        /// Name of the job.
+        job: String,
+        /// The reason, as words that follow the command.
+        why: String,
+        /// Whether the command is not asked any more.
+        is_given_up: bool,
+    },
+    /// Too many jobs wait for the answer of a command that admits jobs.
+    AdmissionBusy {
+        /// The command.
+        command: String,
+        /// Number of jobs about which it is not asked.
+        jobs: usize,
+    },
     /// The memory of a job that was taken over cannot be limited again, with the reason. The job
     /// continues without its limit.
     Unlimited(String, String),
@@ -212,6 +230,13 @@ impl fmt::Display for News {
                 let from_now_on = if *is_given_up { ", now and from now on" } else { "" };
                 format!("\"{command}\" {why}; {instead}{from_now_on}")
             }
+            Self::AdmissionFailed { command, job, why, is_given_up } => {
+                let from_now_on = if *is_given_up { ", now and from now on" } else { "" };
+                format!("job {job}: \"{command}\" {why}; the built-in planner decides{from_now_on}")
+            }
+            Self::AdmissionBusy { command, jobs } => format!(
+                "\"{command}\" has enough questions; the built-in planner decides about jobs: {jobs}"
+            ),
             Self::Strangers(count) => format!(
                 "ended children of the node that programs of jobs started (CLONE_PARENT): {count}"
             ),

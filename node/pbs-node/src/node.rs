@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{Kind, RunId};
-use pbs_job::Machine;
+use pbs_job::{Job, Machine};
 use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::{wait, Signals};
 use pbs_launch::{Gate, Prepared};
@@ -222,6 +222,17 @@ impl<L: Listener> Node<L> {
             jobs.admit(submissions, &[], kind, file, &mut self.listener)?;
             Ok(())
         }
+    }
+
+    /// The job of a submission as earlier runs predict it. Its times count from its submission.
+    ///
+    /// # Errors
+    ///
+    /// The node plans no jobs, or the history cannot be read.
+    pub fn predicted(&self, submission: &Submission) -> Result<Job, Error> {
+        let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
+        let history = jobs.ledger.history(&submission.job.name, None)?;
+        Ok(submission.predicted(&history, 0)?.0)
     }
 
     /// The run that the process of that number in plans belongs to, and its index in the
@@ -727,9 +738,14 @@ impl<L: Listener> Node<L> {
                 jobs.catch_up(&self.kernel.device, &mut self.listener);
             }
         }
+        let plans_jobs = self.jobs.is_some();
         let scheduler = &mut self.scheduler;
-        let other = |pid| scheduler.as_mut()?.has_ended(pid);
-        let strangers = self.programs.reap(self.jobs.is_some(), other);
+        let mut admitter = self.jobs.as_mut().and_then(|jobs| jobs.admitter.as_mut());
+        let other = |pid| {
+            let of_scheduler = scheduler.as_mut().and_then(|scheduler| scheduler.has_ended(pid));
+            of_scheduler.or_else(|| admitter.as_mut()?.has_ended(pid))
+        };
+        let strangers = self.programs.reap(plans_jobs, other);
         self.tell_strangers(strangers.ended);
         let settled_ms = self.settle()?;
         let again_ms = self.jobs.as_ref().map_or(-1, |jobs| jobs.backlog.again_ms(Instant::now()));

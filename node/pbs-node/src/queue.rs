@@ -11,15 +11,16 @@ use pbs_control::{Controller, Options as ControlOptions};
 use pbs_history::{
     Kind, NewRun, Options, Order, Outcome, Run, RunFigures, RunId, State, Store, Takeover,
 };
-use pbs_job::Machine;
+use pbs_job::{Job, Machine};
 use serde::Serialize;
 
+use crate::admitting::{admit_by_command, AdmissionQuestion, Decision};
 use crate::clock::unix_ns;
 use crate::orders::{Noted, UNREADABLE};
 use crate::result::{decisive, reason_of};
 use crate::saved::Saved;
 use crate::settings::LEAD_NS;
-use crate::{Declined, Error, Submission};
+use crate::{Declined, Error, SchedulerCommand, Submission};
 
 /// A job that was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -181,7 +182,9 @@ pub(crate) fn open_with(path: &Path, options: Options) -> Result<Store, Error> {
 }
 
 /// Queues jobs to be run on an otherwise empty machine, behind waiting jobs of the same importance.
-/// The most important job must come first. Either all jobs are queued or none.
+/// The most important job must come first. Either all jobs are queued or none. `admission`: a
+/// command is asked about each job first; `told` receives the job about which it gives no usable
+/// answer, and why, as words that follow the command.
 ///
 /// # Errors
 ///
@@ -190,10 +193,12 @@ pub fn submit(
     store: &mut Store,
     machine: Machine,
     submissions: Vec<Submission>,
+    admission: Option<&SchedulerCommand>,
+    told: &mut dyn FnMut(&str, &str),
 ) -> Result<Vec<Submitted>, Error> {
     let least = submissions.last().map_or(0, |last| last.job.priority);
     let control = ControlOptions { lead_ns: LEAD_NS, ..ControlOptions::default() };
-    let mut controller = Controller::new(machine, control, 1, 1);
+    let mut controller = Controller::new(machine.clone(), control, 1, 1);
     for (id, ago_ns, request) in waiting(store)? {
         // One that can't be run any more is in nobody's way, nor one that is less
         // important.
@@ -209,7 +214,34 @@ pub fn submit(
     for submission in submissions {
         let history = store.history(&submission.job.name)?;
         let (job, _) = submission.predicted(&history, 0)?;
-        match controller.admit(job.clone(), 0) {
+        let decision = match admission {
+            Some(command) => by_command(command, &mut controller, &job, &machine),
+            None => Ok(Decision::BuiltIn),
+        };
+        let decision = decision.unwrap_or_else(|why| {
+            told(&job.name, &why);
+            Decision::BuiltIn
+        });
+        let declined = |why| {
+            let (file, job) = (submission.file.clone(), job.name.clone());
+            Error::Declined(Declined { file, job, why, earliest_deadline_ns: None })
+        };
+        let chosen = match decision {
+            Decision::Declined(why) => return Err(declined(why)),
+            Decision::BuiltIn => None,
+            Decision::Admitted(choice) => {
+                let mut chosen = job.clone();
+                choice.confine(&mut chosen);
+                let chosen = controller.admit(chosen, 0).map_err(|why| why.describe(&job, 0));
+                chosen
+                    .inspect_err(|why| {
+                        told(&job.name, &format!("chose CPUs without time for it: {why}"));
+                    })
+                    // The built-in planner chooses below.
+                    .ok()
+            }
+        };
+        match chosen.map_or_else(|| controller.admit(job.clone(), 0), Ok) {
             Ok(run) => admitted.push((submission, run.planned.end_ns, job)),
             Err(declined) => {
                 return Err(Error::Declined(Declined {
@@ -240,6 +272,21 @@ pub fn submit(
         });
     }
     Ok(submitted)
+}
+
+/// The decision of a command about a job, beside the plan of those before it.
+fn by_command(
+    command: &SchedulerCommand,
+    controller: &mut Controller,
+    job: &Job,
+    machine: &Machine,
+) -> Result<Decision, String> {
+    let plan = controller.plan(0).map_err(|problems| {
+        let problems: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
+        format!("is not asked, as the jobs that wait have no plan: {}", problems.join("; "))
+    })?;
+    let question = AdmissionQuestion { job, machine, plan: plan.as_ref(), lead_ns: LEAD_NS };
+    admit_by_command(command, &question)
 }
 
 /// Withdraws a waiting run from the queue.

@@ -12,7 +12,7 @@ use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
 use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
-use crate::{Alteration, Error, Held, Listener, News, Node, Settings};
+use crate::{Alteration, Error, Held, Listener, News, Node, SchedulerCommand, Settings};
 
 /// All that is known of a run.
 #[derive(Clone, Debug)]
@@ -99,14 +99,45 @@ impl<L: Listener> Node<L> {
         self.jobs()?.would_order(order)
     }
 
-    /// Admits what waits and need not any more. It is to be started.
+    /// Admits what waits and need not any more. It is to be started. A command that admits jobs is
+    /// asked, and its answer is taken if there is one; nothing waits for it
+    /// ([`Node::admission_ms`]).
     pub fn promote(&mut self) -> Result<(), Error> {
+        let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.hear_decision(listener);
         if self.jobs()?.backlog.is_due() {
             self.look()?;
         }
         let (jobs, listener) = self.jobs_and_listener()?;
         jobs.promote(listener);
+        if jobs.has_question() {
+            self.look()?;
+            let (jobs, listener) = self.jobs_and_listener()?;
+            jobs.ask_decision(listener);
+        }
         Ok(())
+    }
+
+    /// From now on a command is asked about orders before they are planned.
+    ///
+    /// # Errors
+    ///
+    /// The node plans no jobs.
+    pub fn admit_with(&mut self, command: SchedulerCommand) -> Result<(), Error> {
+        self.jobs_and_listener()?.0.admit_with(command);
+        Ok(())
+    }
+
+    /// Time after which [`Node::promote`] is to be called for the command that admits jobs, in
+    /// milliseconds; negative: when something happens.
+    pub fn admission_ms(&self) -> i32 {
+        let jobs = self.jobs.as_ref();
+        let admitting = jobs.and_then(|jobs| Some((jobs, jobs.admitter.as_ref()?)));
+        match admitting {
+            Some((jobs, _)) if jobs.backlog.is_due() => 0,
+            Some((_, admitter)) => admitter.look_ms(),
+            None => -1,
+        }
     }
 
     /// Cancels a run: asks its programs to end, and kills them if they do not. `why`: the reason to

@@ -5,11 +5,12 @@
 //! Admission plans one job after the other, each beside the earlier ones. A caller that knows which
 //! tasks slow each other, or which tasks of several jobs belong side by side, declares the order in
 //! which tasks have their turns and the time that they take there. Each process stays on its core.
+//! Of a run that has begun, the tasks that are left have turns.
 
 use std::collections::BTreeMap;
 
 use crate::store::Store;
-use crate::{ProcessReservation, Request, Run, RunId, TaskReservation};
+use crate::{ProcessReservation, Progress, Request, Run, RunId, TaskReservation};
 
 /// A task that has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub struct Turn {
 /// Reason for which runs stay as they were planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotArranged {
-    /// A run is not planned, has begun, or sends messages over links, which are not moved.
+    /// A run is not planned, has begun where it must not have, or sends messages over links, which
+    /// are not moved.
     NotWaiting(RunId),
     /// A task has no turn, several, or one before a task that it waits for.
     Turns {
@@ -46,8 +48,8 @@ pub enum NotArranged {
     NoPlace(RunId),
 }
 
-/// Plans those runs anew, each task on the core that its process has, in the order of the
-/// turns. On a core tasks come in that order, and beside what others have reserved there.
+/// Plans those runs anew, each task that has a reservation on the core that its process has, in the
+/// order of the turns. On a core tasks come in that order, and beside what others have reserved there.
 ///
 /// # Errors
 ///
@@ -61,8 +63,7 @@ pub fn arrange(
     let mut places = Vec::with_capacity(requests.len());
     for request in requests {
         let run = booking.store().run(request.run).cloned();
-        let waits = request.progress.iter().all(|progress| *progress == Default::default());
-        let run = run.filter(|run| run.messages.is_empty() && waits);
+        let run = run.filter(|run| run.messages.is_empty());
         places.push(ArrangedRun::new(request, run.ok_or(NotArranged::NotWaiting(request.run))?));
     }
     for request in requests {
@@ -87,7 +88,8 @@ pub fn arrange(
         let process = &job.processes[task.process];
         let core = place.cores[task.process];
         let store = booking.store();
-        let alone_ns = store.duration_ns(core, store.core_insns(process, task.insns));
+        let left_insns = task.insns.saturating_sub(place.done_insns(turn.task)).max(1);
+        let alone_ns = store.duration_ns(core, store.core_insns(process, left_insns));
         let stretched = u128::from(alone_ns) * u128::from(turn.stretch_permille.max(1000));
         let length_ns = store.machine().whole_ticks(stretched.div_ceil(1000));
         let from_ns = place.ready_ns[turn.task]
@@ -114,31 +116,48 @@ struct ArrangedRun<'a> {
     request: &'a Request<'a>,
     /// Core of each process.
     cores: Vec<usize>,
-    nodes: Vec<usize>,
     /// Number of predecessors without a place, by task; `None`: the task has a place itself.
     waits_for: Vec<Option<usize>>,
     /// Latest end of the predecessors that have a place, by task.
     ready_ns: Vec<u64>,
     times_ns: Vec<(u64, u64)>,
+    /// The run as it was reserved: of one that has begun, what is left of it.
+    reserved: Run,
 }
 
 impl<'a> ArrangedRun<'a> {
     fn new(request: &'a Request<'a>, run: Run) -> Self {
         let job = request.job;
         let tasks = 0..job.tasks.len();
+        let mut has_ended = vec![true; job.tasks.len()];
+        for task in &run.tasks {
+            has_ended[task.task] = false;
+        }
         let mut cores = vec![0; job.processes.len()];
-        let mut nodes = vec![0; job.processes.len()];
         for process in &run.processes {
             cores[process.process] = process.core;
-            nodes[process.process] = process.node;
         }
+        let open =
+            |task: usize| job.predecessors(task).filter(|&before| !has_ended[before]).count();
+        let waits_for = tasks.clone().map(|task| (!has_ended[task]).then(|| open(task)));
         Self {
             cores,
-            nodes,
-            waits_for: (tasks.clone().map(|task| Some(job.predecessors(task).count()))).collect(),
+            waits_for: waits_for.collect(),
             ready_ns: vec![request.start_ns; job.tasks.len()],
             times_ns: tasks.map(|_| (0, 0)).collect(),
             request,
+            reserved: run,
+        }
+    }
+
+    /// Returns the instructions that a task has retired.
+    fn done_insns(&self, task: usize) -> u64 {
+        let of = &self.request.job.tasks[task];
+        match self.request.progress_of(of.process) {
+            Progress::Running { position, retired_insns, .. } if position == of.position => {
+                retired_insns
+            }
+            _ => 0,
         }
     }
 
@@ -168,28 +187,26 @@ impl<'a> ArrangedRun<'a> {
 
     /// Returns the new run, if all tasks have their place and the deadline is kept.
     fn finish(self) -> Result<Run, NotArranged> {
-        let Request { run, job, deadline_ns, .. } = *self.request;
+        let Request { run, deadline_ns, .. } = *self.request;
         if let Some(task) = self.waits_for.iter().position(Option::is_some) {
             return Err(NotArranged::Turns { run, task });
         }
-        let tasks = job.tasks.iter().enumerate().map(|(index, task)| TaskReservation {
-            task: index,
-            process: task.process,
-            core: self.cores[task.process],
-            start_ns: self.times_ns[index].0,
-            end_ns: self.times_ns[index].1,
-            memory_bytes: task.memory_bytes,
+        let tasks = self.reserved.tasks.iter().map(|reserved| {
+            let (start_ns, end_ns) = self.times_ns[reserved.task];
+            TaskReservation { start_ns, end_ns, ..*reserved }
         });
-        let processes = job.processes.iter().enumerate().map(|(index, process)| {
-            let times = process.tasks.iter().map(|&task| self.times_ns[task]);
+        let processes = self.reserved.processes.iter().map(|reserved| {
+            let of_process = self.reserved.tasks.iter();
+            let of_process = of_process.filter(|task| task.process == reserved.process);
+            let times = of_process.map(|task| self.times_ns[task.task]);
             let start_ns = times.clone().map(|(start_ns, _)| start_ns).min();
+            let has_begun =
+                matches!(self.request.progress_of(reserved.process), Progress::Running { .. });
             ProcessReservation {
-                process: index,
-                node: self.nodes[index],
-                core: self.cores[index],
-                start_ns: start_ns.unwrap_or(0),
-                end_ns: times.map(|(_, end_ns)| end_ns).max().unwrap_or(0),
-                memory_bytes: process.memory_bytes,
+                // What has begun has its memory.
+                start_ns: start_ns.filter(|_| !has_begun).unwrap_or(reserved.start_ns),
+                end_ns: times.map(|(_, end_ns)| end_ns).max().unwrap_or(reserved.end_ns),
+                ..*reserved
             }
         });
         let arranged =

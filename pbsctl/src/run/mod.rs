@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that runs a plan or jobs, in its own process.
 
+mod admitted;
 mod cosched;
 mod live;
 mod options;
@@ -53,9 +54,9 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let mut node = open(out, path, options)?;
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
-            node.plan_jobs(machine, &settings(options, &node)?)?;
+            node.plan_jobs(machine.clone(), &settings(options, &node)?)?;
             use_slowdowns(&mut node, options)?;
-            node.admit(submissions, options.kind, &options.name())?;
+            admitted::admit(&mut node, submissions, &machine, options)?;
             (node, None)
         }
         Work::Graphs => {
@@ -145,8 +146,9 @@ fn signals() -> Result<Signals, Failure> {
 }
 
 fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failure> {
-    // An order that was chosen for the sake of slow-downs or variants is kept.
-    let has_order = options.slowdowns.is_some() || options.cosched;
+    // An order that was chosen for the sake of slow-downs or variants, or by a command, is kept.
+    let is_by_command = options.admission.command().is_some();
+    let has_order = options.slowdowns.is_some() || options.cosched || is_by_command;
     let mut config = planner_config(*node.config());
     if has_order {
         config.dispatch = Dispatch::Thesis as u64;
@@ -187,6 +189,11 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
         return Ok(Work::Graphs);
     }
     let paths = &options.files;
+    if paths.is_empty() && options.admission.command().is_some() {
+        return Err(Failure::Usage(
+            "--admission is for jobs that are named here; name their files, or leave it out".into(),
+        ));
+    }
     let mut submissions = Vec::new();
     for path in paths {
         let text = files::read(path)?;
@@ -201,6 +208,12 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
                 let file = files::name(path);
                 return Err(Failure::Usage(format!(
                     "{file} is not a job; several files can only be run together if all are jobs"
+                )));
+            }
+            if options.admission.command().is_some() {
+                let file = files::name(path);
+                return Err(Failure::Usage(format!(
+                    "{file} is a plan, which needs no admission; leave --admission out, or name jobs"
                 )));
             }
             return Ok(Work::Plan(Box::new(files::plan_of(&text, path)?)));

@@ -7,6 +7,7 @@ use clap::Args;
 use pbs_history::Kind;
 use pbs_text::Quantity;
 
+use crate::admission::AdmissionOptions;
 use crate::complete;
 use crate::files;
 use crate::history_file::HistoryFile;
@@ -20,6 +21,7 @@ Examples:
   pbsctl run                                 Run all submitted jobs
   pbsctl run --resume                        Take over from a pbsctl run that died
   pbsctl run --cosched a.toml b.toml         Choose the variants of task graphs, and run them
+  pbsctl run job.toml --admission \"command ./admit\"
   pbsctl run job.toml --scheduler \"command ./plan-anew\"
   pbsctl run plan.toml --report report.json --gantt plan.svg
   pbsctl --json run plan.toml | jq '.tasks[] | select(.preemptions > 0)'
@@ -31,6 +33,10 @@ plan and ends the programs.
 Jobs are admitted one after the other. A declined job is reported with the reason and the
 earliest deadline that would be admitted. When the node signals a prediction failure, the rest is
 planned again. The measured figures go into the history, with which the next run is planned.
+
+With --admission, a command plans the jobs (pbsctl job explain --help). They run on its CPUs and in
+the order of its slots, at times and with buffers of the built-in planner. Where it gives no usable
+answer in time, the built-in planner decides.
 
 With --scheduler, a command answers prediction failures. It gets the questions and gives the answers
 of pbsctl sim --scheduler (Documentation/own-planner.rst). pbsctl goes on meanwhile. Where it gives
@@ -47,11 +53,11 @@ pub(crate) struct RunOptions {
     pub(crate) files: Vec<PathBuf>,
 
     /// Take over the jobs of a pbsctl run that died
-    #[arg(long, conflicts_with_all = ["files", "machine", "report", "gantt"])]
+    #[arg(long, conflicts_with_all = ["files", "machine", "report", "gantt", "admission"])]
     pub(crate) resume: bool,
 
     /// Read task graphs: choose the variants and CPUs of their tasks together, then run them
-    #[arg(long, conflicts_with = "resume", requires = "files")]
+    #[arg(long, conflicts_with_all = ["resume", "admission"], requires = "files")]
     pub(crate) cosched: bool,
 
     /// Run jobs as best effort: behind all jobs with a promise, and without one
@@ -60,12 +66,16 @@ pub(crate) struct RunOptions {
 
     /// Plan with slow-downs from this file (pbsctl cosched interference), or from earlier runs with
     /// the word history
-    #[arg(long, value_name = "FILE", conflicts_with = "resume", requires = "files")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "admission"],
+          requires = "files")]
     pub(crate) slowdowns: Option<PathBuf>,
 
     /// Make at most N new plans after the first; the node handles further prediction failures alone
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) max_replans: u64,
+
+    #[command(flatten)]
+    pub(crate) admission: AdmissionOptions,
 
     #[command(flatten)]
     pub(crate) scheduler: SchedulerOptions,
@@ -149,6 +159,7 @@ impl From<ProfileOptions> for RunOptions {
             slowdowns: None,
             // A profile measures, and does not replan.
             max_replans: 0,
+            admission: AdmissionOptions::default(),
             scheduler: SchedulerOptions::default(),
             lease: None,
             config: Vec::new(),

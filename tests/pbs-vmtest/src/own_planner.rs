@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A command answers prediction failures of a node, or the built-in planner does in its place.
+//! A command admits jobs or answers prediction failures of a node, or the built-in planner does in
+//! its place.
 
 use std::fs;
 
@@ -86,17 +87,21 @@ pub fn command_answers_a_late_task() -> Verdict {
     Ok(())
 }
 
+/// Does something while there is a user "planner", with the number 4711 and the group 4712.
+pub(crate) fn with_planner<T>(act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let with_planner = format!("{users}\nplanner:x:4711:4712::/:/bin/sh\n");
+    fs::write("/etc/passwd", with_planner).context("/etc/passwd")?;
+    let done = act();
+    fs::write("/etc/passwd", users).context("/etc/passwd")?;
+    done
+}
+
 /// The command has the user and the group that were asked for, and no other groups.
 pub fn command_answers_as_another_user() -> Verdict {
     let line =
         "command test $(id -u) = 4711 && test \"$(id -G)\" = 4712 && sh /tmp/jobs/planner.sh";
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let with_planner = format!("{users}\nplanner:x:4711:4712::/:/bin/sh\n");
-    fs::write("/etc/passwd", with_planner).context("/etc/passwd")?;
-    let run = run(line, &["--scheduler-user", "planner"]);
-    let restored = fs::write("/etc/passwd", users).context("/etc/passwd");
-    let (run, figures) = run?;
-    restored?;
+    let (run, figures) = with_planner(|| run(line, &["--scheduler-user", "planner"]))?;
     check!(figures["answers"].as_u64() > Some(0), "answers: {figures} {}", run.stderr);
     check_eq!(figures["fallbacks"], 0, "fall-backs: {figures} {}", run.stderr);
     Ok(())
@@ -117,5 +122,57 @@ pub fn built_in_planner_replaces_a_command() -> Verdict {
         let replans = run.json["jobs"][0]["replans"].as_u64();
         check!(replans > Some(0), "plans of the built-in planner: {replans:?}");
     }
+    Ok(())
+}
+
+/// A job of one process, and the plan by which a command admits it.
+const ALONE: &str = r#"
+name = "alone"
+deadline_ns = 40_000_000_000
+[[process]]
+id = 1
+memory_bytes = 4_000_000
+command = ["sha256sum", "data"]
+stdout = "sums"
+tasks = [{ insns = 20_000_000 }]
+"#;
+const PLAN: &str = r#"
+[[process]]
+id = 1
+memory_bytes = 4_000_000
+tasks = [20_000_000]
+[[cpu]]
+cpu = 0
+rate_insns_per_ms = 250_000
+slots = [1]
+"#;
+
+/// A command admits a job that is run by its plan, or declines it. The built-in planner admits it
+/// where the command crashes.
+pub fn command_admits_a_job() -> Verdict {
+    prepare(ALONE)?;
+    fs::write(format!("{DIR}/plan.toml"), PLAN).context("plan.toml")?;
+    let run = |command: &str| {
+        let run = ["run", "job.toml", "--machine", "machine.toml", "--admission", command];
+        // The machine is emulated, and slow.
+        ask(&[&run[..], &["--admission-timeout", "30"]].concat())
+    };
+    let admitted = run("command cat >question; cat plan.toml")?;
+    check_eq!(admitted.status, Some(0), "admitted: {}", admitted.stderr);
+    check!(!admitted.stderr.contains("built-in"), "what was said: {}", admitted.stderr);
+    let job = &admitted.json["jobs"][0];
+    check_eq!((&job["outcome"], &job["kept"]), (&"complete".into(), &true.into()), "job: {job}");
+    let question = fs::read_to_string(format!("{DIR}/question")).context("question")?;
+    check!(question.contains("\"first_id\":0"), "question: {question}");
+
+    let declined = run("command echo '{\"declined\": \"it is Sunday\"}'")?;
+    check_eq!(declined.status, Some(6), "declined: {}", declined.stderr);
+    check_eq!(declined.json["declined"]["why"], "it is Sunday", "why: {}", declined.stderr);
+
+    let crashed = run("command exit 3")?;
+    check_eq!(crashed.status, Some(0), "crashed: {}", crashed.stderr);
+    let instead = "\"exit 3\" ended with exit status: 3; the built-in planner decides";
+    check!(crashed.stderr.contains(instead), "what was said: {}", crashed.stderr);
+    check_eq!(crashed.json["jobs"][0]["outcome"], "complete", "job: {}", crashed.json["jobs"]);
     Ok(())
 }

@@ -19,6 +19,7 @@ use pbs_node_api::{
 
 use crate::harness::{cvt, set_sysfs, Context, Verdict};
 use crate::jobs::{Disk, MACHINE};
+use crate::own_planner::with_planner;
 use crate::{check, check_eq};
 
 pub(crate) const DIR: &str = "/tmp/service";
@@ -141,6 +142,50 @@ pub(crate) fn all_over(client: &mut Client) -> Result<Vec<Job>, String> {
         check!(Instant::now() < deadline, "still not over: {jobs:?}");
         sleep(Duration::from_millis(20));
     }
+}
+
+/// A command of the service's options admits and declines jobs, as another user and without the
+/// service waiting for it.
+pub fn command_admits_jobs_of_the_service() -> Verdict {
+    with_log(|| with_planner(command_admits_inner))
+}
+
+fn command_admits_inner() -> Verdict {
+    prepare()?;
+    let plan = "[[process]]\nid = 1\nmemory_bytes = 32_000_000\ntasks = [20_000_000]\n[[cpu]]\n\
+                cpu = 0\nrate_insns_per_ms = 250_000\nslots = [1]\n";
+    fs::write(format!("{DIR}/plan.toml"), plan).context("plan.toml")?;
+    let line = format!(
+        "command test \"$(id -u) $(id -G)\" = '4711 4712' || exit 3; sleep 1; \
+         if grep -q unwanted; then echo '{{\"declined\": \"it is Sunday\"}}'; \
+         else cat {DIR}/plan.toml; fi"
+    );
+    let mut command = command(HISTORY);
+    // The machine is emulated, and slow.
+    command.args(["--admission", &line, "--admission-timeout", "30"]);
+    command.args(["--admission-user", "planner"]);
+    let (_service, mut client) = serve_with(command)?;
+    let log = || fs::read_to_string(format!("{DIR}/log")).context("log");
+
+    let jobs = client.submit(&[job("alone", "true", 20_000_000, 60_000)]).context("submit")?;
+    check_eq!(jobs[0].state, "waiting", "the command thinks: {jobs:?}");
+    let jobs = all_over(&mut client)?;
+    check_eq!(jobs[0].outcome.as_deref(), Some("complete"), "admitted: {jobs:?}");
+    check!(!log()?.contains("the built-in planner decides"), "log: {}", log()?);
+
+    client.submit(&[job("unwanted", "true", 20_000_000, 60_000)]).context("submit")?;
+    let jobs = all_over(&mut client)?;
+    let unwanted = jobs.iter().find(|job| job.name == "unwanted").ok_or("unwanted")?;
+    check_eq!(unwanted.outcome.as_deref(), Some("declined"), "declined: {unwanted:?}");
+    check_eq!(unwanted.reason.as_deref(), Some("it is Sunday"), "why: {unwanted:?}");
+
+    // The plan of the command has a shorter task.
+    client.submit(&[job("long", "true", 30_000_000, 60_000)]).context("submit")?;
+    let jobs = all_over(&mut client)?;
+    let long = jobs.iter().find(|job| job.name == "long").ok_or("long")?;
+    check_eq!(long.outcome.as_deref(), Some("complete"), "the built-in planner: {long:?}");
+    check!(log()?.contains("with other tasks of process 1 of job long"), "log: {}", log()?);
+    Ok(())
 }
 
 /// Jobs come while others run: they are planned beside them, wait for each other, are

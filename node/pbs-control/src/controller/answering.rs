@@ -176,6 +176,7 @@ impl Controller {
             let is_innocent = !active.has_rogue() && active.beyond_buffer_insns(permille) == 0;
             active.is_behind = is_behind && !is_innocent;
         }
+        self.keep_turns(start_ns);
         let missed = claims.into_keys().filter_map(|run| {
             let deadline_ns = self.runs[&run].job.deadline_ns;
             let end_ns = self.store.run(run).map(pbs_planner::Run::end_ns);

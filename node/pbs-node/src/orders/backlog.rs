@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 
+use crate::admitting::Decision;
 use crate::orders::{Ended, Retries, Waiting};
 
 /// Interval at which orders are checked that lack something which others may give back unseen.
@@ -59,6 +60,15 @@ impl Backlog {
         let mut all = self.waiting.iter_mut();
         if let Some(before) = all.find(|before| before.id == waiting.id) {
             *before = waiting;
+        }
+        self.check_again();
+    }
+
+    /// Notes the decision about an order, which is checked again.
+    pub(crate) fn decide(&mut self, id: RunId, decision: Decision) {
+        let mut all = self.waiting.iter_mut();
+        if let Some(waiting) = all.find(|waiting| waiting.id == id) {
+            waiting.decision = Some(decision);
         }
         self.check_again();
     }

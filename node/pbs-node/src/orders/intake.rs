@@ -7,6 +7,7 @@ use pbs_history::{Kind, NewRun, Outcome, RunId};
 use pbs_planner::validate_cpus;
 
 use crate::admission::{Allowance, Trial};
+use crate::admitting::ASKED;
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::jobs::Jobs;
@@ -18,7 +19,7 @@ use crate::{Declined, Error, Listener, News, NotRun, Submission};
 const TRIED_AT_ONCE: usize = 16;
 
 /// Name of the plan in messages.
-const ALL_JOBS: &str = "the plan of all jobs";
+pub(super) const ALL_JOBS: &str = "the plan of all jobs";
 
 /// Changes to a run.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +65,7 @@ impl Jobs {
                 self.ledger.run(RunId(*id))?;
             }
             ready.push(match order.waits(|id| self.ended(id)) {
-                Waits::No if self.backlog.is_drained() => false,
+                Waits::No if self.backlog.is_drained() || self.asks_first() => false,
                 Waits::No => self.take_room(order),
                 Waits::For(_) => false,
                 Waits::Never(why) => {
@@ -135,14 +136,19 @@ impl Jobs {
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
             let waits_for_room = order.waits(|id| self.ended(id)) == Waits::No;
-            let not_started = waits_for_room.then(|| Error::NoRoom.to_string());
+            let why = self.asks_in_words().unwrap_or_else(|| Error::NoRoom.to_string());
+            let not_started = waits_for_room.then_some(why);
             self.backlog.push(Waiting {
                 id,
                 order,
                 submitted_ns: now_ns,
                 submitted_unix_ns: now_unix_ns,
                 not_started,
+                decision: None,
             });
+        }
+        if self.asks_first() {
+            self.backlog.check_again();
         }
         Ok(ids)
     }
@@ -218,6 +224,7 @@ impl Jobs {
                     submitted_ns: now_ns.saturating_sub(ago_ns),
                     submitted_unix_ns: now_unix_ns.saturating_sub(ago_ns),
                     not_started: None,
+                    decision: None,
                 }),
                 Err(error) => {
                     let why = error.to_string();
@@ -252,6 +259,7 @@ impl Jobs {
         // All that are tried in a round are planned once, with the work of one request.
         let mut trial: Option<Trial> = None;
         let mut taken = Vec::new();
+        let (mut undecided, mut beyond) = (Vec::new(), 0);
         for mut one in waiting {
             if tried == TRIED_AT_ONCE || trial.as_ref().is_some_and(Trial::is_spent) {
                 tried = TRIED_AT_ONCE;
@@ -263,8 +271,19 @@ impl Jobs {
                 left.push(one);
                 continue;
             }
-            match one.order.waits(|id| self.ended(id)) {
+            let waits = one.order.waits(|id| self.ended(id));
+            let declined = one.declined().map(str::to_owned).filter(|_| waits == Waits::No);
+            if let Some(why) = declined {
+                self.close_declined(one, why, listener);
+                continue;
+            }
+            match waits {
                 Waits::No if self.backlog.is_drained() => left.push(one),
+                Waits::No if self.is_undecided(&one) && undecided.len() < ASKED => {
+                    undecided.push(one.id);
+                    one.not_started = self.asks_in_words();
+                    left.push(one);
+                }
                 Waits::No if !self.take_room(&one.order) => {
                     one.not_started = Some(Error::NoRoom.to_string());
                     left.push(one);
@@ -273,10 +292,11 @@ impl Jobs {
                 Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
                 Waits::No => {
                     tried += 1;
+                    beyond += usize::from(self.is_undecided(&one));
                     let trial = trial.get_or_insert_with(|| {
                         self.trial_within(now_ns, Allowance::new(self.max_work, 1))
                     });
-                    match self.take(trial, one.candidate(now_ns)) {
+                    match self.take_decided(trial, &one, listener) {
                         Ok(()) => taken.push(one),
                         Err(error) => left.extend(self.not_admitted(one, error, listener)),
                     }
@@ -287,9 +307,26 @@ impl Jobs {
             left.extend(self.admit_taken(trial, taken, listener));
         }
         self.backlog.put_back(left);
+        self.ask_about(undecided, beyond, listener);
         if tried == TRIED_AT_ONCE {
             self.backlog.check_in_next_round();
         }
+    }
+
+    /// Whether a command is to be asked about an order that need not wait.
+    fn is_undecided(&self, one: &Waiting) -> bool {
+        one.decision.is_none() && self.asks_first()
+    }
+
+    /// Closes an order that a command has declined.
+    fn close_declined(&mut self, one: Waiting, why: String, listener: &mut dyn Listener) {
+        listener.news(News::NotAdmitted(Error::Declined(Declined {
+            file: one.order.submission.file.clone(),
+            job: one.order.submission.job.name.clone(),
+            why: why.clone(),
+            earliest_deadline_ns: None,
+        })));
+        self.close(one, Outcome::Declined, why, listener);
     }
 
     /// Admits the orders that a trial has taken. Returns those that wait again.
@@ -342,7 +379,7 @@ impl Jobs {
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
         let now_ns = monotonic_ns();
         let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
-        self.take(&mut trial, one.candidate(now_ns))?;
+        self.take_decided(&mut trial, one, listener)?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
         self.runs[first].submitted_at(one.submitted_unix_ns);
@@ -504,9 +541,11 @@ impl Jobs {
         let submission = rewrite.map(|rewrite| rewrite.submission);
         let submission = submission.unwrap_or(waiting.order.submission);
         waiting.order = Order::new(submission, terms);
+        waiting.decision = None;
         waiting.order.has_possible_times()?;
         let request = is_other.then(|| waiting.order.submission.request.clone());
         self.ledger.replace_order(id, &waiting.noted().order(), request)?;
+        self.is_undecided_again(id);
         self.backlog.replace(waiting);
         Ok(())
     }
@@ -539,6 +578,7 @@ impl Jobs {
             Error::DoesNotWait(id, job) => Error::IsOver(id, job),
             other => other,
         })?;
+        self.is_undecided_again(id);
         if let Some(one) = self.backlog.remove(id) {
             self.close(one, Outcome::Cancelled, why, listener);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Orders: jobs that users ask a running node for, with the terms of each.
 
+mod asked;
 mod backlog;
 mod intake;
 mod order;

@@ -3,6 +3,7 @@
 
 use pbs_history::{Kind, RunId};
 
+use crate::admitting::Decision;
 use crate::candidate::Candidate;
 use crate::clock::unix_ns;
 use crate::orders::{Ending, Noted, Order};
@@ -16,6 +17,8 @@ pub(crate) struct Waiting {
     pub(crate) submitted_unix_ns: u64,
     /// Reason for which the last attempt to start it failed.
     pub(crate) not_started: Option<String>,
+    /// Decision of a command that admits jobs; `None`: there is none yet.
+    pub(crate) decision: Option<Decision>,
 }
 
 impl Waiting {
@@ -32,6 +35,14 @@ impl Waiting {
             submitted_ns: self.submitted_ns,
             terms: Some(self.order.terms.clone()),
             kind: Kind::Plan,
+        }
+    }
+
+    /// Reason for which a command has declined the job.
+    pub(crate) fn declined(&self) -> Option<&str> {
+        match &self.decision {
+            Some(Decision::Declined(why)) => Some(why),
+            _ => None,
         }
     }
 

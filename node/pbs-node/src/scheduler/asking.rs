@@ -4,17 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pbs_launch::leave_session_in;
 use pbs_plan::{Config, Plan};
-use pbs_sim::{question, Conversation, Failure};
+use pbs_sim::{plan_of_answer, question, Failure};
 use pbs_uapi::{Event, Process};
 
 use super::check::check_same_work;
 use super::in_force::{together, Defaults, InForce};
+use super::talk::{Talk, LOOK_MS};
 use super::{Answers, SchedulerCommand};
-
-/// Interval at which an answer is looked for; the end of the command is noticed at once.
-const LOOK_MS: i32 = 5;
 
 /// Failures of a CPU that are remembered while nobody asks; the oldest are forgotten first.
 const MAX_FAILURES: usize = 4096;
@@ -42,8 +39,7 @@ pub(crate) struct Scheduler {
     /// Time of the first plan, from which the times of questions count.
     begin_ns: Option<u64>,
     open: Option<Open>,
-    /// Commands that were killed and have not ended yet.
-    dying: Vec<Conversation>,
+    talk: Talk,
     /// The question whose plan was handed out last.
     answered: Option<Answered>,
     /// CPUs whose failures are asked about for the second time.
@@ -60,7 +56,6 @@ struct Open {
     /// Number of the event after the last failure.
     next_seq: u64,
     about: Answered,
-    conversation: Conversation,
 }
 
 /// Subject of a question.
@@ -84,7 +79,7 @@ impl Scheduler {
             failures: BTreeMap::new(),
             begin_ns: None,
             open: None,
-            dying: Vec::new(),
+            talk: Talk::default(),
             answered: None,
             again: BTreeSet::new(),
             failures_in_a_row: 0,
@@ -126,9 +121,9 @@ impl Scheduler {
         self.begin_ns.get_or_insert(now_ns);
         self.again.remove(&cpu);
         let on = |open: &Open| open.left.cpus.iter().any(|it| it.cpu == cpu);
-        if let Some(open) = self.open.take_if(|open| on(open)) {
+        if self.open.take_if(|open| on(open)).is_some() {
             self.answers.superseded += 1;
-            self.close(open);
+            self.talk.close();
         }
         if let Some(failures) = self.failures.get_mut(&cpu) {
             failures.retain(|failure| failure.seq >= plan.dealt_seq);
@@ -206,44 +201,36 @@ impl Scheduler {
         });
         let told: Vec<_> = told.collect();
         self.answers.questions += 1;
-        let SchedulerCommand { line, run_as, .. } = &self.command;
         let asked = question(&told, &state).and_then(|question| {
             // An answer is about the same work as the question.
             let max_bytes = question.len().saturating_mul(8).max(1 << 20);
-            let asked = Conversation::start_with(line, *run_as, question, leave_session_in);
-            let asked = asked.map(|conversation| conversation.at_most(max_bytes));
-            asked.map_err(|why| why.to_string())
+            self.talk.ask(&self.command, question, max_bytes)
         });
-        let conversation = asked.inspect_err(|_| self.failed())?;
+        asked.inspect_err(|_| self.failed())?;
         let about = Answered { asked: Instant::now(), cpu, failures, is_second };
-        self.open = Some(Open { left: state.remaining, next_seq, about, conversation });
+        self.open = Some(Open { left: state.remaining, next_seq, about });
         Ok(true)
     }
 
     /// Looks for the answer to the question that is open.
     pub(crate) fn look(&mut self) -> Reply {
-        let Some(open) = &mut self.open else {
+        let Some(Open { left, next_seq, about }) = self.open.take() else {
             return Reply::Wait(-1);
         };
-        let answer = match open.conversation.look() {
-            Some(answer) => answer.map_err(|why| why.to_string()),
-            None if open.about.asked.elapsed() < self.command.timeout => {
-                return Reply::Wait(LOOK_MS)
-            }
-            None => Err(format!(
-                "did not answer within {}",
-                pbs_text::span(self.command.timeout.as_nanos() as u64)
-            )),
+        let Some(answer) = self.talk.look(&self.command) else {
+            self.open = Some(Open { left, next_seq, about });
+            return Reply::Wait(LOOK_MS);
         };
+        let answer = answer.and_then(|text| plan_of_answer(&text).map_err(|why| why.to_string()));
         let checked = answer.and_then(|plan| match plan {
-            Some(plan) => check_same_work(&plan, &open.left, open.next_seq)
-                .map(|()| Some(completed(plan, &open.left))),
+            Some(plan) => {
+                check_same_work(&plan, &left, next_seq).map(|()| Some(completed(plan, &left)))
+            }
             None => Ok(None),
         });
-        let about = self.open.take().map(|open| self.close(open));
         match checked {
             Ok(Some(plan)) => {
-                self.answered = about;
+                self.answered = Some(about);
                 Reply::Plan(Box::new(plan))
             }
             Ok(None) => {
@@ -256,18 +243,6 @@ impl Scheduler {
                 Reply::Failed(why)
             }
         }
-    }
-
-    /// Ends a question, and returns what it was about. A command that has not ended is killed;
-    /// nobody waits for it.
-    fn close(&mut self, open: Open) -> Answered {
-        let Open { mut conversation, about, .. } = open;
-        conversation.kill();
-        self.dying.retain_mut(|dying| !dying.has_ended());
-        if !conversation.has_ended() {
-            self.dying.push(conversation);
-        }
-        about
     }
 
     /// The plan of the last answer is in force.
@@ -317,10 +292,7 @@ impl Scheduler {
     /// Whether that process is the command's, whose end is nobody else's business; and whether
     /// it has ended.
     pub(crate) fn has_ended(&mut self, pid: i32) -> Option<bool> {
-        let open = self.open.iter_mut().map(|open| &mut open.conversation);
-        let mut all = open.chain(&mut self.dying);
-        let own = all.find(|conversation| u32::try_from(pid) == Ok(conversation.pid()))?;
-        Some(own.has_ended())
+        self.talk.has_ended(pid)
     }
 }
 

@@ -6,6 +6,7 @@
 //! A command that crashes, takes too long or answers nonsense is replaced by the built-in
 //! planner for that question, and given up after several such answers in a row.
 //!
+//! - [`talk`] has the question that is open, and the command's time.
 //! - [`asking`] asks one question after the other, and judges the answers.
 //! - [`in_force`] has what is left of the plan of each CPU.
 //! - [`check`] compares an answer with what is left.
@@ -17,6 +18,7 @@ mod asking;
 mod check;
 mod in_force;
 mod options;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +28,7 @@ use pbs_sim::RunAs;
 use serde::Serialize;
 
 pub(crate) use asking::Scheduler;
+pub(crate) use talk::{Talk, LOOK_MS};
 
 /// A command that answers prediction failures.
 #[derive(Clone, Debug)]
