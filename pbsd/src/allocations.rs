@@ -16,10 +16,9 @@ use std::path::{Path, PathBuf};
 
 use pbs_job::Job;
 use pbs_node_api::Refusal;
-use pbs_socket::Caller;
+use pbs_socket::{journal, Caller};
 use serde::{Deserialize, Serialize};
 
-use crate::journal;
 use crate::process::Process;
 use crate::topology::Topology;
 

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From the thread that has the socket to the one that has the node.
-//!
-//! Neither waits for the other: what does not fit is refused, and who waits for the node
-//! is woken by a descriptor that can be polled with its events. Users are served in turn
-//! ([`Turns`]), operators before them.
+//! Requests from the thread that has the socket to the one that has the node.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
 use std::time::Instant;
 
 use pbs_node_api::{
     Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Plan, Refusal,
     Shown, Status, Submission,
 };
-use pbs_socket::Caller;
+use pbs_socket::{Call, Caller};
 use tokio::sync::oneshot;
 
 use crate::allocations::Step;
 use crate::calls::Calls;
-use crate::limits::{ALL_CALL_BYTES, OPERATOR_CALLS, USER_CALL_BYTES, WAITING_CALLS};
-use crate::reader::{self, LONG_BYTES};
-use crate::turns::Turns;
+use crate::limits::CALLS;
 use crate::wanted::{rewritten, Asked};
 
 /// Receiver of the answer, which may have stopped waiting for it.
@@ -71,8 +59,9 @@ impl Request {
             Self::Deallocate(..) => "Deallocate",
         }
     }
+}
 
-    /// Bytes of the texts in it; 0 for one that is always short.
+impl Call for Request {
     fn bytes(&self) -> usize {
         match self {
             Self::Submit(jobs, _) => jobs.iter().map(asked_bytes).sum(),
@@ -82,7 +71,6 @@ impl Request {
         }
     }
 
-    /// Reads the jobs in it; `None`: they are invalid, and the caller has the answer.
     fn read(self, caller: &Caller) -> Option<Self> {
         match self {
             Self::Submit(jobs, answer) => {
@@ -139,131 +127,22 @@ fn submission_bytes(job: &Submission) -> usize {
         + numbers.map(|ids| size_of_val(&ids[..])).sum::<usize>()
 }
 
-/// A request that waits for the node.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    caller: Caller,
-    request: Request,
-    /// Whether the request was read by the reader.
-    was_read: bool,
-    /// Given back when the node takes the request.
-    place: Place,
-}
-
-impl Waiting {
-    /// The user whose turn it is with this request; `None`: an operator's.
-    pub(crate) fn user(&self) -> Option<u32> {
-        (!self.caller.is_operator).then_some(self.caller.uid)
-    }
-
-    /// Reads the jobs in it; `None`: they are invalid, and the caller has the answer.
-    pub(crate) fn read(self) -> Option<Self> {
-        let Self { caller, request, place, .. } = self;
-        let request = request.read(&caller)?;
-        Some(Self { caller, request, was_read: true, place })
-    }
-}
-
-/// Wakes the thread that waits for requests.
-#[derive(Clone, Debug)]
-pub(crate) struct Bell(Arc<File>);
-
-impl Bell {
-    pub(crate) fn ring(&self) {
-        // It can't fail but when it has been rung a great many times.
-        let _ = (&*self.0).write_all(&1u64.to_ne_bytes());
-    }
-}
-
-/// Places of requests that wait, and the bytes that those of each user have.
-#[derive(Clone, Debug, Default)]
-struct Places(Arc<Mutex<HashMap<u32, (usize, usize)>>>);
-
-/// The place of a request, until it is taken.
-#[derive(Debug)]
-struct Place {
-    places: Places,
-    uid: u32,
-    bytes: usize,
-}
-
-impl Places {
-    /// Takes a place for a request of so many bytes; `None`: there is none for that user. Some
-    /// places are left to operators.
-    fn take(&self, caller: &Caller, bytes: usize) -> Option<Place> {
-        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = users.values().fold((0, 0), |all, user| (all.0 + user.0, all.1 + user.1));
-        let own = users.entry(caller.uid).or_default();
-        let is_full = all.0 + OPERATOR_CALLS >= WAITING_CALLS
-            || own.1 + bytes > USER_CALL_BYTES
-            || all.1 + bytes > ALL_CALL_BYTES;
-        if is_full && !caller.is_operator {
-            if own.0 == 0 {
-                users.remove(&caller.uid);
-            }
-            return None;
-        }
-        *own = (own.0 + 1, own.1 + bytes);
-        Some(Place { places: self.clone(), uid: caller.uid, bytes })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut users = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = users.get_mut(&self.uid) {
-            *own = (own.0 - 1, own.1 - self.bytes);
-            if own.0 == 0 {
-                users.remove(&self.uid);
-            }
-        }
-    }
-}
+/// The end of the queue for the node.
+pub type Inbox = pbs_socket::Inbox<Request>;
 
 /// The end of the queue for senders.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    queue: SyncSender<Waiting>,
-    /// Long requests, for the reader.
-    long: SyncSender<Waiting>,
-    places: Places,
-    bell: Bell,
-    rounds: Arc<AtomicU64>,
+    /// The queue.
+    pub queue: pbs_socket::Sender<Request>,
     /// Counts of the calls.
     pub calls: Calls,
 }
 
-/// The end of the queue for the receiver.
-#[derive(Debug)]
-pub struct Inbox {
-    queue: Receiver<Waiting>,
-    /// Long requests that were read.
-    read: Receiver<Waiting>,
-    /// Number of them among those whose turn comes.
-    read_waiting: usize,
-    turns: Turns<Waiting>,
-    bell: Bell,
-    rounds: Arc<AtomicU64>,
-}
-
 /// Both ends.
 pub fn inbox() -> io::Result<(Sender, Inbox)> {
-    let (sender, receiver) = sync_channel(WAITING_CALLS);
-    let (long, of_long) = sync_channel(WAITING_CALLS);
-    let (to_read, read) = sync_channel(1);
-    let bell = Bell(Arc::new(eventfd()?));
-    reader::start(of_long, to_read, bell.clone())?;
-    let rounds = Arc::default();
-    let inbox = Inbox {
-        queue: receiver,
-        read,
-        read_waiting: 0,
-        turns: Turns::default(),
-        bell: bell.clone(),
-        rounds: Arc::clone(&rounds),
-    };
-    let (places, calls) = (Places::default(), Calls::default());
-    Ok((Sender { queue: sender, long, places, bell, rounds, calls }, inbox))
+    let (queue, inbox) = pbs_socket::inbox(CALLS)?;
+    Ok((Sender { queue, calls: Calls::default() }, inbox))
 }
 
 impl Sender {
@@ -276,116 +155,23 @@ impl Sender {
         let (answer, answered) = oneshot::channel();
         let request = request(answer);
         let (method, begun) = (request.method(), Instant::now());
-        let answer = self.queued(caller, request, answered).await;
+        let answer = self.queue.ask(caller, request, answered).await;
         self.calls.answered(method, begun.elapsed(), answer.is_err());
         answer
-    }
-
-    async fn queued<T>(
-        &self,
-        caller: &Caller,
-        request: Request,
-        answered: oneshot::Receiver<Result<T, Refusal>>,
-    ) -> Result<T, Refusal> {
-        let bytes = request.bytes();
-        let place = self.places.take(caller, bytes).ok_or(Refusal::Busy)?;
-        let waiting = Waiting { caller: caller.clone(), request, was_read: false, place };
-        let queue = if bytes > LONG_BYTES { &self.long } else { &self.queue };
-        queue.try_send(waiting).map_err(|_| Refusal::Busy)?;
-        self.ring();
-        answered
-            .await
-            .unwrap_or_else(|_| Err(Refusal::Failed { why: "the service is stopping".into() }))
-    }
-
-    /// Wakes the thread that waits for requests.
-    pub fn ring(&self) {
-        self.bell.ring();
-    }
-
-    /// Number of times that the other end has taken requests.
-    pub fn rounds(&self) -> u64 {
-        self.rounds.load(Ordering::Relaxed)
-    }
-}
-
-impl Inbox {
-    /// Begins another round of requests, and stops the bell.
-    pub fn begin(&mut self) {
-        self.rounds.fetch_add(1, Ordering::Relaxed);
-        let mut rung = [0; 8];
-        // A bell that was not rung has nothing to read.
-        let _ = (&*self.bell.0).read(&mut rung);
-    }
-
-    /// Takes the request whose turn it is, of those that have arrived by now; does not wait.
-    pub fn take(&mut self) -> Option<(Caller, Request)> {
-        for waiting in self.queue.try_iter() {
-            self.turns.push(waiting.user(), waiting);
-        }
-        // Another is read ahead meanwhile.
-        if self.read_waiting == 0 {
-            if let Ok(waiting) = self.read.try_recv() {
-                self.read_waiting += 1;
-                self.turns.push(waiting.user(), waiting);
-            }
-        }
-        let Waiting { caller, request, was_read, .. } = self.turns.pop()?;
-        self.read_waiting -= usize::from(was_read);
-        Some((caller, request))
-    }
-}
-
-impl AsFd for Inbox {
-    /// Returns a descriptor that is readable when something waits.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.0.as_fd()
-    }
-}
-
-#[allow(unsafe_code)]
-fn eventfd() -> io::Result<File> {
-    // SAFETY: the call gives a new descriptor, or -1.
-    unsafe {
-        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(File::from_raw_fd(fd)),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use pbs_launch::signals::wait_for;
+    use pbs_socket::LONG_BYTES;
 
     use super::*;
 
     fn caller(uid: u32) -> Caller {
         Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: 0 }
-    }
-
-    /// Calls of a megabyte wait as long as they are few; those of others are accepted, and an
-    /// operator's are when all other places are taken.
-    #[test]
-    fn requests_that_wait_have_a_share_of_each_user() {
-        let places = Places::default();
-        let megabyte = 1 << 20;
-        let take = |uid, bytes| places.take(&caller(uid), bytes);
-        let long: Vec<_> = (0..64).filter_map(|_| take(1, megabyte)).collect();
-        assert_eq!(long.len(), USER_CALL_BYTES / megabyte);
-        assert!(take(1, 0).is_some() && take(2, megabyte).is_some());
-        let more: Vec<_> = (2..64).filter_map(|uid| take(uid, USER_CALL_BYTES)).collect();
-        assert_eq!(long.len() * megabyte + more.len() * USER_CALL_BYTES, ALL_CALL_BYTES);
-        assert!(take(99, 1).is_none() && take(0, megabyte).is_some());
-        drop((long, more));
-        assert!(places.0.lock().unwrap().is_empty());
-
-        let short: Vec<_> = (0..1000).filter_map(|uid| take(1 + uid, 0)).collect();
-        assert_eq!(short.len(), WAITING_CALLS - OPERATOR_CALLS);
-        let of_root: Vec<_> = (0..OPERATOR_CALLS).filter_map(|_| take(0, 0)).collect();
-        assert_eq!(of_root.len(), OPERATOR_CALLS);
-        drop((short, of_root));
-        assert!(places.0.lock().unwrap().is_empty());
     }
 
     /// A long request is read before its turn, and one that is invalid never comes to the node.
@@ -400,11 +186,7 @@ mod tests {
             let job = Submission { request, directory: "/".into(), ..Submission::default() };
             let (answer, answered) = oneshot::channel();
             let request = Request::Submit(vec![job.into()], answer);
-            let place = sender.places.take(&caller(1), request.bytes()).unwrap();
-            let is_long = request.bytes() > LONG_BYTES;
-            let waiting = Waiting { caller: caller(1), request, was_read: false, place };
-            let queue = if is_long { &sender.long } else { &sender.queue };
-            queue.try_send(waiting).unwrap();
+            sender.queue.send(&caller(1), request).unwrap();
             answered
         };
         let long = "1,".repeat(LONG_BYTES / 2);
@@ -423,7 +205,6 @@ mod tests {
         let _short = send("1");
         let (_, taken) = inbox.take().unwrap();
         assert!(matches!(taken, Request::Submit(jobs, _) if jobs[0].sent().is_some()));
-        assert!(sender.places.0.lock().unwrap().is_empty());
     }
 
     /// All parts of a request count, not only the file of its job.

@@ -9,17 +9,12 @@ use clap::Args;
 use pbs_history::EndedLimits;
 use pbs_node::Held;
 use pbs_node_api::Refusal;
-use pbs_socket::{Caller, ConnectionLimits};
-use pbs_text::grouped;
+use pbs_socket::{CallLimits, Caller, ConnectionLimits};
+use pbs_text::{at_least_one, grouped};
 
 /// Calls that wait for the node.
-pub const WAITING_CALLS: usize = 256;
-/// Number of these that are left to operators.
-pub const OPERATOR_CALLS: usize = 32;
-/// Bytes of calls of a user that wait for the node, unless an operator's.
-pub const USER_CALL_BYTES: usize = 16 << 20;
-/// Bytes of calls of all users that wait for the node, unless an operator's.
-pub const ALL_CALL_BYTES: usize = 64 << 20;
+pub const CALLS: CallLimits =
+    CallLimits { calls: 256, of_operators: 32, user_bytes: 16 << 20, all_bytes: 64 << 20 };
 /// Jobs in one submission, with all of their arrays.
 pub const SUBMISSION_JOBS: u64 = 1000;
 /// Programs of one submission, unless an operator's.
@@ -92,15 +87,6 @@ pub struct Limits {
     /// Connections of a user; operators have no such limit
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     pub user_connections: usize,
-}
-
-/// A number of which there is to be something.
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("it must be at least 1".into()),
-        Ok(number) => Ok(number),
-        Err(error) => Err(format!("{error}")),
-    }
 }
 
 impl Limits {

@@ -20,6 +20,7 @@ use pbs_node::{
     planner_config, this_node, Aim, Error, Node, Options, RunAs, SchedulerCommand, Settings,
 };
 use pbs_plan::{Config, Dispatch};
+use pbs_socket::{journal, notify};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::limits::Limits;
@@ -27,7 +28,6 @@ use pbsd::service::Service;
 use pbsd::session::{serve, Notices};
 use pbsd::teller::Teller;
 use pbsd::topology::Topology;
-use pbsd::{journal, notify};
 use tokio::sync::broadcast;
 
 /// Notices that who watches may be behind.

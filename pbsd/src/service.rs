@@ -17,17 +17,15 @@ use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, OpenJobs, Plan, Refusal,
     Shown, Status,
 };
-use pbs_socket::Caller;
+use pbs_socket::{journal, user_name, Caller};
 use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
 use crate::counted::Counted;
 use crate::inbox::{Answer, Inbox, Request};
-use crate::journal;
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
 use crate::refusal::refusal;
 use crate::teller::Teller;
-use crate::users::user_name;
 use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, rewritten};
 use crate::wanted::{Asked, Wanted};
 

@@ -9,16 +9,13 @@ use pbs_node_api::{
     Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, OpenJobs,
     Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
 };
-use pbs_socket::{Caller, ConnectionLimits};
+use pbs_socket::{notify, Caller, ConnectionLimits, Watch};
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::broadcast::Receiver;
-use zlink::futures_util::stream::{unfold, Stream, StreamExt};
+use zlink::futures_util::Stream;
 use zlink::Reply;
 
 use crate::allocations::Step;
 use crate::inbox::{Request, Sender};
-use crate::notify;
 
 /// Events, for sessions that watch.
 pub type Notices = broadcast::Sender<Notice>;
@@ -48,7 +45,7 @@ pub fn serve(
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let local = tokio::task::LocalSet::new();
     if let Some(every) = notify::watched_every() {
-        local.spawn_local(notify::watch(node.clone(), every));
+        local.spawn_local(notify::watch(node.queue.clone(), every));
     }
     let session = |caller| Session { caller, node: node.clone(), notices: notices.clone() };
     local.block_on(&runtime, pbs_socket::serve(listener, limits, session))
@@ -186,47 +183,11 @@ impl Session {
                 shown.await.map(|shown| Some(shown.job.number))
             }
         };
-        let watched = match number {
-            Ok(number) => Watched::Notices(self.notices.subscribe(), number),
-            Err(refusal) => Watched::Refused(refusal),
-        };
-        let next = move |watched| async move {
-            match watched {
-                Watched::Notices(mut notices, number) => {
-                    let notice = next_of(&mut notices, number).await?;
-                    let after = match (&notice, more) {
-                        (Ok(_), true) => Watched::Notices(notices, number),
-                        _ => Watched::Over,
-                    };
-                    let reply = |notice| Reply::new(Some(notice)).set_continues(Some(more));
-                    Some((notice.map(reply), after))
-                }
-                Watched::Refused(refusal) => Some((Err(refusal), Watched::Over)),
-                Watched::Over => None,
-            }
-        };
-        unfold(watched, next).boxed()
-    }
-}
-
-/// State of a session that watches.
-enum Watched {
-    Notices(Receiver<Notice>, Option<u64>),
-    Refused(Refusal),
-    Over,
-}
-
-/// The next one of that job; `None`: the service ends.
-async fn next_of(
-    notices: &mut Receiver<Notice>,
-    number: Option<u64>,
-) -> Option<Result<Notice, Refusal>> {
-    loop {
-        match notices.recv().await {
-            Ok(notice) if number.is_none() || notice.job == number => return Some(Ok(notice)),
-            Ok(_) => {}
-            Err(RecvError::Lagged(_)) => return Some(Err(Refusal::Lagged)),
-            Err(RecvError::Closed) => return None,
-        }
+        let watch = number.map(|number| Watch {
+            notices: self.notices.subscribe(),
+            is_wanted: move |notice: &Notice| number.is_none() || notice.job == number,
+            more,
+        });
+        pbs_socket::watch(watch, Refusal::Lagged)
     }
 }

@@ -4,9 +4,9 @@
 use pbs_history::RunId;
 use pbs_node::{ClosedRun, JobOutcome, Listener, News, NotRun};
 use pbs_node_api::Notice;
+use pbs_socket::journal;
 use pbs_uapi::clock::unix_ns;
 
-use crate::journal;
 use crate::session::Notices;
 
 /// The longest text of a notice: many are kept for those who watch.

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use pbs_site::Whom;
 
-use crate::machine::ResourceId;
+use crate::machine::{Machine, ResourceId};
 
 /// The number of a request; later ones are greater.
 pub type RequestId = u64;
@@ -60,4 +60,27 @@ pub enum Cause {
     Nodes,
     /// The request follows that request.
     After(RequestId),
+}
+
+impl Cause {
+    /// Describes the cause, with the names of the machine's resources.
+    pub fn describe(&self, machine: &Machine) -> String {
+        let name = |resource: usize| {
+            let resource = machine.resources().get(resource);
+            resource.map_or("cores that are reserved for others", |of| &of.name)
+        };
+        match self {
+            Self::Used(resource) => format!("{} in use", name(*resource)),
+            Self::Pool(pool) => format!("pool {pool}"),
+            Self::Items(whom, resource) => format!("limit of {whom} on {}", name(*resource)),
+            Self::Duration(whom, resource) => {
+                format!("limit of {whom} on the duration for {}", name(*resource))
+            }
+            Self::Area(whom, resource) => {
+                format!("limit of {whom} on the area of {}", name(*resource))
+            }
+            Self::Nodes => "no nodes with room for its chunks".into(),
+            Self::After(request) => format!("request {request}, which must end first"),
+        }
+    }
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A ledger in real time.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
 use pbs_manager::ledger::Access;
-use pbs_manager::{Error, Manager};
+use pbs_manager::{only_mine, Error, Manager};
 use pbs_uapi::clock::unix_s;
 
 use crate::Local;
@@ -39,11 +37,7 @@ pub fn serve(
         match Manager::open(ledger, Access::Write, &mut *engine) {
             Ok((mut cluster, _)) => {
                 let now_s = unix_s();
-                if cluster.clock_s() > now_s {
-                    let what = "the clock of the ledger is ahead of the system clock; create a \
-                                ledger without --at, and do not advance it";
-                    return Err(Error::Wrong(what.into()));
-                }
+                cluster.check_clock(now_s)?;
                 cluster.advance(now_s)?;
                 let is_idle = cluster.open_rows().is_empty();
                 drop(cluster);
@@ -64,21 +58,5 @@ pub fn serve(
         }
         told = trouble;
         sleep(POLL);
-    }
-}
-
-fn only_mine(ledger: &Path) -> Result<(), Error> {
-    // A ledger that is not there is told of when it is opened.
-    let (Ok(file), Ok(process)) = (fs::metadata(ledger), fs::metadata("/proc/self")) else {
-        return Ok(());
-    };
-    if file.uid() == process.uid() && file.mode() & 0o022 == 0 {
-        Ok(())
-    } else {
-        Err(Error::Wrong(format!(
-            "other users may write {} and could run programs as you; make it your own, with mode \
-             640",
-            ledger.display()
-        )))
     }
 }

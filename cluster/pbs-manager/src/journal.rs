@@ -26,6 +26,23 @@ impl Journal {
         &self.ledger
     }
 
+    /// Returns a request as it is noted or written.
+    pub(crate) fn row(&self, id: RequestId) -> Result<Option<Row>, Error> {
+        let noted = self.changes.rows.iter().rev().find(|row| row.id == id);
+        match noted {
+            Some(row) => Ok(Some(row.clone())),
+            None => Ok(self.ledger.row(id)?),
+        }
+    }
+
+    /// Returns the events of a request, written or noted.
+    pub(crate) fn events_of(&self, id: RequestId) -> Result<Vec<Event>, Error> {
+        let mut events = self.ledger.events_of(id)?;
+        let noted = self.changes.events.iter().filter(|event| event.request == Some(id));
+        events.extend(noted.cloned());
+        Ok(events)
+    }
+
     /// Notes an event.
     pub(crate) fn event(&mut self, event: Event) {
         self.changes.events.push(event);
@@ -54,17 +71,17 @@ impl Journal {
         self.changes.totals = totals;
     }
 
-    /// Writes all that was noted, with the clock and the next number.
-    pub(crate) fn write(&mut self, clock_s: u64, next_id: RequestId) -> Result<(), Error> {
+    /// Writes all that was noted, with the clock and the next number. Returns the events.
+    pub(crate) fn write(&mut self, clock_s: u64, next_id: RequestId) -> Result<Vec<Event>, Error> {
         self.changes.clock_s = clock_s;
         self.changes.next_id = next_id;
         let changes = std::mem::take(&mut self.changes);
         let numbers = (clock_s, next_id);
         if numbers == self.written && changes.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.ledger.write(&changes)?;
         self.written = numbers;
-        Ok(())
+        Ok(changes.events)
     }
 }

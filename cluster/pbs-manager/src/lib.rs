@@ -10,6 +10,7 @@
 //! calls. An [`Engine`] is what he calls the node side.
 
 mod deadlines;
+mod deferred;
 mod engine;
 mod error;
 mod followers;
@@ -22,17 +23,22 @@ mod operations;
 mod outcome;
 mod phases;
 mod picture;
+mod real_time;
 mod record;
+mod records;
 mod rows;
 mod time;
 mod usage;
 mod watchdog;
 mod wish;
+mod words;
 
 pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
 pub use operations::Planned;
+pub use real_time::only_mine;
+pub use records::Held;
 pub use time::MOST_BACKFILLS;
 pub use usage::{Usage, Usages};
 pub use wish::{Caller, Change, Wish};

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Row, State};
 use crate::record::RequestRecord;
+use crate::records::{Held, Records};
 use crate::usage::Usages;
 
 /// Validities that repeat are told for so long: nothing is planned beyond it.
@@ -29,13 +30,15 @@ pub struct Manager<E> {
     pub(crate) engine: E,
     pub(crate) journal: Journal,
     /// All requests that have not ended.
-    pub(crate) records: BTreeMap<RequestId, RequestRecord>,
+    pub(crate) records: Records,
     pub(crate) reservations: BTreeSet<RequestId>,
     pub(crate) deadlines: Deadlines,
     pub(crate) nodes_out: BTreeMap<String, NodeRow>,
     /// Usage of the requests that are not in the ledger any more.
     pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
+    /// Whether operations leave writing and settling to the caller.
+    pub(crate) is_deferred: bool,
 }
 
 /// Result of opening a ledger.
@@ -115,12 +118,13 @@ impl<E: Engine> Manager<E> {
             machine,
             engine,
             journal,
-            records: BTreeMap::new(),
+            records: Records::default(),
             reservations: BTreeSet::new(),
             deadlines: Deadlines::default(),
             nodes_out: BTreeMap::new(),
             forgotten: Usages::default(),
             clock_s,
+            is_deferred: false,
         }
     }
 
@@ -165,6 +169,24 @@ impl<E: Engine> Manager<E> {
         self.row(id)
     }
 
+    /// Returns the requests of a user, or of all, that have not ended and have a number above
+    /// that: as many of them as are wanted, in the order of their numbers.
+    pub fn open_rows_above(&self, id: RequestId, user: Option<&str>, most: usize) -> Vec<Row> {
+        let above = self.records.range(id.saturating_add(1)..);
+        let of_user = above.filter(|(_, of)| user.is_none_or(|user| of.request.user == user));
+        of_user.filter_map(|(&id, _)| self.row(id)).take(most).collect()
+    }
+
+    /// Returns what a user's requests that have not ended take.
+    pub fn held_by(&self, user: &str) -> Held {
+        self.records.held_by(user)
+    }
+
+    /// Returns what the requests of all users that have not ended take.
+    pub fn held_by_all(&self) -> Held {
+        self.records.held_by_all()
+    }
+
     /// All requests in the ledger, as they stand or ended.
     ///
     /// # Errors
@@ -180,11 +202,29 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::NoRequest`], [`Error::Forgotten`], and errors of the disk.
     pub fn details(&self, id: RequestId) -> Result<(Row, Vec<Event>), Error> {
-        let row = match self.row(id) {
-            Some(row) => row,
-            None => self.journal.ledger().row(id)?.ok_or_else(|| self.no_request(id))?,
-        };
-        Ok((row, self.journal.ledger().events_of(id)?))
+        Ok((self.current_row(id)?, self.journal.events_of(id)?))
+    }
+
+    /// Returns a request as it stands or ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`], and errors of the disk.
+    pub fn current_row(&self, id: RequestId) -> Result<Row, Error> {
+        match self.row(id) {
+            Some(row) => Ok(row),
+            None => self.journal.row(id)?.ok_or_else(|| self.no_request(id)),
+        }
+    }
+
+    /// Returns requests with numbers above that, whether they have ended or not: as many of them
+    /// as are wanted, in the order of their numbers. Changes that are not written are not in it.
+    ///
+    /// # Errors
+    ///
+    /// The error that the disk reports.
+    pub fn rows_above(&self, id: RequestId, most: usize) -> Result<Vec<Row>, Error> {
+        Ok(self.journal.ledger().rows_above(id, most)?)
     }
 
     /// Plans by another text of the site from now on; the nodes that it names stay out of
@@ -208,8 +248,16 @@ impl<E: Engine> Manager<E> {
         self.journal.event(Event { time_s: self.clock_s, request, what: what.into(), text });
     }
 
-    /// Writes down all that the operation changed.
+    /// Writes down all that the operation changed, unless the caller does.
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
+        if self.is_deferred {
+            return Ok(());
+        }
+        self.write().map(drop)
+    }
+
+    /// Notes all that the planner changed, to be written down.
+    pub(crate) fn note_changes(&mut self) {
         let mut changed: Vec<RequestId> = self.planner.take_changes().into_iter().collect();
         for &reservation in &self.reservations {
             if let Some(inside) = self.planner.inside_mut(reservation) {
@@ -221,8 +269,6 @@ impl<E: Engine> Manager<E> {
             let row = self.row(id);
             self.journal.rows(row);
         }
-        self.forget()?;
-        self.journal.write(self.clock_s, self.planner.next_id())
     }
 
     /// Puts a row of the ledger back.

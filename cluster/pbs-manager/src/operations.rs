@@ -403,6 +403,7 @@ fn record_of(
         request: request.clone(),
         within: wish.within,
         is_reservation,
+        held_bytes: wish.held_bytes(),
         name: wish.name.clone(),
         command: wish.command.clone(),
         array_index: index,

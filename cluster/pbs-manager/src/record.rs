@@ -11,6 +11,8 @@ pub(crate) struct RequestRecord {
     pub(crate) request: Request,
     pub(crate) within: Option<RequestId>,
     pub(crate) is_reservation: bool,
+    /// Bytes of the texts when the request was accepted.
+    pub(crate) held_bytes: usize,
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
     pub(crate) array_index: Option<u64>,
@@ -48,6 +50,7 @@ impl RequestRecord {
             },
             within: row.within,
             is_reservation: row.is_reservation,
+            held_bytes: held_bytes(&row.rset, &row.name, &row.command),
             name: row.name.clone(),
             command: row.command.clone(),
             array_index: row.array_index,
@@ -95,6 +98,12 @@ impl RequestRecord {
             nodes: Vec::new(),
         })
     }
+}
+
+/// Returns the bytes that a request takes in memory, about: its texts, and what is the same of all.
+pub(crate) fn held_bytes(rset: &str, name: &str, command: &[String]) -> usize {
+    let words = command.iter().map(|word| size_of::<String>() + word.len());
+    size_of::<RequestRecord>() + rset.len() + name.len() + words.sum::<usize>()
 }
 
 /// Returns the numbers of the followed requests.

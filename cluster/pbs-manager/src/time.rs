@@ -134,6 +134,9 @@ impl<E: Engine> Manager<E> {
 
     /// Everybody gets its turn for a better place. Nobody moves to later.
     pub(crate) fn settle(&mut self) {
+        if self.is_deferred {
+            return;
+        }
         let clock_s = self.clock_s;
         if self.planner.is_backfilling() {
             while self.planner.is_backfilling() {

@@ -5,6 +5,8 @@ use crate::ledger::After;
 use pbs_cluster_planner::{RequestId, When};
 use pbs_resources::Rset;
 
+use crate::record::held_bytes;
+
 /// Caller of an operation. Its identity is derived from the socket or from write access to the
 /// file, never from the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,13 @@ impl Wish {
             within: None,
             after: Vec::new(),
         }
+    }
+}
+
+impl Wish {
+    /// Returns the bytes that each request of it takes in memory, about.
+    pub fn held_bytes(&self) -> usize {
+        held_bytes(&self.rset.to_string(), &self.name, &self.command)
     }
 }
 

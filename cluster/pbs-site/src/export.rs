@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Sites, to TOML.
 
-use jiff::fmt::temporal::DateTimePrinter;
 use pbs_resources::{format_duration, format_items, Condition, Item, Value, BUILT_IN};
 use pbs_text::{append, append_line, quoted, write_list};
 
 use crate::pattern::patterns;
+use crate::zone::zone_text;
 use crate::{
     Consumer, Kind, Limit, Mapping, Node, Pool, Privilege, Resource, Scope, Share, Site, Validity,
 };
@@ -16,9 +16,7 @@ impl Site {
     pub fn to_toml(&self) -> String {
         let mut out = Out(String::new());
         out.text("name", &self.name);
-        // Only the zone of a system that has not told its name has none.
-        let zone = DateTimePrinter::new().time_zone_to_string(&self.time_zone);
-        out.text("time_zone", &zone.unwrap_or_else(|_| "UTC".into()));
+        out.text("time_zone", &zone_text(&self.time_zone));
         out.span("min_dist", self.min_dist_s);
         out.span("default_duration", self.default_duration_s);
         let extension = Share { least: None, permille: Some(self.max_extension_permille) };

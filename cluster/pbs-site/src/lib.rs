@@ -27,6 +27,7 @@ mod resource;
 mod share;
 mod site;
 mod validity;
+mod zone;
 
 pub use accept::Refused;
 pub use consumer::{Consumer, Privilege};
@@ -41,3 +42,4 @@ pub use resource::{Kind, Resource, Scope};
 pub use share::Share;
 pub use site::{Site, Weights, LEAST_KEPT_REQUESTS};
 pub use validity::{Validity, Windows};
+pub use zone::{parse_zone, zone_text};

@@ -162,6 +162,22 @@ impl Site {
         }
     }
 
+    /// Whether a user is an operator: by the user's own privileges, or by those of a group that the
+    /// site lists for the user.
+    pub fn is_operator(&self, user: &str) -> bool {
+        let Some(user) = self.user(user) else {
+            return false;
+        };
+        let groups = user.groups.iter().filter_map(|name| self.group(name));
+        let mut all = groups.chain([user]);
+        all.any(|of| of.privileges.contains(&Privilege::Operator))
+    }
+
+    /// Returns a user's own account: the first group that the site lists for the user.
+    pub fn own_group(&self, user: &str) -> Option<&str> {
+        self.user(user)?.groups.first().map(String::as_str)
+    }
+
     /// Returns the total of a resource, whatever is booked or broken: Keller's maxAvl (4). For a
     /// resource that is requested by word, `word` selects the one to count. The total of an
     /// attribute is 0.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use pbs_socket::client::Waiter;
+use pbs_socket::NotAnswered;
 use pbs_text::{span, underscored};
 use zlink::futures_util::Stream;
 use zlink::tokio::unix::Connection;
@@ -205,6 +206,15 @@ impl fmt::Display for Refusal {
                 f.write_str("notices were lost, since they were read too slowly; watch again")
             }
             Self::Failed { why } => f.write_str(why),
+        }
+    }
+}
+
+impl From<NotAnswered> for Refusal {
+    fn from(why: NotAnswered) -> Self {
+        match why {
+            NotAnswered::Busy => Self::Busy,
+            NotAnswered::Stopping => Self::Failed { why: "the service is stopping".into() },
         }
     }
 }

@@ -84,6 +84,13 @@ pub fn operators() -> Option<u32> {
     group_number(&groups, OPERATORS)
 }
 
+/// Name of a user, as /etc/passwd has it; otherwise the number.
+pub fn user_name(uid: u32) -> String {
+    // A user without a name is shown by number.
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    pbs_text::user_name(&users, uid).unwrap_or_else(|| format!("user {uid}"))
+}
+
 fn group_number(groups: &str, name: &str) -> Option<u32> {
     let line = groups.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line?.split(':').nth(1)?.parse().ok()
@@ -109,6 +116,12 @@ mod tests {
         assert!(caller.may(Some(uid)));
         let other = Caller { is_operator: false, ..caller };
         assert!(!other.may(Some(uid + 1)) && !other.may(None));
+    }
+
+    #[test]
+    fn a_user_without_a_line_is_a_number() {
+        assert_eq!(user_name(u32::MAX), "user 4294967295");
+        assert_eq!(user_name(0), "root");
     }
 
     #[test]

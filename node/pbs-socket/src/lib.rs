@@ -6,8 +6,17 @@
 mod caller;
 pub mod client;
 mod connections;
+mod inbox;
+pub mod journal;
+pub mod notify;
+mod reader;
 mod socket;
+mod turns;
+mod watch;
 
-pub use caller::{operators, Caller, OPERATORS};
+pub use caller::{operators, user_name, Caller, OPERATORS};
 pub use connections::ConnectionLimits;
+pub use inbox::{inbox, Call, CallLimits, Inbox, NotAnswered, Sender};
+pub use reader::LONG_BYTES;
 pub use socket::{handed_over, listen, serve, Nowhere};
+pub use watch::{watch, Watch};

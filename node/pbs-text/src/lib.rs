@@ -17,7 +17,7 @@ mod write;
 
 pub use append::Append;
 pub use foreign::{is_hidden, shown, shown_lines};
-pub use number::{bytes, grouped, ms, span};
+pub use number::{at_least_one, bytes, grouped, ms, span};
 pub use problem::{Line, Problem, Problems};
 pub use program::{program_end, signal};
 pub use quantity::Quantity;

@@ -18,6 +18,19 @@ pub fn grouped(number: impl Into<i128>) -> String {
     out
 }
 
+/// Parses a number of which there is to be something.
+///
+/// # Errors
+///
+/// The reason, for an option of a command.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".into()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
 /// Nanoseconds in milliseconds, to the microsecond.
 pub fn ms(ns: u64) -> String {
     format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)

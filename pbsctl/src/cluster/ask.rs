@@ -7,7 +7,8 @@ use pbs_manager::Change;
 use pbs_resources::{format_duration, Rset};
 use serde::Serialize;
 
-use super::ledger::{declined, end, failure, login, run_time_s, start, Cluster, LedgerOptions};
+use super::ledger::{end, run_time_s, start};
+use super::reach::{ReachOptions, Reached};
 use super::requirements::{rset, Requirements, WhenOptions};
 use super::script_options::of_script;
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ use crate::output::Output;
 #[derive(Args, Debug)]
 pub(super) struct AllocOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     #[command(flatten)]
     asked: Requirements,
@@ -29,7 +30,7 @@ pub(super) struct AllocOptions {
 #[derive(Args, Debug)]
 pub(super) struct ReserveOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     #[command(flatten)]
     asked: Requirements,
@@ -38,7 +39,7 @@ pub(super) struct ReserveOptions {
 #[derive(Args, Debug)]
 pub(super) struct AlterOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Number of the request
     #[arg(value_name = "ID")]
@@ -59,7 +60,7 @@ pub(super) struct AlterOptions {
 #[derive(Args, Debug)]
 pub(super) struct ResizeOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Number of the request
     #[arg(value_name = "ID")]
@@ -73,7 +74,7 @@ pub(super) struct ResizeOptions {
 #[derive(Args, Debug)]
 pub(super) struct ExtendOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Number of the request
     #[arg(value_name = "ID")]
@@ -87,7 +88,7 @@ pub(super) struct ExtendOptions {
 #[derive(Args, Debug)]
 pub(super) struct IdsOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Numbers of the requests
     #[arg(value_name = "ID", required = true)]
@@ -102,27 +103,21 @@ struct Requests {
 
 pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<(), Failure> {
     let asked = options.asked.completed(&of_script(&options.command)?);
-    let mut cluster = options.ledger.open(Access::Write)?;
-    let user = options.ledger.user.clone().unwrap_or_else(login);
-    let wish = asked.wish(&cluster, &user, &options.command)?;
-    let caller = options.ledger.caller(&cluster, &wish.group);
-    let ids = cluster.submit(&caller, &wish);
-    let ids = ids.map_err(|error| declined(error, &cluster))?;
-    print(out, &cluster, &ids)
+    let mut cluster = options.reach.reach(Access::Write)?;
+    let wish = asked.wish(&cluster, &options.command)?;
+    let requests = cluster.submit(&wish)?;
+    print(out, &cluster, requests)
 }
 
 pub(super) fn reserve(out: Output, options: &ReserveOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Write)?;
-    let user = options.ledger.user.clone().unwrap_or_else(login);
-    let wish = options.asked.wish(&cluster, &user, &[])?;
-    let caller = options.ledger.caller(&cluster, &wish.group);
-    let id = cluster.reserve(&caller, &wish);
-    let id = id.map_err(|error| declined(error, &cluster))?;
-    print(out, &cluster, &[id])
+    let mut cluster = options.reach.reach(Access::Write)?;
+    let wish = options.asked.wish(&cluster, &[])?;
+    let requests = cluster.reserve(&wish)?;
+    print(out, &cluster, requests)
 }
 
 pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Write)?;
+    let mut cluster = options.reach.reach(Access::Write)?;
     let change = Change {
         rset: options.res.clone(),
         duration_s: options.duration_s,
@@ -132,53 +127,40 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> 
         let what = "nothing to change is given; add --res, -t, --deadline or another option";
         return Err(Failure::Usage(what.into()));
     }
-    let caller = options.ledger.caller(&cluster, "");
-    let altered = cluster.alter(&caller, options.id, &change);
-    altered.map_err(|error| declined(error, &cluster))?;
-    print(out, &cluster, &[options.id])
+    let requests = cluster.alter(options.id, &change)?;
+    print(out, &cluster, requests)
 }
 
 pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Write)?;
-    let caller = options.ledger.caller(&cluster, "");
-    let resized = cluster.resize(&caller, options.id, &options.res);
-    resized.map_err(|error| declined(error, &cluster))?;
-    print(out, &cluster, &[options.id])
+    let mut cluster = options.reach.reach(Access::Write)?;
+    let requests = cluster.resize(options.id, &options.res)?;
+    print(out, &cluster, requests)
 }
 
 pub(super) fn extend(out: Output, options: &ExtendOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Write)?;
-    let caller = options.ledger.caller(&cluster, "");
-    cluster.extend(&caller, options.id, options.by_s).map_err(failure)?;
-    print(out, &cluster, &[options.id])
+    let mut cluster = options.reach.reach(Access::Write)?;
+    let requests = cluster.extend(options.id, options.by_s)?;
+    print(out, &cluster, requests)
 }
 
 pub(super) fn confirm(out: Output, options: &IdsOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Write)?;
-    let caller = options.ledger.caller(&cluster, "");
-    for &id in &options.ids {
-        cluster.confirm(&caller, id).map_err(failure)?;
-    }
-    print(out, &cluster, &options.ids)
+    let mut cluster = options.reach.reach(Access::Write)?;
+    let requests = cluster.confirm(&options.ids)?;
+    print(out, &cluster, requests)
 }
 
 pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Write)?;
-    let caller = options.ledger.caller(&cluster, "");
-    for &id in &options.ids {
-        cluster.kill(&caller, id).map_err(failure)?;
-    }
-    print(out, &cluster, &options.ids)
+    let mut cluster = options.reach.reach(Access::Write)?;
+    let requests = cluster.kill(&options.ids)?;
+    print(out, &cluster, requests)
 }
 
-/// Prints the present state of requests.
-fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
-    let rows = ids.iter().map(|&id| cluster.details(id).map(|(row, _)| row));
-    let requests = rows.collect::<Result<Vec<_>, _>>().map_err(failure)?;
+/// Prints requests as they stand.
+fn print(out: Output, cluster: &Reached<'_>, requests: Vec<Row>) -> Result<(), Failure> {
     let answer = Requests { requests };
     out.named("cluster-requests").print(&answer, || {
         const SHOWN: usize = 12;
-        let zone = &cluster.site().time_zone;
+        let zone = cluster.zone();
         let mut text = String::new();
         for row in answer.requests.iter().take(SHOWN) {
             let (id, state) = (row.id, row.phase.map_or(row.state.name(), Phase::name));

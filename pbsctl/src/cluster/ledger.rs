@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use pbs_cluster_planner::{Cause, Machine, Refusal};
 use pbs_manager::ledger::{Access, Row};
-use pbs_manager::{Caller, Error, Manager, Recovered, Simulated};
-use pbs_site::{format_time, next_time_s, parse_time_s, Privilege, Site};
+use pbs_manager::{Error, Manager, Recovered, Simulated};
+use pbs_site::{format_time, next_time_s, parse_time_s};
 use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
@@ -20,18 +19,15 @@ use crate::output::{counted, Output};
 /// A cluster in virtual time.
 pub(super) type Cluster = Manager<Simulated>;
 
-/// Ledger, and the user that a request is for.
+/// File of the ledger, unless another is named.
+pub(super) const FILE: &str = "cluster.db";
+
+/// The ledger, for commands that work on the file alone.
 #[derive(Args, Debug)]
 pub(super) struct LedgerOptions {
     /// The ledger
-    #[arg(long, value_name = "FILE", env = "PBS_LEDGER", default_value = "cluster.db")]
+    #[arg(long, value_name = "FILE", env = "PBS_LEDGER", default_value = FILE)]
     pub(super) ledger: PathBuf,
-
-    /// Act as this user, with the rights that the site gives that user only
-    ///
-    /// Without this option, write access to the ledger makes you an operator.
-    #[arg(long, value_name = "NAME")]
-    pub(super) user: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -85,17 +81,6 @@ impl LedgerOptions {
         let opened = Manager::open(&self.ledger, access, Simulated::default());
         Ok(opened.map_err(failure)?.0)
     }
-
-    /// The user in whose name a request is made, and whether it is an operator for that group.
-    pub(super) fn caller(&self, cluster: &Cluster, group: &str) -> Caller {
-        match &self.user {
-            Some(user) => Caller {
-                is_operator: cluster.site().may(user, group, Privilege::Operator),
-                user: user.clone(),
-            },
-            None => Caller { user: login(), is_operator: true },
-        }
-    }
 }
 
 /// Name of the user who is logged in; it gives no rights.
@@ -107,7 +92,7 @@ pub(super) fn new(out: Output, options: &NewOptions) -> Result<(), Failure> {
     let text = read(&options.site)?;
     let site = read_site(&options.site)?;
     let clock_s = match &options.at {
-        Some(text) => time_s(text, unix_s(), &site)?,
+        Some(text) => time_s(text, unix_s(), &site.time_zone)?,
         None => unix_s(),
     };
     let ledger = &options.ledger.ledger;
@@ -128,7 +113,8 @@ pub(super) fn advance(out: Output, options: &AdvanceOptions) -> Result<(), Failu
     let mut cluster = options.ledger.open(Access::Write)?;
     match &options.until {
         Some(text) => {
-            let until_s = time_s(text, cluster.clock_s(), cluster.site())?;
+            let zone = &cluster.site().time_zone;
+            let until_s = time_s(text, cluster.clock_s(), zone)?;
             if until_s < cluster.clock_s() {
                 let now = clock(&cluster);
                 let what = format!(
@@ -188,12 +174,12 @@ pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
 }
 
 /// `+2h` from now, `16:00` for the next such time, or a time.
-pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure> {
+pub(super) fn time_s(text: &str, now_s: u64, zone: &TimeZone) -> Result<u64, Failure> {
     let time_s = match text.strip_prefix('+') {
         Some(duration) => duration_s(duration).map(|duration_s| now_s.saturating_add(duration_s)),
-        None => match next_time_s(text, now_s, &site.time_zone) {
+        None => match next_time_s(text, now_s, zone) {
             Some(time_s) => Ok(time_s),
-            None => parse_time_s(text, &site.time_zone).map_err(|error| {
+            None => parse_time_s(text, zone).map_err(|error| {
                 format!("{}; 16:00 is the next such time, +2h is two hours from now", error.message)
             }),
         },
@@ -227,33 +213,7 @@ pub(super) fn failure(error: Error) -> Failure {
 /// Like [`failure`], with times of the site and the causes that keep a request out.
 pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
     match &error {
-        Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
-            let causes: Vec<_> = causes.iter().map(|it| words(it, cluster.machine())).collect();
-            let causes = causes.join(", ");
-            Failure::NotPlanned(format!("there is no time at which it could run: {causes}"))
-        }
-        Error::Declined(why) => Failure::NotPlanned(why.describe(cluster.site())),
+        Error::Declined(_) => Failure::NotPlanned(cluster.in_words(&error)),
         _ => failure(error),
-    }
-}
-
-/// Describes a cause that keeps a request from a place.
-pub(super) fn words(cause: &Cause, machine: &Machine) -> String {
-    let name = |resource: usize| {
-        let resource = machine.resources().get(resource);
-        resource.map_or("cores that are reserved for others", |of| &of.name)
-    };
-    match cause {
-        Cause::Used(resource) => format!("{} in use", name(*resource)),
-        Cause::Pool(pool) => format!("pool {pool}"),
-        Cause::Items(whom, resource) => format!("limit of {whom} on {}", name(*resource)),
-        Cause::Duration(whom, resource) => {
-            format!("limit of {whom} on the duration for {}", name(*resource))
-        }
-        Cause::Area(whom, resource) => {
-            format!("limit of {whom} on the area of {}", name(*resource))
-        }
-        Cause::Nodes => "no nodes with room for its chunks".into(),
-        Cause::After(request) => format!("request {request}, which must end first"),
     }
 }

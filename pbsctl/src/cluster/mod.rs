@@ -6,6 +6,7 @@ mod doctor;
 mod ledger;
 mod numbers;
 mod ran;
+mod reach;
 mod replay;
 mod replay_cluster;
 mod replay_optimiser;
@@ -18,6 +19,7 @@ mod show;
 mod site;
 mod systems;
 mod trace_file;
+mod watch;
 mod whole;
 
 use std::path::PathBuf;
@@ -166,6 +168,9 @@ enum ClusterCommand {
     /// Show statistics of requests and their use of the cluster
     Stat(show::StatOptions),
 
+    /// Report events of requests and nodes as they happen; needs the service
+    Watch(watch::WatchOptions),
+
     /// Show several clusters at once: all ledgers of a directory
     Systems(systems::SystemsOptions),
 }
@@ -195,6 +200,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         ClusterCommand::Limits(options) => show::limits(out, options)?,
         ClusterCommand::Plan(options) => show::plan(out, options)?,
         ClusterCommand::Stat(options) => show::stat(out, options)?,
+        ClusterCommand::Watch(options) => watch::watch(out, options)?,
         ClusterCommand::Systems(options) => systems::systems(out, options)?,
     }
     Ok(ExitCode::SUCCESS)

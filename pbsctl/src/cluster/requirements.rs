@@ -5,10 +5,10 @@ use clap::Args;
 use pbs_cluster_planner::When;
 use pbs_manager::Wish;
 use pbs_resources::Rset;
-use pbs_site::Site;
 
-use super::ledger::{duration_s, run_time_s, time_s, Cluster};
+use super::ledger::{duration_s, run_time_s, time_s};
 use super::numbers::{array, depend, Array, Dependencies};
+use super::reach::Reached;
 use crate::failure::Failure;
 
 /// Requirements of a request, from the command line or a script.
@@ -97,9 +97,9 @@ pub(super) fn rset(text: &str) -> Result<Rset, String> {
 
 impl WhenOptions {
     /// `None`: nothing is said.
-    pub(super) fn when(&self, cluster: &Cluster) -> Result<Option<When>, Failure> {
-        let (now_s, site): (u64, &Site) = (cluster.clock_s(), cluster.site());
-        let time = |text: &String| time_s(text, now_s, site);
+    pub(super) fn when(&self, cluster: &Reached<'_>) -> Result<Option<When>, Failure> {
+        let (now_s, zone) = (cluster.clock_s(), cluster.zone());
+        let time = |text: &String| time_s(text, now_s, zone);
         Ok(match self {
             Self { start: Some(at), .. } => Some(When::Fixed { start_s: time(at)? }),
             Self { after: Some(at), .. } => Some(When::After { start_s: time(at)? }),
@@ -140,20 +140,15 @@ impl Requirements {
         }
     }
 
-    pub(super) fn wish(
-        &self,
-        cluster: &Cluster,
-        user: &str,
-        command: &[String],
-    ) -> Result<Wish, Failure> {
+    pub(super) fn wish(&self, cluster: &Reached<'_>, command: &[String]) -> Result<Wish, Failure> {
         let rset = self.res.clone().ok_or_else(|| {
             let what = "the request names no resources; add --res, such as --res rset=ncpus=4, or \
                         a line #CCS --res=… to the script";
             Failure::Usage(what.into())
         })?;
-        // Without a word a user's own account: the first group that the site says it has.
-        let own = cluster.site().user(user).and_then(|of| of.groups.first());
-        let group = self.group.clone().or_else(|| own.cloned());
+        let user = cluster.user();
+        // Without a word a user's own account.
+        let group = self.group.clone().unwrap_or_else(|| cluster.own_group(&user));
         Ok(Wish {
             duration_s: self.duration_s.unwrap_or(0),
             when: self.when.when(cluster)?.unwrap_or(When::BestEffort),
@@ -165,7 +160,7 @@ impl Requirements {
             array: self.array.clone().map(|array| array.0),
             within: self.within,
             after: self.depend.iter().flat_map(|of| &of.0).copied().collect(),
-            ..Wish::new(rset, user, &group.unwrap_or_default())
+            ..Wish::new(rset, &user, &group)
         })
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
+use pbs_cluster_api::Cause;
 use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
@@ -15,7 +16,8 @@ use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use super::ask::{after, awaited, broken, places};
-use super::ledger::{clock, duration_s, end, failure, login, start, words, Cluster, LedgerOptions};
+use super::ledger::{clock, duration_s, end, failure, login, start, Cluster, LedgerOptions};
+use super::reach::ReachOptions;
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output::{counted, Output};
@@ -23,7 +25,7 @@ use crate::output::{counted, Output};
 #[derive(Args, Debug)]
 pub(super) struct InfoOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Show only this request, with its requirements, place and events
     #[arg(value_name = "ID")]
@@ -37,7 +39,7 @@ pub(super) struct InfoOptions {
 #[derive(Args, Debug)]
 pub(super) struct WhyOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Number of the request
     #[arg(value_name = "ID")]
@@ -47,7 +49,7 @@ pub(super) struct WhyOptions {
 #[derive(Args, Debug)]
 pub(super) struct NodeOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// New state of the nodes; without it, the nodes out of use are listed
     #[arg(value_enum, value_name = "STATE", requires = "names")]
@@ -78,6 +80,10 @@ pub(super) struct LimitsOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
 
+    /// Show the limits of this user instead of your own
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
     /// Show the limits of this group; the limits of all groups by default
     #[arg(short, long, value_name = "NAME")]
     group: Option<String>,
@@ -86,7 +92,7 @@ pub(super) struct LimitsOptions {
 #[derive(Args, Debug)]
 pub(super) struct PlanOptions {
     #[command(flatten)]
-    ledger: LedgerOptions,
+    reach: ReachOptions,
 
     /// Draw the plan to FILE, with a row for each node, as SVG
     #[arg(long, value_name = "FILE")]
@@ -119,24 +125,7 @@ struct Details {
 struct StartReason {
     id: u64,
     start_s: Option<u64>,
-    causes: Vec<Shut>,
-}
-
-/// A cause that keeps a request from an earlier start.
-#[derive(Serialize)]
-struct Shut {
-    what: String,
-    /// Start that it would permit if it were the only cause.
-    until_s: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Nodes {
-    total: usize,
-    out: Vec<NodeRow>,
-    moved: Vec<u64>,
-    aborted: Vec<u64>,
-    waiting: Vec<u64>,
+    causes: Vec<Cause>,
 }
 
 #[derive(Serialize)]
@@ -189,32 +178,25 @@ struct Used {
 }
 
 pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
-    let cluster = options.ledger.open(Access::Read)?;
+    let mut cluster = options.reach.reach(Access::Read)?;
     if let Some(id) = options.id {
-        // With the time zone of the site, if it was forgotten.
-        let found = cluster.details(id);
-        let found = found.map_err(|error| Failure::Failed(error.describe(cluster.site())));
-        let (request, events) = found?;
+        let (request, events) = cluster.show(id)?;
         let details = Details { request, events };
-        return out.named("cluster-request").print(&details, || one(&cluster, &details));
+        return out.named("cluster-request").print(&details, || one(cluster.zone(), &details));
     }
-    let mut requests =
-        if options.all { cluster.rows().map_err(failure)? } else { cluster.open_rows() };
-    if let Some(user) = &options.ledger.user {
-        requests.retain(|row| row.user == *user);
-    }
+    let requests = cluster.list(options.all)?;
     let shown = Shown { clock_s: cluster.clock_s(), requests };
     out.named("cluster-requests").print(&shown, || {
+        let zone = cluster.zone();
         let requests = counted(shown.requests.len() as u64, "request", "requests");
-        let (clock, list) = (clock(&cluster), list(&cluster, &shown.requests));
-        format!("{clock}, {requests}\n{}{list}", nodes_out(&cluster, cluster.nodes_out()))
+        let (clock, list) = (format_time(shown.clock_s, zone), list(zone, &shown.requests));
+        format!("{clock}, {requests}\n{}{list}", nodes_out(zone, &cluster.nodes_out()))
     })
 }
 
 /// A line for each node that is out of use.
-fn nodes_out<'a>(cluster: &Cluster, out: impl Iterator<Item = &'a NodeRow>) -> String {
-    let zone = &cluster.site().time_zone;
-    let lines = out.map(|node| {
+fn nodes_out(zone: &TimeZone, out: &[NodeRow]) -> String {
+    let lines = out.iter().map(|node| {
         let since = format_time(node.since_s, zone);
         let state = if node.is_late() { "late" } else { node.state.name() };
         format!("  {} {state} since {since}  {}\n", node.name, node.why)
@@ -222,8 +204,7 @@ fn nodes_out<'a>(cluster: &Cluster, out: impl Iterator<Item = &'a NodeRow>) -> S
     lines.collect()
 }
 
-fn list(cluster: &Cluster, rows: &[Row]) -> String {
-    let zone = &cluster.site().time_zone;
+fn list(zone: &TimeZone, rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -254,8 +235,8 @@ fn list(cluster: &Cluster, rows: &[Row]) -> String {
     table.print(Format::Text)
 }
 
-fn one(cluster: &Cluster, details: &Details) -> String {
-    let (row, zone) = (&details.request, &cluster.site().time_zone);
+fn one(zone: &TimeZone, details: &Details) -> String {
+    let row = &details.request;
     let mut text = format!("request {} {}: {}", row.id, row.name, row.state.name());
     if let Some(outcome) = &row.outcome {
         text += &format!(", {outcome}");
@@ -310,15 +291,11 @@ fn when_text(when: &str, zone: &TimeZone) -> String {
 }
 
 pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
-    let mut cluster = options.ledger.open(Access::Read)?;
-    let causes = cluster.why(options.id).map_err(failure)?;
-    let (row, _) = cluster.details(options.id).map_err(failure)?;
-    let causes = causes
-        .into_iter()
-        .map(|(cause, until_s)| Shut { what: words(&cause, cluster.machine()), until_s });
-    let why = StartReason { id: options.id, start_s: row.start_s, causes: causes.collect() };
+    let mut cluster = options.reach.reach(Access::Read)?;
+    let (row, causes) = cluster.why(options.id)?;
+    let why = StartReason { id: options.id, start_s: row.start_s, causes };
     out.named("cluster-why").print(&why, || {
-        let zone = &cluster.site().time_zone;
+        let zone = cluster.zone();
         let id = why.id;
         let mut text = match row.start_s {
             None => format!("request {id} waits, {}\n", awaited(&row)),
@@ -347,35 +324,22 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         Some(_) => Access::Write,
         None => Access::Read,
     };
-    let mut cluster = options.ledger.open(access)?;
-    let caller = options.ledger.caller(&cluster, "");
-    let (mut moved, mut aborted, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-    if let Some(will) = options.state {
-        for name in &options.names {
-            let replanned = match will {
-                NodeWill::Offline => {
-                    cluster.node_out(&caller, name, NodeState::Offline, &options.why)
-                }
-                NodeWill::Down => cluster.node_out(&caller, name, NodeState::Down, &options.why),
-                NodeWill::Online => cluster.node_back(&caller, name),
+    let mut cluster = options.reach.reach(access)?;
+    let nodes = match options.state {
+        None => cluster.nodes(),
+        Some(will) => {
+            let state = match will {
+                NodeWill::Offline => Some(NodeState::Offline),
+                NodeWill::Down => Some(NodeState::Down),
+                NodeWill::Online => None,
             };
-            let replanned = replanned.map_err(failure)?;
-            moved.extend(replanned.moved);
-            aborted.extend(replanned.aborted);
-            waiting.extend(replanned.waiting);
+            cluster.set_nodes(&options.names, state, &options.why)?
         }
-    }
-    let nodes = Nodes {
-        total: cluster.machine().node_count(),
-        out: cluster.nodes_out().cloned().collect(),
-        moved,
-        aborted,
-        waiting,
     };
     out.named("cluster-nodes").print(&nodes, || {
         let all = counted(nodes.total as u64, "node", "nodes");
         let mut text = format!("{all}, {} out of use\n", nodes.out.len());
-        text += &nodes_out(&cluster, nodes.out.iter());
+        text += &nodes_out(cluster.zone(), &nodes.out);
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
             (&nodes.moved, "moved"),
@@ -399,7 +363,7 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
 
 pub(super) fn limits(out: Output, options: &LimitsOptions) -> Result<(), Failure> {
     let cluster = options.ledger.open(Access::Read)?;
-    let user = options.ledger.user.clone().unwrap_or_else(login);
+    let user = options.user.clone().unwrap_or_else(login);
     let site = cluster.site();
     let of = |whom: &Whom| match whom {
         Whom::Everyone => true,
@@ -439,14 +403,17 @@ pub(super) fn limits(out: Output, options: &LimitsOptions) -> Result<(), Failure
 }
 
 pub(super) fn plan(out: Output, options: &PlanOptions) -> Result<(), Failure> {
-    let cluster = options.ledger.open(Access::Read)?;
+    let mut cluster = options.reach.reach(Access::Read)?;
     if let Some(file) = &options.gantt {
-        write(file, &cluster.gantt(options.span))?;
+        write(file, &cluster.in_file("with a picture")?.gantt(options.span))?;
     }
-    let shown = Shown { clock_s: cluster.clock_s(), requests: cluster.open_rows() };
+    let shown = Shown { clock_s: cluster.clock_s(), requests: cluster.list(false)? };
     out.named("cluster-requests").print(&shown, || match &options.gantt {
-        Some(file) => format!("{} shows the plan from {} on\n", file.display(), clock(&cluster)),
-        None => list(&cluster, &shown.requests),
+        Some(file) => {
+            let clock = format_time(shown.clock_s, cluster.zone());
+            format!("{} shows the plan from {clock} on\n", file.display())
+        }
+        None => list(cluster.zone(), &shown.requests),
     })
 }
 

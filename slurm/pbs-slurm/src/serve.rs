@@ -33,11 +33,7 @@ pub fn serve(
 ) -> Result<(), Error> {
     let link = Link::new(serving.settings.window);
     let (mut manager, recovered) = Manager::open(ledger, Access::Write, link)?;
-    if manager.clock_s() > since_1970().as_secs() {
-        let what = "the clock of the ledger is ahead of the system clock; create a ledger without \
-                    --at, and do not advance it";
-        return Err(Error::Wrong(what.into()));
-    }
+    manager.check_clock(since_1970().as_secs())?;
     if recovered.requests > 0 {
         heard(&format!("{} requests continue", recovered.requests));
     }

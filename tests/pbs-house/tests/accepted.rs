@@ -38,6 +38,8 @@ const READ_IN: [(&str, &str); 26] = [
     ("Node.only_if", "cluster/pbs-cluster-planner/src/of_site.rs"),
     ("Node.prio", "cluster/pbs-cluster-planner/src/of_site.rs"),
     ("Node.switch", "cluster/pbs-cluster-planner/src/of_site.rs"),
+    ("NodesChanged.nodes", "pbsctl/src/cluster/reach.rs"),
+    ("NodesChanged.nodes_out", "pbsctl/src/cluster/reach.rs"),
     ("Notice.text", "pbsctl/src/service.rs"),
     ("Policy.choice", "rms/pbs-rms/src/pass.rs"),
     ("Process.ended_tasks", "pbsctl/src/service.rs"),
@@ -60,11 +62,12 @@ const READ_IN: [(&str, &str); 26] = [
 ];
 
 /// Fields that no expression reads, each with the reason.
-const UNREAD: [(&str, &str); 5] = [
+const UNREAD: [(&str, &str); 6] = [
     ("Explanation.admitted", "an answer for other clients; pbsctl explains a job by itself"),
     ("Explanation.expected_end_unix_ns", "as Explanation.admitted"),
     ("Explanation.expected_start_unix_ns", "as Explanation.admitted"),
     ("Process.began_ticks", "a process is compared as a whole with the one of its number"),
+    ("Status.is_settling", "an answer for clients that wait for better places, as benchmarks do"),
     ("SimOptions.batch", "clap demands a file or this; without a file it is a batch"),
 ];
 

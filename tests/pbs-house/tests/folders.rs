@@ -20,7 +20,7 @@ const APART: [(&str, &str); 5] = [
 ];
 
 /// Greatest number of packages, as many as a reader can keep in mind.
-const MOST_PACKAGES: usize = 48;
+const MOST_PACKAGES: usize = 50;
 
 fn group(package: &Package) -> &str {
     package.folder.split('/').next().unwrap_or_default()

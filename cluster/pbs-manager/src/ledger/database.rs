@@ -416,6 +416,17 @@ impl Ledger {
         self.read("SELECT body FROM request ORDER BY id", [])
     }
 
+    /// Returns requests with numbers above that: as many of them as are wanted, in the order of
+    /// their numbers.
+    ///
+    /// # Errors
+    ///
+    /// The error that the disk reports.
+    pub fn rows_above(&self, id: u64, most: usize) -> Result<Vec<Row>, Error> {
+        let query = "SELECT body FROM request WHERE id > ?1 ORDER BY id LIMIT ?2";
+        self.read(query, [signed(id), signed(most as u64)])
+    }
+
     /// Returns a request, whether it has ended or not.
     ///
     /// # Errors

@@ -13,7 +13,6 @@ mod resources;
 mod rules;
 mod values;
 
-use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::TimeZone;
 use pbs_text::reader::{read, Reader, Table};
 use pbs_text::Problem;
@@ -22,6 +21,7 @@ use toml::de::DeTable;
 use self::declared_names::DeclaredNames;
 use self::values::MAX_PRIORITY;
 use crate::site::LEAST_KEPT_REQUESTS;
+use crate::zone::parse_zone;
 use crate::{Consumer, Mapping, Resource, Site, Weights};
 
 const TOP_KEYS: &[&str] = &[
@@ -185,17 +185,13 @@ fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {
     let Some(name) = reader.string(line, "time_zone", value) else {
         return TimeZone::UTC;
     };
-    if name == "UTC" {
-        // No rules are needed for it.
-        return TimeZone::UTC;
-    }
     if let Some(message) = inverted(&name) {
         reader.problem(line, message);
         return TimeZone::UTC;
     }
-    match DateTimeParser::new().parse_time_zone(&name) {
-        Ok(zone) => zone,
-        Err(_) => {
+    match parse_zone(&name) {
+        Some(zone) => zone,
+        None => {
             let message = format!(
                 "there is no time zone {name:?}; write one as \"Europe/Berlin\", \"+01:00\" or \
                  \"CET-1CEST,M3.5.0,M10.5.0/3\""

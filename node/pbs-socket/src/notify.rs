@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::inbox::Sender;
+use crate::inbox::{Call, Sender};
 
 /// For how long the other end may leave us waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -53,17 +53,17 @@ fn every(allowed_us: String, of: Option<String>, own: u32) -> Option<Duration> {
 
 /// In the thread of the socket: tells that the service serves for as long as the other
 /// thread comes round, too.
-pub async fn watch(node: Sender, every: Duration) {
-    watch_with(node, every, || tell("WATCHDOG=1")).await;
+pub async fn watch<C: Call>(other: Sender<C>, every: Duration) {
+    watch_with(other, every, || tell("WATCHDOG=1")).await;
 }
 
-async fn watch_with(node: Sender, every: Duration, mut alive: impl FnMut()) {
-    let mut rounds = node.rounds();
+async fn watch_with<C: Call>(other: Sender<C>, every: Duration, mut alive: impl FnMut()) {
+    let mut rounds = other.rounds();
     loop {
         // It may have nothing to do.
-        node.ring();
+        other.ring();
         sleep(every).await;
-        let now = node.rounds();
+        let now = other.rounds();
         if now != rounds {
             alive();
         }
@@ -80,6 +80,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::inbox;
+    use crate::inbox::tests::{Nothing, LIMITS};
 
     #[test]
     fn who_listens_is_told() {
@@ -113,16 +114,16 @@ mod tests {
 
     /// A service of which one thread hangs does not serve.
     #[test]
-    fn only_a_node_that_comes_round_is_alive() {
+    fn only_a_service_that_comes_round_is_alive() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let (sender, mut inbox) = inbox().unwrap();
+        let (sender, mut inbox) = inbox::<Nothing>(LIMITS).unwrap();
         let alive = Cell::new(0);
         let mut watched = |comes_round: bool| {
             alive.set(0);
             let watch = watch_with(sender.clone(), Duration::from_millis(1), || {
                 alive.set(alive.get() + 1);
             });
-            let node = async {
+            let other = async {
                 for _ in 0..20 {
                     if comes_round {
                         inbox.begin();
@@ -131,7 +132,7 @@ mod tests {
                     sleep(Duration::from_millis(5)).await;
                 }
             };
-            runtime.block_on(select(pin!(watch), pin!(node)));
+            runtime.block_on(select(pin!(watch), pin!(other)));
             alive.get()
         };
         assert!(watched(true) > 0);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Order in which requests that wait are answered: operators first, then the users in turn.
+//! Order in which calls that wait are answered: operators first, then the users in turn.
 //!
-//! Within a user it is the order of arrival. However many requests one user has waiting, another's
-//! first request comes after at most one of each user.
+//! Within a user it is the order of arrival. However many calls one user has waiting, another's
+//! first call comes after at most one of each user.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Requests that wait.
+/// Calls that wait.
 #[derive(Debug)]
 pub(crate) struct Turns<T> {
     operators: VecDeque<T>,
     users: HashMap<u32, VecDeque<T>>,
-    /// Users with requests that wait; the first one is next.
+    /// Users with calls that wait; the first one is next.
     round: VecDeque<u32>,
 }
 
@@ -22,33 +22,33 @@ impl<T> Default for Turns<T> {
 }
 
 impl<T> Turns<T> {
-    /// A request has arrived; `user`: whose it is, `None`: an operator's.
-    pub(crate) fn push(&mut self, user: Option<u32>, request: T) {
+    /// A call has arrived; `user`: whose it is, `None`: an operator's.
+    pub(crate) fn push(&mut self, user: Option<u32>, call: T) {
         let Some(uid) = user else {
-            self.operators.push_back(request);
+            self.operators.push_back(call);
             return;
         };
         let own = self.users.entry(uid).or_default();
         if own.is_empty() {
             self.round.push_back(uid);
         }
-        own.push_back(request);
+        own.push_back(call);
     }
 
-    /// Takes the request whose turn it is.
+    /// Takes the call whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        if let Some(request) = self.operators.pop_front() {
-            return Some(request);
+        if let Some(call) = self.operators.pop_front() {
+            return Some(call);
         }
         let uid = self.round.pop_front()?;
         let own = self.users.get_mut(&uid)?;
-        let request = own.pop_front();
+        let call = own.pop_front();
         if own.is_empty() {
             self.users.remove(&uid);
         } else {
             self.round.push_back(uid);
         }
-        request
+        call
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_more_than_one_request_of_each_user() {
+    fn nobody_waits_for_more_than_one_call_of_each_user() {
         let mut turns = Turns::default();
         for number in 0..64 {
             turns.push(Some(1), (1, number));

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The thread that has the cluster: it alone plans, starts and writes the ledger.
+//!
+//! It takes the calls that wait, writes what they changed in one transaction, and answers them
+//! then. Better places are looked for in short pieces when no call waits. Without a call and
+//! without such work it sleeps until the next request is due.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use pbs_cluster_api::{
+    Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal, Shown, Status,
+};
+use pbs_launch::signals::{wait_for, Signals};
+use pbs_manager::ledger::{NodeState, Row};
+use pbs_manager::{Caller, Engine, Error, Held, Manager, Wish};
+use pbs_site::zone_text;
+use pbs_socket::Inbox;
+use pbs_uapi::clock::unix_ns;
+
+use crate::call::{Answer, Call, Method, NodesWanted};
+use crate::limits::{Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED_REQUESTS, NAME_BYTES};
+use crate::session::Notices;
+
+/// Calls that are answered together.
+const AT_ONCE: usize = 256;
+/// Time after which no further call is taken before those are answered.
+const TURN: Duration = Duration::from_millis(5);
+/// Time for which better places are looked for before calls are looked at again.
+const PIECE: Duration = Duration::from_millis(2);
+/// Requests that have their turn for a better place between two looks at the time.
+const PIECE_REQUESTS: usize = 4;
+/// Time for which better places are kept in memory only: nobody has been told of them.
+const UNWRITTEN: Duration = Duration::from_millis(20);
+
+/// Sends an answer, once the changes are written or could not be.
+type Later = Box<dyn FnOnce(Result<(), Refusal>)>;
+
+/// The service of a cluster.
+pub struct Service<E> {
+    cluster: Manager<E>,
+    signals: Signals,
+    limits: Limits,
+    notices: Notices,
+    /// Answers that wait until the changes are written.
+    answers: Vec<Later>,
+    /// Time of the first change of a place that is not written.
+    unwritten: Option<Instant>,
+}
+
+impl<E: Engine> Service<E> {
+    /// The service of a cluster. `signals` are those of the thread that runs it.
+    pub fn new(
+        mut cluster: Manager<E>,
+        signals: Signals,
+        limits: Limits,
+        notices: Notices,
+    ) -> Self {
+        cluster.defer();
+        cluster.look_again();
+        Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None }
+    }
+
+    /// Serves until somebody wants it to stop.
+    ///
+    /// # Errors
+    ///
+    /// The disk failed: what is in memory can't be relied on, and the service must end.
+    pub fn run(&mut self, inbox: &mut Inbox<Call>) -> Result<(), String> {
+        loop {
+            let failed = |error| format!("signals: {error}");
+            if self.signals.want_stop().map_err(failed)? {
+                return self.write();
+            }
+            self.pass_time()?;
+            let called = self.take_calls(inbox);
+            self.settle(called > 0);
+            let is_settling = self.cluster.is_settling();
+            let is_old = self.unwritten.is_some_and(|since| since.elapsed() >= UNWRITTEN);
+            if called > 0 || !is_settling || is_old {
+                self.write()?;
+            }
+            // More may wait than was taken, and their bell has been heard.
+            let is_busy = called > 0 || is_settling;
+            let timeout_ms = if is_busy { 0 } else { self.timeout_ms() };
+            let waited = wait_for([self.signals.as_fd(), inbox.as_fd()], timeout_ms);
+            waited.map_err(|error| format!("events: {error}"))?;
+        }
+    }
+
+    /// Starts and ends what is due.
+    fn pass_time(&mut self) -> Result<(), String> {
+        let now_s = unix_ns() / 1_000_000_000;
+        let is_due = self.cluster.next_s().is_some_and(|next_s| next_s <= now_s);
+        if is_due || self.cluster.clock_s() < now_s {
+            self.cluster.advance(now_s).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Time until something is due; -1: nothing is.
+    fn timeout_ms(&self) -> i32 {
+        let Some(next_s) = self.cluster.next_s() else {
+            return -1;
+        };
+        let ns = next_s.saturating_mul(1_000_000_000).saturating_sub(unix_ns());
+        i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)
+    }
+
+    /// Performs some calls; they are answered when their changes are written. Returns their number.
+    fn take_calls(&mut self, inbox: &mut Inbox<Call>) -> usize {
+        let begun = Instant::now();
+        let mut called = 0;
+        inbox.begin();
+        while called < AT_ONCE && (called == 0 || begun.elapsed() < TURN) {
+            let Some((peer, call)) = inbox.take() else {
+                break;
+            };
+            called += 1;
+            let is_operator = peer.is_operator || self.cluster.site().is_operator(&call.user);
+            let caller = Caller { user: call.user.to_string(), is_operator };
+            self.perform(&caller, call.method);
+        }
+        called
+    }
+
+    /// Looks for better places for a while. Behind calls, the next ones have their turn first.
+    fn settle(&mut self, is_short: bool) {
+        if !self.cluster.is_settling() {
+            return;
+        }
+        self.unwritten.get_or_insert_with(Instant::now);
+        let begun = Instant::now();
+        loop {
+            self.cluster.settle_some(PIECE_REQUESTS);
+            if is_short || !self.cluster.is_settling() || begun.elapsed() >= PIECE {
+                return;
+            }
+        }
+    }
+
+    /// Writes all changes, answers the calls that made them, and reports events.
+    fn write(&mut self) -> Result<(), String> {
+        self.unwritten = None;
+        let written = self.cluster.write().map_err(|error| self.cluster.in_words(&error));
+        for answer in self.answers.drain(..) {
+            answer(written.as_ref().map(drop).map_err(|why| Refusal::Failed { why: why.clone() }));
+        }
+        for event in written? {
+            // An event without a listener has no receiver.
+            let _ = self.notices.send(Notice { event: Object(event) });
+        }
+        Ok(())
+    }
+
+    /// Answers when the changes are written.
+    fn later<T: 'static>(&mut self, answer: Answer<T>, result: Result<T, Refusal>) {
+        self.answers.push(Box::new(move |written| {
+            // The caller may have gone.
+            let _ = answer.send(written.and(result));
+        }));
+    }
+
+    fn perform(&mut self, caller: &Caller, method: Method) {
+        match method {
+            Method::Submit(part, answer) => {
+                let result = part.read().and_then(|wish| self.submit(caller, *wish));
+                self.later(answer, result);
+            }
+            Method::Reserve(part, answer) => {
+                let result = part.read().and_then(|wish| self.reserve(caller, *wish));
+                self.later(answer, result);
+            }
+            Method::Alter(id, part, answer) => {
+                let result = part.read().and_then(|change| {
+                    let altered = self.cluster.alter(caller, id, &change);
+                    self.changed(caller, altered, &[id])
+                });
+                self.later(answer, result);
+            }
+            Method::Resize(id, rset, answer) => {
+                let resized = self.cluster.resize(caller, id, &rset);
+                let result = self.changed(caller, resized, &[id]);
+                self.later(answer, result);
+            }
+            Method::Extend(id, by_s, answer) => {
+                let extended = self.cluster.extend(caller, id, by_s);
+                let result = self.changed(caller, extended, &[id]);
+                self.later(answer, result);
+            }
+            Method::Confirm(ids, answer) => {
+                let result = self.each(caller, &ids, |cluster, id| cluster.confirm(caller, id));
+                self.later(answer, result);
+            }
+            Method::Kill(ids, answer) => {
+                let result = self.each(caller, &ids, |cluster, id| cluster.kill(caller, id));
+                self.later(answer, result);
+            }
+            Method::Show(id, answer) => {
+                let result = self.show(caller, id);
+                self.later(answer, result);
+            }
+            Method::List(filter, answer) => {
+                let result = self.list(caller, &filter);
+                self.later(answer, result);
+            }
+            Method::Why(id, answer) => {
+                let result = self.why(caller, id);
+                self.later(answer, result);
+            }
+            Method::SetNodes(wanted, answer) => {
+                let result = self.set_nodes(caller, &wanted);
+                self.later(answer, result);
+            }
+            Method::Status(answer) => {
+                let status = self.status();
+                self.later(answer, Ok(status));
+            }
+        }
+    }
+
+    fn submit(&mut self, caller: &Caller, wish: Wish) -> Result<Changed, Refusal> {
+        let wish = self.completed(caller, wish)?;
+        let ids = self.cluster.submit(caller, &wish);
+        let ids = ids.map_err(|error| self.refusal(&error))?;
+        self.rows(caller, &ids)
+    }
+
+    fn reserve(&mut self, caller: &Caller, wish: Wish) -> Result<Changed, Refusal> {
+        let wish = self.completed(caller, wish)?;
+        let id = self.cluster.reserve(caller, &wish);
+        let id = id.map_err(|error| self.refusal(&error))?;
+        self.rows(caller, &[id])
+    }
+
+    /// Returns the request with the user and the group that it is for, if it is within the limits.
+    fn completed(&self, caller: &Caller, mut wish: Wish) -> Result<Wish, Refusal> {
+        if wish.user.is_empty() {
+            wish.user = caller.user.clone();
+        }
+        if wish.group.is_empty() {
+            let own = self.cluster.site().own_group(&wish.user);
+            wish.group = own.map_or_else(String::new, String::from);
+        }
+        if wish.name.len() > NAME_BYTES {
+            let what = format!("the name is longer than {NAME_BYTES} bytes; write a shorter one");
+            return Err(Refusal::Invalid { what });
+        }
+        let requests = wish.array.as_ref().map_or(1, Vec::len);
+        if requests > ARRAY_REQUESTS {
+            let what = format!(
+                "an array of {requests} requests is too long for one call; submit at most \
+                 {ARRAY_REQUESTS} at once"
+            );
+            return Err(Refusal::Invalid { what });
+        }
+        let more = Held { requests, bytes: requests.saturating_mul(wish.held_bytes()) };
+        let own = self.cluster.held_by(&wish.user);
+        self.limits.allow(caller, own, self.cluster.held_by_all(), more)?;
+        Ok(wish)
+    }
+
+    /// Does the same with several requests, until one of them is refused.
+    fn each(
+        &mut self,
+        caller: &Caller,
+        ids: &[u64],
+        mut change: impl FnMut(&mut Manager<E>, u64) -> Result<(), Error>,
+    ) -> Result<Changed, Refusal> {
+        if ids.len() > CALL_REQUESTS {
+            let what = format!("name at most {CALL_REQUESTS} requests in one call");
+            return Err(Refusal::Invalid { what });
+        }
+        let changed = ids.iter().try_for_each(|&id| change(&mut self.cluster, id));
+        self.changed(caller, changed, ids)
+    }
+
+    /// Returns requests as they stand after a change.
+    fn changed(
+        &self,
+        caller: &Caller,
+        change: Result<(), Error>,
+        ids: &[u64],
+    ) -> Result<Changed, Refusal> {
+        change.map_err(|error| self.refusal(&error))?;
+        self.rows(caller, ids)
+    }
+
+    fn rows(&self, caller: &Caller, ids: &[u64]) -> Result<Changed, Refusal> {
+        let rows = ids.iter().map(|&id| self.row(caller, id).map(Object));
+        Ok(Changed { requests: rows.collect::<Result<_, _>>()? })
+    }
+
+    /// Returns a request as it stands or ended.
+    fn row(&self, caller: &Caller, id: u64) -> Result<Row, Refusal> {
+        let row = self.cluster.current_row(id).map_err(|error| self.refusal(&error))?;
+        Ok(shown_to(caller, row))
+    }
+
+    fn show(&self, caller: &Caller, id: u64) -> Result<Shown, Refusal> {
+        let (row, events) = self.cluster.details(id).map_err(|error| self.refusal(&error))?;
+        let events = events.into_iter().map(Object).collect();
+        Ok(Shown { request: Object(shown_to(caller, row)), events })
+    }
+
+    fn list(&self, caller: &Caller, filter: &Filter) -> Result<Listed, Refusal> {
+        let (above, user) = (filter.above.unwrap_or(0), filter.user.as_deref());
+        let rows = if filter.ended == Some(true) {
+            let rows = self.cluster.rows_above(above, LISTED_REQUESTS);
+            rows.map_err(|error| self.refusal(&error))?
+        } else {
+            self.cluster.open_rows_above(above, user, LISTED_REQUESTS)
+        };
+        let last = rows.last().map(|row| row.id);
+        let next = last.filter(|_| rows.len() == LISTED_REQUESTS);
+        let of_user = rows.into_iter().filter(|row| user.is_none_or(|user| row.user == user));
+        let requests = of_user.map(|row| Object(shown_to(caller, row))).collect();
+        Ok(Listed { clock_s: self.cluster.clock_s(), requests, next })
+    }
+
+    fn why(&mut self, caller: &Caller, id: u64) -> Result<Reasons, Refusal> {
+        let causes = self.cluster.why(id).map_err(|error| self.refusal(&error))?;
+        let machine = self.cluster.machine();
+        let causes = causes
+            .into_iter()
+            .map(|(cause, until_s)| Cause { what: cause.describe(machine), until_s });
+        let causes = causes.collect();
+        Ok(Reasons { request: Object(self.row(caller, id)?), causes })
+    }
+
+    fn set_nodes(
+        &mut self,
+        caller: &Caller,
+        wanted: &NodesWanted,
+    ) -> Result<NodesChanged, Refusal> {
+        let state = match wanted.state.as_str() {
+            "offline" => Some(NodeState::Offline),
+            "down" => Some(NodeState::Down),
+            "online" => None,
+            other => {
+                let what = format!("{other} is no state of a node; write offline, down or online");
+                return Err(Refusal::Invalid { what });
+            }
+        };
+        let (mut moved, mut aborted, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        for name in &wanted.names {
+            let replanned = match state {
+                Some(state) => self.cluster.node_out(caller, name, state, &wanted.why),
+                None => self.cluster.node_back(caller, name),
+            };
+            let replanned = replanned.map_err(|error| self.refusal(&error))?;
+            moved.extend(replanned.moved);
+            aborted.extend(replanned.aborted);
+            waiting.extend(replanned.waiting);
+        }
+        let (nodes, nodes_out) = self.nodes();
+        Ok(NodesChanged { nodes, nodes_out, moved, aborted, waiting })
+    }
+
+    fn nodes(&self) -> (u64, Vec<Object<pbs_manager::ledger::NodeRow>>) {
+        let out = self.cluster.nodes_out().cloned().map(Object).collect();
+        (self.cluster.machine().node_count() as u64, out)
+    }
+
+    fn status(&self) -> Status {
+        let (nodes, nodes_out) = self.nodes();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            time_zone: zone_text(&self.cluster.site().time_zone),
+            clock_s: self.cluster.clock_s(),
+            requests: self.cluster.held_by_all().requests as u64,
+            nodes,
+            nodes_out,
+            is_settling: self.cluster.is_settling(),
+        }
+    }
+
+    fn refusal(&self, error: &Error) -> Refusal {
+        Refusal::of(error, self.cluster.in_words(error))
+    }
+}
+
+/// Leaves out what only the owner and operators see.
+fn shown_to(caller: &Caller, mut row: Row) -> Row {
+    if !caller.is_operator && row.user != caller.user {
+        row.command.clear();
+    }
+    row
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Methods of the interface, as one caller may use them.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use pbs_cluster_api::{
+    Alteration, Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal,
+    Shown, Status, Submission,
+};
+use pbs_resources::Rset;
+use pbs_socket::{notify, user_name, Caller, ConnectionLimits, Sender, Watch};
+use tokio::sync::{broadcast, oneshot};
+use zlink::futures_util::Stream;
+use zlink::Reply;
+
+use crate::call::{Answer, Call, Method, NodesWanted, Part};
+
+/// Events, for sessions that watch.
+pub type Notices = broadcast::Sender<Notice>;
+
+/// Notices that who watches may be behind.
+const NOTICES: usize = 4096;
+
+/// Returns the sender of events to all who watch.
+pub fn notices() -> Notices {
+    broadcast::channel(NOTICES).0
+}
+
+/// The service, as one caller sees it.
+pub struct Session {
+    caller: Caller,
+    /// Name of the caller, which the site knows.
+    user: Arc<str>,
+    /// To the thread that has the cluster.
+    cluster: Sender<Call>,
+    /// From it.
+    notices: Notices,
+}
+
+impl Session {
+    async fn ask<T>(&self, method: impl FnOnce(Answer<T>) -> Method) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let call = Call { user: Arc::clone(&self.user), method: method(answer) };
+        self.cluster.ask(&self.caller, call, answered).await
+    }
+}
+
+/// Serves callers, as long as that works: it ends with an error only.
+///
+/// # Errors
+///
+/// The socket is no more.
+pub fn serve(
+    listener: UnixListener,
+    limits: ConnectionLimits,
+    cluster: &Sender<Call>,
+    notices: &Notices,
+) -> io::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let local = tokio::task::LocalSet::new();
+    if let Some(every) = notify::watched_every() {
+        local.spawn_local(notify::watch(cluster.clone(), every));
+    }
+    let session = |caller: Caller| Session {
+        user: user_name(caller.uid).into(),
+        caller,
+        cluster: cluster.clone(),
+        notices: notices.clone(),
+    };
+    local.block_on(&runtime, pbs_socket::serve(listener, limits, session))
+}
+
+#[zlink::service(
+    interface = "org.sched-pbs.Cluster",
+    types = [Alteration, Cause, Filter, Submission],
+    vendor = "sched-pbs",
+    product = "pbs-clusterd",
+    version = env!("CARGO_PKG_VERSION")
+)]
+impl Session {
+    /// Submits a request, or one for each index of an array: all of them, or none. The answer
+    /// arrives when the request is planned and on the disk.
+    async fn submit(&self, submission: Submission) -> Result<Changed, Refusal> {
+        self.ask(|answer| Method::Submit(Part::Sent(submission.into()), answer)).await
+    }
+
+    /// Holds nodes for later requests. User or group need the privilege to reserve.
+    async fn reserve(&self, submission: Submission) -> Result<Changed, Refusal> {
+        self.ask(|answer| Method::Reserve(Part::Sent(submission.into()), answer)).await
+    }
+
+    /// Plans a request that has not started as something else, or leaves it as it is.
+    async fn alter(&self, request: u64, alteration: Alteration) -> Result<Changed, Refusal> {
+        self.ask(|answer| Method::Alter(request, Part::Sent(alteration.into()), answer)).await
+    }
+
+    /// Gives a running request another number of its chunks.
+    async fn resize(&self, request: u64, rset: String) -> Result<Changed, Refusal> {
+        let rset: Rset = rset.parse().map_err(|error: pbs_resources::Error| Refusal::Invalid {
+            what: format!("rset, column {}: {}", error.column, error.message),
+        })?;
+        self.ask(|answer| Method::Resize(request, rset, answer)).await
+    }
+
+    /// Extends a running request. User or group need the privilege to extend.
+    async fn extend(&self, request: u64, by_s: u64) -> Result<Changed, Refusal> {
+        self.ask(|answer| Method::Extend(request, by_s, answer)).await
+    }
+
+    /// Confirms provisional requests.
+    async fn confirm(&self, requests: Vec<u64>) -> Result<Changed, Refusal> {
+        self.ask(|answer| Method::Confirm(requests, answer)).await
+    }
+
+    /// Ends or withdraws requests. Others move to an earlier start after the answer.
+    async fn kill(&self, requests: Vec<u64>) -> Result<Changed, Refusal> {
+        self.ask(|answer| Method::Kill(requests, answer)).await
+    }
+
+    /// Returns a request with its events. Only its owner and operators see its command.
+    async fn show(&self, request: u64) -> Result<Shown, Refusal> {
+        self.ask(|answer| Method::Show(request, answer)).await
+    }
+
+    /// Returns a part of the requests; the next part is above the number `next`.
+    async fn list(&self, filter: Filter) -> Result<Listed, Refusal> {
+        self.ask(|answer| Method::List(filter, answer)).await
+    }
+
+    /// Returns the causes that keep a request from an earlier start.
+    async fn why(&self, request: u64) -> Result<Reasons, Refusal> {
+        self.ask(|answer| Method::Why(request, answer)).await
+    }
+
+    /// Takes nodes out of use (`offline`, `down`) or back (`online`). For operators only.
+    async fn set_nodes(
+        &self,
+        names: Vec<String>,
+        state: String,
+        why: String,
+    ) -> Result<NodesChanged, Refusal> {
+        let wanted = NodesWanted { names, state, why };
+        self.ask(|answer| Method::SetNodes(wanted, answer)).await
+    }
+
+    /// Returns the state of the service and its cluster.
+    async fn status(&self) -> Result<Status, Refusal> {
+        self.ask(Method::Status).await
+    }
+
+    /// Reports events from now on, of all requests or of one.
+    #[zlink(more)]
+    async fn watch(
+        &self,
+        more: bool,
+        request: Option<u64>,
+    ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin {
+        let notices = self.notices.subscribe();
+        let exists = match request {
+            None => Ok(()),
+            Some(id) => self.ask(|answer| Method::Show(id, answer)).await.map(drop),
+        };
+        let is_wanted = move |notice: &Notice| {
+            let Object(event) = &notice.event;
+            request.is_none() || event.request == request
+        };
+        pbs_socket::watch(exists.map(|()| Watch { notices, is_wanted, more }), Refusal::Lagged)
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Users of the service: each is who the kernel says, and has the rights that the site gives.
+
+mod common;
+
+use common::{is_root, serve, site, wanted, BIN, DAEMON};
+use pbs_cluster_api::{Failure, Filter, Object, Refusal, Submission};
+use pbs_manager::ledger::State;
+
+fn refusal<T: std::fmt::Debug>(answer: Result<T, Failure>) -> Refusal {
+    match answer {
+        Err(Failure::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A user's requests are the user's own: others see them, without the command, and change nothing.
+#[test]
+fn only_the_owner_and_operators_change_a_request() {
+    if !is_root() {
+        pbs_text::skipped("it needs root, to connect as other users");
+        return;
+    }
+    let served = serve("users", &site(2), &[]);
+    let mut owner = served.client_of(DAEMON);
+    let mut other = served.client_of(BIN);
+    let mut root = served.client();
+    let command = Some(vec!["./secret".to_string()]);
+    let submission = Submission { command: command.clone(), ..wanted("ncpus=4", 600) };
+    let rows = owner.submit(&submission).unwrap();
+    assert_eq!((rows.len(), rows[0].user.as_str()), (1, "daemon"));
+    assert_eq!(Some(&rows[0].command), command.as_ref());
+    let id = rows[0].id;
+
+    let Object(seen) = other.show(id).unwrap().request;
+    assert_eq!((seen.user.as_str(), seen.command.len()), ("daemon", 0));
+    assert!(other.list(&Filter::default()).unwrap().1[0].command.is_empty());
+    assert!(matches!(refusal(other.kill(&[id])), Refusal::NotPermitted { .. }));
+    assert!(matches!(refusal(other.extend(id, 60)), Refusal::NotPermitted { .. }));
+    let in_name = Submission { user: Some("daemon".into()), ..wanted("ncpus=1", 60) };
+    assert!(matches!(refusal(other.submit(&in_name)), Refusal::NotPermitted { .. }));
+    let out = other.set_nodes(&["n001"], "offline", "");
+    assert!(matches!(refusal(out), Refusal::NotPermitted { .. }));
+
+    assert_eq!(root.submit(&in_name).unwrap()[0].user, "daemon");
+    assert_eq!(root.set_nodes(&["n002"], "offline", "disk").unwrap().nodes_out.len(), 1);
+    let of_owner = Filter { user: Some("daemon".into()), ..Filter::default() };
+    assert_eq!(other.list(&of_owner).unwrap().1.len(), 2);
+    assert_eq!(owner.kill(&[id]).unwrap()[0].state, State::Ended);
+    assert!(
+        matches!(refusal(owner.kill(&[id])), Refusal::NoSuchRequest { request } if request == id)
+    );
+    let all = Filter { ended: Some(true), ..Filter::default() };
+    let outcomes = other.list(&all).unwrap().1.into_iter().map(|row| row.outcome);
+    assert_eq!(outcomes.collect::<Vec<_>>(), [Some("killed by daemon".into()), None]);
+}
+
+/// The site makes operators, by a user's own privileges or by those of a group that it lists for
+/// the user; naming the group is not enough.
+#[test]
+fn the_site_names_operators() {
+    if !is_root() {
+        pbs_text::skipped("it needs root, to connect as other users");
+        return;
+    }
+    let site = format!(
+        "{}[[group]]\nname = 'ops'\nprivileges = ['reserve', 'operator']\n[[user]]\nname = \
+         'daemon'\ngroups = ['ops']\n[[user]]\nname = 'bin'\n[[user]]\nname = 'root'\n",
+        site(2)
+    );
+    let served = serve("operators", &site, &[]);
+    let mut other = served.client_of(BIN);
+    let row = other.submit(&Submission { group: Some("ops".into()), ..wanted("ncpus=1", 60) });
+    let id = row.unwrap()[0].id;
+    let in_name = Submission {
+        user: Some("root".into()),
+        group: Some("ops".into()),
+        ..wanted("ncpus=1", 60)
+    };
+    assert!(matches!(refusal(other.submit(&in_name)), Refusal::NotPermitted { .. }));
+    assert!(served.client_of(DAEMON).kill(&[id]).is_ok());
+}
+
+/// One user's requests are bounded, and others are accepted meanwhile; an array is bounded, too.
+#[test]
+fn a_user_has_a_share() {
+    if !is_root() {
+        pbs_text::skipped("it needs root, to connect as other users");
+        return;
+    }
+    let served = serve("share", &site(2), &["--user-requests", "3"]);
+    let mut greedy = served.client_of(DAEMON);
+    let array = |first: u64, last: u64| Submission {
+        array: Some((first..=last).collect()),
+        ..wanted("ncpus=1", 600)
+    };
+    assert_eq!(greedy.submit(&array(1, 3)).unwrap().len(), 3);
+    let refused = refusal(greedy.submit(&wanted("ncpus=1", 60)));
+    assert!(matches!(&refused, Refusal::Failed { why } if why.contains("(user-requests)")));
+    assert_eq!(served.client_of(BIN).submit(&array(1, 3)).unwrap().len(), 3);
+    let long = refusal(served.client().submit(&array(1, 5000)));
+    assert!(matches!(&long, Refusal::Invalid { what } if what.contains("5000 requests")));
+    greedy.kill(&[1]).unwrap();
+    assert_eq!(greedy.submit(&wanted("ncpus=1", 60)).unwrap().len(), 1);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Operations that leave the disk and better places to a service.
+
+mod common;
+
+use common::*;
+use pbs_manager::ledger::{Access, Ledger};
+use pbs_manager::{only_mine, Error, Held};
+
+/// The requests that a reader of the file sees.
+fn stored(cluster: &Cluster) -> usize {
+    Ledger::open(&cluster.path, Access::Read).unwrap().rows().unwrap().len()
+}
+
+/// Changes of several operations are one transaction, with their events; nothing of them is in the
+/// file before.
+#[test]
+fn operations_are_written_together() {
+    let mut cluster = small("deferred-written");
+    cluster.submit(&wish("ncpus=1", 60));
+    cluster.manager.write().unwrap();
+    cluster.manager.defer();
+    let first = cluster.submit(&wish("ncpus=1", 60));
+    let second = cluster.submit(&wish("ncpus=1", 60));
+    cluster.manager.kill(&user("u"), first).unwrap();
+    assert_eq!(stored(&cluster), 1);
+    // What is not written is known all the same.
+    let (row, events) = cluster.manager.details(first).unwrap();
+    assert_eq!((row.outcome.as_deref(), events.len()), (Some("killed by u"), 2));
+    let told = cluster.manager.write().unwrap();
+    let told: Vec<_> = told.iter().map(|event| (event.request, event.what.as_str())).collect();
+    let (one, two) = (Some(first), Some(second));
+    assert_eq!(told, [(one, "submitted"), (two, "submitted"), (one, "ended")]);
+    assert_eq!(stored(&cluster), 3);
+    assert!(cluster.manager.write().unwrap().is_empty());
+    cluster.reopen();
+}
+
+/// Requests that look for a better place one after the other get the place that they would have got
+/// at once; an operation between them changes nothing of it.
+#[test]
+fn places_are_improved_in_pieces() {
+    let starts = |is_deferred: bool| {
+        let mut cluster = small(&format!("deferred-pieces-{is_deferred}"));
+        if is_deferred {
+            cluster.manager.defer();
+        }
+        let large = cluster.submit(&wish("2:ncpus=8", 7200));
+        for _ in 0..8 {
+            cluster.submit(&wish("ncpus=8", 600));
+        }
+        let before: Vec<_> = cluster.rows().iter().skip(1).map(|row| row.start_s).collect();
+        cluster.manager.kill(&user("u"), large).unwrap();
+        let mut pieces = 0;
+        while cluster.manager.is_settling() {
+            if pieces == 0 {
+                let now: Vec<_> = cluster.rows().iter().map(|row| row.start_s).collect();
+                assert_eq!(now, before);
+            }
+            cluster.manager.settle_some(1);
+            pieces += 1;
+        }
+        cluster.manager.write().unwrap();
+        let starts: Vec<_> = cluster.rows().iter().map(|row| row.start_s).collect();
+        (starts, pieces)
+    };
+    let (at_once, none) = starts(false);
+    let (in_pieces, pieces) = starts(true);
+    assert_eq!(at_once, in_pieces);
+    assert!(none == 0 && pieces >= 8, "{none} and {pieces} pieces");
+    assert_eq!(at_once.iter().filter(|start_s| **start_s == Some(T)).count(), 2);
+}
+
+/// What a user has counts from the acceptance of a request to its end, also in the next process.
+#[test]
+fn requests_of_a_user_are_counted() {
+    let mut cluster = small("deferred-held");
+    assert_eq!(cluster.manager.held_by("u"), Held::default());
+    let first = cluster.submit(&wish("ncpus=1", 60));
+    cluster.submit(&wish("ncpus=1", 60));
+    assert_eq!(
+        (cluster.manager.held_by("u").requests, cluster.manager.held_by("v").requests),
+        (2, 0)
+    );
+    cluster.reopen();
+    assert_eq!(cluster.manager.held_by("u").requests, 2);
+    assert_eq!(cluster.manager.held_by_all(), cluster.manager.held_by("u"));
+    cluster.manager.kill(&user("u"), first).unwrap();
+    assert_eq!(cluster.manager.held_by("u").requests, 1);
+    cluster.manager.advance(T + 3600).unwrap();
+    assert_eq!(cluster.manager.held_by("u"), Held::default());
+}
+
+/// A long list is read in parts.
+#[test]
+fn lists_have_parts() {
+    let mut cluster = small("deferred-parts");
+    for _ in 0..5 {
+        cluster.submit(&wish("ncpus=1", 60));
+    }
+    cluster.manager.kill(&user("u"), 2).unwrap();
+    let ids = |rows: Vec<pbs_manager::ledger::Row>| -> Vec<u64> {
+        rows.iter().map(|row| row.id).collect()
+    };
+    let open = |above, user, most| ids(cluster.manager.open_rows_above(above, user, most));
+    assert_eq!((open(0, None, 2), open(3, Some("u"), 9)), (vec![1, 3], vec![4, 5]));
+    assert!(open(0, Some("v"), 9).is_empty() && open(u64::MAX, None, 9).is_empty());
+    assert_eq!(ids(cluster.manager.rows_above(1, 2).unwrap()), [2, 3]);
+}
+
+/// A ledger follows the clock of the machine unless it is ahead; and acts only for its owner.
+#[test]
+fn a_ledger_is_carried_out_in_real_time() {
+    use std::os::unix::fs::PermissionsExt;
+    let cluster = small("deferred-real");
+    assert_eq!(cluster.manager.check_clock(T), Ok(()));
+    assert!(matches!(cluster.manager.check_clock(T - 1), Err(Error::Wrong(_))));
+    let mode = |mode| {
+        std::fs::set_permissions(&cluster.path, std::fs::Permissions::from_mode(mode)).unwrap();
+        only_mine(&cluster.path)
+    };
+    assert_eq!(mode(0o644), Ok(()));
+    assert!(matches!(mode(0o664), Err(Error::Wrong(_))));
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ways to a cluster: its service, or the file of its ledger.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use pbs_cluster_api::{Alteration, Cause, Client, Filter, Refusal, Status, Submission, SOCKET};
+use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Row};
+use pbs_manager::{Caller, Change, Error, Manager, Simulated, Wish};
+use pbs_resources::Rset;
+use pbs_site::{parse_zone, Privilege};
+use serde::Serialize;
+
+use super::ledger::{declined, failure, login, Cluster, FILE};
+use crate::failure::Failure;
+
+/// Service or ledger of the cluster, and the user that a request is for.
+#[derive(Args, Debug)]
+pub(super) struct ReachOptions {
+    /// The ledger, without a service; by default the service is called if it is there, and
+    /// otherwise the ledger is cluster.db
+    #[arg(long, value_name = "FILE", env = "PBS_LEDGER")]
+    ledger: Option<PathBuf>,
+
+    /// Socket of the cluster's service (pbs-clusterd); takes precedence over a ledger
+    #[arg(long, value_name = "PATH")]
+    service: Option<PathBuf>,
+
+    /// Act as this user, with the rights that the site gives that user only
+    ///
+    /// Without this option, write access to the ledger makes you an operator. The service knows who
+    /// calls: with it, the option names the user of a new request or of a list.
+    #[arg(long, value_name = "NAME")]
+    pub(super) user: Option<String>,
+}
+
+/// A cluster that a command has reached.
+pub(super) enum Reached<'a> {
+    File(Box<Cluster>, &'a ReachOptions),
+    Service(Box<Called>, &'a ReachOptions),
+}
+
+/// A service that was called.
+pub(super) struct Called {
+    client: Client,
+    status: Status,
+    zone: TimeZone,
+}
+
+/// Causes that keep a request from an earlier start, with the request.
+pub(super) type Reasons = (Row, Vec<Cause>);
+
+/// Nodes that are out of use, and what became of requests there.
+#[derive(Default, Serialize)]
+pub(super) struct NodesNow {
+    pub(super) total: usize,
+    pub(super) out: Vec<NodeRow>,
+    pub(super) moved: Vec<u64>,
+    pub(super) aborted: Vec<u64>,
+    pub(super) waiting: Vec<u64>,
+}
+
+impl ReachOptions {
+    pub(super) fn reach(&self, access: Access) -> Result<Reached<'_>, Failure> {
+        let own = Path::new(SOCKET);
+        let socket = match (&self.service, &self.ledger) {
+            (Some(socket), _) => Some(socket.as_path()),
+            (None, None) if own.exists() => Some(own),
+            (None, _) => None,
+        };
+        if let Some(socket) = socket {
+            return Ok(Reached::Service(Box::new(Called::new(socket)?), self));
+        }
+        let ledger = self.ledger.as_deref().unwrap_or(Path::new(FILE));
+        let opened = Manager::open(ledger, access, Simulated::default());
+        Ok(Reached::File(Box::new(opened.map_err(failure)?.0), self))
+    }
+
+    /// Caller of an operation on the file. Write access makes an operator.
+    fn caller(&self, cluster: &Cluster, group: &str) -> Caller {
+        match &self.user {
+            Some(user) => Caller {
+                is_operator: cluster.site().may(user, group, Privilege::Operator),
+                user: user.clone(),
+            },
+            None => Caller { user: login(), is_operator: true },
+        }
+    }
+
+    /// Refuses to act as another user where the service knows who calls.
+    fn as_oneself(&self) -> Result<(), Failure> {
+        match &self.user {
+            None => Ok(()),
+            Some(user) => Err(Failure::Usage(format!(
+                "the service knows who calls, and does not act as {user}; leave out --user, or \
+                 become that user"
+            ))),
+        }
+    }
+}
+
+impl Called {
+    fn new(socket: &Path) -> Result<Self, Failure> {
+        let path = socket.display();
+        let mut client = Client::connect(socket).map_err(|error| {
+            Failure::Failed(format!(
+                "{path}: {error}. See systemctl status pbs-clusterd; or name the file of a ledger \
+                 with --ledger"
+            ))
+        })?;
+        let status = client.status()?;
+        let zone = parse_zone(&status.time_zone).ok_or_else(|| {
+            let zone = &status.time_zone;
+            Failure::Failed(format!("{path}: this system does not know the time zone {zone}"))
+        })?;
+        Ok(Self { client, status, zone })
+    }
+}
+
+impl Reached<'_> {
+    /// The present time.
+    pub(super) fn clock_s(&self) -> u64 {
+        match self {
+            Self::File(cluster, _) => cluster.clock_s(),
+            Self::Service(called, _) => called.status.clock_s,
+        }
+    }
+
+    /// The time zone of the site.
+    pub(super) fn zone(&self) -> &TimeZone {
+        match self {
+            Self::File(cluster, _) => &cluster.site().time_zone,
+            Self::Service(called, _) => &called.zone,
+        }
+    }
+
+    /// The user that a request is for; empty: the one whom the service knows.
+    pub(super) fn user(&self) -> String {
+        match self {
+            Self::File(_, options) => options.user.clone().unwrap_or_else(login),
+            Self::Service(_, options) => options.user.clone().unwrap_or_default(),
+        }
+    }
+
+    /// A user's own account; empty: the service chooses it.
+    pub(super) fn own_group(&self, user: &str) -> String {
+        match self {
+            Self::File(cluster, _) => {
+                cluster.site().own_group(user).map_or_else(String::new, String::from)
+            }
+            Self::Service(..) => String::new(),
+        }
+    }
+
+    /// The nodes that are out of use.
+    pub(super) fn nodes_out(&self) -> Vec<NodeRow> {
+        match self {
+            Self::File(cluster, _) => cluster.nodes_out().cloned().collect(),
+            Self::Service(called, _) => {
+                called.status.nodes_out.iter().map(|node| node.0.clone()).collect()
+            }
+        }
+    }
+
+    pub(super) fn submit(&mut self, wish: &Wish) -> Result<Vec<Row>, Failure> {
+        match self {
+            Self::File(cluster, options) => {
+                let caller = options.caller(cluster, &wish.group);
+                let ids = cluster.submit(&caller, wish);
+                rows(cluster, &ids.map_err(|error| declined(error, cluster))?)
+            }
+            Self::Service(called, _) => Ok(called.client.submit(&Submission::from(wish))?),
+        }
+    }
+
+    pub(super) fn reserve(&mut self, wish: &Wish) -> Result<Vec<Row>, Failure> {
+        match self {
+            Self::File(cluster, options) => {
+                let caller = options.caller(cluster, &wish.group);
+                let id = cluster.reserve(&caller, wish);
+                rows(cluster, &[id.map_err(|error| declined(error, cluster))?])
+            }
+            Self::Service(called, _) => Ok(called.client.reserve(&Submission::from(wish))?),
+        }
+    }
+
+    pub(super) fn alter(&mut self, id: u64, change: &Change) -> Result<Vec<Row>, Failure> {
+        self.change(
+            &[id],
+            |cluster, caller, id| cluster.alter(caller, id, change),
+            |client| client.alter(id, &Alteration::from(change)),
+        )
+    }
+
+    pub(super) fn resize(&mut self, id: u64, rset: &Rset) -> Result<Vec<Row>, Failure> {
+        self.change(
+            &[id],
+            |cluster, caller, id| cluster.resize(caller, id, rset),
+            |client| client.resize(id, &rset.to_string()),
+        )
+    }
+
+    pub(super) fn extend(&mut self, id: u64, by_s: u64) -> Result<Vec<Row>, Failure> {
+        self.change(
+            &[id],
+            |cluster, caller, id| cluster.extend(caller, id, by_s),
+            |client| client.extend(id, by_s),
+        )
+    }
+
+    pub(super) fn confirm(&mut self, ids: &[u64]) -> Result<Vec<Row>, Failure> {
+        self.change(
+            ids,
+            |cluster, caller, id| cluster.confirm(caller, id),
+            |client| client.confirm(ids),
+        )
+    }
+
+    pub(super) fn kill(&mut self, ids: &[u64]) -> Result<Vec<Row>, Failure> {
+        self.change(ids, |cluster, caller, id| cluster.kill(caller, id), |client| client.kill(ids))
+    }
+
+    /// Changes requests: one after the other in the file, or by one call.
+    fn change(
+        &mut self,
+        ids: &[u64],
+        in_file: impl Fn(&mut Cluster, &Caller, u64) -> Result<(), Error>,
+        by_call: impl FnOnce(&mut Client) -> Result<Vec<Row>, pbs_cluster_api::Failure>,
+    ) -> Result<Vec<Row>, Failure> {
+        match self {
+            Self::File(cluster, options) => {
+                let caller = options.caller(cluster, "");
+                for &id in ids {
+                    in_file(cluster, &caller, id).map_err(|error| declined(error, cluster))?;
+                }
+                rows(cluster, ids)
+            }
+            Self::Service(called, options) => {
+                options.as_oneself()?;
+                Ok(by_call(&mut called.client)?)
+            }
+        }
+    }
+
+    /// Returns a request with its events.
+    pub(super) fn show(&mut self, id: u64) -> Result<(Row, Vec<Event>), Failure> {
+        match self {
+            Self::File(cluster, _) => {
+                let found = cluster.details(id);
+                found.map_err(|error| Failure::Failed(error.describe(cluster.site())))
+            }
+            Self::Service(called, options) => {
+                options.as_oneself()?;
+                let shown = called.client.show(id)?;
+                Ok((shown.request.0, shown.events.into_iter().map(|event| event.0).collect()))
+            }
+        }
+    }
+
+    /// Returns the requests of the user that was named, or of all; `ended`: with those that have
+    /// ended.
+    pub(super) fn list(&mut self, ended: bool) -> Result<Vec<Row>, Failure> {
+        match self {
+            Self::File(cluster, options) => {
+                let rows =
+                    if ended { cluster.rows().map_err(failure)? } else { cluster.open_rows() };
+                let user = options.user.as_ref();
+                let is_wanted = |row: &Row| user.is_none_or(|user| row.user == *user);
+                Ok(rows.into_iter().filter(is_wanted).collect())
+            }
+            Self::Service(called, options) => {
+                let filter = Filter { user: options.user.clone(), ended: Some(ended), above: None };
+                Ok(called.client.list(&filter)?.1)
+            }
+        }
+    }
+
+    pub(super) fn why(&mut self, id: u64) -> Result<Reasons, Failure> {
+        match self {
+            Self::File(cluster, _) => {
+                let causes = cluster.why(id).map_err(failure)?;
+                let causes = causes.into_iter().map(|(cause, until_s)| Cause {
+                    what: cause.describe(cluster.machine()),
+                    until_s,
+                });
+                let causes = causes.collect();
+                Ok((cluster.current_row(id).map_err(failure)?, causes))
+            }
+            Self::Service(called, options) => {
+                options.as_oneself()?;
+                let reasons = called.client.why(id)?;
+                Ok((reasons.request.0, reasons.causes))
+            }
+        }
+    }
+
+    /// Returns the nodes.
+    pub(super) fn nodes(&self) -> NodesNow {
+        let total = match self {
+            Self::File(cluster, _) => cluster.machine().node_count(),
+            Self::Service(called, _) => called.status.nodes as usize,
+        };
+        NodesNow { total, out: self.nodes_out(), ..NodesNow::default() }
+    }
+
+    /// Takes nodes out of use, or back: `None`.
+    pub(super) fn set_nodes(
+        &mut self,
+        names: &[String],
+        state: Option<NodeState>,
+        why: &str,
+    ) -> Result<NodesNow, Failure> {
+        match self {
+            Self::File(cluster, options) => {
+                let caller = options.caller(cluster, "");
+                let mut now = NodesNow::default();
+                for name in names {
+                    let replanned = match state {
+                        Some(state) => cluster.node_out(&caller, name, state, why),
+                        None => cluster.node_back(&caller, name),
+                    };
+                    let replanned = replanned.map_err(failure)?;
+                    now.moved.extend(replanned.moved);
+                    now.aborted.extend(replanned.aborted);
+                    now.waiting.extend(replanned.waiting);
+                }
+                let after = self.nodes();
+                Ok(NodesNow { total: after.total, out: after.out, ..now })
+            }
+            Self::Service(called, options) => {
+                options.as_oneself()?;
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let state = state.map_or("online", NodeState::name);
+                let changed = called.client.set_nodes(&names, state, why)?;
+                Ok(NodesNow {
+                    total: changed.nodes as usize,
+                    out: changed.nodes_out.into_iter().map(|node| node.0).collect(),
+                    moved: changed.moved,
+                    aborted: changed.aborted,
+                    waiting: changed.waiting,
+                })
+            }
+        }
+    }
+
+    /// Hands over events of all requests, or of one, until `goes_on` is false for one.
+    pub(super) fn watch(
+        self,
+        id: Option<u64>,
+        mut goes_on: impl FnMut(Event) -> bool,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::File(..) => Err(Failure::Usage(
+                "a file reports no events; name the socket of a service with --service".into(),
+            )),
+            Self::Service(called, options) => {
+                options.as_oneself()?;
+                Ok(called.client.watch(id, |notice| goes_on(notice.event.0))?)
+            }
+        }
+    }
+
+    /// The cluster in a file, for what the service does not answer.
+    pub(super) fn in_file(&self, what: &str) -> Result<&Cluster, Failure> {
+        match self {
+            Self::File(cluster, _) => Ok(cluster),
+            Self::Service(..) => Err(Failure::Usage(format!(
+                "the service does not answer {what}; name the file of its ledger with --ledger"
+            ))),
+        }
+    }
+}
+
+/// Returns requests as they stand or ended.
+fn rows(cluster: &Cluster, ids: &[u64]) -> Result<Vec<Row>, Failure> {
+    let rows = ids.iter().map(|&id| cluster.current_row(id));
+    rows.collect::<Result<_, _>>().map_err(failure)
+}
+
+/// A refusal of the service has the exit status that it has without a service.
+impl From<pbs_cluster_api::Failure> for Failure {
+    fn from(failure: pbs_cluster_api::Failure) -> Self {
+        match failure {
+            pbs_cluster_api::Failure::Refused(Refusal::Declined { why }) => Self::NotPlanned(why),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Commands for clusters that call the service, which runs in the process of the test.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use common::schemas::Schemas;
+use common::{directory, pbsctl, Ran};
+use pbs_clusterd::limits::{Limits, CALLS};
+use pbs_clusterd::service::Service;
+use pbs_clusterd::session::{self, Notices};
+use pbs_launch::signals::Signals;
+use pbs_manager::ledger::{Access, Ledger};
+use pbs_manager::{Manager, Simulated};
+use pbs_socket::ConnectionLimits;
+use serde_json::Value;
+
+const SITE: &str = "name = 'lab'\n[[nodes]]\nname = 'n%02d'\ncount = 2\nhas = 'ncpus=16'\n";
+
+/// A ledger that a service has, and one with the same site and clock in a file alone.
+struct Lab {
+    socket: PathBuf,
+    file: PathBuf,
+    user: String,
+    /// A time for which both plan the same.
+    later: String,
+    notices: Notices,
+}
+
+impl Lab {
+    fn new(test: &str) -> Self {
+        let files = directory(test, &[]);
+        let (served, file) = (files.join("served.db"), files.join("file.db"));
+        let clock_s = pbs_uapi::clock::unix_s();
+        for ledger in [&served, &file] {
+            Ledger::create(ledger, SITE, clock_s).unwrap();
+        }
+        // Names of sockets are short.
+        let name = format!("pbsctl-{test}-{}", std::process::id());
+        let socket = std::env::temp_dir().join(name).join("s");
+        let notices = serve(&socket, served);
+        let uid = fs::metadata("/proc/self").unwrap().uid();
+        let user = pbs_socket::user_name(uid);
+        Self { socket, file, user, later: format!("@{}", clock_s + 86_400), notices }
+    }
+
+    /// Runs a command with the service, and with the file.
+    fn both(&self, arguments: &[&str]) -> [Ran; 2] {
+        let (socket, file) = (self.socket.to_str().unwrap(), self.file.to_str().unwrap());
+        let with = |more: &[&str]| {
+            let place = arguments.iter().position(|it| *it == "cluster").map_or(0, |at| at + 2);
+            let mut all = arguments.to_vec();
+            all.splice(place..place, more.iter().copied());
+            pbsctl(&all, "")
+        };
+        [with(&["--service", socket]), with(&["--ledger", file, "--user", &self.user])]
+    }
+
+    /// Returns what both say, which must be the same.
+    #[track_caller]
+    fn say(&self, arguments: &[&str]) -> String {
+        let [of_service, of_file] = self.both(arguments);
+        assert_eq!(of_service.stderr, of_file.stderr, "{arguments:?}");
+        assert_eq!(of_service.stdout, of_file.stdout, "{arguments:?}");
+        assert_eq!(of_service.status, of_file.status, "{arguments:?}");
+        of_service.stdout + &of_service.stderr
+    }
+}
+
+fn serve(socket: &Path, ledger: PathBuf) -> Notices {
+    let listener = pbs_socket::listen(socket).unwrap();
+    let (sender, mut inbox) = pbs_socket::inbox(CALLS).unwrap();
+    let notices = session::notices();
+    let (of_thread, of_lab) = (notices.clone(), notices.clone());
+    thread::spawn(move || session::serve(listener, ConnectionLimits::DEFAULT, &sender, &of_thread));
+    thread::spawn(move || {
+        let signals = Signals::new().unwrap();
+        let opened = Manager::open(&ledger, Access::Write, Simulated::default());
+        let cluster = opened.unwrap().0;
+        Service::new(cluster, signals, Limits::DEFAULT, notices).run(&mut inbox).unwrap();
+    });
+    of_lab
+}
+
+/// Text, errors and exit statuses do not depend on the way to the cluster.
+#[test]
+fn commands_say_the_same_of_a_service_and_a_file() {
+    let lab = Lab::new("clusterd-same");
+    let at = ["--start", &lab.later, "-t", "1h"];
+    let alloc = |more: &[&str]| {
+        let mut all = vec!["cluster", "alloc"];
+        all.extend(at);
+        all.extend(more);
+        lab.say(&all)
+    };
+    let said = alloc(&["--res", "rset=2:ncpus=16,place=scatter", "-N", "run", "--", "./app"]);
+    assert!(said.starts_with("request 1: planned, ") && said.contains("n01 n02"), "{said}");
+    let said = alloc(&["--res", "rset=ncpus=1"]);
+    assert!(said.contains("the request is declined: "), "{said}");
+    let said = alloc(&["--res", "rset=gpus=1"]);
+    assert!(said.contains("the site has no resource gpus"), "{said}");
+    let said = lab.say(&["cluster", "alter", "1", "-t", "2h"]);
+    assert!(said.starts_with("request 1: planned, "), "{said}");
+    let said = lab.say(&["cluster", "extend", "1", "1h"]);
+    assert!(said.contains("request 1 is not running"), "{said}");
+    let said = lab.say(&["cluster", "why", "1"]);
+    assert!(said.starts_with("request 1 starts "), "{said}");
+    let said = lab.say(&["cluster", "plan"]);
+    assert!(said.contains("run"), "{said}");
+    let said = lab.say(&["cluster", "kill", "1"]);
+    assert_eq!(said, format!("request 1: killed by {}\n", lab.user));
+    let said = lab.say(&["cluster", "kill", "1"]);
+    assert!(said.contains("there is no request 1, or it has ended"), "{said}");
+    let said = lab.say(&["cluster", "node"]);
+    assert_eq!(said, "2 nodes, 0 out of use\n");
+}
+
+/// JSON has the same keys and values, but for the time of submission.
+#[test]
+fn json_is_the_same_of_a_service_and_a_file() {
+    let lab = Lab::new("clusterd-json");
+    let same = |arguments: &[&str]| {
+        let mut all = vec!["--json", "cluster"];
+        all.extend(arguments);
+        let [mut of_service, mut of_file] = lab.both(&all).map(|ran| ran.json());
+        for value in [&mut of_service, &mut of_file] {
+            without_times(value);
+        }
+        assert_eq!(of_service, of_file, "{arguments:?}");
+        of_service
+    };
+    let res = ["--res", "rset=ncpus=2", "--start", &lab.later, "-t", "1h"];
+    let alloc = [&["alloc"], &res[..], &["-J", "3-4", "--", "./app"]].concat();
+    let said = same(&alloc);
+    assert_eq!(said["requests"][1]["array_index"], 4);
+    assert_eq!(same(&["info"])["requests"].as_array().unwrap().len(), 2);
+    assert_eq!(same(&["info", "1"])["events"][0]["what"], "submitted");
+    assert_eq!(same(&["why", "2"])["id"], 2);
+    same(&["kill", "2"]);
+    assert_eq!(same(&["info", "--all"])["requests"][1]["state"], "ended");
+    same(&["node"]);
+}
+
+/// Removes the times at which something was done.
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for key in ["clock_s", "submit_s", "time_s"] {
+                map.remove(key);
+            }
+            if map.get("state") == Some(&"ended".into()) {
+                map.remove("end_s");
+            }
+            map.values_mut().for_each(without_times);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+/// What a service can't do is refused with the remedy.
+#[test]
+fn a_service_knows_who_calls() {
+    let lab = Lab::new("clusterd-who");
+    let socket = lab.socket.to_str().unwrap();
+    let ran = |arguments: &[&str]| {
+        let mut all = vec!["cluster", arguments[0], "--service", socket];
+        all.extend(&arguments[1..]);
+        pbsctl(&all, "")
+    };
+    let kill = ran(&["kill", "--user", "anna", "1"]);
+    assert_eq!(kill.status, 2);
+    assert!(kill.stderr.contains("leave out --user"), "{}", kill.stderr);
+    let svg = lab.file.with_extension("svg");
+    let gantt = ran(&["plan", "--gantt", svg.to_str().unwrap()]);
+    assert_eq!(gantt.status, 2);
+    assert!(gantt.stderr.contains("with --ledger"), "{}", gantt.stderr);
+    let away = pbsctl(&["cluster", "info", "--service", "/nowhere/s"], "");
+    assert_eq!(away.status, 1);
+    assert!(away.stderr.contains("the service pbs-clusterd is not running"), "{}", away.stderr);
+}
+
+/// A request is watched until it has ended.
+#[test]
+fn events_are_reported_as_they_happen() {
+    let lab = Lab::new("clusterd-watch");
+    let socket = lab.socket.to_str().unwrap().to_string();
+    let alloc = ["--res", "rset=ncpus=2", "--start", &lab.later, "-t", "1h"];
+    let mut all = vec!["cluster", "alloc", "--service", &socket];
+    all.extend(alloc);
+    assert_eq!(pbsctl(&all, "").status, 0);
+    let of_thread = socket.clone();
+    let watching = thread::spawn(move || {
+        pbsctl(&["--json", "cluster", "watch", "--service", &of_thread, "1"], "")
+    });
+    while lab.notices.receiver_count() == 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(pbsctl(&["cluster", "alter", "--service", &socket, "1", "-t", "2h"], "").status, 0);
+    assert_eq!(pbsctl(&["cluster", "kill", "--service", &socket, "1"], "").status, 0);
+    let ran = watching.join().unwrap();
+    let lines: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines.len(), &lines[0]["what"]), (2, &"altered".into()));
+    let last = &lines[1];
+    assert_eq!((&last["schema"], &last["what"]), (&"pbs.cluster-watch/1".into(), &"ended".into()));
+    assert!(lines.iter().all(|line| line["request"] == 1), "{lines:?}");
+    assert_eq!(Schemas::read().answer_problem(last), None);
+    let file = lab.file.to_str().unwrap();
+    let of_file = pbsctl(&["cluster", "watch", "--ledger", file], "");
+    assert_eq!(of_file.status, 2);
+}
