@@ -224,6 +224,32 @@ fn time_goes_on_and_operators_act() {
     assert!(said.starts_with("request 25: running, 2026-11-23T0"), "{said}");
 }
 
+/// Node, site, clock and service are of all users.
+#[test]
+fn only_operators_act_on_the_whole_cluster() {
+    let lab = Lab::new("cluster-operators");
+    let site = lab.0.join("other.toml");
+    let text = fs::read_to_string(SITE).unwrap();
+    let root = "[[user]]\nname = \"root\"\ngroups = [\"operators\"]\n\
+                privileges = [\"operator\"]\n[[user]]\nname = \"bob\"\ngroups = [\"students\"]\n";
+    fs::write(&site, format!("{text}\n{root}")).unwrap();
+    let site = site.to_str().unwrap();
+    lab.says(&["site", site]);
+    for (command, arguments) in [
+        ("node", &["offline", "node07"][..]),
+        ("site", &[SITE]),
+        ("advance", &["+1h"]),
+        ("serve", &["--until-idle"]),
+    ] {
+        let ran = lab.run(&[&[command, "--user", "bob"], arguments].concat());
+        assert_eq!(ran.status, 1, "{command}: {}", ran.stdout);
+        assert!(ran.stderr.contains("operators may"), "{command}: {}", ran.stderr);
+    }
+    let said = lab.says(&["advance", "--user", "root", "+1h"]);
+    assert!(said.starts_with("lab: 2026-11-23T09:00:00+01:00, "), "{said}");
+    lab.says(&["site", "--user", "root", site]);
+}
+
 #[test]
 fn steps_follow_each_other() {
     let lab = Lab::new("cluster-steps");

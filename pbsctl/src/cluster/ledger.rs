@@ -96,6 +96,16 @@ impl LedgerOptions {
             None => Caller { user: login(), is_operator: true },
         }
     }
+
+    /// Refuses `what`, which concerns the whole cluster, to users whom the site of the ledger does
+    /// not make operators. Without `--user`, the ledger is not read: its site may be unreadable.
+    pub(super) fn as_operator(&self, what: &str) -> Result<(), Failure> {
+        if self.user.is_none() {
+            return Ok(());
+        }
+        let cluster = self.open(Access::Read)?;
+        self.caller(&cluster, "").as_operator(what).map_err(failure)
+    }
 }
 
 /// Name of the user who is logged in; it gives no rights.
@@ -119,12 +129,14 @@ pub(super) fn site(out: Output, options: &SiteOptions) -> Result<(), Failure> {
     // Problems of the file are reported line by line.
     read_site(&options.site)?;
     let text = read(&options.site)?;
+    options.ledger.as_operator("give the cluster another site")?;
     let opened = Manager::set_site(&options.ledger.ledger, &text, Simulated::default());
     let (cluster, recovered) = opened.map_err(failure)?;
     told(out, &cluster, &recovered)
 }
 
 pub(super) fn advance(out: Output, options: &AdvanceOptions) -> Result<(), Failure> {
+    options.ledger.as_operator("advance the clock")?;
     let mut cluster = options.ledger.open(Access::Write)?;
     match &options.until {
         Some(text) => {

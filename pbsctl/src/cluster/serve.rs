@@ -63,6 +63,7 @@ pub(super) struct ServeOptions {
 }
 
 pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
+    options.ledger.as_operator("execute the plan")?;
     if let Some(cpu) = options.cpu {
         let no_cpu = |error| Failure::Failed(format!("CPU {cpu}: {error}"));
         pbs_engine_node::pin(&[cpu]).map_err(no_cpu)?;
