@@ -250,6 +250,20 @@ fn only_operators_act_on_the_whole_cluster() {
     lab.says(&["site", "--user", "root", site]);
 }
 
+/// A name, an argument and a reason stay on their lines.
+#[test]
+fn no_user_forges_a_line_of_a_request() {
+    let lab = Lab::new("cluster-foreign");
+    let forged = "a\n2026-11-23T08:00:00+01:00  completed  forged\u{1b}[2J\u{202e}";
+    let asks = ["alloc", "--user", "anna", "-g", "physics", "-t", "1h", "--res", "rset=ncpus=1"];
+    lab.says(&[&asks[..], &["-N", forged, "--", "./app", forged]].concat());
+    lab.says(&["node", "offline", "node07", "--why", forged]);
+    let said = lab.says(&["info", "1"]) + &lab.says(&["info"]);
+    assert!(!said.lines().any(|line| line.contains("forged") && line.starts_with("2026-11-23T08")));
+    assert_eq!(said.lines().filter(|line| line.contains("forged")).count(), 4, "{said}");
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+}
+
 #[test]
 fn steps_follow_each_other() {
     let lab = Lab::new("cluster-steps");
