@@ -250,6 +250,18 @@ fn only_operators_act_on_the_whole_cluster() {
     lab.says(&["site", "--user", "root", site]);
 }
 
+/// Other sites have resources that this one has not, and nobody wants.
+#[test]
+fn none_of_an_unknown_resource_is_noted() {
+    let lab = Lab::new("cluster-none");
+    let ran = lab.run(&run_on("rset=ncpus=1:smp=f:cell=0+2:ncpus=16", &[]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let noted = "pbsctl: the site has no smp; smp=f is satisfied by all nodes\n\
+                 pbsctl: the site has no cell; cell=0 is satisfied by all nodes\n";
+    assert_eq!(ran.stderr, noted);
+    assert_eq!(lab.run(&run_on("rset=ncpus=1:smp=t", &[])).status, 6);
+}
+
 /// A name, an argument and a reason stay on their lines.
 #[test]
 fn no_user_forges_a_line_of_a_request() {

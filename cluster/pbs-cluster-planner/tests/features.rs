@@ -37,6 +37,10 @@ fn attributes_choose_nodes() {
     }
     assert!(planner.submit(0, &ask("ncpus=1:arch=vms", 10)).is_err());
     assert!(planner.submit(0, &ask("ncpus=1:colour=red", 10)).is_err());
+    // None of it is what a node without it has.
+    let id = planner.submit(0, &ask("4:ncpus=1:arch=no:colour=f:tesla=0", 10)).unwrap();
+    assert_eq!(names(&planner, id), ["n1"]);
+    assert!(planner.submit(0, &ask("ncpus=5:arch=no", 10)).is_err());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pbs_resources::{format_duration, Rset};
 use serde::Serialize;
 
 use super::ledger::{declined, end, failure, login, run_time_s, start, Cluster, LedgerOptions};
-use super::requirements::{rset, Requirements, WhenOptions};
+use super::requirements::{note_unknown_none, rset, Requirements, WhenOptions};
 use super::script_options::of_script;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -132,6 +132,9 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> 
         let what = "nothing to change is given; add --res, -t, --deadline or another option";
         return Err(Failure::Usage(what.into()));
     }
+    if let Some(rset) = &change.rset {
+        note_unknown_none(cluster.site(), rset);
+    }
     let caller = options.ledger.caller(&cluster, "");
     let altered = cluster.alter(&caller, options.id, &change);
     altered.map_err(|error| declined(error, &cluster))?;
@@ -140,6 +143,7 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> 
 
 pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure> {
     let mut cluster = options.ledger.open(Access::Write)?;
+    note_unknown_none(cluster.site(), &options.res);
     let caller = options.ledger.caller(&cluster, "");
     let resized = cluster.resize(&caller, options.id, &options.res);
     resized.map_err(|error| declined(error, &cluster))?;

@@ -10,6 +10,7 @@ use pbs_site::Site;
 use super::ledger::{duration_s, run_time_s, time_s, Cluster};
 use super::numbers::{array, depend, Array, Dependencies};
 use crate::failure::Failure;
+use crate::output::report;
 
 /// Requirements of a request, from the command line or a script.
 #[derive(Args, Clone, Debug, Default)]
@@ -95,6 +96,14 @@ pub(super) fn rset(text: &str) -> Result<Rset, String> {
     })
 }
 
+/// Reports items that ask for none of a resource which the site does not have.
+pub(super) fn note_unknown_none(site: &Site, rset: &Rset) {
+    for item in site.unknown_none(rset) {
+        let name = &item.resource;
+        report(&format!("pbsctl: the site has no {name}; {item} is satisfied by all nodes"));
+    }
+}
+
 impl WhenOptions {
     /// `None`: nothing is said.
     pub(super) fn when(&self, cluster: &Cluster) -> Result<Option<When>, Failure> {
@@ -151,6 +160,7 @@ impl Requirements {
                         a line #CCS --res=… to the script";
             Failure::Usage(what.into())
         })?;
+        note_unknown_none(cluster.site(), &rset);
         // Without a word a user's own account: the first group that the site says it has.
         let own = cluster.site().user(user).and_then(|of| of.groups.first());
         let group = self.group.clone().or_else(|| own.cloned());
