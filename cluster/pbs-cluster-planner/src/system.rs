@@ -15,7 +15,8 @@ use pbs_site::Whom;
 use crate::account::{Account, Exceeded};
 use crate::machine::{Machine, ResourceId};
 use crate::memory::Memory;
-use crate::rules::{OfRequest, Rules};
+use crate::need::amount_of;
+use crate::rules::{OfRequest, Pool, Rules};
 use crate::soft::SoftHole;
 use crate::types::{Cause, Sums, Who, NOTHING};
 
@@ -104,17 +105,20 @@ impl System {
     }
 
     /// The pools that keep a resource from a request, as bits.
-    fn closed(&self, resource: ResourceId, sums: &Sums, duration_s: u64, who: &Who) -> u64 {
+    fn closed(&self, resource: ResourceId, asked: &Sums, duration_s: u64, who: &Who) -> u64 {
         let amounts = |name: &str| {
             let resource = self.names.iter().position(|known| known == name)?;
-            let found = sums.iter().find(|&&(of, _)| of == resource);
-            Some(found.map_or(0, |&(_, amount)| amount))
+            Some(amount_of(asked, resource))
         };
         let facts = OfRequest { amounts: &amounts, duration_s, user: &who.user, group: &who.group };
         let pools = self.rules.pools.iter().enumerate().take(64);
-        pools
-            .filter(|(_, pool)| pool.resource == resource && !pool.access.holds(&facts))
-            .fold(0, |bits, (index, _)| bits | 1 << index)
+        let is_asked = amount_of(asked, resource) > 0;
+        let keeps = |pool: &Pool| {
+            pool.resource == resource
+                && (is_asked || !pool.for_askers)
+                && !pool.access.holds(&facts)
+        };
+        pools.filter(|(_, pool)| keeps(pool)).fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
     /// Makes the profiles that a request needs, if there are none: of its consumers, and of

@@ -110,6 +110,7 @@ fn pools_admit_users_and_groups() {
         free: Share { least: Some(4), permille: None },
         access: "group:G1 | user:alice".parse().unwrap(),
         share: false,
+        for_askers: false,
         valid: vec![ALWAYS],
     };
     let rules = Rules { pools: vec![pool], ..Rules::default() };
