@@ -71,7 +71,7 @@ pub struct Pool {
 pub struct Rules {
     /// Limits of all consumers. A consumer without an entry is not limited.
     pub limits: Vec<Limit>,
-    /// No more than 64 of a resource.
+    /// At most [`pbs_site::MOST_POOLS`]; further ones keep nothing.
     pub pools: Vec<Pool>,
     /// Horizon of the validities; [`FOREVER`] if none repeats.
     pub horizon_s: u64,

@@ -26,6 +26,19 @@ fn check(cases: &[(&str, &str)]) {
     }
 }
 
+/// Whatever a site says and the planner would not obey.
+#[test]
+fn rules_without_effect() {
+    check(&[(
+        "[resource.arch]\nkind='attribute'\nvalidity='until 2027-01-15'",
+        "7: arch is an attribute, and only what is counted has a validity; remove validity",
+    )]);
+    let limited = "[resource.sw]\nscope='job'\nitems={a=1,b=1}\nvalidity='2027-01-16/'\n";
+    let pools = |count| format!("{limited}{}", "[[pool]]\nresource='mem'\nfree=1\n".repeat(count));
+    assert!(Site::from_toml(&format!("{NODES}{}", pools(62))).is_ok());
+    check(&[(&pools(63), "195: there are 65 pools, 2 of them for the validity of resources")]);
+}
+
 #[test]
 fn names_that_are_not_there() {
     check(&[
