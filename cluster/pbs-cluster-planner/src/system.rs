@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use pbs_profile::{find_first_hole, Need as Hole, Profile, FOREVER};
-use pbs_site::Whom;
+use pbs_site::{Whom, MOST_POOLS};
 
 use crate::account::{Account, Exceeded};
 use crate::machine::{Machine, ResourceId};
 use crate::memory::Memory;
 use crate::need::amount_of;
-use crate::rules::{OfRequest, Pool, Rules};
+use crate::rules::{Limit, OfRequest, Pool, Rules};
 use crate::soft::SoftHole;
 use crate::types::{Cause, Sums, Who, NOTHING};
 
@@ -111,7 +111,7 @@ impl System {
             Some(amount_of(asked, resource))
         };
         let facts = OfRequest { amounts: &amounts, duration_s, user: &who.user, group: &who.group };
-        let pools = self.rules.pools.iter().enumerate().take(64);
+        let pools = self.rules.pools.iter().enumerate().take(MOST_POOLS);
         let is_asked = amount_of(asked, resource) > 0;
         let keeps = |pool: &Pool| {
             pool.resource == resource
@@ -139,7 +139,7 @@ impl System {
                 continue;
             }
             let mut profile = self.profiles[resource].clone();
-            for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+            for (index, pool) in self.rules.pools.iter().enumerate().take(MOST_POOLS) {
                 if pools & (1 << index) == 0 {
                     continue;
                 }
@@ -223,7 +223,7 @@ impl System {
         over: Range<u64>,
         is_more: bool,
     ) {
-        for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+        for (index, pool) in self.rules.pools.iter().enumerate().take(MOST_POOLS) {
             if pool.resource != resource || !pool.share || closed & (1 << index) != 0 {
                 continue;
             }
@@ -334,6 +334,20 @@ impl System {
             *available = if is { available.saturating_sub(amount) } else { *available + amount };
             let amounts = (before, *available);
             self.set_defect_of_views(resource, amounts, from_s);
+            self.set_defect_of_accounts(resource, amounts, from_s);
+        }
+    }
+
+    /// Limits may be parts of what is available.
+    fn set_defect_of_accounts(&mut self, resource: ResourceId, amounts: (u64, u64), from_s: u64) {
+        let is_part = |limit: &Limit| limit.items.is_some_and(|items| items.permille.is_some());
+        if !self.rules.limits.iter().any(is_part) {
+            return;
+        }
+        for (whom, accounts) in &mut self.accounts {
+            if let Some(Some(account)) = accounts.get_mut(resource) {
+                account.set_available(&self.rules, (whom, resource), amounts, from_s);
+            }
         }
     }
 
@@ -353,7 +367,7 @@ impl System {
                 profile.add(from_s..FOREVER, available - before)
             };
             debug_assert_eq!(done, Ok(()));
-            for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+            for (index, pool) in self.rules.pools.iter().enumerate().take(MOST_POOLS) {
                 let (old, new) = (pool.free.of(before), pool.free.of(available));
                 if view.pools & (1 << index) == 0 || old == new {
                     continue;
