@@ -532,6 +532,15 @@ fn a_compressed_trace_says_how_to_read_it() {
         file.display()
     );
     assert_eq!(ran.stderr, expected);
+    for (bytes, expected) in [
+        (&b"\x1f\x9d\x90"[..], "it is compressed with compress; write zcat "),
+        (b"PK\x03\x04\x14\0", "it is compressed with zip; write unzip -p "),
+    ] {
+        fs::write(traces.join("zipped.swf"), bytes).unwrap();
+        let ran = replay(&traces, &["zipped.swf"], "");
+        assert_eq!(ran.status, 1);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
 }
 
 #[test]
