@@ -202,6 +202,12 @@ fn values_at_the_top_that_are_wrong() {
              write \"+01:00\"",
         ),
         ("time_zone='gmt-05:30'", "1: the time zone \"gmt-05:30\" is +05:30 in POSIX"),
+        (
+            "time_zone='CET+1'",
+            "1: the time zone \"CET+1\" is -01:00 in POSIX, whose signs are the other way round; \
+             write \"+01:00\" if that is meant",
+        ),
+        ("time_zone='CET+1CEST'", "1: the time zone \"CET+1CEST\" is -01:00 in POSIX"),
         ("time_zone='Mars/Base'", "1: there is no time zone \"Mars/Base\""),
         ("node=[]", "1: the site has no key node; did you mean nodes?"),
         ("mapping='nearest'", "1: mapping is \"nearest\"; write cheapest, switches or busy"),
