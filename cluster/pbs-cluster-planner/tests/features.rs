@@ -70,9 +70,14 @@ fn numbers_of_requests_and_of_arrays_are_limited() {
     let first = planner.submit(0, &of_array).unwrap();
     let refused = planner.submit(0, &of_array).unwrap_err();
     assert!(matches!(refused, Refusal::TooMany { of: Limited::ArrayRequests, most: 1, .. }));
+    let said =
+        "at most 1 requests of arrays may be unfinished at once (limit of user:me on arrayjobs)";
+    assert!(refused.to_string().starts_with(said), "{refused}");
     planner.submit(0, &mine).unwrap();
     planner.submit(0, &mine).unwrap();
-    assert!(planner.submit(0, &mine).is_err());
+    let refused = planner.submit(0, &mine).unwrap_err().to_string();
+    assert!(refused.starts_with("at most 3 requests may be unfinished"), "{refused}");
+    assert!(refused.contains("(limit of user:me on jobs)"), "{refused}");
     planner.remove(0, first);
     planner.submit(0, &mine).unwrap();
 }
