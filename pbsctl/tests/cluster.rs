@@ -224,6 +224,57 @@ fn time_goes_on_and_operators_act() {
     assert!(said.starts_with("request 25: running, 2026-11-23T0"), "{said}");
 }
 
+/// Node, site, clock and service are of all users.
+#[test]
+fn only_operators_act_on_the_whole_cluster() {
+    let lab = Lab::new("cluster-operators");
+    let site = lab.0.join("other.toml");
+    let text = fs::read_to_string(SITE).unwrap();
+    let root = "[[user]]\nname = \"root\"\ngroups = [\"operators\"]\n\
+                privileges = [\"operator\"]\n[[user]]\nname = \"bob\"\ngroups = [\"students\"]\n";
+    fs::write(&site, format!("{text}\n{root}")).unwrap();
+    let site = site.to_str().unwrap();
+    lab.says(&["site", site]);
+    let ran = lab.run(&["node", "--user", "bob", "offline", "node07"]);
+    assert_eq!(ran.status, 1, "{}", ran.stdout);
+    assert!(ran.stderr.contains("operators may"), "{}", ran.stderr);
+    lab.says(&["node", "--user", "root", "offline", "node07"]);
+    // These are for whoever may write the file, and take no user.
+    for (command, arguments) in
+        [("site", &[SITE][..]), ("advance", &["+1h"]), ("serve", &["--until-idle"])]
+    {
+        let ran = lab.run(&[&[command, "--user", "bob"], arguments].concat());
+        assert_eq!(ran.status, 2, "{command}: {}", ran.stdout);
+        assert!(ran.stderr.contains("--user"), "{command}: {}", ran.stderr);
+    }
+}
+
+/// Other sites have resources that this one has not, and nobody wants.
+#[test]
+fn none_of_an_unknown_resource_is_noted() {
+    let lab = Lab::new("cluster-none");
+    let ran = lab.run(&run_on("rset=ncpus=1:smp=f:cell=0+2:ncpus=16", &[]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let noted = "pbsctl: the site has no smp; smp=f is satisfied by all nodes\n\
+                 pbsctl: the site has no cell; cell=0 is satisfied by all nodes\n";
+    assert_eq!(ran.stderr, noted);
+    assert_eq!(lab.run(&run_on("rset=ncpus=1:smp=t", &[])).status, 6);
+}
+
+/// A name, an argument and a reason stay on their lines.
+#[test]
+fn no_user_forges_a_line_of_a_request() {
+    let lab = Lab::new("cluster-foreign");
+    let forged = "a\n2026-11-23T08:00:00+01:00  completed  forged\u{1b}[2J\u{202e}";
+    let asks = ["alloc", "--user", "anna", "-g", "physics", "-t", "1h", "--res", "rset=ncpus=1"];
+    lab.says(&[&asks[..], &["-N", forged, "--", "./app", forged]].concat());
+    lab.says(&["node", "offline", "node07", "--why", forged]);
+    let said = lab.says(&["info", "1"]) + &lab.says(&["info"]);
+    assert!(!said.lines().any(|line| line.contains("forged") && line.starts_with("2026-11-23T08")));
+    assert_eq!(said.lines().filter(|line| line.contains("forged")).count(), 4, "{said}");
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+}
+
 #[test]
 fn steps_follow_each_other() {
     let lab = Lab::new("cluster-steps");
@@ -480,6 +531,15 @@ fn a_compressed_trace_says_how_to_read_it() {
         file.display()
     );
     assert_eq!(ran.stderr, expected);
+    for (bytes, expected) in [
+        (&b"\x1f\x9d\x90"[..], "it is compressed with compress; write zcat "),
+        (b"PK\x03\x04\x14\0", "it is compressed with zip; write unzip -p "),
+    ] {
+        fs::write(traces.join("zipped.swf"), bytes).unwrap();
+        let ran = replay(&traces, &["zipped.swf"], "");
+        assert_eq!(ran.status, 1);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
 }
 
 #[test]

@@ -101,6 +101,35 @@ impl Account {
         }
     }
 
+    /// Limits that are parts of what is available follow it, from a time on; what is used stays
+    /// used.
+    pub(crate) fn set_available(
+        &mut self,
+        rules: &Rules,
+        (whom, resource): (&Whom, ResourceId),
+        (before, available): (u64, u64),
+        from_s: u64,
+    ) {
+        let unused = |available| Self::new(rules, whom, resource, available);
+        let (Some(old), Some(new)) = (unused(before), unused(available)) else { return };
+        let unused = old.allowances.iter().zip(&new.allowances);
+        for (allowance, (old, new)) in self.allowances.iter_mut().zip(unused) {
+            for old in old.profile.steps_from(from_s) {
+                let over = old.from.max(from_s)..old.until;
+                let steps = new.profile.steps_from(over.start);
+                for new in steps.take_while(|step| step.from < over.end) {
+                    let part = new.from.max(over.start)..new.until.min(over.end);
+                    let done = if new.value < old.value {
+                        allowance.profile.subtract(part, old.value - new.value)
+                    } else {
+                        allowance.profile.add(part, new.value - old.value)
+                    };
+                    debug_assert_eq!(done, Ok(()));
+                }
+            }
+        }
+    }
+
     /// Adds the items and seconds of an accepted request to those that have not ended, or removes
     /// them.
     pub(crate) fn count_area(&mut self, amount: u64, span_s: u64, is_more: bool) {

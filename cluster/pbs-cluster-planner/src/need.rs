@@ -126,8 +126,23 @@ impl Facts for OfChunk<'_> {
     }
 }
 
-/// Demands of a chunk: amounts, and words that the node must have.
-type Wanted = (Vec<(ResourceId, u64)>, Vec<(String, String)>);
+/// Attribute that a node must have, or lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Attribute {
+    has: (String, String),
+    /// Whether a node without any word for the attribute is meant, too: `smp=f`.
+    may_lack: bool,
+}
+
+impl Attribute {
+    fn is_of(&self, class: &Class) -> bool {
+        let lacks = || class.words.iter().all(|(name, _)| *name != self.has.0);
+        class.words.contains(&self.has) || self.may_lack && lacks()
+    }
+}
+
+/// Demands of a chunk: amounts, and attributes of the node.
+type Wanted = (Vec<(ResourceId, u64)>, Vec<Attribute>);
 
 impl Need {
     /// Translates a request from its user's terms.
@@ -179,8 +194,8 @@ impl Need {
         chunks.sort_by_key(|(_, (amounts, _))| std::cmp::Reverse(weight(amounts)));
         let scatter = rset.place.arrangement == Arrangement::Scatter;
         let exclusive = rset.place.sharing == Some(Sharing::Exclusive);
-        let kinds = chunks.iter().map(|(count, (amounts, words))| {
-            let fit = |class| fit(machine, class, amounts, words, duration_s, exclusive);
+        let kinds = chunks.iter().map(|(count, (amounts, attributes))| {
+            let fit = |class| fit(machine, class, amounts, attributes, duration_s, exclusive);
             let one =
                 |fit: Fit| Fit { most: if scatter { fit.most.min(1) } else { fit.most }, ..fit };
             Kind {
@@ -253,11 +268,12 @@ fn want(
                 Value::Word(word) => word.clone(),
             };
             let mut known = machine.classes.iter().flat_map(|class| &class.words);
-            if !known.any(|(key, _)| key == name) {
+            let may_lack = value.is_none();
+            if !may_lack && !known.any(|(key, _)| key == name) {
                 let resource = name.to_string();
                 return Err(Impossible::Unknown { resource });
             }
-            wanted.1.push((name.to_string(), word));
+            wanted.1.push(Attribute { has: (name.to_string(), word), may_lack });
             Ok(())
         }
     }
@@ -266,11 +282,11 @@ fn want(
 /// All chunks as one.
 fn packed(chunks: &[(u64, Wanted)]) -> Result<Wanted, Impossible> {
     let mut one: Wanted = (Vec::new(), Vec::new());
-    for (count, (amounts, words)) in chunks {
+    for (count, (amounts, attributes)) in chunks {
         for &(resource, amount) in amounts {
             add(&mut one.0, resource, amount, *count)?;
         }
-        one.1.extend(words.iter().cloned());
+        one.1.extend(attributes.iter().cloned());
     }
     Ok(one)
 }
@@ -302,14 +318,14 @@ fn fit(
     machine: &Machine,
     class: &Class,
     amounts: &[(ResourceId, u64)],
-    words: &[(String, String)],
+    attributes: &[Attribute],
     duration_s: u64,
     exclusive: bool,
 ) -> Option<Fit> {
     let facts = OfChunk { machine, amounts, duration_s };
-    let has_words = words.iter().all(|word| class.words.contains(word));
+    let has_all = attributes.iter().all(|attribute| attribute.is_of(class));
     let may = |only_if: &Condition| only_if.holds(&facts);
-    if !has_words || !class.only_if.as_ref().is_none_or(may) {
+    if !has_all || !class.only_if.as_ref().is_none_or(may) {
         return None;
     }
     let mut amounts = amounts.to_vec();

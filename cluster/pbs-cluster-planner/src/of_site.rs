@@ -96,6 +96,7 @@ impl Rules {
                 free: pool.free,
                 access: pool.access.clone(),
                 share: pool.share,
+                for_askers: false,
                 valid: valid(&pool.validity),
             })
         });
@@ -138,6 +139,7 @@ fn kept_from_all(machine: &Machine, name: &str, gaps: &[Range<u64>]) -> Vec<Pool
             free: Share { least: None, permille: Some(1000) },
             access: Condition::Any(Vec::new()),
             share: false,
+            for_askers: true,
             valid: gaps.to_vec(),
         })
         .collect()

@@ -254,8 +254,16 @@ impl fmt::Display for Refusal {
             Self::NotInTime { .. } => f.write_str("there is no place for it in its time"),
             Self::NotThen { .. } => f.write_str("there is no place for it at its fixed start"),
             Self::Past { .. } => f.write_str("its fixed start is past; write a later time"),
-            Self::TooMany { most, .. } => {
-                write!(f, "at most {most} requests may be unfinished at once; submit it again when some have ended")
+            Self::TooMany { whom, of, most } => {
+                let (requests, name) = match of {
+                    Limited::ArrayRequests => ("requests of arrays", "arrayjobs"),
+                    _ => ("requests", "jobs"),
+                };
+                write!(
+                    f,
+                    "at most {most} {requests} may be unfinished at once (limit of {whom} on \
+                     {name}); submit it again when some have ended"
+                )
             }
             Self::NoSuchRequest(id) => write!(f, "there is no such request: {id}"),
             Self::NotAccepted(why) => why.fmt(f),

@@ -59,6 +59,9 @@ pub struct Pool {
     pub access: Condition,
     /// Whether what those use that may counts as kept free (Keller's formula says no).
     pub share: bool,
+    /// Whether it keeps the resource only from requests that ask for it: outside of its own
+    /// validity, a resource of a node may be taken along by whoever takes the node whole.
+    pub for_askers: bool,
     /// Validity of the pool: disjoint intervals in the order of time.
     pub valid: Vec<Range<u64>>,
 }
@@ -68,7 +71,7 @@ pub struct Pool {
 pub struct Rules {
     /// Limits of all consumers. A consumer without an entry is not limited.
     pub limits: Vec<Limit>,
-    /// No more than 64 of a resource.
+    /// At most [`pbs_site::MOST_POOLS`]; further ones keep nothing.
     pub pools: Vec<Pool>,
     /// Horizon of the validities; [`FOREVER`] if none repeats.
     pub horizon_s: u64,

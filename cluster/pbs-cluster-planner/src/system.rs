@@ -10,12 +10,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use pbs_profile::{find_first_hole, Need as Hole, Profile, FOREVER};
-use pbs_site::Whom;
+use pbs_site::{Whom, MOST_POOLS};
 
 use crate::account::{Account, Exceeded};
 use crate::machine::{Machine, ResourceId};
 use crate::memory::Memory;
-use crate::rules::{OfRequest, Rules};
+use crate::need::amount_of;
+use crate::rules::{Limit, OfRequest, Pool, Rules};
 use crate::soft::SoftHole;
 use crate::types::{Cause, Sums, Who, NOTHING};
 
@@ -104,17 +105,20 @@ impl System {
     }
 
     /// The pools that keep a resource from a request, as bits.
-    fn closed(&self, resource: ResourceId, sums: &Sums, duration_s: u64, who: &Who) -> u64 {
+    fn closed(&self, resource: ResourceId, asked: &Sums, duration_s: u64, who: &Who) -> u64 {
         let amounts = |name: &str| {
             let resource = self.names.iter().position(|known| known == name)?;
-            let found = sums.iter().find(|&&(of, _)| of == resource);
-            Some(found.map_or(0, |&(_, amount)| amount))
+            Some(amount_of(asked, resource))
         };
         let facts = OfRequest { amounts: &amounts, duration_s, user: &who.user, group: &who.group };
-        let pools = self.rules.pools.iter().enumerate().take(64);
-        pools
-            .filter(|(_, pool)| pool.resource == resource && !pool.access.holds(&facts))
-            .fold(0, |bits, (index, _)| bits | 1 << index)
+        let pools = self.rules.pools.iter().enumerate().take(MOST_POOLS);
+        let is_asked = amount_of(asked, resource) > 0;
+        let keeps = |pool: &Pool| {
+            pool.resource == resource
+                && (is_asked || !pool.for_askers)
+                && !pool.access.holds(&facts)
+        };
+        pools.filter(|(_, pool)| keeps(pool)).fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
     /// Makes the profiles that a request needs, if there are none: of its consumers, and of
@@ -135,7 +139,7 @@ impl System {
                 continue;
             }
             let mut profile = self.profiles[resource].clone();
-            for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+            for (index, pool) in self.rules.pools.iter().enumerate().take(MOST_POOLS) {
                 if pools & (1 << index) == 0 {
                     continue;
                 }
@@ -219,7 +223,7 @@ impl System {
         over: Range<u64>,
         is_more: bool,
     ) {
-        for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+        for (index, pool) in self.rules.pools.iter().enumerate().take(MOST_POOLS) {
             if pool.resource != resource || !pool.share || closed & (1 << index) != 0 {
                 continue;
             }
@@ -330,6 +334,20 @@ impl System {
             *available = if is { available.saturating_sub(amount) } else { *available + amount };
             let amounts = (before, *available);
             self.set_defect_of_views(resource, amounts, from_s);
+            self.set_defect_of_accounts(resource, amounts, from_s);
+        }
+    }
+
+    /// Limits may be parts of what is available.
+    fn set_defect_of_accounts(&mut self, resource: ResourceId, amounts: (u64, u64), from_s: u64) {
+        let is_part = |limit: &Limit| limit.items.is_some_and(|items| items.permille.is_some());
+        if !self.rules.limits.iter().any(is_part) {
+            return;
+        }
+        for (whom, accounts) in &mut self.accounts {
+            if let Some(Some(account)) = accounts.get_mut(resource) {
+                account.set_available(&self.rules, (whom, resource), amounts, from_s);
+            }
         }
     }
 
@@ -349,7 +367,7 @@ impl System {
                 profile.add(from_s..FOREVER, available - before)
             };
             debug_assert_eq!(done, Ok(()));
-            for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+            for (index, pool) in self.rules.pools.iter().enumerate().take(MOST_POOLS) {
                 let (old, new) = (pool.free.of(before), pool.free.of(available));
                 if view.pools & (1 << index) == 0 || old == new {
                     continue;

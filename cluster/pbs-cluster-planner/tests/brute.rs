@@ -271,6 +271,7 @@ fn every_start_is_the_earliest_under_rules() {
                 free: Share { least: Some(kept), permille: None },
                 access: "ncpus<3".parse().unwrap(),
                 share,
+                for_askers: false,
                 valid: std::iter::once(20..u64::MAX).collect(),
             }],
             ..Rules::default()

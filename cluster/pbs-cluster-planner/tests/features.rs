@@ -37,6 +37,10 @@ fn attributes_choose_nodes() {
     }
     assert!(planner.submit(0, &ask("ncpus=1:arch=vms", 10)).is_err());
     assert!(planner.submit(0, &ask("ncpus=1:colour=red", 10)).is_err());
+    // None of it is what a node without it has.
+    let id = planner.submit(0, &ask("4:ncpus=1:arch=no:colour=f:tesla=0", 10)).unwrap();
+    assert_eq!(names(&planner, id), ["n1"]);
+    assert!(planner.submit(0, &ask("ncpus=5:arch=no", 10)).is_err());
 }
 
 #[test]
@@ -66,9 +70,14 @@ fn numbers_of_requests_and_of_arrays_are_limited() {
     let first = planner.submit(0, &of_array).unwrap();
     let refused = planner.submit(0, &of_array).unwrap_err();
     assert!(matches!(refused, Refusal::TooMany { of: Limited::ArrayRequests, most: 1, .. }));
+    let said =
+        "at most 1 requests of arrays may be unfinished at once (limit of user:me on arrayjobs)";
+    assert!(refused.to_string().starts_with(said), "{refused}");
     planner.submit(0, &mine).unwrap();
     planner.submit(0, &mine).unwrap();
-    assert!(planner.submit(0, &mine).is_err());
+    let refused = planner.submit(0, &mine).unwrap_err().to_string();
+    assert!(refused.starts_with("at most 3 requests may be unfinished"), "{refused}");
+    assert!(refused.contains("(limit of user:me on jobs)"), "{refused}");
     planner.remove(0, first);
     planner.submit(0, &mine).unwrap();
 }

@@ -37,6 +37,25 @@ fn items_are_limited() {
     assert_eq!(refused, Refusal::Never(vec![cause]));
 }
 
+/// Half of the cores are half of those that there are.
+#[test]
+fn limits_in_percent_follow_lost_nodes() {
+    let half = Some(Share { least: None, permille: Some(500) });
+    let most = Limit { items: half, valid: vec![0..50, 60..1000], ..everyone(CORES) };
+    let mut planner = with_rules(&[8, 8], limits(&[most]));
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=4", 20))), 0);
+    let one = of("a", ask("ncpus=1", 10));
+    assert_eq!(submit(&mut planner.clone(), 0, &one), 0);
+    planner.node_down(5, 1);
+    assert_eq!(submit(&mut planner.clone(), 5, &one), 20);
+    // Those without a request before, too, and where the limit does not hold, all may be used.
+    assert_eq!(submit(&mut planner.clone(), 5, &of("b", ask("ncpus=4", 10))), 5);
+    assert_eq!(submit(&mut planner.clone(), 5, &of("a", ask("ncpus=8", 10))), 50);
+    planner.node_up(6, 1);
+    assert_eq!(submit(&mut planner.clone(), 6, &one), 6);
+    assert_eq!(submit(&mut planner, 6, &of("a", ask("ncpus=8", 10))), 20);
+}
+
 /// Beside cores that are kept for others, which no limit is on.
 #[test]
 fn whole_nodes_count_as_cores_in_limits() {
@@ -110,6 +129,7 @@ fn pools_admit_users_and_groups() {
         free: Share { least: Some(4), permille: None },
         access: "group:G1 | user:alice".parse().unwrap(),
         share: false,
+        for_askers: false,
         valid: vec![ALWAYS],
     };
     let rules = Rules { pools: vec![pool], ..Rules::default() };

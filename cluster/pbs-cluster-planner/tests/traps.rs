@@ -154,6 +154,7 @@ fn a_free_pool_is_kept_for_small_requests() {
             free: Share { least: Some(10), permille: Some(200) },
             access: "ncpus<4 & duration<1h".parse::<Condition>().unwrap(),
             share,
+            for_askers: false,
             valid: vec![ALWAYS],
         }],
         ..Rules::default()
@@ -189,6 +190,7 @@ fn a_start_that_never_comes_is_found_out() {
             free: Share { least: None, permille: Some(1000) },
             access: Condition::Any(Vec::new()),
             share: false,
+            for_askers: false,
             valid: weeks.collect(),
         }],
         limits: Vec::new(),

@@ -132,6 +132,7 @@ fn the_search_sees_a_users_share() {
             free: share(4),
             access: "user:other".parse().unwrap(),
             share: false,
+            for_askers: false,
             valid: std::iter::once(0..100).collect(),
         }],
         ..Rules::default()

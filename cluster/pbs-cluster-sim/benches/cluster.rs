@@ -60,6 +60,7 @@ fn rules() -> Rules {
             free,
             access,
             share: false,
+            for_askers: false,
             valid: always(),
         }],
         ..Rules::default()

@@ -25,7 +25,7 @@ impl<E: Engine> Manager<E> {
         state: NodeState,
         why: &str,
     ) -> Result<Replanned, Error> {
-        self.as_operator(caller)?;
+        caller.as_operator("take nodes out or back")?;
         let node = self.node(name)?;
         let replanned = self.withdraw(node, name, state, why);
         self.settle();
@@ -39,7 +39,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::NoNode`]; the operation is reserved for operators.
     pub fn node_back(&mut self, caller: &Caller, name: &str) -> Result<Replanned, Error> {
-        self.as_operator(caller)?;
+        caller.as_operator("take nodes out or back")?;
         let node = self.node(name)?;
         let replanned = self.bring_back(node, name);
         self.settle();
@@ -151,13 +151,5 @@ impl<E: Engine> Manager<E> {
     fn node(&self, name: &str) -> Result<usize, Error> {
         let node = self.machine.node_by_name(name);
         node.ok_or_else(|| Error::NoNode(name.into()))
-    }
-
-    fn as_operator(&self, caller: &Caller) -> Result<(), Error> {
-        if caller.is_operator {
-            Ok(())
-        } else {
-            Err(Error::NotPermitted("take nodes out or back; operators may".into()))
-        }
     }
 }

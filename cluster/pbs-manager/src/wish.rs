@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Submissions of callers.
 
-use crate::ledger::After;
 use pbs_cluster_planner::{RequestId, When};
 use pbs_resources::Rset;
 
+use crate::ledger::After;
 use crate::record::held_bytes;
+use crate::Error;
 
 /// Caller of an operation. Its identity is derived from the socket or from write access to the
 /// file, never from the request.
@@ -15,6 +16,21 @@ pub struct Caller {
     pub user: String,
     /// Whether it may do what operators do.
     pub is_operator: bool,
+}
+
+impl Caller {
+    /// Permission for what concerns the whole cluster: `what` completes "not permitted: ".
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotPermitted`] for everyone who is not an operator.
+    pub fn as_operator(&self, what: &str) -> Result<(), Error> {
+        if self.is_operator {
+            Ok(())
+        } else {
+            Err(Error::NotPermitted(format!("{what}; operators may")))
+        }
+    }
 }
 
 /// Submission of a request.

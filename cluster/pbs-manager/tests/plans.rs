@@ -96,9 +96,13 @@ fn resources_are_there_only_while_they_are_valid() {
     assert_eq!(start_s(&cluster, second), Some(3 * 86_400 + 3_600));
     let by_word = cluster.submit(&wish("ncpus=1,sw=g03", 10));
     assert_eq!(start_s(&cluster, by_word), Some(16 * 3_600));
-    // Requests of other resources don't notice.
+    // Requests of other resources don't notice, nor do those that take a node whole.
     let other = cluster.submit(&wish("ncpus=1", 86_400));
     assert_eq!(start_s(&cluster, other), Some(0));
+    let alone =
+        Wish { when: When::After { start_s: T + 8 * 86_400 }, ..wish("ncpus=4,place=:excl", 10) };
+    let alone = cluster.submit(&alone);
+    assert_eq!(start_s(&cluster, alone), Some(8 * 86_400));
 }
 
 #[test]

@@ -84,6 +84,17 @@ pub enum Sharing {
     Shared,
 }
 
+impl Value {
+    /// Whether a request asks for none of the resource: `tesla=0`, `smp=f`. Scripts for other
+    /// sites have such items, and a node without the resource satisfies them.
+    pub fn is_none(&self) -> bool {
+        match self {
+            Self::Amount(amount) => *amount == 0,
+            Self::Word(word) => ["f", "false", "no"].iter().any(|no| word.eq_ignore_ascii_case(no)),
+        }
+    }
+}
+
 impl Rset {
     /// Returns the total of a resource over all chunks and the job as a whole: one entry of
     /// Keller's jRS (4.1). A larger sum yields [`u64::MAX`]; parsed requests never reach it.

@@ -88,7 +88,8 @@ impl Site {
     /// from the default values, and the force values are put over it; those of the site
     /// first, then of the group, then of the user, and the later ones win. Resources of
     /// nodes go to each chunk, the others to the job as a whole. The cores of a chunk are rounded
-    /// up to a multiple of [`Site::threads_per_core`].
+    /// up to a multiple of [`Site::threads_per_core`]. Items that ask for none of a resource which
+    /// the site does not have are left out: they are satisfied ([`Site::unknown_none`]).
     ///
     /// # Errors
     ///
@@ -122,6 +123,14 @@ impl Site {
         let defaults = of(|consumer| &consumer.defaults, &self.defaults);
         let force = of(|consumer| &consumer.force, &self.force);
         let mut rset = rset.clone();
+        let is_left_out = |item: &Item| item.value.is_none() && !self.knows(item);
+        rset.job_wide.retain(|item| !is_left_out(item));
+        for chunk in &mut rset.chunks {
+            // A chunk of nothing else is refused for it: there is no empty chunk.
+            if !chunk.items.iter().all(is_left_out) {
+                chunk.items.retain(|item| !is_left_out(item));
+            }
+        }
         for chunk in &mut rset.chunks {
             self.complete(&mut chunk.items, Scope::Node, &defaults, &force);
             self.round_up_cores(&mut chunk.items);
@@ -129,6 +138,24 @@ impl Site {
         self.complete(&mut rset.job_wide, Scope::Job, &defaults, &force);
         self.check(&rset)?;
         Ok(rset)
+    }
+
+    /// Returns items of a request that ask for none of a resource which this site does not have,
+    /// such as `smp=f` of a script for another site.
+    pub fn unknown_none<'a>(&self, rset: &'a Rset) -> Vec<&'a Item> {
+        let of_chunks = rset.chunks.iter().flat_map(|chunk| &chunk.items);
+        let items = of_chunks.chain(&rset.job_wide);
+        let mut unknown: Vec<&Item> = Vec::new();
+        for item in items.filter(|item| item.value.is_none() && !self.knows(item)) {
+            if !unknown.contains(&item) {
+                unknown.push(item);
+            }
+        }
+        unknown
+    }
+
+    fn knows(&self, item: &Item) -> bool {
+        self.resource(&item.resource).is_some()
     }
 
     /// Adds those of the defaults that are missing, and all that are forced.
@@ -233,7 +260,7 @@ impl Site {
             }
             match (&item.value, self.resource(name).map(|of| of.kind)) {
                 (Value::Amount(amount), Some(Kind::Consumable)) => node.amount(name) >= *amount,
-                _ => node.has.contains(item),
+                _ => node.has.contains(item) || item.value.is_none() && !node.names(name),
             }
         })
     }

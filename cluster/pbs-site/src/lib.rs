@@ -37,7 +37,7 @@ pub use limit::{Limit, Whom};
 pub use mapping::Mapping;
 pub use node::{Node, ReservedCores};
 pub use pbs_text::{Line, Problem};
-pub use pool::Pool;
+pub use pool::{Pool, MOST_POOLS};
 pub use resource::{Kind, Resource, Scope};
 pub use share::Share;
 pub use site::{Site, Weights, LEAST_KEPT_REQUESTS};

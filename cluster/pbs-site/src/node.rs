@@ -40,4 +40,9 @@ impl Node {
             _ => 0,
         }
     }
+
+    /// Whether the node has the resource, in any amount or with any word.
+    pub(crate) fn names(&self, resource: &str) -> bool {
+        self.has.iter().any(|item| item.resource == resource)
+    }
 }

@@ -5,6 +5,10 @@ use pbs_resources::Condition;
 
 use crate::{Share, Validity};
 
+/// Maximum number of pools of a site. Each resource with a validity counts as one, or as one for
+/// each of its items.
+pub const MOST_POOLS: usize = 64;
+
 /// Keeps part of a resource free, but for those who have access: Keller's FreePool (3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {

@@ -26,6 +26,19 @@ fn check(cases: &[(&str, &str)]) {
     }
 }
 
+/// Whatever a site says and the planner would not obey.
+#[test]
+fn rules_without_effect() {
+    check(&[(
+        "[resource.arch]\nkind='attribute'\nvalidity='until 2027-01-15'",
+        "7: arch is an attribute, and only what is counted has a validity; remove validity",
+    )]);
+    let limited = "[resource.sw]\nscope='job'\nitems={a=1,b=1}\nvalidity='2027-01-16/'\n";
+    let pools = |count| format!("{limited}{}", "[[pool]]\nresource='mem'\nfree=1\n".repeat(count));
+    assert!(Site::from_toml(&format!("{NODES}{}", pools(62))).is_ok());
+    check(&[(&pools(63), "195: there are 65 pools, 2 of them for the validity of resources")]);
+}
+
 #[test]
 fn names_that_are_not_there() {
     check(&[
@@ -189,6 +202,12 @@ fn values_at_the_top_that_are_wrong() {
              write \"+01:00\"",
         ),
         ("time_zone='gmt-05:30'", "1: the time zone \"gmt-05:30\" is +05:30 in POSIX"),
+        (
+            "time_zone='CET+1'",
+            "1: the time zone \"CET+1\" is -01:00 in POSIX, whose signs are the other way round; \
+             write \"+01:00\" if that is meant",
+        ),
+        ("time_zone='CET+1CEST'", "1: the time zone \"CET+1CEST\" is -01:00 in POSIX"),
         ("time_zone='Mars/Base'", "1: there is no time zone \"Mars/Base\""),
         ("node=[]", "1: the site has no key node; did you mean nodes?"),
         ("mapping='nearest'", "1: mapping is \"nearest\"; write cheapest, switches or busy"),

@@ -93,6 +93,28 @@ fn attributes_have_words() {
     let asks = |text: &str| site.accept(&text.parse().unwrap(), "u", "g").is_ok();
     assert!(asks("ncpus=1:net=IB") && asks("ncpus=1:net=Ethernet"));
     assert!(!asks("ncpus=1:net=ATM"));
+    assert!(!asks("ncpus=1:net=no"));
+}
+
+/// Scripts for other sites say `smp=f` and `tesla=0`.
+#[test]
+fn none_of_a_resource_is_there_where_it_is_not() {
+    let nodes = "[[nodes]]\nname = 'n'\nhas = 'ncpus=2:smp=t'\n\
+                 [[nodes]]\nname = 'm'\nhas = 'ncpus=1'\n[resource.rack]\nkind = 'attribute'\n";
+    let site = read(nodes);
+    let accepted = |text: &str| {
+        let rset = site.accept(&text.parse().unwrap(), "u", "g");
+        rset.map(|rset| rset.to_string())
+    };
+    let all = "ncpus=1:fat=f:tesla=0:smp=False:rack=0,licence=no";
+    assert_eq!(accepted(all).unwrap(), "rset=ncpus=1:smp=False:rack=0");
+    let rset = all.parse().unwrap();
+    let unknown: Vec<_> = site.unknown_none(&rset).iter().map(ToString::to_string).collect();
+    assert_eq!(unknown, ["fat=f", "tesla=0", "licence=no"]);
+    // A node that has it does not.
+    assert!(accepted("ncpus=2:smp=f").is_err());
+    assert!(accepted("ncpus=1:fat=t").is_err() && accepted("ncpus=1:tesla=1").is_err());
+    assert!(accepted("2:tesla=0").is_err());
 }
 
 #[test]

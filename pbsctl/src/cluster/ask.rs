@@ -127,12 +127,16 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> 
         let what = "nothing to change is given; add --res, -t, --deadline or another option";
         return Err(Failure::Usage(what.into()));
     }
+    if let Some(rset) = &change.rset {
+        cluster.note_unknown_none(rset);
+    }
     let requests = cluster.alter(options.id, &change)?;
     print(out, &cluster, requests)
 }
 
 pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
+    cluster.note_unknown_none(&options.res);
     let requests = cluster.resize(options.id, &options.res)?;
     print(out, &cluster, requests)
 }

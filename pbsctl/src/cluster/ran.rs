@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pbs_cluster_sim::metrics::Metrics;
 use pbs_slurm::{gantt, metrics_of, ran_of};
-use pbs_text::{Format, Table};
+use pbs_text::{shown as foreign, Format, Table};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -56,6 +56,7 @@ pub(super) fn ran(out: Output, options: &RanOptions) -> Result<(), Failure> {
         if !failed.is_empty() {
             let jobs = counted(failed.len() as u64, "job has", "jobs have");
             let which = failed.join(", ");
+            let which = foreign(&which);
             return Err(invalid(format!(
                 "{jobs} failed ({which}); the run can't be compared, so leave it out or repeat it"
             )));

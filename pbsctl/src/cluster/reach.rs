@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::ledger::{declined, failure, login, Cluster, FILE};
 use crate::failure::Failure;
+use crate::output::report;
 
 /// Service or ledger of the cluster, and the user that a request is for.
 #[derive(Args, Debug)]
@@ -150,6 +151,18 @@ impl Reached<'_> {
                 cluster.site().own_group(user).map_or_else(String::new, String::from)
             }
             Self::Service(..) => String::new(),
+        }
+    }
+
+    /// Reports items that ask for none of a resource which the site does not have. The site of a
+    /// service is not known here.
+    pub(super) fn note_unknown_none(&self, rset: &Rset) {
+        let Self::File(cluster, _) = self else {
+            return;
+        };
+        for item in cluster.site().unknown_none(rset) {
+            let name = &item.resource;
+            report(&format!("pbsctl: the site has no {name}; {item} is satisfied by all nodes"));
         }
     }
 

@@ -12,7 +12,7 @@ use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_resources::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
-use pbs_text::{grouped, Format, Table};
+use pbs_text::{grouped, shown as foreign, Format, Table};
 use serde::Serialize;
 
 use super::ask::{after, awaited, broken, places};
@@ -199,7 +199,7 @@ fn nodes_out(zone: &TimeZone, out: &[NodeRow]) -> String {
     let lines = out.iter().map(|node| {
         let since = format_time(node.since_s, zone);
         let state = if node.is_late() { "late" } else { node.state.name() };
-        format!("  {} {state} since {since}  {}\n", node.name, node.why)
+        format!("  {} {state} since {since}  {}\n", node.name, foreign(&node.why))
     });
     lines.collect()
 }
@@ -237,11 +237,15 @@ fn list(zone: &TimeZone, rows: &[Row]) -> String {
 
 fn one(zone: &TimeZone, details: &Details) -> String {
     let row = &details.request;
-    let mut text = format!("request {} {}: {}", row.id, row.name, row.state.name());
+    let name = foreign(&row.name);
+    let mut text = format!("request {} {name}: {}", row.id, row.state.name());
     if let Some(outcome) = &row.outcome {
-        text += &format!(", {outcome}");
+        text += &format!(", {}", foreign(outcome));
     }
-    let mut line = |name: &str, what: String| text += &format!("\n  {name:<10} {what}");
+    // Users chose much of it: each value stays on its line.
+    let mut line = |name: &str, what: String| {
+        text += &format!("\n  {name:<10} {}", foreign(&what));
+    };
     line("user", format!("{} of {}", row.user, row.group));
     line("resources", row.rset.clone());
     line("duration", format_duration(row.duration_s));
@@ -265,7 +269,7 @@ fn one(zone: &TimeZone, details: &Details) -> String {
     }
     for event in &details.events {
         let at = format_time(event.time_s, zone);
-        text += &format!("\n{at}  {}  {}", event.what, event.text);
+        text += &format!("\n{at}  {}  {}", event.what, foreign(&event.text));
     }
     text + "\n"
 }

@@ -11,8 +11,10 @@ use crate::failure::Failure;
 use crate::files::name;
 
 /// First bytes of compressed files, with the format and the command that decompresses it.
-const COMPRESSED: [(&[u8], &str, &str); 4] = [
+const COMPRESSED: [(&[u8], &str, &str); 6] = [
     (b"\x1f\x8b", "gzip", "zcat"),
+    (b"\x1f\x9d", "compress", "zcat"),
+    (b"PK\x03\x04", "zip", "unzip -p"),
     (b"\x28\xb5\x2f\xfd", "zstd", "zstdcat"),
     (b"\xfd7zXZ\0", "xz", "xzcat"),
     (b"BZh", "bzip2", "bzcat"),

@@ -30,9 +30,17 @@ impl Header {
         self.number("MaxProcs").or(self.number("MaxNodes"))
     }
 
-    /// The number that a value begins with; words may follow it.
+    /// The number that a value begins with, as `1,024`; words may follow it.
     fn number(&self, name: &str) -> Option<u64> {
-        self.get(name)?.split_whitespace().next()?.parse().ok()
+        let number = self.get(name)?.split_whitespace().next()?;
+        let mut groups = number.split(',');
+        let first = groups.next()?;
+        let is_grouped = groups.clone().count() == 0 || (1..=3).contains(&first.len());
+        let is_whole = groups.all(|of| of.len() == 3 && of.bytes().all(|of| of.is_ascii_digit()));
+        if !is_grouped || !is_whole {
+            return None;
+        }
+        number.replace(',', "").parse().ok()
     }
 
     /// Adds a field. What no line can hold becomes a space.
@@ -50,6 +58,28 @@ impl Header {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
         if is_name && self.fields.len() < MOST {
             self.push(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_may_have_groups() {
+        for (value, cores) in [
+            ("1024", Some(1024)),
+            ("1,024 (8 nodes)", Some(1024)),
+            ("1,048,576", Some(1_048_576)),
+            ("1,24", None),
+            ("1024,128", None),
+            (",024", None),
+            ("1,02x", None),
+        ] {
+            let mut header = Header::default();
+            header.push("MaxProcs", value);
+            assert_eq!(header.cores(), cores, "{value}");
         }
     }
 }

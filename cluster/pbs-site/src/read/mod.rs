@@ -202,13 +202,22 @@ fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {
     }
 }
 
-/// The refusal of `UTC+1`, which is an hour west of UTC in POSIX, and east of it for people.
+/// Abbreviations of zones that are all east of UTC: `CET+1` is west of it in POSIX.
+const EAST: [&str; 8] = ["CET", "MEZ", "EET", "OEZ", "MSK", "IST", "JST", "KST"];
+
+/// The refusal of `UTC+1` and `CET+1`, which are an hour west of UTC in POSIX, and east of it for
+/// people. `CET-1` is an hour east of it for both.
 fn inverted(name: &str) -> Option<String> {
-    let offset = ["UTC", "GMT", "UT"].iter().find_map(|of| {
+    let is_west = || name.contains('+');
+    let east = EAST.iter().filter(|_| is_west());
+    let offset = ["UTC", "GMT", "UT"].iter().chain(east).find_map(|of| {
         let rest = name.get(..of.len()).filter(|start| start.eq_ignore_ascii_case(of));
         rest.and_then(|_| name[of.len()..].strip_prefix(['+', '-']).map(|hours| (of.len(), hours)))
     });
     let (sign_at, hours) = offset?;
+    // Summer time may follow: `CET+1CEST`.
+    let end = hours.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(hours.len());
+    let hours = &hours[..end];
     let (hour, minute) = hours.split_once(':').unwrap_or((hours, "0"));
     let (hour, minute) = (hour.parse::<u8>().ok()?, minute.parse::<u8>().ok()?);
     let at = |sign: &str| format!("{sign}{hour:02}:{minute:02}");

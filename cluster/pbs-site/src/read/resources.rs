@@ -130,6 +130,15 @@ pub(super) fn read_validity(
     };
     if let Some(value) = of.get_ref().get("validity") {
         let line = reader.line_of(value);
+        if resource.kind == Kind::Attribute {
+            let name = &resource.name;
+            let message = format!(
+                "{name} is an attribute, and only what is counted has a validity; remove \
+                 validity"
+            );
+            reader.problem(line, message);
+            return;
+        }
         let parse = |text: &str| Validity::parse(text, zone);
         let validity = values::read_with(reader, line, "validity", value, parse);
         // A wrong validity is a problem already, and the site is refused.

@@ -12,7 +12,7 @@ use super::declared_names::DeclaredNames;
 use super::names::{self, own_name};
 use super::values;
 use crate::limit::{ALL, REQUESTS};
-use crate::{Limit, Pool, Share, Whom};
+use crate::{Limit, Pool, Share, Validity, Whom, MOST_POOLS};
 
 const LIMIT_KEYS: &[&str] = &["for", "resource", "items", "soft", "duration", "area", "validity"];
 const POOL_KEYS: &[&str] = &["name", "resource", "free", "access", "share", "validity"];
@@ -190,11 +190,25 @@ pub(super) fn pools(
 ) -> Vec<Pool> {
     let mut pools = Vec::new();
     let mut taken = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for (line, value) in reader.tables(top, "pool") {
         let number = taken.len() + 1;
         let pool = pool(reader, line, value, number, &taken, known);
         taken.push(pool.as_ref().map_or(String::new(), |pool| pool.name.clone()));
         pools.extend(pool);
+        lines.push(line);
+    }
+    let limited = known.resources.iter().filter(|of| of.validity != Validity::Always);
+    let of_validity: usize = limited.map(|of| of.items.len().max(1)).sum();
+    let all = lines.len() + of_validity;
+    if all > MOST_POOLS {
+        // The first that is too many.
+        let line = lines.get(MOST_POOLS.saturating_sub(of_validity)).copied().flatten();
+        let message = format!(
+            "there are {all} pools, {of_validity} of them for the validity of resources and their \
+             items; a site has at most {MOST_POOLS}, so remove or join some"
+        );
+        reader.problem(line, message);
     }
     pools
 }
