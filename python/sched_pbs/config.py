@@ -8,7 +8,7 @@ Documentation/plan-format.rst the ranges.
 import dataclasses
 from typing import Any, Self
 
-from .record import Record
+from .record import FileError, Record
 
 # Thresholds by name; each can be switched off.
 THRESHOLDS = (
@@ -169,8 +169,13 @@ class Config(Record):
 def _by_name(key: str, value: Any) -> Any:
     """Value of a key, by its name where it is a number of a recording."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    if key in _WORDS and is_number and 0 <= value < len(_WORDS[key]):
-        return _WORDS[key][value]
+    if key in _WORDS and is_number and value >= 0:
+        if value < len(_WORDS[key]):
+            return _WORDS[key][value]
+        raise FileError(
+            f"{key} of config is {value}, for which this package has no name; add it to the tuple "
+            f"of its names in sched_pbs/config.py"
+        )
     if key in _FLAGS and value in (0, 1):
         return bool(value)
     if key == "thresholds" and is_number:

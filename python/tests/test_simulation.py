@@ -12,6 +12,7 @@ from unittest import mock
 from sched_pbs import (
     Case,
     Config,
+    FileError,
     Idle,
     Options,
     PbsctlError,
@@ -120,6 +121,19 @@ class Simulations(unittest.TestCase):
         self.assertIn("PBSCTL", str(caught.exception))
         with self.assertRaises(PbsctlError):
             simulate(late_plan(), pbsctl="/bin/false")
+
+    def test_policies_are_those_of_pbsctl_and_of_the_schema(self) -> None:
+        with self.assertRaises(PbsctlError) as caught:
+            simulate(late_plan(), Options(config=Config(idle_policy="no_such_policy")))
+        _, names = str(caught.exception).split("it can be ")
+        self.assertEqual(tuple(names.split("\n")[0].rstrip(".").split(", ")), IDLE_POLICIES)
+        schema = json.loads((TOP / "schemas/plan.schema.json").read_text())
+        named = schema["$defs"]["config"]["properties"]["idle_policy"]["enum"]
+        self.assertEqual(tuple(named), IDLE_POLICIES)
+
+    def test_policy_without_a_name_is_reported(self) -> None:
+        with self.assertRaisesRegex(FileError, "idle_policy of config is 99.*add it"):
+            Config.from_json({"idle_policy": 99})
 
     def test_numbers_of_the_policy_have_names_both_ways(self) -> None:
         names = {field.name for field in dataclasses.fields(Config)}

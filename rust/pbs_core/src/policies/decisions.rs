@@ -7,7 +7,11 @@ use super::super::division::Division;
 /// The decisions of a policy.
 ///
 /// Each is a pure function in constant time, without allocation: the kernel calls it under the lock
-/// of a run queue.  Where a policy leaves a decision out, it is that of the thesis.
+/// of a run queue.  Every policy has [`urgency`](Decisions::urgency); where it leaves another decision
+/// out, that is the one of the thesis.
+///
+/// A candidate that becomes more urgent does not take the CPU from another one within its turn or
+/// piece: where that matters, a policy divides slots into pieces.
 ///
 /// Where slots float ([`Dispatch::Deadline`]) no slot is idle, and deadlines give the order: there
 /// only [`t1_insns`](Decisions::t1_insns) and [`t2_task_insns`](Decisions::t2_task_insns) decide.
@@ -19,6 +23,11 @@ pub(in super::super) trait Decisions {
     fn urgency(candidate: &impl Candidate) -> i64;
 
     /// Division of an idle slot that begins.
+    ///
+    /// [`Division::Turns`] lets the most urgent candidate run to the end of the window, and then the
+    /// one that is most urgent by then; [`Division::Admitted`] does the same with those that
+    /// [`may_fill`](Decisions::may_fill) admits.  [`Division::PIECES`] ends each piece on the clock.
+    /// [`Division::Whole`] is for one process of the plan alone, whether or not it is a candidate.
     #[inline]
     fn divide(_slot: &IdleSlot) -> Division {
         Division::Turns
@@ -52,7 +61,8 @@ pub(in super::super) trait Decisions {
     }
 }
 
-/// A process that is behind and can run: it may get slots that are not its own.
+/// A process that is behind and can run: it may get slots that are not its own.  The slot of its
+/// current task has passed, because the process was preempted, pushed along or blocked.
 ///
 /// Every change of these values moves the process in the queue of candidates.  Therefore no value
 /// depends on the time alone: the queue would be out of order.
@@ -66,8 +76,8 @@ pub(in super::super) trait Candidate {
     /// End of the last slot of the process in the plan and its plan buffer, at most 2^62 + 2^56.
     fn deadline_insns(&self) -> u64;
 
-    /// Number of the process among all that became candidates, at most 2^63: those that wait
-    /// longer have lower numbers.
+    /// Ticket that the process drew when it became a candidate, at most 2^63: those that wait longer
+    /// have lower ones.
     fn ticket(&self) -> u64;
 
     /// Preemptions of the current task.
