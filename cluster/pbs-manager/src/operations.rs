@@ -366,7 +366,8 @@ impl<E: Engine> Manager<E> {
         Ok(request)
     }
 
-    /// Only who has a reservation, and its group, plan in it.
+    /// Plans in a reservation for its owner, and for the members of its group: users for whom the
+    /// site lists the group. Naming a group is not enough.
     fn in_reservation(
         &mut self,
         caller: &Caller,
@@ -374,7 +375,10 @@ impl<E: Engine> Manager<E> {
         request: &Request,
     ) -> Result<Result<RequestId, pbs_cluster_planner::Refusal>, Error> {
         let held = self.request(reservation)?;
-        let is_of_it = held.user == request.user || held.group == request.group;
+        let user = self.site.user(&request.user);
+        let is_member =
+            held.group == request.group && user.is_some_and(|of| of.groups.contains(&held.group));
+        let is_of_it = held.user == request.user || is_member;
         if !is_of_it && !caller.is_operator {
             let what = format!("use reservation {reservation}, which is of {}", held.user);
             return Err(Error::NotPermitted(what));
