@@ -32,7 +32,7 @@ impl<E: Engine> Manager<E> {
                 );
                 return Err(Error::Wrong(what));
             }
-            let (row, _) = self.details(id)?;
+            let row = self.current_row(id)?;
             if row.is_reservation || row.within.is_some() {
                 let what = format!(
                     "request {id} is a reservation or inside one, and nothing can \
@@ -96,7 +96,7 @@ impl<E: Engine> Manager<E> {
         let followers: Vec<(RequestId, RequestId)> = followers.collect();
         for (before, follower) in followers {
             // A request that the ledger cannot show was lost.
-            let outcome = self.details(before).ok().and_then(|(row, _)| row.outcome);
+            let outcome = self.current_row(before).ok().and_then(|row| row.outcome);
             let outcome = outcome.unwrap_or_else(|| "was lost".into());
             for (id, why) in self.release_followers(before, &[follower], &outcome) {
                 self.finish(id, &why);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
-use pbs_resources::format_duration;
+use pbs_resources::{format_duration, Rset};
 use pbs_site::Site;
 
 use crate::deadlines::Deadlines;
@@ -14,9 +14,10 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Row, State};
-use crate::record::RequestRecord;
+use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
 use crate::usage::Usages;
+use crate::wish::Wish;
 
 /// Validities that repeat are told for so long: nothing is planned beyond it.
 const HORIZON_S: u64 = 2 * 366 * 86_400;
@@ -187,6 +188,39 @@ impl<E: Engine> Manager<E> {
         self.records.held_by_all()
     }
 
+    /// Returns what a wish would add to what its user has.
+    pub fn held_more(&self, wish: &Wish, is_reservation: bool) -> Held {
+        let requests = wish.array.as_ref().map_or(1, Vec::len);
+        let bytes = wish.parts(is_reservation).held_bytes(self.machine.node_count());
+        Held {
+            requests,
+            reservations: usize::from(is_reservation),
+            bytes: requests.saturating_mul(bytes),
+        }
+    }
+
+    /// Returns the user of a request, and what other resources of it would add to what this user
+    /// has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`].
+    pub fn held_more_with(&self, id: RequestId, rset: &Rset) -> Result<(&str, Held), Error> {
+        let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
+        let parts = Parts { rset, ..record.parts() };
+        let bytes = parts.held_bytes(self.machine.node_count());
+        let more = Held { bytes: bytes.saturating_sub(record.held_bytes), ..Held::default() };
+        Ok((&record.request.user, more))
+    }
+
+    /// Counts the memory of a request again, which has other resources now.
+    pub(crate) fn count_again(&mut self, id: RequestId) {
+        if let Some(record) = self.records.get(&id) {
+            let held_bytes = record.parts().held_bytes(self.machine.node_count());
+            self.records.count_again(id, held_bytes);
+        }
+    }
+
     /// All requests in the ledger, as they stand or ended.
     ///
     /// # Errors
@@ -313,7 +347,8 @@ impl<E: Engine> Manager<E> {
     }
 
     /// A request is known from now on; where it runs, the engine and its ends are, too.
-    pub(crate) fn take_in(&mut self, id: RequestId, record: RequestRecord) {
+    pub(crate) fn take_in(&mut self, id: RequestId, mut record: RequestRecord) {
+        record.held_bytes = record.parts().held_bytes(self.machine.node_count());
         let is_reservation = record.is_reservation;
         let within = record.within;
         self.records.insert(id, record);

@@ -187,6 +187,7 @@ impl<E: Engine> Manager<E> {
         if let Some(record) = self.records.get_mut(&id) {
             record.request = request;
         }
+        self.count_again(id);
         self.tell(Some(id), "altered", format!("by {}", caller.user));
         self.settle();
         // Requests with later turns may have moved into its old place, and left a better one.
@@ -281,6 +282,7 @@ impl<E: Engine> Manager<E> {
         if let Some(record) = self.records.get_mut(&id) {
             record.request.rset = rset;
         }
+        self.count_again(id);
         if let Some(allocation) = self.allocation(id) {
             self.engine.resize(&allocation);
         }
@@ -407,7 +409,7 @@ fn record_of(
         request: request.clone(),
         within: wish.within,
         is_reservation,
-        held_bytes: wish.held_bytes(),
+        held_bytes: 0,
         name: wish.name.clone(),
         command: wish.command.clone(),
         array_index: index,

@@ -13,7 +13,9 @@ use crate::record::RequestRecord;
 pub struct Held {
     /// Number of requests.
     pub requests: usize,
-    /// Bytes of their texts.
+    /// Number of those that are reservations.
+    pub reservations: usize,
+    /// Bytes that they take in memory, about.
     pub bytes: usize,
 }
 
@@ -32,8 +34,11 @@ impl Records {
 
     /// Returns what all users have.
     pub(crate) fn held_by_all(&self) -> Held {
-        let all = Held { requests: self.all.len(), bytes: 0 };
-        self.of_users.values().fold(all, |all, of| Held { bytes: all.bytes + of.bytes, ..all })
+        self.of_users.values().fold(Held::default(), |all, of| Held {
+            requests: all.requests + of.requests,
+            reservations: all.reservations + of.reservations,
+            bytes: all.bytes + of.bytes,
+        })
     }
 
     pub(crate) fn get_mut(&mut self, id: &RequestId) -> Option<&mut RequestRecord> {
@@ -43,8 +48,20 @@ impl Records {
     pub(crate) fn insert(&mut self, id: RequestId, record: RequestRecord) {
         let held = self.of_users.entry(record.request.user.clone()).or_default();
         held.requests += 1;
+        held.reservations += usize::from(record.is_reservation);
         held.bytes += record.held_bytes;
         self.all.insert(id, record);
+    }
+
+    /// Counts a request again that has changed.
+    pub(crate) fn count_again(&mut self, id: RequestId, held_bytes: usize) {
+        let Some(record) = self.all.get_mut(&id) else {
+            return;
+        };
+        let before_bytes = std::mem::replace(&mut record.held_bytes, held_bytes);
+        if let Some(held) = self.of_users.get_mut(&record.request.user) {
+            held.bytes = held.bytes - before_bytes + held_bytes;
+        }
     }
 
     pub(crate) fn remove(&mut self, id: &RequestId) {
@@ -53,6 +70,7 @@ impl Records {
         };
         if let Some(held) = self.of_users.get_mut(&record.request.user) {
             held.requests -= 1;
+            held.reservations -= usize::from(record.is_reservation);
             held.bytes -= record.held_bytes;
             if held.requests == 0 {
                 self.of_users.remove(&record.request.user);

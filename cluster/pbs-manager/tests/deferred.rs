@@ -4,8 +4,9 @@
 mod common;
 
 use common::*;
-use pbs_manager::ledger::{Access, Ledger};
-use pbs_manager::{only_mine, Error, Held};
+use pbs_cluster_planner::When;
+use pbs_manager::ledger::{Access, After, Ledger, Outcome};
+use pbs_manager::{only_mine, Change, Error, Held, Wish};
 
 /// The requests that a reader of the file sees.
 fn stored(cluster: &Cluster) -> usize {
@@ -88,6 +89,50 @@ fn requests_of_a_user_are_counted() {
     cluster.manager.kill(&user("u"), first).unwrap();
     assert_eq!(cluster.manager.held_by("u").requests, 1);
     cluster.manager.advance(T + 3600).unwrap();
+    assert_eq!(cluster.manager.held_by("u"), Held::default());
+}
+
+/// Everything that grows with a request counts: texts, dependencies, nodes that it holds for
+/// others, and resources that it gets later. Its end gives all of it back.
+#[test]
+fn all_memory_of_a_request_is_counted() {
+    let mut cluster = small("deferred-bytes");
+    let bytes = |cluster: &Cluster, of: &Wish| cluster.manager.held_more(of, false).bytes;
+    let plain = wish("ncpus=1", 60);
+    let first = cluster.submit(&plain);
+    let least = bytes(&cluster, &plain);
+    assert_eq!(cluster.manager.held_by("u").bytes, least);
+    let after = vec![After { request: first, outcome: Outcome::Any }; 9];
+    let long = "x".repeat(100);
+    for (more, of) in [
+        (100, Wish { name: long.clone(), ..plain.clone() }),
+        (99, Wish { group: long.clone(), ..plain.clone() }),
+        (9 * size_of::<After>(), Wish { after, ..plain.clone() }),
+    ] {
+        assert!(bytes(&cluster, &of) >= least + more, "{of:?}");
+    }
+    // As many nodes as it may have, however many chunks it asks for.
+    let held = |rset: &str| cluster.manager.held_more(&wish(rset, 60), true);
+    assert_eq!((held("ncpus=1").reservations, held("ncpus=1").requests), (1, 1));
+    assert!(held("2:ncpus=1").bytes >= held("ncpus=1").bytes + 1000);
+    assert!(held("9:ncpus=1").bytes < held("2:ncpus=1").bytes + 1000);
+
+    let rset = vec!["ncpus=1:ompthreads=2", "ncpus=1:ompthreads=3"].join("+");
+    let change = Change { rset: Some(rset.parse().unwrap()), ..Change::default() };
+    let second = cluster.submit(&Wish { when: When::After { start_s: T + 600 }, ..plain });
+    let expected = {
+        let (of, more) = cluster.manager.held_more_with(second, &rset.parse().unwrap()).unwrap();
+        assert_eq!((of, more.requests), ("u", 0));
+        assert!(more.bytes > 0);
+        cluster.manager.held_by("u").bytes + more.bytes
+    };
+    cluster.manager.alter(&user("u"), second, &change).unwrap();
+    assert_eq!(cluster.manager.held_by("u").bytes, expected);
+    cluster.reopen();
+    assert_eq!(cluster.manager.held_by("u").bytes, expected);
+    for id in [first, second] {
+        cluster.manager.kill(&user("u"), id).unwrap();
+    }
     assert_eq!(cluster.manager.held_by("u"), Held::default());
 }
 
