@@ -65,7 +65,7 @@ impl<E: Engine> Manager<E> {
         let mut in_vain = Vec::new();
         let mut is_any_free = false;
         for &follower in followers {
-            let Some(record) = self.records.get_mut(&follower) else {
+            let Some(record) = self.records.get(&follower) else {
                 continue;
             };
             let of = |after: &&After| after.request == id;
@@ -73,7 +73,10 @@ impl<E: Engine> Manager<E> {
                 in_vain.push((follower, format!("not to run: request {id} {outcome}")));
                 continue;
             }
-            record.after.retain(|after| after.request != id);
+            self.records.unfollow(follower, id);
+            let Some(record) = self.records.get_mut(&follower) else {
+                continue;
+            };
             let is_held = is_held(&record.after);
             record.request.after.retain(|before| *before != id);
             record.request.is_held = is_held;

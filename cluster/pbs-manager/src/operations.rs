@@ -399,7 +399,7 @@ impl<E: Engine> Manager<E> {
     }
 }
 
-fn record_of(
+pub(crate) fn record_of(
     wish: &Wish,
     request: &Request,
     index: Option<u64>,
