@@ -38,6 +38,8 @@ pub struct Manager<E> {
     /// Usage of the requests that are not in the ledger any more.
     pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
+    /// The planner that looked for better places last: a reservation's, or the cluster's.
+    pub(crate) settled: Option<RequestId>,
     /// Whether operations leave writing and settling to the caller.
     pub(crate) is_deferred: bool,
 }
@@ -125,6 +127,7 @@ impl<E: Engine> Manager<E> {
             nodes_out: BTreeMap::new(),
             forgotten: Usages::default(),
             clock_s,
+            settled: None,
             is_deferred: false,
         }
     }

@@ -72,6 +72,36 @@ fn places_are_improved_in_pieces() {
     assert_eq!(at_once.iter().filter(|start_s| **start_s == Some(T)).count(), 2);
 }
 
+/// A request that waits is planned, and reservations have their turns, though the cluster itself
+/// never ends to look for better places.
+#[test]
+fn all_have_their_turn() {
+    let mut cluster = small("deferred-turns");
+    let site = "name = 'near'\nplanning_horizon = '1h'\n[[nodes]]\nname = 'n%d'\ncount = 3\nhas = \
+                'ncpus=8'\n";
+    cluster.reopen_with(site);
+    let held = cluster.manager.reserve(&user("u"), &wish("ncpus=8", 7200)).unwrap();
+    let inside = |duration_s| Wish { within: Some(held), ..wish("ncpus=8", duration_s) };
+    let first_inside = cluster.submit(&inside(600));
+    let second_inside = cluster.submit(&inside(600));
+    let long = cluster.submit(&wish("2:ncpus=8", 3000));
+    let planned: Vec<_> = (0..8).map(|_| cluster.submit(&wish("2:ncpus=8", 300))).collect();
+    let waiting = cluster.submit(&wish("2:ncpus=8", 60));
+    assert_eq!(cluster.row(waiting).start_s, None);
+    cluster.manager.defer();
+    cluster.manager.kill(&user("u"), first_inside).unwrap();
+    for id in [long].into_iter().chain(planned.into_iter().skip(1)) {
+        cluster.manager.kill(&user("u"), id).unwrap();
+    }
+    for _ in 0..200 {
+        cluster.manager.settle_some(1);
+        cluster.manager.look_again();
+        assert!(cluster.manager.is_settling());
+    }
+    assert!(cluster.row(waiting).start_s.is_some_and(|start_s| start_s <= T + 300));
+    assert_eq!(cluster.row(second_inside).start_s, Some(T));
+}
+
 /// What a user has counts from the acceptance of a request to its end, also in the next process.
 #[test]
 fn requests_of_a_user_are_counted() {
