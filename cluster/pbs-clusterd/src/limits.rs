@@ -6,6 +6,7 @@
 
 use clap::Args;
 use pbs_cluster_api::Refusal;
+use pbs_manager::ledger::Page;
 use pbs_manager::{Caller, Held};
 use pbs_socket::{CallLimits, ConnectionLimits};
 use pbs_text::{at_least_one, grouped};
@@ -17,8 +18,8 @@ pub const CALLS: CallLimits =
 pub const ARRAY_REQUESTS: usize = 1000;
 /// Numbers in one call that confirms or ends requests.
 pub const CALL_REQUESTS: usize = 1000;
-/// Requests in one part of a list.
-pub const LISTED_REQUESTS: usize = 1000;
+/// Size of one part of a list.
+pub const LISTED: Page = Page { rows: 1000, bytes: 1 << 20 };
 /// Requests that one request may follow.
 pub const REQUEST_AFTER: usize = 64;
 /// The longest name of a request, a user or a group, in bytes.

@@ -20,9 +20,7 @@ use pbs_socket::Inbox;
 use pbs_uapi::clock::unix_ns;
 
 use crate::call::{Answer, Call, Method, NodesWanted};
-use crate::limits::{
-    Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED_REQUESTS, NAME_BYTES, REQUEST_AFTER,
-};
+use crate::limits::{Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED, NAME_BYTES, REQUEST_AFTER};
 use crate::session::Notices;
 
 /// Calls that are answered together.
@@ -346,15 +344,15 @@ impl<E: Engine> Service<E> {
 
     fn list(&self, caller: &Caller, filter: &Filter) -> Result<Listed, Refusal> {
         let (above, user) = (filter.above.unwrap_or(0), filter.user.as_deref());
-        let rows = if filter.ended == Some(true) {
-            let rows = self.cluster.rows_above(above, LISTED_REQUESTS);
-            rows.map_err(|error| self.refusal(&error))?
+        let paged = if filter.ended == Some(true) {
+            let paged = self.cluster.rows_above(above, LISTED);
+            paged.map_err(|error| self.refusal(&error))?
         } else {
-            self.cluster.open_rows_above(above, user, LISTED_REQUESTS)
+            self.cluster.open_rows_above(above, user, LISTED)
         };
-        let last = rows.last().map(|row| row.id);
-        let next = last.filter(|_| rows.len() == LISTED_REQUESTS);
-        let of_user = rows.into_iter().filter(|row| user.is_none_or(|user| row.user == user));
+        let last = paged.rows.last().map(|row| row.id);
+        let next = last.filter(|_| !paged.is_last);
+        let of_user = paged.rows.into_iter().filter(|row| user.is_none_or(|user| row.user == user));
         let requests = of_user.map(|row| Object(shown_to(caller, row))).collect();
         Ok(Listed { clock_s: self.cluster.clock_s(), requests, next })
     }

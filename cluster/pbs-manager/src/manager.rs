@@ -13,7 +13,7 @@ use crate::deadlines::Deadlines;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Row, State};
+use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Page, Paged, Row, State};
 use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
 use crate::usage::Usages;
@@ -174,11 +174,23 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns the requests of a user, or of all, that have not ended and have a number above
-    /// that: as many of them as are wanted, in the order of their numbers.
-    pub fn open_rows_above(&self, id: RequestId, user: Option<&str>, most: usize) -> Vec<Row> {
+    /// that: as many of them as fit into the page, in the order of their numbers.
+    pub fn open_rows_above(&self, id: RequestId, user: Option<&str>, page: Page) -> Paged {
         let above = self.records.range(id.saturating_add(1)..);
         let of_user = above.filter(|(_, of)| user.is_none_or(|user| of.request.user == user));
-        of_user.filter_map(|(&id, _)| self.row(id)).take(most).collect()
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for (&id, record) in of_user {
+            if page.is_full(rows.len(), bytes) {
+                return Paged { rows, is_last: false };
+            }
+            bytes += record.held_bytes;
+            if let Some(row) = self.row(id) {
+                let names = row.nodes.iter().map(|part| size_of_val(part) + part.node.len());
+                bytes += names.sum::<usize>();
+                rows.push(row);
+            }
+        }
+        Paged { rows, is_last: true }
     }
 
     /// Returns what a user's requests that have not ended take.
@@ -255,13 +267,14 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns requests with numbers above that, whether they have ended or not: as many of them
-    /// as are wanted, in the order of their numbers. Changes that are not written are not in it.
+    /// as fit into the page, in the order of their numbers. Changes that are not written are not in
+    /// it.
     ///
     /// # Errors
     ///
     /// The error that the disk reports.
-    pub fn rows_above(&self, id: RequestId, most: usize) -> Result<Vec<Row>, Error> {
-        Ok(self.journal.ledger().rows_above(id, most)?)
+    pub fn rows_above(&self, id: RequestId, page: Page) -> Result<Paged, Error> {
+        Ok(self.journal.ledger().rows_above(id, page)?)
     }
 
     /// Plans by another text of the site from now on; the nodes that it names stay out of

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use pbs_cluster_planner::When;
-use pbs_manager::ledger::{Access, After, Ledger, Outcome};
+use pbs_manager::ledger::{Access, After, Ledger, Outcome, Page};
 use pbs_manager::{only_mine, Change, Error, Held, Wish};
 
 /// The requests that a reader of the file sees.
@@ -177,10 +177,27 @@ fn lists_have_parts() {
     let ids = |rows: Vec<pbs_manager::ledger::Row>| -> Vec<u64> {
         rows.iter().map(|row| row.id).collect()
     };
-    let open = |above, user, most| ids(cluster.manager.open_rows_above(above, user, most));
+    let page = |rows| Page { rows, bytes: 1 << 20 };
+    let open = |above, user, most| {
+        let paged = cluster.manager.open_rows_above(above, user, page(most));
+        ids(paged.rows)
+    };
     assert_eq!((open(0, None, 2), open(3, Some("u"), 9)), (vec![1, 3], vec![4, 5]));
     assert!(open(0, Some("v"), 9).is_empty() && open(u64::MAX, None, 9).is_empty());
-    assert_eq!(ids(cluster.manager.rows_above(1, 2).unwrap()), [2, 3]);
+    assert_eq!(ids(cluster.manager.rows_above(1, page(2)).unwrap().rows), [2, 3]);
+    // A part ends behind the row that exceeds its bytes, and says whether others follow.
+    let long = Wish { command: vec!["x".repeat(10_000); 2], ..wish("ncpus=1", 60) };
+    cluster.submit(&long);
+    cluster.submit(&long);
+    let few = Page { rows: 100, bytes: 20_000 };
+    for (above, expected, is_last) in [(0, &[1, 3, 4, 5, 6][..], false), (6, &[7], true)] {
+        let open = cluster.manager.open_rows_above(above, None, few);
+        assert_eq!((ids(open.rows), open.is_last), (expected.to_vec(), is_last));
+    }
+    for (above, expected, is_last) in [(2, &[3, 4, 5, 6][..], false), (6, &[7], true)] {
+        let all = cluster.manager.rows_above(above, few).unwrap();
+        assert_eq!((ids(all.rows), all.is_last), (expected.to_vec(), is_last));
+    }
 }
 
 /// A ledger follows the clock of the machine unless it is ahead; and acts only for its owner.
