@@ -30,7 +30,7 @@ const MODELS: [&str; 14] = [
 const PASS_ON: [&str; 5] = ["/parse/", "/read/", "/export.rs", "/json.rs", "/examples.rs"];
 
 /// Fields whose readers do not name their type, each with the file that reads it.
-const READ_IN: [(&str, &str); 26] = [
+const READ_IN: [(&str, &str); 28] = [
     ("DeclaredMutation.factor", "studies/pbs-reproduce/src/mutate.rs"),
     ("Ending.started_unix_ns", "node/pbs-node/src/queue.rs"),
     ("Limits.preferred", "rms/pbs-rms/src/rms.rs"),
