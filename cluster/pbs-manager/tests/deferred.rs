@@ -147,7 +147,7 @@ fn all_memory_of_a_request_is_counted() {
     assert!(held("2:ncpus=1").bytes >= held("ncpus=1").bytes + 1000);
     assert!(held("9:ncpus=1").bytes < held("2:ncpus=1").bytes + 1000);
 
-    let rset = vec!["ncpus=1:ompthreads=2", "ncpus=1:ompthreads=3"].join("+");
+    let rset = "ncpus=1:ompthreads=2+ncpus=1:ompthreads=3";
     let change = Change { rset: Some(rset.parse().unwrap()), ..Change::default() };
     let second = cluster.submit(&Wish { when: When::After { start_s: T + 600 }, ..plain });
     let expected = {
