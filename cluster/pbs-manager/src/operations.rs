@@ -278,6 +278,7 @@ impl<E: Engine> Manager<E> {
         }
         let accepted = self.site.accept(rset, &request.user, &request.group);
         let rset = accepted.map_err(Refusal::NotAccepted)?;
+        check_length(&rset)?;
         self.planner.resize(self.clock_s, id, &rset)?;
         if let Some(record) = self.records.get_mut(&id) {
             record.request.rset = rset;
@@ -363,6 +364,7 @@ impl<E: Engine> Manager<E> {
 
     fn completed(&self, mut request: Request) -> Result<Request, Error> {
         request.complete(&self.site, &self.machine, self.clock_s)?;
+        check_length(&request.rset)?;
         let (allocate_s, release_s) = self.margins_s();
         request.margin_s = allocate_s + release_s;
         Ok(request)
@@ -397,6 +399,15 @@ impl<E: Engine> Manager<E> {
         }
         self.settle();
     }
+}
+
+/// Checks that resources can be read back from the ledger: the site's defaults make them longer.
+fn check_length(rset: &Rset) -> Result<(), Error> {
+    let read = rset.to_string().parse::<Rset>();
+    read.map(drop).map_err(|error| {
+        let what = format!("with the default values of the site, {}", error.message);
+        Error::Wrong(what)
+    })
 }
 
 pub(crate) fn record_of(

@@ -166,6 +166,24 @@ fn all_memory_of_a_request_is_counted() {
     assert_eq!(cluster.manager.held_by("u"), Held::default());
 }
 
+/// What the site adds to a request may make it too long for the next process that reads it.
+#[test]
+fn defaults_do_not_make_a_request_unreadable() {
+    let mut cluster = small("deferred-defaults");
+    let items: Vec<String> = (0..64).map(|at| format!("r{at}=1")).collect();
+    let items = items.join(":");
+    let site = format!(
+        "name = 'x'\ndefaults = {{ ncpus = 1 }}\n[[nodes]]\nname = 'n'\nhas = \
+                        'ncpus=8:{items}'\n"
+    );
+    cluster.reopen_with(&site);
+    let refused = cluster.manager.submit(&user("u"), &wish(&items, 60));
+    assert!(
+        matches!(&refused, Err(Error::Wrong(what)) if what.contains("at most 64 resources")),
+        "{refused:?}"
+    );
+}
+
 /// A long list is read in parts.
 #[test]
 fn lists_have_parts() {
