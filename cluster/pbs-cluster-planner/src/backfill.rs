@@ -20,6 +20,11 @@ impl Planner {
         self.backfill.add(now_s);
     }
 
+    /// Returns the number of passes over all planned requests that have ended.
+    pub fn passes(&self) -> u64 {
+        self.backfill.passes
+    }
+
     /// Returns the number of searches for a better place up to now: Keller's backfills (6).
     pub fn decisions(&self) -> u64 {
         self.backfill.decisions
@@ -46,6 +51,7 @@ impl Planner {
                     self.backfill = Sweep {
                         from_s: self.backfill.again_s,
                         decisions: self.backfill.decisions,
+                        passes: self.backfill.passes + 1,
                         ..Sweep::default()
                     };
                 }

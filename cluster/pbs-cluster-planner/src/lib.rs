@@ -53,7 +53,7 @@ mod types;
 
 pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};
 pub use memory::{Memory, Vectors};
-pub use need::Impossible;
+pub use need::{Impossible, SMALL_CHUNKS};
 pub use placed::Placed;
 pub use planner::Planner;
 pub use policy::Policy;

@@ -141,10 +141,7 @@ impl<'a> Several<'a> {
     fn map(mut self) -> Option<Vec<Placed>> {
         let mut kinds = Vec::new();
         for (kind, of) in self.need.kinds.iter().enumerate() {
-            // More chunks than could ever be placed are no reason to hold a list of them.
-            if of.count > u64::from(u32::MAX) {
-                return None;
-            }
+            // A need has no more chunks than its machine has cores.
             kinds.extend(std::iter::repeat_n(kind, of.count as usize));
         }
         // The node from which on the next chunk is tried.

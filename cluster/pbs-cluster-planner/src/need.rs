@@ -7,6 +7,9 @@ use pbs_resources::{Arrangement, Condition, Facts, Rset, Sharing, Value};
 
 use crate::machine::{Class, Machine, ResourceId, NCPUS};
 
+/// Number of chunks that a request may have on any machine, however few cores it has.
+pub const SMALL_CHUNKS: u64 = 1024;
+
 /// A request that no plan could ever satisfy, and why (Keller, 5.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Impossible {
@@ -29,6 +32,18 @@ pub enum Impossible {
         /// The chunk, counted from 1, the most demanding first.
         chunk: usize,
     },
+    /// The chunk takes nothing of its node: any number of them would fit.
+    Nothing {
+        /// The chunk, counted from 1, the most demanding first.
+        chunk: usize,
+    },
+    /// More chunks than there are cores, and than [`SMALL_CHUNKS`].
+    TooManyChunks {
+        /// Number of chunks.
+        wanted: u64,
+        /// Greatest number of chunks.
+        most: u64,
+    },
     /// The chunks do not fit together on the nodes that there are.
     NoMapping,
     /// More time or items than can be counted.
@@ -43,6 +58,14 @@ impl fmt::Display for Impossible {
                 write!(f, "{wanted} {resource} are wanted, of {total} that there are")
             }
             Self::NoNode { chunk } => write!(f, "no node can host chunk {chunk}"),
+            Self::Nothing { chunk } => {
+                write!(f, "chunk {chunk} takes nothing of its node; write its cores: ncpus=1")
+            }
+            Self::TooManyChunks { wanted, most } => write!(
+                f,
+                "{wanted} chunks are wanted, and a request may have {most} here; ask for fewer \
+                 chunks that are larger"
+            ),
             Self::NoMapping => f.write_str("the nodes have no room for all chunks together"),
             Self::TooLarge => {
                 f.write_str("the request is larger than can be counted; ask for less")
@@ -194,6 +217,7 @@ impl Need {
         chunks.sort_by_key(|(_, (amounts, _))| std::cmp::Reverse(weight(amounts)));
         let scatter = rset.place.arrangement == Arrangement::Scatter;
         let exclusive = rset.place.sharing == Some(Sharing::Exclusive);
+        check_chunks(machine, &chunks, exclusive)?;
         let kinds = chunks.iter().map(|(count, (amounts, attributes))| {
             let fit = |class| fit(machine, class, amounts, attributes, duration_s, exclusive);
             let one =
@@ -277,6 +301,26 @@ fn want(
             Ok(())
         }
     }
+}
+
+/// Checks that chunks are not more than a plan may hold. Where nodes are taken whole, even a chunk
+/// without amounts takes one.
+fn check_chunks(
+    machine: &Machine,
+    chunks: &[(u64, Wanted)],
+    exclusive: bool,
+) -> Result<(), Impossible> {
+    let takes_nothing = |(_, (amounts, _)): &(u64, Wanted)| amounts.is_empty();
+    if let Some(place) = chunks.iter().position(takes_nothing).filter(|_| !exclusive) {
+        return Err(Impossible::Nothing { chunk: place + 1 });
+    }
+    let counts = chunks.iter().map(|(count, _)| *count);
+    let wanted = counts.fold(0, u64::saturating_add);
+    let most = machine.totals[NCPUS].max(SMALL_CHUNKS);
+    if wanted > most {
+        return Err(Impossible::TooManyChunks { wanted, most });
+    }
+    Ok(())
 }
 
 /// All chunks as one.

@@ -13,6 +13,8 @@ pub(crate) struct Sweep {
     pub(crate) last: Option<Turn>,
     /// Start time from which the next pass considers requests.
     pub(crate) again_s: Option<u64>,
+    /// Number of passes that have ended.
+    pub(crate) passes: u64,
     /// Number of searches for a better place: Keller's backfills (6).
     pub(crate) decisions: u64,
 }

@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
-use pbs_cluster_planner::{Machine, NodeSpec, Planner, Policy, Rules};
+use pbs_cluster_planner::{
+    Impossible, Machine, NodeSpec, Planner, Policy, Refusal, Rules, SMALL_CHUNKS,
+};
 use pbs_gen::Random;
 use pbs_site::Mapping;
 
@@ -206,4 +208,28 @@ fn sleeping_nodes_are_left_asleep() {
     let mut planner = with_policy(&nodes, by(Mapping::Cheapest));
     assert_eq!(at_once(&mut planner, "ncpus=6"), ["n2"]);
     assert_eq!(at_once(&mut planner, "2:ncpus=1"), ["n1"]);
+}
+
+/// Chunks that take nothing fit any number of times, and a plan lists each chunk of several kinds.
+#[test]
+fn chunks_are_bounded_by_the_machine() {
+    let refused = |rset: &str| {
+        let host = NodeSpec { has: vec![16, 1 << 40], ..spec("n1", 16) };
+        let mut planner = on(&[("mem", None)], &[host], Rules::default());
+        match planner.submit(0, &ask(rset, 10)) {
+            Err(Refusal::Impossible(why)) => why,
+            other => panic!("{rset}: {other:?}"),
+        }
+    };
+    let nothing = Impossible::Nothing { chunk: 2 };
+    assert_eq!(refused("4000000000:ncpus=0+ncpus=1"), nothing);
+    assert_eq!(refused("4000000000:ompthreads=4+ncpus=1"), nothing);
+    assert_eq!(refused("ncpus=0"), Impossible::Nothing { chunk: 1 });
+    let many = Impossible::TooManyChunks { wanted: 4_000_000_001, most: SMALL_CHUNKS };
+    assert_eq!(refused("4000000000:mem=1+ncpus=1"), many);
+    // All on one node are one chunk, and a node that is taken whole is something.
+    let mut planner = nodes(&[16, 16]);
+    assert_eq!(at_once(&mut planner, "2000:ncpus=0+ncpus=1,place=pack"), ["n1"]);
+    let mut planner = nodes(&[16, 16]);
+    assert_eq!(at_once(&mut planner, "2:ncpus=0,place=scatter:excl"), ["n1", "n2"]);
 }

@@ -6,6 +6,7 @@
 
 use clap::Args;
 use pbs_cluster_api::Refusal;
+use pbs_manager::ledger::Page;
 use pbs_manager::{Caller, Held};
 use pbs_socket::{CallLimits, ConnectionLimits};
 use pbs_text::{at_least_one, grouped};
@@ -17,9 +18,11 @@ pub const CALLS: CallLimits =
 pub const ARRAY_REQUESTS: usize = 1000;
 /// Numbers in one call that confirms or ends requests.
 pub const CALL_REQUESTS: usize = 1000;
-/// Requests in one part of a list.
-pub const LISTED_REQUESTS: usize = 1000;
-/// The longest name of a request, in bytes.
+/// Size of one part of a list.
+pub const LISTED: Page = Page { rows: 1000, bytes: 1 << 20 };
+/// Requests that one request may follow.
+pub const REQUEST_AFTER: usize = 64;
+/// The longest name of a request, a user or a group, in bytes.
 pub const NAME_BYTES: usize = 200;
 /// Limits of an operator, in limits of another user.
 pub const OPERATOR_SHARE: usize = 8;
@@ -31,6 +34,10 @@ pub struct Limits {
     /// Requests of a user that have not ended
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = at_least_one)]
     pub user_requests: usize,
+
+    /// Reservations of a user that have not ended
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = at_least_one)]
+    pub user_reservations: usize,
 
     /// Memory of a user's requests that have not ended
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = at_least_one)]
@@ -53,6 +60,7 @@ impl Limits {
     /// The limits without any option.
     pub const DEFAULT: Self = Self {
         user_requests: 20_000,
+        user_reservations: 16,
         user_bytes: 64 << 20,
         all_bytes: 1 << 30,
         connections: 960,
@@ -73,6 +81,13 @@ impl Limits {
         let share = if caller.is_operator { OPERATOR_SHARE } else { 1 };
         let figures = [
             ("requests", "user-requests", self.user_requests, own.requests, more.requests),
+            (
+                "reservations",
+                "user-reservations",
+                self.user_reservations,
+                own.reservations,
+                more.reservations,
+            ),
             ("bytes", "user-bytes", self.user_bytes, own.bytes, more.bytes),
         ];
         for (what, name, limit, own, more) in figures {
@@ -130,12 +145,19 @@ mod tests {
     /// A refusal names the limit; exactly as much as the limit is allowed, and operators have more.
     #[test]
     fn each_limit_is_told_by_its_name() {
-        let limits = Limits { user_requests: 3, user_bytes: 99, all_bytes: 500, ..Limits::DEFAULT };
+        let limits = Limits {
+            user_requests: 3,
+            user_reservations: 1,
+            user_bytes: 99,
+            all_bytes: 500,
+            ..Limits::DEFAULT
+        };
         let caller = |is_operator| Caller { user: "anna".into(), is_operator };
-        let (full, none) = (Held { requests: 3, bytes: 99 }, Held::default());
+        let (full, none) = (Held { requests: 3, reservations: 1, bytes: 99 }, Held::default());
         assert_eq!(limits.allow(&caller(false), none, none, full), Ok(()));
         for (more, name) in [
             (Held { requests: 1, ..none }, "(user-requests)"),
+            (Held { reservations: 1, ..none }, "(user-reservations)"),
             (Held { bytes: 1, ..none }, "(user-bytes)"),
         ] {
             let refused = limits.allow(&caller(false), full, full, more);

@@ -14,12 +14,13 @@ use pbs_cluster_api::{
 use pbs_launch::signals::{wait_for, Signals};
 use pbs_manager::ledger::{NodeState, Row};
 use pbs_manager::{Caller, Engine, Error, Held, Manager, Wish};
+use pbs_resources::Rset;
 use pbs_site::zone_text;
 use pbs_socket::Inbox;
 use pbs_uapi::clock::unix_ns;
 
 use crate::call::{Answer, Call, Method, NodesWanted};
-use crate::limits::{Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED_REQUESTS, NAME_BYTES};
+use crate::limits::{Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED, NAME_BYTES, REQUEST_AFTER};
 use crate::session::Notices;
 
 /// Calls that are answered together.
@@ -173,14 +174,17 @@ impl<E: Engine> Service<E> {
             }
             Method::Alter(id, part, answer) => {
                 let result = part.read().and_then(|change| {
+                    self.allow_other(caller, id, change.rset.as_ref())?;
                     let altered = self.cluster.alter(caller, id, &change);
                     self.changed(caller, altered, &[id])
                 });
                 self.later(answer, result);
             }
             Method::Resize(id, rset, answer) => {
-                let resized = self.cluster.resize(caller, id, &rset);
-                let result = self.changed(caller, resized, &[id]);
+                let result = self.allow_other(caller, id, Some(&rset)).and_then(|()| {
+                    let resized = self.cluster.resize(caller, id, &rset);
+                    self.changed(caller, resized, &[id])
+                });
                 self.later(answer, result);
             }
             Method::Extend(id, by_s, answer) => {
@@ -220,21 +224,26 @@ impl<E: Engine> Service<E> {
     }
 
     fn submit(&mut self, caller: &Caller, wish: Wish) -> Result<Changed, Refusal> {
-        let wish = self.completed(caller, wish)?;
+        let wish = self.completed(caller, wish, false)?;
         let ids = self.cluster.submit(caller, &wish);
         let ids = ids.map_err(|error| self.refusal(&error))?;
         self.rows(caller, &ids)
     }
 
     fn reserve(&mut self, caller: &Caller, wish: Wish) -> Result<Changed, Refusal> {
-        let wish = self.completed(caller, wish)?;
+        let wish = self.completed(caller, wish, true)?;
         let id = self.cluster.reserve(caller, &wish);
         let id = id.map_err(|error| self.refusal(&error))?;
         self.rows(caller, &[id])
     }
 
     /// Returns the request with the user and the group that it is for, if it is within the limits.
-    fn completed(&self, caller: &Caller, mut wish: Wish) -> Result<Wish, Refusal> {
+    fn completed(
+        &self,
+        caller: &Caller,
+        mut wish: Wish,
+        is_reservation: bool,
+    ) -> Result<Wish, Refusal> {
         if wish.user.is_empty() {
             wish.user = caller.user.clone();
         }
@@ -242,8 +251,19 @@ impl<E: Engine> Service<E> {
             let own = self.cluster.site().own_group(&wish.user);
             wish.group = own.map_or_else(String::new, String::from);
         }
-        if wish.name.len() > NAME_BYTES {
-            let what = format!("the name is longer than {NAME_BYTES} bytes; write a shorter one");
+        for (what, name) in [("name", &wish.name), ("user", &wish.user), ("group", &wish.group)] {
+            if name.len() > NAME_BYTES {
+                let what =
+                    format!("the {what} is longer than {NAME_BYTES} bytes; write a shorter one");
+                return Err(Refusal::Invalid { what });
+            }
+        }
+        if wish.after.len() > REQUEST_AFTER {
+            let what = format!(
+                "a request can depend on at most {REQUEST_AFTER} others, and this one names {}; \
+                 name fewer",
+                wish.after.len()
+            );
             return Err(Refusal::Invalid { what });
         }
         let requests = wish.array.as_ref().map_or(1, Vec::len);
@@ -254,10 +274,29 @@ impl<E: Engine> Service<E> {
             );
             return Err(Refusal::Invalid { what });
         }
-        let more = Held { requests, bytes: requests.saturating_mul(wish.held_bytes()) };
-        let own = self.cluster.held_by(&wish.user);
-        self.limits.allow(caller, own, self.cluster.held_by_all(), more)?;
+        let more = self.cluster.held_more(&wish, is_reservation);
+        self.allow(caller, &wish.user, more)?;
         Ok(wish)
+    }
+
+    /// Checks that the caller may add that to what a user has.
+    fn allow(&self, caller: &Caller, user: &str, more: Held) -> Result<(), Refusal> {
+        let own = self.cluster.held_by(user);
+        self.limits.allow(caller, own, self.cluster.held_by_all(), more)
+    }
+
+    /// Checks that a request may have other resources within the limits of its user.
+    fn allow_other(&self, caller: &Caller, id: u64, rset: Option<&Rset>) -> Result<(), Refusal> {
+        let Some(rset) = rset else {
+            return Ok(());
+        };
+        let more = self.cluster.held_more_with(id, rset);
+        let (user, more) = more.map_err(|error| self.refusal(&error))?;
+        // The operation refuses others by itself, and less is allowed always.
+        if more == Held::default() || (caller.user != user && !caller.is_operator) {
+            return Ok(());
+        }
+        self.allow(caller, user, more)
     }
 
     /// Does the same with several requests, until one of them is refused.
@@ -305,15 +344,15 @@ impl<E: Engine> Service<E> {
 
     fn list(&self, caller: &Caller, filter: &Filter) -> Result<Listed, Refusal> {
         let (above, user) = (filter.above.unwrap_or(0), filter.user.as_deref());
-        let rows = if filter.ended == Some(true) {
-            let rows = self.cluster.rows_above(above, LISTED_REQUESTS);
-            rows.map_err(|error| self.refusal(&error))?
+        let paged = if filter.ended == Some(true) {
+            let paged = self.cluster.rows_above(above, LISTED);
+            paged.map_err(|error| self.refusal(&error))?
         } else {
-            self.cluster.open_rows_above(above, user, LISTED_REQUESTS)
+            self.cluster.open_rows_above(above, user, LISTED)
         };
-        let last = rows.last().map(|row| row.id);
-        let next = last.filter(|_| rows.len() == LISTED_REQUESTS);
-        let of_user = rows.into_iter().filter(|row| user.is_none_or(|user| row.user == user));
+        let last = paged.rows.last().map(|row| row.id);
+        let next = last.filter(|_| !paged.is_last);
+        let of_user = paged.rows.into_iter().filter(|row| user.is_none_or(|user| row.user == user));
         let requests = of_user.map(|row| Object(shown_to(caller, row))).collect();
         Ok(Listed { clock_s: self.cluster.clock_s(), requests, next })
     }

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{is_root, serve, site, wanted, BIN, DAEMON};
-use pbs_cluster_api::{Failure, Filter, Object, Refusal, Submission};
-use pbs_manager::ledger::State;
+use pbs_cluster_api::{Alteration, Failure, Filter, Object, Refusal, Submission};
+use pbs_manager::ledger::{After, Outcome, State};
 
 fn refusal<T: std::fmt::Debug>(answer: Result<T, Failure>) -> Refusal {
     match answer {
@@ -79,6 +79,40 @@ fn the_site_names_operators() {
     };
     assert!(matches!(refusal(other.submit(&in_name)), Refusal::NotPermitted { .. }));
     assert!(served.client_of(DAEMON).kill(&[id]).is_ok());
+}
+
+/// What a request grows by is bounded: those that it follows, its names, and reservations.
+#[test]
+fn parts_of_requests_are_bounded() {
+    if !is_root() {
+        pbs_text::skipped("it needs root, to connect as other users");
+        return;
+    }
+    let limits = ["--user-reservations", "1", "--user-bytes", "20000"];
+    let served = serve("parts", &site(2), &limits);
+    let mut greedy = served.client_of(DAEMON);
+    let id = greedy.submit(&wanted("ncpus=1", 600)).unwrap()[0].id;
+    let after = |count| {
+        let after = Object(After { request: id, outcome: Outcome::Any });
+        Submission { after: Some(vec![after; count]), ..wanted("ncpus=1", 60) }
+    };
+    let behind = greedy.submit(&after(64)).unwrap()[0].id;
+    let refused = refusal(greedy.submit(&after(65)));
+    assert!(matches!(&refused, Refusal::Invalid { what } if what.contains("at most 64 others")));
+    let group = Submission { group: Some("x".repeat(201)), ..wanted("ncpus=1", 60) };
+    let refused = refusal(greedy.submit(&group));
+    assert!(matches!(&refused, Refusal::Invalid { what } if what.contains("the group is longer")));
+    greedy.reserve(&wanted("ncpus=1", 60)).unwrap();
+    let refused = refusal(greedy.reserve(&wanted("ncpus=1", 60)));
+    assert!(matches!(&refused, Refusal::Failed { why } if why.contains("(user-reservations)")));
+
+    // A change may not make a request larger than a submission.
+    let word = format!("ncpus=1:{}=1", "x".repeat(30_000));
+    let change = Alteration { rset: Some(word), ..Alteration::default() };
+    let refused = refusal(greedy.alter(behind, &change));
+    assert!(matches!(&refused, Refusal::Failed { why } if why.contains("(user-bytes)")));
+    let refused = refusal(served.client_of(BIN).alter(behind, &change));
+    assert!(matches!(refused, Refusal::NotPermitted { .. }));
 }
 
 /// One user's requests are bounded, and others are accepted meanwhile; an array is bounded, too.

@@ -2,6 +2,8 @@
 //! Operations of a service: it answers many calls before it waits for the disk, and looks for
 //! better places between them.
 
+use pbs_cluster_planner::RequestId;
+
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ledger::Event;
@@ -32,23 +34,34 @@ impl<E: Engine> Manager<E> {
         self.planner.is_backfilling() || inside.into_iter().any(|inside| inside.is_backfilling())
     }
 
-    /// Gives so many requests their turn for a better place. Nobody moves to later.
+    /// Gives so many requests their turn for a better place. Nobody moves to later. The cluster and
+    /// its reservations have turns. After each pass over all requests, those that wait are planned,
+    /// also where another pass follows.
     pub fn settle_some(&mut self, most: usize) {
         let clock_s = self.clock_s;
-        if self.planner.is_backfilling() {
-            self.planner.backfill(clock_s, most);
-            if !self.planner.is_backfilling() {
-                self.planner.plan_waiting(clock_s);
-            }
+        let Some(within) = self.next_to_settle() else {
             return;
+        };
+        self.settled = within;
+        let Some(planner) = self.planner_of_mut(within) else {
+            return;
+        };
+        let passes = planner.passes();
+        planner.backfill(clock_s, most);
+        if within.is_none() && planner.passes() > passes {
+            planner.plan_waiting(clock_s);
         }
-        for &reservation in &self.reservations {
-            let inside = self.planner.inside_mut(reservation);
-            if let Some(inside) = inside.filter(|inside| inside.is_backfilling()) {
-                inside.backfill(clock_s, most);
-                return;
-            }
-        }
+    }
+
+    /// Returns the planner whose turn it is to look for better places: that of a reservation, or
+    /// `None` for the cluster's.
+    fn next_to_settle(&self) -> Option<Option<RequestId>> {
+        let of = |id: &RequestId| Some(*id);
+        let after = self.settled.map_or(0, |id| id.saturating_add(1));
+        let later = self.reservations.range(after..).map(of);
+        let first = std::iter::once(None).chain(self.reservations.iter().map(of));
+        let mut turns = later.chain(first);
+        turns.find(|within| self.planner_of(*within).is_some_and(|of| of.is_backfilling()))
     }
 
     /// Has all requests look for a better place, though nothing became free: a service that was

@@ -32,7 +32,7 @@ impl<E: Engine> Manager<E> {
                 );
                 return Err(Error::Wrong(what));
             }
-            let (row, _) = self.details(id)?;
+            let row = self.current_row(id)?;
             if row.is_reservation || row.within.is_some() {
                 let what = format!(
                     "request {id} is a reservation or inside one, and nothing can \
@@ -65,7 +65,7 @@ impl<E: Engine> Manager<E> {
         let mut in_vain = Vec::new();
         let mut is_any_free = false;
         for &follower in followers {
-            let Some(record) = self.records.get_mut(&follower) else {
+            let Some(record) = self.records.get(&follower) else {
                 continue;
             };
             let of = |after: &&After| after.request == id;
@@ -73,7 +73,10 @@ impl<E: Engine> Manager<E> {
                 in_vain.push((follower, format!("not to run: request {id} {outcome}")));
                 continue;
             }
-            record.after.retain(|after| after.request != id);
+            self.records.unfollow(follower, id);
+            let Some(record) = self.records.get_mut(&follower) else {
+                continue;
+            };
             let is_held = is_held(&record.after);
             record.request.after.retain(|before| *before != id);
             record.request.is_held = is_held;
@@ -96,7 +99,7 @@ impl<E: Engine> Manager<E> {
         let followers: Vec<(RequestId, RequestId)> = followers.collect();
         for (before, follower) in followers {
             // A request that the ledger cannot show was lost.
-            let outcome = self.details(before).ok().and_then(|(row, _)| row.outcome);
+            let outcome = self.current_row(before).ok().and_then(|row| row.outcome);
             let outcome = outcome.unwrap_or_else(|| "was lost".into());
             for (id, why) in self.release_followers(before, &[follower], &outcome) {
                 self.finish(id, &why);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Ended requests that are forgotten, and what is kept of them: their part of the usage.
 
-use std::collections::BTreeSet;
-
 use pbs_cluster_planner::RequestId;
 
 use crate::engine::Engine;
@@ -25,14 +23,13 @@ impl<E: Engine> Manager<E> {
         if surplus == 0 && ledger.first_end_s()?.is_none_or(|end_s| end_s >= before_s) {
             return Ok(());
         }
-        let referred = self.referred();
         let rows = ledger.first_ended(MOST_FORGOTTEN)?;
         let is_over = |(place, row): &(usize, Row)| {
             let is_old = row.end_s.is_none_or(|end_s| end_s < before_s);
             is_old || (*place as u64) < surplus
         };
         let rows = rows.into_iter().enumerate().take_while(is_over).map(|(_, row)| row);
-        let rows: Vec<Row> = rows.filter(|row| !referred.contains(&row.id)).collect();
+        let rows: Vec<Row> = rows.filter(|row| !self.records.is_referred(row.id)).collect();
         let mut usages = Usages::default();
         for row in &rows {
             usages.add(row, self.clock_s);
@@ -41,16 +38,6 @@ impl<E: Engine> Manager<E> {
         let totals = self.forgotten.merge(&usages);
         self.journal.forget(rows.iter().map(|row| row.id).collect(), ended_s, totals);
         Ok(())
-    }
-
-    /// Ended requests to which unfinished ones still refer: these follow them or are inside them.
-    fn referred(&self) -> BTreeSet<RequestId> {
-        let records = self.records.values();
-        let of = |record: &crate::record::RequestRecord| {
-            let after = record.after.iter().map(|after| after.request);
-            after.chain(record.within).collect::<Vec<_>>()
-        };
-        records.flat_map(of).collect()
     }
 
     /// The error for a request that is not in the ledger.

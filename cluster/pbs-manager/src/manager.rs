@@ -6,17 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
-use pbs_resources::format_duration;
+use pbs_resources::{format_duration, Rset};
 use pbs_site::Site;
 
 use crate::deadlines::Deadlines;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Row, State};
-use crate::record::RequestRecord;
+use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Page, Paged, Row, State};
+use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
 use crate::usage::Usages;
+use crate::wish::Wish;
 
 /// Validities that repeat are told for so long: nothing is planned beyond it.
 const HORIZON_S: u64 = 2 * 366 * 86_400;
@@ -37,6 +38,8 @@ pub struct Manager<E> {
     /// Usage of the requests that are not in the ledger any more.
     pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
+    /// The planner that looked for better places last: a reservation's, or the cluster's.
+    pub(crate) settled: Option<RequestId>,
     /// Whether operations leave writing and settling to the caller.
     pub(crate) is_deferred: bool,
 }
@@ -124,6 +127,7 @@ impl<E: Engine> Manager<E> {
             nodes_out: BTreeMap::new(),
             forgotten: Usages::default(),
             clock_s,
+            settled: None,
             is_deferred: false,
         }
     }
@@ -170,11 +174,23 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns the requests of a user, or of all, that have not ended and have a number above
-    /// that: as many of them as are wanted, in the order of their numbers.
-    pub fn open_rows_above(&self, id: RequestId, user: Option<&str>, most: usize) -> Vec<Row> {
+    /// that: as many of them as fit into the page, in the order of their numbers.
+    pub fn open_rows_above(&self, id: RequestId, user: Option<&str>, page: Page) -> Paged {
         let above = self.records.range(id.saturating_add(1)..);
         let of_user = above.filter(|(_, of)| user.is_none_or(|user| of.request.user == user));
-        of_user.filter_map(|(&id, _)| self.row(id)).take(most).collect()
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for (&id, record) in of_user {
+            if page.is_full(rows.len(), bytes) {
+                return Paged { rows, is_last: false };
+            }
+            bytes += record.held_bytes;
+            if let Some(row) = self.row(id) {
+                let names = row.nodes.iter().map(|part| size_of_val(part) + part.node.len());
+                bytes += names.sum::<usize>();
+                rows.push(row);
+            }
+        }
+        Paged { rows, is_last: true }
     }
 
     /// Returns what a user's requests that have not ended take.
@@ -185,6 +201,39 @@ impl<E: Engine> Manager<E> {
     /// Returns what the requests of all users that have not ended take.
     pub fn held_by_all(&self) -> Held {
         self.records.held_by_all()
+    }
+
+    /// Returns what a wish would add to what its user has.
+    pub fn held_more(&self, wish: &Wish, is_reservation: bool) -> Held {
+        let requests = wish.array.as_ref().map_or(1, Vec::len);
+        let bytes = wish.parts(is_reservation).held_bytes(self.machine.node_count());
+        Held {
+            requests,
+            reservations: usize::from(is_reservation),
+            bytes: requests.saturating_mul(bytes),
+        }
+    }
+
+    /// Returns the user of a request, and what other resources of it would add to what this user
+    /// has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`].
+    pub fn held_more_with(&self, id: RequestId, rset: &Rset) -> Result<(&str, Held), Error> {
+        let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
+        let parts = Parts { rset, ..record.parts() };
+        let bytes = parts.held_bytes(self.machine.node_count());
+        let more = Held { bytes: bytes.saturating_sub(record.held_bytes), ..Held::default() };
+        Ok((&record.request.user, more))
+    }
+
+    /// Counts the memory of a request again, which has other resources now.
+    pub(crate) fn count_again(&mut self, id: RequestId) {
+        if let Some(record) = self.records.get(&id) {
+            let held_bytes = record.parts().held_bytes(self.machine.node_count());
+            self.records.count_again(id, held_bytes);
+        }
     }
 
     /// All requests in the ledger, as they stand or ended.
@@ -218,13 +267,14 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns requests with numbers above that, whether they have ended or not: as many of them
-    /// as are wanted, in the order of their numbers. Changes that are not written are not in it.
+    /// as fit into the page, in the order of their numbers. Changes that are not written are not in
+    /// it.
     ///
     /// # Errors
     ///
     /// The error that the disk reports.
-    pub fn rows_above(&self, id: RequestId, most: usize) -> Result<Vec<Row>, Error> {
-        Ok(self.journal.ledger().rows_above(id, most)?)
+    pub fn rows_above(&self, id: RequestId, page: Page) -> Result<Paged, Error> {
+        Ok(self.journal.ledger().rows_above(id, page)?)
     }
 
     /// Plans by another text of the site from now on; the nodes that it names stay out of
@@ -313,7 +363,8 @@ impl<E: Engine> Manager<E> {
     }
 
     /// A request is known from now on; where it runs, the engine and its ends are, too.
-    pub(crate) fn take_in(&mut self, id: RequestId, record: RequestRecord) {
+    pub(crate) fn take_in(&mut self, id: RequestId, mut record: RequestRecord) {
+        record.held_bytes = record.parts().held_bytes(self.machine.node_count());
         let is_reservation = record.is_reservation;
         let within = record.within;
         self.records.insert(id, record);

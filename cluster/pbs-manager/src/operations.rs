@@ -187,6 +187,7 @@ impl<E: Engine> Manager<E> {
         if let Some(record) = self.records.get_mut(&id) {
             record.request = request;
         }
+        self.count_again(id);
         self.tell(Some(id), "altered", format!("by {}", caller.user));
         self.settle();
         // Requests with later turns may have moved into its old place, and left a better one.
@@ -277,10 +278,12 @@ impl<E: Engine> Manager<E> {
         }
         let accepted = self.site.accept(rset, &request.user, &request.group);
         let rset = accepted.map_err(Refusal::NotAccepted)?;
+        check_length(&rset)?;
         self.planner.resize(self.clock_s, id, &rset)?;
         if let Some(record) = self.records.get_mut(&id) {
             record.request.rset = rset;
         }
+        self.count_again(id);
         if let Some(allocation) = self.allocation(id) {
             self.engine.resize(&allocation);
         }
@@ -361,12 +364,14 @@ impl<E: Engine> Manager<E> {
 
     fn completed(&self, mut request: Request) -> Result<Request, Error> {
         request.complete(&self.site, &self.machine, self.clock_s)?;
+        check_length(&request.rset)?;
         let (allocate_s, release_s) = self.margins_s();
         request.margin_s = allocate_s + release_s;
         Ok(request)
     }
 
-    /// Only who has a reservation, and its group, plan in it.
+    /// Plans in a reservation for its owner, and for the members of its group: users for whom the
+    /// site lists the group. Naming a group is not enough.
     fn in_reservation(
         &mut self,
         caller: &Caller,
@@ -374,7 +379,10 @@ impl<E: Engine> Manager<E> {
         request: &Request,
     ) -> Result<Result<RequestId, pbs_cluster_planner::Refusal>, Error> {
         let held = self.request(reservation)?;
-        let is_of_it = held.user == request.user || held.group == request.group;
+        let user = self.site.user(&request.user);
+        let is_member =
+            held.group == request.group && user.is_some_and(|of| of.groups.contains(&held.group));
+        let is_of_it = held.user == request.user || is_member;
         if !is_of_it && !caller.is_operator {
             let what = format!("use reservation {reservation}, which is of {}", held.user);
             return Err(Error::NotPermitted(what));
@@ -393,7 +401,16 @@ impl<E: Engine> Manager<E> {
     }
 }
 
-fn record_of(
+/// Checks that resources can be read back from the ledger: the site's defaults make them longer.
+fn check_length(rset: &Rset) -> Result<(), Error> {
+    let read = rset.to_string().parse::<Rset>();
+    read.map(drop).map_err(|error| {
+        let what = format!("with the default values of the site, {}", error.message);
+        Error::Wrong(what)
+    })
+}
+
+pub(crate) fn record_of(
     wish: &Wish,
     request: &Request,
     index: Option<u64>,
@@ -403,7 +420,7 @@ fn record_of(
         request: request.clone(),
         within: wish.within,
         is_reservation,
-        held_bytes: wish.held_bytes(),
+        held_bytes: 0,
         name: wish.name.clone(),
         command: wish.command.clone(),
         array_index: index,

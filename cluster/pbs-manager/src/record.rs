@@ -2,6 +2,7 @@
 //! Record of an unfinished request, beside its plan.
 
 use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing};
+use pbs_resources::Rset;
 
 use crate::ledger::{After, Outcome, Phase, Row, State};
 
@@ -11,7 +12,7 @@ pub(crate) struct RequestRecord {
     pub(crate) request: Request,
     pub(crate) within: Option<RequestId>,
     pub(crate) is_reservation: bool,
-    /// Bytes of the texts when the request was accepted.
+    /// Bytes that count for the user, about; [`Records`](crate::records::Records) has their sums.
     pub(crate) held_bytes: usize,
     pub(crate) name: String,
     pub(crate) command: Vec<String>,
@@ -50,7 +51,8 @@ impl RequestRecord {
             },
             within: row.within,
             is_reservation: row.is_reservation,
-            held_bytes: held_bytes(&row.rset, &row.name, &row.command),
+            // The cluster that puts the record back counts them.
+            held_bytes: 0,
             name: row.name.clone(),
             command: row.command.clone(),
             array_index: row.array_index,
@@ -100,10 +102,49 @@ impl RequestRecord {
     }
 }
 
-/// Returns the bytes that a request takes in memory, about: its texts, and what is the same of all.
-pub(crate) fn held_bytes(rset: &str, name: &str, command: &[String]) -> usize {
-    let words = command.iter().map(|word| size_of::<String>() + word.len());
-    size_of::<RequestRecord>() + rset.len() + name.len() + words.sum::<usize>()
+/// Parts of a request on which its memory depends.
+pub(crate) struct Parts<'a> {
+    pub(crate) rset: &'a Rset,
+    /// Name, user and group.
+    pub(crate) texts: [&'a str; 3],
+    pub(crate) command: &'a [String],
+    pub(crate) after: &'a [After],
+    pub(crate) is_reservation: bool,
+}
+
+/// Bytes of a node in the cluster that a reservation is.
+const RESERVED_NODE_BYTES: usize = 1024;
+
+impl Parts<'_> {
+    /// Returns the bytes that a request takes in memory, about, on a machine of so many nodes: its
+    /// texts, the requests that it follows, the nodes that it holds for others, and what is the
+    /// same of all.
+    pub(crate) fn held_bytes(&self, machine_nodes: usize) -> usize {
+        let words = self.command.iter().map(|word| size_of::<String>() + word.len());
+        let texts = self.texts.iter().map(|text| text.len());
+        // The planner has the number too, once with the request and once with those who follow.
+        let after = self.after.len() * (size_of::<After>() + 2 * size_of::<RequestId>());
+        let chunks = self.rset.chunks.iter().map(|chunk| chunk.count);
+        let chunks = chunks.fold(0, u64::saturating_add);
+        let nodes = usize::try_from(chunks).unwrap_or(usize::MAX).min(machine_nodes);
+        let reserved = if self.is_reservation { nodes * RESERVED_NODE_BYTES } else { 0 };
+        let rset = self.rset.to_string().len();
+        let sum = size_of::<RequestRecord>() + rset + texts.sum::<usize>() + words.sum::<usize>();
+        sum + after + reserved
+    }
+}
+
+impl RequestRecord {
+    /// Returns the parts on which the memory of the request depends.
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        Parts {
+            rset: &self.request.rset,
+            texts: [&self.name, &self.request.user, &self.request.group],
+            command: &self.command,
+            after: &self.after,
+            is_reservation: self.is_reservation,
+        }
+    }
 }
 
 /// Returns the numbers of the followed requests.

@@ -5,7 +5,7 @@ use pbs_cluster_planner::{RequestId, When};
 use pbs_resources::Rset;
 
 use crate::ledger::After;
-use crate::record::held_bytes;
+use crate::record::Parts;
 use crate::Error;
 
 /// Caller of an operation. Its identity is derived from the socket or from write access to the
@@ -86,9 +86,15 @@ impl Wish {
 }
 
 impl Wish {
-    /// Returns the bytes that each request of it takes in memory, about.
-    pub fn held_bytes(&self) -> usize {
-        held_bytes(&self.rset.to_string(), &self.name, &self.command)
+    /// Returns the parts on which the memory of each request of it depends.
+    pub(crate) fn parts(&self, is_reservation: bool) -> Parts<'_> {
+        Parts {
+            rset: &self.rset,
+            texts: [&self.name, &self.user, &self.group],
+            command: &self.command,
+            after: &self.after,
+            is_reservation,
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 mod common;
 
 use common::*;
-use pbs_manager::ledger::{Access, Ledger};
-use pbs_manager::{only_mine, Error, Held};
+use pbs_cluster_planner::When;
+use pbs_manager::ledger::{Access, After, Ledger, Outcome, Page};
+use pbs_manager::{only_mine, Change, Error, Held, Wish};
 
 /// The requests that a reader of the file sees.
 fn stored(cluster: &Cluster) -> usize {
@@ -71,6 +72,36 @@ fn places_are_improved_in_pieces() {
     assert_eq!(at_once.iter().filter(|start_s| **start_s == Some(T)).count(), 2);
 }
 
+/// A request that waits is planned, and reservations have their turns, though the cluster itself
+/// never ends to look for better places.
+#[test]
+fn all_have_their_turn() {
+    let mut cluster = small("deferred-turns");
+    let site = "name = 'near'\nplanning_horizon = '1h'\n[[nodes]]\nname = 'n%d'\ncount = 3\nhas = \
+                'ncpus=8'\n";
+    cluster.reopen_with(site);
+    let held = cluster.manager.reserve(&user("u"), &wish("ncpus=8", 7200)).unwrap();
+    let inside = |duration_s| Wish { within: Some(held), ..wish("ncpus=8", duration_s) };
+    let first_inside = cluster.submit(&inside(600));
+    let second_inside = cluster.submit(&inside(600));
+    let long = cluster.submit(&wish("2:ncpus=8", 3000));
+    let planned: Vec<_> = (0..8).map(|_| cluster.submit(&wish("2:ncpus=8", 300))).collect();
+    let waiting = cluster.submit(&wish("2:ncpus=8", 60));
+    assert_eq!(cluster.row(waiting).start_s, None);
+    cluster.manager.defer();
+    cluster.manager.kill(&user("u"), first_inside).unwrap();
+    for id in [long].into_iter().chain(planned.into_iter().skip(1)) {
+        cluster.manager.kill(&user("u"), id).unwrap();
+    }
+    for _ in 0..200 {
+        cluster.manager.settle_some(1);
+        cluster.manager.look_again();
+        assert!(cluster.manager.is_settling());
+    }
+    assert!(cluster.row(waiting).start_s.is_some_and(|start_s| start_s <= T + 300));
+    assert_eq!(cluster.row(second_inside).start_s, Some(T));
+}
+
 /// What a user has counts from the acceptance of a request to its end, also in the next process.
 #[test]
 fn requests_of_a_user_are_counted() {
@@ -91,6 +122,68 @@ fn requests_of_a_user_are_counted() {
     assert_eq!(cluster.manager.held_by("u"), Held::default());
 }
 
+/// Everything that grows with a request counts: texts, dependencies, nodes that it holds for
+/// others, and resources that it gets later. Its end gives all of it back.
+#[test]
+fn all_memory_of_a_request_is_counted() {
+    let mut cluster = small("deferred-bytes");
+    let bytes = |cluster: &Cluster, of: &Wish| cluster.manager.held_more(of, false).bytes;
+    let plain = wish("ncpus=1", 60);
+    let first = cluster.submit(&plain);
+    let least = bytes(&cluster, &plain);
+    assert_eq!(cluster.manager.held_by("u").bytes, least);
+    let after = vec![After { request: first, outcome: Outcome::Any }; 9];
+    let long = "x".repeat(100);
+    for (more, of) in [
+        (100, Wish { name: long.clone(), ..plain.clone() }),
+        (99, Wish { group: long.clone(), ..plain.clone() }),
+        (9 * size_of::<After>(), Wish { after, ..plain.clone() }),
+    ] {
+        assert!(bytes(&cluster, &of) >= least + more, "{of:?}");
+    }
+    // As many nodes as it may have, however many chunks it asks for.
+    let held = |rset: &str| cluster.manager.held_more(&wish(rset, 60), true);
+    assert_eq!((held("ncpus=1").reservations, held("ncpus=1").requests), (1, 1));
+    assert!(held("2:ncpus=1").bytes >= held("ncpus=1").bytes + 1000);
+    assert!(held("9:ncpus=1").bytes < held("2:ncpus=1").bytes + 1000);
+
+    let rset = "ncpus=1:ompthreads=2+ncpus=1:ompthreads=3";
+    let change = Change { rset: Some(rset.parse().unwrap()), ..Change::default() };
+    let second = cluster.submit(&Wish { when: When::After { start_s: T + 600 }, ..plain });
+    let expected = {
+        let (of, more) = cluster.manager.held_more_with(second, &rset.parse().unwrap()).unwrap();
+        assert_eq!((of, more.requests), ("u", 0));
+        assert!(more.bytes > 0);
+        cluster.manager.held_by("u").bytes + more.bytes
+    };
+    cluster.manager.alter(&user("u"), second, &change).unwrap();
+    assert_eq!(cluster.manager.held_by("u").bytes, expected);
+    cluster.reopen();
+    assert_eq!(cluster.manager.held_by("u").bytes, expected);
+    for id in [first, second] {
+        cluster.manager.kill(&user("u"), id).unwrap();
+    }
+    assert_eq!(cluster.manager.held_by("u"), Held::default());
+}
+
+/// What the site adds to a request may make it too long for the next process that reads it.
+#[test]
+fn defaults_do_not_make_a_request_unreadable() {
+    let mut cluster = small("deferred-defaults");
+    let items: Vec<String> = (0..64).map(|at| format!("r{at}=1")).collect();
+    let items = items.join(":");
+    let site = format!(
+        "name = 'x'\ndefaults = {{ ncpus = 1 }}\n[[nodes]]\nname = 'n'\nhas = \
+                        'ncpus=8:{items}'\n"
+    );
+    cluster.reopen_with(&site);
+    let refused = cluster.manager.submit(&user("u"), &wish(&items, 60));
+    assert!(
+        matches!(&refused, Err(Error::Wrong(what)) if what.contains("at most 64 resources")),
+        "{refused:?}"
+    );
+}
+
 /// A long list is read in parts.
 #[test]
 fn lists_have_parts() {
@@ -102,10 +195,27 @@ fn lists_have_parts() {
     let ids = |rows: Vec<pbs_manager::ledger::Row>| -> Vec<u64> {
         rows.iter().map(|row| row.id).collect()
     };
-    let open = |above, user, most| ids(cluster.manager.open_rows_above(above, user, most));
+    let page = |rows| Page { rows, bytes: 1 << 20 };
+    let open = |above, user, most| {
+        let paged = cluster.manager.open_rows_above(above, user, page(most));
+        ids(paged.rows)
+    };
     assert_eq!((open(0, None, 2), open(3, Some("u"), 9)), (vec![1, 3], vec![4, 5]));
     assert!(open(0, Some("v"), 9).is_empty() && open(u64::MAX, None, 9).is_empty());
-    assert_eq!(ids(cluster.manager.rows_above(1, 2).unwrap()), [2, 3]);
+    assert_eq!(ids(cluster.manager.rows_above(1, page(2)).unwrap().rows), [2, 3]);
+    // A part ends behind the row that exceeds its bytes, and says whether others follow.
+    let long = Wish { command: vec!["x".repeat(10_000); 2], ..wish("ncpus=1", 60) };
+    cluster.submit(&long);
+    cluster.submit(&long);
+    let few = Page { rows: 100, bytes: 20_000 };
+    for (above, expected, is_last) in [(0, &[1, 3, 4, 5, 6][..], false), (6, &[7], true)] {
+        let open = cluster.manager.open_rows_above(above, None, few);
+        assert_eq!((ids(open.rows), open.is_last), (expected.to_vec(), is_last));
+    }
+    for (above, expected, is_last) in [(2, &[3, 4, 5, 6][..], false), (6, &[7], true)] {
+        let all = cluster.manager.rows_above(above, few).unwrap();
+        assert_eq!((ids(all.rows), all.is_last), (expected.to_vec(), is_last));
+    }
 }
 
 /// A ledger follows the clock of the machine unless it is ahead; and acts only for its owner.

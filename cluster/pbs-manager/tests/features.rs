@@ -210,6 +210,36 @@ fn users_are_notified_before_the_end() {
     assert_eq!(heard(&cluster), [80]);
 }
 
+/// Neither no group nor a group that a user names makes the user a member of it.
+#[test]
+fn a_reservation_is_for_its_owner_and_members_of_its_group() {
+    let mut cluster = small("reservation-members");
+    let reserve = |cluster: &mut Cluster, group: &str| {
+        let of_group = Wish { group: group.into(), ..wish("ncpus=8", 100) };
+        cluster.manager.reserve(&user("u"), &of_group).unwrap()
+    };
+    let within = |cluster: &mut Cluster, held, name: &str, group: &str| {
+        let (name, group) = (name.to_string(), group.to_string());
+        let caller = user(&name);
+        let wish = Wish { within: Some(held), user: name, group, ..wish("ncpus=1", 10) };
+        cluster.manager.submit(&caller, &wish)
+    };
+    for group in ["", "g"] {
+        let held = reserve(&mut cluster, group);
+        assert!(within(&mut cluster, held, "u", "other").is_ok());
+        let refused = within(&mut cluster, held, "v", group);
+        assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
+    }
+    let listed = "[[user]]\nname = 'u'\n[[user]]\nname = 'v'\ngroups = ['g', 'h']\n";
+    cluster.reopen_with(&format!("{SITE}{listed}[[user]]\nname = 'w'\n"));
+    let held = cluster.rows().iter().rfind(|row| row.is_reservation).unwrap().id;
+    assert!(within(&mut cluster, held, "v", "g").is_ok());
+    for (name, group) in [("v", "h"), ("w", "g")] {
+        let refused = within(&mut cluster, held, name, group);
+        assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
+    }
+}
+
 #[test]
 fn requests_in_a_reservation_end_with_it() {
     let mut cluster = small("requests-reservation");

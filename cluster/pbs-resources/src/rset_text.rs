@@ -9,7 +9,9 @@
 //! place   = [free | pack | scatter] [":" (excl | shared)]
 //! ```
 //!
-//! Spaces may be around `+` and `,`.
+//! Spaces may be around `+` and `,`. A request has at most [`RSET_BYTES`] bytes, [`RSET_CHUNKS`]
+//! chunks that differ, and [`CHUNK_ITEMS`] resources in one of them. Services read requests of
+//! users whom nobody knows, and what is planned of one grows with its chunks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,12 +23,26 @@ use crate::{
     format_size, Arrangement, Chunk, Error, Item, Placement, Rset, Sharing, Value, BUILT_IN,
 };
 
+/// Greatest length of a request, in bytes.
+pub const RSET_BYTES: usize = 64 << 10;
+/// Greatest number of chunks that are written one by one; each may be wanted many times.
+pub const RSET_CHUNKS: usize = 256;
+/// Greatest number of resources in a chunk, and of the job as a whole.
+pub const CHUNK_ITEMS: usize = 64;
+
 const PLACES: &str = "write free, pack or scatter, then :excl or :shared: place=scatter:excl";
 
 impl FromStr for Rset {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        if text.len() > RSET_BYTES {
+            let message = format!(
+                "a request is at most {RSET_BYTES} bytes long, and this is longer; write chunks \
+                 that are alike once, with their number: 100:ncpus=4"
+            );
+            return Err(Error::new(1, message));
+        }
         let mut cursor = Cursor::new(text);
         cursor.skip_spaces();
         cursor.take("rset=");
@@ -54,6 +70,9 @@ impl FromStr for Rset {
             if job_wide.iter().any(|other| other.resource == item.resource) {
                 return Err(twice(&start, &item, "the job as a whole"));
             }
+            if job_wide.len() == CHUNK_ITEMS {
+                return Err(too_many_items(&start, "the job as a whole"));
+            }
             job_wide.push(item);
         }
         let rset = Self { chunks, job_wide, place: place.unwrap_or_default() };
@@ -77,10 +96,20 @@ fn twice(at: &Cursor<'_>, item: &Item, of: &str) -> Error {
     at.error(format!("{name} of {of} stands here again; write it once"))
 }
 
+fn too_many_items(at: &Cursor<'_>, of: &str) -> Error {
+    at.error(format!("{of} has at most {CHUNK_ITEMS} resources; leave some out"))
+}
+
 fn chunks(cursor: &mut Cursor<'_>) -> Result<Vec<Chunk>, Error> {
     let mut chunks = Vec::new();
     loop {
         cursor.skip_spaces();
+        if chunks.len() == RSET_CHUNKS {
+            return Err(cursor.error(format!(
+                "a request has at most {RSET_CHUNKS} chunks that are written one by one; write \
+                 those that are alike once, with their number: 100:ncpus=4"
+            )));
+        }
         chunks.push(chunk(cursor)?);
         let mut next = *cursor;
         next.skip_spaces();
@@ -110,6 +139,9 @@ fn chunk(cursor: &mut Cursor<'_>) -> Result<Chunk, Error> {
         let item = item(cursor)?;
         if items.iter().any(|other| other.resource == item.resource) {
             return Err(twice(&start, &item, "the chunk"));
+        }
+        if items.len() == CHUNK_ITEMS {
+            return Err(too_many_items(&start, "a chunk"));
         }
         items.push(item);
         if !cursor.take(":") {

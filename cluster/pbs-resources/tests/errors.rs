@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Errors of unreadable texts, with their column and the correction.
 
-use pbs_resources::{parse_items, Condition, Rset};
+use pbs_resources::{parse_items, Condition, Rset, CHUNK_ITEMS, RSET_BYTES, RSET_CHUNKS};
 
 #[test]
 fn wrong_requests_are_refused() {
@@ -41,6 +41,29 @@ fn wrong_requests_are_refused() {
         assert_eq!(error.column, column, "{text}: {error}");
         assert!(error.message.contains(words), "{text}: {error}");
         assert!(error.to_string().starts_with(&format!("column {column}: ")));
+    }
+}
+
+/// Exactly as much as the limits is read; a chunk, a resource or a byte more is refused.
+#[test]
+fn requests_have_limits() {
+    let items = |count: usize| {
+        let items: Vec<String> = (0..count).map(|at| format!("r{at}=1")).collect();
+        items
+    };
+    let chunks = |count: usize| vec!["9:ncpus=1"; count].join("+");
+    let in_chunk = |count| items(count).join(":");
+    let of_job = |count| format!("ncpus=1,{}", items(count).join(","));
+    let long = |bytes: usize| format!("ncpus=1:a={}", "x".repeat(bytes - "ncpus=1:a=".len()));
+    for (text, more, words) in [
+        (chunks(RSET_CHUNKS), chunks(RSET_CHUNKS + 1), "at most 256 chunks"),
+        (in_chunk(CHUNK_ITEMS), in_chunk(CHUNK_ITEMS + 1), "a chunk has at most 64 resources"),
+        (of_job(CHUNK_ITEMS), of_job(CHUNK_ITEMS + 1), "as a whole has at most 64 resources"),
+        (long(RSET_BYTES), long(RSET_BYTES + 1), "at most 65536 bytes long"),
+    ] {
+        assert!(text.parse::<Rset>().is_ok(), "{words}");
+        let error = more.parse::<Rset>().unwrap_err();
+        assert!(error.message.contains(words), "{error}");
     }
 }
 

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ledger::error::Error;
 use crate::ledger::files::{create, guard_index, is_own, open_lock, Copy};
+use crate::ledger::page::{Page, Paged};
 use crate::ledger::row::{text, Event, NodeRow, Row, State, Total};
 
 /// `PBSC`, by which a file of ours is known.
@@ -422,9 +423,20 @@ impl Ledger {
     /// # Errors
     ///
     /// The error that the disk reports.
-    pub fn rows_above(&self, id: u64, most: usize) -> Result<Vec<Row>, Error> {
-        let query = "SELECT body FROM request WHERE id > ?1 ORDER BY id LIMIT ?2";
-        self.read(query, [signed(id), signed(most as u64)])
+    pub fn rows_above(&self, id: u64, page: Page) -> Result<Paged, Error> {
+        let query = "SELECT body FROM request WHERE id > ?1 ORDER BY id";
+        let mut query = self.done(self.connection.prepare(query))?;
+        let bodies = query.query_map([signed(id)], |row| row.get::<_, String>(0));
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for body in self.done(bodies)? {
+            if page.is_full(rows.len(), bytes) {
+                return Ok(Paged { rows, is_last: false });
+            }
+            let body = self.done(body)?;
+            bytes += body.len();
+            rows.push(self.parse(&body)?);
+        }
+        Ok(Paged { rows, is_last: true })
     }
 
     /// Returns a request, whether it has ended or not.

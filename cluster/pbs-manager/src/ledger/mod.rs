@@ -12,9 +12,11 @@
 mod database;
 mod error;
 mod files;
+mod page;
 mod row;
 
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
+pub use page::{Page, Paged};
 pub(crate) use row::NOT_FREE;
 pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total};
