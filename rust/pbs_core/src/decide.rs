@@ -169,8 +169,14 @@ impl<M: Memory> Node<M> {
             return Some(Grant::IdleSlot);
         };
         if run.can_run() {
+            if self.slot.is_away() {
+                self.slot.come_back(self.windows.plan_ns(now_ns));
+            }
             self.set_grant(Some(owner), Grant::Slot);
             return None;
+        }
+        if !self.slot.is_away() {
+            self.slot.go_away(self.windows.plan_ns(now_ns));
         }
         if run.held {
             self.report_wait(owner, now_ns, sink);

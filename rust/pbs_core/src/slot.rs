@@ -33,6 +33,11 @@ pub(super) struct CurrentSlot {
     kernel_insns: u64,
     /// Time in interrupts by which its end was moved.
     given_back_ns: u64,
+    /// Plan time since which the owner can't run; [`NOT_AWAY`]: it can.  Where slots float, a
+    /// process that can't run has left its slot.
+    away_since_ns: u64,
+    /// Time of the slot for which the owner could not run, before that.
+    away_ns: u64,
     /// Division among other processes than the owner.
     division: Division,
     /// Plan time at which the slot ends: its ceiling, or the end of an idle slot.
@@ -43,6 +48,9 @@ pub(super) struct CurrentSlot {
     /// Number of idle slots that were given to one process each.
     whole_slots: u64,
 }
+
+/// Plan time of an owner that can run.
+const NOT_AWAY: u64 = u64::MAX;
 
 /// The reason why a slot ends.
 pub(super) enum SlotEnd {
@@ -68,6 +76,8 @@ impl CurrentSlot {
         kernel_ns: 0,
         kernel_insns: 0,
         given_back_ns: 0,
+        away_since_ns: NOT_AWAY,
+        away_ns: 0,
         division: Division::Turns,
         end_plan_ns: 0,
         ceiling_ns: 0,
@@ -236,13 +246,30 @@ impl CurrentSlot {
     /// `plan_ns`; `free_ns` cost it nothing.  Only time for which it has retired too little counts:
     /// a rate that was learned from its runs contains the usual time in the kernel.
     pub(super) fn spend_in_kernel(&mut self, ns: u64, plan_ns: u64, rate: Rate, free_ns: u64) {
-        let lasted_ns = self.lasted_ns(plan_ns);
+        let had_ns = self.lasted_ns(plan_ns).saturating_sub(self.away_ns);
         // The look before may have been in an earlier slot.
-        self.kernel_ns = self.kernel_ns.saturating_add(ns).min(lasted_ns);
-        let lasted_insns = rate.to_insns(lasted_ns);
-        let missing_insns = lasted_insns.saturating_sub(self.count_insns);
+        self.kernel_ns = self.kernel_ns.saturating_add(ns).min(had_ns);
+        let missing_insns = rate.to_insns(had_ns).saturating_sub(self.count_insns);
         let spent_insns = rate.to_insns(self.kernel_ns).min(missing_insns);
         self.kernel_insns = spent_insns.saturating_sub(rate.to_insns(free_ns));
+    }
+
+    /// Whether the owner can't run, while the slot lasts.
+    #[inline(always)]
+    pub(super) fn is_away(&self) -> bool {
+        self.away_since_ns != NOT_AWAY
+    }
+
+    /// Notes that the owner can't run from `plan_ns` on.
+    pub(super) fn go_away(&mut self, plan_ns: u64) {
+        self.away_since_ns = plan_ns;
+    }
+
+    /// Notes that the owner can run again at `plan_ns`.
+    pub(super) fn come_back(&mut self, plan_ns: u64) {
+        let away_ns = plan_ns.saturating_sub(self.away_since_ns);
+        self.away_ns = self.away_ns.saturating_add(away_ns);
+        self.away_since_ns = NOT_AWAY;
     }
 
     /// Moves the end of the slot back by time in interrupts, by no more than `most_ns` in all.

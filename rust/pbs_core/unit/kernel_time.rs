@@ -74,6 +74,24 @@ fn usual_time_in_the_kernel_is_part_of_the_rate() {
 }
 
 #[test]
+fn time_asleep_in_a_slot_is_not_time_in_the_kernel() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
+    scene.set(1, Presence::Blocked);
+    scene.wait(1500);
+    scene.set(1, Presence::Ready);
+    assert_eq!(scene.granted(), 1);
+    // It is found in the call that ends its task.
+    scene.run(990);
+    scene.node.in_kernel(0, 990, scene.now_ns);
+    scene.decide();
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.until_insns, Some(110));
+    // Time in the kernel after the sleep counts.
+    in_kernel(&mut scene, 210);
+    assert_eq!(scene.granted(), 2);
+}
+
+#[test]
 fn what_is_retired_later_makes_up_for_time_in_the_kernel() {
     let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
     in_kernel(&mut scene, 400);

@@ -7,8 +7,7 @@ use super::super::division::Division;
 /// The decisions of a policy.
 ///
 /// Each is a pure function in constant time, without allocation: the kernel calls it under the lock
-/// of a run queue.  Every policy has [`urgency`](Decisions::urgency); where it leaves another decision
-/// out, that is the one of the thesis.
+/// of a run queue.  Where a policy leaves a decision out, it is that of the thesis.
 ///
 /// A candidate that becomes more urgent does not take the CPU from another one within its turn or
 /// piece: where that matters, a policy divides slots into pieces.
@@ -20,14 +19,18 @@ use super::super::division::Division;
 pub(in super::super) trait Decisions {
     /// Urgency of a candidate for slots that are not its own: the greatest goes first, and at equal
     /// urgency the lower process number.
-    fn urgency(candidate: &impl Candidate) -> i64;
+    #[inline]
+    fn urgency(candidate: &impl Candidate) -> i64 {
+        candidate.lateness_insns()
+    }
 
     /// Division of an idle slot that begins.
     ///
-    /// [`Division::Turns`] lets the most urgent candidate run to the end of the window, and then the
-    /// one that is most urgent by then; [`Division::Admitted`] does the same with those that
-    /// [`may_fill`](Decisions::may_fill) admits.  [`Division::PIECES`] ends each piece on the clock.
-    /// [`Division::Whole`] is for one process of the plan alone, whether or not it is a candidate.
+    /// [`Division::Turns`] lets the most urgent candidate run to the end of the window, and then
+    /// the one that is most urgent by then; [`Division::Admitted`] does the same with those that
+    /// [`may_fill`](Decisions::may_fill) admits.  [`Division::PIECES`] ends each piece on the
+    /// clock.  [`Division::Whole`] is for one process of the plan alone, whether or not it is a
+    /// candidate.
     #[inline]
     fn divide(_slot: &IdleSlot) -> Division {
         Division::Turns
@@ -76,8 +79,8 @@ pub(in super::super) trait Candidate {
     /// End of the last slot of the process in the plan and its plan buffer, at most 2^62 + 2^56.
     fn deadline_insns(&self) -> u64;
 
-    /// Ticket that the process drew when it became a candidate, at most 2^63: those that wait longer
-    /// have lower ones.
+    /// Ticket that the process drew when it became a candidate, at most 2^63: those that wait
+    /// longer have lower ones.
     fn ticket(&self) -> u64;
 
     /// Preemptions of the current task.

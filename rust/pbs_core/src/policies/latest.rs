@@ -2,13 +2,8 @@
 
 //! The choice of the thesis (Leppert 2021, 3.2.3, listing 2): the greatest lateness.
 
-use super::decisions::{Candidate, Decisions};
+use super::decisions::Decisions;
 
 pub(super) struct Latest;
 
-impl Decisions for Latest {
-    #[inline]
-    fn urgency(candidate: &impl Candidate) -> i64 {
-        candidate.lateness_insns()
-    }
-}
+impl Decisions for Latest {}

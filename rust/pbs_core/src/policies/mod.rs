@@ -136,7 +136,8 @@ policies! {
     /// The latest process whose task was preempted.  Processes that others have pushed along get
     /// no idle slot.  In other slots, too, preempted tasks go first.
     preempted::Preempted = 8,
-    /// No tolerance: a slot ends with the first instruction beyond its length, and the second is a
-    /// prediction failure of its task.  A yardstick for t1.  Idle slots as `Latest`.
+    /// No tolerance: a slot ends with the first instruction beyond its length, and the third beyond
+    /// the length of a task is its prediction failure.  A yardstick for t1.  Idle slots as
+    /// `Latest`.
     strict::Strict = 9,
 }
