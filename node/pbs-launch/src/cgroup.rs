@@ -28,7 +28,7 @@ pub struct GroupLimits {
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
 /// The control group of a job.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Cgroup {
     directory: PathBuf,
 }

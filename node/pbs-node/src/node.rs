@@ -41,9 +41,10 @@ const WRITE_TRIES: u32 = 20;
 /// Interval and maximum number of checks of a run whose programs have ended, while the kernel's
 /// last events about it have not arrived yet.
 const LOOK_MS: i32 = 10;
+const LOOKS: u32 = 100;
+
 /// Interval at which groups are checked whose processes were killed many times and have not ended.
 const STUCK_MS: i32 = 1000;
-const LOOKS: u32 = 100;
 
 /// Share of the descriptors for programs that is left to root's jobs: one of so many.
 const OF_ROOT: usize = 8;

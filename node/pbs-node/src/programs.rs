@@ -20,9 +20,10 @@ pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// user is started. A program that waits for a file system in the kernel does not end.
 const MOST_STUCK: usize = 256;
 
-/// Attempts to kill the processes of a control group at once, and the number of groups that are
-/// checked in each of the rounds that follow.
+/// Attempts to kill the processes of a control group, after which the group is checked rarely.
 const KILLS: u32 = 100;
+
+/// Maximum number of control groups that are checked in a round.
 const CHECKED_AT_ONCE: usize = 16;
 
 /// Interval at which a group is checked for programs that another service has started.
@@ -98,6 +99,8 @@ impl Programs {
         let name = cgroup_name(id);
         let cgroup = Cgroup::create(parent, &name, limits);
         let cgroup = cgroup.map_err(|error| Error::file(parent.join(&name), error))?;
+        // An attempt before may have left the group, which is killed at the end of this one.
+        self.leaving.retain(|leaving| leaving.cgroup != cgroup);
         self.cgroups.insert(run, cgroup);
         Ok(())
     }
@@ -438,6 +441,25 @@ mod tests {
         while programs.has_stuck(Some(1000)) {
             programs.reap(true, |_| None);
         }
+    }
+
+    /// A second attempt to start a run is not killed by the clean-up of the first.
+    #[test]
+    fn another_attempt_takes_the_group_of_the_first() {
+        let parent = std::env::temp_dir().join(format!("pbs-again-{}", std::process::id()));
+        let group = parent.join("job-7");
+        fs::create_dir_all(&group).unwrap();
+        fs::write(group.join("cgroup.events"), "populated 1\n").unwrap();
+        let mut programs = Programs::default();
+        let (first, second) = (pbs_planner::RunId(1), pbs_planner::RunId(2));
+        programs.open_cgroup(first, Some(RunId(7)), &parent, GroupLimits::default()).unwrap();
+        programs.give_up(first);
+        assert_eq!(programs.leaving.len(), 1);
+        fs::remove_file(group.join("cgroup.kill")).unwrap();
+        programs.make_cgroup(second, RunId(7), &parent, GroupLimits::default()).unwrap();
+        assert_eq!(programs.remove_cgroups(), None);
+        assert!(!group.join("cgroup.kill").exists());
+        fs::remove_dir_all(&parent).unwrap();
     }
 
     /// A group whose processes do not end is checked rarely, and few groups at a time.

@@ -127,7 +127,7 @@ impl Jobs {
                 .filter(|(_, ready)| **ready)
                 .map(|((order, id), _)| (order, *id))
                 .collect();
-            admitted.sort_by_key(|(order, _)| std::cmp::Reverse(order.submission.job.priority));
+            by_priority(&mut admitted, |(order, _)| &order.submission.job);
             for (run, (_, id)) in self.runs[first..].iter_mut().zip(admitted) {
                 run.id = Some(id);
                 run.submitted_at(now_unix_ns);
@@ -367,6 +367,8 @@ impl Jobs {
         // The plan of all jobs may be one that the node takes when another job has ended.
         if let Error::History(_) | Error::Invalid { .. } = error {
             self.backlog.check_in_a_while();
+            // Until then others are tried.
+            self.backlog.retries.later(one.id, Instant::now());
             one.not_started = Some(error.to_string());
             return Some(one);
         }
@@ -436,7 +438,10 @@ impl Jobs {
     pub(crate) fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
         let mut waiting = self.waiting(id)?.clone();
         waiting.order.terms.hold = hold;
+        // What a command decided may be hours old when the run is released.
+        waiting.decision = None;
         self.ledger.set_order(id, &waiting.noted().order())?;
+        self.is_undecided_again(id);
         self.backlog.replace(waiting);
         Ok(())
     }
@@ -546,6 +551,9 @@ impl Jobs {
         let request = is_other.then(|| waiting.order.submission.request.clone());
         self.ledger.replace_order(id, &waiting.noted().order(), request)?;
         self.is_undecided_again(id);
+        if is_other {
+            self.backlog.retries.forget(id);
+        }
         self.backlog.replace(waiting);
         Ok(())
     }

@@ -22,12 +22,18 @@ impl Retries {
     pub(crate) fn failed(&mut self, id: RunId, now: Instant) -> bool {
         let (attempts, next) = self.runs.entry(id).or_insert((0, now));
         *attempts += 1;
-        *next = now + FIRST_DELAY * (1 << (*attempts - 1).min(MOST_ATTEMPTS));
+        *next = now + FIRST_DELAY * (1 << (*attempts - 1));
         let follows = *attempts < MOST_ATTEMPTS;
         if !follows {
             self.forget(id);
         }
         follows
+    }
+
+    /// Notes that a run is not started before a second has passed, which is no attempt.
+    pub(crate) fn later(&mut self, id: RunId, now: Instant) {
+        let (_, next) = self.runs.entry(id).or_insert((0, now));
+        *next = now + FIRST_DELAY;
     }
 
     /// Forgets a run that has started, or is over.
@@ -43,10 +49,10 @@ impl Retries {
 
 #[cfg(test)]
 impl Retries {
-    /// Lets the time of the next attempt come.
-    pub(crate) fn expire(&mut self, id: RunId) {
+    /// Makes the next attempt due in so many seconds.
+    pub(crate) fn put_off(&mut self, id: RunId, seconds: u64) {
         if let Some((_, next)) = self.runs.get_mut(&id) {
-            *next = Instant::now();
+            *next = Instant::now() + Duration::from_secs(seconds);
         }
     }
 }
