@@ -32,7 +32,7 @@ pub enum Impossible {
         /// The chunk, counted from 1, the most demanding first.
         chunk: usize,
     },
-    /// The chunk takes nothing of its node: any number of them would fit.
+    /// The chunk neither takes something of its node nor asks for an attribute.
     Nothing {
         /// The chunk, counted from 1, the most demanding first.
         chunk: usize,
@@ -310,7 +310,10 @@ fn check_chunks(
     chunks: &[(u64, Wanted)],
     exclusive: bool,
 ) -> Result<(), Impossible> {
-    let takes_nothing = |(_, (amounts, _)): &(u64, Wanted)| amounts.is_empty();
+    // A chunk may ask for no more than an attribute of its node.
+    let takes_nothing = |(_, (amounts, attributes)): &(u64, Wanted)| {
+        amounts.is_empty() && attributes.is_empty()
+    };
     if let Some(place) = chunks.iter().position(takes_nothing).filter(|_| !exclusive) {
         return Err(Impossible::Nothing { chunk: place + 1 });
     }

@@ -111,7 +111,12 @@ impl pbs_socket::Call for Call {
     fn bytes(&self) -> usize {
         match &self.method {
             Method::Submit(part, _) | Method::Reserve(part, _) => part.bytes(),
-            Method::Alter(_, Part::Sent(sent), _) => sent.rset.as_ref().map_or(0, String::len),
+            Method::Alter(_, Part::Sent(sent), _) => {
+                let texts = [&sent.rset, &sent.when].into_iter().flatten();
+                texts.map(String::len).sum()
+            }
+            Method::Resize(_, rset, _) => rset.to_string().len(),
+            Method::List(filter, _) => filter.user.as_ref().map_or(0, String::len),
             Method::Confirm(ids, _) | Method::Kill(ids, _) => size_of_val(&ids[..]),
             Method::SetNodes(wanted, _) => {
                 let names = wanted.names.iter().map(|name| size_of::<String>() + name.len());

@@ -299,7 +299,7 @@ impl<E: Engine> Service<E> {
         self.allow(caller, user, more)
     }
 
-    /// Does the same with several requests, until one of them is refused.
+    /// Changes several requests, until one of them is refused.
     fn each(
         &mut self,
         caller: &Caller,

@@ -20,7 +20,7 @@ use crate::call::{Answer, Call, Method, NodesWanted, Part};
 /// Events, for sessions that watch.
 pub type Notices = broadcast::Sender<Notice>;
 
-/// Notices that who watches may be behind.
+/// Maximum number of notices that a watcher may be behind.
 const NOTICES: usize = 4096;
 
 /// Returns the sender of events to all who watch.
@@ -35,7 +35,7 @@ pub struct Session {
     user: Arc<str>,
     /// To the thread that has the cluster.
     cluster: Sender<Call>,
-    /// From it.
+    /// Sender of events to sessions that watch.
     notices: Notices,
 }
 

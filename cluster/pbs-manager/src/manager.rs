@@ -240,7 +240,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn rows(&self) -> Result<Vec<Row>, Error> {
         Ok(self.journal.ledger().rows()?)
     }

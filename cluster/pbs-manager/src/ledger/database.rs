@@ -261,7 +261,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn site(&self) -> Result<(String, u64, u64), Error> {
         let of = self.connection.query_row("SELECT text, clock_s, next_id FROM site", [], |row| {
             Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
@@ -283,7 +283,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn write(&mut self, changes: &Changes) -> Result<(), Error> {
         self.transact(|all| {
             let mut put = all.prepare_cached(
@@ -371,7 +371,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn first_ended(&self, most: usize) -> Result<Vec<Row>, Error> {
         self.read(FIRST_ENDED, [most as u64])
     }
@@ -380,7 +380,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn totals(&self) -> Result<Vec<Total>, Error> {
         if !self.has_forgotten()? {
             return Ok(Vec::new());
@@ -403,7 +403,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn open_rows(&self) -> Result<Vec<Row>, Error> {
         self.read("SELECT body FROM request WHERE is_open ORDER BY id", [])
     }
@@ -412,7 +412,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn rows(&self) -> Result<Vec<Row>, Error> {
         self.read("SELECT body FROM request ORDER BY id", [])
     }
@@ -458,7 +458,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// The error that the disk reports.
     pub fn nodes_out(&self) -> Result<Vec<NodeRow>, Error> {
         self.read("SELECT body FROM node ORDER BY name", [])
     }
