@@ -140,8 +140,8 @@ impl Admission {
         Ok(Answer::Plan(plan, end_ns, new))
     }
 
-    /// The CPUs that the plan has for a job, and the order of all tasks in it; `place`: the job's
-    /// place among those that were admitted.
+    /// The CPUs that the plan has for the processes of an admitted job; `place`: the job's place
+    /// among those that were admitted.
     pub(crate) fn choice(&self, place: usize) -> Choice {
         let (Some(plan), Some(admitted)) = (&self.plan, self.jobs.get(place)) else {
             return Choice::default();

@@ -148,7 +148,8 @@ struct ServeOptions {
     #[arg(long)]
     strict: bool,
 
-    /// Most nodes of a cluster that a user may pre-allocate, in all sessions together
+    /// Most nodes of a cluster that a user may have in all sessions together; preemptible ones
+    /// do not count
     #[arg(long, value_name = "N")]
     most_nodes: Option<u64>,
 
