@@ -311,9 +311,8 @@ fn check_chunks(
     exclusive: bool,
 ) -> Result<(), Impossible> {
     // A chunk may ask for no more than an attribute of its node.
-    let takes_nothing = |(_, (amounts, attributes)): &(u64, Wanted)| {
-        amounts.is_empty() && attributes.is_empty()
-    };
+    let takes_nothing =
+        |(_, (amounts, attributes)): &(u64, Wanted)| amounts.is_empty() && attributes.is_empty();
     if let Some(place) = chunks.iter().position(takes_nothing).filter(|_| !exclusive) {
         return Err(Impossible::Nothing { chunk: place + 1 });
     }
