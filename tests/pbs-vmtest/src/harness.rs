@@ -554,10 +554,10 @@ impl Node {
         }
     }
 
-    /// Reads until there are `count` events of `kind`; fails after a minute of
-    /// the guest's time.
+    /// Reads until there are `count` events of `kind`; fails after three minutes of
+    /// the guest's time, which passes while the host runs others.
     pub fn read_until(&mut self, kind: EventKind, count: usize) -> Verdict {
-        let deadline_ns = now_ns() + 60_000_000_000;
+        let deadline_ns = now_ns() + 180_000_000_000;
         loop {
             self.read()?;
             if self.of(kind).len() >= count {
