@@ -163,7 +163,7 @@ fn without_times(value: &mut Value) {
     }
 }
 
-/// What a service can't do is refused with the remedy.
+/// Operations that a service lacks are refused with the remedy.
 #[test]
 fn a_service_knows_who_calls() {
     let lab = Lab::new("clusterd-who");

@@ -28,7 +28,7 @@ pub struct Call {
 pub enum Part<S, R> {
     /// Texts, as they were sent.
     Sent(Box<S>),
-    /// What was read of the texts.
+    /// Values that were read from the texts.
     Read(Box<R>),
 }
 

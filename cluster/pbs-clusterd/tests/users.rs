@@ -81,7 +81,7 @@ fn the_site_names_operators() {
     assert!(served.client_of(DAEMON).kill(&[id]).is_ok());
 }
 
-/// What a request grows by is bounded: those that it follows, its names, and reservations.
+/// Growth of a request is bounded: those that it follows, its names, and reservations.
 #[test]
 fn parts_of_requests_are_bounded() {
     if !is_root() {

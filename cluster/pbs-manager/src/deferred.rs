@@ -64,7 +64,7 @@ impl<E: Engine> Manager<E> {
         turns.find(|within| self.planner_of(*within).is_some_and(|of| of.is_backfilling()))
     }
 
-    /// Has all requests look for a better place, though nothing became free: a service that was
+    /// Makes all requests look for a better place, though nothing became free: a service that was
     /// stopped may have left some of them without their turn.
     pub fn look_again(&mut self) {
         self.planner.look_again(self.clock_s);

@@ -102,7 +102,7 @@ fn all_have_their_turn() {
     assert_eq!(cluster.row(second_inside).start_s, Some(T));
 }
 
-/// What a user has counts from the acceptance of a request to its end, also in the next process.
+/// Requests count for their user from acceptance to end, also in the next process.
 #[test]
 fn requests_of_a_user_are_counted() {
     let mut cluster = small("deferred-held");
@@ -166,7 +166,7 @@ fn all_memory_of_a_request_is_counted() {
     assert_eq!(cluster.manager.held_by("u"), Held::default());
 }
 
-/// What the site adds to a request may make it too long for the next process that reads it.
+/// Additions of the site may make a request too long for the next process that reads it.
 #[test]
 fn defaults_do_not_make_a_request_unreadable() {
     let mut cluster = small("deferred-defaults");

@@ -18,7 +18,7 @@ count = 2
 has = "ncpus=8"
 "#;
 
-/// So many requests of a minute each, which all end.
+/// Submits so many requests of a minute each, which all end.
 fn ended(cluster: &mut Cluster, count: u64) {
     for _ in 0..count {
         cluster.submit(&wish("ncpus=8", 60));

@@ -5,7 +5,7 @@
 //! Admission plans one job after the other, each beside the earlier ones. A caller that knows which
 //! tasks slow each other, or which tasks of several jobs belong side by side, declares the order in
 //! which tasks have their turns and the time that they take there. Each process stays on its core.
-//! Of a run that has begun, the tasks that are left have turns.
+//! The tasks that are left of a run that has begun have turns.
 
 use std::collections::BTreeMap;
 

@@ -202,7 +202,7 @@ mod tests {
             self.jobs.order(orders, &mut self.hears).unwrap()
         }
 
-        /// What [`crate::Node::promote`] does in a turn.
+        /// Does the same as [`crate::Node::promote`] in a turn.
         fn turn(&mut self) {
             self.jobs.hear_decision(&mut self.hears);
             self.jobs.promote(&mut self.hears);

@@ -222,7 +222,7 @@ fn on_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     }
 }
 
-/// Has a signal to handle all the time.
+/// Keeps a signal to handle at all times.
 pub fn signal_self() {
     on_signal(libc::SIGUSR1, handle);
     on_signal(libc::SIGUSR2, handle);
