@@ -175,7 +175,7 @@ fn requests_are_measured() {
 #[test]
 #[ignore = "prints times"]
 fn submissions_beside_a_long_job_are_measured() {
-    let directory = std::env::temp_dir().join(format!("pbs-beside-{}", std::process::id()));
+    let directory = std::env::temp_dir().join(format!("pbs-delays-beside-{}", std::process::id()));
     let mut jobs = model::open(Path::new(&directory));
     let short = || order(job("short", HOUR_NS, 1, 1, false), false);
     let start = |jobs: &mut Jobs, what: &str| {

@@ -2,6 +2,7 @@
 //! From a declaration to verdicts, with commands that only print.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -15,8 +16,12 @@ fn claims(text: &str) -> Claims {
     Claims::from_toml(text).unwrap_or_else(|why| panic!("{why}"))
 }
 
+/// Options with an output folder that no other call has: tests run beside each other.
 fn options(name: &str) -> Options {
-    let out = std::env::temp_dir().join(format!("pbs-reproduce-{name}-{}", std::process::id()));
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let folder = format!("pbs-reproduce-{name}-{}-{call}", std::process::id());
+    let out = std::env::temp_dir().join(folder);
     Options {
         top: PathBuf::from("."),
         out,
@@ -41,8 +46,7 @@ fn one(output: &str, figure: &str) -> Verdict {
         "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{output}' '''\n\
          [[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\n{figure}\n"
     );
-    let name = figure.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-    tried(&name, &text).claims.remove(0).verdict
+    tried("one", &text).claims.remove(0).verdict
 }
 
 fn refuted(verdict: Verdict) -> String {
