@@ -563,7 +563,8 @@ impl Node {
             self.read()?;
             // Each event is looked at once: on one core of the host, a reader that looks at all of
             // 90,000 again after each new one takes the time of the CPU that it watches.
-            found += self.events[looked_at..].iter().filter(|event| event.kind == kind as u16).count();
+            found +=
+                self.events[looked_at..].iter().filter(|event| event.kind == kind as u16).count();
             looked_at = self.events.len();
             if found >= count {
                 return Ok(());

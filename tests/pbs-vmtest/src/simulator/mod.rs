@@ -13,6 +13,8 @@
 //! The same is done with the commands that a user has: `pbsctl gen --runnable`
 //! and `pbsctl run`, which starts real programs.
 
+pub mod two_cpus;
+
 use std::process::Command;
 use std::time::Duration;
 
@@ -157,7 +159,7 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
         task.real_insns = task.real_insns.map(|insns| insns.min(ENDLESS_INSNS));
     }
-    let config = config(&mut random);
+    let config = config(&mut random, 1);
     match config.dispatch() {
         Dispatch::Thesis => lead_in(&mut plan),
         Dispatch::Deadline => wait_for_starter(&mut plan, &mut random),
@@ -214,8 +216,9 @@ fn steps_after_start(events: &[Event]) -> Vec<Step> {
     steps
 }
 
-/// Thresholds for tasks of a few hundred thousand instructions.
-fn config(random: &mut Random) -> Config {
+/// Thresholds for tasks of a few hundred thousand instructions, times `scale`.
+fn config(random: &mut Random, scale: u64) -> Config {
+    let ns = |insns: u64| ns(insns * scale);
     // One threshold is switched off now and then, and information, which comes
     // at so many moments that few plans are not ambiguous, more often.
     let off = (random.one_of(&[0, 0, 0, 1]) << random.below(Threshold::ALL.len()))
@@ -377,7 +380,7 @@ fn runnable(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     let mut plan = plan.map_err(|problems| format!("{problems:?}"))?;
     // Programs attach one after the other, which matters where slots float.
     let dispatch = Dispatch::Thesis as u64;
-    plan.config = Some(Config { dispatch, ..config(&mut Random::new(seed)) });
+    plan.config = Some(Config { dispatch, ..config(&mut Random::new(seed), 1) });
     // What the endless task retires is said twice: to the simulator and to its program.
     for process in &mut plan.processes {
         let Start::Itself(Some(command)) = &mut process.start else {
