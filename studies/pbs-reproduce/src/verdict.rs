@@ -293,7 +293,22 @@ fn compare(
             Bound::Number(_) => None,
         };
         let is_strict = matches!(said, "less than" | "more than");
-        let shares = own.and_then(share_at).zip(other.and_then(share_at));
+        let own_share = own.and_then(share_at);
+        if let (true, true, Some((own, scale)), Bound::Number(number)) =
+            (held, is_strict, own_share, bound)
+        {
+            let [low, high] = own.interval().map(|side| side * scale);
+            if low <= *number && *number <= high {
+                chance.push(format!(
+                    "of {} draws, {} is {} to {} at 95 %",
+                    own.draws,
+                    figure.name,
+                    short(low),
+                    short(high)
+                ));
+            }
+        }
+        let shares = own_share.zip(other.and_then(share_at));
         if let (true, true, Some(((own, _), (other, _)))) = (held, is_strict, shares) {
             let [low, high] = own.difference(other);
             if low <= 0.0 && high >= 0.0 {

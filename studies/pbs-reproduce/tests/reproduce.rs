@@ -528,7 +528,7 @@ fn older_measurements_are_marked() {
 
 #[test]
 fn few_draws_decide_nothing() {
-    let row = |draws: u64| {
+    let row = |draws: u64, bound: &str| {
         let output = json!({"a": 75, "b": 50, "n": draws});
         let figure = |name: &str, rest: &str| {
             format!(
@@ -539,15 +539,19 @@ fn few_draws_decide_nothing() {
         let text = format!(
             "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{output}' '''\n\
              {}{}",
-            figure("a", "more_than = \"b\""),
+            figure("a", bound),
             figure("b", "")
         );
         tried(&format!("draws{draws}"), &text).claims.remove(0)
     };
-    let few = row(12);
+    const OTHER: &str = "more_than = \"b\"";
+    let few = row(12, OTHER);
     assert!(matches!(few.verdict, Verdict::Undecided { .. }), "{:?}", few.verdict);
     let [low, high] = few.figures[0].interval.unwrap();
     assert!(low < 50.0 && high > 90.0, "{low} {high}");
-    assert_eq!(row(200).verdict, Verdict::Reproduced);
-    assert!(matches!(row(0).verdict, Verdict::Failed { .. }));
+    assert_eq!(row(200, OTHER).verdict, Verdict::Reproduced);
+    assert!(matches!(row(0, OTHER).verdict, Verdict::Failed { .. }));
+    let few = row(12, "more_than = 50");
+    assert!(matches!(few.verdict, Verdict::Undecided { .. }), "{:?}", few.verdict);
+    assert_eq!(row(200, "more_than = 50").verdict, Verdict::Reproduced);
 }

@@ -209,6 +209,10 @@ struct Cell {
     because: u64,
     /// Kept, and missed with all off.
     saved: u64,
+    /// Kept, and missed with all on.
+    kept_here_alone: u64,
+    /// Missed, and kept with all on.
+    missed_here_alone: u64,
     failures: u64,
     answers: u64,
 }
@@ -218,6 +222,8 @@ impl Cell {
         self.tally.add(&other.tally);
         self.because += other.because;
         self.saved += other.saved;
+        self.kept_here_alone += other.kept_here_alone;
+        self.missed_here_alone += other.missed_here_alone;
         self.failures += other.failures;
         self.answers += other.answers;
     }
@@ -284,7 +290,7 @@ fn of_plan(seed: u64, number: u64) -> Result<(Vec<DeadlineRow>, Vec<Case>), Erro
         let plan = plan(seed, number, deviation)?;
         let simulations = Setup::ALL.map(|setup| run(&plan, setup.config(), setup.answers()));
         let simulations: Vec<_> = simulations.into_iter().collect::<Result<_, _>>()?;
-        let off = &simulations[0];
+        let [off, all] = [Setup::Off, Setup::All].map(|setup| &simulations[setup as usize]);
         for (setup, simulation) in Setup::ALL.into_iter().zip(&simulations) {
             rows.push(DeadlineRow {
                 deviation,
@@ -293,6 +299,8 @@ fn of_plan(seed: u64, number: u64) -> Result<(Vec<DeadlineRow>, Vec<Case>), Erro
                     tally: Tally::of(simulation),
                     because: kept_alone(off, simulation).count() as u64,
                     saved: kept_alone(simulation, off).count() as u64,
+                    kept_here_alone: kept_alone(simulation, all).count() as u64,
+                    missed_here_alone: kept_alone(all, simulation).count() as u64,
                     failures: count(simulation, EventKind::Late)
                         + count(simulation, EventKind::Early),
                     answers: simulation.replans.len() as u64,
