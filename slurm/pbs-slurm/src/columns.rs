@@ -2,14 +2,17 @@
 //! Output of `squeue` and `sinfo`.
 //!
 //! Columns end with a character that no text of a job has: our hook in Slurm refuses jobs with
-//! control characters in them. A line with more or fewer columns makes the whole answer invalid:
-//! this way no user can forge a line of another job. An amount that can't be read only makes its
-//! own job one that can't be planned.
+//! control characters in them. A job that was submitted before the hook came may have them. Each
+//! row therefore begins with a mark that no user knows: a text with a line end makes its own row
+//! unreadable, and can't forge that of another job. A row that can't be read is set aside. An amount
+//! that can't be read only makes its own job one that can't be planned.
 
+use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 
 use crate::conf::seconds;
-use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
+use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread};
 
 /// Between columns.
 pub(crate) const END: char = '\u{1f}';
@@ -21,9 +24,30 @@ const JOB: [&str; 29] = [
 /// Columns of `sinfo -o`.
 const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
 
-/// Format for `squeue`.
-pub(crate) fn job_format() -> String {
-    JOB.join(&END.to_string())
+/// Longest part of an unreadable row that is told.
+const TOLD_CHARS: usize = 200;
+
+/// Mark at the beginning of each row of an answer of `squeue`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark(String);
+
+impl Mark {
+    /// Makes a mark that nobody can guess.
+    pub fn new() -> Self {
+        // Each has its own keys, which are random.
+        Self(format!("{:016x}:", RandomState::new().build_hasher().finish()))
+    }
+
+    /// Format for `squeue`, whose rows begin with the mark.
+    pub(crate) fn job_format(&self) -> String {
+        format!("{}{}", self.0, JOB.join(&END.to_string()))
+    }
+}
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// Format for `sinfo`.
@@ -47,25 +71,47 @@ pub(crate) const EXTRA: &str =
     "ArrayJobID:12,ArrayTaskID:12,Deadline:24,NumTasks:12,cpus-per-task:12,\
                                 MaxNodes:12,tres:200";
 
-/// The jobs in what `squeue` has printed; `how` tells how jobs ended that are being cleaned.
-///
-/// # Errors
-///
-/// The line that can't be read.
-pub fn jobs_of(text: &str, how: &HashMap<u32, String>) -> Result<Vec<JobSeen>, String> {
-    let lines = text.lines().filter(|line| !line.is_empty());
-    lines
-        .map(|line| job_of(line, how).ok_or_else(|| format!("squeue: {line:?} can't be read")))
-        .collect()
+/// The jobs in what `squeue` has printed with that mark, and the rows that can't be read; `how`
+/// tells how jobs ended that are being cleaned.
+pub fn jobs_of(text: &str, mark: &Mark, how: &HashMap<u32, String>) -> (Vec<JobSeen>, Vec<Unread>) {
+    let (mut jobs, mut unread) = (Vec::new(), Vec::new());
+    let mut rows: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match (line.strip_prefix(&mark.0), rows.last_mut()) {
+            (Some(begin), _) => rows.push((Some(begin), Vec::new())),
+            (None, Some((_, more))) => more.push(line),
+            (None, None) => rows.push((None, vec![line])),
+        }
+    }
+    for (begin, more) in rows {
+        let job = begin.filter(|_| more.is_empty()).and_then(|line| job_of(line, how));
+        match job {
+            Some(job) => jobs.push(job),
+            None => {
+                let row = begin.into_iter().chain(more).collect::<Vec<_>>().join("\n");
+                let what: String = row.chars().take(TOLD_CHARS).collect();
+                let key = begin.and_then(|line| key_of(&line.split(END).collect::<Vec<_>>()));
+                unread.push(Unread { key, what });
+            }
+        }
+    }
+    (jobs, unread)
+}
+
+/// The key of a row, which stands before all texts of users.
+fn key_of(columns: &[&str]) -> Option<Key> {
+    let [job, index, _, submit, ..] = columns else {
+        return None;
+    };
+    Some(Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? })
 }
 
 fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     let columns: Vec<&str> = line.split(END).collect();
+    let key = key_of(&columns)?;
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
-    let [job, index, number, submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, tmp, _used, words, name] =
+    let [_job, _index, number, _submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, tmp, _used, words, name] =
         columns;
-    let key =
-        Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? };
     // Elements of an array end by numbers of their own.
     let how = how.get(&number.parse().ok()?);
     let is_suspended = matches!(state, "SUSPENDED" | "STOPPED");
@@ -329,8 +375,16 @@ mod tests {
         columns.join(&END.to_string())
     }
 
+    /// Reads rows that `squeue` has printed.
+    fn read(rows: &[String]) -> (Vec<JobSeen>, Vec<Unread>) {
+        let mark = Mark::new();
+        let rows: Vec<_> = rows.iter().map(|row| format!("{}{row}\n", mark.0)).collect();
+        jobs_of(&rows.concat(), &mark, &HashMap::from([(9, "failed".into())]))
+    }
+
     fn job(change: &[(usize, &str)]) -> JobSeen {
-        let jobs = jobs_of(&line(change), &HashMap::from([(9, "failed".into())])).unwrap();
+        let (jobs, unread) = read(&[line(change)]);
+        assert_eq!(unread, []);
         jobs.into_iter().next().unwrap()
     }
 
@@ -368,8 +422,7 @@ mod tests {
     /// Slurm holds a job of any size before it looks whether there is room for it.
     #[test]
     fn an_amount_that_cannot_be_read_blinds_nobody() {
-        let both = format!("{}\n{}", line(&[(10, "1K"), (0, "8")]), line(&[]));
-        let jobs = jobs_of(&both, &HashMap::new()).unwrap();
+        let (jobs, _) = read(&[line(&[(10, "1K"), (0, "8")]), line(&[])]);
         assert!(jobs[0].foreign.as_ref().unwrap().contains("can't be read"));
         assert_eq!(jobs[1].foreign, None);
         assert!(job(&[(11, "1Z")]).foreign.unwrap().contains("memory 1Z"));
@@ -383,16 +436,35 @@ mod tests {
         assert_eq!(job(&[(6, "RUNNING"), (14, "1795598564")]).end_s, Some(1_795_598_564));
     }
 
+    /// A text of a user with line ends and separators makes its own row unreadable. It forges no
+    /// other one, and all others are read.
     #[test]
-    fn no_job_name_forges_a_line() {
-        let none = HashMap::new();
-        assert!(jobs_of("8", &none).is_err());
-        let forged = format!("{}\n{}x", line(&[]), line(&[]));
-        // Whoever has a new line in a name has more or fewer columns than there are.
-        assert!(jobs_of(&format!("{forged}{END}y"), &none).is_err());
-        assert!(jobs_of(&line(&[(0, "x")]), &none).is_err());
-        assert!(jobs_of(&line(&[(15, "n[1-999999999999]"), (6, "RUNNING")]), &none).is_err());
-        assert!(jobs_of(&line(&[(6, "what?")]), &none).is_err());
+    fn no_text_of_a_job_forges_or_hides_a_row() {
+        let forged = line(&[(0, "8"), (4, "root")]);
+        for (at, text) in [
+            (28, format!("x\n{forged}")),
+            (27, format!("x\n{forged}\n{forged}")),
+            (5, "x\u{1f}y".into()),
+            (5, format!("x\n0000000000000000:{forged}")),
+        ] {
+            let rows = [line(&[(0, "6")]), line(&[(at, &text)]), line(&[(0, "9")])];
+            let (jobs, unread) = read(&rows);
+            let numbers: Vec<_> = jobs.iter().map(|job| job.key.job).collect();
+            assert_eq!(numbers, [6, 9], "{text:?}");
+            let [unread] = &unread[..] else { panic!("{unread:?}") };
+            assert_eq!(unread.key.unwrap().to_string(), "7@1795597640");
+            assert!(unread.what.starts_with("7\u{1f}"), "{unread:?}");
+        }
+        for change in [(0, "x"), (6, "what?")] {
+            let (jobs, unread) = read(&[line(&[change]), line(&[])]);
+            assert_eq!((jobs.len(), unread.len()), (1, 1), "{change:?}");
+        }
+        let (jobs, unread) = read(&[line(&[(15, "n[1-999999999999]"), (6, "RUNNING")])]);
+        assert!(jobs.is_empty() && unread[0].key.is_some());
+        // What stands before all rows is of none.
+        let (jobs, unread) = jobs_of("8", &Mark::new(), &HashMap::new());
+        assert!(jobs.is_empty() && unread == [Unread { key: None, what: "8".into() }]);
+        assert_ne!(Mark::new(), Mark::new());
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod serve;
 mod slurm;
 pub mod steer;
 
-pub use columns::jobs_of;
+pub use columns::{jobs_of, Mark};
 pub use events::Hints;
 pub use pipe::{Answer, Pipe};
 pub use ran::{gantt, metrics_of, ran_of, Ran, BOUND_S};

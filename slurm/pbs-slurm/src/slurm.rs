@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::steer::{Controller, Event, Fault, JobSeen, Key, Revoked, World};
+use crate::steer::{Controller, Event, Fault, JobSeen, Key, Revoked, Unread, World};
 
-use crate::columns::{extras_of, job_format, jobs_of, node_format, nodes_of, Extra, EXTRA};
+use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
 
@@ -76,6 +76,15 @@ impl Slurm {
         let mut all = vec!["-h", "-r", "-a", "-t", "all", "--noconvert", "-p", &self.partition];
         all.extend(columns);
         run("squeue", &all)
+    }
+
+    /// Jobs by their rows, and the rows that can't be read.
+    fn rows(&self, columns: &[&str]) -> Result<(Vec<JobSeen>, Vec<Unread>), Fault> {
+        let mark = Mark::new();
+        let format = mark.job_format();
+        let mut all = vec!["-o", format.as_str()];
+        all.extend(columns);
+        Ok(jobs_of(&self.jobs(&all)?, &mark, &self.hints.ends))
     }
 
     /// Looks up what columns don't say, of those of whom it is not known.
@@ -172,12 +181,11 @@ impl Controller for Slurm {
                 self.extras.clear();
             }
         }
-        let text = self.jobs(&["-o", &job_format()])?;
-        let mut jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
+        let (mut jobs, unread) = self.rows(&[])?;
         self.add_extras(&mut jobs)?;
         let text = run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
         let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
-        Ok(World::new(jobs, nodes))
+        Ok(World::new(jobs, nodes).with_unread(unread))
     }
 
     fn hold(&mut self, job: Key) -> Answer {
@@ -212,8 +220,10 @@ impl Controller for Slurm {
         self.hold(job)?;
         // A job that runs can be held, too, and goes on.
         let number = job.job.to_string();
-        let text = self.jobs(&["-o", &job_format(), "-j", &number])?;
-        let jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
+        let (jobs, unread) = self.rows(&["-j", &number])?;
+        if let Some(unread) = unread.iter().find(|unread| unread.key == Some(job)) {
+            return Err(Fault::Unreachable(format!("squeue: {:?} can't be read", unread.what)));
+        }
         let seen = jobs.into_iter().find(|seen| seen.key == job);
         match seen.map(|seen| seen.state) {
             None

@@ -106,6 +106,35 @@ fn a_vanished_job_is_reported_as_lost() {
     assert!(lab.steer.news().iter().any(|news| news.contains("submit it again")));
 }
 
+/// A job whose row can't be read is set aside and told once. One that runs keeps its nodes, one that
+/// is new is held, and all others are planned as ever.
+#[test]
+fn a_row_that_cannot_be_read_is_set_aside() {
+    let mut lab = Lab::new("garbled-row");
+    let runs = lab.slurm.submit(1, 2, 4, 60, 30);
+    lab.seconds(3);
+    assert_eq!(lab.state(runs), JobState::Running);
+    let odd = lab.slurm.submit(2, 1, 1, 60, 10);
+    lab.slurm.alter(odd, |job| job.state = JobState::Pending(Hold::No));
+    lab.slurm.garbled.extend([runs, odd]);
+    let other = lab.slurm.submit(3, 2, 4, 60, 10);
+    lab.steer.news();
+    lab.seconds(5);
+    assert_eq!(lab.state(other), JobState::Running);
+    assert_eq!(lab.state(odd), JobState::Pending(Hold::Admin));
+    let both = |job: Key| lab.slurm.job(job).unwrap().nodes.clone();
+    assert!(both(other).iter().all(|node| !both(runs).contains(node)));
+    let news = lab.steer.news();
+    let told: Vec<_> = news.iter().filter(|news| news.contains("is set aside")).collect();
+    assert_eq!(told.len(), 2, "{news:?}");
+    assert!(told[0].starts_with("job 1 is set aside: its row in squeue can't be read"));
+    // It can be read again.
+    lab.slurm.garbled.clear();
+    lab.seconds(60);
+    assert_eq!(lab.outcome(runs), "completed");
+    assert_eq!(lab.outcome(odd), "completed");
+}
+
 #[test]
 fn jobs_of_a_drained_node_are_planned_elsewhere() {
     let mut lab = Lab::new("jobs-drained");

@@ -183,6 +183,15 @@ pub enum NodeState {
     Down,
 }
 
+/// A row of a job that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Key of the job, if at least that can be read.
+    pub key: Option<Key>,
+    /// Text of the row, or the beginning of it.
+    pub what: String,
+}
+
 /// All jobs and nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World {
@@ -190,6 +199,8 @@ pub struct World {
     pub(crate) jobs: Vec<JobSeen>,
     /// Nodes that are planned.
     pub(crate) nodes: Vec<NodeSeen>,
+    /// Rows of jobs that can't be read.
+    pub(crate) unread: Vec<Unread>,
     /// Cores in use, by node.
     used_cpus: HashMap<String, u64>,
 }
@@ -204,7 +215,23 @@ impl World {
                 *used_cpus.entry(node.clone()).or_default() += job.cpus_each();
             }
         }
-        Self { jobs, nodes, used_cpus }
+        Self { jobs, nodes, unread: Vec::new(), used_cpus }
+    }
+
+    /// This world, with rows of jobs that can't be read.
+    #[must_use]
+    pub fn with_unread(self, unread: Vec<Unread>) -> Self {
+        Self { unread, ..self }
+    }
+
+    /// This world, in which a job whose row can't be read is as it was in the one before.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        let keys = self.unread.iter().filter_map(|unread| unread.key);
+        let known: Vec<_> = keys.filter_map(|key| before.job(key).cloned()).collect();
+        if known.is_empty() {
+            return self;
+        }
+        Self::new(self.jobs.into_iter().chain(known).collect(), self.nodes).with_unread(self.unread)
     }
 
     /// All jobs.

@@ -4,10 +4,12 @@
 //! counts as submitted once more. A commitment changes what is shown of nodes and cores, and a
 //! node on which a job is being ended starts nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::steer::controller::{Controller, Event, Fault, Revoked};
-use crate::steer::seen::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, World};
+use crate::steer::seen::{
+    Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread, World,
+};
 
 /// A job, and how long it really takes.
 #[derive(Clone, Debug)]
@@ -55,6 +57,8 @@ pub struct Simulated {
     pub told: BTreeMap<Key, String>,
     /// Ends of jobs: time, job, time at which the limit of a running one was over, cause.
     pub ends: Vec<(u64, Key, u64, By)>,
+    /// Jobs whose rows can't be read.
+    pub garbled: BTreeSet<Key>,
     /// Job and time limit that its user sets just before the next commitment.
     pub raised_at_commit: Option<(Key, u64)>,
 }
@@ -308,10 +312,14 @@ impl Controller for Simulated {
         if self.is_away {
             Err(Fault::Unreachable("it is away".into()))
         } else {
-            Ok(World::new(
-                self.jobs.values().map(|job| job.seen.clone()).collect(),
-                self.nodes.values().cloned().collect(),
-            ))
+            let (unread, read): (Vec<_>, Vec<_>) =
+                self.jobs.values().partition(|job| self.garbled.contains(&job.seen.key));
+            let what = |key: Key| format!("{}\u{1f}…", key.job);
+            let unread = unread.into_iter().map(|job| job.seen.key);
+            let unread = unread.map(|key| Unread { key: Some(key), what: what(key) });
+            let jobs = read.into_iter().map(|job| job.seen.clone()).collect();
+            let nodes = self.nodes.values().cloned().collect();
+            Ok(World::new(jobs, nodes).with_unread(unread.collect()))
         }
     }
 

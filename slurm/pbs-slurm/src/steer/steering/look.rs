@@ -25,7 +25,8 @@ impl Steer {
         now: Duration,
     ) -> Result<(), Error> {
         let jobs = std::mem::take(&mut self.world.jobs);
-        let seen: HashSet<Key> = jobs.iter().map(|job| job.key).collect();
+        let unread = self.world.unread.iter().filter_map(|unread| unread.key);
+        let seen: HashSet<Key> = jobs.iter().map(|job| job.key).chain(unread).collect();
         self.declined.retain(|key, _| seen.contains(key));
         let (mut new, mut again) = (Vec::new(), Vec::new());
         self.altered = 0;

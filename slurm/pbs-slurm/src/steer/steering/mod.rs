@@ -18,7 +18,7 @@ use pbs_manager::{Caller, Error, Happened, Manager};
 
 use crate::steer::controller::{Controller, Event, Fault};
 use crate::steer::link::Link;
-use crate::steer::seen::{JobSeen, JobState, Key, Memory, World};
+use crate::steer::seen::{JobSeen, JobState, Key, Memory, Unread, World};
 
 /// User in whose name the planner is called.
 const OPERATOR: &str = "controller";
@@ -176,6 +176,8 @@ pub struct Steer {
     /// Messages to the operator, once each.
     news: Vec<String>,
     unreachable: Option<String>,
+    /// Rows of jobs that can't be read and were reported.
+    unread: Vec<Unread>,
 }
 
 impl Steer {
@@ -199,6 +201,7 @@ impl Steer {
             late: BTreeMap::new(),
             news: Vec::new(),
             unreachable: None,
+            unread: Vec::new(),
         };
         for row in manager.open_rows() {
             if let Some(key) = key_of(&row) {
@@ -256,12 +259,13 @@ impl Steer {
         if self.is_stale {
             match controller.snapshot() {
                 Ok(world) => {
-                    self.world = world;
+                    self.world = world.after(&self.world);
                     self.is_stale = false;
                     self.looked = now;
                     self.next_look = now
                         + if events.is_empty() { self.settings.look } else { self.settings.again };
                     self.answers();
+                    self.set_unread_aside(controller);
                     self.wake(manager, now)?;
                     self.reconcile(manager, controller, now)?;
                 }
@@ -368,6 +372,29 @@ impl Steer {
             self.news.push(why.clone());
             self.unreachable = Some(why);
         }
+    }
+
+    /// Reports rows of jobs that can't be read, once each. Such a job stays as it was, and one that
+    /// has not begun is held: nobody knows what it wants.
+    fn set_unread_aside(&mut self, controller: &mut dyn Controller) {
+        for unread in &self.world.unread {
+            if self.unread.contains(unread) {
+                continue;
+            }
+            let name = unread.key.map_or_else(|| "?".into(), Key::name);
+            self.news.push(format!(
+                "job {name} is set aside: its row in squeue can't be read ({:?})",
+                unread.what
+            ));
+            // If it runs, it goes on; if it is gone, the next look tells.
+            match unread.key.map(|key| (key, controller.hold(key))) {
+                None | Some((_, Ok(()) | Err(Fault::Gone | Fault::Started))) => {}
+                Some((key, Err(why))) => {
+                    self.news.push(format!("job {}: hold: {why}", key.name()));
+                }
+            }
+        }
+        self.unread.clone_from(&self.world.unread);
     }
 
     fn answers(&mut self) {
