@@ -298,6 +298,40 @@ impl Store {
         })
     }
 
+    /// Ends runs that are not over and whose records are damaged, with an unknown outcome and without
+    /// figures. What can't be read is gone. Returns them, each with what is damaged.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is changed if the file can't be read or written at all.
+    pub fn set_damaged_aside(&mut self, ended_unix_ns: u64) -> Result<Vec<(RunId, String)>, Error> {
+        kept("the time of the end", ended_unix_ns)?;
+        let ids: Vec<RunId> = self.read(|connection| {
+            let mut statement = connection.prepare("SELECT run FROM takeover ORDER BY run")?;
+            let ids = statement.query_map([], |row| row.get(0).map(RunId))?;
+            ids.collect()
+        })?;
+        let mut damaged = Vec::new();
+        for id in ids {
+            let whole = self.takeover(id).and_then(|_| {
+                self.order(id)?;
+                self.figures_of(id)
+            });
+            match whole {
+                Ok(_) => continue,
+                Err(Error::Damaged(_, what)) => damaged.push((id, what)),
+                Err(other) => return Err(other),
+            }
+        }
+        for (id, _) in &damaged {
+            self.write(|connection| {
+                tables::end_damaged(connection, *id, ended_unix_ns)?;
+                Ok(())
+            })?;
+        }
+        Ok(damaged)
+    }
+
     /// The last runs that are over, the oldest first.
     pub fn last_runs(&self, last: &Last<'_>) -> Result<Vec<Run>, Error> {
         let count = i64::try_from(last.count).unwrap_or(i64::MAX);

@@ -103,6 +103,28 @@ pub(crate) fn write_run(connection: &Connection, run: Run, figures: &[ProcessRun
     Ok(())
 }
 
+/// Ends a run of which a row is damaged. Of its own row and its order, what is whole remains.
+pub(crate) fn end_damaged(connection: &Connection, id: RunId, ended_unix_ns: u64) -> Result<()> {
+    // Both are written anew where they are damaged.
+    let known = run_of(connection, id).ok().flatten();
+    if order(connection, id).is_err() {
+        connection.execute("DELETE FROM orders WHERE run = ?", [id.0])?;
+    }
+    let run = Run {
+        id,
+        job: known.as_ref().map_or_else(|| "damaged".into(), |run| run.job.clone()),
+        kind: known.as_ref().map_or(Kind::Plan, |run| run.kind),
+        state: State::Over,
+        submitted_unix_ns: known.as_ref().map_or(ended_unix_ns, |run| run.submitted_unix_ns),
+        ended_unix_ns: Some(ended_unix_ns),
+        outcome: Some(Outcome::Unknown),
+        processes: 0,
+    };
+    write_run(connection, run, &[])?;
+    connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
+    Ok(())
+}
+
 fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun) -> Result<()> {
     let mut insert = connection.prepare("INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?)")?;
     insert.execute(params![

@@ -304,3 +304,49 @@ fn each_user_has_a_share_of_what_is_over() {
     }
     assert!(store.is_to_forget());
 }
+
+/// A run that goes on or waits, with a damaged row in any table, is over with an unknown outcome, and
+/// what is damaged is told. The others are as they were. A damaged run would otherwise make the whole
+/// file unreadable for who has to take over the others.
+#[test]
+fn damaged_open_runs_are_set_aside() {
+    let directory = scratch("aside");
+    let path = directory.join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let order = Order { uid: 7, text: "held".into() };
+    let new = |job| NewRun {
+        job,
+        kind: Kind::Plan,
+        submitted_unix_ns: 5,
+        request: "sort",
+        reservation: "",
+        order: Some(&order),
+    };
+    let jobs = ["whole", "run", "takeover", "order", "last"];
+    let ids = store.begin_runs(&jobs.map(new)).unwrap();
+    assert_eq!(store.set_damaged_aside(9).unwrap(), []);
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let damage = |table: &str, column: &str, change: &str, id: RunId, key: &str| {
+        let sql = format!("UPDATE {table} SET {column} = {change} WHERE {key} = {}", id.0);
+        assert_eq!(raw.execute(&sql, []).unwrap(), 1);
+    };
+    damage("run", "state", "'gone'", ids[1], "id");
+    damage("takeover", "request", "'other'", ids[2], "run");
+    damage("orders", "uid", "0", ids[3], "run");
+    assert!(matches!(store.open_runs(), Err(Error::Damaged(..))));
+    let aside = store.set_damaged_aside(9).unwrap();
+    assert_eq!(aside.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ids[1..4]);
+    let told = |at: usize| aside[at].1.contains("which means nothing");
+    assert!(told(0) && !told(1) && aside[1].1.contains("values that were changed"), "{aside:?}");
+    let open = store.open_runs().unwrap();
+    assert_eq!(open.iter().map(|run| run.id).collect::<Vec<_>>(), [ids[0], ids[4]]);
+    let over = store.last_runs(&Last { count: 9, ..Last::default() }).unwrap();
+    let names: Vec<_> = over.iter().map(|run| run.job.as_str()).collect();
+    assert_eq!(names, ["damaged", "takeover", "order"]);
+    assert!(over.iter().all(|run| run.outcome == Some(Outcome::Unknown)));
+    assert_eq!(store.order(ids[2]).unwrap(), Some(order.clone()));
+    // Whose job it was is not guessed.
+    assert_eq!(store.order(ids[3]).unwrap(), None);
+    assert_eq!(store.set_damaged_aside(10).unwrap(), []);
+    std::fs::remove_dir_all(directory).unwrap();
+}
