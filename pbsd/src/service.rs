@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use pbs_history::{Last, RunId};
-use pbs_launch::signals::{wait_for, Signals};
+use pbs_launch::signals::{sooner, wait_for, Signals};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
 use pbs_node::{process_of, Alteration, Error, Held, Next, Node, Rewrite, RunDetails, Submission};
@@ -47,6 +47,8 @@ pub struct Service {
     counted: Counted,
     looked: Instant,
     since_unix_ns: u64,
+    /// Submissions whose jobs are about to be started.
+    starting: Vec<Started>,
 }
 
 /// Runs that were accepted, and the receiver of the answer whether they were started.
@@ -69,6 +71,7 @@ impl Service {
             counted: Counted::default(),
             looked: Instant::now(),
             since_unix_ns: unix_ns(),
+            starting: Vec::new(),
         }
     }
 
@@ -97,21 +100,13 @@ impl Service {
             // What has ended may be what others wait for.
             self.start(Vec::new())?;
             self.count_ended();
-            let timeout_ms = match (timeout_ms, self.node.admission_ms()) {
-                (timeout_ms, ..0) => timeout_ms,
-                (..0, admission_ms) => admission_ms,
-                (timeout_ms, admission_ms) => timeout_ms.min(admission_ms),
-            };
-            let look_ms = LOOK.as_millis() as i32;
-            let timeout_ms = match (asked > 0, self.allocations.is_empty()) {
-                // More may wait than was taken, and their bell has been heard.
-                (true, _) => 0,
-                (false, false) if timeout_ms < 0 => look_ms,
-                (false, false) => timeout_ms.min(look_ms),
-                (false, true) => timeout_ms,
-            };
+            // More may wait than was taken, and their bell has been heard.
+            let asked_ms = if asked > 0 { 0 } else { -1 };
+            let look_ms = if self.allocations.is_empty() { -1 } else { LOOK.as_millis() as i32 };
+            let others_ms = [self.node.admission_ms(), self.node.starting_ms(), asked_ms, look_ms];
+            let timeout_ms = others_ms.into_iter().fold(timeout_ms, sooner);
             let fds = [self.node.as_fd(), self.signals.as_fd(), inbox.as_fd()];
-            let waited = wait_for(fds, timeout_ms);
+            let waited = wait_for(fds.into_iter().chain(self.node.reports()), timeout_ms);
             waited.map_err(|error| Error::File("events".into(), error))?;
         }
     }
@@ -162,12 +157,14 @@ impl Service {
         Ok(asked)
     }
 
-    /// Starts what can be started, and answers who submitted it.
+    /// Starts what can be started now, and answers who submitted it once that is not about to be
+    /// started any more.
     fn start(&mut self, started: Vec<Started>) -> Result<(), Error> {
+        self.starting.extend(started);
         self.node.promote()?;
         let mut failed: BTreeMap<RunId, Refusal> = BTreeMap::new();
         let mut none_started = None;
-        match self.node.start(&self.signals) {
+        match self.node.start_ready(&self.signals) {
             Ok(not_started) => {
                 for (id, error) in not_started {
                     journal::warning(&format!("a job could not be started: {error}"));
@@ -182,7 +179,10 @@ impl Service {
                 none_started = Some(refusal(error));
             }
         }
-        for (ids, answer) in started {
+        let node = &self.node;
+        let is_settled = |(ids, _): &mut Started| !ids.iter().any(|&id| node.is_starting(id));
+        let settled: Vec<_> = self.starting.extract_if(.., is_settled).collect();
+        for (ids, answer) in settled {
             let only = match ids.as_slice() {
                 [only] => failed.remove(only),
                 _ => None,

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub struct Child {
     pub pid: i32,
     /// Reports of the child on itself; `None`: it was executed or killed, and sends no more.
     reports: Option<File>,
+    /// Whether it has reported that it stands at the gate.
+    is_ready: bool,
     /// Reason for which it was not executed, once that was read.
     report: Option<ChildReport>,
     status: Option<i32>,
@@ -44,6 +46,7 @@ impl Child {
             program: program.clone(),
             pid,
             reports: Some(reports),
+            is_ready: false,
             report: None,
             status: None,
             end: 0,
@@ -52,50 +55,60 @@ impl Child {
         }
     }
 
-    /// Waits until the child stands at the gate, and puts it on the CPU of its process. Until
-    /// then it is on any: on that one it might hardly run. `until`: its owner may stop the
-    /// child, or let it wait for a file; `None`: nobody can.
+    /// Whether the child stands at the gate, on the CPU of its process; does not wait. Until then
+    /// it is on any CPU: on that one it might hardly run.
+    ///
+    /// # Errors
+    ///
+    /// The child can't stand at the gate.
+    pub fn is_ready(&mut self) -> io::Result<bool> {
+        self.close_descriptor();
+        let name = &self.program.name;
+        match (self.is_ready, self.report, &self.reports) {
+            (true, ..) => Ok(true),
+            (false, Some(report), _) => {
+                let kind = io::Error::from_raw_os_error(report.errno).kind();
+                let words = report.in_words(&self.program.places);
+                Err(io::Error::new(kind, format!("{name}: {words}")))
+            }
+            (false, None, None) => {
+                Err(io::Error::other(format!("{name}: it was killed before it began")))
+            }
+            (false, None, Some(_)) => Ok(false),
+        }
+    }
+
+    /// Waits until the child stands at the gate. `until`: its owner may stop the child, or let it
+    /// wait for a file; `None`: nobody can. For callers that nobody else depends on.
     ///
     /// # Errors
     ///
     /// The child can't stand at the gate, or does not by then.
     pub fn wait_ready(&mut self, until: Option<Instant>) -> io::Result<()> {
-        let name = &self.program.name;
-        loop {
-            let Some(reports) = &mut self.reports else {
-                return Err(io::Error::other(format!("{name}: it has been executed")));
-            };
-            match ChildReport::read(reports) {
-                Ok(Some(ChildReport { step: Step::Ready, .. })) => {
-                    self.pin();
-                    return Ok(());
-                }
-                Ok(Some(report)) => {
-                    let kind = io::Error::from_raw_os_error(report.errno).kind();
-                    return Err(io::Error::new(
-                        kind,
-                        format!("{name}: {}", report.in_words(&self.program.places)),
-                    ));
-                }
-                Ok(None) => {
-                    let text = format!("{name}: it was killed before it began");
-                    return Err(io::Error::other(text));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
+        while !self.is_ready()? {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                let text = format!(
-                    "{name}: it was not ready in time; its working directory or one of its \
-                     files does not answer, or it was stopped"
-                );
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                return Err(self.not_ready_in_time());
             }
             let left_ms = left.map(|left| i32::try_from(left.as_millis()).unwrap_or(i32::MAX));
-            let timeout_ms = left_ms.map_or(-1, |ms| ms.saturating_add(1));
-            wait_for([reports.as_fd()], timeout_ms)?;
+            wait_for(self.reports(), left_ms.map_or(-1, |ms| ms.saturating_add(1)))?;
         }
+        Ok(())
+    }
+
+    /// Describes that the child did not come to the gate in the time that it had.
+    pub fn not_ready_in_time(&self) -> io::Error {
+        let text = format!(
+            "{}: it was not ready in time; its working directory or one of its files does not \
+             answer, or it was stopped",
+            self.program.name
+        );
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    }
+
+    /// Returns a descriptor that can be read when the child reports something, if it still does.
+    pub fn reports(&self) -> Option<BorrowedFd<'_>> {
+        self.reports.as_ref().map(|reports| reports.as_fd())
     }
 
     /// Makes it wait on the CPU of its process: attaching need not move it then. If there is
@@ -103,7 +116,7 @@ impl Child {
     #[allow(unsafe_code)]
     pub(crate) fn pin(&self) {
         let cpus = &self.program.affinity;
-        if !self.program.itself {
+        if !self.program.itself && !self.is_reaped() {
             // SAFETY: the mask is as long as it says; the child was not waited for.
             unsafe {
                 libc::sched_setaffinity(
@@ -173,11 +186,15 @@ impl Child {
         self.reports.is_some()
     }
 
-    /// Closes its descriptor if it sends no more reports: it was executed, or has ended. Does not
-    /// wait.
+    /// Reads its reports, and closes its descriptor if it sends no more: it was executed, or has
+    /// ended. Does not wait.
     pub fn close_descriptor(&mut self) {
         while let Some(reports) = &mut self.reports {
             match ChildReport::read(reports) {
+                Ok(Some(ChildReport { step: Step::Ready, .. })) => {
+                    self.is_ready = true;
+                    self.pin();
+                }
                 Ok(Some(report)) => self.report = Some(report),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Ok(None) | Err(_) => self.reports = None,

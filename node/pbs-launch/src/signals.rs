@@ -90,6 +90,15 @@ pub fn unblock_in(command: &mut Command) {
     unsafe { command.pre_exec(unblock) };
 }
 
+/// The sooner of two times to wait, of which a negative one means for ever.
+pub fn sooner(one_ms: i32, other_ms: i32) -> i32 {
+    match (one_ms < 0, other_ms < 0) {
+        (true, _) => other_ms,
+        (_, true) => one_ms,
+        _ => one_ms.min(other_ms),
+    }
+}
+
 /// Waits until one of both can be read, or for `timeout_ms` (negative: for
 /// ever).
 pub fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
@@ -98,11 +107,15 @@ pub fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
 
 /// Waits until one of them can be read, or for `timeout_ms` (negative: for ever).
 #[allow(unsafe_code)]
-pub fn wait_for<const N: usize>(fds: [BorrowedFd<'_>; N], timeout_ms: i32) -> io::Result<()> {
-    let mut fds =
-        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // SAFETY: `fds` are N valid pollfds that outlive the call.
-    if unsafe { libc::poll(fds.as_mut_ptr(), N as libc::nfds_t, timeout_ms) } < 0 {
+pub fn wait_for<'a>(
+    fds: impl IntoIterator<Item = BorrowedFd<'a>>,
+    timeout_ms: i32,
+) -> io::Result<()> {
+    let poll =
+        |fd: BorrowedFd<'a>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut fds: Vec<_> = fds.into_iter().map(poll).collect();
+    // SAFETY: `fds` are so many valid pollfds that outlive the call.
+    if unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);

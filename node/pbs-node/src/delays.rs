@@ -182,10 +182,7 @@ fn submissions_beside_a_long_job_are_measured() {
         let plan = measured(&format!("  {what}: take the plan"), || jobs.take_plan().unwrap());
         let bytes = measured(&format!("  {what}: encode"), || pbs_plan::wire::encode(&plan).bytes);
         println!("             {} bytes", bytes.len());
-        let commit = jobs.commit_file(&plan);
-        measured(&format!("  {what}: follow"), || jobs.follow_from(10, &plan, &commit).unwrap());
-        jobs.taken();
-        measured(&format!("  {what}: release"), || jobs.released(commit, &mut Nobody));
+        measured(&format!("  {what}: follow and release"), || jobs.let_go(&plan, 10));
     };
     measured("submit a short job", || submit(&mut jobs, vec![short()]).unwrap());
     start(&mut jobs, "short");

@@ -236,6 +236,21 @@ impl Jobs {
         self.controller.process(number).map(|(run, _)| run)
     }
 
+    /// The plan of all that run, and of those runs of what was admitted.
+    pub(crate) fn take_plan_with(&mut self, runs: &[pbs_planner::RunId]) -> Result<Plan, Error> {
+        let mut plan = self.take_plan()?;
+        self.leave_out_unstarted(&mut plan, runs);
+        Ok(plan)
+    }
+
+    /// Leaves out of a plan the processes of runs whose programs were not let go, but for those
+    /// runs: their programs are not there yet.
+    fn leave_out_unstarted(&self, plan: &mut Plan, but: &[pbs_planner::RunId]) {
+        let mut unstarted = self.unstarted();
+        unstarted.retain(|run| !but.contains(run));
+        plan.leave_out(&|number| self.run_of(number).is_some_and(|run| unstarted.contains(&run)));
+    }
+
     /// The plan of all that run and of what was admitted.
     pub(crate) fn take_plan(&mut self) -> Result<Plan, Error> {
         if let Some(plan) = self.next_plan.take() {
@@ -247,9 +262,10 @@ impl Jobs {
         plan.ok_or(Error::NothingToRun)
     }
 
-    /// The node did not take the plan of what was admitted: the rest is planned anew.
+    /// The plan of what was admitted is old, or the node did not take it: the rest is planned anew.
     pub(crate) fn plan_anew(&mut self, listener: &mut dyn Listener) {
         let missed = self.controller.renew(monotonic_ns());
+        self.next_plan = None;
         self.tell_missed(&missed, listener);
     }
 
@@ -259,21 +275,21 @@ impl Jobs {
         plan.leave_out(&|number| self.has_process_ended(number))
     }
 
-    /// The file by which who comes after us knows whether the programs that are started
-    /// with that plan were let go.
-    pub(crate) fn commit_file(&self, plan: &Plan) -> PathBuf {
-        self.ledger.beside(&format!("start-{}", plan.plan_id))
+    /// The file by which who comes after us knows whether the programs of a user that were
+    /// prepared for that plan were let go.
+    pub(crate) fn commit_file(&self, plan: &Plan, uid: Option<u32>) -> PathBuf {
+        let of_user = uid.map_or_else(String::new, |uid| format!("-{uid}"));
+        self.ledger.beside(&format!("start-{}{of_user}", plan.plan_id))
     }
 
-    /// Follows those that were not let go yet from the event of that number on, and notes
-    /// that this plan is to be in force and that they are let go with `commit`.
+    /// Follows those runs from the event of that number on: they are let go with `commit`.
     pub(crate) fn follow_from(
         &mut self,
         next_seq: u64,
-        plan: &Plan,
+        runs: &[pbs_planner::RunId],
         commit: &std::path::Path,
     ) -> Result<(), Error> {
-        for run in self.runs.iter_mut().filter(|run| run.started_ns.is_none()) {
+        for run in self.runs.iter_mut().filter(|run| runs.contains(&run.run)) {
             let processes = 0..run.job.processes.len();
             let numbers = processes.map(|process| self.controller.number(run.run, process));
             let mut job = run.job.clone();
@@ -295,6 +311,11 @@ impl Jobs {
             let id = (self.ledger).follow(run.id, saved, run.kind, request, next_seq)?;
             run.id = Some(id);
         }
+        Ok(())
+    }
+
+    /// Notes that this plan is to be in force.
+    pub(crate) fn planned(&mut self, plan: &Plan) -> Result<(), Error> {
         Ok(self.ledger.planned(plan)?)
     }
 
@@ -303,12 +324,16 @@ impl Jobs {
         self.controller.taken();
     }
 
-    /// The programs of all that are not given up were let go, as that file says until it is
-    /// noted.
-    pub(crate) fn released(&mut self, commit: PathBuf, listener: &mut dyn Listener) {
+    /// The programs of those runs were let go, as that file says until it is noted.
+    pub(crate) fn released(
+        &mut self,
+        runs: &[pbs_planner::RunId],
+        commit: PathBuf,
+        listener: &mut dyn Listener,
+    ) {
         self.ledger.committed(commit);
         let now_ns = monotonic_ns();
-        for run in self.runs.iter_mut().filter(|run| run.started_ns.is_none()) {
+        for run in self.runs.iter_mut().filter(|run| runs.contains(&run.run)) {
             run.started_ns = Some(now_ns);
             if let Some(id) = run.id {
                 self.ledger.released(id, now_ns);
@@ -338,7 +363,10 @@ impl Jobs {
         self.next_plan = None;
         self.backlog.check_again();
         let id = active.id?;
-        let result = RunResult::not_started(&why.to_string());
+        let result = match &active.cancelled {
+            Some(why) => RunResult::cancelled(why),
+            None => RunResult::not_started(&why.to_string()),
+        };
         let ending = self.ending(&active, Vec::new(), &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
         match self.ledger.close_unrun(id, result.outcome, order.as_ref()) {
@@ -613,8 +641,14 @@ impl Jobs {
         match answer {
             Ok(Answer::Nothing) => ToDo::Wait(-1),
             Ok(Answer::NotBefore(at_ns)) => ToDo::Wait(ms_until(at_ns, now_ns)),
-            Ok(Answer::Plan { plan, missed }) => {
+            Ok(Answer::Plan { mut plan, missed }) => {
                 self.tell_missed(&missed, listener);
+                // It is made of the same reservations, as they were.
+                self.next_plan = None;
+                self.leave_out_unstarted(&mut plan, &[]);
+                if plan.processes.is_empty() && !self.controller.has_vacated() {
+                    return ToDo::Wait(-1);
+                }
                 ToDo::Plan(plan)
             }
             Err(problems) => {
@@ -671,6 +705,7 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) {
         self.replans += 1;
+        self.next_plan = None;
         self.count_replan(plan);
         self.ledger.replanned(whole, listener);
     }
@@ -859,6 +894,25 @@ fn note_end_of_run(controller: &Controller, ledger: &mut Ledger, active: &Active
 fn over(terms: Terms, ending: Ending) -> pbs_history::Order {
     let noted = Noted { terms, ending: Ending::default() };
     noted.over(ending).order()
+}
+
+#[cfg(test)]
+impl Jobs {
+    /// Notes that all runs which were not started are let go with that plan.
+    pub(crate) fn let_go(&mut self, plan: &Plan, next_seq: u64) {
+        self.let_runs_go(&self.unstarted(), plan, next_seq);
+    }
+
+    /// Notes that those runs are let go with that plan.
+    pub(crate) fn let_runs_go(&mut self, runs: &[pbs_planner::RunId], plan: &Plan, next_seq: u64) {
+        struct Nobody;
+        impl Listener for Nobody {}
+        let commit = self.commit_file(plan, Some(1000));
+        self.follow_from(next_seq, runs, &commit).unwrap();
+        self.planned(plan).unwrap();
+        self.taken();
+        self.released(runs, commit, &mut Nobody);
+    }
 }
 
 #[cfg(test)]
@@ -1075,6 +1129,35 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
+    /// A plan has a job when the programs of the job are ready, and not before. Until then the
+    /// place of the job is reserved, and cancelling the job ends it.
+    #[test]
+    fn a_job_is_in_no_plan_before_its_programs_are_ready() {
+        let directory = std::env::temp_dir().join(format!("pbs-ready-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let ids: Vec<_> = (0..2)
+            .map(|_| jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap()[0])
+            .collect();
+        let (first, second) = (jobs.runs[0].run, jobs.runs[1].run);
+        let numbers = |plan: &Plan| plan.processes.iter().map(|of| of.id).collect::<Vec<_>>();
+        let both = jobs.take_plan().unwrap();
+        assert_eq!(both.processes.len(), 2);
+        let own = jobs.take_plan_with(&[first]).unwrap();
+        assert_eq!(numbers(&own), jobs.numbers(first));
+        jobs.let_runs_go(&[first], &own, 1);
+        assert_eq!((jobs.started(), jobs.unstarted()), (vec![first], vec![second]));
+        let whole = jobs.take_plan_with(&[second]).unwrap();
+        assert_eq!(whole.processes.len(), 2);
+        let cancelled = jobs.cancel(ids[1], "nobody wants it".into(), &mut Nobody).unwrap();
+        assert_eq!(cancelled, Some(second));
+        assert!(!jobs.controller.has_vacated());
+        jobs.give_up(second, &Error::NothingToRun, false, &mut Nobody);
+        let standing = jobs.standing_of(ids[1]).unwrap();
+        let end = (standing.outcome, standing.reason.as_deref());
+        assert_eq!(end, (Some(Outcome::Cancelled), Some("nobody wants it")));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// Jobs of one submission keep their numbers, in whatever order they are planned.
     #[test]
     fn jobs_of_a_submission_have_their_own_numbers() {
@@ -1279,10 +1362,7 @@ mod tests {
         jobs.max_replans = 9;
         jobs.admit(job("late", 9_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
         let plan = jobs.take_plan().unwrap();
-        let commit = jobs.commit_file(&plan);
-        jobs.follow_from(10, &plan, &commit).unwrap();
-        jobs.taken();
-        jobs.released(commit, &mut Nobody);
+        jobs.let_go(&plan, 10);
         let all = |_: u32| true;
         assert_eq!(jobs.hand_over(0, all, monotonic_ns()), HandOver::Keep);
         let event = |seq, kind: EventKind| Event {
@@ -1330,10 +1410,7 @@ mod tests {
         let submissions = job("asked", 4_000_000_000);
         jobs.admit(submissions, &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
         let plan = jobs.take_plan().unwrap();
-        let commit = jobs.commit_file(&plan);
-        jobs.follow_from(10, &plan, &commit).unwrap();
-        jobs.taken();
-        jobs.released(commit, &mut Nobody);
+        jobs.let_go(&plan, 10);
         let (run, number) = (jobs.runs[0].run, plan.processes[0].id);
         let event = |seq, kind| Event {
             seq,

@@ -48,7 +48,6 @@ mod observe;
 mod orders;
 mod outcome;
 mod overlaps;
-mod patience;
 mod planning;
 mod predict;
 mod processes;

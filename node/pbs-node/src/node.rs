@@ -5,8 +5,9 @@
 //! nothing of the plan waits for it once the programs are released; it only reads,
 //! many events at a time.
 
+mod starting;
+
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 use pbs_history::{Kind, RunId};
 use pbs_job::{Job, Machine};
 use pbs_launch::cgroup::GroupLimits;
-use pbs_launch::signals::{wait, Signals};
-use pbs_launch::{Gate, Prepared};
+use pbs_launch::signals::{sooner, wait, Signals};
+use pbs_launch::Gate;
 use pbs_plan::{Config, Plan};
 use pbs_report::{Exit, Outcome};
 use pbs_uapi::{EventKind, Info, Tier, Wait};
@@ -25,18 +26,14 @@ use crate::clock::monotonic_ns;
 use crate::jobs::{Jobs, ToDo};
 use crate::kernel::Kernel;
 use crate::lease::Lease;
-use crate::patience::Patience;
 use crate::processes::Processes;
-use crate::programs::{sooner, Ends, Programs, Strangers, GRACE};
+use crate::programs::{Ends, Programs, Strangers, GRACE};
 use crate::progress::Progress;
 use crate::resume::Resumed;
-use crate::room::Room;
 use crate::scheduler::Scheduler;
-use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
+use starting::Starting;
 
-/// Maximum number of attempts to write a plan. The kernel refuses a plan if a process has ended
-/// while the plan was made. With hundreds of short jobs under way, one nearly always has.
-const WRITE_TRIES: u32 = 20;
+use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
 /// Interval and maximum number of checks of a run whose programs have ended, while the kernel's
 /// last events about it have not arrived yet.
@@ -45,9 +42,6 @@ const LOOKS: u32 = 100;
 
 /// Interval at which groups are checked whose processes were killed many times and have not ended.
 const STUCK_MS: i32 = 1000;
-
-/// Share of the descriptors for programs that is left to root's jobs: one of so many.
-const OF_ROOT: usize = 8;
 
 /// Interval at which children that the node has not started are reported.
 const STRANGERS_EVERY: Duration = Duration::from_secs(60);
@@ -115,28 +109,13 @@ pub struct Node<L> {
     pub(crate) processes: Processes,
     /// Command that answers prediction failures, if there is one.
     pub(crate) scheduler: Option<Scheduler>,
-    /// Time to wait for programs of users.
-    patience: Patience,
+    /// Runs whose programs are on their way to a gate, or stand there.
+    starting: Vec<Starting>,
+    /// Runs that could not be started since that was last asked for, with the reason.
+    not_started: Vec<(Option<RunId>, Error)>,
     /// Children that the node has not started and that were not reported yet, and the time of
     /// the last report.
     strangers: (usize, Option<Instant>),
-}
-
-/// Runs that are about to be let go.
-#[derive(Debug)]
-struct Starting {
-    plan: Plan,
-    /// File that reports whether the runs were released.
-    commit: PathBuf,
-    gate: Gate,
-    /// Their programs, by their process ids.
-    children: Vec<(pbs_planner::RunId, i32)>,
-    /// Runs and plans that could not be started, with the reason.
-    failed: Vec<(Option<RunId>, Error)>,
-    /// Number of runs that wait again, since there was no room for their programs.
-    postponed: usize,
-    /// The node has a plan with them.
-    written: bool,
 }
 
 impl<L> AsFd for Node<L> {
@@ -161,7 +140,8 @@ impl<L: Listener> Node<L> {
             programs: Programs::default(),
             processes: Processes::default(),
             scheduler: None,
-            patience: Patience::default(),
+            starting: Vec::new(),
+            not_started: Vec::new(),
             strangers: (0, None),
         })
     }
@@ -339,7 +319,7 @@ impl<L: Listener> Node<L> {
         plan.lease_ns = self.options.lease_ns.unwrap_or(plan.lease_ns);
         let gate = Gate::new(None).map_err(Error::Programs)?;
         let children = self.programs.fork((None, None), &programs, &gate, signals)?;
-        self.programs.wait_ready(&children, None)?;
+        self.programs.wait_ready(&children)?;
         self.begin()?;
         device::write(&self.kernel.device, &plan, &file)?;
         self.written(&plan);
@@ -347,285 +327,6 @@ impl<L: Listener> Node<L> {
             self.attach(pid)?;
         }
         gate.release().map_err(Error::Programs)
-    }
-
-    /// Starts what was admitted: forks its programs, writes the plan of all that run,
-    /// attaches the programs, and lets them go. What cannot be started is over; the
-    /// answer is which runs those are and why.
-    ///
-    /// # Errors
-    ///
-    /// Why none was started; they are all over then.
-    pub fn start(&mut self, signals: &Signals) -> Result<Vec<(Option<RunId>, Error)>, Error> {
-        let unstarted = self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted);
-        if unstarted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-        let started = jobs.take_plan().and_then(|plan| {
-            let commit = jobs.commit_file(&plan);
-            let gate = Gate::new(Some(&commit)).map_err(Error::Programs)?;
-            Ok(Starting {
-                plan,
-                commit,
-                gate,
-                children: Vec::new(),
-                failed: Vec::new(),
-                postponed: 0,
-                written: false,
-            })
-        });
-        let mut starting = match started {
-            Ok(starting) => starting,
-            Err(error) if error.is_shortage() => {
-                self.postpone_all(&error);
-                return Err(error);
-            }
-            Err(error) => return Err(self.give_up_all(error, false)),
-        };
-        let stand = self.fork_all(&unstarted, &mut starting, signals);
-        let stand = stand.and_then(|()| {
-            if self.has_unstarted() {
-                self.put_in_force(&mut starting)
-            } else {
-                Ok(())
-            }
-        });
-        let Starting { commit, gate, failed, postponed, written, .. } = starting;
-        let released = stand.and_then(|()| {
-            if self.has_unstarted() {
-                gate.release().map_err(Error::Programs)
-            } else {
-                Ok(())
-            }
-        });
-        match (&released, &mut self.jobs, failed.len() + postponed < unstarted.len()) {
-            (Ok(()), Some(jobs), true) => jobs.released(commit, &mut self.listener),
-            _ => _ = fs::remove_file(&commit),
-        }
-        match released {
-            Ok(()) => Ok(failed),
-            Err(error) => Err(self.give_up_all(error, written)),
-        }
-    }
-
-    /// Gives up all runs that were not released.
-    fn give_up_all(&mut self, why: Error, written: bool) -> Error {
-        for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
-            self.give_up(run, &why, written);
-        }
-        why
-    }
-
-    fn has_unstarted(&self) -> bool {
-        let jobs = self.jobs.as_ref();
-        jobs.is_some_and(|jobs| !jobs.unstarted().is_empty())
-    }
-
-    /// Number of programs that can be started now: for root's jobs and for others, for whom some
-    /// are left out.
-    pub(crate) fn room(&mut self) -> Room {
-        let Some(most) = self.options.open_programs else {
-            return Room::ENDLESS;
-        };
-        let others = most - most / OF_ROOT;
-        let open = self.programs.descriptors(others / 2);
-        Room { root: most.saturating_sub(open), others: others.saturating_sub(open) }
-    }
-
-    /// Whether so many programs of a user can be started now.
-    fn has_room(&mut self, uid: Option<u32>, programs: usize) -> Result<(), Error> {
-        if self.programs.has_stuck(uid) {
-            return Err(Error::Stuck);
-        }
-        if programs > self.room().of(uid) {
-            return Err(Error::NoRoom);
-        }
-        Ok(())
-    }
-
-    /// Postpones a run whose programs can't be started now: it waits again, if it was ordered.
-    /// Returns whether it does.
-    fn postpone(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
-        self.programs.give_up(run);
-        self.jobs.as_mut().is_some_and(|jobs| jobs.postpone(run, why))
-    }
-
-    /// Postpones a run whose programs were not ready in time, if another attempt follows. Returns
-    /// whether one does.
-    fn retry(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
-        self.programs.give_up(run);
-        self.jobs.as_mut().is_some_and(|jobs| jobs.retry(run, why))
-    }
-
-    /// Postpones all runs that were not released, and gives up those that can't wait.
-    fn postpone_all(&mut self, why: &Error) {
-        for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
-            if !self.postpone(run, why) {
-                self.give_up(run, why, false);
-            }
-        }
-    }
-
-    /// Forks the programs of those runs, which come as far as the gate.
-    fn fork_all(
-        &mut self,
-        runs: &[pbs_planner::RunId],
-        starting: &mut Starting,
-        signals: &Signals,
-    ) -> Result<(), Error> {
-        let mut forked = Vec::with_capacity(runs.len());
-        for &run in runs {
-            let pids = self.prepare(run, &starting.plan).and_then(|programs| {
-                let uid = self.jobs.as_ref().and_then(|jobs| jobs.active(run)?.uid());
-                self.has_room(uid, programs.len())?;
-                self.make_cgroup(run)?;
-                let gate = &starting.gate;
-                self.programs.fork((Some(run), uid), &programs, gate, signals)
-            });
-            forked.push((run, pids));
-        }
-        // All have the same time: as long as one run may take, not as all together may.
-        let begun = Instant::now();
-        for (run, pids) in forked {
-            let ready = pids.and_then(|pids| self.wait_ready(run, &pids, begun).map(|()| pids));
-            match ready {
-                Ok(pids) => {
-                    let children = pids.into_iter().map(|pid| (run, pid));
-                    starting.children.extend(children);
-                }
-                // It is nobody's fault, and least of all its own: it waits.
-                Err(error) if error.is_shortage() && self.postpone(run, &error) => {
-                    starting.postponed += 1;
-                }
-                // Its files may answer later; the node does not wait for them.
-                Err(error) if error.is_not_ready() && self.retry(run, &error) => {
-                    starting.postponed += 1;
-                }
-                Err(error) => {
-                    let id = self.give_up(run, &error, false);
-                    starting.failed.push((id, error));
-                }
-            }
-        }
-        if starting.postponed + starting.failed.len() > 0 && self.has_unstarted() {
-            starting.plan = self.jobs.as_mut().ok_or(Error::NoJobs)?.take_plan()?;
-        }
-        Ok(())
-    }
-
-    /// Waits until the programs of a run stand at the gate, but not for longer than the node
-    /// has patience with its owner, from `begun` on.
-    fn wait_ready(
-        &mut self,
-        run: pbs_planner::RunId,
-        pids: &[i32],
-        begun: Instant,
-    ) -> Result<(), Error> {
-        let owner = self.jobs.as_ref().and_then(|jobs| jobs.active(run)?.uid());
-        let Some(uid) = owner else {
-            return self.programs.wait_ready(pids, None);
-        };
-        let since = Instant::now();
-        let until = begun.checked_add(self.patience.of(uid, pids.len(), since));
-        let ready = self.programs.wait_ready(pids, until);
-        let now = Instant::now();
-        self.patience.spend(uid, pids.len(), now.saturating_duration_since(since), now);
-        ready
-    }
-
-    /// Writes the plan, and attaches those who stand at the gate.
-    fn put_in_force(&mut self, starting: &mut Starting) -> Result<(), Error> {
-        self.begin()?;
-        let mut tries = 1;
-        let mut is_noted = false;
-        loop {
-            let plan = &mut starting.plan;
-            plan.lease_ns = match self.lease.length_ns() {
-                0 => self.options.lease_ns.unwrap_or(plan.lease_ns),
-                length_ns => length_ns,
-            };
-            let next_seq = self.kernel.next_seq()?;
-            let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-            if !is_noted {
-                jobs.follow_from(next_seq, plan, &starting.commit)?;
-                is_noted = true;
-            }
-            match device::write(&self.kernel.device, plan, "the plan of all jobs") {
-                Ok(()) => break,
-                // Something has happened since that we have not heard of.
-                Err(Error::Refused(..)) if tries < WRITE_TRIES => {
-                    tries += 1;
-                    while self.hear()? > 0 {}
-                    let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-                    jobs.look_at_all_progress(&self.kernel.device);
-                    if !jobs.leave_out_ended(&mut starting.plan) {
-                        jobs.plan_anew(&mut self.listener);
-                        starting.plan = jobs.take_plan()?;
-                        is_noted = false;
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        starting.written = true;
-        self.written(&starting.plan);
-        if let Some(jobs) = &mut self.jobs {
-            jobs.taken();
-        }
-        for (run, pid) in std::mem::take(&mut starting.children) {
-            let jobs = self.jobs.as_ref();
-            if jobs.is_none_or(|jobs| jobs.active(run).is_none()) {
-                continue;
-            }
-            if let Err(error) = self.attach(pid) {
-                let id = self.give_up(run, &error, true);
-                starting.failed.push((id, error));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the control group of a run that was ordered.
-    fn make_cgroup(&mut self, run: pbs_planner::RunId) -> Result<(), Error> {
-        let (Some(jobs), Some(parent)) = (&self.jobs, &self.options.cgroups) else {
-            return Ok(());
-        };
-        let active = jobs.active(run).filter(|active| active.terms.is_some());
-        if let Some((active, id)) = active.and_then(|active| Some((active, active.id?))) {
-            let limits = self.options.limits_of(active);
-            self.programs.make_cgroup(run, id, parent, limits)?;
-        }
-        Ok(())
-    }
-
-    /// The programs of a run, with the CPUs that the plan has for them.
-    fn prepare(&self, run: pbs_planner::RunId, plan: &Plan) -> Result<Vec<Prepared>, Error> {
-        let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
-        let active = jobs.active(run);
-        let owner = active.and_then(|active| active.owner());
-        // A run that is no job's has none.
-        let of_job = active.map(|active| active.variables()).unwrap_or_default();
-        let start_ns = active.map_or(0, |active| active.job.start_ns);
-        let mut programs = Vec::new();
-        let mut problems = Vec::new();
-        let processes = plan.processes.iter().enumerate();
-        for (index, process) in processes.filter(|(_, it)| jobs.run_of(it.id) == Some(run)) {
-            let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
-            let to_error = self.options.output_to_error;
-            let (device, owner) = (&self.kernel.path, owner.as_ref());
-            match Prepared::of_process(process, cpu, device, to_error, owner, &of_job) {
-                Ok(prepared) => {
-                    programs.extend(prepared.into_iter().map(|one| one.not_before(start_ns)));
-                }
-                Err(problem) => problems.push(problem),
-            }
-        }
-        if problems.is_empty() {
-            Ok(programs)
-        } else {
-            Err(Error::Invalid { file: jobs.name_of(run), problems })
-        }
     }
 
     /// Prepares the start of something new. If nothing is under way, earlier events are ignored,
@@ -662,13 +363,6 @@ impl<L: Listener> Node<L> {
             let label = self.processes.label(what.process);
             Error::Refused(format!("attach {} to process {label}", what.name), refused)
         })
-    }
-
-    /// A run can't be started: its programs end, and it is over.
-    fn give_up(&mut self, run: pbs_planner::RunId, why: &Error, written: bool) -> Option<RunId> {
-        self.programs.give_up(run);
-        let jobs = self.jobs.as_mut()?;
-        jobs.give_up(run, why, written, &mut self.listener)
     }
 
     /// Hears and acts until all is over, or somebody wants to stop.
@@ -787,7 +481,9 @@ impl<L: Listener> Node<L> {
         let mut again_ms = -1;
         // All its programs have ended, and no event has said so of its processes.
         for &run in ended.keys() {
-            if alive.contains_key(&run) || over.iter().any(|(known, _)| *known == run) {
+            let is_starting = self.starting.iter().any(|starting| starting.has(run));
+            let is_over = over.iter().any(|(known, _)| *known == run);
+            if is_starting || is_over || alive.contains_key(&run) {
                 continue;
             }
             let looked = self.looked.entry(run).or_default();

@@ -2,12 +2,13 @@
 //! Programs of plans and runs, and the control groups that they are in.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 use pbs_launch::cgroup::{Cgroup, GroupLimits};
-use pbs_launch::signals::Signals;
+use pbs_launch::signals::{sooner, Signals};
 use pbs_launch::{empty_outputs, ended_children, Child, Exited, Gate, Prepared, Stay};
 use pbs_report::Exit;
 
@@ -129,8 +130,7 @@ impl Programs {
         limited.map_err(|error| Error::file(parent.join(&name), error))
     }
 
-    /// Forks programs, which go as far as the gate ([`Programs::wait_ready`]). Returns their
-    /// process ids.
+    /// Forks programs, which go as far as the gate. Returns their process ids.
     pub(crate) fn fork(
         &mut self,
         (run, uid): (Option<pbs_planner::RunId>, Option<u32>),
@@ -173,19 +173,41 @@ impl Programs {
         count(&self.children)
     }
 
-    /// Waits until those programs stand at the gate. If one does not by then, none of them
-    /// continues. `until`: as [`Child::wait_ready`] has it.
-    pub(crate) fn wait_ready(&mut self, pids: &[i32], until: Option<Instant>) -> Result<(), Error> {
+    /// Waits until those programs stand at the gate. If one can't, none of them continues. For
+    /// programs of the user who runs the node: nobody else makes them wait.
+    pub(crate) fn wait_ready(&mut self, pids: &[i32]) -> Result<(), Error> {
         for pid in pids {
             let Some(started) = self.children.get_mut(pid) else {
                 continue;
             };
-            if let Err(error) = started.child.wait_ready(until) {
+            if let Err(error) = started.child.wait_ready(None) {
                 self.kill(pids);
                 return Err(Error::Programs(error));
             }
         }
         Ok(())
+    }
+
+    /// Leaves of those programs the ones that do not stand at the gate yet; does not wait.
+    pub(crate) fn retain_unready(&mut self, pids: &mut Vec<i32>) -> Result<(), Error> {
+        let mut failed = None;
+        pids.retain(|pid| match self.children.get_mut(pid).map(|of| of.child.is_ready()) {
+            Some(Ok(is_ready)) => !is_ready,
+            Some(Err(error)) => {
+                failed = Some(error);
+                true
+            }
+            None => false,
+        });
+        failed.map_or(Ok(()), |error| Err(Error::Programs(error)))
+    }
+
+    /// Returns a descriptor for each of those programs that can be read when it reports something.
+    pub(crate) fn reports<'a>(
+        &'a self,
+        pids: impl Iterator<Item = i32> + 'a,
+    ) -> impl Iterator<Item = BorrowedFd<'a>> {
+        pids.filter_map(|pid| self.children.get(&pid)?.child.reports())
     }
 
     /// Kills programs that are not to continue, and forgets whose they are.
@@ -400,15 +422,6 @@ impl Programs {
 
 fn cgroup_name(id: RunId) -> String {
     format!("job-{id}")
-}
-
-/// The sooner of two times to wait, of which a negative one means for ever.
-pub(crate) fn sooner(one_ms: i32, other_ms: i32) -> i32 {
-    match (one_ms < 0, other_ms < 0) {
-        (true, _) => other_ms,
-        (_, true) => one_ms,
-        _ => one_ms.min(other_ms),
-    }
 }
 
 #[cfg(test)]

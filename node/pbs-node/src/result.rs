@@ -75,6 +75,12 @@ impl RunResult {
         Self { completed: false, outcome: Outcome::Failed, kept: false, why }
     }
 
+    /// Returns the result of a run that was cancelled before its programs were started.
+    pub(crate) fn cancelled(why: &str) -> Self {
+        let why = Some(why.to_string());
+        Self { completed: false, outcome: Outcome::Cancelled, kept: false, why }
+    }
+
     /// Returns the result of a run that nobody followed to its end. Whether its programs
     /// succeeded is not known. `late`: it ended after its deadline. `has_programs`: the service has
     /// started some.

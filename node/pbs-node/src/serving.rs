@@ -50,10 +50,13 @@ impl<L: Listener> Node<L> {
     /// Counts the programs that can be started beside those that were admitted.
     fn look_for_room(&mut self) {
         let mut room = self.room();
+        let active = self.jobs.iter().flat_map(|jobs| &jobs.runs);
+        // The programs of others have their descriptors.
+        let unforked = active.filter(|run| run.started_ns.is_none() && !self.has_forked(run.run));
+        for active in unforked {
+            room.take(active.uid().unwrap_or(0), active.held.programs);
+        }
         if let Some(jobs) = &mut self.jobs {
-            for active in jobs.runs.iter().filter(|run| run.started_ns.is_none()) {
-                room.take(active.uid().unwrap_or(0), active.held.programs);
-            }
             jobs.room = room;
         }
     }
@@ -151,7 +154,11 @@ impl<L: Listener> Node<L> {
         let Some(run) = jobs.cancel(id, why, listener)? else {
             return Ok(());
         };
-        self.programs.end(run);
+        if self.jobs()?.unstarted().contains(&run) {
+            self.cancel_start(run);
+        } else {
+            self.programs.end(run);
+        }
         Ok(())
     }
 

@@ -574,8 +574,12 @@ impl Jobs {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id == Some(id)) {
             let run_id = run.run;
             let why = run.cancelled.get_or_insert(why).clone();
-            self.controller.cancel(run_id);
             self.next_plan = None;
+            if run.started_ns.is_none() {
+                // It is in no plan yet.
+                return Ok(Some(run_id));
+            }
+            self.controller.cancel(run_id);
             // Another service cancels it again. Without a record of that, this one does.
             if let Err(error) = self.ledger.changed(id, |saved| saved.cancelled = Some(why)) {
                 listener.news(News::NotRecorded(error));
