@@ -50,10 +50,6 @@ pub enum Error {
     NothingSeen,
     /// A run goes on that no planner follows.
     GoesOn(RunId, String),
-    /// The saved data of a run are useless for taking it over.
-    Unreadable(RunId, String),
-    /// Two runs that are under way have the same processes.
-    SameProcesses,
     /// The order of a run cannot be read, and the run is therefore nobody's.
     UnreadableOrder(RunId, String),
     /// Another user than the owner of a run was to say what it runs.
@@ -115,10 +111,6 @@ impl Error {
 
     pub(crate) fn goes_on(figures: &RunFigures) -> Self {
         Self::GoesOn(figures.run.id, figures.run.job.clone())
-    }
-
-    pub(crate) fn unreadable(figures: &RunFigures) -> Self {
-        Self::Unreadable(figures.run.id, figures.run.job.clone())
     }
 }
 
@@ -196,15 +188,6 @@ impl fmt::Display for Error {
                 f,
                 "run {run} of job {job} continues without a planner; take it over with pbsctl run \
                  --resume, or drop its plan with pbsctl plan drop"
-            ),
-            Self::Unreadable(run, job) => write!(
-                f,
-                "run {run} of job {job}: the data to take it over cannot be read; drop its plan \
-                 with pbsctl plan drop and run the job again"
-            ),
-            Self::SameProcesses => f.write_str(
-                "two present runs have the same processes; drop their plans with \
-                             pbsctl plan drop and run the jobs again",
             ),
             Self::UnreadableOrder(run, job) => write!(
                 f,

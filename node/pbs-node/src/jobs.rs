@@ -88,7 +88,7 @@ impl Jobs {
         if machine.nodes.len() != 1 {
             return Err(Error::SeveralNodes(machine.nodes.len()));
         }
-        let mut ledger = Ledger::open(&settings.history, settings.ended)?;
+        let mut ledger = Ledger::open(&settings.history, settings.ended, listener)?;
         resume::clear(&mut ledger, device, listener)?;
         Ok(Self {
             controller: new_controller(machine.clone(), settings, config),
@@ -116,48 +116,24 @@ impl Jobs {
         config: &Config,
         listener: &mut dyn Listener,
     ) -> Result<(Self, resume::Resumed), Error> {
-        let mut ledger = Ledger::open(&settings.history, settings.ended)?;
+        let mut ledger = Ledger::open(&settings.history, settings.ended, listener)?;
         let left = resume::left(&mut ledger, device, listener)?;
         let mut controller = new_controller(left.machine.clone(), settings, config);
         let mut runs = Vec::new();
         for run in left.runs {
-            let Saved { job, submitted_ns, .. } = &run.saved;
-            let unreadable = || Error::unreadable(&run.figures);
-            let job = job.clone().submitted_at(*submitted_ns).ok_or_else(unreadable)?;
-            let taken = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far);
-            let taken = taken.ok_or(Error::SameProcesses)?;
-            let order = ledger.order(run.figures.run.id)?;
-            // Without its terms, a run would go on as nobody's and without its limits.
-            let noted = order.map(|order| Noted::of(&order).ok_or_else(unreadable)).transpose()?;
-            let terms = noted.map(|noted| noted.terms);
-            let terms_bytes = terms.as_ref().map_or(0, Terms::held_bytes);
-            runs.push(ActiveJob {
-                held: Held::of(&job, &run.takeover.request, terms_bytes),
-                id: Some(run.figures.run.id),
-                run: taken,
-                submitted_ns: *submitted_ns,
-                submitted_unix_ns: run.figures.run.submitted_unix_ns,
-                zero_unix_ns: run.saved.zero_unix_ns(run.figures.run.submitted_unix_ns),
-                kind: run.figures.run.kind,
-                terms,
-                planned: None,
-                forecasts: Vec::new(),
-                replans: 0,
-                signals: 0,
-                started_ns: Some(run.saved.started_ns),
-                begun_ns: run.saved.begun_ns,
-                has_slept: false,
-                expected_start_ns: None,
-                ends_ns: BTreeMap::new(),
-                ended_before_ns: run.saved.ended_ns,
-                asked_seq: 0,
-                cancelled: run.saved.cancelled.clone(),
-                is_adopted: job.programs() > 0,
-                told_late: false,
-                request: run.takeover.request.clone(),
-                job,
-            });
-            ledger.go_on(run.saved, run.takeover, &run.figures);
+            match taken_over(&run, &mut controller, &ledger)? {
+                Ok(active) => {
+                    runs.push(active);
+                    ledger.go_on(run.saved, run.takeover, &run.figures);
+                }
+                Err(why) => {
+                    let (figures, takeover) = (&run.figures, &run.takeover);
+                    resume::set_aside(&mut ledger, figures, takeover, why, device, listener)?;
+                }
+            }
+        }
+        if runs.is_empty() {
+            return Err(Error::NothingLeft);
         }
         let jobs = Self {
             controller,
@@ -830,6 +806,54 @@ impl Jobs {
     }
 }
 
+/// A run of another planner, which the controller has taken over; or, in words, why it can't be.
+fn taken_over(
+    run: &resume::LeftRun,
+    controller: &mut Controller,
+    ledger: &Ledger,
+) -> Result<Result<ActiveJob, &'static str>, Error> {
+    let Saved { job, submitted_ns, .. } = &run.saved;
+    let Some(job) = job.clone().submitted_at(*submitted_ns) else {
+        return Ok(Err("its times are impossible"));
+    };
+    // Without its terms, a run would go on as nobody's and without its limits.
+    let terms = match ledger.order(run.figures.run.id)?.map(|order| Noted::of(&order)) {
+        None => None,
+        Some(Some(noted)) => Some(noted.terms),
+        Some(None) => return Ok(Err("its order is unreadable")),
+    };
+    let Some(taken) = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far) else {
+        return Ok(Err("another run has its processes"));
+    };
+    let terms_bytes = terms.as_ref().map_or(0, Terms::held_bytes);
+    Ok(Ok(ActiveJob {
+        held: Held::of(&job, &run.takeover.request, terms_bytes),
+        id: Some(run.figures.run.id),
+        run: taken,
+        submitted_ns: *submitted_ns,
+        submitted_unix_ns: run.figures.run.submitted_unix_ns,
+        zero_unix_ns: run.saved.zero_unix_ns(run.figures.run.submitted_unix_ns),
+        kind: run.figures.run.kind,
+        terms,
+        planned: None,
+        forecasts: Vec::new(),
+        replans: 0,
+        signals: 0,
+        started_ns: Some(run.saved.started_ns),
+        begun_ns: run.saved.begun_ns,
+        has_slept: false,
+        expected_start_ns: None,
+        ends_ns: BTreeMap::new(),
+        ended_before_ns: run.saved.ended_ns,
+        asked_seq: 0,
+        cancelled: run.saved.cancelled.clone(),
+        is_adopted: job.programs() > 0,
+        told_late: false,
+        request: run.takeover.request.clone(),
+        job,
+    }))
+}
+
 fn ms_until(at_ns: u64, now_ns: u64) -> i32 {
     let left_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
     i32::try_from(left_ms).unwrap_or(i32::MAX)
@@ -1155,6 +1179,37 @@ mod tests {
         let standing = jobs.standing_of(ids[1]).unwrap();
         let end = (standing.outcome, standing.reason.as_deref());
         assert_eq!(end, (Some(Outcome::Cancelled), Some("nobody wants it")));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A job whose record is damaged keeps neither the service from starting nor the other jobs from
+    /// going on.
+    #[test]
+    fn a_job_with_a_damaged_record_is_set_aside() {
+        #[derive(Default)]
+        struct Hears(Vec<String>);
+        impl Listener for Hears {
+            fn news(&mut self, news: News) {
+                self.0.push(news.to_string());
+            }
+        }
+        let directory = std::env::temp_dir().join(format!("pbs-aside-{}", std::process::id()));
+        let mut before = jobs(&directory);
+        let orders = vec![ordered(None, true), ordered(None, true)];
+        let ids = before.order(orders, &mut Nobody).unwrap();
+        drop(before);
+        let file = rusqlite::Connection::open(directory.join("history.db")).unwrap();
+        let sql = "UPDATE takeover SET reservation = 'odd' WHERE run = ?";
+        file.execute(sql, [ids[0].0]).unwrap();
+        drop(file);
+        let mut hears = Hears::default();
+        let machine = include_str!("../../../samples/machines/vm.toml");
+        let mut after = crate::model::open_on(machine, &directory, &mut hears);
+        after.find_orders(&mut hears).unwrap();
+        let [told] = &hears.0[..] else { panic!("{:?}", hears.0) };
+        assert!(told.starts_with(&format!("run {} is set aside: its record", ids[0])), "{told}");
+        assert_eq!(after.standing_of(ids[0]).unwrap().outcome, Some(Outcome::Unknown));
+        assert_eq!(after.standing_of(ids[1]).unwrap().state, "held");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

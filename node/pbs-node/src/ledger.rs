@@ -82,9 +82,16 @@ struct OpenRun {
 
 impl Ledger {
     /// Opens the history, or makes it, and claims it: only one planner may write.
-    pub(crate) fn open(path: &Path, ended: EndedLimits) -> Result<Self, Error> {
+    pub(crate) fn open(
+        path: &Path,
+        ended: EndedLimits,
+        listener: &mut dyn Listener,
+    ) -> Result<Self, Error> {
         let mut store = queue::open_with(path, Options { ended, ..Options::DEFAULT })?;
         store.claim_planner()?;
+        for (run, why) in store.set_damaged_aside(unix_ns())? {
+            listener.news(News::SetAside(run, why));
+        }
         store.forget(unix_ns())?;
         let in_force = store.in_force()?.unwrap_or_default();
         Ok(Self {
@@ -740,7 +747,8 @@ mod tests {
         let plan = "[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
         let plan = from_toml(plan).unwrap();
         let directory = std::env::temp_dir().join(format!("pbs-ledger-{}", std::process::id()));
-        let mut ledger = Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT).unwrap();
+        let mut ledger =
+            Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT, &mut Nobody).unwrap();
         let first = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0);
         let first = first.unwrap();
         ledger.planned(&plan).unwrap();
@@ -772,7 +780,8 @@ mod tests {
     #[test]
     fn an_end_that_cannot_be_recorded_is_in_nobodys_way() {
         let directory = std::env::temp_dir().join(format!("pbs-owed-{}", std::process::id()));
-        let mut ledger = Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT).unwrap();
+        let mut ledger =
+            Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT, &mut Nobody).unwrap();
         let new = |job| NewRun {
             job,
             kind: Kind::Plan,
@@ -812,7 +821,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("pbs-beside-{}", std::process::id()));
         let kept = |how: &str| {
             let file = directory.join(format!("{how}.db"));
-            let mut ledger = Ledger::open(&file, EndedLimits::DEFAULT).unwrap();
+            let mut ledger = Ledger::open(&file, EndedLimits::DEFAULT, &mut Nobody).unwrap();
             ledger.watch(Overlaps::new(&machine, &config, false).unwrap());
             let runs = [("first", 1), ("second", 2)].map(|(name, number)| {
                 let saved = saved(name, number);

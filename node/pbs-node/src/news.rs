@@ -77,6 +77,8 @@ impl ClosedRun<'_> {
 pub enum News {
     /// A job that was submitted is not run, and why. Others are.
     NotAdmitted(Error),
+    /// A run that was not over is, since its record can't be read, and why.
+    SetAside(RunId, String),
     /// Jobs that were to be planned together are planned one beside the other, and why.
     NotArranged(String),
     /// The jobs that wait come in an order in which they slow each other least: when all
@@ -170,6 +172,10 @@ impl fmt::Display for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::NotAdmitted(error) => error.to_string(),
+            Self::SetAside(run, why) => format!(
+                "run {run} is set aside: its record cannot be read ({why}). Programs of it that run \
+                 continue outside of plans; submit the job again"
+            ),
             Self::NotArranged(why) => {
                 format!("the jobs are planned independently of each other: {why}")
             }

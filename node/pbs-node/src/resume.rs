@@ -15,7 +15,7 @@ use crate::orders::Ending;
 use crate::queue::is_submitted;
 use crate::result::{RunResult, REBOOTED};
 use crate::saved::Saved;
-use crate::{ClosedRun, Error, Listener};
+use crate::{ClosedRun, Error, Listener, News};
 
 /// State that an earlier planner has left.
 pub(crate) struct Left {
@@ -79,6 +79,19 @@ fn close(
         .close(figures, takeover, saved, device, |outcome| unfollowed(figures, saved, outcome))?;
     report(figures, &closed, listener);
     Ok(())
+}
+
+/// Closes a run that can't be taken over. The others are, all the same.
+pub(crate) fn set_aside(
+    ledger: &mut Ledger,
+    figures: &RunFigures,
+    takeover: &Takeover,
+    why: &str,
+    device: &Device,
+    listener: &mut dyn Listener,
+) -> Result<(), Error> {
+    listener.news(News::SetAside(figures.run.id, why.into()));
+    close(ledger, figures, takeover, None, device, listener)
 }
 
 /// Reports a run that was closed.
@@ -146,18 +159,22 @@ pub(crate) fn left(
     let mut runs = Vec::new();
     let mut machine = Machine::default();
     let mut first_seq = u64::MAX;
-    // Each run that needs the plan is refused as unreadable below.
+    // Each run that needs the plan is set aside below.
     let plan = from_toml(&ledger.in_force().plan).ok();
     for (figures, takeover) in ledger.open_runs()? {
         let Some(saved) = under_way(ledger, &figures, &takeover, device, listener)? else {
             continue;
         };
         let Some(saved) = saved else {
-            // The others are taken over all the same.
-            close(ledger, &figures, &takeover, None, device, listener)?;
+            let why = "the data to take it over are unreadable";
+            set_aside(ledger, &figures, &takeover, why, device, listener)?;
             continue;
         };
-        let plan = plan.as_ref().ok_or_else(|| Error::unreadable(&figures))?;
+        let Some(plan) = &plan else {
+            let why = "the plan that was in force is unreadable";
+            set_aside(ledger, &figures, &takeover, why, device, listener)?;
+            continue;
+        };
         let so_far = so_far(&saved, &figures, plan);
         machine = saved.machine.clone();
         first_seq = first_seq.min(takeover.first_seq);

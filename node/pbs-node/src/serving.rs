@@ -12,7 +12,7 @@ use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
 use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
-use crate::{Alteration, Error, Held, Listener, News, Node, SchedulerCommand, Settings};
+use crate::{Alteration, Error, Held, Listener, Node, SchedulerCommand, Settings};
 
 /// All that is known of a run.
 #[derive(Clone, Debug)]
@@ -70,10 +70,6 @@ impl<L: Listener> Node<L> {
     pub fn serve(&mut self, machine: pbs_job::Machine, settings: &Settings) -> Result<(), Error> {
         match self.take_over(settings) {
             Err(Error::NothingLeft) => self.plan_jobs(machine, settings)?,
-            Err(error @ (Error::Unreadable(..) | Error::SameProcesses)) => {
-                self.listener.news(News::NotAdmitted(error));
-                self.plan_jobs(machine, settings)?;
-            }
             other => other?,
         }
         let (jobs, listener) = self.jobs_and_listener()?;
