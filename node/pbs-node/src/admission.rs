@@ -229,9 +229,27 @@ impl Jobs {
     }
 
     /// Returns a copy of the present plan, to which the jobs of a request can be added with the
-    /// work that is allowed for one.
-    pub(crate) fn trial_within(&self, now_ns: u64, allowance: Allowance) -> Trial {
-        Trial { allowance: Some(allowance), ..self.trial(now_ns) }
+    /// work that is allowed for one. What is left of the runs is planned anew with half of it.
+    ///
+    /// # Errors
+    ///
+    /// That takes more work.
+    pub(crate) fn trial_within(
+        &self,
+        now_ns: u64,
+        mut allowance: Allowance,
+    ) -> Result<Trial, Error> {
+        let mut controller = self.controller.clone();
+        let mut missed = Vec::new();
+        if !self.runs.is_empty() {
+            let renewed = controller.renew_within(now_ns, allowance.steps / 2);
+            let (late, steps) = renewed.ok_or(Error::TooMuchWork)?;
+            missed = late;
+            allowance.steps = allowance.steps.saturating_sub(steps);
+        }
+        let histories = BTreeMap::new();
+        let allowance = Some(allowance);
+        Ok(Trial { controller, now_ns, missed, admitted: Vec::new(), allowance, histories })
     }
 
     /// Plans a job beside all others.

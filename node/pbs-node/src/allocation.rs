@@ -21,7 +21,7 @@ pub struct Allocation {
 }
 
 /// All of them, by the numbers of that manager's jobs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocations(pub(crate) BTreeMap<u32, Allocation>);
 
 impl Allocations {

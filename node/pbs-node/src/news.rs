@@ -237,8 +237,8 @@ impl fmt::Display for News {
                 format!("\"{command}\" {why}; {instead}{from_now_on}")
             }
             Self::AdmissionFailed { command, job, why, is_given_up } => {
-                let from_now_on = if *is_given_up { ", now and from now on" } else { "" };
-                format!("job {job}: \"{command}\" {why}; the built-in planner decides{from_now_on}")
+                let for_a_while = if *is_given_up { ", now and for a minute" } else { "" };
+                format!("job {job}: \"{command}\" {why}; the built-in planner decides{for_a_while}")
             }
             Self::AdmissionBusy { command, jobs } => format!(
                 "\"{command}\" has enough questions; the built-in planner decides about jobs: {jobs}"

@@ -197,63 +197,16 @@ pub fn submit(
     told: &mut dyn FnMut(&str, &str),
 ) -> Result<Vec<Submitted>, Error> {
     let least = submissions.last().map_or(0, |last| last.job.priority);
-    let control = ControlOptions { lead_ns: LEAD_NS, ..ControlOptions::default() };
-    let mut controller = Controller::new(machine.clone(), control, 1, 1);
-    for (id, ago_ns, request) in waiting(store)? {
-        // One that can't be run any more is in nobody's way, nor one that is less
-        // important.
-        let before = Submission::from_text(request, format!("run {id}")).ok();
-        if let Some(before) = before.filter(|before| before.job.priority >= least) {
-            let history = store.history(&before.job.name)?;
-            let (job, _) = before.waited(ago_ns).predicted(&history, 0)?;
-            // A job that has no place in the plan takes none from the new jobs.
-            let _ = controller.admit(job, 0);
-        }
-    }
-    let mut admitted = Vec::new();
+    let mut controller = with_waiting(store, &machine, least)?;
+    let mut admitted = Vec::with_capacity(submissions.len());
     for submission in submissions {
         let history = store.history(&submission.job.name)?;
         let (job, _) = submission.predicted(&history, 0)?;
-        let decision = match admission {
-            Some(command) => by_command(command, &mut controller, &job, &machine),
-            None => Ok(Decision::BuiltIn),
-        };
-        let decision = decision.unwrap_or_else(|why| {
-            told(&job.name, &why);
-            Decision::BuiltIn
-        });
-        let declined = |why| {
-            let (file, job) = (submission.file.clone(), job.name.clone());
-            Error::Declined(Declined { file, job, why, earliest_deadline_ns: None })
-        };
-        let chosen = match decision {
-            Decision::Declined(why) => return Err(declined(why)),
-            Decision::BuiltIn => None,
-            Decision::Admitted(choice) => {
-                let mut chosen = job.clone();
-                choice.confine(&mut chosen);
-                let chosen = controller.admit(chosen, 0).map_err(|why| why.describe(&job, 0));
-                chosen
-                    .inspect_err(|why| {
-                        told(&job.name, &format!("chose CPUs without time for it: {why}"));
-                    })
-                    // The built-in planner chooses below.
-                    .ok()
-            }
-        };
-        match chosen.map_or_else(|| controller.admit(job.clone(), 0), Ok) {
-            Ok(run) => admitted.push((submission, run.planned.end_ns, job)),
-            Err(declined) => {
-                return Err(Error::Declined(Declined {
-                    file: submission.file,
-                    job: job.name.clone(),
-                    why: declined.describe(&job, 0),
-                    earliest_deadline_ns: controller.earliest_deadline_ns(&job, 0),
-                }));
-            }
-        }
+        let planned_end_ns =
+            admit(&mut controller, &submission.file, &job, &machine, admission, told)?;
+        admitted.push((submission, planned_end_ns, job));
     }
-    let mut submitted = Vec::new();
+    let mut submitted = Vec::with_capacity(admitted.len());
     for (submission, planned_end_ns, job) in admitted {
         let id = store.begin_run(&NewRun {
             job: &job.name,
@@ -272,6 +225,68 @@ pub fn submit(
         });
     }
     Ok(submitted)
+}
+
+/// The plan of all jobs that wait and are at least that important.
+fn with_waiting(store: &Store, machine: &Machine, least: u32) -> Result<Controller, Error> {
+    let control = ControlOptions { lead_ns: LEAD_NS, ..ControlOptions::default() };
+    let mut controller = Controller::new(machine.clone(), control, 1, 1);
+    for (id, ago_ns, request) in waiting(store)? {
+        // One that can't be run any more is in nobody's way, nor one that is less
+        // important.
+        let before = Submission::from_text(request, format!("run {id}")).ok();
+        if let Some(before) = before.filter(|before| before.job.priority >= least) {
+            let history = store.history(&before.job.name)?;
+            let (job, _) = before.waited(ago_ns).predicted(&history, 0)?;
+            // A job that has no place in the plan takes none from the new jobs.
+            let _ = controller.admit(job, 0);
+        }
+    }
+    Ok(controller)
+}
+
+/// Admits a job, as a command decides if there is one. Returns its planned end.
+fn admit(
+    controller: &mut Controller,
+    file: &str,
+    job: &Job,
+    machine: &Machine,
+    admission: Option<&SchedulerCommand>,
+    told: &mut dyn FnMut(&str, &str),
+) -> Result<u64, Error> {
+    let declined = |why, earliest_deadline_ns| {
+        let (file, job) = (file.into(), job.name.clone());
+        Error::Declined(Declined { file, job, why, earliest_deadline_ns })
+    };
+    let decision = match admission {
+        Some(command) => by_command(command, controller, job, machine),
+        None => Ok(Decision::BuiltIn),
+    };
+    let decision = decision.unwrap_or_else(|why| {
+        told(&job.name, &why);
+        Decision::BuiltIn
+    });
+    match decision {
+        Decision::Declined(why) => return Err(declined(why, None)),
+        Decision::BuiltIn => {}
+        Decision::Admitted(choice) => {
+            let mut chosen = job.clone();
+            choice.confine(&mut chosen);
+            match controller.admit(chosen, 0) {
+                Ok(run) => return Ok(run.planned.end_ns),
+                // The built-in planner chooses below.
+                Err(why) => {
+                    let why = why.describe(job, 0);
+                    told(&job.name, &format!("chose CPUs without time for it: {why}"));
+                }
+            }
+        }
+    }
+    let admitted = controller.admit(job.clone(), 0);
+    admitted.map(|run| run.planned.end_ns).map_err(|why| {
+        let earliest_ns = controller.earliest_deadline_ns(job, 0);
+        declined(why.describe(job, 0), earliest_ns)
+    })
 }
 
 /// The decision of a command about a job, beside the plan of those before it.

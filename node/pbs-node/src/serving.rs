@@ -176,8 +176,7 @@ impl<L: Listener> Node<L> {
     /// The node plans no jobs.
     pub fn allocate(&mut self, allocations: BTreeMap<u32, Allocation>) -> Result<(), Error> {
         let (jobs, _) = self.jobs_and_listener()?;
-        jobs.allocations = Allocations(allocations);
-        jobs.backlog.check_again();
+        jobs.allocate(Allocations(allocations));
         Ok(())
     }
 
@@ -194,7 +193,7 @@ impl<L: Listener> Node<L> {
 
     /// Stops the admission of new jobs, or resumes it.
     pub fn drain(&mut self, drained: bool) -> Result<(), Error> {
-        self.jobs_and_listener()?.0.backlog.drain(drained);
+        self.jobs_and_listener()?.0.drain(drained);
         Ok(())
     }
 

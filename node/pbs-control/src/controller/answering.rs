@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::Config;
-use pbs_planner::{keep, lower_bound, Progress, Replan, Request, RunId};
+use pbs_planner::{keep, lower_bound, Budget, Progress, Replan, Request, RunId};
 use pbs_text::Problem;
 use pbs_uapi::MAX_SLOT_INSNS;
 
@@ -80,7 +80,7 @@ impl Controller {
         if self.has_nothing_to_plan() {
             return Ok(Answer::Nothing);
         }
-        let missed = self.plan_the_rest(now_ns);
+        let missed = self.plan_the_rest(now_ns, None).unwrap_or_default();
         let plan = self.plan(now_ns).inspect_err(|_| {
             // Not at every event that comes.
             self.failed = true;
@@ -94,15 +94,27 @@ impl Controller {
     /// get the plan ([`Controller::plan`]) in any case. Returns who will be late by it.
     pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
         self.cancel_cut();
-        self.plan_the_rest(now_ns)
+        self.plan_the_rest(now_ns, None).unwrap_or_default()
     }
 
-    fn plan_the_rest(&mut self, now_ns: u64) -> Vec<Missed> {
+    /// Plans anew like [`Controller::renew`], as a part of a request: all tries together may take
+    /// so many steps of work. Returns also how many they took. `None`: these steps do not suffice,
+    /// and this controller is of no more use.
+    pub fn renew_within(&mut self, now_ns: u64, steps: u64) -> Option<(Vec<Missed>, u64)> {
+        self.cancel_cut();
+        let work = Budget::new(steps);
+        let missed = self.plan_the_rest(now_ns, Some(&work))?;
+        Some((missed, work.done()))
+    }
+
+    /// `work`: that of all tries together; `None`: each try has its own. Returns `None` if it does
+    /// not suffice.
+    fn plan_the_rest(&mut self, now_ns: u64, work: Option<&Budget>) -> Option<Vec<Missed>> {
         self.look_ahead();
-        let missed = self.replan(self.start_ns(now_ns));
+        let missed = self.replan(self.start_ns(now_ns), work)?;
         self.failed = false;
         self.failed_on.clear();
-        missed
+        Some(missed)
     }
 
     /// Estimates anew what is left of the processes that have begun.
@@ -142,8 +154,9 @@ impl Controller {
     }
 
     /// Plans anew what is left. A run that can't keep its deadline goes on behind all
-    /// others; a run for which there is no place at all goes.
-    fn replan(&mut self, start_ns: u64) -> Vec<Missed> {
+    /// others; a run for which there is no place at all goes. A try that had too little work says
+    /// nothing about that: it ends the search (`None`).
+    fn replan(&mut self, start_ns: u64, work: Option<&Budget>) -> Option<Vec<Missed>> {
         for (&run, active) in &self.runs {
             if active.is_over() {
                 self.store.remove(run);
@@ -157,7 +170,10 @@ impl Controller {
         let mut claims = self.first_claims(start_ns, &progress);
         let mut effort = if self.floats() { Effort::Late } else { Effort::Executed };
         // Each turn but the last goes on to the next effort, or takes a claim away.
-        while let Err(refused) = self.try_replan(start_ns, &progress, effort, &claims) {
+        while let Err(refused) = self.try_replan(start_ns, &progress, effort, &claims, work) {
+            if work.is_some_and(Budget::is_spent) {
+                return None;
+            }
             self.yield_claim(&mut claims, &mut effort, refused);
             if effort >= Effort::Lean {
                 self.runs.values_mut().for_each(ActiveRun::reserve_no_growth);
@@ -167,7 +183,7 @@ impl Controller {
             }
         }
         self.store.set_capacity_buffer(buffer_permille);
-        self.place_behind(start_ns);
+        self.place_behind_within(start_ns, work.map(Budget::left));
         self.unbuffered_since_ns = (effort == Effort::Unbuffered).then_some(start_ns);
         let permille = self.buffer_permille();
         for (run, active) in &mut self.runs {
@@ -183,7 +199,7 @@ impl Controller {
             let by_ns = end_ns.map(|end_ns| end_ns.saturating_sub(deadline_ns));
             (by_ns != Some(0)).then_some(Missed { run, by_ns })
         });
-        missed.collect()
+        Some(missed.collect())
     }
 
     /// The claims of those that are not innocent, and of those that can't keep their
@@ -212,6 +228,7 @@ impl Controller {
         progress: &BTreeMap<RunId, Vec<Progress>>,
         effort: Effort,
         claims: &Claims,
+        work: Option<&Budget>,
     ) -> Result<(), RunId> {
         let (mut running, mut later) = (Vec::new(), Vec::new());
         // Where slots stay, a process that is to run soon follows those before it closely.
@@ -239,7 +256,10 @@ impl Controller {
             demand: self.demand_test(),
             ..Replan::at(start_ns)
         };
-        let replanned = replan.run(&mut self.store, &running, &later);
+        let replanned = match work {
+            Some(work) => replan.run_within(&mut self.store, &running, &later, work),
+            None => replan.run(&mut self.store, &running, &later),
+        };
         replanned.map(|_| ()).map_err(|not| not.run)
     }
 

@@ -16,6 +16,9 @@ use pbs_planner::{
 
 use super::{ActiveRun, Controller};
 
+/// Steps of work that a run of best effort may take in any case to be placed in a request.
+const LEAST_WORK: u64 = 100_000;
+
 /// Runs of best effort with what was reserved for them.
 pub(super) type Aside = Vec<(RunId, Run)>;
 
@@ -78,7 +81,7 @@ impl Controller {
     /// Places the runs of best effort that were set aside for the admissions of a request.
     pub(super) fn place_aside(&mut self, now_ns: u64) {
         if self.is_aside {
-            self.place_behind(self.start_ns(now_ns));
+            self.place_behind_within(self.start_ns(now_ns), self.work_left);
         }
     }
 
@@ -86,23 +89,28 @@ impl Controller {
     /// One for which there is no room, such as memory, is without a place until the next
     /// plan.
     pub(super) fn place_behind(&mut self, start_ns: u64) {
+        self.place_behind_within(start_ns, None);
+    }
+
+    /// Places all runs of best effort behind what is promised. `steps`: the work that all of them
+    /// together may take, as long as each has a little; `None`: each has that of an answer.
+    pub(super) fn place_behind_within(&mut self, start_ns: u64, steps: Option<u64>) {
         self.is_aside = false;
         let progress = self.progress(start_ns);
         let best_effort = self.runs.iter().filter(|(_, active)| active.is_best_effort());
         let mut runs: Vec<RunId> = best_effort.map(|(&run, _)| run).collect();
         runs.sort_by_key(|run| (Reverse(self.runs[run].job.priority), *run));
         let promised = self.promised();
+        let mut options = self.options.replanning.clone();
+        if let Some(steps) = steps {
+            let each = steps / runs.len().max(1) as u64;
+            options.max_work = options.max_work.min(each.max(LEAST_WORK));
+        }
         for run in runs {
             let request = self.runs[&run].request(run, &progress).not_before(start_ns);
             let mut booking = self.store.book();
-            if reserve_behind(
-                &mut booking,
-                &request,
-                promised.iter().copied(),
-                &self.options.replanning,
-            )
-            .is_ok()
-            {
+            let promised = promised.iter().copied();
+            if reserve_behind(&mut booking, &request, promised, &options).is_ok() {
                 booking.commit();
             }
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One question after the other about jobs that wait, for a node that never waits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 use pbs_job::Machine;
@@ -15,6 +16,10 @@ use crate::SchedulerCommand;
 /// waits longer for the command than this many times its own limit.
 pub(crate) const ASKED: usize = 16;
 
+/// Time for which a command is not asked after several failures in a row. If its first answer after
+/// that is a failure, too, it is not asked for as long again.
+const REST: Duration = Duration::from_secs(60);
+
 /// A command that admits jobs, with its open question.
 #[derive(Debug)]
 pub(crate) struct Admitter {
@@ -23,7 +28,12 @@ pub(crate) struct Admitter {
     open: Option<(RunId, Beside)>,
     /// Jobs to be asked about, the most important first.
     next: VecDeque<RunId>,
+    /// Jobs that were changed while the command was asked about them. The others come first: who
+    /// changes a job again and again keeps nobody else waiting.
+    changed: BTreeSet<RunId>,
     failures_in_a_row: u32,
+    /// Time until which the command is not asked.
+    rests_until: Option<Instant>,
 }
 
 /// Decision about a job, with the reason for which there is no answer.
@@ -40,7 +50,9 @@ impl Admitter {
             talk: Talk::default(),
             open: None,
             next: VecDeque::new(),
+            changed: BTreeSet::new(),
             failures_in_a_row: 0,
+            rests_until: None,
         }
     }
 
@@ -49,16 +61,27 @@ impl Admitter {
         &self.command.line
     }
 
-    /// Whether the command is not asked any more, after several failures in a row.
+    /// Whether the command is not asked for a while, after several failures in a row.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.failures_in_a_row >= SchedulerCommand::MAX_FAILURES
+        self.rests_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Notes a failure of the command.
+    fn failed(&mut self) {
+        self.failures_in_a_row += 1;
+        if self.failures_in_a_row >= SchedulerCommand::MAX_FAILURES {
+            self.failures_in_a_row = SchedulerCommand::MAX_FAILURES - 1;
+            self.rests_until = Instant::now().checked_add(REST);
+        }
     }
 
     /// Notes the jobs to be asked about, the most important first.
-    pub(crate) fn ask_about(&mut self, runs: Vec<RunId>) {
-        self.next = runs.into();
+    pub(crate) fn ask_about(&mut self, mut runs: Vec<RunId>) {
         let open = self.open.as_ref().map(|(run, _)| *run);
-        self.next.retain(|run| Some(*run) != open);
+        self.changed.retain(|run| runs.contains(run));
+        runs.retain(|run| Some(*run) != open);
+        runs.sort_by_key(|run| self.changed.contains(run));
+        self.next = runs.into();
     }
 
     /// Whether a job is to be asked about now.
@@ -96,15 +119,13 @@ impl Admitter {
             // The job is at fault, and not the command.
             Err(why) => return Some(Decided::unusable(run, why)),
         };
-        // An answer has the work of the question and one job more.
-        let max_bytes = question.len().saturating_mul(8).max(1 << 20);
-        match self.talk.ask(&self.command, question, max_bytes) {
+        match self.talk.ask(&self.command, question) {
             Ok(()) => {
                 self.open = Some((run, beside));
                 None
             }
             Err(why) => {
-                self.failures_in_a_row += 1;
+                self.failed();
                 Some(Decided::unusable(run, why))
             }
         }
@@ -125,7 +146,7 @@ impl Admitter {
                 Decided { run, decision, unusable: None }
             }
             Err(why) => {
-                self.failures_in_a_row += 1;
+                self.failed();
                 Decided::unusable(run, why)
             }
         })
@@ -135,12 +156,34 @@ impl Admitter {
     pub(crate) fn forget(&mut self, run: RunId) {
         if self.open.take_if(|(of, _)| *of == run).is_some() {
             self.talk.close();
+            self.changed.insert(run);
         }
+    }
+
+    /// Closes the open question: its answer would be about another state of the node.
+    pub(crate) fn forget_all(&mut self) {
+        if self.open.take().is_some() {
+            self.talk.close();
+        }
+        self.next.clear();
     }
 
     /// Whether that process is the command's, and whether it has ended.
     pub(crate) fn has_ended(&mut self, pid: i32) -> Option<bool> {
         self.talk.has_ended(pid)
+    }
+}
+
+#[cfg(test)]
+impl Admitter {
+    /// Job that the command is asked about.
+    pub(crate) fn asked(&self) -> Option<RunId> {
+        self.open.as_ref().map(|(run, _)| *run)
+    }
+
+    /// Ends the time for which the command is not asked.
+    pub(crate) fn end_rest(&mut self) {
+        self.rests_until = None;
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pbs_job::{job_to_json, machine_to_json, Action, Job, Machine};
 use pbs_plan::{check, to_json, Plan};
-use pbs_sim::{plan_of_answer, MAX_ANSWER_BYTES};
+use pbs_sim::plan_of_answer;
 use pbs_text::json::is_json;
 use serde_json::{json, Value};
 
@@ -90,7 +90,7 @@ impl AdmissionQuestion<'_> {
     /// There is no usable answer, and why, as words that follow the command.
     pub fn ask(&self, command: &SchedulerCommand) -> Result<AdmissionAnswer, String> {
         let mut talk = Talk::default();
-        talk.ask(command, self.text()?, MAX_ANSWER_BYTES)?;
+        talk.ask(command, self.text()?)?;
         loop {
             if let Some(answer) = talk.look(command) {
                 return answer.and_then(|text| AdmissionAnswer::of_text(&text));

@@ -3,7 +3,7 @@
 
 use pbs_history::RunId;
 
-use crate::admission::Trial;
+use crate::admission::{Allowance, Trial};
 use crate::admitting::{AdmissionQuestion, Admitter, Beside, Decided, Decision};
 use crate::clock::monotonic_ns;
 use crate::jobs::Jobs;
@@ -43,7 +43,8 @@ impl Jobs {
         self.admitter.as_ref().is_some_and(Admitter::has_question)
     }
 
-    /// Asks about the next order.
+    /// Asks about the next order. A turn makes one question, which has a plan: if there is nothing
+    /// to ask after all, the next turn asks about the order after it.
     pub(crate) fn ask_decision(&mut self, listener: &mut dyn Listener) {
         while let Some(run) = self.admitter.as_mut().and_then(Admitter::next) {
             let waiting = self.backlog.find(run).filter(|waiting| waiting.decision.is_none());
@@ -54,7 +55,17 @@ impl Jobs {
             if let Some(decided) = admitter.and_then(|admitter| admitter.ask(run, question)) {
                 self.decide(decided, listener);
             }
+            return;
         }
+    }
+
+    /// Forgets all decisions about orders that wait, and asks again: the node has changed, or they
+    /// may be hours old when they are used.
+    pub(crate) fn undecide_all(&mut self) {
+        if let Some(admitter) = &mut self.admitter {
+            admitter.forget_all();
+        }
+        self.backlog.undecide_all();
     }
 
     /// The question about an order: beside what is left of all that is admitted.
@@ -72,7 +83,8 @@ impl Jobs {
         bound.map_err(|why| format!("is not asked: {why}"))?;
         job.start_ns = job.start_ns.saturating_sub(now_ns);
         job.deadline_ns = job.deadline_ns.saturating_sub(now_ns);
-        let plan = self.trial(now_ns).plan(ALL_JOBS).map_err(words)?;
+        let trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
+        let plan = trial.and_then(|mut trial| trial.plan(ALL_JOBS)).map_err(words)?;
         let question = AdmissionQuestion {
             job: &job,
             machine: &self.machine,
@@ -157,6 +169,7 @@ mod tests {
 
     use super::*;
     use crate::admitting::ASKED;
+    use crate::allocation::{Allocation, Allocations};
     use crate::orders::{Order, Terms};
     use crate::queue::RunSummary;
     use crate::{Alteration, Submission};
@@ -337,10 +350,90 @@ print(json.dumps(plan))'"
         assert_eq!(node.plan().processes.len(), 4);
         assert_eq!(node.hears.0.len(), 3, "{:?}", node.hears.0);
         assert!(node.hears.0[0].contains("did not answer within 20 ms"), "{:?}", node.hears.0);
-        assert!(node.hears.0[2].ends_with("decides, now and from now on"), "{:?}", node.hears.0);
+        assert!(node.hears.0[2].ends_with("decides, now and for a minute"), "{:?}", node.hears.0);
         // It is in the plan before anybody could be asked.
         let id = node.order(&["e"])[0];
         assert_eq!(node.standing(id).state, "planned");
+        // Later the command is asked again, and its first failure is the last for a while.
+        let rest_is_over = |node: &mut Node| node.jobs.admitter.as_mut().unwrap().end_rest();
+        rest_is_over(&mut node);
+        let id = node.order(&["f"])[0];
+        assert_eq!(node.standing(id).state, "waiting");
+        node.settle();
+        assert_eq!(node.hears.0.len(), 4, "{:?}", node.hears.0);
+        assert!(node.hears.0[3].ends_with("now and for a minute"), "{:?}", node.hears.0);
+        let id = node.order(&["g"])[0];
+        assert_eq!(node.standing(id).state, "planned");
+    }
+
+    /// Who changes a job again and again while the command is asked about it keeps no other job
+    /// waiting.
+    #[test]
+    fn a_changed_order_is_asked_about_after_all_others() {
+        let mut node = Node::new("again", "sleep 1000");
+        let ids = node.order(&["a", "b"]);
+        node.turn();
+        let asked = |node: &Node| node.jobs.admitter.as_ref().unwrap().asked();
+        assert_eq!(asked(&node), Some(ids[0]));
+        for priority in 1..5 {
+            let other = Alteration { priority: Some(priority), ..Alteration::default() };
+            node.jobs.alter(ids[0], other, &mut node.hears).unwrap();
+            node.turn();
+            assert_eq!(asked(&node), Some(ids[1]), "{priority}");
+        }
+        node.jobs.cancel(ids[1], "no".into(), &mut node.hears).unwrap();
+        node.turn();
+        assert_eq!(asked(&node), Some(ids[0]));
+    }
+
+    /// A turn does not make plans for all orders that the command is not asked about after all.
+    #[test]
+    fn a_turn_makes_one_question() {
+        let mut node = Node::new("turn", "sleep 1000");
+        let orders = (0..4).map(|number| {
+            let Order { submission, terms, .. } = order(&format!("job-{number}"));
+            Order::new(submission, Terms { allocation: Some(7), ..terms })
+        });
+        node.jobs.order(orders.collect(), &mut node.hears).unwrap();
+        node.turn();
+        assert_eq!(node.hears.0.len(), 1, "{:?}", node.hears.0);
+        assert!(node.hears.0[0].contains("is not asked: its allocation 7 has ended"));
+        assert!(node.jobs.backlog.is_due());
+        node.settle();
+    }
+
+    /// Decisions that are old when they are used, or about other CPUs, are made again.
+    #[test]
+    fn decisions_from_before_a_drain_or_an_allocation_are_forgotten() {
+        let mut node = Node::new("stale", &planner(""));
+        let id = node.order(&["a"])[0];
+        let decided = |node: &mut Node| loop {
+            node.jobs.hear_decision(&mut node.hears);
+            if node.jobs.backlog.find(id).unwrap().decision.is_some() {
+                break;
+            }
+            if node.jobs.has_question() {
+                node.jobs.ask_decision(&mut node.hears);
+            } else if node.jobs.admitter.as_ref().unwrap().asked().is_none() {
+                node.jobs.promote(&mut node.hears);
+            }
+            sleep(Duration::from_millis(1));
+        };
+        let is_decided = |node: &Node| node.jobs.backlog.find(id).unwrap().decision.is_some();
+        decided(&mut node);
+        node.jobs.drain(true);
+        assert!(!is_decided(&node));
+        node.jobs.drain(false);
+        decided(&mut node);
+        let allocation = Allocation { cpus: [0].into(), until_unix_ns: None };
+        let allocations = Allocations([(7, allocation)].into());
+        node.jobs.allocate(allocations.clone());
+        assert!(!is_decided(&node));
+        decided(&mut node);
+        // Nothing has changed.
+        node.jobs.allocate(allocations);
+        assert!(is_decided(&node));
+        assert_eq!(node.hears.0, [""; 0]);
     }
 
     #[test]

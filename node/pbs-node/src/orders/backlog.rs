@@ -73,6 +73,12 @@ impl Backlog {
         self.check_again();
     }
 
+    /// Forgets the decisions about all orders, which are checked again.
+    pub(crate) fn undecide_all(&mut self) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.decision = None);
+        self.check_again();
+    }
+
     /// Removes the order of a run.
     pub(crate) fn remove(&mut self, id: RunId) -> Option<Waiting> {
         let place = self.waiting.iter().position(|waiting| waiting.id == id)?;

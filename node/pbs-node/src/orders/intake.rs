@@ -8,6 +8,7 @@ use pbs_planner::validate_cpus;
 
 use crate::admission::{Allowance, Trial};
 use crate::admitting::ASKED;
+use crate::allocation::Allocations;
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::jobs::Jobs;
@@ -40,6 +41,43 @@ pub struct Rewrite {
     pub uid: u32,
     /// The job.
     pub submission: Submission,
+}
+
+/// A round in which the orders that wait are checked.
+#[derive(Default)]
+struct Round {
+    /// All that are tried in a round are planned once, with the work of one request.
+    trial: Option<Trial>,
+    tried: usize,
+    /// Orders that the trial has taken.
+    taken: Vec<Waiting>,
+    /// Orders that go on waiting.
+    left: Vec<Waiting>,
+    /// Orders about which the command is to be asked.
+    undecided: Vec<RunId>,
+    /// Number of orders about which the command is not asked, since too many wait.
+    beyond: usize,
+    end: Option<RoundEnd>,
+}
+
+/// Reason for which the rest of a round's orders is not checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RoundEnd {
+    /// As many were tried as a round has work for.
+    Full,
+    /// The trial takes too much work.
+    TooMuchWork,
+}
+
+impl Round {
+    fn has_ended(&mut self) -> bool {
+        let is_full =
+            self.tried == TRIED_AT_ONCE || self.trial.as_ref().is_some_and(Trial::is_spent);
+        if self.end.is_none() && is_full {
+            self.end = Some(RoundEnd::Full);
+        }
+        self.end.is_some()
+    }
 }
 
 impl Jobs {
@@ -94,14 +132,23 @@ impl Jobs {
         by_priority(&mut candidates, |candidate| &candidate.submission.job);
         // Orders that only wait change no plan.
         let mut planned = None;
+        let mut not_planned = None;
         if !candidates.is_empty() {
             let allowance = Allowance::new(self.max_work, candidates.len());
-            let mut trial = self.trial_within(now_ns, allowance);
-            for candidate in candidates {
-                self.take(&mut trial, candidate)?;
+            match self.trial_within(now_ns, allowance) {
+                Ok(mut trial) => {
+                    for candidate in candidates {
+                        self.take(&mut trial, candidate)?;
+                    }
+                    let plan = trial.plan(ALL_JOBS)?;
+                    planned = Some((trial, plan));
+                }
+                Err(error) => {
+                    ready.fill(false);
+                    not_planned = Some(error.to_string());
+                    self.backlog.check_in_a_while();
+                }
             }
-            let plan = trial.plan(ALL_JOBS)?;
-            planned = Some((trial, plan));
         }
         let notes = orders.iter().map(|order| {
             let noted = Noted { terms: order.terms.clone(), ending: Ending::default() };
@@ -136,7 +183,8 @@ impl Jobs {
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
             let waits_for_room = order.waits(|id| self.ended(id)) == Waits::No;
-            let why = self.asks_in_words().unwrap_or_else(|| Error::NoRoom.to_string());
+            let why = not_planned.clone().or_else(|| self.asks_in_words());
+            let why = why.unwrap_or_else(|| Error::NoRoom.to_string());
             let not_started = waits_for_room.then_some(why);
             self.backlog.push(Waiting {
                 id,
@@ -185,7 +233,7 @@ impl Jobs {
     pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
         order.has_possible_times()?;
         let now_ns = monotonic_ns();
-        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1))?;
         let candidate = Candidate {
             submission: order.submission.clone(),
             id: None,
@@ -253,64 +301,81 @@ impl Jobs {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
-        let (now_ns, now) = (monotonic_ns(), Instant::now());
-        let mut left = Vec::new();
-        let mut tried = 0;
-        // All that are tried in a round are planned once, with the work of one request.
-        let mut trial: Option<Trial> = None;
-        let mut taken = Vec::new();
-        let (mut undecided, mut beyond) = (Vec::new(), 0);
-        for mut one in waiting {
-            if tried == TRIED_AT_ONCE || trial.as_ref().is_some_and(Trial::is_spent) {
-                tried = TRIED_AT_ONCE;
-                left.push(one);
-                continue;
-            }
-            if let Some(next) = self.backlog.retries.next(one.id, now) {
-                self.backlog.check_at(next);
-                left.push(one);
-                continue;
-            }
-            let waits = one.order.waits(|id| self.ended(id));
-            let declined = one.declined().map(str::to_owned).filter(|_| waits == Waits::No);
-            if let Some(why) = declined {
-                self.close_declined(one, why, listener);
-                continue;
-            }
-            match waits {
-                Waits::No if self.backlog.is_drained() => left.push(one),
-                Waits::No if self.is_undecided(&one) && undecided.len() < ASKED => {
-                    undecided.push(one.id);
-                    one.not_started = self.asks_in_words();
-                    left.push(one);
-                }
-                Waits::No if !self.take_room(&one.order) => {
-                    one.not_started = Some(Error::NoRoom.to_string());
-                    left.push(one);
-                }
-                Waits::For(_) => left.push(one),
-                Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
-                Waits::No => {
-                    tried += 1;
-                    beyond += usize::from(self.is_undecided(&one));
-                    let trial = trial.get_or_insert_with(|| {
-                        self.trial_within(now_ns, Allowance::new(self.max_work, 1))
-                    });
-                    match self.take_decided(trial, &one, listener) {
-                        Ok(()) => taken.push(one),
-                        Err(error) => left.extend(self.not_admitted(one, error, listener)),
-                    }
-                }
-            }
+        let mut round = Round::default();
+        for one in waiting {
+            self.check(one, &mut round, listener);
         }
+        let Round { trial, taken, mut left, undecided, beyond, end, .. } = round;
         if let Some(trial) = trial {
             left.extend(self.admit_taken(trial, taken, listener));
         }
         self.backlog.put_back(left);
         self.ask_about(undecided, beyond, listener);
-        if tried == TRIED_AT_ONCE {
-            self.backlog.check_in_next_round();
+        match end {
+            Some(RoundEnd::Full) => self.backlog.check_in_next_round(),
+            Some(RoundEnd::TooMuchWork) => self.backlog.check_in_a_while(),
+            None => {}
         }
+    }
+
+    /// Checks whether an order still waits, and for what.
+    fn check(&mut self, one: Waiting, round: &mut Round, listener: &mut dyn Listener) {
+        if round.has_ended() {
+            round.left.push(one);
+            return;
+        }
+        if let Some(next) = self.backlog.retries.next(one.id, Instant::now()) {
+            self.backlog.check_at(next);
+            round.left.push(one);
+            return;
+        }
+        match one.order.waits(|id| self.ended(id)) {
+            Waits::No => self.check_ready(one, round, listener),
+            Waits::For(_) => round.left.push(one),
+            Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
+        }
+    }
+
+    /// Checks an order that need not wait for other runs.
+    fn check_ready(&mut self, mut one: Waiting, round: &mut Round, listener: &mut dyn Listener) {
+        if let Some(why) = one.declined().map(str::to_owned) {
+            self.close_declined(one, why, listener);
+        } else if self.backlog.is_drained() {
+            round.left.push(one);
+        } else if self.is_undecided(&one) && round.undecided.len() < ASKED {
+            round.undecided.push(one.id);
+            one.not_started = self.asks_in_words();
+            round.left.push(one);
+        } else if self.take_room(&one.order) {
+            self.try_ready(one, round, listener);
+        } else {
+            one.not_started = Some(Error::NoRoom.to_string());
+            round.left.push(one);
+        }
+    }
+
+    /// Plans the job of an order beside those that the round has taken.
+    fn try_ready(&mut self, mut one: Waiting, round: &mut Round, listener: &mut dyn Listener) {
+        let trial = match round.trial.take() {
+            Some(trial) => Ok(trial),
+            None => self.trial_within(monotonic_ns(), Allowance::new(self.max_work, 1)),
+        };
+        let mut trial = match trial {
+            Ok(trial) => trial,
+            Err(error) => {
+                one.not_started = Some(error.to_string());
+                round.left.push(one);
+                round.end = Some(RoundEnd::TooMuchWork);
+                return;
+            }
+        };
+        round.tried += 1;
+        round.beyond += usize::from(self.is_undecided(&one));
+        match self.take_decided(&mut trial, &one, listener) {
+            Ok(()) => round.taken.push(one),
+            Err(error) => round.left.extend(self.not_admitted(one, error, listener)),
+        }
+        round.trial = Some(trial);
     }
 
     /// Whether a command is to be asked about an order that need not wait.
@@ -365,7 +430,7 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) -> Option<Waiting> {
         // The plan of all jobs may be one that the node takes when another job has ended.
-        if let Error::History(_) | Error::Invalid { .. } = error {
+        if let Error::History(_) | Error::Invalid { .. } | Error::TooMuchWork = error {
             self.backlog.check_in_a_while();
             // Until then others are tried.
             self.backlog.retries.later(one.id, Instant::now());
@@ -380,7 +445,7 @@ impl Jobs {
 
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
         let now_ns = monotonic_ns();
-        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1))?;
         self.take_decided(&mut trial, one, listener)?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
@@ -444,6 +509,21 @@ impl Jobs {
         self.is_undecided_again(id);
         self.backlog.replace(waiting);
         Ok(())
+    }
+
+    /// Stops the admission of new jobs, or resumes it.
+    pub(crate) fn drain(&mut self, drained: bool) {
+        self.backlog.drain(drained);
+        self.undecide_all();
+    }
+
+    /// From now on those are all the allocations.
+    pub(crate) fn allocate(&mut self, allocations: Allocations) {
+        if self.allocations != allocations {
+            self.allocations = allocations;
+            self.undecide_all();
+        }
+        self.backlog.check_again();
     }
 
     fn waiting(&self, id: RunId) -> Result<&Waiting, Error> {

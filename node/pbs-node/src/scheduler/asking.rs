@@ -201,11 +201,8 @@ impl Scheduler {
         });
         let told: Vec<_> = told.collect();
         self.answers.questions += 1;
-        let asked = question(&told, &state).and_then(|question| {
-            // An answer is about the same work as the question.
-            let max_bytes = question.len().saturating_mul(8).max(1 << 20);
-            self.talk.ask(&self.command, question, max_bytes)
-        });
+        let asked =
+            question(&told, &state).and_then(|question| self.talk.ask(&self.command, question));
         asked.inspect_err(|_| self.failed())?;
         let about = Answered { asked: Instant::now(), cpu, failures, is_second };
         self.open = Some(Open { left: state.remaining, next_seq, about });

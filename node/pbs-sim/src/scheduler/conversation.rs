@@ -136,6 +136,13 @@ impl Conversation {
         self.child.id()
     }
 
+    /// Writes what is possible at once of the question. Whether the command has all of it, or reads
+    /// no more.
+    pub fn has_asked(&mut self) -> bool {
+        self.write();
+        self.input.is_none()
+    }
+
     /// Writes and reads what is possible at once. Returns the answer when the command has
     /// ended: a plan, or `None` if the plan in force shall stay; and `None` before.
     pub fn look(&mut self) -> Option<Result<Option<Plan>, NoReply>> {
