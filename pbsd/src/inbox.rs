@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn caller(uid: u32) -> Caller {
-        Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: 0 }
+        Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: 0, account: uid }
     }
 
     /// A long request is read before its turn, and one that is invalid never comes to the node.

@@ -9,8 +9,8 @@ use clap::Args;
 use pbs_history::EndedLimits;
 use pbs_node::Held;
 use pbs_node_api::Refusal;
-use pbs_socket::{CallLimits, Caller, ConnectionLimits};
-use pbs_text::{at_least_one, grouped};
+use pbs_socket::{check_shares, AllBytes, CallLimits, Caller, ConnectionLimits, HeldWords, Share};
+use pbs_text::at_least_one;
 
 /// Calls that wait for the node.
 pub const CALLS: CallLimits =
@@ -139,38 +139,23 @@ impl Limits {
     ///
     /// [`Refusal::Failed`] names the limit, what there is of it already, and what to do.
     pub fn allow(&self, caller: &Caller, own: Held, all: Held, more: Held) -> Result<(), Refusal> {
-        let share = if caller.is_operator { OPERATOR_SHARE } else { 1 };
-        let figures = [
-            ("jobs", "user-jobs", self.user_jobs, own.jobs, more.jobs),
-            ("tasks", "user-tasks", self.user_tasks, own.tasks, more.tasks),
-            ("programs", "user-programs", self.user_programs, own.programs, more.programs),
-            ("bytes", "user-bytes", self.user_bytes, own.bytes, more.bytes),
+        let share =
+            |what, limit_name, limit, own, more| Share { what, limit_name, limit, own, more };
+        let shares = [
+            share("jobs", "user-jobs", self.user_jobs, own.jobs, more.jobs),
+            share("tasks", "user-tasks", self.user_tasks, own.tasks, more.tasks),
+            share("programs", "user-programs", self.user_programs, own.programs, more.programs),
+            share("bytes", "user-bytes", self.user_bytes, own.bytes, more.bytes),
         ];
-        for (what, name, limit, own, more) in figures {
-            let limit = limit.saturating_mul(share);
-            if own.saturating_add(more) > limit {
-                let why = format!(
-                    "you have {} {what} in open jobs, and these would be {} more; a user may have \
-                     {} ({name}). Submit fewer, or wait until jobs have ended, or cancel some",
-                    grouped(own as u64),
-                    grouped(more as u64),
-                    grouped(limit as u64)
-                );
-                return Err(Refusal::Failed { why });
-            }
-        }
-        if !caller.is_operator && all.bytes.saturating_add(more.bytes) > self.all_bytes {
-            let why = format!(
-                "the open jobs of all users have {} bytes, of which {} are yours, and these would \
-                 be {} more; all may have {} (all-bytes). Wait until jobs have ended",
-                grouped(all.bytes as u64),
-                grouped(own.bytes as u64),
-                grouped(more.bytes as u64),
-                grouped(self.all_bytes as u64)
-            );
-            return Err(Refusal::Failed { why });
-        }
-        Ok(())
+        let all_bytes = AllBytes { limit: self.all_bytes, all: all.bytes, more: more.bytes };
+        let factor = caller.is_operator.then_some(OPERATOR_SHARE);
+        let words = HeldWords {
+            user_has: "you have",
+            open: "open jobs",
+            things: "jobs",
+            or_end: "cancel some",
+        };
+        check_shares(&shares, all_bytes, factor, &words).map_err(|why| Refusal::Failed { why })
     }
 }
 
@@ -193,7 +178,7 @@ mod tests {
     }
 
     fn caller(is_operator: bool) -> Caller {
-        Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator, pid: 0 }
+        Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator, pid: 0, account: 1000 }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, OpenJobs, Plan, Refusal,
     Shown, Status,
 };
-use pbs_socket::{journal, user_name, Caller};
+use pbs_socket::{journal, user_name, Accounts, Caller};
 use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
@@ -272,7 +272,8 @@ impl Service {
         let mut wanted = Vec::new();
         let mut more = Held::default();
         for submission in submissions {
-            let one = submission.read(caller)?;
+            let mut one = submission.read(caller)?;
+            one.bound_limits(caller)?;
             more += one.held();
             if more.jobs as u64 > SUBMISSION_JOBS {
                 return Err(Refusal::Failed {
@@ -310,8 +311,9 @@ impl Service {
 
     /// Whether the caller may have so much more in open jobs, and less of what it replaces.
     fn may_hold(&self, caller: &Caller, more: Held, replaced: Held) -> Result<(), Refusal> {
-        let own = self.node.held(Some(caller.uid)).map_err(refusal)?.without(replaced);
-        let all = self.node.held(None).map_err(refusal)?.without(replaced);
+        let users = self.node.held_by_users().map_err(refusal)?;
+        let own = held_by(caller.account, &users, &Accounts::read()).without(replaced);
+        let all = users.values().copied().sum::<Held>().without(replaced);
         self.limits.allow(caller, own, all, more)
     }
 
@@ -572,6 +574,12 @@ fn may_rewrite(caller: &Caller, owner: Option<u32>) -> Result<(), Refusal> {
     }
 }
 
+/// Size of the open jobs of a user and of all its subordinate users.
+fn held_by(account: u32, users: &BTreeMap<Option<u32>, Held>, accounts: &Accounts) -> Held {
+    let counts = |uid: Option<u32>| uid.is_some_and(|uid| accounts.of(uid) == account);
+    users.iter().filter(|(&uid, _)| counts(uid)).map(|(_, &held)| held).sum()
+}
+
 /// Converts a run to its form on the socket, with so much of its reason: a list has the reasons of
 /// many.
 fn listed(run: RunSummary, reason_chars: usize) -> Job {
@@ -594,7 +602,14 @@ mod tests {
     use super::*;
 
     fn caller() -> Caller {
-        Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator: false, pid: 0 }
+        Caller {
+            uid: 1000,
+            gid: 1000,
+            groups: Vec::new(),
+            is_operator: false,
+            pid: 0,
+            account: 1000,
+        }
     }
 
     /// Each figure of a run has its own place on the socket.
@@ -635,6 +650,18 @@ mod tests {
             };
             assert_eq!(of_run[key], *value, "{key}");
         }
+    }
+
+    /// The jobs of all subordinate users of a user have one budget, that of the user.
+    #[test]
+    fn jobs_of_subordinate_users_count_to_their_owner() {
+        let accounts = Accounts::of_text("ann:100000:65536\n", "ann:x:1000:1000::/:/bin/sh\n");
+        let one = Held { jobs: 1, tasks: 3, programs: 1, bytes: 10 };
+        let uids = [None, Some(0), Some(1000), Some(1001), Some(100_000), Some(165_535)];
+        let users = uids.into_iter().map(|uid| (uid, one)).collect();
+        assert_eq!(held_by(1000, &users, &accounts), one * 3);
+        assert_eq!(held_by(1001, &users, &accounts), one);
+        assert_eq!(held_by(1000, &users, &Accounts::default()), one);
     }
 
     /// Operators, root among them, may not have a program of theirs run as somebody else.

@@ -178,6 +178,24 @@ impl Wanted {
         Ok(Self { job, terms, indices })
     }
 
+    /// Bounds the limits of its programs by those of the process that has sent it, which its user
+    /// can't raise.
+    ///
+    /// # Errors
+    ///
+    /// These can't be read.
+    pub(crate) fn bound_limits(&mut self, caller: &Caller) -> Result<(), Refusal> {
+        let limits = Limit::of_process(caller.pid, caller.uid).map_err(|error| {
+            let why = format!(
+                "the limits of the process that submits can't be read ({error}); submit again from \
+                 one that waits for its answer"
+            );
+            Refusal::Failed { why }
+        })?;
+        self.terms.owner.bound_limits(&limits);
+        Ok(())
+    }
+
     /// Size of all that would be held of it, each job of an array counted.
     pub(crate) fn held(&self) -> Held {
         let Submission { job, request, .. } = &self.job;
@@ -271,7 +289,14 @@ mod tests {
     use crate::limits::Limits;
 
     fn caller() -> Caller {
-        Caller { uid: 1000, gid: 1000, groups: Vec::new(), is_operator: false, pid: 0 }
+        Caller {
+            uid: 1000,
+            gid: 1000,
+            groups: Vec::new(),
+            is_operator: false,
+            pid: 0,
+            account: 1000,
+        }
     }
 
     fn submission() -> pbs_node_api::Submission {

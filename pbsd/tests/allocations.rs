@@ -29,7 +29,14 @@ fn directory(name: &str) -> PathBuf {
 }
 
 fn user(uid: u32) -> Caller {
-    Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: std::process::id() }
+    Caller {
+        uid,
+        gid: uid,
+        groups: Vec::new(),
+        is_operator: uid == 0,
+        pid: std::process::id(),
+        account: uid,
+    }
 }
 
 fn root() -> Caller {

@@ -8,8 +8,8 @@ use clap::Args;
 use pbs_cluster_api::Refusal;
 use pbs_manager::ledger::Page;
 use pbs_manager::{Caller, Held};
-use pbs_socket::{CallLimits, ConnectionLimits};
-use pbs_text::{at_least_one, grouped};
+use pbs_socket::{check_shares, AllBytes, CallLimits, ConnectionLimits, HeldWords, Share};
+use pbs_text::at_least_one;
 
 /// Calls that wait for the cluster.
 pub const CALLS: CallLimits =
@@ -78,43 +78,29 @@ impl Limits {
     ///
     /// [`Refusal::Failed`] names the limit, what there is of it already, and what to do.
     pub fn allow(&self, caller: &Caller, own: Held, all: Held, more: Held) -> Result<(), Refusal> {
-        let share = if caller.is_operator { OPERATOR_SHARE } else { 1 };
-        let figures = [
-            ("requests", "user-requests", self.user_requests, own.requests, more.requests),
-            (
+        let share =
+            |what, limit_name, limit, own, more| Share { what, limit_name, limit, own, more };
+        let (requests, reservations) = (self.user_requests, self.user_reservations);
+        let shares = [
+            share("requests", "user-requests", requests, own.requests, more.requests),
+            share(
                 "reservations",
                 "user-reservations",
-                self.user_reservations,
+                reservations,
                 own.reservations,
                 more.reservations,
             ),
-            ("bytes", "user-bytes", self.user_bytes, own.bytes, more.bytes),
+            share("bytes", "user-bytes", self.user_bytes, own.bytes, more.bytes),
         ];
-        for (what, name, limit, own, more) in figures {
-            let limit = limit.saturating_mul(share);
-            if own.saturating_add(more) > limit {
-                let why = format!(
-                    "the user has {} {what} in requests that have not ended, and these would be {} \
-                     more; a user may have {} ({name}). Submit fewer, or wait until requests have \
-                     ended, or end some",
-                    grouped(own as u64),
-                    grouped(more as u64),
-                    grouped(limit as u64)
-                );
-                return Err(Refusal::Failed { why });
-            }
-        }
-        if !caller.is_operator && all.bytes.saturating_add(more.bytes) > self.all_bytes {
-            let why = format!(
-                "the requests of all users have {} bytes, and these would be {} more; all may have \
-                 {} (all-bytes). Wait until requests have ended",
-                grouped(all.bytes as u64),
-                grouped(more.bytes as u64),
-                grouped(self.all_bytes as u64)
-            );
-            return Err(Refusal::Failed { why });
-        }
-        Ok(())
+        let all_bytes = AllBytes { limit: self.all_bytes, all: all.bytes, more: more.bytes };
+        let factor = caller.is_operator.then_some(OPERATOR_SHARE);
+        let words = HeldWords {
+            user_has: "the user has",
+            open: "requests that have not ended",
+            things: "requests",
+            or_end: "end some",
+        };
+        check_shares(&shares, all_bytes, factor, &words).map_err(|why| Refusal::Failed { why })
     }
 }
 

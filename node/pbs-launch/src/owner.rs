@@ -5,6 +5,7 @@
 //! its directory and opens its files after it has become its owner.
 
 use std::ffi::{CString, OsString};
+use std::io;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
@@ -52,31 +53,31 @@ pub struct Limit {
     pub hard: u64,
 }
 
-/// The limits by name.
-const RESOURCES: [(&str, libc::__rlimit_resource_t); 10] = [
-    ("as", libc::RLIMIT_AS),
-    ("core", libc::RLIMIT_CORE),
-    ("cpu", libc::RLIMIT_CPU),
-    ("data", libc::RLIMIT_DATA),
-    ("fsize", libc::RLIMIT_FSIZE),
-    ("memlock", libc::RLIMIT_MEMLOCK),
-    ("nofile", libc::RLIMIT_NOFILE),
-    ("nproc", libc::RLIMIT_NPROC),
-    ("rss", libc::RLIMIT_RSS),
-    ("stack", libc::RLIMIT_STACK),
+/// The limits by name, each with its name in /proc/PID/limits.
+const RESOURCES: [(&str, libc::__rlimit_resource_t, &str); 10] = [
+    ("as", libc::RLIMIT_AS, "Max address space"),
+    ("core", libc::RLIMIT_CORE, "Max core file size"),
+    ("cpu", libc::RLIMIT_CPU, "Max cpu time"),
+    ("data", libc::RLIMIT_DATA, "Max data size"),
+    ("fsize", libc::RLIMIT_FSIZE, "Max file size"),
+    ("memlock", libc::RLIMIT_MEMLOCK, "Max locked memory"),
+    ("nofile", libc::RLIMIT_NOFILE, "Max open files"),
+    ("nproc", libc::RLIMIT_NPROC, "Max processes"),
+    ("rss", libc::RLIMIT_RSS, "Max resident set"),
+    ("stack", libc::RLIMIT_STACK, "Max stack size"),
 ];
 
 impl Limit {
     /// The limits that there are.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        RESOURCES.iter().map(|(name, _)| *name)
+        RESOURCES.iter().map(|(name, ..)| *name)
     }
 
     /// Returns the limits of this process.
     #[allow(unsafe_code)]
     pub fn own() -> Vec<Self> {
         let mut limits = Vec::with_capacity(RESOURCES.len());
-        for (name, resource) in RESOURCES {
+        for (name, resource, _) in RESOURCES {
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: `limit` is valid for writing.
             if unsafe { libc::getrlimit(resource, &mut limit) } == 0 {
@@ -89,6 +90,41 @@ impl Limit {
         }
         limits
     }
+
+    /// Returns the limits of a process of that user.
+    ///
+    /// # Errors
+    ///
+    /// There is no such process, or it is another user's, or what the kernel says of it can't be
+    /// read.
+    pub fn of_process(pid: u32, uid: u32) -> io::Result<Vec<Self>> {
+        let file = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+        let limits = limits_of_text(&file("limits")?)
+            .ok_or_else(|| io::Error::other(format!("/proc/{pid}/limits is not as expected")))?;
+        // Its number may be that of another process by now, which has other limits.
+        let status = file("status")?;
+        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let mut uids = uids.unwrap_or_default().split_whitespace();
+        if uids.any(|of| of.parse() == Ok(uid)) {
+            Ok(limits)
+        } else {
+            Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} has ended")))
+        }
+    }
+}
+
+/// Reads the limits that /proc/PID/limits has; `None`: one is missing.
+fn limits_of_text(text: &str) -> Option<Vec<Limit>> {
+    let value = |word: &str| match word {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    };
+    let limit = |(name, _, label): &(&str, _, &str)| {
+        let mut words = text.lines().find_map(|line| line.strip_prefix(label))?.split_whitespace();
+        let (soft, hard) = (value(words.next()?)?, value(words.next()?)?);
+        Some(Limit { resource: (*name).into(), soft, hard })
+    };
+    RESOURCES.iter().map(limit).collect()
 }
 
 /// `KEYCTL_JOIN_SESSION_KEYRING` of linux/keyctl.h.
@@ -111,6 +147,18 @@ impl Owner {
             limits: Vec::new(),
             output: None,
         }
+    }
+
+    /// Bounds all limits by those of a process of the user. A limit that the owner has not is that
+    /// of the process.
+    pub fn bound_limits(&mut self, most: &[Limit]) {
+        let bounded = most.iter().map(|most| {
+            let own = self.limits.iter().find(|own| own.resource == most.resource);
+            let own = own.unwrap_or(most);
+            let hard = own.hard.min(most.hard);
+            Limit { resource: most.resource.clone(), soft: own.soft.min(hard), hard }
+        });
+        self.limits = bounded.collect();
     }
 
     /// The environment of his programs.
@@ -170,7 +218,7 @@ impl Rights {
     pub(crate) fn of(owner: &Owner) -> Self {
         let own = Limit::own();
         let limits = owner.limits.iter().filter_map(|limit| {
-            let (_, resource) = *RESOURCES.iter().find(|(name, _)| *name == limit.resource)?;
+            let (_, resource, _) = *RESOURCES.iter().find(|of| of.0 == limit.resource)?;
             let own = own.iter().find(|own| own.resource == limit.resource)?;
             let rlim_max = limit.hard.min(own.hard);
             let rlim_cur = limit.soft.min(rlim_max);
@@ -229,5 +277,40 @@ impl Rights {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that says nothing of limits, or more than its user has, gets those that its own
+    /// process has: a login has set them.
+    #[test]
+    fn limits_are_bounded_by_those_of_a_process_of_the_user() {
+        let limit = |resource: &str, soft, hard| Limit { resource: resource.into(), soft, hard };
+        let most = [limit("nproc", 50, 100), limit("nofile", 1024, 4096), limit("cpu", 7, 9)];
+        let said = vec![limit("nproc", u64::MAX, u64::MAX), limit("nofile", 4096, u64::MAX)];
+        let mut owner = Owner { limits: said, ..Owner::new(1000, 1000) };
+        owner.bound_limits(&most);
+        let bounded = [limit("nproc", 100, 100), limit("nofile", 4096, 4096), limit("cpu", 7, 9)];
+        assert_eq!(owner.limits, bounded);
+        let mut silent = Owner::new(1000, 1000);
+        silent.bound_limits(&most);
+        assert_eq!(silent.limits, most);
+    }
+
+    /// What the kernel says of a process is what getrlimit(2) answers it. Of a process that has
+    /// ended, or whose number another user's process has, nothing is known.
+    #[test]
+    #[allow(unsafe_code)]
+    fn the_kernel_knows_the_limits_of_a_process() {
+        // SAFETY: it only answers.
+        let uid = unsafe { libc::getuid() };
+        let pid = std::process::id();
+        assert_eq!(Limit::of_process(pid, uid).unwrap(), Limit::own());
+        assert!(Limit::of_process(pid, uid + 1).is_err());
+        assert!(Limit::of_process(u32::MAX, uid).is_err());
+        assert!(limits_of_text("Max cpu time   unlimited   unlimited   seconds\n").is_none());
     }
 }

@@ -227,13 +227,6 @@ impl<L: Listener> Node<L> {
         })
     }
 
-    /// Returns the size of what is held of all open jobs of a user; `None`: of all users together.
-    pub fn held(&self, uid: Option<u32>) -> Result<Held, Error> {
-        let held = self.jobs()?.held();
-        let of_user = held.filter(|(owner, _)| uid.is_none() || *owner == uid);
-        Ok(of_user.map(|(_, held)| held).sum())
-    }
-
     /// Returns the size of what is held of the open jobs of each user; `None`: jobs of nobody.
     pub fn held_by_users(&self) -> Result<BTreeMap<Option<u32>, Held>, Error> {
         let mut users = BTreeMap::new();

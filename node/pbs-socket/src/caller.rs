@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::accounts::Accounts;
+
 /// The group whose members may do what others may not.
 pub const OPERATORS: &str = "pbs-operators";
 
@@ -23,13 +25,19 @@ pub struct Caller {
     pub is_operator: bool,
     /// The process that has connected; 0: it can't be seen from here.
     pub pid: u32,
+    /// The user to whom what this one has counts: another one for a subordinate user.
+    pub account: u32,
 }
 
 impl Caller {
     /// Returns the process at the other end of a socket; `operators`: the number of the operators'
-    /// group, if there is one.
+    /// group, if there is one; `accounts`: the owners of subordinate users.
     #[allow(unsafe_code)]
-    pub fn of(socket: BorrowedFd<'_>, operators: Option<u32>) -> io::Result<Self> {
+    pub fn of(
+        socket: BorrowedFd<'_>,
+        operators: Option<u32>,
+        accounts: &Accounts,
+    ) -> io::Result<Self> {
         let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut bytes = size_of_val(&who) as libc::socklen_t;
         // SAFETY: `who` has room for so many bytes, and both are valid for writing.
@@ -68,6 +76,7 @@ impl Caller {
             is_operator: who.uid == 0 || operators.is_some_and(in_group),
             groups,
             pid: u32::try_from(who.pid).unwrap_or(0),
+            account: accounts.of(who.uid),
         })
     }
 
@@ -105,14 +114,14 @@ mod tests {
     #[test]
     fn the_kernel_says_who_asks() {
         let (one, _other) = UnixStream::pair().unwrap();
-        let caller = Caller::of(one.as_fd(), None).unwrap();
+        let caller = Caller::of(one.as_fd(), None, &Accounts::default()).unwrap();
         // SAFETY: they only answer.
         #[allow(unsafe_code)]
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         assert_eq!((caller.uid, caller.gid), (uid, gid));
         assert_eq!(caller.is_operator, uid == 0);
         assert_eq!(caller.pid, std::process::id());
-        assert!(Caller::of(one.as_fd(), Some(gid)).unwrap().is_operator);
+        assert!(Caller::of(one.as_fd(), Some(gid), &Accounts::default()).unwrap().is_operator);
         assert!(caller.may(Some(uid)));
         let other = Caller { is_operator: false, ..caller };
         assert!(!other.may(Some(uid + 1)) && !other.may(None));

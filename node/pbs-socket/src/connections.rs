@@ -123,7 +123,7 @@ impl CountedConnection {
         caller: &Caller,
         limits: ConnectionLimits,
     ) -> Option<Self> {
-        let uid = caller.uid;
+        let uid = caller.account;
         let mut users = connections.lock();
         // Whoever has to set things right gets in.
         if !caller.is_operator {
@@ -138,7 +138,7 @@ impl CountedConnection {
         let number = users.next_id;
         users.next_id += 1;
         let user = users.users.entry(uid).or_default();
-        user.is_operator = caller.is_operator;
+        user.is_operator |= caller.is_operator;
         user.open.insert(number, None);
         let turn = user.turn.clone();
         let id = ConnectionId { uid, number };
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn caller(uid: u32, is_operator: bool) -> Caller {
-        Caller { uid, gid: uid, groups: Vec::new(), is_operator, pid: 0 }
+        Caller { uid, gid: uid, groups: Vec::new(), is_operator, pid: 0, account: uid }
     }
 
     /// Users who hold all connections lose some to those who have fewer, down to an equal share,

@@ -5,17 +5,17 @@
 //! by a descriptor that can be polled with its events. Users are served in turn ([`Turns`]),
 //! operators before them.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use crate::caller::Caller;
+use crate::places::{CallLimits, Place, Places};
 use crate::reader::{self, LONG_BYTES};
 use crate::turns::Turns;
 
@@ -26,19 +26,6 @@ pub trait Call: Send + Sized + 'static {
 
     /// Reads the texts in the call; `None`: they are invalid, and the caller has the answer.
     fn read(self, caller: &Caller) -> Option<Self>;
-}
-
-/// Limits of the calls that wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallLimits {
-    /// Number of calls of all users.
-    pub calls: usize,
-    /// Number of these that are left to operators.
-    pub of_operators: usize,
-    /// Bytes of the calls of a user, unless an operator's.
-    pub user_bytes: usize,
-    /// Bytes of the calls of all users, unless an operator's.
-    pub all_bytes: usize,
 }
 
 /// Reason for which a call was not answered.
@@ -62,9 +49,9 @@ pub(crate) struct Waiting<C> {
 }
 
 impl<C: Call> Waiting<C> {
-    /// The user whose turn it is with this call; `None`: an operator's.
+    /// The user whose turn it is with this call, or to whom that user counts; `None`: an operator's.
     pub(crate) fn user(&self) -> Option<u32> {
-        (!self.caller.is_operator).then_some(self.caller.uid)
+        (!self.caller.is_operator).then_some(self.caller.account)
     }
 
     /// Reads the texts in it; `None`: they are invalid, and the caller has the answer.
@@ -83,59 +70,6 @@ impl Bell {
     pub(crate) fn ring(&self) {
         // It can't fail but when it has been rung a great many times.
         let _ = (&*self.0).write_all(&1u64.to_ne_bytes());
-    }
-}
-
-/// Places of calls that wait, and the bytes that those of each user have.
-#[derive(Clone, Debug)]
-struct Places {
-    limits: CallLimits,
-    /// Number and bytes of the calls of each user.
-    users: Arc<Mutex<HashMap<u32, (usize, usize)>>>,
-}
-
-/// The place of a call, until it is taken.
-#[derive(Debug)]
-struct Place {
-    places: Places,
-    uid: u32,
-    bytes: usize,
-}
-
-impl Places {
-    fn new(limits: CallLimits) -> Self {
-        Self { limits, users: Arc::default() }
-    }
-
-    /// Takes a place for a call of so many bytes; `None`: there is none for that user. Some
-    /// places are left to operators.
-    fn take(&self, caller: &Caller, bytes: usize) -> Option<Place> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = users.values().fold((0, 0), |all, user| (all.0 + user.0, all.1 + user.1));
-        let own = users.entry(caller.uid).or_default();
-        let is_full = all.0 + self.limits.of_operators >= self.limits.calls
-            || own.1 + bytes > self.limits.user_bytes
-            || all.1 + bytes > self.limits.all_bytes;
-        if is_full && !caller.is_operator {
-            if own.0 == 0 {
-                users.remove(&caller.uid);
-            }
-            return None;
-        }
-        *own = (own.0 + 1, own.1 + bytes);
-        Some(Place { places: self.clone(), uid: caller.uid, bytes })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut users = self.places.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = users.get_mut(&self.uid) {
-            *own = (own.0 - 1, own.1 - self.bytes);
-            if own.0 == 0 {
-                users.remove(&self.uid);
-            }
-        }
     }
 }
 
@@ -195,7 +129,7 @@ pub fn inbox<C: Call>(limits: CallLimits) -> io::Result<(Sender<C>, Inbox<C>)> {
         bell: bell.clone(),
         rounds: Arc::clone(&rounds),
     };
-    Ok((Sender { queue: sender, long, places: Places::new(limits), bell, rounds }, inbox))
+    Ok((Sender { queue: sender, long, places: Places::of_calls(limits), bell, rounds }, inbox))
 }
 
 impl<C: Call> Sender<C> {
@@ -302,14 +236,14 @@ pub(crate) mod tests {
     }
 
     fn caller(uid: u32) -> Caller {
-        Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: 0 }
+        Caller { uid, gid: uid, groups: Vec::new(), is_operator: uid == 0, pid: 0, account: uid }
     }
 
     /// Calls of a megabyte wait as long as they are few; those of others are accepted, and an
     /// operator's are when all other places are taken.
     #[test]
     fn calls_that_wait_have_a_share_of_each_user() {
-        let places = Places::new(LIMITS);
+        let places = Places::of_calls(LIMITS);
         let megabyte = 1 << 20;
         let take = |uid, bytes| places.take(&caller(uid), bytes);
         let long: Vec<_> = (0..64).filter_map(|_| take(1, megabyte)).collect();

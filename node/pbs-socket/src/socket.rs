@@ -29,8 +29,10 @@ use zlink::futures_util::StreamExt;
 use zlink::service::{MethodReply, Service};
 use zlink::{Connection, Reply};
 
+use crate::accounts::Accounts;
 use crate::caller::{self, Caller};
 use crate::connections::{ConnectionLimits, Connections, CountedConnection, UserTurn};
+use crate::places::Places;
 
 /// The longest call.
 const MOST_BYTES: usize = 1 << 20;
@@ -88,6 +90,7 @@ where
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     let connections = Connections::default();
+    let unread = Places::of_answers();
     loop {
         // One who connects again and again would keep all others waiting.
         tokio::task::yield_now().await;
@@ -96,27 +99,38 @@ where
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let Ok(caller) = Caller::of(stream.as_fd(), caller::operators()) else {
+        let (operators, accounts) = (caller::operators(), Accounts::read());
+        let Ok(caller) = Caller::of(stream.as_fd(), operators, &accounts) else {
             continue;
         };
         // Beyond that one is closed at once: an answer would have to be waited for.
         let Some(place) = CountedConnection::of(&connections, &caller, limits) else {
             continue;
         };
-        let session = session(caller);
         let (id, turn) = (place.id(), place.turn().clone());
+        let shared = Shared { caller: caller.clone(), turn, unread: unread.clone() };
+        let session = session(caller);
         let task = tokio::task::spawn_local(async move {
-            converse(stream, session, &turn).await;
+            converse(stream, session, &shared).await;
             drop(place);
         });
         connections.can_close(id, task.abort_handle());
     }
 }
 
+/// What a connection has together with others: the turn of its user, and the places of answers that
+/// were not read yet.
+struct Shared {
+    caller: Caller,
+    turn: UserTurn,
+    unread: Places,
+}
+
 /// Answers one connection until it ends, or does not behave.
-async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, turn: &UserTurn) {
+async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, shared: &Shared) {
     let (calls, answers) = stream.into_split();
     let (mut calls, _) = Connection::new(Calls(calls)).split();
+    let turn = &shared.turn;
     // No method asks for its connection, which a call has borrowed.
     let mut none = Connection::new(Nowhere);
     loop {
@@ -132,9 +146,9 @@ async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, turn: 
             _ if call.oneway() && !matches!(reply, MethodReply::Multi(_)) => true,
             MethodReply::Single(parameters) => {
                 let reply = Reply::new(parameters).set_continues(Some(false));
-                say(&answers, &reply, turn).await
+                say(&answers, reply, shared).await
             }
-            MethodReply::Error(error) => say(&answers, &error, turn).await,
+            MethodReply::Error(error) => say(&answers, error, shared).await,
             MethodReply::Multi(mut replies) => {
                 let mut is_said = true;
                 loop {
@@ -146,8 +160,8 @@ async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, turn: 
                         break;
                     };
                     is_said = match reply {
-                        Ok(reply) => say(&answers, &reply, turn).await,
-                        Err(error) => say(&answers, &error, turn).await,
+                        Ok(reply) => say(&answers, reply, shared).await,
+                        Err(error) => say(&answers, error, shared).await,
                     };
                     if !is_said {
                         break;
@@ -172,15 +186,21 @@ async fn gone(answers: &OwnedWriteHalf) {
     let _ = answers.ready(Interest::PRIORITY).await;
 }
 
-/// Writes an answer, unless that takes too long. zlink would make it anew for every 256
-/// bytes of it, which for a list of some thousand jobs takes minutes.
-async fn say(answers: &OwnedWriteHalf, answer: &impl Serialize, turn: &UserTurn) -> bool {
+/// Writes an answer, unless that takes too long, or too much waits already to be read by the user.
+/// zlink would make the answer anew for every 256 bytes of it, which for a list of some thousand
+/// jobs takes minutes.
+async fn say(answers: &OwnedWriteHalf, answer: impl Serialize, shared: &Shared) -> bool {
     let began = Instant::now();
-    let Ok(mut bytes) = serde_json::to_vec(answer) else {
+    let Ok(mut bytes) = serde_json::to_vec(&answer) else {
         return false;
     };
-    turn.spend(began.elapsed());
+    // Its text is all that is held while nobody reads it.
+    drop(answer);
+    shared.turn.spend(began.elapsed());
     bytes.push(0);
+    let Some(_place) = shared.unread.take(&shared.caller, bytes.len()) else {
+        return false;
+    };
     let write = async {
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {

@@ -29,7 +29,7 @@ fn hub() -> Hub {
 }
 
 fn user(uid: u32) -> Caller {
-    Caller { uid, gid: uid, groups: Vec::new(), is_operator: false, pid: 0 }
+    Caller { uid, gid: uid, groups: Vec::new(), is_operator: false, pid: 0, account: uid }
 }
 
 fn directory(name: &str) -> PathBuf {
