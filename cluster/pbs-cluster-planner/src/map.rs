@@ -5,6 +5,7 @@
 //! one exists. With several kinds it may fail. The search then backtracks step by step, up to a
 //! fixed number of steps. The order of nodes is a matter of policy: see `choice`.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -16,8 +17,30 @@ use crate::need::{Fit, Need};
 use crate::nodes::Nodes;
 use crate::placed::Placed;
 
-/// Number of backtracking steps after which the search gives up.
+/// Number of backtracking steps after which the search for a mapping gives up.
 const MAX_STEPS: u32 = 10_000;
+
+/// Looks at nodes, while choices are taken back, that all mappings of a search have together.
+const MAX_LOOKS: u64 = 2_000_000;
+
+/// Rest of the looks of a search. Without any left, choices are not taken back any more.
+#[derive(Debug)]
+pub(crate) struct Budget(Cell<u64>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Cell::new(MAX_LOOKS))
+    }
+}
+
+impl Budget {
+    /// Takes so many looks; false: there are not as many.
+    fn take(&self, looks: usize) -> bool {
+        let left = self.0.get().checked_sub(looks as u64);
+        self.0.set(left.unwrap_or(0));
+        left.is_some()
+    }
+}
 
 /// Maps the request in that interval on what is planned, if that can be; the result is in
 /// the order of nodes.
@@ -27,6 +50,7 @@ pub(crate) fn map(
     need: &Need,
     over: Range<u64>,
     mapping: Mapping,
+    budget: &Budget,
 ) -> Option<Vec<Placed>> {
     match &need.kinds[..] {
         [_] => one_kind(machine, nodes, need, over, mapping),
@@ -34,7 +58,7 @@ pub(crate) fn map(
             let free = |node| nodes.free_over(machine, node, &over);
             let mut several = Several::new(machine, need, free);
             several.arrange(mapping, nodes, &over);
-            several.map()
+            several.map(budget)
         }
     }
 }
@@ -43,7 +67,7 @@ pub(crate) fn map(
 /// never can.
 pub(crate) fn map_empty(machine: &Machine, need: &Need) -> bool {
     let empty = |node| Some(machine.class(node).has.clone());
-    need.kinds.len() == 1 || Several::new(machine, need, empty).map().is_some()
+    need.kinds.len() == 1 || Several::new(machine, need, empty).map(&Budget::default()).is_some()
 }
 
 fn one_kind(
@@ -138,7 +162,7 @@ impl<'a> Several<'a> {
         self.nodes.sort_by_key(|(node, _)| turns.get(node));
     }
 
-    fn map(mut self) -> Option<Vec<Placed>> {
+    fn map(mut self, budget: &Budget) -> Option<Vec<Placed>> {
         let mut kinds = Vec::new();
         for (kind, of) in self.need.kinds.iter().enumerate() {
             // A need has no more chunks than its machine has cores.
@@ -158,7 +182,8 @@ impl<'a> Several<'a> {
                 None => {
                     self.steps += 1;
                     let at = self.chosen.last().copied()?;
-                    if self.steps >= MAX_STEPS {
+                    let looks = self.nodes.len() + self.chosen.len();
+                    if self.steps >= MAX_STEPS || !budget.take(looks) {
                         return None;
                     }
                     self.give_back(kinds[self.chosen.len() - 1], at);
@@ -220,5 +245,41 @@ impl<'a> Several<'a> {
         for &(resource, amount) in fit.iter().flat_map(|fit| &fit.amounts) {
             free[resource] = of(free[resource], amount);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{NodeSpec, Resource};
+
+    /// All mappings of a search share its budget; without it, only the first choice is tried.
+    #[test]
+    fn a_search_takes_back_choices_within_its_budget() {
+        let node = |name: &str| NodeSpec {
+            name: name.into(),
+            has: vec![10],
+            words: Vec::new(),
+            prio: 0,
+            only_if: None,
+            kept: None,
+            switch: None,
+        };
+        let ncpus = Resource { name: "ncpus".into(), job_wide: None };
+        let machine = Machine::new(vec![ncpus], &[node("a"), node("b")]);
+        let need = Need::new(&machine, &"2:ncpus=4+4:ncpus=3".parse().unwrap(), 10).unwrap();
+        let map = |budget: &Budget| {
+            let free = |node| Some(machine.class(node).has.clone());
+            Several::new(&machine, &need, free).map(budget).is_some()
+        };
+        let budget = Budget::default();
+        assert!(map(&budget));
+        let used = MAX_LOOKS - budget.0.get();
+        assert!(used > 0);
+        assert!(map(&Budget(Cell::new(used))));
+        assert!(!map(&Budget(Cell::new(used - 1))));
+        // What one mapping has used is missing to the next.
+        let once = Budget(Cell::new(2 * used - 1));
+        assert_eq!([map(&once), map(&once)], [true, false]);
     }
 }

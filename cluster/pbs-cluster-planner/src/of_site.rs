@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pbs_profile::FOREVER;
 use pbs_resources::{Condition, Value};
-use pbs_site::{Consumer, Kind, Privilege, Scope, Share, Site, Validity};
+use pbs_site::{Consumer, Kind, Privilege, Scope, Share, Site, Validity, Whom};
 
 use crate::machine::{Machine, NodeSpec, Resource};
 use crate::need::Need;
@@ -68,7 +68,8 @@ impl Rules {
         let limits = site.limits.iter().map(|limit| &limit.validity);
         let pools = site.pools.iter().map(|pool| &pool.validity);
         let resources = site.resources.iter().map(|resource| &resource.validity);
-        let mut all = limits.chain(pools).chain(resources);
+        let consumers = site.users.iter().chain(&site.groups).map(|consumer| &consumer.validity);
+        let mut all = limits.chain(pools).chain(resources).chain(consumers);
         let horizon_s = if all.any(repeats) { over.end } else { FOREVER };
         let valid =
             |validity: &Validity| -> Vec<_> { validity.windows(over.start..horizon_s).collect() };
@@ -106,7 +107,13 @@ impl Rules {
             let gaps = gaps(&valid(&of.validity), over.start..horizon_s);
             kept_from_all(machine, &of.name, &gaps)
         });
-        Self { limits: limits.collect(), pools: invalid.chain(pools).collect(), horizon_s }
+        let users = site.users.iter().map(|of| (Whom::User(of.name.clone()), &of.validity));
+        let groups = site.groups.iter().map(|of| (Whom::Group(of.name.clone()), &of.validity));
+        let locks = users.chain(groups).filter(|(_, validity)| **validity != Validity::Always);
+        let locks =
+            locks.map(|(whom, of)| (whom, gaps(&valid(of), over.start..horizon_s))).collect();
+        let (limits, pools) = (limits.collect(), invalid.chain(pools).collect());
+        Self { limits, pools, locks, horizon_s }
     }
 }
 
@@ -152,15 +159,16 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotKnown`] where the site lists others, [`Refusal::Locked`] outside of the
-    /// validity of user or group, and
-    /// [`Refusal::NotAllowed`] without the privilege for its type.
+    /// [`Refusal::NotKnown`] where the site lists others, [`Refusal::Locked`] behind the end of the
+    /// validity of user or group, and [`Refusal::NotAllowed`] without the privilege for its type.
     pub fn complete(&mut self, site: &Site, machine: &Machine, now_s: u64) -> Result<(), Refusal> {
         let consumers: Vec<&Consumer> = site.consumers(&self.user, &self.group).collect();
         if !site.is_known(&self.user, &self.group) {
             return Err(Refusal::NotKnown(self.user.clone(), self.group.clone()));
         }
-        if let Some(locked) = consumers.iter().find(|of| !of.validity.holds_at(now_s)) {
+        // Who is locked now and not later has a place later.
+        let is_locked = |of: &&&Consumer| of.validity.windows(now_s..FOREVER).next().is_none();
+        if let Some(locked) = consumers.iter().find(is_locked) {
             return Err(Refusal::Locked(locked.name.clone()));
         }
         let privilege = match self.when {

@@ -87,6 +87,8 @@ impl Planner {
             }
             self.take_place(now_s, id);
             self.seek_place(now_s, id);
+            // Others may move up into its old place, and leave a better one to this request.
+            self.backfill.add_twice(start_s);
             moved.push(id);
         }
         moved
@@ -100,7 +102,12 @@ impl Planner {
         let turn = entry.turn(id);
         match self.seek(now_s, entry) {
             Some(place) => {
+                let is_reservation = entry.inside.is_some();
                 self.set_place(id, place);
+                if is_reservation {
+                    // It holds other nodes than before.
+                    self.hold(id);
+                }
                 true
             }
             None => {

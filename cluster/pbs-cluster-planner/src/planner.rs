@@ -61,6 +61,12 @@ impl Entry {
         !self.is_running && !self.place.as_ref().is_some_and(is_late)
     }
 
+    /// Whether it keeps its place when a node of it is out of use: it runs there, or is a
+    /// reservation, which has the other nodes.
+    pub(crate) fn keeps_lost_nodes(&self) -> bool {
+        self.is_running || self.inside.is_some()
+    }
+
     /// Returns the order in which requests are planned anew: priority, time of submission, number.
     pub(crate) fn turn(&self, id: RequestId) -> Turn {
         (Reverse(self.priority), self.submit_s, id)

@@ -2,6 +2,8 @@
 //! Replanning: a node is lost or comes back, an allocation fails, a user wants something
 //! else (Keller, 5.4).
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::machine::NCPUS;
@@ -9,7 +11,7 @@ use crate::need::Need;
 use crate::placed::by_node;
 use crate::planner::Planner;
 use crate::request::{Refusal, Request, When};
-use crate::types::RequestId;
+use crate::types::{Cause, RequestId};
 
 /// Result of replanning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,10 +22,15 @@ pub struct Replanned {
     pub moved: Vec<RequestId>,
     /// Requests that have no place now.
     pub waiting: Vec<RequestId>,
+    /// Reservations that keep their other nodes, as no others are free in their time.
+    pub shrunk: Vec<RequestId>,
 }
 
 /// Maximum number of requests that are displaced for one.
 const MAX_DISPLACED: usize = 64;
+
+/// Number of requests that a refusal names.
+const NAMED: usize = 3;
 
 impl Planner {
     /// A node is down: what runs on it is aborted, what is planned on it is planned
@@ -78,12 +85,13 @@ impl Planner {
         has.filter(|&(_, amount)| amount > 0).collect()
     }
 
-    /// Removes running requests on a node out of use from the sums of the cluster, or restores
-    /// them: the node as a whole has already been taken from the cluster.
+    /// Removes requests that keep a node out of use, those that run and reservations, from the sums of the
+    /// cluster, or restores them: the node as a whole has already been taken from the cluster.
     fn count_running(&mut self, now_s: u64, node: usize, is_more: bool) {
         for id in self.on_node(node) {
             let used = self.used_by(id).into_iter().find(|(of, _)| *of == node);
-            let Some(entry) = self.entries.get_mut(&id) else {
+            let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.keeps_lost_nodes())
+            else {
                 continue;
             };
             let (Some(over), Some((_, used)), Some(place)) = (entry.over(), used, &mut entry.place)
@@ -92,7 +100,7 @@ impl Planner {
             };
             let had_s = now_s.saturating_sub(over.start);
             let over = over.start.max(now_s)..over.end;
-            if !entry.is_running || over.is_empty() {
+            if over.is_empty() {
                 continue;
             }
             let used: Vec<_> = used.into_iter().enumerate().filter(|&(_, of)| of > 0).collect();
@@ -111,7 +119,7 @@ impl Planner {
     fn withdraw(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
         let mut planned = Vec::new();
         for id in self.on_node(node) {
-            let entry = self.entries.get(&id).filter(|entry| !entry.is_running);
+            let entry = self.entries.get(&id).filter(|entry| !entry.keeps_lost_nodes());
             let Some(turn) = entry.map(|entry| entry.turn(id)) else {
                 continue;
             };
@@ -123,12 +131,60 @@ impl Planner {
             self.system.set_defect(&has, now_s, true);
             self.nodes.set_usable(node, false);
         }
+        for id in self.on_node(node) {
+            self.hold_elsewhere(now_s, id, node, replanned);
+        }
         planned.sort_by_key(|(turn, _)| *turn);
         for ((_, _, id), old) in planned {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
         }
         replanned.moved.extend(self.keep_order(now_s));
         self.backfill.add(now_s);
+    }
+
+    /// Moves a reservation that has not begun from a lost node to others, for the same time. If it
+    /// can't be moved, it keeps its other nodes.
+    fn hold_elsewhere(
+        &mut self,
+        now_s: u64,
+        id: RequestId,
+        node: usize,
+        replanned: &mut Replanned,
+    ) {
+        let known = self.entries.get(&id);
+        let entry = known.filter(|entry| entry.inside.is_some() && !entry.is_running);
+        let Some((need, who)) = entry.map(|entry| (entry.need.clone(), entry.who.clone())) else {
+            return;
+        };
+        let Some(old) = self.take_place(now_s, id) else {
+            return;
+        };
+        let start_s = old.start_s.max(now_s);
+        let found = self.search(&who).exactly(&need, start_s);
+        let is_moved = match found {
+            Some(place) => {
+                self.set_place(id, place);
+                true
+            }
+            None => self.displace(now_s, id, start_s, replanned),
+        };
+        if is_moved {
+            replanned.moved.push(id);
+            self.hold(id);
+            return;
+        }
+        if !old.nodes.iter().any(|placed| self.nodes.is_usable(placed.node as usize)) {
+            self.plan_again(now_s, id, start_s, replanned);
+            return;
+        }
+        self.set_place(id, old);
+        replanned.shrunk.push(id);
+        let name = self.machine.node_name(node).to_string();
+        if let Some(inside) = self.inside_mut(id) {
+            if let Some(node) = inside.machine.node_by_name(&name) {
+                inside.node_offline(now_s, node);
+            }
+        }
     }
 
     /// Plans a request that lost its place: where it started, if it can, and otherwise as
@@ -317,7 +373,7 @@ impl Planner {
     /// # Errors
     ///
     /// [`Refusal::TooLong`] beyond `most_permille` of the first duration, and
-    /// [`Refusal::NotInTime`] if others are planned.
+    /// [`Refusal::NotLonger`] if others are planned, or the site does not allow it.
     pub fn extend(&mut self, id: RequestId, by_s: u64, most_permille: u64) -> Result<(), Refusal> {
         let by_s = self.policy.point_s(by_s);
         let known = self.entries.get(&id).filter(|entry| entry.is_running);
@@ -332,7 +388,6 @@ impl Planner {
             return Err(Refusal::TooLong { most_s });
         }
         let tail = over.end..over.end + by_s;
-        let refused = Refusal::NotInTime { earliest_end_s: None };
         let is_free = by_node(&place.nodes).all(|on_node| {
             let node = on_node[0].node as usize;
             let free = self.nodes.free_over(&self.machine, node, &tail);
@@ -347,7 +402,10 @@ impl Planner {
         (tail_need.duration_s, tail_need.margin_s) = (by_s, 0);
         let ask = search.ask(&tail_need, &place.sums);
         if !is_free || ask.next_start_s(by_s, tail.clone()) != Some(tail.start) {
-            return Err(refused);
+            let causes = ask.causes(by_s, &tail).into_iter();
+            let causes = causes.filter(|(_, start_s)| *start_s != Some(tail.start));
+            let others = self.planned_over(id, &tail).map(Cause::Planned);
+            return Err(Refusal::NotLonger(others.chain(causes.map(|(cause, _)| cause)).collect()));
         }
         let mut need = Need::clone(&entry.need);
         need.duration_s += by_s;
@@ -362,6 +420,24 @@ impl Planner {
         self.changed(id);
         self.keep_order(tail.start);
         Ok(())
+    }
+
+    /// Returns the first requests that have nodes of a request in that time: who stands in its way
+    /// is among them.
+    fn planned_over<'a>(
+        &'a self,
+        id: RequestId,
+        over: &'a Range<u64>,
+    ) -> impl Iterator<Item = RequestId> + 'a {
+        let nodes = by_node(self.placed(id)).map(|on_node| on_node[0].node);
+        let nodes: BTreeSet<u32> = nodes.collect();
+        let others = self.entries.iter().filter(move |(&other, entry)| {
+            let is_then = |of: Range<u64>| of.start < over.end && of.end > over.start;
+            other != id
+                && entry.over().is_some_and(is_then)
+                && self.placed(other).iter().any(|placed| nodes.contains(&placed.node))
+        });
+        others.map(|(&other, _)| other).take(NAMED)
     }
 
     /// Moves the end of a running request to an earlier time. The rest is given back, and other

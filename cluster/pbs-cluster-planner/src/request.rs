@@ -215,6 +215,8 @@ pub enum Refusal {
     NotAllowed(&'static str),
     /// A running request may have more or fewer of its chunks, and no others.
     OtherChunks,
+    /// A running request can't get longer, for the listed causes.
+    NotLonger(Vec<Cause>),
     /// A running request may get no longer than that.
     TooLong {
         /// In seconds.
@@ -252,6 +254,7 @@ impl fmt::Display for Refusal {
             }
             Self::Never(_) => f.write_str("there is no time at which it could run"),
             Self::NotInTime { .. } => f.write_str("there is no place for it in its time"),
+            Self::NotLonger(_) => f.write_str("it can't run longer"),
             Self::NotThen { .. } => f.write_str("there is no place for it at its fixed start"),
             Self::Past { .. } => f.write_str("its fixed start is past; write a later time"),
             Self::TooMany { whom, of, most } => {

@@ -73,6 +73,8 @@ pub struct Rules {
     pub limits: Vec<Limit>,
     /// At most [`pbs_site::MOST_POOLS`]; further ones keep nothing.
     pub pools: Vec<Pool>,
+    /// Times at which users and groups may have nothing: disjoint intervals in the order of time.
+    pub locks: Vec<(Whom, Vec<Range<u64>>)>,
     /// Horizon of the validities; [`FOREVER`] if none repeats.
     pub horizon_s: u64,
 }
@@ -80,7 +82,7 @@ pub struct Rules {
 impl Default for Rules {
     /// Everything for everybody.
     fn default() -> Self {
-        Self { limits: Vec::new(), pools: Vec::new(), horizon_s: FOREVER }
+        Self { limits: Vec::new(), pools: Vec::new(), locks: Vec::new(), horizon_s: FOREVER }
     }
 }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 use pbs_profile::{intersection, FOREVER};
 
 use crate::machine::{Machine, ResourceId};
-use crate::map::map;
+use crate::map::{map, Budget};
 use crate::need::Need;
 use crate::nodes::{Change, Nodes};
 use crate::placed::{by_node, taken, Placed};
@@ -44,6 +44,7 @@ impl<'a> Search<'a> {
         let ask = self.ask(need, &need.sums);
         let last_s = last_start_s(need, window.end.min(ask.horizon_s))?;
         let mut starts = Starts::new(self, need, last_s + 1);
+        let budget = Budget::default();
         let mut time_s = window.start;
         loop {
             time_s = ask.next_start_s(need.duration_s, time_s..window.end)?;
@@ -52,7 +53,7 @@ impl<'a> Search<'a> {
                 time_s = start_s;
                 continue;
             }
-            if let Some(place) = self.place_at(need, time_s) {
+            if let Some(place) = self.place_at(need, time_s, &budget) {
                 return Some(place);
             }
             time_s = self.next_change_s(time_s).min(ask.next_change_s(time_s));
@@ -67,11 +68,12 @@ impl<'a> Search<'a> {
     pub(crate) fn on_nodes(&self, need: &Need, window: Range<u64>) -> Option<u64> {
         let last_s = last_start_s(need, window.end)?;
         let mut starts = Starts::new(self, need, last_s + 1);
+        let budget = Budget::default();
         let mut time_s = window.start;
         loop {
             time_s = starts.next_s(time_s)?;
             let over = time_s..time_s + need.duration_s;
-            if self.map(need, over).is_some() {
+            if self.map(need, over, &budget).is_some() {
                 return Some(time_s);
             }
             time_s = self.next_change_s(time_s);
@@ -91,18 +93,19 @@ impl<'a> Search<'a> {
         times.retain(|time_s| (window.start..=last_s).contains(time_s));
         times.sort_unstable();
         times.dedup();
+        let budget = Budget::default();
         let mut places = times.into_iter().rev().filter_map(|time_s| {
             let over = time_s..time_s + need.duration_s;
             let is_free = ask.next_start_s(need.duration_s, over) == Some(time_s);
-            is_free.then(|| self.place_at(need, time_s)).flatten()
+            is_free.then(|| self.place_at(need, time_s, &budget)).flatten()
         });
         places.next()
     }
 
     /// The place at a time at which the cluster has the sums, if there is one.
-    pub(crate) fn place_at(&self, need: &Need, start_s: u64) -> Option<Place> {
+    pub(crate) fn place_at(&self, need: &Need, start_s: u64, budget: &Budget) -> Option<Place> {
         let over = start_s..start_s + need.duration_s;
-        let nodes = self.map(need, over.clone())?;
+        let nodes = self.map(need, over.clone(), budget)?;
         let sums = self.sums(need, &nodes);
         if need.exclusive {
             let ask = self.ask(need, &sums);
@@ -113,8 +116,8 @@ impl<'a> Search<'a> {
         Some(Place { start_s, nodes, sums })
     }
 
-    fn map(&self, need: &Need, over: Range<u64>) -> Option<Vec<Placed>> {
-        map(self.machine, self.nodes, need, over, self.policy.mapping)
+    fn map(&self, need: &Need, over: Range<u64>, budget: &Budget) -> Option<Vec<Placed>> {
+        map(self.machine, self.nodes, need, over, self.policy.mapping, budget)
     }
 
     /// Returns the conditions on the cluster for a request that takes these sums.

@@ -150,8 +150,9 @@ impl Planner {
             let node = on_node[0].node as usize;
             taken(&self.machine, need, on_node, &mut amounts);
             if !self.nodes.is_usable(node) {
-                // What runs there ends there, and takes nothing of the cluster.
-                if standing.is_running {
+                // What runs there ends there, and takes nothing of the cluster; a reservation has
+                // its other nodes.
+                if standing.is_running || standing.is_reservation {
                     continue;
                 }
                 return None;

@@ -28,4 +28,11 @@ impl Sweep {
         }
         self.from_s = least(self.from_s);
     }
+
+    /// Records that something became free from a time on. Two passes follow, since what moves in the
+    /// first leaves room to requests whose turn was before.
+    pub(crate) fn add_twice(&mut self, from_s: u64) {
+        self.add(from_s);
+        self.again_s = Some(self.again_s.map_or(from_s, |of| of.min(from_s)));
+    }
 }

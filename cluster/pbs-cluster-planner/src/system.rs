@@ -37,6 +37,7 @@ enum Why<'a> {
     Items(&'a Whom, ResourceId),
     Duration(&'a Whom, ResourceId),
     Area(&'a Whom, ResourceId),
+    Locked(&'a Whom),
 }
 
 impl Why<'_> {
@@ -47,6 +48,7 @@ impl Why<'_> {
             Self::Items(whom, resource) => Cause::Items(whom.clone(), resource),
             Self::Duration(whom, resource) => Cause::Duration(whom.clone(), resource),
             Self::Area(whom, resource) => Cause::Area(whom.clone(), resource),
+            Self::Locked(whom) => Cause::Locked(whom.clone()),
         }
     }
 }
@@ -269,6 +271,8 @@ impl System {
             blocked: Vec::new(),
             horizon_s: self.rules.horizon_s,
         };
+        let locks = self.rules.locks.iter().filter(|(whom, _)| who.consumers().contains(whom));
+        ask.blocked.extend(locks.map(|(whom, times)| (Why::Locked(whom), &times[..])));
         for &(resource, amount) in sums {
             let mut hole = |cause, profile| {
                 let amount = NOTHING + amount;

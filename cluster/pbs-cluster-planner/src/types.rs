@@ -56,10 +56,14 @@ pub enum Cause {
     Duration(Whom, ResourceId),
     /// The items times the time of all requests exceed a limit.
     Area(Whom, ResourceId),
+    /// The validity of a user or a group.
+    Locked(Whom),
     /// No nodes have room for the chunks together.
     Nodes,
     /// The request follows that request.
     After(RequestId),
+    /// That request is planned on a node of the request.
+    Planned(RequestId),
 }
 
 impl Cause {
@@ -79,8 +83,12 @@ impl Cause {
             Self::Area(whom, resource) => {
                 format!("limit of {whom} on the area of {}", name(*resource))
             }
+            Self::Locked(whom) => format!("validity of {whom}"),
             Self::Nodes => "no nodes with room for its chunks".into(),
             Self::After(request) => format!("request {request}, which must end first"),
+            Self::Planned(request) => {
+                format!("request {request}, which is planned on its nodes")
+            }
         }
     }
 }

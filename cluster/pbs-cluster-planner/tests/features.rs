@@ -351,7 +351,7 @@ fn a_late_request_is_aborted_or_extended_a_little() {
     planner.extend(id, 4, 100).unwrap();
     planner.submit(0, &fixed("ncpus=1", 108, 10)).unwrap();
     planner.extend(id, 4, 100).unwrap();
-    assert!(matches!(planner.extend(id, 2, 100), Err(Refusal::NotInTime { .. })));
+    assert!(matches!(planner.extend(id, 2, 100), Err(Refusal::NotLonger(_))));
     assert_eq!((planner.overdue(107), planner.overdue(108)), (vec![], vec![id]));
     planner.remove(108, id);
     assert_eq!(planner.busy_cores(109), 1);

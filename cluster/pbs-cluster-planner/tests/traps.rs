@@ -194,6 +194,7 @@ fn a_start_that_never_comes_is_found_out() {
             valid: weeks.collect(),
         }],
         limits: Vec::new(),
+        locks: Vec::new(),
         horizon_s: 520 * 7 * DAY,
     };
     let mut planner = with_rules(&[4], rules);

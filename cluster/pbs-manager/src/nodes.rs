@@ -2,7 +2,7 @@
 //! Operations of operators on nodes.
 
 use crate::ledger::{NodeRow, NodeState, Phase, Row, State};
-use pbs_cluster_planner::{Replanned, RequestId};
+use pbs_cluster_planner::{Placed, Replanned, RequestId, Standing};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -96,8 +96,16 @@ impl<E: Engine> Manager<E> {
         for reservation in held {
             self.withdraw_inside(reservation, node, name);
         }
+        let inside = self.planned_inside(node);
         let mut replanned = self.planner.node_offline(clock_s, node);
         replanned.aborted = aborted;
+        for (reservation, requests) in inside {
+            self.plan_inside_again(reservation, requests, &replanned);
+        }
+        for &id in &replanned.shrunk {
+            let text = format!("node {name} is {}; it keeps its others", state.name());
+            self.tell(Some(id), "lost a node", text);
+        }
         for &id in &replanned.moved {
             self.tell(Some(id), "moved", format!("node {name} is {}", state.name()));
         }
@@ -111,8 +119,7 @@ impl<E: Engine> Manager<E> {
         replanned
     }
 
-    /// A reservation that holds the node: what is planned in it goes to others of its
-    /// nodes; if it has not begun it is held elsewhere, and what is planned in it ends.
+    /// Plans what is planned in a running reservation on other nodes of it.
     fn withdraw_inside(&mut self, reservation: RequestId, node: usize, name: &str) {
         let placed = self.planner.placed(reservation).iter();
         if !placed.into_iter().any(|placed| placed.node as usize == node) {
@@ -120,13 +127,63 @@ impl<E: Engine> Manager<E> {
         }
         let clock_s = self.clock_s;
         let is_running = self.planner.standing(reservation).is_some_and(|it| it.is_running);
-        match self.planner.inside_mut(reservation).filter(|_| is_running) {
-            Some(inside) => {
-                if let Some(node) = inside.machine().node_by_name(name) {
-                    inside.node_offline(clock_s, node);
+        if let Some(inside) = self.planner.inside_mut(reservation).filter(|_| is_running) {
+            if let Some(node) = inside.machine().node_by_name(name) {
+                inside.node_offline(clock_s, node);
+            }
+        }
+    }
+
+    /// Returns the reservations on a node that have not begun, each with the requests in it.
+    fn planned_inside(&self, node: usize) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
+        let reservations = self.reservations.iter().filter(|&&reservation| {
+            let is_there = |placed: &Placed| placed.node as usize == node;
+            let standing = self.planner.standing(reservation);
+            standing.is_some_and(|it| !it.is_running && it.nodes.iter().any(is_there))
+        });
+        let with_requests = reservations.filter_map(|&reservation| {
+            let inside = self.planner.inside(reservation)?;
+            let standing = |id| Some((self.row(id)?, inside.standing(id)?));
+            Some((reservation, inside.requests().filter_map(standing).collect()))
+        });
+        with_requests.collect()
+    }
+
+    /// Plans requests anew in a reservation that holds other nodes now. A request that has no place
+    /// there ends.
+    fn plan_inside_again(
+        &mut self,
+        reservation: RequestId,
+        requests: Vec<(Row, Standing)>,
+        replanned: &Replanned,
+    ) {
+        if replanned.shrunk.contains(&reservation) {
+            return;
+        }
+        let clock_s = self.clock_s;
+        if let Some(inside) = self.planner.inside_mut(reservation) {
+            for (row, standing) in &requests {
+                let Some(record) = self.records.get(&row.id) else {
+                    continue;
+                };
+                let waiting = Standing { start_s: None, nodes: Vec::new(), ..standing.clone() };
+                // What does not fit there any more ends below.
+                let _ = inside.restore(row.id, &record.request, &waiting);
+            }
+            inside.plan_waiting(clock_s);
+        }
+        let why = "its reservation has moved, and has no place for it; submit it again";
+        for (row, _) in requests {
+            match self.row(row.id).map(|row| row.state) {
+                Some(State::Planned) => {
+                    self.tell(Some(row.id), "moved", "with its reservation".into());
+                }
+                Some(_) => self.end(row.id, why),
+                None => {
+                    self.records.remove(&row.id);
+                    self.over(row, why);
                 }
             }
-            None => self.end_inside(reservation, "its reservation has moved; submit again"),
         }
     }
 

@@ -211,6 +211,8 @@ impl<E: Engine> Manager<E> {
         }
         self.lengthen(id, by_s)?;
         self.tell(Some(id), "extended", format!("by {}", format_duration(by_s)));
+        // Its followers have moved, and left places to others.
+        self.settle();
         self.commit()
     }
 

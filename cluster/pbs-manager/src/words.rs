@@ -11,10 +11,11 @@ impl<E: Engine> Manager<E> {
     /// Describes an error with times of the site, and with the causes that keep a request out.
     pub fn in_words(&self, error: &Error) -> String {
         match error {
-            Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
+            Error::Declined(why @ (Refusal::Never(causes) | Refusal::NotLonger(causes)))
+                if !causes.is_empty() =>
+            {
                 let causes = causes.iter().map(|cause| cause.describe(&self.machine));
-                let causes = causes.collect::<Vec<_>>().join(", ");
-                format!("there is no time at which it could run: {causes}")
+                format!("{why}: {}", causes.collect::<Vec<_>>().join(", "))
             }
             _ => error.describe(&self.site),
         }

@@ -345,7 +345,7 @@ fn the_failure_of_its_last_node_ends_a_reservation_that_runs_and_moves_one_that_
     let (in_now, in_later) = (cluster.submit(&inside(now)), cluster.submit(&inside(later)));
     let (of_now, of_later) = (cluster.node_of(now), cluster.node_of(later));
     cluster.manager.node_out(&operator(), &of_later, NodeState::Down, "").unwrap();
-    assert_eq!(cluster.row(in_later).outcome.unwrap(), "its reservation has moved; submit again");
+    assert_eq!(cluster.row(in_later).state, State::Planned);
     assert_ne!(cluster.node_of(later), of_later);
     cluster.reopen();
     let again = cluster.submit(&inside(later));
@@ -354,7 +354,14 @@ fn the_failure_of_its_last_node_ends_a_reservation_that_runs_and_moves_one_that_
     }
     assert_eq!(cluster.row(now).outcome.unwrap(), format!("node {of_now} failed"));
     assert_eq!(cluster.row(in_now).outcome.unwrap(), "its reservation is over");
-    let _ = again;
+    // With its last node the reservation waits, and the requests in it end.
+    let held = cluster.node_of(later);
+    cluster.manager.node_out(&operator(), &held, NodeState::Down, "").unwrap();
+    assert_eq!(cluster.row(later).state, State::Waiting);
+    for id in [in_later, again] {
+        let outcome = cluster.row(id).outcome.unwrap();
+        assert!(outcome.starts_with("its reservation has moved, and has no place"), "{outcome}");
+    }
     cluster.manager.advance(T + 1000).unwrap();
     assert!(cluster.rows().iter().all(|row| row.state == State::Waiting));
 }

@@ -4,9 +4,10 @@
 mod common;
 
 use common::*;
-use pbs_cluster_planner::When;
-use pbs_manager::ledger::{NodeState, State};
+use pbs_cluster_planner::{Cause, When};
+use pbs_manager::ledger::{After, NodeState, Outcome, State};
 use pbs_manager::{Change, Manager, Simulated, Wish};
+use pbs_site::Whom;
 
 /// A cluster of the site whose description this is.
 fn of(test: &str, site: &str) -> Cluster {
@@ -167,4 +168,111 @@ fn an_altered_request_leaves_no_hole() {
     let change = Change { duration_s: Some(60), ..Change::default() };
     cluster.manager.alter(&user("u"), ids[1], &change).unwrap();
     assert_eq!(ids.map(|id| start_s(&cluster, id)), [Some(0), Some(60), Some(10)]);
+}
+
+/// A user's validity bounds all of a request, and a request may be planned into it ahead.
+#[test]
+fn requests_are_in_the_validity_of_their_user() {
+    let site = format!(
+        "{}[[user]]\nname = 'u'\nvalidity = '@{}/@{}'\n[[user]]\nname = 'v'\n",
+        nodes(1, 4),
+        T + 100,
+        T + 200
+    );
+    let mut cluster = of("user-validity", &site);
+    let id = cluster.submit(&wish("ncpus=1", 60));
+    assert_eq!(start_s(&cluster, id), Some(100));
+    let refused = cluster.manager.submit(&user("u"), &wish("ncpus=1", 150)).unwrap_err();
+    assert_eq!(
+        cluster.manager.in_words(&refused),
+        "there is no time at which it could run: validity of user:u"
+    );
+    let causes = cluster.manager.why(id).unwrap();
+    let of_user = Cause::Locked(Whom::User("u".into()));
+    assert!(causes.contains(&(of_user, Some(T + 100))), "{causes:?}");
+    let other = cluster.submit(&Wish { user: "v".into(), ..wish("ncpus=1", 150) });
+    assert_eq!(start_s(&cluster, other), Some(0));
+}
+
+/// The followers of an extended request leave no hole, and a refusal names who is in the way.
+#[test]
+fn an_extension_leaves_no_hole_and_names_its_causes() {
+    let site = format!("max_extension = '100%'\n{}", nodes(2, 4));
+    let other = "[[nodes]]\nname = 'm'\nhas = 'ncpus=4:gpu=1'\n[resource.gpu]\n";
+    let mut cluster = of(
+        "extension",
+        &site
+            .replace("count = 2\n", "count = 1\n")
+            .replace("[[nodes]]\nname = 'n%d'", &format!("{other}[[nodes]]\nname = 'n%d'")),
+    );
+    let first = cluster.submit(&Wish { run_s: Some(500), ..wish("ncpus=4", 100) });
+    let after = vec![After { request: first, outcome: Outcome::Any }];
+    let follower = cluster.submit(&Wish { after, ..wish("ncpus=4:gpu=1", 100) });
+    let behind = cluster.submit(&wish("ncpus=4:gpu=1", 150));
+    cluster.manager.advance(T + 1).unwrap();
+    assert_eq!((start_s(&cluster, follower), start_s(&cluster, behind)), (Some(100), Some(200)));
+    cluster.manager.extend(&operator(), first, 60).unwrap();
+    assert_eq!((start_s(&cluster, follower), start_s(&cluster, behind)), (Some(160), Some(1)));
+    let mut cluster = of("extension-refused", &site);
+    let first = cluster.submit(&Wish { run_s: Some(500), ..wish("2:ncpus=4", 100) });
+    let second = cluster.submit(&wish("ncpus=4", 150));
+    cluster.manager.advance(T + 1).unwrap();
+    let refused = cluster.manager.extend(&operator(), first, 60).unwrap_err();
+    let told = cluster.manager.in_words(&refused);
+    assert!(
+        told.starts_with(&format!("it can't run longer: request {second}, which is")),
+        "{told}"
+    );
+    assert!(told.contains("ncpus in use"), "{told}");
+}
+
+/// A reservation of all nodes that loses one of them before its start keeps the others, and nobody
+/// is planned into it. What is planned in it stays.
+#[test]
+fn a_reservation_that_has_not_begun_outlives_one_of_its_nodes() {
+    let mut cluster = of("reservation-before", &nodes(2, 4));
+    let reserved = Wish {
+        when: When::Fixed { start_s: T + 100 },
+        user: "op".into(),
+        ..wish("2:ncpus=4", 100)
+    };
+    let id = cluster.manager.reserve(&operator(), &reserved).unwrap();
+    let inside = |cluster: &mut Cluster| {
+        let wish = Wish { within: Some(id), user: "op".into(), ..wish("ncpus=4", 20) };
+        cluster.manager.submit(&operator(), &wish).unwrap()[0]
+    };
+    let both = [inside(&mut cluster), inside(&mut cluster)];
+    cluster.manager.node_out(&operator(), "n1", NodeState::Down, "smoke").unwrap();
+    assert_eq!((cluster.row(id).state, start_s(&cluster, id)), (State::Planned, Some(100)));
+    for id in both {
+        let row = cluster.row(id);
+        assert_eq!((row.state, &*row.nodes[0].node), (State::Planned, "n2"));
+    }
+    let other = cluster.submit(&wish("ncpus=4", 150));
+    assert_eq!(start_s(&cluster, other), Some(200));
+    cluster.reopen();
+    cluster.manager.node_back(&operator(), "n1").unwrap();
+    let third = inside(&mut cluster);
+    assert_eq!(cluster.node_of(third), "n1");
+    cluster.manager.advance(T + 160).unwrap();
+    assert!(both.iter().all(|&id| cluster.row(id).outcome.as_deref() == Some("completed")));
+}
+
+/// Requests in a reservation go with it to other nodes.
+#[test]
+fn requests_move_with_their_reservation() {
+    let mut cluster = of("reservation-moves", &nodes(2, 4));
+    let reserved =
+        Wish { when: When::Fixed { start_s: T + 100 }, user: "op".into(), ..wish("ncpus=4", 100) };
+    let id = cluster.manager.reserve(&operator(), &reserved).unwrap();
+    let inside = Wish { within: Some(id), user: "op".into(), ..wish("ncpus=2", 20) };
+    let inside = cluster.manager.submit(&operator(), &inside).unwrap()[0];
+    let lost = cluster.node_of(id);
+    cluster.manager.node_out(&operator(), &lost, NodeState::Down, "smoke").unwrap();
+    let (held, row) = (cluster.row(id), cluster.row(inside));
+    assert_eq!((held.state, held.nodes[0].node == lost), (State::Planned, false));
+    assert_eq!((row.state, row.nodes, row.start_s), (State::Planned, held.nodes, Some(T + 100)));
+    cluster.reopen();
+    cluster.manager.advance(T + 130).unwrap();
+    assert_eq!(cluster.row(inside).outcome.as_deref(), Some("completed"));
 }

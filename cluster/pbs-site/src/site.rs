@@ -153,12 +153,21 @@ impl Site {
         is_user && (self.groups.is_empty() || self.group(group).is_some())
     }
 
-    /// Whether user or group have a privilege; who is not listed has the ordinary ones.
+    /// Whether a user has a privilege for a request on the group's account: by the user's own
+    /// privileges, or by those of a group that the site lists for the user. To name a group is not
+    /// enough. A user who is not listed has the ordinary privileges, as far as the group has them.
     pub fn may(&self, user: &str, group: &str, privilege: Privilege) -> bool {
-        let mut consumers = self.consumers(user, group).peekable();
-        match consumers.peek() {
-            None => privilege != Privilege::Operator,
-            Some(_) => consumers.any(|of| of.privileges.contains(&privilege)),
+        match self.user(user) {
+            Some(_) if privilege == Privilege::Operator => self.is_operator(user),
+            Some(listed) => {
+                let groups = listed.groups.iter().filter_map(|name| self.group(name));
+                groups.chain([listed]).any(|of| of.privileges.contains(&privilege))
+            }
+            None => {
+                let group = self.group(group);
+                privilege != Privilege::Operator
+                    && group.is_none_or(|of| of.privileges.contains(&privilege))
+            }
         }
     }
 

@@ -269,6 +269,26 @@ fn privileges_belong_to_users_and_groups() {
     assert_eq!(alice.groups, ["ops", "students"]);
 }
 
+/// Only groups that the site lists for a user give the user privileges.
+#[test]
+fn to_name_a_group_gives_no_privileges() {
+    let site = below_nodes(
+        "[[group]]\nname = 'ops'\nprivileges = ['operator', 'reserve']\n\
+         [[group]]\nname = 'students'\nprivileges = []\n\
+         [[user]]\nname = 'alice'\ngroups = ['ops', 'students']\nprivileges = []\n\
+         [[user]]\nname = 'bob'\nprivileges = []\n",
+    );
+    let may = |user, group, privilege| site.may(user, group, privilege);
+    assert!(may("alice", "students", Privilege::Reserve));
+    assert!(may("alice", "students", Privilege::Operator));
+    // The site lets bob use any group's account, and no more.
+    assert!(!may("bob", "ops", Privilege::Reserve) && !may("bob", "ops", Privilege::Operator));
+    // Who is not listed has no more than the group, and is no operator.
+    assert!(may("carol", "ops", Privilege::Reserve) && !may("carol", "ops", Privilege::Operator));
+    assert!(!may("carol", "students", Privilege::Reserve));
+    assert!(may("carol", "others", Privilege::Reserve));
+}
+
 #[test]
 fn default_and_force_values_apply_in_order() {
     let site = with_nodes(
