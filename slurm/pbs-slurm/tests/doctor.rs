@@ -410,6 +410,22 @@ fn letters_of_other_encodings_are_read() {
     assert_eq!(etc.found(), []);
 }
 
+/// Generic resources are not planned, and a topology that Slurm does not read is not, either: both
+/// are reported.
+#[test]
+fn what_is_not_planned_is_reported() {
+    let etc = Etc::new("doctor-gres");
+    etc.change("slurm.conf", "RealMemory=1000", "RealMemory=1000 Gres=gpu:tesla:2");
+    etc.write("topology.conf", "SwitchName=s1 Nodes=n[01-16]\n");
+    let found = etc.found();
+    let told: Vec<_> =
+        found.iter().map(|of| (of.level, of.key.as_str(), of.is.as_deref().unwrap())).collect();
+    let gres = (Level::Advice, "Gres", "gpu:tesla:2 on n[01-16]");
+    assert!(told.contains(&gres), "{told:?}");
+    let is_told = |of: &&(Level, &str, &str)| of.1 == "topology.conf" && of.2.contains("not used");
+    assert_eq!((told.iter().filter(is_told).count(), told.len()), (1, 2), "{told:?}");
+}
+
 #[test]
 fn cores_with_threads_are_booked_whole() {
     let etc = Etc::new("doctor-threads");

@@ -475,6 +475,12 @@ impl Checks<'_> {
         let why = "Slurm takes 1 MiB then, and no job that requests memory is ever planned";
         let should = "the memory of a node in MiB, as slurmd -C prints it";
         self.of_nodes(level, &without, ("RealMemory", None), should, why);
+        let with_gres = with(&|of| of.gres.is_some() && !of.is_future());
+        let gres = with_gres.first().and_then(|of| of.gres.clone());
+        let why =
+            "the site has cores and memory of nodes only; jobs that request generic resources are \
+                   declined";
+        self.of_nodes(Advice, &with_gres, ("Gres", gres.as_deref()), "another partition", why);
         let threads = with(&|of| of.cpus_per_core > 1 && !of.is_future());
         let cpus = threads.first().map_or(1, |of| of.cpus_per_core);
         let gives_cores = conf.allocates_cores();

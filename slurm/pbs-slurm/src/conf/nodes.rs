@@ -23,6 +23,8 @@ pub struct Node {
     pub state: String,
     /// Weight of the node: Slurm takes nodes with a greater weight later.
     pub weight: u64,
+    /// Generic resources, such as accelerators: `Gres`, as it is declared.
+    pub gres: Option<String>,
     /// Declared features.
     pub features: Vec<String>,
     /// Place of its description.
@@ -171,6 +173,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             has_memory: keys.contains_key("realmemory"),
             state: state.to_ascii_uppercase(),
             weight: of("weight", 1)?,
+            gres: keys.get("gres").filter(|gres| !gres.is_empty()).cloned(),
             features: features.filter(|of| !of.is_empty()).map(Into::into).collect(),
             place: place.clone(),
         };

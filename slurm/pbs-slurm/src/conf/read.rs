@@ -128,6 +128,12 @@ pub fn read(path: &Path) -> Result<Conf, Error> {
     let switches = if uses_tree {
         switches(&directory.join("topology.conf"), &nodes, &mut unread)?
     } else {
+        let file = directory.join("topology.conf");
+        // A site that has chosen another plugin knows.
+        if file.exists() && value("topologyplugin").is_none() {
+            let message = "not used: Slurm reads it with TopologyPlugin=topology/tree";
+            unread.push(Error::at(&Place { file, line: 1 }, message));
+        }
         Switches::default()
     };
     Ok(Conf {
