@@ -4,7 +4,13 @@
 mod common;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use common::{directory, pbsctl, Ran};
 use pbs_manager::ledger::Access;
@@ -296,6 +302,59 @@ fn steps_follow_each_other() {
     assert!(ran.stderr.contains("write afterok:7"), "{}", ran.stderr);
 }
 
+/// A broken agreement has an exit status of its own, from the plan on.
+#[test]
+fn a_broken_agreement_has_an_exit_status() {
+    let lab = Lab::new("cluster-agreement");
+    let all = "rset=24:ncpus=16,place=scatter";
+    lab.says(&run_on(all, &[]));
+    let broken = lab.run(&run_on(all, &["--sla", "+5h"]));
+    assert_eq!(broken.status, 7, "{}", broken.stderr);
+    assert!(broken.stdout.contains("it ends 3h later than agreed"), "{}", broken.stdout);
+    for command in [&["info", "2"][..], &["why", "2"], &["alter", "2", "-t", "3h"]] {
+        assert_eq!(lab.run(command).status, 7, "{command:?}");
+    }
+    // The others are no matter of this request.
+    assert_eq!(lab.run(&["info"]).status, 0);
+    lab.says(&["alter", "2", "-t", "1h"]);
+    lab.says(&["info", "2"]);
+}
+
+/// The end of a request in a file is answered, and written, before others move up.
+#[test]
+fn the_end_of_a_request_is_answered_before_others_move_up() {
+    let lab = Lab::new("cluster-kill");
+    lab.says(&run_on("rset=24:ncpus=16,place=scatter", &[]));
+    lab.says(&run_on("rset=ncpus=16", &["-J", "0-9"]));
+    let ledger = lab.0.join("cluster.db");
+    let rows = || {
+        let (manager, _) = Manager::open(&ledger, Access::Read, Simulated::default()).unwrap();
+        manager.rows().unwrap()
+    };
+    let starts = || -> Vec<_> { rows()[1..].iter().map(|row| row.start_s).collect() };
+    let before = starts();
+    // Nobody reads the answer: the socket is full, and the command waits.
+    let (mut reader, mut full) = UnixStream::pair().unwrap();
+    full.set_nonblocking(true).unwrap();
+    while full.write(&[b'x'; 4096]).is_ok() {}
+    full.set_nonblocking(false).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pbsctl"));
+    command.args(["cluster", "kill", "1", "--ledger"]).arg(&ledger);
+    let mut kill = command.stdout(Stdio::from(OwnedFd::from(full))).spawn().unwrap();
+    drop(command);
+    while rows()[0].outcome.is_none() {
+        assert!(kill.try_wait().unwrap().is_none(), "the command has ended without an answer");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(starts(), before);
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said).unwrap();
+    assert!(String::from_utf8_lossy(&said).contains("request 1: "));
+    assert!(kill.wait().unwrap().success());
+    let after = starts();
+    assert!(after != before && after.iter().zip(&before).all(|(now, before)| now <= before));
+}
+
 #[test]
 fn running_requests_are_resized() {
     let lab = Lab::new("cluster-resize");
@@ -491,6 +550,30 @@ fn replay(directory: &std::path::Path, arguments: &[&str], stdin: &str) -> Ran {
         }
     }));
     pbsctl(&all.iter().map(String::as_str).collect::<Vec<_>>(), stdin)
+}
+
+/// A trace without a job is told from one, and jobs that follow too large ones are counted.
+#[test]
+fn jobs_that_are_missing_in_a_trace_are_reported() {
+    let traces = directory("cluster-trace-missing", &[]);
+    let line = |number: u64, cores: u64, preceding: i64| {
+        format!("{number} 0 -1 50 {cores} -1 -1 {cores} 60 -1 1 1 1 -1 -1 -1 {preceding} 10\n")
+    };
+    let asked = ["-", "--cores", "8", "--policy", "easy"];
+    let text = [line(1, 99, -1), line(2, 4, 1), line(3, 4, 2)].concat();
+    let ran = replay(&traces, &asked, &text);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let told = "1 job follows others that are too large for the cluster, at the times of the trace";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+    for (text, told) in [
+        (String::new(), "standard input: no job can be replayed: it has no line with a job"),
+        (line(1, 99, -1), "no job can be replayed: 1 job is too large for the cluster"),
+        ("1 0 -1 -1 0 -1 -1 0 0 -1 1 1 1 -1 -1 -1 -1 -1\n".into(), "left out (line 1"),
+    ] {
+        let ran = replay(&traces, &asked, &text);
+        assert_eq!(ran.status, 1, "{text}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{text}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -42,4 +42,4 @@ pub use resource::{Kind, Resource, Scope};
 pub use share::Share;
 pub use site::{Site, Weights, LEAST_KEPT_REQUESTS};
 pub use validity::{Validity, Windows};
-pub use zone::{parse_zone, zone_text};
+pub use zone::{parse_zone, zone_note, zone_text};

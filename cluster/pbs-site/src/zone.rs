@@ -21,6 +21,19 @@ pub fn parse_zone(text: &str) -> Option<TimeZone> {
     DateTimeParser::new().parse_time_zone(text).ok()
 }
 
+/// Returns a note on a zone whose name means the opposite of what people read in it: `Etc/GMT+1` is
+/// an hour west of UTC.
+pub fn zone_note(zone: &TimeZone) -> Option<String> {
+    let name = zone.iana_name()?;
+    let offset = name.strip_prefix("Etc/GMT")?;
+    let hours = offset.strip_prefix(['+', '-']).filter(|hours| *hours != "0")?;
+    let sign = if offset.starts_with('+') { "-" } else { "+" };
+    Some(format!(
+        "the time zone {name} is {sign}{hours:0>2}:00, since signs are the other way round in such \
+         names; write \"{sign}{hours:0>2}:00\" to be clear, or Etc/GMT{sign}{hours} for the opposite"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +45,16 @@ mod tests {
             assert_eq!(zone_text(&zone), text);
         }
         assert_eq!(parse_zone("Nowhere/Nothing"), None);
+    }
+
+    #[test]
+    fn zones_of_greenwich_with_a_sign_are_noted() {
+        let note = |name: &str| zone_note(&parse_zone(name).unwrap());
+        let west = note("Etc/GMT+1").unwrap();
+        assert!(west.starts_with("the time zone Etc/GMT+1 is -01:00"), "{west}");
+        assert!(note("Etc/GMT-10").unwrap().contains("is +10:00"));
+        for name in ["Etc/GMT", "Europe/Berlin", "+01:00", "UTC"] {
+            assert_eq!(note(name), None, "{name}");
+        }
     }
 }

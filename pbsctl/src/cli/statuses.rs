@@ -8,7 +8,7 @@ use crate::failure::{
 
 /// Exit statuses: the number, the commands that return it (none for all of them), and its
 /// meaning.
-pub(crate) const STATUSES: [(u8, &[&str], &str); 14] = [
+pub(crate) const STATUSES: [(u8, &[&str], &str); 15] = [
     (0, &[], "success"),
     (FAILED, &[], "something failed: a file, the output, the device, or the kernel refused"),
     (USAGE, &[], "the command line is wrong"),
@@ -21,6 +21,11 @@ pub(crate) const STATUSES: [(u8, &[&str], &str); 14] = [
     (NOT_ENDED, &["run", "profile"], "the plan was dropped or replaced, or its CPU went offline"),
     (DECLINED, &[], "a job was declined"),
     (DEADLINE_MISSED, &["run", "profile", "step"], "a job ended after its deadline"),
+    (
+        DEADLINE_MISSED,
+        &["alloc", "alter", "info", "why"],
+        "the request breaks its agreement (--sla)",
+    ),
     (DIFFERS, &["replay"], "the replay differs from the recording"),
     (INTERRUPTED, &["run", "profile", "step"], "interrupted"),
 ];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests for nodes, and operations on them.
 
+use std::process::ExitCode;
+
 use clap::Args;
 use pbs_manager::ledger::{Access, After, Outcome, Phase, Row};
 use pbs_manager::Change;
@@ -11,7 +13,7 @@ use super::ledger::{end, run_time_s, start};
 use super::reach::{ReachOptions, Reached};
 use super::requirements::{rset, Requirements, WhenOptions};
 use super::script_options::of_script;
-use crate::failure::Failure;
+use crate::failure::{Failure, DEADLINE_MISSED};
 use crate::output::Output;
 
 #[derive(Args, Debug)]
@@ -101,7 +103,7 @@ struct Requests {
     requests: Vec<Row>,
 }
 
-pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<(), Failure> {
+pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<ExitCode, Failure> {
     let asked = options.asked.completed(&of_script(&options.command)?);
     let mut cluster = options.reach.reach(Access::Write)?;
     let wish = asked.wish(&cluster, &options.command)?;
@@ -113,10 +115,10 @@ pub(super) fn reserve(out: Output, options: &ReserveOptions) -> Result<(), Failu
     let mut cluster = options.reach.reach(Access::Write)?;
     let wish = options.asked.wish(&cluster, &[])?;
     let requests = cluster.reserve(&wish)?;
-    print(out, &cluster, requests)
+    print(out, &cluster, requests).map(drop)
 }
 
-pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> {
+pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let change = Change {
         rset: options.res.clone(),
@@ -138,29 +140,32 @@ pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure
     let mut cluster = options.reach.reach(Access::Write)?;
     cluster.note_unknown_none(&options.res);
     let requests = cluster.resize(options.id, &options.res)?;
-    print(out, &cluster, requests)
+    print(out, &cluster, requests).map(drop)
 }
 
 pub(super) fn extend(out: Output, options: &ExtendOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let requests = cluster.extend(options.id, options.by_s)?;
-    print(out, &cluster, requests)
+    print(out, &cluster, requests).map(drop)
 }
 
 pub(super) fn confirm(out: Output, options: &IdsOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let requests = cluster.confirm(&options.ids)?;
-    print(out, &cluster, requests)
+    print(out, &cluster, requests).map(drop)
 }
 
 pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let requests = cluster.kill(&options.ids)?;
-    print(out, &cluster, requests)
+    let printed = print(out, &cluster, requests).map(drop);
+    // Others move up, whether somebody reads the answer or not.
+    cluster.settle()?;
+    printed
 }
 
-/// Prints requests as they stand.
-fn print(out: Output, cluster: &Reached<'_>, requests: Vec<Row>) -> Result<(), Failure> {
+/// Prints requests as they stand. Returns the exit status: it tells of a broken agreement.
+fn print(out: Output, cluster: &Reached<'_>, requests: Vec<Row>) -> Result<ExitCode, Failure> {
     let answer = Requests { requests };
     out.named("cluster-requests").print(&answer, || {
         const SHOWN: usize = 12;
@@ -182,7 +187,17 @@ fn print(out: Output, cluster: &Reached<'_>, requests: Vec<Row>) -> Result<(), F
             text += &format!("and {} more\n", answer.requests.len() - SHOWN);
         }
         text
-    })
+    })?;
+    Ok(status(&answer.requests))
+}
+
+/// Exit status of a command that shows requests: whether an agreement is broken.
+pub(super) fn status(requests: &[Row]) -> ExitCode {
+    if requests.iter().any(|row| broken(row).is_some()) {
+        ExitCode::from(DEADLINE_MISSED)
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// Condition that a request without a place waits for.

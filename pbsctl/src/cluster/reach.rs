@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use pbs_cluster_api::{Alteration, Cause, Client, Filter, Refusal, Status, Submission, SOCKET};
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Row};
-use pbs_manager::{Caller, Change, Error, Manager, Simulated, Wish};
+use pbs_manager::{Caller, Change, Error, Manager, Simulated, Wish, MOST_BACKFILLS};
 use pbs_resources::Rset;
 use pbs_site::{parse_zone, Privilege};
 use serde::Serialize;
@@ -230,8 +230,32 @@ impl Reached<'_> {
         )
     }
 
+    /// Ends requests. Others move up after the answer: see [`Self::settle`].
     pub(super) fn kill(&mut self, ids: &[u64]) -> Result<Vec<Row>, Failure> {
-        self.change(ids, |cluster, caller, id| cluster.kill(caller, id), |client| client.kill(ids))
+        if let Self::File(cluster, _) = self {
+            cluster.defer();
+        }
+        let killed = self.change(
+            ids,
+            |cluster, caller, id| cluster.kill(caller, id),
+            |client| client.kill(ids),
+        );
+        if let Self::File(cluster, _) = self {
+            // Requests before the one that was refused have ended.
+            cluster.write().map_err(failure)?;
+        }
+        killed
+    }
+
+    /// Lets requests in a file move up that may. A service does so by itself.
+    pub(super) fn settle(self) -> Result<(), Failure> {
+        if let Self::File(mut cluster, _) = self {
+            while cluster.is_settling() {
+                cluster.settle_some(MOST_BACKFILLS);
+            }
+            cluster.write().map_err(failure)?;
+        }
+        Ok(())
     }
 
     /// Changes requests: one after the other in the file, or by one call.

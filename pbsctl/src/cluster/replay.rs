@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Traces: written, and replayed under several schedulers.
 
+use std::collections::BTreeSet;
 use std::io::{stderr, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -229,6 +230,10 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
     let (on, machine) = Cluster::of_trace(options.site.as_deref(), options.cores, &trace.header)?;
     let on = on.with_rules(!options.policies.without_rules);
     let fits: Vec<bool> = trace.jobs.iter().map(|job| on.fits(job)).collect();
+    if !fits.contains(&true) {
+        return Err(no_jobs(path, &trace, fits.len()));
+    }
+    let orphans = orphans_remark(&trace.jobs, &fits);
     let mut fit = fits.iter();
     trace.records.retain(|_| fit.next().is_some_and(|fits| *fits));
     let has_memory = trace.jobs.iter().any(|job| job.memory_bytes.is_some());
@@ -239,7 +244,8 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
     }
     write_picture(options, &comparison)?;
     let memory = on.memory_remark(has_memory, options.policies.has_pools());
-    let remarks = [machine, memory, options.policies.rules_remark(&on)].into_iter().flatten();
+    let remarks = [machine, memory, options.policies.rules_remark(&on), orphans];
+    let remarks = remarks.into_iter().flatten();
     let replayed = Replayed {
         site: on.site.name.clone(),
         left_out: trace.notes.left_out(),
@@ -249,6 +255,33 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
         comparison,
     };
     out.print(&replayed, || text(&replayed))
+}
+
+/// The failure for a trace without a job that can be replayed.
+fn no_jobs(path: &Path, trace: &swf::Trace, too_large: usize) -> Failure {
+    let mut why: Vec<String> = trace.notes.iter().map(ToString::to_string).collect();
+    if too_large > 0 {
+        let jobs = counted(too_large as u64, "job is", "jobs are");
+        why.push(format!("{jobs} too large for the cluster"));
+    }
+    if why.is_empty() {
+        why.push("it has no line with a job".into());
+    }
+    let file = crate::files::name(path);
+    Failure::Failed(format!("{file}: no job can be replayed: {}", why.join("; ")))
+}
+
+/// Remark on jobs whose preceding jobs are too large for the cluster.
+fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
+    let both = || jobs.iter().zip(fits);
+    let too_large: BTreeSet<u64> =
+        both().filter(|(_, fits)| !**fits).map(|(job, _)| job.number).collect();
+    let is_orphan = |job: &TraceJob| job.preceding.is_some_and(|of| too_large.contains(&of));
+    let orphans = both().filter(|(job, fits)| **fits && is_orphan(job)).count();
+    (orphans > 0).then(|| {
+        let jobs = counted(orphans as u64, "job follows", "jobs follow");
+        format!("{jobs} others that are too large for the cluster, at the times of the trace")
+    })
 }
 
 fn replay_generated(

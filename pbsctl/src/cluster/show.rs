@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
@@ -15,7 +16,7 @@ use pbs_site::{format_time, Whom};
 use pbs_text::{grouped, shown as foreign, Format, Table};
 use serde::Serialize;
 
-use super::ask::{after, awaited, broken, places};
+use super::ask::{after, awaited, broken, places, status};
 use super::ledger::{clock, duration_s, end, failure, login, start, Cluster, LedgerOptions};
 use super::reach::ReachOptions;
 use crate::failure::Failure;
@@ -177,12 +178,13 @@ struct Used {
     mean_wait_s: Option<u64>,
 }
 
-pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
+pub(super) fn info(out: Output, options: &InfoOptions) -> Result<ExitCode, Failure> {
     let mut cluster = options.reach.reach(Access::Read)?;
     if let Some(id) = options.id {
         let (request, events) = cluster.show(id)?;
         let details = Details { request, events };
-        return out.named("cluster-request").print(&details, || one(cluster.zone(), &details));
+        out.named("cluster-request").print(&details, || one(cluster.zone(), &details))?;
+        return Ok(status(std::slice::from_ref(&details.request)));
     }
     let requests = cluster.list(options.all)?;
     let shown = Shown { clock_s: cluster.clock_s(), requests };
@@ -191,7 +193,8 @@ pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
         let requests = counted(shown.requests.len() as u64, "request", "requests");
         let (clock, list) = (format_time(shown.clock_s, zone), list(zone, &shown.requests));
         format!("{clock}, {requests}\n{}{list}", nodes_out(zone, &cluster.nodes_out()))
-    })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A line for each node that is out of use.
@@ -294,7 +297,7 @@ fn when_text(when: &str, zone: &TimeZone) -> String {
     }
 }
 
-pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
+pub(super) fn why(out: Output, options: &WhyOptions) -> Result<ExitCode, Failure> {
     let mut cluster = options.reach.reach(Access::Read)?;
     let (row, causes) = cluster.why(options.id)?;
     let why = StartReason { id: options.id, start_s: row.start_s, causes };
@@ -320,7 +323,8 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
             text += "  no cause keeps it from an earlier start\n";
         }
         text
-    })
+    })?;
+    Ok(status(&[row]))
 }
 
 pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use pbs_cluster_planner::Machine;
 use pbs_resources::format_size;
-use pbs_site::Site;
+use pbs_site::{zone_note, Site};
 use pbs_text::columns;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files::read;
-use crate::output::{counted, Output};
+use crate::output::{counted, report, Output};
 
 /// Contents of a site.
 #[derive(Serialize)]
@@ -32,8 +32,13 @@ struct Total {
 }
 
 pub(super) fn read_site(file: &Path) -> Result<Site, Failure> {
-    Site::from_toml(&read(file)?)
-        .map_err(|problems| Failure::Invalid { file: file.display().to_string(), problems })
+    let name = file.display();
+    let site = Site::from_toml(&read(file)?)
+        .map_err(|problems| Failure::Invalid { file: name.to_string(), problems })?;
+    if let Some(note) = zone_note(&site.time_zone) {
+        report(&format!("pbsctl: {name}: {note}"));
+    }
+    Ok(site)
 }
 
 pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
