@@ -77,8 +77,11 @@ fn serve(socket: &Path, ledger: PathBuf) -> Notices {
     let (sender, mut inbox) = pbs_socket::inbox(CALLS).unwrap();
     let notices = session::notices();
     let (of_thread, of_lab) = (notices.clone(), notices.clone());
-    thread::spawn(move || session::serve(listener, ConnectionLimits::DEFAULT, &sender, &of_thread));
+    let (stop, stopped) = session::stop();
+    let limits = ConnectionLimits::DEFAULT;
+    thread::spawn(move || session::serve(listener, limits, &sender, &of_thread, stopped));
     thread::spawn(move || {
+        let _stop = stop;
         let signals = Signals::new().unwrap();
         let opened = Manager::open(&ledger, Access::Write, Simulated::default());
         let cluster = opened.unwrap().0;

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Instant;
 
 use pbs_node_api::{
-    Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Plan, Refusal,
-    Shown, Status, Submission,
+    Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, Plan,
+    Refusal, Shown, Status, Submission,
 };
 use pbs_socket::{Call, Caller};
 use tokio::sync::oneshot;
@@ -25,6 +25,8 @@ pub enum Request {
     Submit(Vec<Asked>, Answer<Vec<Job>>),
     Explain(Asked, Answer<Explanation>),
     Cancel(JobKey, Answer<Shown>),
+    /// A job, and the name of the signal for its programs.
+    Notify(JobKey, String, Answer<Notified>),
     Hold(JobKey, bool, Answer<Shown>),
     /// The alteration of a job, with its request as it was read, if it was.
     Alter(JobKey, Alteration, Option<Box<pbs_node::Submission>>, Answer<Shown>),
@@ -45,6 +47,7 @@ impl Request {
             Self::Submit(..) => "Submit",
             Self::Explain(..) => "Explain",
             Self::Cancel(..) => "Cancel",
+            Self::Notify(..) => "Notify",
             Self::Hold(_, true, _) => "Hold",
             Self::Hold(_, false, _) => "Release",
             Self::Alter(..) => "Alter",

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use pbs_history::{Last, RunId};
 use pbs_launch::signals::{sooner, wait_for, Signals};
+use pbs_launch::NoticeSignal;
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
 use pbs_node::{process_of, Alteration, Error, Held, Next, Node, Rewrite, RunDetails, Submission};
 use pbs_node_api::{
-    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, OpenJobs, Plan, Refusal,
-    Shown, Status,
+    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, OpenJobs, Plan,
+    Refusal, Shown, Status,
 };
 use pbs_socket::{journal, user_name, Accounts, Caller};
 use pbs_uapi::clock::unix_ns;
@@ -220,6 +221,9 @@ impl Service {
             Request::Cancel(key, answer) => {
                 give(answer, self.cancel(caller, &key));
             }
+            Request::Notify(key, signal, answer) => {
+                give(answer, self.notify(caller, &key, &signal));
+            }
             Request::Hold(key, hold, answer) => {
                 give(answer, self.hold(caller, &key, hold));
             }
@@ -419,6 +423,13 @@ impl Service {
         self.node.cancel_run(id, why.clone()).map_err(refusal)?;
         self.node.listener.notice(Some(id.0), "cancelled", why);
         self.shown(caller, id)
+    }
+
+    fn notify(&self, caller: &Caller, key: &JobKey, signal: &str) -> Result<Notified, Refusal> {
+        let id = self.own(caller, key, "notifying programs of the job of another user")?;
+        let notice = signal.parse::<NoticeSignal>().map_err(|what| invalid("signal", &what))?;
+        let processes = self.node.notify_run(id, notice).map_err(refusal)?;
+        Ok(Notified { processes: processes as u64 })
     }
 
     fn hold(&mut self, caller: &Caller, key: &JobKey, hold: bool) -> Result<Shown, Refusal> {

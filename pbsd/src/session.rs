@@ -6,8 +6,8 @@ use std::os::unix::net::UnixListener;
 
 use pbs_node_api::{
     Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
-    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, OpenJobs,
-    Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
+    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Notified,
+    OpenJobs, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
 };
 use pbs_socket::{notify, Caller, ConnectionLimits, Watch};
 use tokio::sync::broadcast;
@@ -75,6 +75,13 @@ impl Session {
     /// do not.
     async fn cancel(&self, job: JobKey) -> Result<Shown, Refusal> {
         let ask = |answer| Request::Cancel(job, answer);
+        self.node.ask(&self.caller, ask).await
+    }
+
+    /// Notifies the programs of a running job by a signal (HUP, INT, TERM, USR1 or USR2). Only
+    /// processes that handle the signal get it, up to 256.
+    async fn notify(&self, job: JobKey, signal: String) -> Result<Notified, Refusal> {
+        let ask = |answer| Request::Notify(job, signal, answer);
         self.node.ask(&self.caller, ask).await
     }
 
@@ -187,6 +194,7 @@ impl Session {
             notices: self.notices.subscribe(),
             is_wanted: move |notice: &Notice| number.is_none() || notice.job == number,
             more,
+            last: None,
         });
         pbs_socket::watch(watch, Refusal::Lagged)
     }

@@ -37,6 +37,8 @@ pub struct Submission {
     pub run_s: Option<u64>,
     /// Minimum time between the notification of the user and the request's end
     pub notify_s: Option<u64>,
+    /// Signal by which programs are notified then: HUP, INT, TERM, USR1 or USR2
+    pub notify_signal: Option<String>,
     /// Whether it may be started again where its node fails
     pub restartable: Option<bool>,
     /// Indices of an array, with one request for each

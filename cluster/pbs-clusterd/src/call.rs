@@ -99,7 +99,7 @@ impl Part<Alteration, Change> {
 
 /// Returns the bytes of a submission: its texts, and the items of its lists.
 fn submission_bytes(sent: &Submission) -> usize {
-    let texts = [&sent.when, &sent.user, &sent.group, &sent.name];
+    let texts = [&sent.when, &sent.user, &sent.group, &sent.name, &sent.notify_signal];
     let texts = texts.into_iter().flatten().map(String::len);
     let words = sent.command.iter().flatten().map(|word| size_of::<String>() + word.len());
     let indices = sent.array.as_ref().map_or(0, |array| size_of_val(&array[..]));

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use pbs_clusterd::call::Call;
 use pbs_clusterd::limits::{Limits, CALLS};
 use pbs_clusterd::service::Service;
-use pbs_clusterd::session::{notices, serve, Notices};
+use pbs_clusterd::session::{notices, serve, stop, Notices, Stopped};
+use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
 use pbs_manager::ledger::Access;
-use pbs_manager::{only_mine, Manager, Simulated};
-use pbs_socket::{inbox, journal, notify, Sender};
+use pbs_manager::{only_mine, Engine, Manager, Simulated};
+use pbs_socket::{inbox, journal, notify, Inbox, Sender};
 use pbs_uapi::clock::unix_s;
 
 /// Plan the requests of all users of a cluster
@@ -29,8 +30,25 @@ struct Cli {
     #[arg(long, value_name = "FILE", default_value = "/var/lib/pbs/cluster.db")]
     ledger: PathBuf,
 
+    /// Engine of the requests: a simulated one, or the service of this node (pbsd)
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineKind::Simulated)]
+    engine: EngineKind,
+
+    /// Socket of the service of this node, for --engine node
+    #[arg(long, value_name = "PATH", default_value = pbs_node_api::SOCKET)]
+    node_socket: PathBuf,
+
     #[command(flatten)]
     limits: Limits,
+}
+
+/// Engines of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EngineKind {
+    /// A request takes the time that its --run declares, or all that it may
+    Simulated,
+    /// The command of a request is a job file, which the service of this node runs as its owner
+    Node,
 }
 
 const EXAMPLES: &str = "\
@@ -40,8 +58,9 @@ Examples:
   pbsctl cluster alloc --res rset=ncpus=4 -t 1h Submit a request
   varlinkctl introspect /run/pbs/cluster.sock   Show its interface
 
-Requests start and end by the clock of this machine. Nothing is run on the nodes yet: a request
-takes the time that its --run declares, or all that it may.
+Requests start and end by the clock of this machine. With --engine node, their commands are job
+files (pbs-job(5)) with whole paths, and the service of this node runs each as its owner. The site
+is this one node then. Otherwise nothing is run.
 
 SIGTERM ends it. The next service continues with the same plan.";
 
@@ -58,12 +77,37 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), String> {
     // Before there is another thread, which must not take them.
     let signals = Signals::new().map_err(|error| format!("signals: {error}"))?;
+    let (sender, inbox) = inbox(CALLS).map_err(|error| error.to_string())?;
+    match cli.engine {
+        EngineKind::Simulated => serve_with(cli, signals, Simulated::default(), sender, inbox),
+        EngineKind::Node => {
+            let bell = sender.clone();
+            let trouble = |why: &str| journal::warning(&format!("pbs-clusterd: {why}"));
+            let engine = Owners::new(&cli.node_socket, move || bell.ring(), trouble);
+            serve_with(cli, signals, engine, sender, inbox)
+        }
+    }
+}
+
+/// Serves the cluster, whose requests that engine runs.
+fn serve_with<E: Engine>(
+    cli: &Cli,
+    signals: Signals,
+    engine: E,
+    sender: Sender<Call>,
+    mut inbox: Inbox<Call>,
+) -> Result<(), String> {
     let text = |error: pbs_manager::Error| error.to_string();
     only_mine(&cli.ledger).map_err(text)?;
-    let opened = Manager::open(&cli.ledger, Access::Write, Simulated::default());
-    let (cluster, _) = opened.map_err(text)?;
+    let (cluster, _) = Manager::open(&cli.ledger, Access::Write, engine).map_err(text)?;
     cluster.check_clock(unix_s()).map_err(text)?;
-    let (sender, mut inbox) = inbox(CALLS).map_err(|error| error.to_string())?;
+    let nodes = cluster.machine().node_count();
+    if cli.engine == EngineKind::Node && nodes != 1 {
+        return Err(format!(
+            "the site has {nodes} nodes, and --engine node runs programs on this machine only; \
+             describe it as one node"
+        ));
+    }
     let notices = notices();
     let listener = match pbs_socket::handed_over() {
         Some(socket) => socket.into(),
@@ -71,20 +115,33 @@ fn run(cli: &Cli) -> Result<(), String> {
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };
     let (limits, of_thread) = (cli.limits, notices.clone());
+    let (stop, stopped) = stop();
     let listening = thread::Builder::new().name("socket".into());
-    let listening = listening.spawn(move || listen(listener, limits, &sender, &of_thread));
-    listening.map_err(|error| format!("no thread could be started: {error}"))?;
+    let listening = listening.spawn(move || listen(listener, limits, &sender, &of_thread, stopped));
+    let listening = listening.map_err(|error| format!("no thread could be started: {error}"))?;
     journal::info("pbs-clusterd: ready");
     notify::tell("READY=1");
     let served = Service::new(cluster, signals, limits, notices).run(&mut inbox);
     notify::tell("STOPPING=1");
+    // Calls that nobody takes any more are answered: the service is stopping.
+    drop((inbox, stop));
+    if listening.join().is_err() {
+        journal::warning("pbs-clusterd: the thread of the socket failed");
+    }
     served
 }
 
-/// The thread of the socket. Without it there is no service, so it ends with it.
-fn listen(listener: UnixListener, limits: Limits, cluster: &Sender<Call>, notices: &Notices) {
-    if let Err(error) = serve(listener, limits.of_connections(), cluster, notices) {
+/// The thread of the socket. Without it there is no service: it ends the process, unless it was
+/// stopped.
+fn listen(
+    listener: UnixListener,
+    limits: Limits,
+    cluster: &Sender<Call>,
+    notices: &Notices,
+    stopped: Stopped,
+) {
+    if let Err(error) = serve(listener, limits.of_connections(), cluster, notices, stopped) {
         journal::warning(&format!("pbs-clusterd: the socket failed: {error}"));
+        std::process::exit(1);
     }
-    std::process::exit(1);
 }

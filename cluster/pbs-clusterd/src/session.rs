@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Methods of the interface, as one caller may use them.
 
+use std::convert::Infallible;
 use std::io;
 use std::os::unix::net::UnixListener;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pbs_cluster_api::{
     Alteration, Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal,
     Shown, Status, Submission,
 };
+use pbs_manager::ledger::{Event, Row, State};
 use pbs_resources::Rset;
 use pbs_socket::{notify, user_name, Caller, ConnectionLimits, Sender, Watch};
 use tokio::sync::{broadcast, oneshot};
+use tokio::time::sleep;
+use zlink::futures_util::future::{select, Either};
 use zlink::futures_util::Stream;
 use zlink::Reply;
 
@@ -47,7 +53,18 @@ impl Session {
     }
 }
 
-/// Serves callers, as long as that works: it ends with an error only.
+/// Other end of what stops the service of a socket when it is dropped.
+pub type Stopped = oneshot::Receiver<Infallible>;
+
+/// Returns both ends of what stops the service of a socket.
+pub fn stop() -> (oneshot::Sender<Infallible>, Stopped) {
+    oneshot::channel()
+}
+
+/// Time for which answers are still sent when the service stops.
+const FAREWELL: Duration = Duration::from_millis(100);
+
+/// Serves callers until the other end of `stop` is dropped. Calls that wait then are answered.
 ///
 /// # Errors
 ///
@@ -57,6 +74,7 @@ pub fn serve(
     limits: ConnectionLimits,
     cluster: &Sender<Call>,
     notices: &Notices,
+    stop: Stopped,
 ) -> io::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -70,7 +88,20 @@ pub fn serve(
         cluster: cluster.clone(),
         notices: notices.clone(),
     };
-    local.block_on(&runtime, pbs_socket::serve(listener, limits, session))
+    let served = async {
+        let serving = pin!(pbs_socket::serve(listener, limits, session));
+        match select(serving, stop).await {
+            Either::Left((served, _)) => served,
+            Either::Right((_, serving)) => {
+                // Whoever connects now is answered, too.
+                match select(serving, pin!(sleep(FAREWELL))).await {
+                    Either::Left((served, _)) => served,
+                    Either::Right(_) => Ok(()),
+                }
+            }
+        }
+    };
+    local.block_on(&runtime, served)
 }
 
 #[zlink::service(
@@ -151,7 +182,8 @@ impl Session {
         self.ask(Method::Status).await
     }
 
-    /// Reports events from now on, of all requests or of one.
+    /// Reports events from now on, of all requests or of one. Of a request that has ended, its end
+    /// is reported at once.
     #[zlink(more)]
     async fn watch(
         &self,
@@ -159,14 +191,29 @@ impl Session {
         request: Option<u64>,
     ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin {
         let notices = self.notices.subscribe();
-        let exists = match request {
-            None => Ok(()),
-            Some(id) => self.ask(|answer| Method::Show(id, answer)).await.map(drop),
+        let last = match request {
+            None => Ok(None),
+            Some(id) => {
+                let shown = self.ask(|answer| Method::Show(id, answer)).await;
+                shown.map(|shown| end_of(shown.request.0))
+            }
         };
         let is_wanted = move |notice: &Notice| {
             let Object(event) = &notice.event;
             request.is_none() || event.request == request
         };
-        pbs_socket::watch(exists.map(|()| Watch { notices, is_wanted, more }), Refusal::Lagged)
+        let watch = last.map(|last| Watch { notices, is_wanted, more, last });
+        pbs_socket::watch(watch, Refusal::Lagged)
     }
+}
+
+/// Notice of the end of a request that has ended.
+fn end_of(row: Row) -> Option<Notice> {
+    let end = Event {
+        time_s: row.end_s?,
+        request: Some(row.id),
+        what: "ended".into(),
+        text: row.outcome.unwrap_or_default(),
+    };
+    (row.state == State::Ended).then_some(Notice { event: Object(end) })
 }

@@ -180,6 +180,52 @@ fn who_watches_hears_of_events() {
     assert_eq!(watching.join().unwrap(), [altered.clone(), altered]);
 }
 
+/// Of a request that has ended, the end is reported at once.
+#[test]
+fn the_end_of_an_ended_request_is_reported_at_once() {
+    let served = serve("ended", &site(1), &[]);
+    let mut client = served.client();
+    let id = client.submit(&wanted("ncpus=16", 600)).unwrap()[0].id;
+    client.kill(&[id]).unwrap();
+    let mut heard = Vec::new();
+    let all = |notice: pbs_cluster_api::Notice| {
+        let Object(event) = notice.event;
+        heard.push((event.request, event.what));
+        true
+    };
+    served.client().watch(Some(id), all).unwrap();
+    assert_eq!(heard, [(Some(id), "ended".to_string())]);
+}
+
+/// Calls that wait when the service is stopped are answered.
+#[test]
+fn calls_that_wait_when_it_stops_are_answered() {
+    let served = serve("stops", &site(1), &[]);
+    let signal = |name: &str| {
+        let pid = served.child.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let call = r#"{"method":"org.sched-pbs.Cluster.Status"}"#;
+    let waiting: Vec<UnixStream> = (0..20)
+        .map(|_| {
+            let mut stream = UnixStream::connect(served.socket()).unwrap();
+            stream.write_all(format!("{call}\0").as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    signal("-TERM");
+    signal("-CONT");
+    for mut stream in waiting {
+        let mut answer = Vec::new();
+        // The other end closes it.
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).unwrap();
+        let is_answer = answer.contains("clock_s") || answer.contains("the service is stopping");
+        assert!(is_answer, "{answer:?}");
+    }
+}
+
 /// A service without work sleeps: none of its threads runs.
 #[test]
 fn idle_costs_nothing() {

@@ -10,32 +10,44 @@
 //! Jobs have names made of the request's number and its start. By that name they are found
 //! again after either side was started anew, so that none is started twice.
 
+mod account;
+mod desk;
+mod owners;
 mod pin;
 mod serve;
 
+pub use owners::Owners;
 pub use pin::pin;
 pub use serve::serve;
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
 use pbs_job::with_values;
 use pbs_manager::{Allocation, Engine, Happened};
-use pbs_node_api::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission};
+use pbs_node_api::{
+    Array, Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission,
+};
 use pbs_uapi::clock::{since_1970, unix_s};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Maximum number of finished jobs that are searched for a previously started one.
 const LAST: u64 = 10_000;
 
+/// Largest job file, in bytes: as much as a call of the service may have.
+const JOB_FILE_BYTES: u64 = 16 << 20;
+
 /// A request that was handed to the service.
 #[derive(Clone, Debug)]
 struct Handed {
     number: u64,
+    /// Signal by which its programs are notified before the end.
+    notify_signal: Option<String>,
     until_s: u64,
     /// End that was reported last.
     told_s: u64,
@@ -64,11 +76,14 @@ pub struct Local {
     service: Lasting,
     /// User who owns the jobs.
     uid: Option<u32>,
-    directory: String,
+    /// Directory in which jobs start; `None`: that of the job's file.
+    directory: Option<String>,
     environment: Vec<Environment>,
     handed: HashMap<RequestId, Handed>,
     /// Allocations that must start but were not handed over, because the service was away.
     late: Vec<Allocation>,
+    /// Jobs that the service has not been told to cancel, because it was away.
+    uncancelled: Vec<(RequestId, u64)>,
     /// Refused requests that were not reported yet.
     refused: Vec<(RequestId, String)>,
     /// Reason for which the service could not be asked, if there is one.
@@ -79,16 +94,18 @@ pub struct Local {
 }
 
 impl Local {
-    /// The service that listens there; jobs start in that directory, with that environment.
-    pub fn new(socket: &Path, directory: &str, environment: Vec<Environment>) -> Self {
+    /// The service that listens there; jobs start in that directory (`None`: in that of their
+    /// file), with that environment.
+    pub fn new(socket: &Path, directory: Option<&str>, environment: Vec<Environment>) -> Self {
         Self {
             service: Lasting::new(socket),
             // Without /proc, the service's answers are not filtered by user.
             uid: fs::metadata("/proc/self").ok().map(|process| process.uid()),
-            directory: directory.into(),
+            directory: directory.map(String::from),
             environment,
             handed: HashMap::new(),
             late: Vec::new(),
+            uncancelled: Vec::new(),
             refused: Vec::new(),
             trouble: None,
             heard: None,
@@ -97,7 +114,8 @@ impl Local {
 
     /// Whether requests are with the service, or were refused and that is to be told.
     pub fn is_busy(&self) -> bool {
-        !(self.handed.is_empty() && self.late.is_empty() && self.refused.is_empty())
+        let is_quiet = self.handed.is_empty() && self.late.is_empty() && self.refused.is_empty();
+        !is_quiet || !self.uncancelled.is_empty()
     }
 
     /// Returns the problem since the last call, if any; jobs continue.
@@ -109,15 +127,20 @@ impl Local {
         let [file] = &allocation.command[..] else {
             return Err("its command must be one job file; see pbs-job(5)".into());
         };
-        let path = Path::new(&self.directory).join(file);
-        let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
+        let path = self.directory.as_ref().map_or_else(PathBuf::new, PathBuf::from).join(file);
+        let directory = match (&self.directory, path.parent()) {
+            (None, Some(folder)) => folder.to_string_lossy().into_owned(),
+            (directory, _) => directory.clone().unwrap_or_default(),
+        };
+        let text = job_file(&path).map_err(|error| format!("{file}: {error}"))?;
         let left_ns =
             left_ns(allocation.until_s).ok_or_else(|| "its time has already ended".to_string())?;
         Ok(Submission {
             file: file.clone(),
             request: with_values(&text, &[("deadline_ns", left_ns.to_string())]),
             name: Some(name.into()),
-            directory: self.directory.clone(),
+            directory,
+            array: array(allocation.array_index)?,
             umask: 0o022,
             environment: environment(&self.environment, allocation.omp_threads),
             ..Submission::default()
@@ -141,7 +164,9 @@ impl Local {
 
     fn hand(&mut self, allocation: &Allocation) -> Result<u64, Unhanded> {
         let name = format!("cluster-{}-{}", allocation.request, allocation.from_s);
-        if let Some(job) = self.find(&name)? {
+        // The service adds the index to the name.
+        let index = allocation.array_index.map_or_else(String::new, |index| format!("[{index}]"));
+        if let Some(job) = self.find(&format!("{name}{index}"))? {
             return Ok(job.number);
         }
         let submission = self.submission(allocation, &name);
@@ -150,8 +175,27 @@ impl Local {
         Ok(jobs.first().map_or(0, |job| job.number))
     }
 
-    /// Hands over what could not be while the service was away.
+    /// Cancels a job, now or when the service is back.
+    fn cancel(&mut self, request: RequestId, number: u64) {
+        let key = JobKey { number: Some(number), name: None };
+        match self.service.ask(|client| client.cancel(&key)) {
+            // It may be over already.
+            Ok(_)
+            | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}
+            Err(error) => {
+                self.trouble = Some(format!("request {request}: {error}"));
+                if let Failure::Connection(_) = error {
+                    self.uncancelled.push((request, number));
+                }
+            }
+        }
+    }
+
+    /// Hands over and cancels what could not be while the service was away.
     fn catch_up(&mut self) {
+        for (request, number) in std::mem::take(&mut self.uncancelled) {
+            self.cancel(request, number);
+        }
         for allocation in std::mem::take(&mut self.late) {
             self.start(&allocation);
         }
@@ -172,8 +216,12 @@ impl Engine for Local {
                 self.late.push(allocation.clone());
             }
             Ok(number) => {
-                let handed =
-                    Handed { number, until_s: allocation.until_s, told_s: allocation.until_s };
+                let handed = Handed {
+                    number,
+                    notify_signal: allocation.notify_signal.clone(),
+                    until_s: allocation.until_s,
+                    told_s: allocation.until_s,
+                };
                 self.handed.insert(id, handed);
                 if let Some((node, _)) = allocation.nodes.first() {
                     self.heard = Some((node.clone(), unix_s()));
@@ -185,15 +233,8 @@ impl Engine for Local {
 
     fn stop(&mut self, request: RequestId) {
         self.late.retain(|allocation| allocation.request != request);
-        let Some(handed) = self.handed.remove(&request) else {
-            return;
-        };
-        let key = JobKey { number: Some(handed.number), name: None };
-        match self.service.ask(|client| client.cancel(&key)) {
-            // It may be over already.
-            Ok(_)
-            | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}
-            Err(error) => self.trouble = Some(format!("request {request}: {error}")),
+        if let Some(handed) = self.handed.remove(&request) {
+            self.cancel(request, handed.number);
         }
     }
 
@@ -203,8 +244,18 @@ impl Engine for Local {
         }
     }
 
-    // The service tells its users what it has to tell.
-    fn notify(&mut self, _: RequestId) {}
+    fn notify(&mut self, request: RequestId) {
+        let Some(handed) = self.handed.get(&request) else {
+            return;
+        };
+        let Some(signal) = &handed.notify_signal else {
+            return;
+        };
+        let key = JobKey { number: Some(handed.number), name: None };
+        if let Err(error) = self.service.ask(|client| client.notify(&key, signal)) {
+            self.trouble = Some(format!("request {request} was not notified: {error}"));
+        }
+    }
 
     fn heard(&self) -> Vec<(String, u64)> {
         self.heard.clone().into_iter().collect()
@@ -273,6 +324,29 @@ impl Engine for Local {
 fn left_ns(until_s: u64) -> Option<u64> {
     let left = Duration::from_secs(until_s).checked_sub(since_1970())?;
     u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
+}
+
+/// Reads a job file, which a user has named.
+fn job_file(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    if file.take(JOB_FILE_BYTES + 1).read_to_string(&mut text)? as u64 > JOB_FILE_BYTES {
+        return Err(io::Error::other(format!("it has more than {JOB_FILE_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+/// The index of a request in its array, for the service.
+fn array(index: Option<u64>) -> Result<Option<Array>, String> {
+    let Some(index) = index else {
+        return Ok(None);
+    };
+    let index = u32::try_from(index)
+        .map_err(|_| format!("its index {index} is too large; write one up to {}", u32::MAX))?;
+    Ok(Some(Array { first: index, last: index, step: None }))
 }
 
 /// The environment of a job whose request wants so many threads.

@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use pbs_cluster_planner::RequestId;
 
+use crate::wish::{Caller, Wish};
+
 /// The outcome of what ended as it should.
 pub(crate) const COMPLETED: &str = "completed";
 
@@ -25,6 +27,12 @@ pub struct Allocation {
     pub until_s: u64,
     /// Actual run time, if it is known: the allocation is simulated then.
     pub run_s: Option<u64>,
+    /// User who submitted the request, who may be an operator; `None`: it is not known.
+    pub submitted_by: Option<String>,
+    /// Index of the request in its array.
+    pub array_index: Option<u64>,
+    /// Signal by which programs are notified before the end.
+    pub notify_signal: Option<String>,
     /// Threads that each program is told to start; `None`: the request does not say.
     pub omp_threads: Option<u64>,
 }
@@ -93,6 +101,15 @@ pub enum Happened {
 
 /// Starts and stops, and tells what happened. No call waits.
 pub trait Engine {
+    /// Checks whether the engine can run such a request of that caller.
+    ///
+    /// # Errors
+    ///
+    /// The reason, and what to write instead.
+    fn check(&self, caller: &Caller, wish: &Wish) -> Result<(), String> {
+        let _ = (caller, wish);
+        Ok(())
+    }
     /// A request has its nodes; of one that runs already, it is told again after a restart.
     fn start(&mut self, allocation: &Allocation);
     /// A request is not to run any more. It counts as over.
@@ -138,6 +155,10 @@ pub trait Engine {
 
 /// Engine that outlives the manager.
 impl<E: Engine> Engine for &mut E {
+    fn check(&self, caller: &Caller, wish: &Wish) -> Result<(), String> {
+        E::check(self, caller, wish)
+    }
+
     fn start(&mut self, allocation: &Allocation) {
         E::start(self, allocation);
     }

@@ -2,6 +2,7 @@
 //! Operations of users.
 
 use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State};
+use pbs_launch::NoticeSignal;
 use pbs_resources::{format_duration, Rset};
 use pbs_site::{format_time, Privilege};
 
@@ -53,6 +54,8 @@ impl<E: Engine> Manager<E> {
             let what = "an array has at least one number";
             return Err(Error::Wrong(what.into()));
         }
+        check_notice(wish)?;
+        self.engine.check(caller, wish).map_err(Error::Wrong)?;
         let mut request = self.completed(self.request_of(wish))?;
         let after = self.open_after(wish)?;
         request.after = numbers(&after);
@@ -74,7 +77,7 @@ impl<E: Engine> Manager<E> {
         for &(id, index) in &ids {
             let record = RequestRecord {
                 after: after.clone(),
-                ..self.record_with_margins(wish, &request, index, false)
+                ..self.record_with_margins(caller, wish, &request, index, false)
             };
             self.take_in(id, record);
             self.tell(Some(id), "submitted", format!("by {}", caller.user));
@@ -104,7 +107,7 @@ impl<E: Engine> Manager<E> {
         let of_reservations = self.site.weights.reservation;
         request.priority = request.priority.saturating_add(of_reservations);
         let id = self.planner.reserve(self.clock_s, &request)?;
-        let record = self.record_with_margins(wish, &request, None, true);
+        let record = self.record_with_margins(caller, wish, &request, None, true);
         self.take_in(id, record);
         self.tell(Some(id), "reserved", format!("by {}", caller.user));
         self.commit()?;
@@ -352,6 +355,7 @@ impl<E: Engine> Manager<E> {
 
     fn record_with_margins(
         &self,
+        caller: &Caller,
         wish: &Wish,
         request: &Request,
         index: Option<u64>,
@@ -361,7 +365,11 @@ impl<E: Engine> Manager<E> {
             0 => (0, 0),
             _ => self.margins_s(),
         };
-        RequestRecord { allocate_s, release_s, ..record_of(wish, request, index, is_reservation) }
+        RequestRecord {
+            allocate_s,
+            release_s,
+            ..record_of(caller, wish, request, index, is_reservation)
+        }
     }
 
     fn completed(&self, mut request: Request) -> Result<Request, Error> {
@@ -403,6 +411,18 @@ impl<E: Engine> Manager<E> {
     }
 }
 
+/// Checks that programs can be notified as the request wants it.
+fn check_notice(wish: &Wish) -> Result<(), Error> {
+    let Some(signal) = &wish.notify_signal else {
+        return Ok(());
+    };
+    if wish.notify_s.is_none() {
+        let what = "a signal for the notice is given, and no time; add --notify 10m";
+        return Err(Error::Wrong(what.into()));
+    }
+    signal.parse::<NoticeSignal>().map(drop).map_err(Error::Wrong)
+}
+
 /// Checks that resources can be read back from the ledger: the site's defaults make them longer.
 fn check_length(rset: &Rset) -> Result<(), Error> {
     let read = rset.to_string().parse::<Rset>();
@@ -413,6 +433,7 @@ fn check_length(rset: &Rset) -> Result<(), Error> {
 }
 
 pub(crate) fn record_of(
+    caller: &Caller,
     wish: &Wish,
     request: &Request,
     index: Option<u64>,
@@ -428,6 +449,8 @@ pub(crate) fn record_of(
         array_index: index,
         run_s: wish.run_s,
         notify_s: wish.notify_s,
+        notify_signal: wish.notify_signal.clone(),
+        submitted_by: Some(caller.user.clone()),
         is_restartable: wish.is_restartable,
         after: Vec::new(),
         allocate_s: 0,

@@ -85,6 +85,9 @@ impl<E: Engine> Manager<E> {
             user: row.user,
             command: row.command,
             run_s: row.run_s,
+            submitted_by: row.submitted_by,
+            array_index: row.array_index,
+            notify_signal: row.notify_signal,
             omp_threads: omp_threads(&record.request.rset),
         })
     }

@@ -19,6 +19,9 @@ pub(crate) struct RequestRecord {
     pub(crate) array_index: Option<u64>,
     pub(crate) run_s: Option<u64>,
     pub(crate) notify_s: Option<u64>,
+    pub(crate) notify_signal: Option<String>,
+    /// User who submitted the request.
+    pub(crate) submitted_by: Option<String>,
     pub(crate) is_restartable: bool,
     /// Unfinished requests that must end before this one starts.
     pub(crate) after: Vec<After>,
@@ -58,6 +61,8 @@ impl RequestRecord {
             array_index: row.array_index,
             run_s: row.run_s,
             notify_s: row.notify_s,
+            notify_signal: row.notify_signal.clone(),
+            submitted_by: row.submitted_by.clone(),
             is_restartable: row.is_restartable,
             after: row.after.clone(),
             allocate_s: row.allocate_s,

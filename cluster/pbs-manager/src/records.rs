@@ -131,19 +131,20 @@ impl Deref for Records {
 mod tests {
     use super::*;
     use crate::ledger::{After, Outcome};
-    use crate::wish::Wish;
+    use crate::wish::{Caller, Wish};
 
     /// A request is referred to as long as one that has not ended follows it or is inside it.
     #[test]
     fn references_are_counted() {
         let mut records = Records::default();
         let after = |request| After { request, outcome: Outcome::Any };
+        let caller = Caller { user: "u".into(), is_operator: false };
         let wish = Wish::new("ncpus=1".parse().unwrap(), "u", "");
         let request = pbs_cluster_planner::Request::new(wish.rset.clone(), 60);
         let record = RequestRecord {
             after: vec![after(1), After { outcome: Outcome::Ok, ..after(1) }, after(2)],
             within: Some(3),
-            ..crate::operations::record_of(&wish, &request, None, false)
+            ..crate::operations::record_of(&caller, &wish, &request, None, false)
         };
         records.insert(7, record.clone());
         records.insert(8, RequestRecord { within: None, ..record });

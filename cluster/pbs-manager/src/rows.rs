@@ -43,6 +43,8 @@ impl<E: Engine> Manager<E> {
             command: record.command.clone(),
             run_s: record.run_s,
             notify_s: record.notify_s,
+            notify_signal: record.notify_signal.clone(),
+            submitted_by: record.submitted_by.clone(),
             is_restartable: record.is_restartable,
             after: record.after.clone(),
             priority: standing.priority,

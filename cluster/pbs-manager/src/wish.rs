@@ -54,6 +54,8 @@ pub struct Wish {
     pub run_s: Option<u64>,
     /// Minimum time between the notification of the user and the request's end (Keller, 5.4).
     pub notify_s: Option<u64>,
+    /// Signal by which programs are notified then: HUP, INT, TERM, USR1 or USR2.
+    pub notify_signal: Option<String>,
     /// Whether it may be started again where its node fails (Keller, 5).
     pub is_restartable: bool,
     /// Indices of an array, with one request for each.
@@ -77,6 +79,7 @@ impl Wish {
             command: Vec::new(),
             run_s: None,
             notify_s: None,
+            notify_signal: None,
             is_restartable: false,
             array: None,
             within: None,

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
+use crate::notice::NoticeSignal;
+
 /// Mount point of the control groups.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Processes of a group that are asked to end: each takes a descriptor meanwhile.
-const ASKED_PROCESSES: usize = 256;
+/// Processes of a group that get a signal: each takes a descriptor meanwhile.
+const SIGNALLED_PROCESSES: usize = 256;
 
 /// Limits of what is in a control group, where that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,19 +68,28 @@ impl Cgroup {
 
     /// Asks all that is in it to end (SIGTERM), up to 256 processes.
     pub fn terminate(&self) -> io::Result<()> {
+        self.signal(Signal::TERM, |_| true).map(drop)
+    }
+
+    /// Sends a notice to the processes in it that handle the signal, up to 256. Returns their
+    /// number.
+    pub fn notify(&self, notice: NoticeSignal) -> io::Result<usize> {
+        self.signal(notice.signal(), |pid| notice.is_handled_by(pid))
+    }
+
+    /// Sends a signal to the wanted processes in it, up to 256. Returns their number.
+    fn signal(&self, signal: Signal, is_wanted: impl Fn(i32) -> bool) -> io::Result<usize> {
         // One that has ended has no descriptor.
         let open = |pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
-        let asked: Vec<_> =
-            self.processes()?.into_iter().take(ASKED_PROCESSES).filter_map(open).collect();
+        let wanted = self.processes()?.into_iter().filter(|&pid| is_wanted(pid));
+        let wanted: Vec<_> = wanted.take(SIGNALLED_PROCESSES).filter_map(open).collect();
         // A process id may have become that of another process before its descriptor was opened.
         let still = self.processes()?;
-        for (pid, process) in asked {
-            if still.contains(&pid) {
-                // One that has ended meanwhile needs no signal.
-                let _ = pidfd_send_signal(&process, Signal::TERM);
-            }
-        }
-        Ok(())
+        let sent = wanted.into_iter().filter(|(pid, process)| {
+            // One that has ended meanwhile needs no signal.
+            still.contains(pid) && pidfd_send_signal(process, signal).is_ok()
+        });
+        Ok(sent.count())
     }
 
     fn processes(&self) -> io::Result<BTreeSet<i32>> {
@@ -224,6 +235,32 @@ mod tests {
         assert_eq!(inside.wait().unwrap().signal(), Some(libc::SIGTERM));
         fs::remove_dir_all(&directory).unwrap();
         assert!(group.terminate().is_err());
+    }
+
+    /// A notice arrives at programs that handle it. Others, which it would end, go on.
+    #[test]
+    fn only_programs_that_handle_a_notice_get_it() {
+        let directory = std::env::temp_dir().join(format!("pbs-notice-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let run = |shell: &str| {
+            let mut command = std::process::Command::new("sh");
+            command.args(["-c", shell]).stdout(std::process::Stdio::piped()).spawn().unwrap()
+        };
+        let mut handles = run("trap 'exit 7' USR1; echo; while :; do sleep 0.01; done");
+        let mut other = run("echo; exec sleep 60");
+        for child in [&mut handles, &mut other] {
+            let mut byte = [0];
+            io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
+        }
+        let listed = format!("{}\n{}\n", handles.id(), other.id());
+        fs::write(directory.join("cgroup.procs"), listed).unwrap();
+        let group = Cgroup { directory: directory.clone() };
+        assert_eq!(group.notify("USR1".parse().unwrap()).unwrap(), 1);
+        assert_eq!(handles.wait().unwrap().code(), Some(7));
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     /// A directory that plays cgroupfs.

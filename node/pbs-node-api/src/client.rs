@@ -29,6 +29,11 @@ pub type Failure = pbs_socket::client::Failure<Refusal>;
 trait Node {
     async fn submit(&mut self, jobs: &[Submission]) -> zlink::Result<Result<Submitted, Refusal>>;
     async fn cancel(&mut self, job: &JobKey) -> zlink::Result<Result<Shown, Refusal>>;
+    async fn notify(
+        &mut self,
+        job: &JobKey,
+        signal: &str,
+    ) -> zlink::Result<Result<Notified, Refusal>>;
     async fn hold(&mut self, job: &JobKey) -> zlink::Result<Result<Shown, Refusal>>;
     async fn release(&mut self, job: &JobKey) -> zlink::Result<Result<Shown, Refusal>>;
     async fn alter(
@@ -85,6 +90,12 @@ impl Client {
     /// Cancels a job.
     pub fn cancel(&mut self, job: &JobKey) -> Result<Shown, Failure> {
         self.waiter.answer(self.connection.cancel(job))
+    }
+
+    /// Notifies the programs of a running job that handle a signal. Returns the number of processes.
+    pub fn notify(&mut self, job: &JobKey, signal: &str) -> Result<u64, Failure> {
+        let answer = self.waiter.answer(self.connection.notify(job, signal));
+        answer.map(|notified| notified.processes)
     }
 
     /// Holds a waiting job: it is not planned until it is released.

@@ -13,6 +13,6 @@ pub use client::{Client, Failure, SOCKET};
 pub use lasting::Lasting;
 pub use types::{
     Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
-    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, OpenJobs,
-    Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
+    Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Notified,
+    OpenJobs, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
 };

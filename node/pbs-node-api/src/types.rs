@@ -257,6 +257,13 @@ pub struct Deallocated {
     pub ending: Vec<u64>,
 }
 
+/// Processes that were notified.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct Notified {
+    /// Number of processes of the job that handle the signal and got it
+    pub processes: u64,
+}
+
 /// The plan of all jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Plan {

@@ -58,6 +58,8 @@ pub enum Error {
     NotTheOwner(RunId, String),
     /// A run that was to be withdrawn does not wait.
     DoesNotWait(RunId, String),
+    /// A run whose programs were to be notified does not run.
+    DoesNotRun(RunId),
     /// A run that is over was to be ended.
     IsOver(RunId, String),
     /// The history says itself what to do.
@@ -205,6 +207,9 @@ impl fmt::Display for Error {
                 "run {run} of job {job} is another user's; only its owner can change what it \
                  runs. Cancel it and submit another"
             ),
+            Self::DoesNotRun(run) => {
+                write!(f, "job {run} has no programs now; only those of running jobs are notified")
+            }
             Self::DoesNotWait(run, job) => {
                 write!(
                     f,

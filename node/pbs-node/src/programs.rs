@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use pbs_history::RunId;
 use pbs_launch::cgroup::{Cgroup, GroupLimits};
 use pbs_launch::signals::{sooner, Signals};
-use pbs_launch::{empty_outputs, ended_children, Child, Exited, Gate, Prepared, Stay};
+use pbs_launch::{
+    empty_outputs, ended_children, Child, Exited, Gate, NoticeSignal, Prepared, Stay,
+};
 use pbs_report::Exit;
 
 use crate::Error;
@@ -258,6 +260,16 @@ impl Programs {
             let _ = cgroup.terminate();
         }
         self.ending.entry(run).or_insert(Instant::now() + GRACE);
+    }
+
+    /// Notifies those programs of a run that handle the signal. Returns the number of processes;
+    /// none for a run without a control group.
+    pub(crate) fn notify(
+        &self,
+        run: pbs_planner::RunId,
+        notice: NoticeSignal,
+    ) -> std::io::Result<usize> {
+        self.cgroups.get(&run).map_or(Ok(0), |cgroup| cgroup.notify(notice))
     }
 
     fn has_children(&self, run: pbs_planner::RunId) -> bool {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use pbs_history::{Last, RunFigures, RunId};
+use pbs_launch::NoticeSignal;
 
 use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
@@ -156,6 +157,17 @@ impl<L: Listener> Node<L> {
             self.programs.end(run);
         }
         Ok(())
+    }
+
+    /// Notifies the programs of a run that handle the signal. Returns the number of processes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run does not run.
+    pub fn notify_run(&self, id: RunId, notice: NoticeSignal) -> Result<usize, Error> {
+        let run = self.jobs()?.runs.iter().find(|run| run.id == Some(id));
+        let run = run.ok_or(Error::DoesNotRun(id))?.run;
+        self.programs.notify(run, notice).map_err(Error::Programs)
     }
 
     /// Holds a waiting run, or releases it. A held run is not planned until it is released.

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TrySendError};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -148,13 +148,16 @@ impl<C: Call> Sender<C> {
     ///
     /// # Errors
     ///
-    /// [`NotAnswered::Busy`] if it does not fit.
+    /// [`NotAnswered::Busy`] if it does not fit, and [`NotAnswered::Stopping`] if nobody takes calls.
     pub fn send(&self, caller: &Caller, call: C) -> Result<(), NotAnswered> {
         let bytes = call.bytes();
         let place = self.places.take(caller, bytes).ok_or(NotAnswered::Busy)?;
         let waiting = Waiting { caller: caller.clone(), call, was_read: false, place };
         let queue = if bytes > LONG_BYTES { &self.long } else { &self.queue };
-        queue.try_send(waiting).map_err(|_| NotAnswered::Busy)?;
+        queue.try_send(waiting).map_err(|error| match error {
+            TrySendError::Full(_) => NotAnswered::Busy,
+            TrySendError::Disconnected(_) => NotAnswered::Stopping,
+        })?;
         self.ring();
         Ok(())
     }

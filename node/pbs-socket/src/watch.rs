@@ -15,6 +15,8 @@ pub struct Watch<N, W> {
     pub is_wanted: W,
     /// Whether the caller wants more than one answer.
     pub more: bool,
+    /// The last notice that there is; nothing follows it. `None`: notices are to come.
+    pub last: Option<N>,
 }
 
 enum Watched<N, W, R> {
@@ -40,6 +42,9 @@ where
     };
     let next = |watched| async move {
         match watched {
+            Watched::Notices(Watch { last: Some(last), .. }, _) => {
+                Some((Ok(Reply::new(Some(last)).set_continues(Some(false))), Watched::Over))
+            }
             Watched::Notices(mut watch, lagged) => match watch.next().await? {
                 Ok(notice) => {
                     let more = watch.more;

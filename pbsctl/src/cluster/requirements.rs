@@ -54,6 +54,12 @@ pub(super) struct Requirements {
     #[arg(long, value_name = "DURATION", value_parser = duration_s)]
     notify: Option<u64>,
 
+    /// Notify programs then by this signal: HUP, INT, TERM, USR1 or USR2
+    ///
+    /// Programs get it on engines that run them. Those that do not handle it are left alone.
+    #[arg(long, value_name = "SIGNAL", requires = "notify")]
+    notify_signal: Option<String>,
+
     /// Start the request again if its node fails
     #[arg(long)]
     restartable: bool,
@@ -136,6 +142,7 @@ impl Requirements {
             },
             run: self.run.or(script.run),
             notify: self.notify.or(script.notify),
+            notify_signal: self.notify_signal.clone().or_else(|| script.notify_signal.clone()),
             restartable: self.restartable || script.restartable,
         }
     }
@@ -157,6 +164,7 @@ impl Requirements {
             command: command.to_vec(),
             run_s: self.run,
             notify_s: self.notify,
+            notify_signal: self.notify_signal.clone(),
             is_restartable: self.restartable,
             array: self.array.clone().map(|array| array.0),
             within: self.within,

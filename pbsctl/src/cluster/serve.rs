@@ -73,7 +73,8 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     let directory = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let environment = std::env::vars().map(|(name, value)| Environment { name, value });
     let socket = &options.socket.path;
-    let mut engine = Local::new(socket, &directory.to_string_lossy(), environment.collect());
+    let directory = directory.to_string_lossy();
+    let mut engine = Local::new(socket, Some(&directory), environment.collect());
     let heard = |what: &str| report(&format!("pbsctl: {what}"));
     serve(&options.ledger.ledger, &mut engine, options.until_idle, heard).map_err(failure)
 }

@@ -112,6 +112,12 @@ pub struct Row {
     pub run_s: Option<u64>,
     /// Minimum time between the notification of the user and the request's end.
     pub notify_s: Option<u64>,
+    /// Signal by which programs are notified then.
+    #[serde(default)]
+    pub notify_signal: Option<String>,
+    /// User who submitted the request, who may be an operator; `None`: the ledger is older.
+    #[serde(default)]
+    pub submitted_by: Option<String>,
     /// Whether it may be started again where its node fails.
     pub is_restartable: bool,
     /// Greater goes first where several are planned anew.

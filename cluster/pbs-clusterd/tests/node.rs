@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The service with the engine of this node: a service of the node that a test plays gets the jobs
+//! of requests, from their owners.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use common::{is_root, serve, site, wanted, Served, DAEMON};
+use pbs_cluster_api::{Client, Failure, Refusal, Submission};
+use pbs_manager::ledger::{Row, State};
+use pbs_node_api::Job;
+use pbs_socket::Caller;
+use serde_json::{json, Value};
+
+/// A call of the engine.
+#[derive(Debug)]
+struct Asked {
+    uid: u32,
+    method: String,
+    parameters: Value,
+}
+
+/// The service of a node, as a test plays it.
+struct Node {
+    socket: PathBuf,
+    asked: Receiver<Asked>,
+    jobs: Arc<Mutex<Vec<Job>>>,
+    /// Whether submissions are not answered.
+    is_deaf: Arc<AtomicBool>,
+}
+
+fn node(name: &str) -> Node {
+    let socket =
+        std::env::temp_dir().join(format!("pbs-clusterd-node-{name}-{}", std::process::id()));
+    // One of an earlier process with the same number.
+    let _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).unwrap();
+    // Jobs are those of several users.
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&socket, everybody).unwrap();
+    let (sender, asked) = channel();
+    let (jobs, is_deaf) = (Arc::<Mutex<Vec<Job>>>::default(), Arc::<AtomicBool>::default());
+    let (of_thread, deaf) = (Arc::clone(&jobs), Arc::clone(&is_deaf));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (sender, jobs, deaf) = (sender.clone(), of_thread.clone(), deaf.clone());
+            thread::spawn(move || answer(stream.unwrap(), &sender, &jobs, &deaf));
+        }
+    });
+    Node { socket, asked, jobs, is_deaf }
+}
+
+/// Answers the calls of a connection.
+fn answer(
+    mut stream: UnixStream,
+    asked: &Sender<Asked>,
+    jobs: &Mutex<Vec<Job>>,
+    is_deaf: &AtomicBool,
+) {
+    let uid = Caller::of(stream.as_fd(), None).unwrap().uid;
+    loop {
+        let (mut call, mut byte) = (Vec::new(), [0]);
+        while stream.read(&mut byte).unwrap_or(0) == 1 && byte[0] != 0 {
+            call.push(byte[0]);
+        }
+        let Ok(call) = serde_json::from_slice::<Value>(&call) else {
+            return;
+        };
+        let method = call["method"].as_str().unwrap().rsplit('.').next().unwrap().to_string();
+        let parameters = call["parameters"].clone();
+        let answer = match method.as_str() {
+            "Submit" => {
+                let job = &parameters["jobs"][0];
+                let index = &job["array"]["first"];
+                let index = index.as_u64().map_or_else(String::new, |index| format!("[{index}]"));
+                let mut jobs = jobs.lock().unwrap();
+                let job = Job {
+                    number: jobs.len() as u64 + 1,
+                    name: format!("{}{index}", job["name"].as_str().unwrap()),
+                    uid: Some(uid),
+                    state: "running".into(),
+                    ..Job::default()
+                };
+                jobs.push(job.clone());
+                json!({ "jobs": [job] })
+            }
+            "List" => {
+                let name = &parameters["filter"]["name"];
+                let jobs = jobs.lock().unwrap();
+                let found = jobs.iter().filter(|job| name.is_null() || job.name == *name);
+                json!({ "jobs": found.collect::<Vec<_>>() })
+            }
+            "Notify" => json!({ "processes": 1 }),
+            _ => Value::Null,
+        };
+        let is_answered = method != "Submit" || !is_deaf.load(Ordering::Relaxed);
+        if method != "List" {
+            // A test that has ended listens no more.
+            let _ = asked.send(Asked { uid, method, parameters });
+        }
+        if !is_answered {
+            thread::sleep(Duration::from_secs(600));
+        }
+        let answer = match answer {
+            // A cancelled job is over already.
+            Value::Null => json!({
+                "error": "org.sched-pbs.Node.NotInState", "parameters": { "what": "it is over" }
+            }),
+            answer => json!({ "parameters": answer }),
+        };
+        // The engine may have gone.
+        let _ = stream.write_all(format!("{answer}\0").as_bytes());
+    }
+}
+
+impl Node {
+    /// The next call; a service that does not come has failed.
+    fn next(&self) -> Asked {
+        self.asked.recv_timeout(Duration::from_secs(180)).unwrap()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // The system removes what is left of temporary files.
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+/// A service over that node, with a job file in its directory.
+fn serve_over(name: &str, node: &Node) -> (Served, String) {
+    let socket = node.socket.to_str().unwrap();
+    let served = serve(name, &site(1), &["--engine", "node", "--node-socket", socket]);
+    let file = served.directory.join("job.toml");
+    std::fs::write(&file, "name = 'sort'\ndeadline_ns = 1\n").unwrap();
+    (served, file.to_str().unwrap().into())
+}
+
+/// A request whose command is that job file.
+fn job(file: &str, rset: &str, duration_s: u64) -> Submission {
+    Submission { command: Some(vec![file.into()]), ..wanted(rset, duration_s) }
+}
+
+fn until_ended(client: &mut Client, id: u64) -> Row {
+    for _ in 0..18_000 {
+        let row = client.show(id).unwrap().request.0;
+        if row.state == State::Ended {
+            return row;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("request {id} does not end");
+}
+
+/// Each job is submitted by the owner of its request, with index and threads, and ends the request.
+#[test]
+fn jobs_are_those_of_the_owners_of_requests() {
+    if !is_root() {
+        return pbs_text::skipped("only root can have requests of several users");
+    }
+    let node = node("owners");
+    let (served, file) = serve_over("owners", &node);
+    let mut client = served.client_of(DAEMON);
+    let array = Submission { array: Some(vec![3, 5]), ..job(&file, "ncpus=2:ompthreads=2", 600) };
+    let rows = client.submit(&array).unwrap();
+    let mut indices = Vec::new();
+    for _ in 0..2 {
+        let asked = node.next();
+        assert_eq!((asked.method.as_str(), asked.uid), ("Submit", DAEMON));
+        let job = &asked.parameters["jobs"][0];
+        assert_eq!(job["directory"], served.directory.to_str().unwrap());
+        assert!(job["request"].as_str().unwrap().contains("name = 'sort'"), "{job}");
+        let environment = job["environment"].as_array().unwrap();
+        for (name, value) in [("OMP_NUM_THREADS", "2"), ("USER", "daemon")] {
+            assert!(environment.contains(&json!({ "name": name, "value": value })), "{job}");
+        }
+        assert_eq!(job["array"]["first"], job["array"]["last"]);
+        indices.push(job["array"]["first"].as_u64().unwrap());
+    }
+    assert_eq!(indices, [3, 5]);
+    // A service that was started anew finds the jobs again.
+    let mut served = served;
+    served.restart();
+    let mut client = served.client_of(DAEMON);
+    for job in &mut *node.jobs.lock().unwrap() {
+        (job.state, job.outcome) = ("over".into(), Some("complete".into()));
+    }
+    for row in rows {
+        assert_eq!(until_ended(&mut client, row.id).outcome.as_deref(), Some("completed"));
+    }
+    assert_eq!(node.jobs.lock().unwrap().len(), 2);
+}
+
+/// Nobody runs programs as another user, and a job file has its whole path.
+#[test]
+fn only_jobs_of_the_caller_are_taken() {
+    if !is_root() {
+        return pbs_text::skipped("only root can submit for others");
+    }
+    let node = node("others");
+    let (served, file) = serve_over("others", &node);
+    let refused = |submission: &Submission| match served.client().submit(submission) {
+        Err(Failure::Refused(Refusal::NotInState { what })) => what,
+        other => panic!("{other:?}"),
+    };
+    let of_other = Submission { user: Some("daemon".into()), ..job(&file, "ncpus=1", 60) };
+    assert!(refused(&of_other).starts_with("only daemon can submit what runs as daemon"));
+    assert!(refused(&job("job.toml", "ncpus=1", 60)).contains("the whole path"));
+    assert!(refused(&wanted("ncpus=1", 60)).contains("one job file"));
+    let notice = Submission {
+        notify_s: Some(1),
+        notify_signal: Some("KILL".into()),
+        ..job(&file, "ncpus=1", 60)
+    };
+    assert!(refused(&notice).starts_with("KILL is no signal for a notice"));
+    // What can't be read ends the request.
+    let absent = Path::new(&file).with_file_name("absent.toml");
+    let mut client = served.client();
+    let id = client.submit(&job(absent.to_str().unwrap(), "ncpus=1", 60)).unwrap()[0].id;
+    let outcome = until_ended(&mut client, id).outcome.unwrap();
+    assert!(outcome.starts_with("refused: ") && outcome.contains("absent.toml"), "{outcome}");
+}
+
+/// Programs are notified by their signal, and a request that is ended ends its job.
+#[test]
+fn notices_and_ends_reach_the_job() {
+    let node = node("notices");
+    let (served, file) = serve_over("notices", &node);
+    let notice = Submission {
+        notify_s: Some(3599),
+        notify_signal: Some("USR1".into()),
+        ..job(&file, "ncpus=1", 3600)
+    };
+    let mut client = served.client();
+    let id = client.submit(&notice).unwrap()[0].id;
+    assert_eq!(node.next().method, "Submit");
+    let asked = node.next();
+    assert_eq!(asked.method, "Notify");
+    assert_eq!(asked.parameters["signal"], "USR1");
+    assert_eq!(asked.parameters["job"]["number"], 1);
+    client.kill(&[id]).unwrap();
+    let asked = node.next();
+    assert_eq!((asked.method.as_str(), &asked.parameters["job"]["number"]), ("Cancel", &json!(1)));
+}
+
+/// While the node answers nothing, the cluster answers all.
+#[test]
+fn a_node_that_does_not_answer_delays_nobody() {
+    let node = node("deaf");
+    node.is_deaf.store(true, Ordering::Relaxed);
+    let (served, file) = serve_over("deaf", &node);
+    let mut client = served.client();
+    let first = client.submit(&job(&file, "ncpus=1", 600)).unwrap().remove(0);
+    assert_eq!(node.next().method, "Submit");
+    let second = client.submit(&job(&file, "ncpus=16", 600)).unwrap().remove(0);
+    assert_eq!(second.start_s, first.end_s);
+    assert_eq!(client.kill(&[first.id, second.id]).unwrap().len(), 2);
+    assert_eq!(client.status().unwrap().requests, 0);
+}
