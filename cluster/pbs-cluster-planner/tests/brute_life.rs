@@ -185,7 +185,7 @@ fn world(random: &mut Random) -> World {
                 of_small,
                 "ncpus<3".parse().unwrap(),
                 false,
-                vec![POOL_FROM_S..u64::MAX],
+                std::iter::once(POOL_FROM_S..u64::MAX).collect(),
             ),
             pool("validity", 1, all, Condition::Any(Vec::new()), true, INVALID.to_vec()),
         ],
