@@ -695,3 +695,42 @@ fn optimised_plans_are_compared_with_queues() {
     assert!(ran.stdout.contains("optimised, learned "), "{}", ran.stdout);
     assert!(ran.stdout.contains("orders per event"), "{}", ran.stdout);
 }
+
+#[test]
+fn deadlines_are_kept_of_all_and_of_accepted() {
+    let traces = traces("cluster-trace-deadlines");
+    let jobs = ["--generate", "lublin", "--cores", "64", "--jobs", "300", "--load", "120"];
+    let policies =
+        ["--policy", "optimised-deadline,planned-optimised,planned-optimised-start,easy"];
+    let options = ["--deadlines", "50", "--estimates", "perfect", "--orders", "20"];
+    let asked = [&jobs[..], &policies, &options].concat();
+    let text = replay(&traces, &asked, "").stdout;
+    assert!(text.contains("deadlines kept") && text.contains("of accepted"), "{text}");
+    let json = replay(&traces, &[&asked[..], &["--json"]].concat(), "").json();
+    let of = |policy: usize, key: &str| json["replays"][0]["policies"][policy][key].clone();
+    let names = [0, 1, 2, 3].map(|policy| of(policy, "policy"));
+    let optimised = "planned, optimised";
+    assert_eq!(names[..2], ["optimised, deadlines promised", optimised]);
+    assert_eq!(names[2..], ["planned, optimised, start promised", "EASY"]);
+    assert_eq!(of(0, "deadlines_kept"), of(0, "deadlines_accepted"));
+    assert!(of(0, "deadlines_kept").as_u64() > of(3, "deadlines_kept").as_u64());
+    assert_eq!((of(0, "broken_promises"), of(2, "broken_promises")), (0.into(), 0.into()));
+    assert!(of(1, "work")["orders"].as_u64() > Some(100), "{}", of(1, "work"));
+}
+
+#[test]
+fn costs_and_promises_of_a_site_are_shown() {
+    let nodes = "[[nodes]]\nname = 'n1'\nhas = 'ncpus=4'\n";
+    let text = format!("[optimise]\npromises = ['none', 'start']\nfairness = 7\n{nodes}");
+    let site = directory("cluster-optimise", &[("site.toml", &text)]).join("site.toml");
+    let check = ["cluster", "check", site.to_str().unwrap()];
+    let shown = pbsctl(&check, "").stdout;
+    assert!(shown.contains("promises none, start;") && shown.contains("fairness 7"), "{shown}");
+    let json = pbsctl(&[&check[..], &["--json"]].concat(), "").json();
+    assert_eq!(json["optimise"]["fairness"], 7);
+    assert_eq!(json["optimise"]["promises"], serde_json::json!(["none", "start"]));
+    let lab = Lab::new("cluster-promise");
+    lab.says(&run_on("rset=1:ncpus=4", &["--promise", "none"]));
+    let said = lab.says(&["info", "1"]);
+    assert!(said.contains("promise    none"), "{said}");
+}

@@ -4,6 +4,7 @@
 use pbs_cluster_planner::When;
 use pbs_manager::{Change, Error, Wish};
 use pbs_resources::Rset;
+use pbs_site::Promise;
 
 use crate::types::{Alteration, Object, Refusal, Submission};
 
@@ -30,6 +31,7 @@ impl From<&Wish> for Submission {
             array: wish.array.clone(),
             within: wish.within,
             after: unless_default(wish.after.iter().copied().map(Object).collect()),
+            promise: wish.promise.map(|promise| promise.name().into()),
         }
     }
 }
@@ -54,6 +56,7 @@ impl Submission {
             array: self.array,
             within: self.within,
             after: after.into_iter().map(|after| after.0).collect(),
+            promise: self.promise.as_deref().map(promise).transpose()?,
             ..Wish::new(
                 rset(&self.rset)?,
                 &self.user.unwrap_or_default(),
@@ -92,6 +95,13 @@ impl Alteration {
 fn rset(text: &str) -> Result<Rset, Refusal> {
     text.parse().map_err(|error: pbs_resources::Error| Refusal::Invalid {
         what: format!("rset, column {}: {}", error.column, error.message),
+    })
+}
+
+/// Reads a promise.
+fn promise(name: &str) -> Result<Promise, Refusal> {
+    Promise::of_name(name).ok_or_else(|| Refusal::Invalid {
+        what: format!("there is no promise {name:?}; write none, start or deadline"),
     })
 }
 
@@ -138,6 +148,7 @@ mod tests {
             array: Some(vec![1, 3]),
             within: Some(7),
             after: vec![After { request: 8, outcome: Outcome::NotOk }],
+            promise: Some(Promise::Deadline),
             ..Wish::new("2:ncpus=4".parse().unwrap(), "anna", "G1")
         };
         assert_eq!(Submission::from(&wish).into_wish(), Ok(wish.clone()));

@@ -48,6 +48,9 @@ pub struct Submission {
     /// Requests that must end before this one starts, with the required outcomes: the key after of
     /// a request
     pub after: Option<Vec<Object<After>>>,
+    /// Promise to the user, of those that the site allows: none, start or deadline; none: the first
+    /// one of the site
+    pub promise: Option<String>,
 }
 
 /// Alterations of a request; none leaves a value unchanged.

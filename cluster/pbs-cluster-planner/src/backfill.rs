@@ -4,7 +4,7 @@
 use crate::planner::Planner;
 use crate::request::When;
 use crate::sweep::Sweep;
-use crate::types::RequestId;
+use crate::types::{RequestId, Turn};
 
 /// Number of fruitless tries in one pass after which the remaining requests are skipped.
 const MAX_TRIES: usize = 256;
@@ -18,6 +18,11 @@ impl Planner {
     /// Looks for better places of all requests that start later, though nothing became free.
     pub fn look_again(&mut self, now_s: u64) {
         self.backfill.add(now_s);
+    }
+
+    /// From now on, requests are offered earlier places in the order of their starts.
+    pub fn move_up_by_start(&mut self) {
+        self.policy.moves_up_by_start = true;
     }
 
     /// Returns the number of passes over all planned requests that have ended.
@@ -42,9 +47,9 @@ impl Planner {
             let Some(from_s) = self.backfill.from_s else {
                 break;
             };
-            match self.queues.next_planned(self.backfill.last) {
-                Some(turn) => {
-                    self.backfill.last = Some(turn);
+            match self.next_to_move_up() {
+                Some((start_s, turn)) => {
+                    self.backfill.last = Some((start_s, turn));
                     moved += usize::from(self.improve(now_s, from_s, turn.2));
                 }
                 None => {
@@ -58,6 +63,18 @@ impl Planner {
             }
         }
         moved
+    }
+
+    /// Returns the start and the turn of the next request of the pass.
+    fn next_to_move_up(&self) -> Option<(u64, Turn)> {
+        let last = self.backfill.last;
+        if self.policy.moves_up_by_start {
+            let after = last.map(|(start_s, (_, _, id))| (start_s, id));
+            let (start_s, id) = self.queues.next_start_after(after)?;
+            return Some((start_s, self.entries.get(&id)?.turn(id)));
+        }
+        let turn = self.queues.next_planned(last.map(|(_, turn)| turn))?;
+        Some((0, turn))
     }
 
     /// Seeks an earlier place for a request that has not started.

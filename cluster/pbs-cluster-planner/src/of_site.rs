@@ -9,6 +9,7 @@ use pbs_site::{Consumer, Kind, Privilege, Scope, Share, Site, Validity, Whom};
 
 use crate::machine::{Machine, NodeSpec, Resource};
 use crate::need::Need;
+use crate::optimise::{growth_per_s, Budget, Improving, Objective};
 use crate::request::{Refusal, Request, When};
 use crate::rules::{Limit, Limited, Pool, Rules};
 
@@ -57,6 +58,28 @@ impl Machine {
         });
         let nodes: Vec<_> = nodes.collect();
         Self::new(resources, &nodes)
+    }
+}
+
+impl Improving {
+    /// The search for better plans of a site; `None`: the site wants none.
+    pub fn of_site(site: &Site, seed: u64) -> Option<Self> {
+        let of = site.optimise.as_ref()?;
+        // The numbers of a site are small enough for a float.
+        let growth_per_s = match of.even_after_s {
+            0 => 0.0,
+            even_after_s => growth_per_s(even_after_s),
+        };
+        let objective = Objective {
+            wait_per_s: of.wait as f64,
+            slowdown: of.slowdown as f64,
+            fairness: of.fairness as f64,
+            growth_per_s,
+            missed_deadline: of.deadline as f64,
+            length_per_s: of.utilisation as f64,
+        };
+        let budget = Budget { orders: of.orders, placements: of.placements };
+        Some(Self { objective, budget, seed })
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use pbs_site::Mapping;
+use pbs_site::{Mapping, Promise};
 
 use crate::choice::price;
 use crate::counts::Counts;
@@ -37,6 +37,7 @@ pub(crate) struct Entry {
     /// Duration of the request before any change.
     pub(crate) first_duration_s: u64,
     pub(crate) is_of_array: bool,
+    pub(crate) promise: Promise,
     /// Unfinished requests that must end before the request starts.
     pub(crate) after: Vec<RequestId>,
     /// Whether the request has no place until it is released.
@@ -89,6 +90,8 @@ pub struct Planner {
     pub(crate) followers: Followers,
     /// Changed requests, if they are recorded.
     pub(crate) changes: Option<BTreeSet<RequestId>>,
+    /// Number of changes of the plan up to now.
+    pub(crate) version: u64,
 }
 
 impl Planner {
@@ -111,6 +114,7 @@ impl Planner {
             counts: Counts::default(),
             followers: Followers::default(),
             changes: None,
+            version: 0,
         }
     }
 
@@ -144,6 +148,7 @@ impl Planner {
             priority: request.priority,
             submit_s: now_s,
             is_of_array: request.is_of_array,
+            promise: request.promise,
             after: self.unfinished(&request.after),
             is_held: request.is_held,
             is_running: false,
@@ -442,6 +447,7 @@ impl Planner {
         let Some(entry) = known.cloned() else {
             return Vec::new();
         };
+        let version = self.version;
         // It does not stand in its own way.
         let place = self.take_place(now_s, id);
         let first_s = entry.when.window(now_s, 1).start;
@@ -449,6 +455,7 @@ impl Planner {
         if let Some(place) = place {
             self.set_place(id, place);
         }
+        self.version = version;
         causes.retain(|&(_, start_s)| start_s != Some(first_s));
         causes.sort_by_key(|(_, start_s)| Reverse(start_s.unwrap_or(u64::MAX)));
         causes

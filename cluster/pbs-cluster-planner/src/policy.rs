@@ -20,6 +20,9 @@ pub struct Policy {
     /// Somebody is told the place of a request so long before it starts, and starts it: it
     /// stays then, even if a better one has become free.
     pub fixed_before_s: Option<u64>,
+    /// Whether requests are offered earlier places in the order of their starts, which improved
+    /// plans choose, and not by priority and time of submission.
+    pub moves_up_by_start: bool,
 }
 
 impl Default for Policy {
@@ -31,6 +34,7 @@ impl Default for Policy {
             horizon_s: None,
             threads: 1,
             fixed_before_s: None,
+            moves_up_by_start: false,
         }
     }
 }
@@ -42,6 +46,7 @@ impl Policy {
             mapping: site.mapping,
             min_dist_s: site.min_dist_s,
             horizon_s: site.planning_horizon_s,
+            moves_up_by_start: site.optimise.is_some(),
             ..Self::default()
         }
     }

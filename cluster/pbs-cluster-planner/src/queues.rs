@@ -67,6 +67,11 @@ impl Queues {
         self.planned.remove(turn);
     }
 
+    /// Planned requests with their starts, the earliest first.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = (u64, RequestId)> + '_ {
+        self.starts.iter().copied()
+    }
+
     /// Start of the next request.
     pub(crate) fn next_start_s(&self) -> Option<u64> {
         self.starts.first().map(|&(start_s, _)| start_s)
@@ -92,6 +97,15 @@ impl Queues {
     pub(crate) fn next_planned(&self, after: Option<Turn>) -> Option<Turn> {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.planned.range((after, Bound::Unbounded)).next().copied()
+    }
+
+    /// Planned request that starts next after another one, with its start.
+    pub(crate) fn next_start_after(
+        &self,
+        after: Option<(u64, RequestId)>,
+    ) -> Option<(u64, RequestId)> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.starts.range((after, Bound::Unbounded)).next().copied()
     }
 
     /// Requests without a place, by turn.

@@ -61,6 +61,7 @@ impl Planner {
             return Replanned::default();
         }
         self.nodes.set_usable(node, true);
+        self.version += 1;
         let has = self.has(node);
         self.system.set_defect(&has, now_s, false);
         self.count_running(now_s, node, true);
@@ -130,6 +131,7 @@ impl Planner {
             let has = self.has(node);
             self.system.set_defect(&has, now_s, true);
             self.nodes.set_usable(node, false);
+            self.version += 1;
         }
         for id in self.on_node(node) {
             self.hold_elsewhere(now_s, id, node, replanned);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use pbs_profile::FOREVER;
 use pbs_resources::{format_duration, Rset};
-use pbs_site::{format_time, Site, Whom};
+use pbs_site::{format_time, Promise, Site, Whom};
 
 use crate::need::Impossible;
 use crate::rules::Limited;
@@ -147,6 +147,9 @@ pub struct Request {
     pub priority: i64,
     /// Whether it belongs to an array.
     pub is_of_array: bool,
+    /// Promise to the user, which improved plans keep. A request with a deadline is planned to be
+    /// over in time whatever else it is promised.
+    pub promise: Promise,
     /// Requests that must end before this one starts.
     pub after: Vec<RequestId>,
     /// Whether the request has no place until it is released.
@@ -165,6 +168,7 @@ impl Request {
             group: String::new(),
             priority: 0,
             is_of_array: false,
+            promise: Promise::Start,
             after: Vec::new(),
             is_held: false,
         }

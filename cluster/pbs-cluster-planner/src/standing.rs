@@ -51,6 +51,7 @@ impl Planner {
     }
 
     pub(crate) fn changed(&mut self, id: RequestId) {
+        self.version += 1;
         if let Some(changes) = &mut self.changes {
             changes.insert(id);
         }
@@ -108,6 +109,7 @@ impl Planner {
             submit_s: standing.submit_s,
             first_duration_s: standing.first_duration_s,
             is_of_array: of.is_of_array,
+            promise: of.promise,
             after: standing.after.clone(),
             is_held: standing.is_held,
             is_running: standing.is_running,

@@ -9,8 +9,8 @@ use crate::types::Turn;
 pub(crate) struct Sweep {
     /// Start time from which requests are considered; `None`: there is no pass.
     pub(crate) from_s: Option<u64>,
-    /// The last that was looked at.
-    pub(crate) last: Option<Turn>,
+    /// Start and turn of the last that was looked at.
+    pub(crate) last: Option<(u64, Turn)>,
     /// Start time from which the next pass considers requests.
     pub(crate) again_s: Option<u64>,
     /// Number of passes that have ended.

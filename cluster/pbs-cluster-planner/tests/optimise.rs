@@ -26,18 +26,14 @@ impl Instance {
         }
         let jobs = (0..1 + random.below(8)).map(|_| {
             let duration_s = 1 + random.below(20);
-            WaitingJob {
-                cores: 1 + random.below(CORES),
-                duration_s,
-                expected_s: 1 + random.below(duration_s),
-                waited_s: random.below(50),
-                latest_start_s: u64::MAX,
-            }
+            let job = WaitingJob::new(1 + random.below(CORES), duration_s);
+            let expected_s = 1 + random.below(duration_s);
+            WaitingJob { expected_s, waited_s: random.below(50), ..job }
         });
         let jobs = jobs.collect();
         let growth_per_s = [0.0, 0.01][random.index(2)];
         let slowdown = [0.0, 5.0, 50.0][random.index(3)];
-        let objective = Objective { wait_per_s: 1.0, slowdown, growth_per_s };
+        let objective = Objective { slowdown, growth_per_s, ..Objective::default() };
         Self { running, jobs, objective }
     }
 
@@ -127,13 +123,7 @@ fn equal_seeds_have_equal_plans() {
     let mut random = Random::new(2, Stream::Trace);
     let jobs = (0..60).map(|_| {
         let duration_s = 1 + random.below(1_000);
-        WaitingJob {
-            cores: 1 + random.below(CORES),
-            duration_s,
-            expected_s: duration_s,
-            waited_s: 0,
-            latest_start_s: u64::MAX,
-        }
+        WaitingJob::new(1 + random.below(CORES), duration_s)
     });
     let jobs: Vec<_> = jobs.collect();
     let order: Vec<u32> = (0..60).collect();
@@ -173,4 +163,48 @@ fn a_promised_start_is_kept_by_every() {
         moved += u32::from(found.cost < found.first_cost);
     }
     println!("better with all promises kept: {moved} of 200");
+}
+
+/// Two jobs that need all cores: which of them goes first?
+#[test]
+fn each_cost_decides_of_an_order() {
+    let nothing = Objective {
+        wait_per_s: 0.0,
+        slowdown: 0.0,
+        fairness: 0.0,
+        growth_per_s: 0.0,
+        missed_deadline: 0.0,
+        length_per_s: 0.0,
+    };
+    let starts_s = |jobs: [WaitingJob; 2], objective| {
+        let pool = Pool::new(0, CORES);
+        optimise(0, &pool, &jobs, &[0, 1], objective, BUDGET, 1).unwrap().starts_s
+    };
+    let (long, short) = (WaitingJob::new(CORES, 100), WaitingJob::new(CORES, 10));
+    assert_eq!(starts_s([long, short], nothing), [0, 100]);
+    assert_eq!(starts_s([long, short], Objective { wait_per_s: 1.0, ..nothing }), [10, 0]);
+    assert_eq!(starts_s([long, short], Objective { slowdown: 1.0, ..nothing }), [10, 0]);
+    // Who has used more waits longer for a unit of normalised wait.
+    let heavy = WaitingJob { user_core_s: 10_000, ..short };
+    let light = WaitingJob { user_core_s: 10, ..short };
+    assert_eq!(starts_s([heavy, light], Objective { fairness: 1.0, ..nothing }), [10, 0]);
+    // Who has waited longer goes first only if waits are to be even.
+    let new = WaitingJob { waited_s: 0, ..short };
+    let old = WaitingJob { waited_s: 1_000, ..short };
+    let wait = Objective { wait_per_s: 1.0, ..nothing };
+    assert_eq!(starts_s([new, old], wait), [0, 10]);
+    assert_eq!(starts_s([new, old], Objective { growth_per_s: 0.1, ..wait }), [10, 0]);
+    // A deadline that is not promised.
+    let due = WaitingJob { wanted_start_s: 5, ..long };
+    assert_eq!(starts_s([short, due], wait), [0, 10]);
+    assert_eq!(starts_s([short, due], Objective { missed_deadline: 1e6, ..wait }), [100, 0]);
+    // A narrow job beside another one, or behind a wide one that then ends last.
+    let jobs = [
+        WaitingJob::new(CORES / 2, 50),
+        WaitingJob::new(CORES, 10),
+        WaitingJob::new(CORES / 2, 50),
+    ];
+    let length = Objective { length_per_s: 1.0, ..nothing };
+    let found = optimise(0, &Pool::new(0, CORES), &jobs, &[0, 1, 2], length, BUDGET, 1).unwrap();
+    assert_eq!(found.cost, 60.0, "{:?}", found.starts_s);
 }

@@ -140,7 +140,9 @@ impl Comparison {
         let has_work = planning().any(|of| of.work.is_some());
         let has_times = planning().any(|of| of.event_ns.is_some());
         titles.extend(has_killed.then_some("killed"));
-        titles.extend(has_deadlines.then_some("deadlines kept"));
+        if has_deadlines {
+            titles.extend(["deadlines kept", "of accepted"]);
+        }
         titles.extend(has_promises.then_some("promises broken"));
         titles.extend(has_work.then_some("orders per event"));
         titles.extend(has_times.then_some("time per event"));
@@ -156,10 +158,10 @@ impl Comparison {
             row.push(ratio(metrics.fairness.worst_normalised_wait));
             row.push(percent(metrics.acceptance));
             row.extend(has_killed.then(|| grouped(metrics.killed as i128)));
-            row.extend(has_deadlines.then(|| {
-                let (kept, all) = (metrics.deadlines_kept, metrics.deadlines);
-                percent(kept as f64 / all.max(1) as f64)
-            }));
+            if has_deadlines {
+                let kept = |of: usize| percent(metrics.deadlines_kept as f64 / of.max(1) as f64);
+                row.extend([metrics.deadlines, metrics.deadlines_accepted].map(kept));
+            }
             let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
             let broken = planning.broken_promises.map(|broken| grouped(broken as i128));
             row.extend(has_promises.then(|| or_none(broken)));

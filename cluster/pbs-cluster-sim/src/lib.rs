@@ -44,7 +44,7 @@ pub use estimator::Expect;
 pub use fcfs::Fcfs;
 pub use job::{Estimates, Status, TraceJob};
 pub use lublin::Lublin;
-pub use optimised::{Optimised, Optimising, Promise};
+pub use optimised::{Express, Optimised, Optimising, Promise};
 pub use planned::Planned;
 pub use policy::{Policy, Work};
 pub use site_queue::{Overtaking, SiteQueue};

@@ -2,6 +2,8 @@
 //! Plans of all waiting jobs on one pool of cores, made better at each event by
 //! `pbs_cluster_planner::optimise`.
 
+use std::collections::HashMap;
+
 use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
 
 use crate::estimator::Expect;
@@ -15,6 +17,9 @@ pub enum Promise {
     Nothing,
     /// The start of the first plan with the job is an upper bound.
     Start,
+    /// A job with a deadline ends in time, or is declined when it comes. Other jobs have no
+    /// promise.
+    Deadline,
 }
 
 /// Parameters of the plans.
@@ -28,8 +33,19 @@ pub struct Optimising {
     pub promise: Promise,
     /// Run times that plans assume.
     pub expect: Expect,
+    /// Cores for short jobs only.
+    pub express: Option<Express>,
     /// Seed of the searches.
     pub seed: u64,
+}
+
+/// Cores that only short jobs use: where long jobs have all others, short ones can start soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Express {
+    /// Number of cores.
+    pub cores: u64,
+    /// Longest limit of a short job.
+    pub most_s: u64,
 }
 
 /// Scheduler that plans all waiting jobs at each event.
@@ -54,8 +70,10 @@ struct Waiter {
     submit_s: u64,
     /// Start in the current plan; the end of all time before the first plan.
     planned_s: u64,
-    /// Start that was promised.
+    /// Latest start that was promised.
     told_s: Option<u64>,
+    /// Latest start with which a deadline is kept, until it is promised or the job is declined.
+    wanted_s: Option<u64>,
 }
 
 impl Optimised {
@@ -77,18 +95,44 @@ impl Optimised {
     fn booked_s(&self, user: u64, limit_s: u64) -> u64 {
         match self.with.promise {
             Promise::Nothing => self.running.expected_s(user, limit_s),
-            Promise::Start => limit_s,
+            Promise::Start | Promise::Deadline => limit_s,
         }
     }
 
-    /// Whether a new plan can change anything: a job can start, or wants to be told its start.
+    /// Returns the number of cores that a job leaves to short ones.
+    fn spare_cores(&self, of: &Waiter) -> u64 {
+        let express = self.with.express.filter(|express| of.limit_s > express.most_s);
+        express.map_or(0, |express| express.cores.min(self.cores - of.cores))
+    }
+
+    /// Whether a new plan can change anything: a job can start, or wants to be told its start or
+    /// whether its deadline is kept.
     fn needs_plan(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        let free_cores = self.running.free_cores();
         self.with.promise == Promise::Start
-            || self.waiting.iter().any(|of| of.cores <= self.running.free_cores())
+            || waiting.any(|of| of.cores <= free_cores || of.wanted_s.is_some())
+    }
+
+    /// Promises the deadlines that the plan keeps, and declines the jobs whose deadlines it misses.
+    fn answer_deadlines(&mut self) {
+        self.waiting.retain_mut(|of| {
+            let Some(wanted_s) = of.wanted_s.take() else {
+                return true;
+            };
+            of.told_s = Some(wanted_s);
+            of.planned_s <= wanted_s
+        });
     }
 
     fn plan(&mut self, now_s: u64) {
         let pool = Pool::with_running(now_s, self.cores, self.running.ends());
+        let mut user_core_s: HashMap<u64, u64> = HashMap::new();
+        for of in &self.waiting {
+            let area = of.cores.saturating_mul(self.booked_s(of.user, of.limit_s));
+            let of_user = user_core_s.entry(of.user).or_default();
+            *of_user = of_user.saturating_add(area);
+        }
         let jobs: Vec<WaitingJob> = self
             .waiting
             .iter()
@@ -98,6 +142,9 @@ impl Optimised {
                 expected_s: self.running.expected_s(of.user, of.limit_s),
                 waited_s: now_s - of.submit_s,
                 latest_start_s: of.told_s.unwrap_or(u64::MAX),
+                wanted_start_s: of.wanted_s.unwrap_or(u64::MAX),
+                spare_cores: self.spare_cores(of),
+                user_core_s: user_core_s.get(&of.user).copied().unwrap_or(0),
             })
             .collect();
         // In the order of its starts, the current plan starts no job later than before, as cores
@@ -106,7 +153,20 @@ impl Optimised {
         current.sort_by_key(|&place| self.waiting[place as usize].planned_s);
         let seed = self.with.seed.wrapping_add(self.work.plans);
         let (objective, budget) = (self.with.objective, self.with.budget);
-        let found = optimise(now_s, &pool, &jobs, &current, objective, budget, seed);
+        let search = |jobs: &[WaitingJob], current: &[u32]| {
+            optimise(now_s, &pool, jobs, current, objective, budget, seed)
+        };
+        let found = search(&jobs, &current).or_else(|| {
+            // Long jobs may be later than planned behind short ones, and delay others. All promises
+            // are kept if those with one go first, and leave no cores.
+            let is_promised = |place: usize| self.waiting[place].told_s.is_some();
+            current.sort_by_key(|&place| !is_promised(place as usize));
+            let all = jobs.iter().enumerate().map(|(place, job)| {
+                let spare_cores = if is_promised(place) { 0 } else { job.spare_cores };
+                WaitingJob { spare_cores, ..*job }
+            });
+            search(&all.collect::<Vec<_>>(), &current)
+        });
         self.work.plans += 1;
         let Some(found) = found else { return };
         self.work.orders += found.orders;
@@ -117,6 +177,7 @@ impl Optimised {
                 of.told_s.get_or_insert(start_s);
             }
         }
+        self.answer_deadlines();
     }
 
     fn begin(&mut self, now_s: u64, waiter: &Waiter) {
@@ -134,19 +195,27 @@ impl Policy for Optimised {
             (Promise::Nothing, Expect::Learned) => "optimised, learned",
             (Promise::Start, Expect::Limit) => "optimised, start promised",
             (Promise::Start, Expect::Learned) => "optimised, start promised, learned",
+            (Promise::Deadline, Expect::Limit) => "optimised, deadlines promised",
+            (Promise::Deadline, Expect::Learned) => "optimised, deadlines promised, learned",
         }
     }
 
     fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
         if (1..=self.cores).contains(&what.cores) {
+            let limit_s = what.requested_s.max(1);
+            let has_promise = self.with.promise == Promise::Deadline;
+            let deadline_s = what.deadline_s.filter(|_| has_promise);
+            // A deadline before the end of the limit is missed by every plan.
+            let wanted_s = deadline_s.map(|deadline_s| deadline_s.saturating_sub(limit_s));
             self.waiting.push(Waiter {
                 job,
                 cores: what.cores,
-                limit_s: what.requested_s.max(1),
+                limit_s,
                 user: what.user,
                 submit_s: now_s,
                 planned_s: u64::MAX,
                 told_s: None,
+                wanted_s,
             });
         }
     }
@@ -186,6 +255,6 @@ impl Policy for Optimised {
     }
 
     fn broken_promises(&self) -> Option<usize> {
-        (self.with.promise == Promise::Start).then_some(self.broken)
+        (self.with.promise != Promise::Nothing).then_some(self.broken)
     }
 }

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pbs_cluster_planner::{Machine, Planner, RequestId, Rules, When};
+use pbs_cluster_planner::optimise::Improving;
+use pbs_cluster_planner::{Machine, Planner, RequestId, Rules, State, When};
+use pbs_site::Promise;
 
 use crate::requests::Requests;
-use crate::{Policy, TraceJob};
+use crate::{Policy, TraceJob, Work};
 
 /// Plans, and moves up who can where somebody left.
 #[derive(Clone, Debug)]
@@ -22,6 +24,16 @@ pub struct Planned {
     declined: Vec<usize>,
     /// A job that can't be over by its deadline is declined when it comes.
     keeps_deadlines: bool,
+    /// Search for a better plan at each event; `None`: no plan is reconsidered.
+    improving: Option<Improving>,
+    /// Promise of each job.
+    promise: Promise,
+    /// First planned start of each job that waits.
+    told_s: HashMap<RequestId, u64>,
+    broken: usize,
+    /// Version of the plan that was improved last.
+    version: u64,
+    work: Work,
 }
 
 impl Planned {
@@ -45,7 +57,39 @@ impl Planned {
             requests: HashMap::new(),
             declined: Vec::new(),
             keeps_deadlines: false,
+            improving: None,
+            promise: Promise::Start,
+            told_s: HashMap::new(),
+            broken: 0,
+            version: 0,
+            work: Work::default(),
         }
+    }
+
+    /// A search makes the plan better at each event, and keeps this promise to all jobs.
+    pub fn improved(mut self, improving: Improving, promise: Promise) -> Self {
+        self.planner.move_up_by_start();
+        self.improving = Some(improving);
+        self.promise = promise;
+        self
+    }
+
+    /// Seeks a better plan, and takes it.
+    fn improve(&mut self, now_s: u64) {
+        let Some(improving) = self.improving else { return };
+        if self.planner.version() == self.version {
+            return;
+        }
+        let seed = improving.seed.wrapping_add(self.work.plans);
+        let found = self.planner.improvement(now_s, &Improving { seed, ..improving });
+        if let Some(mut found) = found {
+            while found.run(u64::MAX) {}
+            self.planner.take_improvement(now_s, &found);
+            self.work.plans += 1;
+            self.work.orders += found.orders();
+            self.work.placements += found.placements();
+        }
+        self.version = self.planner.version();
     }
 
     /// Jobs with a deadline are planned to be over by then, or declined at once, as requests
@@ -68,10 +112,12 @@ impl Planned {
 
 impl Policy for Planned {
     fn name(&self) -> &str {
-        if self.keeps_deadlines {
-            "planned to deadlines"
-        } else {
-            "planned"
+        match (self.improving.is_some(), self.keeps_deadlines, self.promise) {
+            (false, true, _) => "planned to deadlines",
+            (false, false, _) => "planned",
+            (true, _, Promise::Start) => "planned, optimised, start promised",
+            (true, true, _) => "planned to deadlines, optimised",
+            (true, false, _) => "planned, optimised",
         }
     }
 
@@ -82,9 +128,13 @@ impl Policy for Planned {
         if let Some(end_s) = what.deadline_s.filter(|_| self.keeps_deadlines) {
             request.when = When::Deadline { end_s, late: false };
         }
+        request.promise = self.promise;
         match self.planner.submit(now_s, &request) {
             Ok(id) => {
                 self.jobs.insert(id, job);
+                if let Some(State::Planned { start_s }) = self.planner.state(id) {
+                    self.told_s.insert(id, start_s);
+                }
                 self.requests.insert(job, id);
             }
             Err(_) => self.declined.push(job),
@@ -104,13 +154,27 @@ impl Policy for Planned {
         if self.planner.next_look_s().is_some() {
             self.planner.plan_waiting(now_s);
         }
+        self.work.events += 1;
+        self.improve(now_s);
         let mut ids = Vec::new();
         self.planner.start(now_s, &mut ids);
+        for id in &ids {
+            let told_s = self.told_s.remove(id);
+            self.broken += usize::from(told_s.is_some_and(|told_s| now_s > told_s));
+        }
         started.extend(ids.iter().filter_map(|id| self.jobs.get(id)));
     }
 
     fn next_s(&self) -> Option<u64> {
         let times = [self.planner.next_start_s(), self.planner.next_look_s()];
         times.into_iter().flatten().min()
+    }
+
+    fn work(&self) -> Option<Work> {
+        self.improving.is_some().then_some(self.work)
+    }
+
+    fn broken_promises(&self) -> Option<usize> {
+        (self.improving.is_some() && self.promise == Promise::Start).then_some(self.broken)
     }
 }

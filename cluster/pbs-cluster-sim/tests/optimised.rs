@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Optimised plans over whole workloads.
 
-use pbs_cluster_planner::optimise::{Budget, Objective};
+use std::sync::Arc;
+
+use pbs_cluster_planner::optimise::{Budget, Improving, Objective};
+use pbs_cluster_planner::{Machine, Rules};
 use pbs_cluster_sim::metrics::Metrics;
+use pbs_cluster_sim::workload::add_deadlines;
 use pbs_cluster_sim::{
-    check, replay, Easy, Expect, Lublin, Optimised, Optimising, Outcome, Policy, Promise, SjfEasy,
-    TraceJob,
+    check, replay, Easy, Estimates, Expect, Express, Lublin, Optimised, Optimising, Outcome,
+    Planned, Policy, Promise, SjfEasy, TraceJob,
 };
 use pbs_gen::{Random, Stream};
+use pbs_site::Site;
 
 const BUDGET: Budget = Budget { orders: 50, placements: 2_000 };
 
 fn with(promise: Promise, expect: Expect, seed: u64) -> Optimising {
-    Optimising { objective: Objective::default(), budget: BUDGET, promise, expect, seed }
+    Optimising {
+        objective: Objective::default(),
+        budget: BUDGET,
+        promise,
+        expect,
+        express: None,
+        seed,
+    }
 }
 
 fn random_jobs(random: &mut Random) -> Vec<TraceJob> {
@@ -97,6 +109,73 @@ fn optimised_plans_slow_jobs_down_less_than_easy() {
             assert!(planned.1 <= shortest_first.1, "{planned:?} {shortest_first:?}");
         }
     }
+}
+
+/// Jobs of which half have a deadline, of more core time than there is.
+fn overloaded(load_percent: u64, seed: u64) -> Vec<TraceJob> {
+    let lublin = Lublin { jobs: 600, cores: 256, load_percent, accuracy_percent: 22, seed };
+    let mut jobs = lublin.generate();
+    add_deadlines(&mut jobs, 50, 200, seed);
+    jobs.iter().map(|job| job.with(Estimates::Perfect)).collect()
+}
+
+#[test]
+fn accepted_deadlines_are_kept_and_more_than_under_easy() {
+    for (load_percent, seed) in [(100, 1), (130, 2)] {
+        let jobs = overloaded(load_percent, seed);
+        let run = |policy: &mut dyn Policy| {
+            let outcomes = replay(&jobs, policy, |_| ()).unwrap();
+            assert_eq!(check(&jobs, &outcomes, 256), Ok(()));
+            Metrics::of(&jobs, &outcomes, 256)
+        };
+        let easy = run(&mut Easy::new(256));
+        let with = with(Promise::Deadline, Expect::Limit, 1);
+        let objective = Objective { missed_deadline: 864_000.0, ..Objective::default() };
+        let express = Some(Express { cores: 51, most_s: 600 });
+        let mut policy = Optimised::new(256, Optimising { objective, express, ..with });
+        let optimised = run(&mut policy);
+        assert_eq!(policy.broken_promises(), Some(0));
+        let Metrics { deadlines, deadlines_accepted, deadlines_kept, .. } = optimised;
+        assert_eq!(deadlines_kept, deadlines_accepted, "of {deadlines}");
+        let points = 100.0 * (deadlines_kept as f64 - easy.deadlines_kept as f64);
+        let points = points / deadlines as f64;
+        println!(
+            "load {load_percent} %: {deadlines_kept} of {deadlines}, EASY {points:+.1} points"
+        );
+        assert!(points >= 20.0, "{points} points at a load of {load_percent} %");
+        // Only jobs with a deadline are declined.
+        let without = jobs.len() - deadlines;
+        assert_eq!(optimised.jobs, without + deadlines_accepted);
+    }
+}
+
+fn planned(nodes: &[u64], promise: pbs_site::Promise) -> Planned {
+    let names = (1..).map(|number| format!("[[nodes]]\nname='n{number}'\n"));
+    let nodes = names.zip(nodes).map(|(name, cores)| format!("{name}has='ncpus={cores}'\n"));
+    let site = Site::from_toml(&nodes.collect::<String>()).unwrap();
+    let machine = Arc::new(Machine::of_site(&site));
+    let improving = Improving { objective: Objective::default(), budget: BUDGET, seed: 1 };
+    Planned::new(machine, Rules::default(), usize::MAX).improved(improving, promise)
+}
+
+#[test]
+fn plans_on_nodes_are_improved_and_keep_promised_starts() {
+    let mut random = Random::new(3, Stream::Trace);
+    let (mut slower, mut faster) = (0.0, 0.0);
+    for _ in 0..20 {
+        let jobs = random_jobs(&mut random);
+        let mean = |policy: &mut dyn Policy| {
+            Metrics::of(&jobs, &outcomes(&jobs, 8, policy), 8).bounded_slowdown.mean
+        };
+        let mut promised = planned(&[4, 2, 2], pbs_site::Promise::Start);
+        slower += mean(&mut promised);
+        assert_eq!(promised.broken_promises(), Some(0));
+        let mut free = planned(&[4, 2, 2], pbs_site::Promise::None);
+        faster += mean(&mut free);
+        assert!(free.work().is_some_and(|work| work.orders > 0));
+    }
+    println!("bounded slowdown: {faster:.1} without promises, {slower:.1} with them");
+    assert!(faster < 0.9 * slower, "{faster} {slower}");
 }
 
 #[test]

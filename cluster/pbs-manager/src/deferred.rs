@@ -2,6 +2,7 @@
 //! Operations of a service: it answers many calls before it waits for the disk, and looks for
 //! better places between them.
 
+use pbs_cluster_planner::optimise::Improving;
 use pbs_cluster_planner::RequestId;
 
 use crate::engine::Engine;
@@ -28,19 +29,22 @@ impl<E: Engine> Manager<E> {
         self.journal.write(self.clock_s, self.planner.next_id())
     }
 
-    /// Whether requests wait for their turn to look for a better place.
+    /// Whether requests wait for their turn to look for a better place, or a better plan is sought.
     pub fn is_settling(&self) -> bool {
         let inside = self.reservations.iter().filter_map(|&id| self.planner.inside(id));
-        self.planner.is_backfilling() || inside.into_iter().any(|inside| inside.is_backfilling())
+        self.planner.is_backfilling()
+            || inside.into_iter().any(|inside| inside.is_backfilling())
+            || self.site.optimise.is_some() && self.planner.version() != self.improved_version
     }
 
     /// Gives so many requests their turn for a better place. Nobody moves to later. The cluster and
     /// its reservations have turns. After each pass over all requests, those that wait are planned,
-    /// also where another pass follows.
+    /// also where another pass follows. When nobody has a turn any more, as many requests are
+    /// placed in the search for a better plan.
     pub fn settle_some(&mut self, most: usize) {
         let clock_s = self.clock_s;
         let Some(within) = self.next_to_settle() else {
-            return;
+            return self.improve_some(most);
         };
         self.settled = within;
         let Some(planner) = self.planner_of_mut(within) else {
@@ -51,6 +55,28 @@ impl<E: Engine> Manager<E> {
         if within.is_none() && planner.passes() > passes {
             planner.plan_waiting(clock_s);
         }
+    }
+
+    /// Places so many requests in the search for a better plan, and takes the plan at its end. A
+    /// plan that has changed meanwhile has a new search.
+    fn improve_some(&mut self, most: usize) {
+        let (clock_s, version) = (self.clock_s, self.planner.version());
+        if version == self.improved_version {
+            return;
+        }
+        let found = self.improvement.take().filter(|found| found.is_of(version));
+        let found = found.or_else(|| {
+            let improving = Improving::of_site(&self.site, version)?;
+            self.planner.improvement(clock_s, &improving)
+        });
+        if let Some(mut found) = found {
+            if found.run(most as u64) {
+                self.improvement = Some(found);
+                return;
+            }
+            self.planner.take_improvement(clock_s, &found);
+        }
+        self.improved_version = self.planner.version();
     }
 
     /// Returns the planner whose turn it is to look for better places: that of a reservation, or

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use pbs_cluster_planner::optimise::Improvement;
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_resources::{format_duration, Rset};
 use pbs_site::Site;
@@ -40,6 +41,10 @@ pub struct Manager<E> {
     pub(crate) clock_s: u64,
     /// The planner that looked for better places last: a reservation's, or the cluster's.
     pub(crate) settled: Option<RequestId>,
+    /// Search for a better plan.
+    pub(crate) improvement: Option<Improvement>,
+    /// Version of the plan whose search has ended.
+    pub(crate) improved_version: u64,
     /// Whether operations leave writing and settling to the caller.
     pub(crate) is_deferred: bool,
 }
@@ -128,6 +133,8 @@ impl<E: Engine> Manager<E> {
             forgotten: Usages::default(),
             clock_s,
             settled: None,
+            improvement: None,
+            improved_version: 0,
             is_deferred: false,
         }
     }

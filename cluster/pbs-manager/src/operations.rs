@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Operations of users.
 
-use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State};
+use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State, When};
 use pbs_launch::NoticeSignal;
 use pbs_resources::{format_duration, Rset};
-use pbs_site::{format_time, Privilege};
+use pbs_site::{format_time, Privilege, Promise};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl<E: Engine> Manager<E> {
         }
         check_notice(wish)?;
         self.engine.check(caller, wish).map_err(Error::Wrong)?;
-        let mut request = self.completed(self.request_of(wish))?;
+        let mut request = self.completed(self.request_of(wish, self.promise_of(wish)?))?;
         let after = self.open_after(wish)?;
         request.after = numbers(&after);
         request.is_held = is_held(&after);
@@ -101,7 +101,7 @@ impl<E: Engine> Manager<E> {
                         leave out --array, --within and --depend";
             return Err(Error::Wrong(what.into()));
         }
-        let mut request = self.completed(self.request_of(wish))?;
+        let mut request = self.completed(self.request_of(wish, self.promise_of(wish)?))?;
         // Nothing is started in it before those that are in it are.
         request.margin_s = 0;
         let of_reservations = self.site.weights.reservation;
@@ -338,7 +338,32 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    fn request_of(&self, wish: &Wish) -> Request {
+    /// Returns the promise of a request, if the site allows it.
+    fn promise_of(&self, wish: &Wish) -> Result<Promise, Error> {
+        let allowed = self.site.promises();
+        let promise = wish.promise.or(allowed.first().copied()).unwrap_or(Promise::Start);
+        if !allowed.contains(&promise) {
+            let allowed: Vec<&str> = allowed.iter().map(|of| of.name()).collect();
+            return Err(Error::Wrong(format!(
+                "the site allows no promise {}; write {}",
+                promise.name(),
+                allowed.join(" or ")
+            )));
+        }
+        let has_deadline = matches!(wish.when, When::Deadline { .. } | When::Between { .. });
+        if promise != Promise::Deadline || has_deadline {
+            return Ok(promise);
+        }
+        if wish.promise.is_none() {
+            // The site promises the deadlines of those that have one.
+            return Ok(Promise::None);
+        }
+        let what = "a request without a deadline can't have the promise deadline; add --deadline, \
+                    or leave out --promise";
+        Err(Error::Wrong(what.into()))
+    }
+
+    fn request_of(&self, wish: &Wish, promise: Promise) -> Request {
         Request {
             rset: wish.rset.clone(),
             duration_s: wish.duration_s,
@@ -348,6 +373,7 @@ impl<E: Engine> Manager<E> {
             group: wish.group.clone(),
             priority: 0,
             is_of_array: wish.array.is_some(),
+            promise,
             after: Vec::new(),
             is_held: false,
         }

@@ -3,6 +3,7 @@
 
 use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing};
 use pbs_resources::Rset;
+use pbs_site::Promise;
 
 use crate::ledger::{After, Outcome, Phase, Row, State};
 
@@ -49,6 +50,7 @@ impl RequestRecord {
                 group: row.group.clone(),
                 priority: row.priority,
                 is_of_array: row.is_of_array,
+                promise: Promise::of_name(&row.promise)?,
                 after: numbers(&row.after),
                 is_held: is_held(&row.after),
             },

@@ -46,6 +46,7 @@ impl<E: Engine> Manager<E> {
             notify_signal: record.notify_signal.clone(),
             submitted_by: record.submitted_by.clone(),
             is_restartable: record.is_restartable,
+            promise: record.request.promise.name().into(),
             after: record.after.clone(),
             priority: standing.priority,
             submit_s: standing.submit_s,

@@ -3,6 +3,7 @@
 
 use pbs_cluster_planner::{RequestId, When};
 use pbs_resources::Rset;
+use pbs_site::Promise;
 
 use crate::ledger::After;
 use crate::record::Parts;
@@ -64,6 +65,8 @@ pub struct Wish {
     pub within: Option<RequestId>,
     /// Requests that must end before this one starts, with the required outcomes.
     pub after: Vec<After>,
+    /// Promise to the user; `None`: the first one of the site.
+    pub promise: Option<Promise>,
 }
 
 impl Wish {
@@ -84,6 +87,7 @@ impl Wish {
             array: None,
             within: None,
             after: Vec::new(),
+            promise: None,
         }
     }
 }

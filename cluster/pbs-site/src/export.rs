@@ -44,6 +44,7 @@ impl Site {
             }
         }
         self.write_weights(&mut out);
+        self.write_optimise(&mut out);
         for resource in &self.resources {
             self.write_resource(&mut out, resource);
         }
@@ -108,6 +109,19 @@ impl Site {
         for (key, value) in fields {
             out.raw(key, &value);
         }
+    }
+
+    fn write_optimise(&self, out: &mut Out) {
+        let Some(optimise) = &self.optimise else {
+            return;
+        };
+        out.table("[optimise]");
+        let names = optimise.promises.iter().map(|promise| quoted(promise.name()));
+        write_list(&mut out.0, "promises", names, false);
+        for (key, number) in optimise.numbers() {
+            out.raw(key, &number.to_string());
+        }
+        out.span("even_after", optimise.even_after_s);
     }
 
     /// Writes the properties of a resource that can't be deduced from the nodes.

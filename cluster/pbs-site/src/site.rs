@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use pbs_resources::Item;
 
-use crate::{Consumer, Kind, Limit, Mapping, Node, Pool, Privilege, Resource, Scope};
+use crate::{
+    Consumer, Kind, Limit, Mapping, Node, Optimise, Pool, Privilege, Promise, Resource, Scope,
+};
 
 /// A cluster. One that was read has been checked: what is said of names and amounts holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct Site {
     pub force: Vec<Item>,
     /// Components of a request's priority.
     pub weights: Weights,
+    /// Search for better plans; `None`: a plan is never reconsidered.
+    pub optimise: Option<Optimise>,
 }
 
 /// Least number of ended requests that a ledger keeps: users look up what has just ended.
@@ -118,6 +122,7 @@ impl Site {
             defaults: Vec::new(),
             force: Vec::new(),
             weights: Weights::default(),
+            optimise: None,
         }
     }
 
@@ -180,6 +185,12 @@ impl Site {
         let groups = user.groups.iter().filter_map(|name| self.group(name));
         let mut all = groups.chain([user]);
         all.any(|of| of.privileges.contains(&Privilege::Operator))
+    }
+
+    /// Returns the promises that requests may have. The first one is the promise of requests that
+    /// ask for none of them.
+    pub fn promises(&self) -> &[Promise] {
+        self.optimise.as_ref().map_or(&[Promise::Start], |of| &of.promises)
     }
 
     /// Returns a user's own account: the first group that the site lists for the user.

@@ -40,6 +40,24 @@ fn rules_without_effect() {
 }
 
 #[test]
+fn promises_and_costs_of_plans() {
+    check(&[
+        ("[optimise]\npromises=['starts']", "6: there is no promise starts; did you mean start?"),
+        (
+            "[optimise]\npromises=['none','none']",
+            "6: promise none stands here again; write it once",
+        ),
+        (
+            "[optimise]\npromises=[]",
+            "6: promises names none of none, start and deadline; write one",
+        ),
+        ("[optimise]\nwait=-1", "6: wait must be a whole number from 0 to 1000000000"),
+        ("[optimise]\norders=0", "6: orders must be a whole number from 1 to 1000000000"),
+        ("[optimise]\nslow=1", "6: "),
+    ]);
+}
+
+#[test]
 fn names_that_are_not_there() {
     check(&[
         (

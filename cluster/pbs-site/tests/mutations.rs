@@ -26,6 +26,10 @@ kind = "attribute"
 [priority]
 deadline = 5
 resource = { tesla = 3 }
+[optimise]
+promises = ["none", "start"]
+slowdown = 300
+even_after = "1h"
 [[nodes]]
 name = "smp%02d"
 count = 4

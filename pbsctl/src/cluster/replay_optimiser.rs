@@ -2,8 +2,8 @@
 //! Options of the search for better plans in a replay.
 
 use clap::Args;
-use pbs_cluster_planner::optimise::{Budget, Objective};
-use pbs_cluster_sim::{Expect, Optimising, Promise};
+use pbs_cluster_planner::optimise::{growth_per_s, Budget, Improving, Objective};
+use pbs_cluster_sim::{Expect, Express, Optimising, Promise};
 
 #[derive(Args, Debug)]
 pub(super) struct OptimiserOptions {
@@ -19,6 +19,32 @@ pub(super) struct OptimiserOptions {
     #[arg(long, value_name = "S", default_value_t = Objective::default().slowdown)]
     slowdown_cost: f64,
 
+    /// Seconds of waiting that cost as much as one unit of a user's normalised wait, for optimised:
+    /// the waits of the user's jobs in seconds over their core seconds
+    #[arg(long, value_name = "S", default_value_t = Objective::default().fairness)]
+    fairness_cost: f64,
+
+    /// Seconds of waiting that cost as much as a missed deadline, for optimised-deadline
+    #[arg(long, value_name = "S", default_value_t = DEADLINE_COST_S)]
+    deadline_cost: f64,
+
+    /// Part of the cores that optimised-deadline leaves to short jobs, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u64).range(0..=100)
+    )]
+    express: u64,
+
+    /// Longest requested time of a short job, in seconds, for --express
+    #[arg(long, value_name = "S", default_value_t = 600)]
+    express_below: u64,
+
+    /// Seconds of waiting that cost as much as a second until the end of the plan, for optimised
+    #[arg(long, value_name = "S", default_value_t = Objective::default().length_per_s)]
+    length_cost: f64,
+
     /// Wait after which each further second costs twice as much as the first one, in seconds, for
     /// optimised; 0 for never
     #[arg(long, value_name = "S", default_value_t = EVEN_AFTER_S)]
@@ -29,34 +55,49 @@ pub(super) struct OptimiserOptions {
     search_seed: u64,
 }
 
+/// A missed deadline costs as much as ten days of waiting.
+const DEADLINE_COST_S: f64 = 864_000.0;
 /// The value of `--even-after` that gives the default objective.
 const EVEN_AFTER_S: u64 = 5_000;
 
 impl OptimiserOptions {
-    /// Returns the parameters of plans with a promise.
-    pub(super) fn with(&self, promise: Promise, expect: Expect) -> Optimising {
+    fn objective(&self) -> Objective {
         let growth_per_s = match self.even_after {
             0 => 0.0,
             even_after_s => growth_per_s(even_after_s),
         };
-        Optimising {
-            objective: Objective {
-                wait_per_s: 1.0,
-                slowdown: self.slowdown_cost.max(0.0),
-                growth_per_s,
-            },
-            budget: Budget { orders: self.orders, placements: self.placements },
-            promise,
-            expect,
-            seed: self.search_seed,
+        Objective {
+            wait_per_s: 1.0,
+            slowdown: self.slowdown_cost.max(0.0),
+            fairness: self.fairness_cost.max(0.0),
+            growth_per_s,
+            missed_deadline: self.deadline_cost.max(0.0),
+            length_per_s: self.length_cost.max(0.0),
         }
     }
-}
 
-/// Returns the growth with which the cost of a second has doubled after so long a wait: that of
-/// w + g·w² has the derivative 1 + 2·g·w.
-fn growth_per_s(even_after_s: u64) -> f64 {
-    0.5 / even_after_s as f64
+    fn budget(&self) -> Budget {
+        Budget { orders: self.orders, placements: self.placements }
+    }
+
+    /// Returns the parameters of plans on one pool of so many cores with a promise.
+    pub(super) fn with(&self, cores: u64, promise: Promise, expect: Expect) -> Optimising {
+        let (objective, budget, seed) = (self.objective(), self.budget(), self.search_seed);
+        let express_cores = u128::from(cores) * u128::from(self.express) / 100;
+        let express = Express {
+            // A part of the cores is no more than all of them.
+            cores: u64::try_from(express_cores).unwrap_or(cores),
+            most_s: self.express_below,
+        };
+        let express = (promise == Promise::Deadline).then_some(express);
+        Optimising { objective, budget, promise, expect, express, seed }
+    }
+
+    /// Returns the parameters of the search for better plans on nodes.
+    pub(super) fn improving(&self) -> Improving {
+        let (objective, budget, seed) = (self.objective(), self.budget(), self.search_seed);
+        Improving { objective, budget, seed }
+    }
 }
 
 #[cfg(test)]

@@ -74,6 +74,13 @@ pub(super) enum PolicyName {
     Optimised,
     /// As optimised; the start in the first plan with a job is an upper bound
     OptimisedStart,
+    /// As optimised; a job with a deadline ends in time, or is declined when it comes
+    OptimisedDeadline,
+    /// The planner with its nodes and rules, whose plan a search makes better at each event;
+    /// nothing is promised
+    PlannedOptimised,
+    /// As planned-optimised; no request starts later than the plan of its submission told
+    PlannedOptimisedStart,
 }
 
 /// Clusters on which queues run.
@@ -89,11 +96,15 @@ impl PolicyOptions {
     /// Whether the cluster is one pool of cores to that scheduler, and has no rules.
     fn is_on_pool(&self, name: PolicyName) -> bool {
         match name {
-            PolicyName::Planned | PolicyName::PlannedDeadlines => false,
+            PolicyName::Planned
+            | PolicyName::PlannedDeadlines
+            | PolicyName::PlannedOptimised
+            | PolicyName::PlannedOptimisedStart => false,
             PolicyName::Conservative
             | PolicyName::EasyPlusPlus
             | PolicyName::Optimised
-            | PolicyName::OptimisedStart => true,
+            | PolicyName::OptimisedStart
+            | PolicyName::OptimisedDeadline => true,
             PolicyName::Fcfs | PolicyName::Easy | PolicyName::SjfEasy => {
                 self.queues_on == QueuesOn::Pool
             }
@@ -134,11 +145,14 @@ impl PolicyOptions {
             EstimatesName::Learned => Expect::Learned,
             EstimatesName::Users | EstimatesName::Perfect => Expect::Limit,
         };
-        let optimised =
-            |promise| Box::new(Optimised::new(on.cores, self.optimiser.with(promise, expect)));
+        let optimised = |promise| {
+            let with = self.optimiser.with(on.cores, promise, expect);
+            Box::new(Optimised::new(on.cores, with))
+        };
         let overtaking = match name {
             PolicyName::Optimised => return optimised(Promise::Nothing),
             PolicyName::OptimisedStart => return optimised(Promise::Start),
+            PolicyName::OptimisedDeadline => return optimised(Promise::Deadline),
             PolicyName::EasyPlusPlus => {
                 return Box::new(SjfEasy::new(on.cores, Expect::Learned));
             }
@@ -150,11 +164,21 @@ impl PolicyOptions {
             PolicyName::Conservative => {
                 return Box::new(Conservative::new(on.cores).with_most_looks(self.backfills));
             }
-            PolicyName::Planned | PolicyName::PlannedDeadlines => {
+            PolicyName::Planned
+            | PolicyName::PlannedDeadlines
+            | PolicyName::PlannedOptimised
+            | PolicyName::PlannedOptimisedStart => {
                 let machine = on.machine.clone();
                 let planned = Planned::with_policy(machine, rules, of_site, self.backfills);
+                let improving = self.optimiser.improving();
                 return Box::new(match name {
                     PolicyName::PlannedDeadlines => planned.keeping_deadlines(),
+                    PolicyName::PlannedOptimised => {
+                        planned.improved(improving, pbs_site::Promise::None)
+                    }
+                    PolicyName::PlannedOptimisedStart => {
+                        planned.improved(improving, pbs_site::Promise::Start)
+                    }
                     _ => planned,
                 });
             }

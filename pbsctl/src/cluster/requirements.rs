@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requirements of a request: the options that the command line and scripts share.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use pbs_cluster_planner::When;
 use pbs_manager::Wish;
 use pbs_resources::Rset;
+use pbs_site::Promise;
 
 use super::ledger::{duration_s, run_time_s, time_s};
 use super::numbers::{array, depend, Array, Dependencies};
@@ -63,6 +64,31 @@ pub(super) struct Requirements {
     /// Start the request again if its node fails
     #[arg(long)]
     restartable: bool,
+
+    /// Promise about the start, of those that the site allows; the site's first one by default
+    #[arg(long, value_enum, value_name = "PROMISE")]
+    promise: Option<PromiseName>,
+}
+
+/// Promises to the user of a request.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PromiseName {
+    /// A better plan may start the request at any time
+    None,
+    /// No later plan starts the request later
+    Start,
+    /// The request ends by its deadline, and may start at any time that allows it
+    Deadline,
+}
+
+impl From<PromiseName> for Promise {
+    fn from(name: PromiseName) -> Self {
+        match name {
+            PromiseName::None => Self::None,
+            PromiseName::Start => Self::Start,
+            PromiseName::Deadline => Self::Deadline,
+        }
+    }
 }
 
 /// Planned time of a request; as early as possible if none is given.
@@ -144,6 +170,7 @@ impl Requirements {
             notify: self.notify.or(script.notify),
             notify_signal: self.notify_signal.clone().or_else(|| script.notify_signal.clone()),
             restartable: self.restartable || script.restartable,
+            promise: self.promise.or(script.promise),
         }
     }
 
@@ -169,6 +196,7 @@ impl Requirements {
             array: self.array.clone().map(|array| array.0),
             within: self.within,
             after: self.depend.iter().flat_map(|of| &of.0).copied().collect(),
+            promise: self.promise.map(Promise::from),
             ..Wish::new(rset, &user, &group)
         })
     }

@@ -253,6 +253,7 @@ fn one(zone: &TimeZone, details: &Details) -> String {
     line("resources", row.rset.clone());
     line("duration", format_duration(row.duration_s));
     line("when", when_text(&row.when, zone));
+    line("promise", row.promise.clone());
     if let Some(broken) = broken(row) {
         line("agreement", broken);
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that checks the description of a cluster.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pbs_cluster_planner::Machine;
-use pbs_resources::format_size;
-use pbs_site::{zone_note, Site};
+use pbs_resources::{format_duration, format_size};
+use pbs_site::{zone_note, Optimise, Site};
 use pbs_text::columns;
 use serde::Serialize;
 
@@ -23,6 +24,39 @@ struct Checked {
     pools: usize,
     users: usize,
     groups: usize,
+    optimise: Option<Optimised>,
+}
+
+/// Search for better plans.
+#[derive(Serialize)]
+struct Optimised {
+    promises: Vec<&'static str>,
+    even_after_s: u64,
+    #[serde(flatten)]
+    numbers: BTreeMap<&'static str, u64>,
+}
+
+impl Optimised {
+    fn of(optimise: &Optimise) -> Self {
+        Self {
+            promises: optimise.promises.iter().map(|promise| promise.name()).collect(),
+            even_after_s: optimise.even_after_s,
+            numbers: optimise.numbers().into_iter().collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let numbers = self.numbers.iter().map(|(key, number)| format!("{key} {number}"));
+        let even_after = match self.even_after_s {
+            0 => "never".into(),
+            even_after_s => format_duration(even_after_s),
+        };
+        let (promises, numbers) = (self.promises.join(", "), numbers.collect::<Vec<_>>());
+        format!(
+            "plans are improved: promises {promises}; {}, even_after {even_after}\n",
+            numbers.join(", ")
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -57,6 +91,7 @@ pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
         pools: site.pools.len(),
         users: site.users.len(),
         groups: site.groups.len(),
+        optimise: site.optimise.as_ref().map(Optimised::of),
     };
     out.print(&checked, || {
         let parts = [
@@ -68,6 +103,7 @@ pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
         ];
         let rows = checked.resources.iter().map(|of| vec![of.name.clone(), format_size(of.total)]);
         let rows: Vec<_> = rows.collect();
-        format!("{}: {}\n{}", checked.site, parts.join(", "), columns(&rows, 1))
+        let optimise = checked.optimise.as_ref().map_or(String::new(), Optimised::text);
+        format!("{}: {}\n{optimise}{}", checked.site, parts.join(", "), columns(&rows, 1))
     })
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Search for a better plan of all waiting requests on one pool of cores.
+//! Search for a better plan of all waiting requests, on one pool of cores or on the nodes of a
+//! planner, with its rules.
 //!
 //! A plan is made from an order of the requests: each is placed at its earliest fit, and later
 //! ones cannot delay earlier ones. The search varies the order. It begins with the current plan
@@ -12,16 +13,19 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `pool` | free cores over time, and the earliest fit |
-//! | `score` | objective, and the plan of an order |
+//! | `score` | objective: the cost of a plan |
 //! | `orders` | first orders, permutations and moves |
-//! | `anneal` | the search itself |
+//! | `search` | the search itself, job by job |
+//! | `pool` | free cores of one pool over time, and the plan on it |
+//! | `improvement` | the plan on the nodes of a [`Planner`](crate::Planner), taken as a whole |
 
-mod anneal;
+mod improvement;
 mod orders;
 mod pool;
 mod score;
+mod search;
 
-pub use anneal::{optimise, BestPlan, Budget};
-pub use pool::Pool;
-pub use score::{Objective, WaitingJob};
+pub use improvement::{Improvement, Improving, MOST_IMPROVED};
+pub use pool::{optimise, BestPlan, Pool};
+pub use score::{growth_per_s, Objective, WaitingJob};
+pub use search::Budget;

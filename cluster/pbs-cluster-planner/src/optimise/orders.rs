@@ -15,7 +15,7 @@ pub(super) fn sorted(jobs: &[WaitingJob], objective: &Objective) -> Vec<Vec<u32>
     };
     let area = |job: &WaitingJob| job.cores as f64 * job.duration_s as f64;
     let slowdown = |job: &WaitingJob| job.waited_s as f64 / job.expected_s.max(1) as f64;
-    vec![
+    let mut orders = vec![
         (0..jobs.len() as u32).collect(),
         by(&|job| -objective.urgency(job)),
         by(&|job| job.duration_s as f64),
@@ -25,7 +25,13 @@ pub(super) fn sorted(jobs: &[WaitingJob], objective: &Objective) -> Vec<Vec<u32>
         by(&area),
         by(&|job| -area(job)),
         by(&|job| -slowdown(job)),
-    ]
+    ];
+    // By the latest start that keeps a deadline or a promise.
+    let latest_s = |job: &WaitingJob| job.latest_start_s.min(job.wanted_start_s);
+    if objective.missed_deadline > 0.0 && jobs.iter().any(|job| latest_s(job) < u64::MAX) {
+        orders.push(by(&|job| latest_s(job) as f64));
+    }
+    orders
 }
 
 /// Moves to the next permutation in lexical order. Returns `false` after the last one.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Free cores of one pool over time.
+//! Free cores of one pool over time, and the search for a plan on it.
 //!
 //! A search places thousands of requests a second, one after the other, and forgets all of them
 //! again. A sorted list of steps is copied in one move and read in the order of the memory;
 //! therefore it is faster for this purpose than the tree of `pbs-profile`.
+
+use super::score::{Objective, WaitingJob};
+use super::search::{Board, Budget, Search};
 
 /// Free cores from a time on, until the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl Pool {
     }
 
     /// Replaces this pool by another one, in the same memory.
-    pub(super) fn copy_from(&mut self, other: &Self) {
+    fn copy_from(&mut self, other: &Self) {
         self.steps.clear();
         self.steps.extend_from_slice(&other.steps);
     }
@@ -60,6 +63,26 @@ impl Pool {
     /// that time. A job wider than the pool has none, and changes nothing.
     pub fn place(&mut self, cores: u64, duration_s: u64) -> Option<u64> {
         let (first, end_s, after) = self.earliest(cores, duration_s)?;
+        Some(self.take(cores, first, end_s, after))
+    }
+
+    /// Takes the cores of a job at the earliest time at which its spare cores are free, too; a
+    /// promised start that is earlier comes first.
+    fn place_job(&mut self, job: &WaitingJob) -> Option<u64> {
+        let beside = match job.spare_cores {
+            0 => None,
+            spare => self.earliest(job.cores.saturating_add(spare), job.duration_s),
+        };
+        let is_in_time = |first: usize| self.steps[first].from_s <= job.latest_start_s;
+        match beside.filter(|&(first, _, _)| is_in_time(first)) {
+            Some((first, end_s, after)) => Some(self.take(job.cores, first, end_s, after)),
+            None => self.place(job.cores, job.duration_s),
+        }
+    }
+
+    /// Takes cores from a step on, until the end, before which all steps up to `after` begin.
+    /// Returns the start.
+    fn take(&mut self, cores: u64, first: usize, end_s: u64, after: usize) -> u64 {
         let start_s = self.steps[first].from_s;
         let mut after = after;
         // Does the job end within the last step that it overlaps?
@@ -73,7 +96,7 @@ impl Pool {
                 step.cores -= cores;
             }
         }
-        Some(start_s)
+        start_s
     }
 
     /// Returns the step at which the job starts, its end, and the first step after all that it
@@ -94,6 +117,79 @@ impl Pool {
         }
         first.map(|(start, end_s)| (start, end_s, self.steps.len()))
     }
+}
+
+/// A pool on which orders are tried.
+struct Trial<'a> {
+    free: &'a Pool,
+    jobs: &'a [WaitingJob],
+    pool: Pool,
+}
+
+impl Board for Trial<'_> {
+    fn begin(&mut self, _: &[u32]) -> usize {
+        self.pool.copy_from(self.free);
+        0
+    }
+
+    fn place(&mut self, job: u32) -> Option<u64> {
+        self.pool.place_job(&self.jobs[job as usize])
+    }
+
+    fn keep(&mut self) {}
+}
+
+/// Best plan that a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BestPlan {
+    /// Planned start of each job, in the order of the jobs.
+    pub starts_s: Vec<u64>,
+    /// Cost of the plan.
+    pub cost: f64,
+    /// Cost of the current plan, with which the search began.
+    pub first_cost: f64,
+    /// Number of orders that were scored.
+    pub orders: u64,
+    /// Number of jobs that were placed.
+    pub placements: u64,
+}
+
+/// Seeks the plan of all jobs with the least cost. `current` is the order of the current plan; its
+/// plan is the result unless another one costs less, and keeps all promises. Equal arguments have
+/// equal results on every machine.
+///
+/// Returns `None` if a job is wider than the pool, or the current order breaks a promise and so
+/// does every other one that was tried.
+///
+/// ```
+/// use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
+///
+/// // The short job goes first, although it came last.
+/// let jobs = [WaitingJob::new(4, 1_000), WaitingJob::new(4, 10)];
+/// let (free, objective) = (Pool::new(0, 4), Objective::default());
+/// let found = optimise(0, &free, &jobs, &[0, 1], objective, Budget::default(), 1).unwrap();
+/// assert_eq!(found.starts_s, [10, 0]);
+/// assert!(found.cost < found.first_cost);
+/// ```
+pub fn optimise(
+    now_s: u64,
+    free: &Pool,
+    jobs: &[WaitingJob],
+    current: &[u32],
+    objective: Objective,
+    budget: Budget,
+    seed: u64,
+) -> Option<BestPlan> {
+    let trial = Trial { free, jobs, pool: free.clone() };
+    let mut search = Search::new(trial, now_s, jobs.to_vec(), current, objective, budget, seed);
+    while search.run(u64::MAX) {}
+    Some(BestPlan {
+        cost: search.best_cost()?,
+        first_cost: search.first_cost(),
+        orders: search.orders(),
+        placements: search.placements(),
+        starts_s: search.best().1.to_vec(),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Objective of a plan, and the plan of an order.
-
-use super::pool::Pool;
+//! Objective of a plan.
 
 /// Jobs shorter than this count as this long in the bounded slowdown, in seconds.
 const SLOWDOWN_BOUND_S: u64 = 10;
@@ -19,6 +17,30 @@ pub struct WaitingJob {
     pub waited_s: u64,
     /// Latest start that was promised; [`u64::MAX`] without a promise.
     pub latest_start_s: u64,
+    /// Latest start with which a deadline is kept that was not promised; [`u64::MAX`] without one.
+    pub wanted_start_s: u64,
+    /// Core seconds of all waiting jobs of the same user, for the fairness.
+    pub user_core_s: u64,
+    /// Cores that have to be free beside the job for all of its time, unless its promised start
+    /// were broken for that.
+    pub spare_cores: u64,
+}
+
+impl WaitingJob {
+    /// A job that has just come, of a user without other jobs. It has no promise and no deadline,
+    /// and is expected to run for the booked time.
+    pub fn new(cores: u64, duration_s: u64) -> Self {
+        Self {
+            cores,
+            duration_s,
+            expected_s: duration_s,
+            waited_s: 0,
+            latest_start_s: u64::MAX,
+            wanted_start_s: u64::MAX,
+            user_core_s: cores.saturating_mul(duration_s),
+            spare_cores: 0,
+        }
+    }
 }
 
 /// Weights of what a plan costs, summed over all jobs. Less is better.
@@ -28,75 +50,94 @@ pub struct Objective {
     pub wait_per_s: f64,
     /// Cost of one unit of bounded slowdown.
     pub slowdown: f64,
-    /// Growth of these costs with each second of waiting, for evenness: one long wait costs more
-    /// than several short ones, and no job is put off for ever.
+    /// Cost of one unit of a user's normalised wait: the sum of the waits of the user's jobs, in
+    /// seconds, over their core seconds (Klusáček and Chlumský 2015).
+    pub fairness: f64,
+    /// Growth of these three costs with each second of waiting, for evenness: one long wait costs
+    /// more than several short ones, and no job is put off for ever.
     pub growth_per_s: f64,
+    /// Cost of a deadline that was not promised and is missed.
+    pub missed_deadline: f64,
+    /// Cost of a second until the last job of the plan has ended, for utilisation.
+    pub length_per_s: f64,
 }
 
 impl Default for Objective {
     /// A unit of slowdown counts as ten minutes of waiting. After a wait of 5,000 s each further
-    /// second costs twice as much as the first one, after 10,000 s three times as much.
+    /// second costs twice as much as the first one, after 10,000 s three times as much. Fairness,
+    /// deadlines and the length of the plan count nothing.
     fn default() -> Self {
-        Self { wait_per_s: 1.0, slowdown: 600.0, growth_per_s: 0.0001 }
+        Self {
+            wait_per_s: 1.0,
+            slowdown: 600.0,
+            fairness: 0.0,
+            growth_per_s: 0.0001,
+            missed_deadline: 0.0,
+            length_per_s: 0.0,
+        }
     }
 }
 
 impl Objective {
     /// Returns the cost of a job that starts so long after its submission.
-    fn cost(&self, job: &WaitingJob, wait_s: u64) -> f64 {
+    fn waiting_cost(&self, job: &WaitingJob, wait_s: u64) -> f64 {
         let wait_s = wait_s as f64;
         let of_slowdown = self.slowdown / job.expected_s.max(SLOWDOWN_BOUND_S) as f64;
-        wait_s * (self.wait_per_s + of_slowdown) * (1.0 + self.growth_per_s * wait_s)
+        let of_user = self.fairness / job.user_core_s.max(1) as f64;
+        let per_s = self.wait_per_s + of_slowdown + of_user;
+        wait_s * per_s * (1.0 + self.growth_per_s * wait_s)
+    }
+
+    /// Returns the cost of a job that starts at that time.
+    fn cost(&self, job: &WaitingJob, now_s: u64, start_s: u64) -> f64 {
+        let missed = if start_s > job.wanted_start_s { self.missed_deadline } else { 0.0 };
+        self.waiting_cost(job, job.waited_s + (start_s - now_s)) + missed
     }
 
     /// Returns the cost of a second of waiting of a job that has not waited, for each second of
     /// each of its cores: jobs with more of it go first in a good order.
     pub(super) fn urgency(&self, job: &WaitingJob) -> f64 {
         let area = job.cores as f64 * job.duration_s.max(1) as f64;
-        self.cost(job, job.waited_s + 1) / (job.waited_s + 1) as f64 / area
+        self.waiting_cost(job, job.waited_s + 1) / (job.waited_s + 1) as f64 / area
     }
 }
 
-/// Jobs that are planned, and where.
-pub(super) struct Scorer<'a> {
-    pub(super) now_s: u64,
-    pub(super) free: &'a Pool,
-    pub(super) jobs: &'a [WaitingJob],
-    pub(super) objective: Objective,
-    /// Number of jobs that were placed up to now: the work of the search.
-    pub(super) placements: u64,
-    pool: Pool,
+/// Returns the growth with which a second of waiting costs twice as much after so long a wait: that
+/// of w + g·w² has the derivative 1 + 2·g·w.
+pub fn growth_per_s(even_after_s: u64) -> f64 {
+    0.5 / even_after_s as f64
 }
 
-impl<'a> Scorer<'a> {
-    pub(super) fn new(
+/// Costs of the first jobs of an order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sum {
+    cost: f64,
+    /// Time at which all of them have ended.
+    end_s: u64,
+}
+
+impl Sum {
+    /// Returns the costs of no job.
+    pub(crate) fn none(now_s: u64) -> Self {
+        Self { cost: 0.0, end_s: now_s }
+    }
+
+    /// Returns the costs with one more job, which starts at that time.
+    pub(crate) fn with(
+        self,
+        objective: &Objective,
         now_s: u64,
-        free: &'a Pool,
-        jobs: &'a [WaitingJob],
-        objective: Objective,
+        job: &WaitingJob,
+        start_s: u64,
     ) -> Self {
-        Self { now_s, free, jobs, objective, placements: 0, pool: free.clone() }
+        Self {
+            cost: self.cost + objective.cost(job, now_s, start_s),
+            end_s: self.end_s.max(start_s.saturating_add(job.duration_s)),
+        }
     }
 
-    /// Returns the cost of the plan of an order, and stores its starts, by job. `None`: a job would
-    /// start later than promised, or the cost is more than `most`; the rest of the order is not
-    /// placed then.
-    pub(super) fn score(&mut self, order: &[u32], most: f64, starts_s: &mut [u64]) -> Option<f64> {
-        self.pool.copy_from(self.free);
-        let mut cost = 0.0;
-        for &place in order {
-            let job = &self.jobs[place as usize];
-            self.placements += 1;
-            let start_s = self.pool.place(job.cores, job.duration_s)?;
-            if start_s > job.latest_start_s {
-                return None;
-            }
-            starts_s[place as usize] = start_s;
-            cost += self.objective.cost(job, job.waited_s + (start_s - self.now_s));
-            if cost > most {
-                return None;
-            }
-        }
-        Some(cost)
+    /// Returns the cost of the plan. Further jobs never reduce it.
+    pub(crate) fn total(&self, objective: &Objective, now_s: u64) -> f64 {
+        self.cost + objective.length_per_s * (self.end_s - now_s) as f64
     }
 }

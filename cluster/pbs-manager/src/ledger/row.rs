@@ -120,6 +120,9 @@ pub struct Row {
     pub submitted_by: Option<String>,
     /// Whether it may be started again where its node fails.
     pub is_restartable: bool,
+    /// Promise to the user: `none`, `start` or `deadline`.
+    #[serde(default = "start_promised")]
+    pub promise: String,
     /// Greater goes first where several are planned anew.
     pub priority: i64,
     /// Unfinished requests that must end before this one starts.
@@ -155,6 +158,11 @@ pub struct Row {
     pub nodes: Vec<Part>,
     /// Number of cores.
     pub cores: u64,
+}
+
+/// Returns the promise of requests in ledgers of older versions, which had no other.
+fn start_promised() -> String {
+    pbs_site::Promise::Start.name().into()
 }
 
 impl Row {

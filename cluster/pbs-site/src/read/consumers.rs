@@ -3,13 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use pbs_text::reader::{Reader, Table, Value as TomlValue};
-use pbs_text::Line;
-use toml::de::DeValue;
+use pbs_text::reader::{Reader, Table};
 
 use super::declared_names::DeclaredNames;
 use super::names::{self, own_name};
-use super::values;
+use super::values::{self, texts};
 use crate::{Consumer, Privilege};
 
 const USER_KEYS: &[&str] =
@@ -62,31 +60,9 @@ fn consumers(
     consumers
 }
 
-/// The texts of a list, if the key is there.
-fn texts(
-    reader: &mut Reader,
-    table: &mut Table<'_, '_>,
-    key: &str,
-    example: &str,
-) -> Option<Vec<(Line, String)>> {
-    let (line, value): (Line, &TomlValue<'_>) = table.entries.remove(key)?;
-    let DeValue::Array(items) = value.get_ref() else {
-        let message = format!("{key} must be a list of names; write {key} = [\"{example}\"]");
-        reader.problem(line, message);
-        return None;
-    };
-    let mut texts = Vec::new();
-    for item in items.iter() {
-        let line = reader.line_of(item);
-        if let Some(text) = reader.string(line, key, item) {
-            texts.push((line, text));
-        }
-    }
-    Some(texts)
-}
-
 fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -> Vec<String> {
     let mut groups: Vec<String> = Vec::new();
+    // Nothing is dropped: a key that is no list is a problem by now.
     for (line, name) in texts(reader, table, "groups", "G1").unwrap_or_default() {
         if names::is_word(reader, line, &name) {
             names::group(reader, line, &name, known);

@@ -9,6 +9,7 @@ mod consumers;
 mod declared_names;
 mod names;
 mod nodes;
+mod optimise;
 mod resources;
 mod rules;
 mod values;
@@ -47,6 +48,7 @@ const TOP_KEYS: &[&str] = &[
     "defaults",
     "force",
     "priority",
+    "optimise",
 ];
 
 /// Spans of time are at most this, some 136 years, so that sums of a few fit.
@@ -138,6 +140,7 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     site.defaults = values::items(reader, &mut top, "defaults", &known.resources);
     site.force = values::items(reader, &mut top, "force", &known.resources);
     site.weights = weights(reader, &mut top, &known.resources);
+    site.optimise = optimise::optimise(reader, &mut top);
     site.resources = known.resources;
     site
 }

@@ -216,3 +216,26 @@ pub(super) fn amount(
         None => read_with(reader, line, key, value, parse_size_bytes),
     }
 }
+
+/// The texts of a list, if the key is there.
+pub(super) fn texts(
+    reader: &mut Reader,
+    table: &mut Table<'_, '_>,
+    key: &str,
+    example: &str,
+) -> Option<Vec<(Line, String)>> {
+    let (line, value): (Line, &TomlValue<'_>) = table.entries.remove(key)?;
+    let DeValue::Array(items) = value.get_ref() else {
+        let message = format!("{key} must be a list of names; write {key} = [\"{example}\"]");
+        reader.problem(line, message);
+        return None;
+    };
+    let mut texts = Vec::new();
+    for item in items.iter() {
+        let line = reader.line_of(item);
+        if let Some(text) = reader.string(line, key, item) {
+            texts.push((line, text));
+        }
+    }
+    Some(texts)
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A better plan on the nodes of a planner, under all of its rules: sought in pieces beside the
+//! present plan, and taken as a whole or not at all.
+//!
+//! The search plans on a copy of the profiles. Between two orders it gives back only the requests
+//! behind the first place at which they differ.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use pbs_site::Promise;
+
+use super::score::{Objective, Sum, WaitingJob};
+use super::search::{Board, Budget, Search};
+use crate::machine::NCPUS;
+use crate::need::amount_of;
+use crate::planner::{Entry, Planner};
+use crate::request::When;
+use crate::rules::Rules;
+use crate::search::Place;
+use crate::types::RequestId;
+
+/// Number of requests that a search moves at most: those with the earliest starts.
+pub const MOST_IMPROVED: usize = 512;
+/// Number of unfinished requests above which no search begins, since it copies the plan.
+const MOST_COPIED: usize = 8_192;
+/// Part of its cost by which a plan must be better to be taken.
+const LEAST_GAIN: f64 = 1e-9;
+
+/// Parameters of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Improving {
+    /// Cost of a plan.
+    pub objective: Objective,
+    /// Work after which the search ends.
+    pub budget: Budget,
+    /// Seed of the search.
+    pub seed: u64,
+}
+
+/// A search for a better plan of a [`Planner`], which goes on beside it.
+#[derive(Debug)]
+pub struct Improvement {
+    search: Search<Copied>,
+    jobs: Vec<WaitingJob>,
+    objective: Objective,
+    /// Time at which the search began.
+    now_s: u64,
+    /// Cost of the plan as it stands.
+    standing_cost: f64,
+    /// Version of the plan that is improved.
+    version: u64,
+}
+
+/// A copy of a plan, in which requests are moved.
+#[derive(Debug)]
+struct Copied {
+    /// Planner of the requests that move, on the profiles of all.
+    planner: Planner,
+    requests: Vec<Movable>,
+    /// Requests that have a place, in the order in which they were placed.
+    placed: Vec<u32>,
+    /// Places of the best plan.
+    best: Vec<Option<Place>>,
+}
+
+#[derive(Clone, Debug)]
+struct Movable {
+    id: RequestId,
+    /// Interval in which it may be placed.
+    window: Range<u64>,
+}
+
+impl Copied {
+    fn id(&self, place: u32) -> RequestId {
+        self.requests[place as usize].id
+    }
+}
+
+impl Board for Copied {
+    fn begin(&mut self, order: &[u32]) -> usize {
+        let same = self.placed.iter().zip(order).take_while(|(one, other)| one == other).count();
+        for place in self.placed.split_off(same) {
+            // None of it has passed: it only was an attempt.
+            self.planner.take_place(0, self.id(place));
+        }
+        same
+    }
+
+    fn place(&mut self, job: u32) -> Option<u64> {
+        let Movable { id, window } = self.requests[job as usize].clone();
+        let place = self.planner.place_in(id, window)?;
+        let start_s = place.start_s;
+        self.planner.set_place(id, place);
+        self.placed.push(job);
+        Some(start_s)
+    }
+
+    fn keep(&mut self) {
+        let places = self.requests.iter().map(|of| self.planner.entries.get(&of.id)?.place.clone());
+        self.best = places.collect();
+    }
+}
+
+impl Improvement {
+    /// Places up to so many requests. Returns whether the search goes on.
+    pub fn run(&mut self, placements: u64) -> bool {
+        self.search.run(placements)
+    }
+
+    /// Whether the search improves this version of the plan.
+    pub fn is_of(&self, version: u64) -> bool {
+        self.version == version
+    }
+
+    /// Returns the number of orders that were scored.
+    pub fn orders(&self) -> u64 {
+        self.search.orders()
+    }
+
+    /// Returns the number of requests that were placed, over all orders.
+    pub fn placements(&self) -> u64 {
+        self.search.placements()
+    }
+
+    fn cost(&self, starts_s: impl Iterator<Item = u64>) -> f64 {
+        cost(&self.objective, self.now_s, &self.jobs, starts_s)
+    }
+}
+
+/// Returns the cost of a plan with these starts, which are in the order of the jobs.
+fn cost(
+    objective: &Objective,
+    now_s: u64,
+    jobs: &[WaitingJob],
+    starts_s: impl Iterator<Item = u64>,
+) -> f64 {
+    let sum = jobs
+        .iter()
+        .zip(starts_s)
+        .fold(Sum::none(now_s), |sum, (job, start_s)| sum.with(objective, now_s, job, start_s));
+    sum.total(objective, now_s)
+}
+
+impl Planner {
+    /// Begins a search for a better plan. Requests stay where they are if their start is fixed,
+    /// late by choice or fixed by the policy, if they follow others or are followed, and if they
+    /// are reservations. Requests without a place keep waiting.
+    ///
+    /// Returns `None` if fewer than two requests can move, or there are too many to copy the plan.
+    pub fn improvement(&self, now_s: u64, with: &Improving) -> Option<Improvement> {
+        if self.entries.len() > MOST_COPIED {
+            return None;
+        }
+        let now_s = self.policy.point_s(now_s);
+        let ids = self.queues.starts().map(|(_, id)| id);
+        let movable = ids.filter_map(|id| self.movable(now_s, id)).take(MOST_IMPROVED);
+        let mut movable: Vec<(&Entry, Movable)> = movable.collect();
+        if movable.len() < 2 {
+            return None;
+        }
+        movable.sort_by_key(|(entry, of)| entry.turn(of.id));
+        let mut core_s: HashMap<&str, u64> = HashMap::new();
+        for (entry, _) in &movable {
+            let area = cores(entry).saturating_mul(entry.need.duration_s);
+            let of_user = core_s.entry(&entry.who.user).or_default();
+            *of_user = of_user.saturating_add(area);
+        }
+        let jobs = movable.iter().map(|(entry, of)| {
+            let duration_s = entry.need.duration_s;
+            let wanted_start_s = match entry.when {
+                When::Agreement { end_s } => end_s.saturating_sub(duration_s),
+                _ => u64::MAX,
+            };
+            WaitingJob {
+                expected_s: entry.need.asked_s(),
+                waited_s: now_s.saturating_sub(entry.submit_s),
+                latest_start_s: of.window.end.saturating_sub(duration_s),
+                wanted_start_s,
+                user_core_s: core_s.get(&*entry.who.user).copied().unwrap_or(0),
+                ..WaitingJob::new(cores(entry), duration_s)
+            }
+        });
+        let jobs: Vec<WaitingJob> = jobs.collect();
+        let start_s = |entry: &Entry| entry.place.as_ref().map_or(now_s, |place| place.start_s);
+        let starts_s: Vec<u64> = movable.iter().map(|(entry, _)| start_s(entry)).collect();
+        let mut current: Vec<u32> = (0..jobs.len() as u32).collect();
+        current.sort_by_key(|&place| starts_s[place as usize]);
+        let standing_cost = cost(&with.objective, now_s, &jobs, starts_s.into_iter());
+        let requests: Vec<Movable> = movable.into_iter().map(|(_, of)| of).collect();
+        let mut planner = self.copy_of(requests.iter().map(|of| of.id));
+        for of in &requests {
+            planner.take_place(0, of.id);
+        }
+        let copied = Copied { planner, best: Vec::new(), placed: Vec::new(), requests };
+        let Improving { objective, budget, seed } = *with;
+        let search = Search::new(copied, now_s, jobs.clone(), &current, objective, budget, seed);
+        Some(Improvement { search, jobs, objective, now_s, standing_cost, version: self.version })
+    }
+
+    /// Returns a request that may be moved, with the interval in which it may be placed.
+    fn movable(&self, now_s: u64, id: RequestId) -> Option<(&Entry, Movable)> {
+        let entry = self.entries.get(&id)?;
+        let over = entry.over()?;
+        let fixed_s = self.policy.fixed_before_s;
+        let is_fixed = fixed_s.is_some_and(|fixed_s| over.start <= now_s.saturating_add(fixed_s));
+        let stays = matches!(entry.when, When::Fixed { .. }) || entry.when.is_late();
+        let is_bound = !entry.after.is_empty() || self.followers.has(id);
+        let is_other = entry.is_running || entry.inside.is_some() || over.start < now_s;
+        if is_fixed || stays || is_bound || is_other {
+            return None;
+        }
+        let mut window = self.window(now_s, entry)?;
+        if entry.promise == Promise::Start {
+            window.end = window.end.min(over.end);
+        }
+        if let (false, Some(horizon_s)) = (entry.when.is_bound(), self.policy.horizon_s) {
+            let last_s = now_s.saturating_add(horizon_s).max(over.start);
+            window.end = window.end.min(last_s.saturating_add(entry.need.duration_s));
+        }
+        Some((entry, Movable { id, window }))
+    }
+
+    /// Returns a planner of some of the requests, on the profiles of all.
+    fn copy_of(&self, ids: impl Iterator<Item = RequestId>) -> Self {
+        let mut copy = Self::with_policy(self.machine.clone(), Rules::default(), self.policy);
+        copy.nodes = self.nodes.clone();
+        copy.system = self.system.clone();
+        let entries = ids.filter_map(|id| Some((id, self.entries.get(&id)?.clone())));
+        copy.entries = entries.collect();
+        copy
+    }
+
+    /// The earliest place of a request in an interval.
+    fn place_in(&self, id: RequestId, window: Range<u64>) -> Option<Place> {
+        let entry = self.entries.get(&id)?;
+        self.search(&entry.who).earliest(&entry.need, window)
+    }
+
+    /// Takes the best plan that a search found, if it costs less than the present one. All of its
+    /// requests get their places, or none. Requests whose new start has passed meanwhile start as
+    /// early as can be.
+    ///
+    /// Returns the number of requests that moved: 0 also if the plan has changed since the search
+    /// began.
+    pub fn take_improvement(&mut self, now_s: u64, improvement: &Improvement) -> usize {
+        let copied = improvement.search.board();
+        let least_cost = improvement.standing_cost * (1.0 - LEAST_GAIN);
+        let is_better = improvement.search.best_cost().is_some_and(|cost| cost < least_cost);
+        if improvement.version != self.version || !is_better {
+            return 0;
+        }
+        let now_s = self.policy.point_s(now_s);
+        let mut old = Vec::new();
+        for (of, place) in copied.requests.iter().zip(&copied.best) {
+            let standing = self.entries.get(&of.id).and_then(|entry| entry.place.as_ref());
+            if standing != place.as_ref() {
+                old.extend(self.take_place(0, of.id).map(|standing| (of, standing, place)));
+            }
+        }
+        let mut passed = Vec::new();
+        for (of, _, place) in &old {
+            match place {
+                Some(place) if place.start_s >= now_s => self.set_place(of.id, place.clone()),
+                _ => passed.push(*of),
+            }
+        }
+        let mut has_all = true;
+        for of in passed {
+            let window = of.window.start.max(now_s)..of.window.end;
+            match self.place_in(of.id, window) {
+                Some(place) => self.set_place(of.id, place),
+                None => has_all = false,
+            }
+        }
+        let start_s = |of: &Movable| Some(self.entries.get(&of.id)?.place.as_ref()?.start_s);
+        let starts_s = copied.requests.iter().filter_map(start_s);
+        if has_all && improvement.cost(starts_s) < least_cost {
+            // Others may have room before their start now.
+            self.backfill.add(now_s);
+            return old.len();
+        }
+        for (of, _, _) in &old {
+            self.take_place(0, of.id);
+        }
+        for (of, standing, _) in old {
+            self.set_place(of.id, standing);
+        }
+        0
+    }
+
+    /// Returns a number that another one follows whenever the plan changes.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+fn cores(entry: &Entry) -> u64 {
+    amount_of(&entry.need.sums, NCPUS)
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Better plans, sought between the operations of a service; and the promises that they keep.
+
+mod common;
+
+use common::*;
+use pbs_cluster_planner::{RequestId, When};
+use pbs_manager::{Error, Wish};
+use pbs_site::Promise;
+
+const OPTIMISED: &str = "name = 'small'\n[optimise]\npromises = ['start', 'none', 'deadline']\n\
+                         [[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
+
+/// Long requests before short ones, behind one that runs.
+fn long_before_short(cluster: &mut Cluster, promise: Option<Promise>) -> Vec<RequestId> {
+    cluster.submit(&wish("2:ncpus=8", 100));
+    cluster.manager.advance(T).unwrap();
+    let durations = [3_000, 2_000, 1_000, 300, 200, 100];
+    let wishes = durations.map(|duration_s| Wish { promise, ..wish("2:ncpus=8", duration_s) });
+    wishes.iter().map(|wish| cluster.submit(wish)).collect()
+}
+
+fn starts(cluster: &Cluster, ids: &[RequestId]) -> Vec<u64> {
+    ids.iter().map(|&id| cluster.row(id).start_s.unwrap() - T).collect()
+}
+
+#[test]
+fn plan_is_improved_between_operations() {
+    let mut cluster = small("improved-between");
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    let ids = long_before_short(&mut cluster, Some(Promise::None));
+    let first = starts(&cluster, &ids);
+    assert!(first.is_sorted(), "an operation is answered with the present plan: {first:?}");
+    let mut pieces = 0;
+    while cluster.manager.is_settling() {
+        // The plan changes once, as a whole.
+        let now = starts(&cluster, &ids);
+        assert!(now == first || now.is_sorted_by(|one, other| one > other), "{now:?}");
+        cluster.manager.settle_some(4);
+        pieces += 1;
+    }
+    assert!(pieces > 20, "{pieces}");
+    // The shortest one starts first.
+    let expected = [3_700, 1_700, 700, 400, 200, 100];
+    assert_eq!(starts(&cluster, &ids), expected);
+    cluster.manager.write().unwrap();
+    cluster.reopen();
+    assert_eq!(starts(&cluster, &ids), expected, "the better plan is in the ledger");
+}
+
+#[test]
+fn operation_ends_the_search_and_begins_another() {
+    let mut cluster = small("improved-anew");
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    let ids = long_before_short(&mut cluster, Some(Promise::None));
+    while cluster.manager.planner().is_backfilling() {
+        cluster.manager.settle_some(1);
+    }
+    cluster.manager.settle_some(4);
+    cluster.manager.kill(&user("u"), ids[2]).unwrap();
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    let left = [ids[0], ids[1], ids[3], ids[4], ids[5]];
+    let now = starts(&cluster, &left);
+    assert!(now.is_sorted_by(|one, other| one > other), "{now:?}");
+}
+
+#[test]
+fn promised_starts_are_kept_by_better_plans() {
+    let mut cluster = small("improved-promised");
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    // The first promise of the site is that of requests that name none.
+    let ids = long_before_short(&mut cluster, None);
+    let first = starts(&cluster, &ids);
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    assert_eq!(starts(&cluster, &ids), first);
+    let short = cluster.submit(&Wish { promise: Some(Promise::None), ..wish("2:ncpus=8", 60) });
+    assert_eq!(cluster.row(ids[0]).promise, "start");
+    assert_eq!(cluster.row(short).promise, "none");
+}
+
+#[test]
+fn requests_have_the_promises_that_the_site_allows() {
+    let mut cluster = small("improved-allowed");
+    let promised = |promise, when| Wish { promise: Some(promise), when, ..wish("ncpus=1", 60) };
+    let deadline = When::Deadline { end_s: T + 3_600, late: false };
+    let refused =
+        |cluster: &mut Cluster, wish: &Wish| match cluster.manager.submit(&user("u"), wish) {
+            Err(Error::Wrong(what)) => what,
+            other => panic!("{other:?}"),
+        };
+    // A site whose plan is not improved promises every start.
+    let free = promised(Promise::None, When::BestEffort);
+    assert_eq!(refused(&mut cluster, &free), "the site allows no promise none; write start");
+    let id = cluster.submit(&promised(Promise::Start, When::BestEffort));
+    assert_eq!(cluster.row(id).promise, "start");
+    cluster.reopen_with(OPTIMISED);
+    assert_eq!(cluster.row(id).promise, "start");
+    let free = cluster.submit(&free);
+    let kept = cluster.submit(&promised(Promise::Deadline, deadline));
+    cluster.reopen();
+    assert_eq!([free, kept].map(|id| cluster.row(id).promise), ["none", "deadline"]);
+    let what = refused(&mut cluster, &promised(Promise::Deadline, When::BestEffort));
+    assert!(what.contains("without a deadline") && what.contains("--deadline"), "{what}");
+}
