@@ -18,7 +18,7 @@ use common::{is_root, serve, site, wanted, Served, DAEMON};
 use pbs_cluster_api::{Client, Failure, Refusal, Submission};
 use pbs_manager::ledger::{Row, State};
 use pbs_node_api::Job;
-use pbs_socket::Caller;
+use pbs_socket::{Accounts, Caller};
 use serde_json::{json, Value};
 
 /// A call of the engine.
@@ -66,7 +66,7 @@ fn answer(
     jobs: &Mutex<Vec<Job>>,
     is_deaf: &AtomicBool,
 ) {
-    let uid = Caller::of(stream.as_fd(), None).unwrap().uid;
+    let uid = Caller::of(stream.as_fd(), None, &Accounts::read()).unwrap().uid;
     loop {
         let (mut call, mut byte) = (Vec::new(), [0]);
         while stream.read(&mut byte).unwrap_or(0) == 1 && byte[0] != 0 {
