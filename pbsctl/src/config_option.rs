@@ -4,13 +4,26 @@
 use std::collections::HashSet;
 
 use pbs_plan::{config_faults, config_from_toml, config_words, Config, Threshold};
+use pbs_sim::ConfigChange;
 use pbs_text::{between, underscored};
 
 use crate::failure::Failure;
+use crate::quantities;
 
 /// `base` with the numbers that `--config KEY=VALUE` has on the command line.
 pub(crate) fn with_numbers(given_numbers: &[String], base: Config) -> Result<Config, Failure> {
-    let failed = |words: &str| Failure::Usage(format!("--config: {words}"));
+    numbers_of("--config", "--config ", given_numbers, base)
+}
+
+/// `base` with the numbers of `given_numbers`.  An error begins with `option`, and suggests another
+/// number behind `prefix`.
+pub(crate) fn numbers_of<'a>(
+    option: &str,
+    prefix: &str,
+    given_numbers: impl IntoIterator<Item = &'a String>,
+    base: Config,
+) -> Result<Config, Failure> {
+    let failed = |words: &str| Failure::Usage(format!("{option}: {words}"));
     let mut toml = String::new();
     let mut given = HashSet::new();
     for item in given_numbers {
@@ -47,7 +60,7 @@ pub(crate) fn with_numbers(given_numbers: &[String], base: Config) -> Result<Con
             } else {
                 format!(
                     "{name} is {value}, but with the other numbers {range}; \
-                     add --config {name}={}",
+                     add {prefix}{name}={}",
                     underscored(closest)
                 )
             }
@@ -58,6 +71,41 @@ pub(crate) fn with_numbers(given_numbers: &[String], base: Config) -> Result<Con
     } else {
         Err(failed(&words.join("; ")))
     }
+}
+
+/// The changes of `--change TIME:KEY=VALUE`, ascending by time.  Those of one time are one change.
+/// `config` is the configuration before the first.
+pub(crate) fn config_changes(
+    given: &[String],
+    config: Config,
+) -> Result<Vec<ConfigChange>, Failure> {
+    let mut changes = Vec::new();
+    for item in given {
+        let (time, number) = item.split_once(':').ok_or_else(|| {
+            Failure::Usage(format!(
+                "--change: \"{item}\" has no \":\"; write TIME:KEY=VALUE, such as \
+                 50ms:idle_policy=pieces"
+            ))
+        })?;
+        let at_ns = quantities::ms(time)
+            .map_err(|words| Failure::Usage(format!("--change: \"{time}\": {words}")))?;
+        changes.push((at_ns, number.to_string()));
+    }
+    changes.sort_by_key(|change| change.0);
+    let mut before = config;
+    let mut merged: Vec<ConfigChange> = Vec::new();
+    for same_time in changes.chunk_by(|one, other| one.0 == other.0) {
+        let at_ns = same_time[0].0;
+        let option = format!("--change at {}", pbs_text::span(at_ns));
+        let numbers = same_time.iter().map(|change| &change.1);
+        before = numbers_of(&option, "--change TIME:", numbers, before)?;
+        let keys = same_time.iter().filter_map(|change| change.1.split_once('='));
+        let places = keys.filter_map(|(key, _)| Config::NAMES.iter().position(|name| *name == key));
+        let values = before.values();
+        let values = places.map(|place| (place, values[place])).collect();
+        merged.push(ConfigChange { at_ns, values });
+    }
+    Ok(merged)
 }
 
 /// The names of thresholds in an option.

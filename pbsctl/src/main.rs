@@ -13,6 +13,7 @@ mod column;
 mod compare_options;
 mod complete;
 mod config_option;
+mod configure;
 mod cosched;
 mod csi;
 mod events;
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
         Verb::Stat(StatOptions { process: Some(id) }) => stat::process(out, device, id),
         Verb::Show(OfCpu { cpu }) => plans::show(out, device, cpu),
         Verb::Drop(OfCpu { cpu }) => plans::drop_plan(out, device, cpu),
+        Verb::Configure(options) => configure::configure(out, device, &options),
         Verb::Interference(options) => interference::interference(out, &options),
         Verb::Import(options) => import::import(out, &options),
         Verb::Gen(options) => gen::gen(out, &options),

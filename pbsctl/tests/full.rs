@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 79] = [
+const PRINTING: [(&str, &[&str]); 80] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -111,6 +111,7 @@ const PRINTING: [(&str, &[&str]); 79] = [
     ("cluster", &["cluster", "kill", "99"]),
     ("cluster", &["cluster", "whole", "--jobs", "2"]),
     ("drop", &["drop", "--cpu", "0"]),
+    ("configure", &["node", "configure", "--cpu", "0", "idle_policy=pieces"]),
     ("schema", &["schema", "plan"]),
     ("completions", &["completions", "bash"]),
     ("man", &["man", "man"]),

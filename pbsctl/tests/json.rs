@@ -96,6 +96,8 @@ fn every_command_has_a_schema() {
     let mut named: BTreeSet<_> = VERBS.iter().map(|name| format!("pbs.{name}")).collect();
     // A command that never was a verb of its own.
     named.insert("pbs.metrics".into());
+    // The test in the virtual machine node-configure has its answer, of a kernel.
+    named.insert("pbs.configure".into());
     named.insert("pbs.failure".into());
     named.insert("pbs.what-if".into());
     // tests/clusterd.rs has its answer, of a service.

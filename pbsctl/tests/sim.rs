@@ -74,6 +74,51 @@ fn sim_reads_both_formats() {
     assert!(ran.stderr.starts_with("standard input:1: "), "{}", ran.stderr);
 }
 
+/// A change is made at its time, on the plan in force, and takes nothing away from its tasks.
+#[test]
+fn configuration_changes_while_a_plan_is_in_force() {
+    let sim = |changes: &[&str]| {
+        let mut arguments = vec!["sim", "-", "--json"];
+        changes.iter().for_each(|change| arguments.extend(["--change", change]));
+        let ran = pbsctl(&arguments, LATE);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.json()
+    };
+    let of_kind = |json: &serde_json::Value, kind: &str| -> Vec<serde_json::Value> {
+        let events = json["events"].as_array().unwrap().iter();
+        events.filter(|event| event["kind"] == kind).cloned().collect()
+    };
+    let unchanged = sim(&[]);
+    assert!(!of_kind(&unchanged, "late").is_empty());
+    // The configuration of the plan, and not the default.
+    assert_eq!(unchanged["config"]["no_preemption_ns"], 10_000);
+    let changed = sim(&["10ms:max_preemptions=9", "80:thresholds=all", "10ms:thresholds=t1"]);
+    let told = of_kind(&changed, "configured");
+    let told: Vec<_> = told.iter().map(|event| (&event["time_ns"], &event["value"])).collect();
+    assert_eq!(told, [(&10_000_000.into(), &2.into()), (&80_000_000.into(), &1.into())]);
+    // Without its threshold, no task is late; with it again, it is.
+    assert!(!of_kind(&changed, "late").is_empty());
+    let silent = sim(&["10ms:thresholds=t1"]);
+    assert!(of_kind(&silent, "late").is_empty());
+    assert_eq!(silent["tasks"], unchanged["tasks"]);
+    assert_eq!(of_kind(&changed, "plan_installed").len(), 1);
+    assert_eq!(changed["tasks"], unchanged["tasks"]);
+    // Values as they are already are no change.
+    let same = sim(&["10ms:max_preemptions=5"]);
+    assert_eq!(same["events"], unchanged["events"]);
+    for (wrong, status, words) in [
+        ("10ms", 2, "write TIME:KEY=VALUE"),
+        ("soon:idle_policy=pieces", 2, "\"soon\""),
+        ("5ms:idle_policy=loudest", 2, "latest"),
+        ("5ms:sigma_t1_permille=1600", 2, "add --change TIME:sigma_t2_permille=1_601"),
+        ("5ms:dispatch=deadline", 1, "only another plan can change"),
+    ] {
+        let ran = pbsctl(&["sim", "-", "--change", wrong], LATE);
+        assert_eq!(ran.status, status, "{wrong}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn the_command_line_overrides_the_plan() {
     let (head, tail) = LATE.split_once("[config]").unwrap();

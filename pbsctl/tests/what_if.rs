@@ -120,6 +120,37 @@ fn a_plan_after_other_signals_ends_the_prediction() {
     assert_eq!(json["partings"][0]["cause"], "plan", "{json}");
 }
 
+/// A recorded change is an input of both nodes: without another value, both courses are the same.
+/// With one, the other node keeps it.
+#[test]
+fn a_recorded_change_is_made_on_both_nodes() {
+    let plan = generated("rogue-task", "1");
+    let change = ["--change", "20ms:sigma_t2_permille=1100", "--change", "20ms:stress_reset=0"];
+    let file = record("changed.inputs", &plan, &change);
+    let replayed = pbsctl(&["--json", "node", "replay", &file, "--events"], "");
+    assert_eq!(replayed.status, 0, "{}", replayed.stderr);
+    let json = what_if(&file, &["t1_spares_last_slot=true"]);
+    assert_eq!(json["partings"], Value::Array(Vec::new()), "{json}");
+    let of_changes = |json: &Value| {
+        let counts = json["counts"].as_array().unwrap();
+        let count = counts.iter().find(|count| count["kind"] == "configured").unwrap();
+        (count["recorded"].as_u64(), count["predicted"].as_u64())
+    };
+    assert_eq!(of_changes(&json), (Some(1), Some(1)));
+    assert_eq!(json["only_predicted"], Value::Array(Vec::new()), "{json}");
+    // t2_task stays as it is under the prediction: fewer tasks are too late.
+    let json = what_if(&file, &["sigma_t2_permille=100_000"]);
+    let late = |side: &str| {
+        let counts = json["counts"].as_array().unwrap().iter();
+        let of = counts.filter(|count| count["kind"] == "late" && count["reason"] == "task");
+        of.filter_map(|count| count[side].as_u64()).sum::<u64>()
+    };
+    assert!(late("recorded") > late("predicted"), "{json}");
+    // With t1 above the recorded t2_task, the change cannot be made.
+    let json = what_if(&file, &["sigma_t1_permille=1200"]);
+    assert_eq!(json["partings"][0]["cause"], "configuration", "{json}");
+}
+
 #[test]
 fn a_value_that_does_not_exist_is_refused() {
     let file = record("no-value.inputs", LATE, &[]);

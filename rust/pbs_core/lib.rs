@@ -22,7 +22,7 @@ mod std_memory;
 
 pub use core_impl::*;
 #[cfg(any(test, feature = "std"))]
-pub use replay::{tell, Begun, Difference, Replay, Replayed};
+pub use replay::{configured, tell, Begun, Difference, Replay, Replayed};
 #[cfg(any(test, feature = "std"))]
 pub use std_memory::{Notes, StdMemory};
 

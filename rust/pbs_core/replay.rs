@@ -7,7 +7,7 @@
 
 use std::vec::Vec;
 
-use super::{Ended, Event, Input, InputKind, Node, Notes, Presence, Rate, Sink, StdMemory};
+use super::{Config, Ended, Event, Input, InputKind, Node, Notes, Presence, Rate, Sink, StdMemory};
 
 /// A plan as it came into force.
 pub struct Begun {
@@ -61,6 +61,11 @@ impl Outside {
         let input = self.inputs.get(self.used).copied().filter(is)?;
         self.used += 1;
         Some(input)
+    }
+
+    /// Passes the numbers of a configuration, which the caller has read.
+    fn pass_config_values(&mut self) {
+        while self.next(|input| input.config_value().is_some()).is_some() {}
     }
 }
 
@@ -142,6 +147,14 @@ impl Replay {
                 self.node = None;
                 return self.compare(input, &[Input::gone(input.time_ns)]);
             }
+            Some(InputKind::Configure) => {
+                if let Some(node) = &mut self.node {
+                    let config = configured(node.config(), &self.outside.inputs);
+                    self.outside.pass_config_values();
+                    // A refusal notes nothing, which the comparison finds.
+                    let _ = node.configure(&config, input.time_ns, &mut self.outside);
+                }
+            }
             _ => {
                 if let Some(node) = &mut self.node {
                     tell(node, input, &mut self.outside);
@@ -205,9 +218,14 @@ impl Replay {
     }
 }
 
+/// The configuration after a recorded change; `inputs` has the values that stand before the call.
+pub fn configured(config: &Config, inputs: &[Input]) -> Config {
+    config.with(inputs.iter().filter_map(Input::config_value))
+}
+
 /// Calls the node as the recorded node was called.  `outside` gives numbers to events and answers
-/// about other CPUs.  An input that is no call, and the begin and the end of a plan, change
-/// nothing.
+/// about other CPUs.  An input that is no call, the begin and the end of a plan, and a
+/// change of the configuration change nothing.
 pub fn tell<S: Sink>(node: &mut Node<StdMemory>, input: &Input, outside: &mut S) {
     let &Input {
         time_ns,
@@ -253,7 +271,14 @@ pub fn tell<S: Sink>(node: &mut Node<StdMemory>, input: &Input, outside: &mut S)
         Some(InputKind::Share) => node.share(process),
         Some(InputKind::Contradict) => node.contradict(),
         // Handled by the caller, or no call.
-        Some(InputKind::Begin | InputKind::Gone | InputKind::Answer) | None => {}
+        Some(
+            InputKind::Begin
+            | InputKind::Gone
+            | InputKind::Answer
+            | InputKind::ConfigValue
+            | InputKind::Configure,
+        )
+        | None => {}
     }
 }
 

@@ -22,7 +22,8 @@
  *
  * The node belongs to root, mode 0600.  CAP_SYS_NICE in the initial user
  * namespace is asked for at each call that changes plans or attaches threads
- * (write, ATTACH, DROP, RENEW, GET_PLAN, and DETACH of another thread), not at open(2).
+ * (write, ATTACH, DROP, RENEW, GET_PLAN, CONFIGURE, and DETACH of another thread), not at
+ * open(2).
  *
  * What fails with which errno: a wrong record, field or plan, or one that is not
  * whole EINVAL; a record that can't be read or written EFAULT; an unknown call
@@ -47,6 +48,8 @@
  *   DETACH    ESRCH: no such thread, or not attached
  *   DROP, RENEW, GET_PLAN  ENODEV: no such CPU; ENOENT: no plan; ENXIO (DROP): offline;
  *             ENOSPC (GET_PLAN): the buffer is too small, bytes says the size
+ *   CONFIGURE ENODEV: no such CPU; ENOENT: no plan, or another one; ENXIO: offline;
+ *             EINVAL: also another dispatch than that of the plan
  *   SEEK      EINVAL: the event has not happened
  *
  * Lengths and counts are retired user-space instructions (suffix _insns),
@@ -357,6 +360,8 @@ enum pbs_event_kind {
 	 * value: after_process << 32 | after_task
 	 */
 	PBS_EV_WAITS		= 19,
+	/* PBS_IOC_CONFIGURE: the plan goes on; value: how many numbers have changed */
+	PBS_EV_CONFIGURED	= 20,
 };
 
 /* Why a task waits for another one's end. */
@@ -622,6 +627,23 @@ struct pbs_process {
 	__u64 reserved[4];
 };
 
+/*
+ * Another configuration for the plan of a CPU, which goes on: nothing of the state
+ * of its processes is lost, and what was told stays told.  It lasts until another
+ * plan comes, which has its own.
+ *
+ * Thresholds are compared from the next decision on.  The present slot of a process
+ * keeps its bounds, the present window its lengths; an idle slot is divided anew by
+ * another idle_policy.  Another dispatch than that of the plan is refused.  What is
+ * refused changes nothing.
+ */
+struct pbs_configure {
+	__u32 cpu;
+	__u32 config_bytes;		/* sizeof(struct pbs_config); or less, as in a plan */
+	__u64 plan_id;			/* the plan that is meant; refused if another is in force */
+	__u64 config;			/* user address of a struct pbs_config */
+};
+
 #define PBS_IOC_MAGIC		0xbc
 #define PBS_IOC_INFO		_IOR(PBS_IOC_MAGIC, 0, struct pbs_info)
 #define PBS_IOC_ATTACH		_IOW(PBS_IOC_MAGIC, 1, struct pbs_attach)
@@ -633,6 +655,7 @@ struct pbs_process {
 #define PBS_IOC_GET_PLAN	_IOWR(PBS_IOC_MAGIC, 7, struct pbs_get_plan)
 #define PBS_IOC_RENEW		_IOW(PBS_IOC_MAGIC, 8, __u32)	/* the lease of that CPU's plan */
 #define PBS_IOC_GET_PROCESS	_IOWR(PBS_IOC_MAGIC, 9, struct pbs_process)
+#define PBS_IOC_CONFIGURE	_IOW(PBS_IOC_MAGIC, 10, struct pbs_configure)
 
 /*
  * /dev/pbs_inputs: all that the policy of each CPU is told, for who wants to
@@ -661,7 +684,8 @@ struct pbs_process {
  * the plan, in the order of their ids.  "Then" is when the call was over.
  *
  * A call that has changed nothing is not noted.  Within a call, before it, stand
- * the events that it emitted and the answers that it got, in their order.
+ * the events that it emitted, the answers that it got, and the numbers of a
+ * configuration, in their order.
  */
 enum pbs_input_kind {
 	/*
@@ -708,6 +732,10 @@ enum pbs_input_kind {
 	PBS_IN_IN_KERNEL	= 20,
 	/* for value nanoseconds; more: execution time at which the slot ends then */
 	PBS_IN_INTERRUPTED	= 21,
+	/* a number that the next PBS_IN_CONFIGURE changes; more: its place in struct pbs_config */
+	PBS_IN_CONFIG_VALUE	= 22,
+	/* value: how many numbers have changed; more: lateness of the node then */
+	PBS_IN_CONFIGURE	= 23,
 };
 
 /*

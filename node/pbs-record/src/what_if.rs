@@ -14,7 +14,8 @@
 use std::collections::BTreeMap;
 
 use pbs_core::{
-    tell, Begun, Config, Ended, Event, EventKind, Input, InputKind, Node, Replay, Sink, StdMemory,
+    configured, tell, Begun, Config, Ended, Event, EventKind, Input, InputKind, Node, Replay, Sink,
+    StdMemory,
 };
 
 use crate::file::{Recording, Stretch};
@@ -35,6 +36,8 @@ pub enum PartingCause {
     },
     /// A plan came into force after the signals of the courses differed.
     Plan,
+    /// The predicted node refuses a recorded change of the configuration, together with its own.
+    Configuration,
     /// The recording is not the result of its own configuration.
     Recording,
 }
@@ -105,6 +108,8 @@ struct Courses<'a> {
     node: Option<Node<StdMemory>>,
     world: World,
     time_ns: u64,
+    /// Numbers that differ from the recorded ones, by their places, with their values.
+    own_values: Vec<(usize, u64)>,
     signals_differ: bool,
     result: CpuWhatIf,
 }
@@ -126,6 +131,7 @@ impl<'a> Courses<'a> {
             node: None,
             world: World::default(),
             time_ns: 0,
+            own_values: Vec::new(),
             signals_differ: false,
             result: CpuWhatIf { cpu, ..CpuWhatIf::default() },
         }
@@ -196,6 +202,9 @@ impl<'a> Courses<'a> {
         if input.input_kind() == Some(InputKind::Gone) {
             self.node = None;
         }
+        if input.input_kind() == Some(InputKind::Configure) {
+            self.configure(input.time_ns)?;
+        }
         if let Some(node) = &mut self.node {
             tell(node, &rest, &mut self.world);
         }
@@ -223,6 +232,10 @@ impl<'a> Courses<'a> {
             return;
         }
         let kept = self.recording.plans.get(&key).zip(self.configs.get(&key));
+        self.own_values.clear();
+        if let Some((kept, config)) = kept {
+            self.own_values.extend(kept.config.differences(config));
+        }
         let Some(Begun { mut node, dealt_seq }) = kept.and_then(|(kept, config)| {
             begin(&crate::KeptPlan { config: *config, ..kept.clone() }, self.result.cpu)
         }) else {
@@ -230,6 +243,17 @@ impl<'a> Courses<'a> {
         };
         node.begin(old.as_ref().filter(|_| follows), dealt_seq, input.time_ns);
         self.node = Some(node);
+    }
+
+    /// Makes a recorded change of the configuration, apart from the numbers that differ between the
+    /// courses: these keep the values under which the prediction is made.
+    fn configure(&mut self, time_ns: u64) -> Result<(), PartingCause> {
+        let Some(node) = &mut self.node else { return Ok(()) };
+        let mut config = configured(node.config(), &self.world.inputs);
+        config = config.with(self.own_values.iter().copied());
+        config.check().map_err(|_| PartingCause::Configuration)?;
+        let changed = node.configure(&config, time_ns, &mut self.world);
+        changed.map(|_| ()).map_err(|_| PartingCause::Configuration)
     }
 
     /// Lets the node of the predicted course decide within a charge of the process that runs,

@@ -318,6 +318,10 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::Ejected) => say(format!("pid {}", event.pid)),
         Some(EventKind::StopLong) => say(format!("pid {}, {}", event.pid, span(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),
+        Some(EventKind::Configured) => {
+            let numbers = if value == 1 { "number" } else { "numbers" };
+            say(format!("plan {}, {value} {numbers} of the configuration changed", event.plan_id));
+        }
         Some(EventKind::Tier) => say(format!("counts by {}", tier_name(value as u32))),
         Some(EventKind::Waits) => {
             let (process, task) = awaited(event);

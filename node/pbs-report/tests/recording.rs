@@ -67,7 +67,7 @@ fn tasks_are_found_by_number_and_by_name() {
 #[test]
 fn every_event_comes_back_as_it_was() {
     let mut events = Vec::new();
-    for kind in 1..=EventKind::Waits as u16 + 1 {
+    for kind in 1..=EventKind::Configured as u16 + 1 {
         for reason in 0..8 {
             events.push(Event {
                 seq: u64::MAX,

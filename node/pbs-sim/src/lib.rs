@@ -26,6 +26,8 @@
 //!   CPUs go in step, and each task that runs has, from one event on any CPU to the
 //!   next, the pace that it has beside those that run then.
 //!
+//! - The configuration may change while a plan is in force ([`Options::changes`]), as
+//!   `PBS_IOC_CONFIGURE` changes that of the kernel.
 //! - CPUs may stand for nodes of one job scheduler that answers one after the other
 //!   ([`Options::shared_answer_ns`]). They go in step, too.
 //!
@@ -58,8 +60,8 @@ pub use deadline::deadlines;
 pub use held::{HeldNode, HeldProcess};
 pub use interference::Interference;
 pub use options::{
-    MemoryOver, Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS,
-    DEFAULT_SWAP_SLOWDOWN,
+    ConfigChange, MemoryOver, Options, Resolution, Timing, DEFAULT_MAX_ANSWERS,
+    DEFAULT_RATE_INSNS_PER_MS, DEFAULT_SWAP_SLOWDOWN,
 };
 pub use outcome::{
     BegunPlan, Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, RecordedInputs, Replan,

@@ -84,6 +84,8 @@ pub(crate) struct Machine<'a> {
     /// CPUs that wait for the job scheduler, if all CPUs have one in common.
     waiting: Waiting,
     decisions: u64,
+    /// Number of changes of the configuration that were made.
+    changed: usize,
     /// Whether the time is unallocated.
     is_unallocated: bool,
     /// Time since which processes of the plan have kept the CPU.
@@ -174,6 +176,7 @@ impl<'a> Machine<'a> {
             memory: shared.memory,
             waiting: shared.waiting,
             decisions: 0,
+            changed: 0,
             is_unallocated: false,
             kept_since_ns: None,
             before: (0, 0, 0),
@@ -314,6 +317,7 @@ impl<'a> Machine<'a> {
         }
         self.before = self.progress();
         self.receive_plan(scheduler)?;
+        self.change_config()?;
         self.wake();
         let decision = self.decide();
         self.ask(scheduler)?;
@@ -399,6 +403,24 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Makes the changes of the configuration whose time has come.
+    fn change_config(&mut self) -> Result<(), Error> {
+        let options = self.options;
+        while let Some(change) = options.changes.get(self.changed) {
+            if change.at_ns > self.now_ns {
+                break;
+            }
+            self.changed += 1;
+            let config = self.node.config().with(change.values.iter().copied());
+            config.check().map_err(Error::Config)?;
+            // As the kernel does before each event that is about no thread.
+            self.node.tell_untold(&mut self.log);
+            let changed = self.node.configure(&config, self.now_ns, &mut self.log);
+            changed.map_err(Error::Config)?;
+        }
+        Ok(())
+    }
+
     /// Determines the next step if no event arrives from outside.
     fn step(&mut self, decision: &Decision) -> Step {
         let outside_ns = [
@@ -406,6 +428,7 @@ impl<'a> Machine<'a> {
             self.answer.as_ref().map(|answer| answer.comes_ns),
             self.waiting.turn_ns(self.cpu.cpu, self.now_ns),
             self.again_ns.filter(|&again_ns| again_ns > self.now_ns),
+            self.options.changes.get(self.changed).map(|change| change.at_ns),
         ];
         let outside_ns = outside_ns.into_iter().flatten().min();
         let until_ns = decision.until_ns.map(|at_ns| self.looked_at_ns(at_ns));

@@ -33,6 +33,8 @@ pub struct Options {
     /// Slow-downs between tasks on different CPUs. `None`: there are none, and CPUs that do not
     /// depend on each other in another way are simulated one by one.
     pub interference: Option<Interference>,
+    /// Changes of the configuration while plans are in force, ascending by time.
+    pub changes: Vec<ConfigChange>,
     /// Whether Linux has nothing to run in unallocated time: plans that float (`dispatch =
     /// "deadline"`) use it then. Otherwise normal tasks take all of it. Plans of the thesis
     /// leave it unused in either case.
@@ -58,6 +60,15 @@ pub struct Options {
     /// Note all that the policy of each CPU is told, in
     /// [`Simulation::recorded`](crate::Simulation::recorded).
     pub record_inputs: bool,
+}
+
+/// Change of the configuration of all CPUs, under the plans that are in force then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigChange {
+    /// Time of the change.
+    pub at_ns: u64,
+    /// Places of the numbers in [`Config::NAMES`], with their new values.
+    pub values: Vec<(usize, u64)>,
 }
 
 /// Times at which the node checks the count of the running process.
@@ -117,6 +128,7 @@ impl Default for Options {
             timing: Timing::default(),
             memory_over: MemoryOver::default(),
             interference: None,
+            changes: Vec::new(),
             linux_is_idle: true,
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,

@@ -11,7 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ioctl::ioctl;
 use crate::record::{
-    bytes_of_slice_mut, Attach, Error, Event, GetPlan, Info, PlanHeader, Process, Record, TaskEnd,
+    bytes_of_slice_mut, Attach, Configure, Error, Event, GetPlan, Info, PlanHeader, Process,
+    Record, TaskEnd,
 };
 use crate::{ioc, EventKind, Rings, NO_TASK};
 
@@ -181,6 +182,18 @@ impl Device {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Continues the plan `plan_id` of a CPU with another configuration, a `struct pbs_config` in
+    /// the wire format.
+    pub fn configure(&self, cpu: u32, plan_id: u64, config: &[u8]) -> Result<(), Refused> {
+        let mut request = Configure {
+            cpu,
+            config_bytes: u32::try_from(config.len()).unwrap_or(u32::MAX),
+            plan_id,
+            config: config.as_ptr() as u64,
+        };
+        self.ioctl(ioc::CONFIGURE, &mut request)
     }
 
     /// Returns the kernel's state of a process of a plan; `None`: no plan has it.

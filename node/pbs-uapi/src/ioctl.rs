@@ -11,8 +11,8 @@ use crate::record::Record;
 #[allow(unsafe_code)]
 pub(crate) fn ioctl<T: Record>(file: &File, number: u32, argument: &mut T) -> io::Result<()> {
     // SAFETY: the number carries the size of `T`, to which `argument` points exclusively;
-    // what the kernel writes there is a value of `T`. The buffers of GET_PLAN and KEPT_PLAN
-    // are live Vecs of the length given.
+    // what the kernel writes there is a value of `T`. The buffers of GET_PLAN, KEPT_PLAN
+    // and CONFIGURE are live, and of the length given.
     let result =
         unsafe { libc::ioctl(file.as_raw_fd(), number as _, std::ptr::from_mut(argument)) };
     if result < 0 {

@@ -78,6 +78,8 @@ numbers! {
         /// `reason`: [`Wait`]; `value`: the process that is waited for, and in
         /// its lower half the task.
         Waits = 19, "waits";
+        /// The plan continues with another configuration; `value`: numbers that changed.
+        Configured = 20, "configured";
     }
 
     /// `enum pbs_wait`: why a task waits for another one's end.

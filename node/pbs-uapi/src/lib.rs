@@ -80,6 +80,8 @@ pub mod ioc {
     /// `PBS_IOC_RENEW`
     pub const RENEW: u32 = number(WRITE, 8, size_of::<u32>());
     pub const GET_PROCESS: u32 = number(READ | WRITE, 9, size_of::<record::Process>());
+    /// `PBS_IOC_CONFIGURE`
+    pub const CONFIGURE: u32 = number(WRITE, 10, size_of::<record::Configure>());
     /// `PBS_IOC_INPUTS_INFO`, of `/dev/pbs_inputs`
     pub const INPUTS_INFO: u32 = number(READ, 16, size_of::<record::InputsInfo>());
     pub const KEPT_PLAN: u32 = number(READ | WRITE, 17, size_of::<record::KeptPlan>());

@@ -230,6 +230,14 @@ records! {
         bytes: u64,
     }
 
+    /// `struct pbs_configure`
+    Configure {
+        cpu: u32,
+        config_bytes: u32,
+        plan_id: u64,
+        config: u64,
+    }
+
     /// `struct pbs_input`: one thing that the policy of a CPU was told.
     Input {
         time_ns: u64,

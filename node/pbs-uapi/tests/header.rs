@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use pbs_uapi::record::{
-    Attach, Config, Error, Event, GetPlan, Info, Input, InputsInfo, KeptPlan, PlanCpu, PlanEdge,
-    PlanHeader, PlanProcess, PlanSlot, Process, RingHeader, TaskEnd,
+    Attach, Config, Configure, Error, Event, GetPlan, Info, Input, InputsInfo, KeptPlan, PlanCpu,
+    PlanEdge, PlanHeader, PlanProcess, PlanSlot, Process, RingHeader, TaskEnd,
 };
 use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 
@@ -81,6 +81,7 @@ fn expected() -> Expected {
             t2_memory_bytes reserved
         }
         "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
+        "pbs_configure" Configure { cpu config_bytes plan_id config }
         "pbs_input" Input { time_ns value more process kind reason }
         "pbs_inputs_info" InputsInfo { version nr_cpu_ids ring_bytes next_plan reserved }
         "pbs_kept_plan" KeptPlan { number cpu reserved rate_insns_per_ms buffer bytes }
@@ -110,6 +111,7 @@ fn expected() -> Expected {
         ("PBS_IOC_GET_PLAN", ioc::GET_PLAN.into()),
         ("PBS_IOC_RENEW", ioc::RENEW.into()),
         ("PBS_IOC_GET_PROCESS", ioc::GET_PROCESS.into()),
+        ("PBS_IOC_CONFIGURE", ioc::CONFIGURE.into()),
         ("PBS_INPUTS_MAGIC", pbs_uapi::INPUTS_MAGIC.into()),
         ("PBS_INPUTS_VERSION", pbs_uapi::INPUTS_VERSION.into()),
         ("PBS_MAX_KEPT_PLANS", pbs_uapi::MAX_KEPT_PLANS.into()),

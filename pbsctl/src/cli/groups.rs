@@ -4,6 +4,7 @@
 use clap::{Args, Subcommand};
 
 use super::verb::{FileOptions, Verb};
+use crate::configure::ConfigureOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::gen::GenOptions;
@@ -193,6 +194,9 @@ pub(crate) enum NodeCommand {
     /// Convert a run to a trace for ui.perfetto.dev
     Trace(TraceOptions),
 
+    /// Change the configuration of the plan in force on a CPU
+    Configure(ConfigureOptions),
+
     /// Record all inputs of the policy in the kernel
     Record(RecordOptions),
 
@@ -208,6 +212,7 @@ impl NodeCommand {
             Self::Metrics(options) => Verb::Metrics(options),
             Self::Events(options) => Verb::Events(options),
             Self::Trace(options) => Verb::Trace(options),
+            Self::Configure(options) => Verb::Configure(options),
             Self::Record(options) => Verb::Record(options),
             Self::Replay(options) => Verb::Replay(options),
         }

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 
 use crate::apps::AppsOptions;
 use crate::cluster::ClusterOptions;
+use crate::configure::ConfigureOptions;
 use crate::cosched::CoschedOptions;
 use crate::csi::CsiOptions;
 use crate::events::EventsOptions;
@@ -163,6 +164,9 @@ pub(crate) enum Verb {
     /// The command line of this verb is `node metrics`.
     #[command(skip)]
     Metrics(MetricsOptions),
+    /// The command line of this verb is `node configure`.
+    #[command(skip)]
+    Configure(ConfigureOptions),
     /// Check whether jobs would be admitted, and explain why
     #[command(hide = true)]
     Explain(ExplainOptions),
@@ -228,6 +232,7 @@ impl Verb {
             Self::Events(_) => "events",
             Self::Top(_) => "top",
             Self::Metrics(_) => "metrics",
+            Self::Configure(_) => "configure",
             Self::Explain(_) => "explain",
             Self::Plan(_) => "plan",
             Self::History(_) => "history",

@@ -133,6 +133,7 @@ impl PartingView {
         let (cause, recorded_process, predicted_process) = match cause {
             PartingCause::Decision { recorded, predicted } => ("decision", recorded, predicted),
             PartingCause::Plan => ("plan", None, None),
+            PartingCause::Configuration => ("configuration", None, None),
             PartingCause::Recording => ("recording", None, None),
         };
         Some(Self { cpu: cpu.cpu, number, time_ns, cause, recorded_process, predicted_process })
@@ -149,6 +150,9 @@ impl PartingView {
                 name(self.predicted_process)
             ),
             "plan" => "a plan came into force after other signals than recorded".into(),
+            "configuration" => {
+                "a recorded change of the configuration contradicts the other configuration".into()
+            }
             _ => "the recording differs from its own replay".into(),
         };
         format!(

@@ -23,7 +23,7 @@ use pbs_sim::{
 use pbs_text::span;
 
 use crate::complete;
-use crate::config_option::with_numbers;
+use crate::config_option::{config_changes, with_numbers};
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
 use crate::output::{write_err, Output};
@@ -37,6 +37,7 @@ Examples:
   pbsctl sim simulation.log --scheduler stretch
   pbsctl sim plan.toml --config idle_policy=least_slack --config thresholds=t1,t2_task
   pbsctl sim plan.toml --config t1_spares_last_slot=true
+  pbsctl sim plan.toml --change 50ms:idle_policy=pieces --change 2s:thresholds=all
   pbsctl sim plan.toml --slowdowns slowdowns.toml
   pbsctl --json sim plan.toml > recording.json
   pbsctl sim plan.toml --record sim.inputs && pbsctl node replay sim.inputs
@@ -88,7 +89,7 @@ enum MemoryOverName {
 }
 
 /// Arguments that `--batch` takes from its lines.
-const OPTIONS_OF_ONE: [&str; 21] = [
+const OPTIONS_OF_ONE: [&str; 22] = [
     "file",
     "rate",
     "resolution",
@@ -98,6 +99,7 @@ const OPTIONS_OF_ONE: [&str; 21] = [
     "max_answers",
     "shared_answer",
     "config",
+    "change",
     "timer_delay",
     "look",
     "switch",
@@ -159,6 +161,11 @@ pub(crate) struct SimOptions {
     /// unit (nominal_tick_ns=4ms). thresholds takes names with commas, none or all
     #[arg(long, value_name = "KEY=VALUE", add = complete::config_keys())]
     config: Vec<String>,
+
+    /// Change of a value of the policy while the plan is in force, at a time in milliseconds or with
+    /// a unit (50ms:idle_policy=pieces), as pbsctl node configure changes it
+    #[arg(long, value_name = "TIME:KEY=VALUE")]
+    change: Vec<String>,
 
     /// Instructions that a process still retires after the count at which the node should check it
     #[arg(long, value_name = "INSNS", default_value_t = 0, value_parser = quantities::insns)]
@@ -311,6 +318,7 @@ impl SimOptions {
                 }
                 None => self.limit,
             },
+            changes: config_changes(&self.change, plan.config.unwrap_or(config))?,
             max_answers: self.max_answers,
             shared_answer_ns: self.shared_answer,
             asleep_at_start: false,

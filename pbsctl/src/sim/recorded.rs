@@ -57,7 +57,7 @@ impl<'a> Recorded<'a> {
                 },
                 rate_insns_per_ms: options.rate_insns_per_ms,
                 outcome: if simulation.ended() { Outcome::Ended } else { Outcome::Interrupted },
-                config: config_by_name(&options.config),
+                config: config_by_name(&plan.config.unwrap_or(options.config)),
                 plans: plans.map(RecordedPlan::from).collect(),
                 events: simulation.events.iter().map(EventView::from).collect(),
             },

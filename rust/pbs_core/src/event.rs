@@ -46,11 +46,13 @@ pub enum EventKind {
     Tier = 18,
     /// The slot of a process began, but its task waits for a task of another process.
     Waits = 19,
+    /// The plan continues with another configuration.
+    Configured = 20,
 }
 
 impl EventKind {
     /// One more than the greatest number of a kind.
-    pub const END: usize = 20;
+    pub const END: usize = 21;
 
     /// All kinds, by number.
     pub const ALL: [EventKind; EventKind::END - 1] = [
@@ -73,6 +75,7 @@ impl EventKind {
         EventKind::Overrun,
         EventKind::Tier,
         EventKind::Waits,
+        EventKind::Configured,
     ];
 
     /// The kind in lower case, as sysfs and the planner name it.
@@ -97,6 +100,7 @@ impl EventKind {
             EventKind::Overrun => "overrun",
             EventKind::Tier => "tier",
             EventKind::Waits => "waits",
+            EventKind::Configured => "configured",
         }
     }
 }

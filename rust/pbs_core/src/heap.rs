@@ -85,6 +85,13 @@ impl<M: Memory> Heap<M> {
         self.sift_down(members, place);
     }
 
+    /// Puts all in order, after the order has changed.
+    pub(super) fn reorder(&mut self, members: &mut impl Members) {
+        for place in (0..self.len / 2).rev() {
+            self.sift_down(members, place);
+        }
+    }
+
     /// Takes `p` out, if it is in it.
     #[inline]
     pub(super) fn remove(&mut self, members: &mut impl Members, p: u32) {

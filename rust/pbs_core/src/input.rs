@@ -98,11 +98,16 @@ pub enum InputKind {
     InKernel = 20,
     /// `Node::interrupted`: nanoseconds; the plan time at which the slot ends then.
     Interrupted = 21,
+    /// A number of the configuration that the next `Node::configure` changes: its new value; its
+    /// place in [`Config::NAMES`](super::Config::NAMES).
+    ConfigValue = 22,
+    /// `Node::configure`: changed numbers; the lateness of the node then.
+    Configure = 23,
 }
 
 impl InputKind {
     /// All kinds, by number.
-    pub const ALL: [InputKind; 21] = [
+    pub const ALL: [InputKind; 23] = [
         InputKind::Begin,
         InputKind::Gone,
         InputKind::Charge,
@@ -124,6 +129,8 @@ impl InputKind {
         InputKind::Answer,
         InputKind::InKernel,
         InputKind::Interrupted,
+        InputKind::ConfigValue,
+        InputKind::Configure,
     ];
 
     /// The kind in lower case.
@@ -150,6 +157,8 @@ impl InputKind {
             InputKind::Answer => "answer",
             InputKind::InKernel => "in_kernel",
             InputKind::Interrupted => "interrupted",
+            InputKind::ConfigValue => "config_value",
+            InputKind::Configure => "configure",
         }
     }
 }
@@ -204,9 +213,17 @@ impl Input {
         self.input_kind().map(InputKind::name).or_else(event)
     }
 
+    /// The number of the configuration that the input is about, and its value, if it is about one.
+    pub fn config_value(&self) -> Option<(usize, u64)> {
+        let is_one = self.input_kind() == Some(InputKind::ConfigValue);
+        let place = usize::try_from(self.more).ok()?;
+        is_one.then_some((place, self.value))
+    }
+
     /// Whether the input is a call of the node, and not a value that arrived during one.
     pub fn is_call(&self) -> bool {
-        self.kind < Input::EVENT && self.kind != InputKind::Answer as u16
+        let value = [InputKind::Answer as u16, InputKind::ConfigValue as u16];
+        self.kind < Input::EVENT && !value.contains(&self.kind)
     }
 
     pub(super) fn answer(predecessor: u32, task: u32, ended: Ended) -> Input {

@@ -22,6 +22,7 @@ mod changed;
 mod choices;
 mod circle;
 mod config;
+mod configure;
 mod contradiction;
 mod decide;
 mod division;

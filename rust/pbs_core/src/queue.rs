@@ -66,6 +66,12 @@ impl<M: Memory> Queue<M> {
         self.policy
     }
 
+    /// Orders the candidates by another policy.  They keep the time for which they have waited.
+    pub(super) fn set_policy(&mut self, runs: &mut [Run], policy: IdlePolicy) {
+        self.policy = policy;
+        self.heap.reorder(&mut ByUrgency { runs, policy });
+    }
+
     /// The most urgent candidate.
     pub(super) fn first(&self) -> Option<u32> {
         self.heap.first()

@@ -244,6 +244,9 @@ pub enum Fault {
     ProcessEnded {
         process: u32,
     },
+    DispatchInForce {
+        in_force: &'static str,
+    },
     NoMemory,
     Interrupted,
 }
@@ -555,6 +558,11 @@ impl fmt::Display for Fault {
                 f,
                 "process {process} has ended all tasks that the plan has for it; leave it out, \
                  or give it new ones"
+            ),
+            Fault::DispatchInForce { in_force } => write!(
+                f,
+                "the plan in force has dispatch = \"{in_force}\", which only another plan can \
+                 change; write the plan again with the other dispatch"
             ),
             Fault::NoMemory => write!(f, "no memory for the plan; write a shorter one"),
             Fault::Interrupted => write!(f, "who wrote the plan was killed"),

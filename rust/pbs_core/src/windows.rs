@@ -23,20 +23,29 @@ pub(super) struct Windows {
     plan_start_ns: u64,
     /// Number of periods before the present one.
     number: u64,
+    /// Period and execution time of the periods after the present one, if they differ.
+    next_ns: Option<(u64, u64)>,
 }
 
 impl Windows {
     pub(super) fn new(config: &Config, now_ns: u64) -> Windows {
-        // A configuration that was checked has neither of these at its bound.
-        let period_ns = config.window_period_ns.max(2);
-        let unallocated_ns = config.window_unallocated_ns.min(period_ns - 1);
+        let (period_ns, execution_ns) = lengths_ns(config);
         Windows {
             period_ns,
-            execution_ns: period_ns - unallocated_ns,
+            execution_ns,
             start_ns: now_ns,
             plan_start_ns: 0,
             number: 0,
+            next_ns: None,
         }
+    }
+
+    /// Sets the lengths of the periods after the present one, which ends as it began: plan time
+    /// must not run backwards, nor may changes in quick succession take the unallocated time away.
+    pub(super) fn set_lengths(&mut self, config: &Config) {
+        let next_ns = lengths_ns(config);
+        let differ = next_ns != (self.period_ns, self.execution_ns);
+        self.next_ns = differ.then_some(next_ns);
     }
 
     /// Continues the rhythm of `old`: plans that arrive in quick succession must not take the
@@ -50,6 +59,13 @@ impl Windows {
         let passed_ns = now_ns.saturating_sub(self.start_ns);
         if passed_ns < self.period_ns {
             return;
+        }
+        if let Some((period_ns, execution_ns)) = self.next_ns.take() {
+            self.start_ns = self.end_ns();
+            self.plan_start_ns = self.plan_start_ns.wrapping_add(self.execution_ns);
+            self.number = self.number.wrapping_add(1);
+            (self.period_ns, self.execution_ns) = (period_ns, execution_ns);
+            return self.advance(now_ns);
         }
         let periods = if passed_ns - self.period_ns < self.period_ns {
             1
@@ -111,4 +127,12 @@ impl Windows {
             .saturating_add(plan_ns.saturating_sub(self.plan_start_ns));
         change_ns.min(reached_ns)
     }
+}
+
+/// Lengths of a period and of its execution time.
+fn lengths_ns(config: &Config) -> (u64, u64) {
+    // A configuration that was checked has neither of these at its bound.
+    let period_ns = config.window_period_ns.max(2);
+    let unallocated_ns = config.window_unallocated_ns.min(period_ns - 1);
+    (period_ns, period_ns - unallocated_ns)
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::wire::{IDLE, MAX_BUFFER_INSNS, NO_DEADLINE};
-use crate::{Config, Dispatch, Ended, EventKind, Node, Presence, Rate, StdMemory};
+use crate::{Config, Dispatch, Ended, EventKind, IdlePolicy, Node, Presence, Rate, StdMemory};
 
 use super::random::{any_config, cases};
 use super::scene::Log;
@@ -30,6 +30,8 @@ pub(super) enum Step {
     /// Progress of a process on another CPU.
     Elsewhere(u32, Ended),
     Swap(Box<Part>, u64),
+    /// Another configuration, which need not have the dispatch of the plan.
+    Configure(Box<Config>),
 }
 
 /// A plan with its configuration.
@@ -90,6 +92,18 @@ pub(super) fn part() -> impl Strategy<Value = Part> {
     )
 }
 
+/// A configuration for a change: mostly another policy alone.
+fn configured() -> impl Strategy<Value = Config> {
+    let dispatch = select(&Dispatch::ALL[..]);
+    let policy = select(&IdlePolicy::ALL[..]);
+    let config = prop_oneof![1 => Just(Config::DEFAULT), 1 => any_config()];
+    (config, dispatch, policy).prop_map(|(config, dispatch, policy)| Config {
+        dispatch: dispatch as u64,
+        idle_policy: policy as u64,
+        ..config
+    })
+}
+
 pub(super) fn step() -> impl Strategy<Value = Step> {
     // One more than there can be.
     let p = || 0..6u32;
@@ -110,7 +124,10 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => (0..ELSEWHERE, 0..=TASKS_ELSEWHERE, any::<bool>()).prop_map(|(p, before_task, is_last)| {
             Step::Elsewhere(p, Ended { before_task, is_last })
         }),
-        1 => (part(), number()).prop_map(|(part, dealt_seq)| Step::Swap(Box::new(part), dealt_seq)),
+        2 => prop_oneof![
+            (part(), number()).prop_map(|(part, dealt_seq)| Step::Swap(Box::new(part), dealt_seq)),
+            configured().prop_map(|config| Step::Configure(Box::new(config))),
+        ],
     ]
 }
 
@@ -169,6 +186,17 @@ impl Step {
                 let mut new = self::node(&part, *now_ns);
                 new.begin(Some(node), dealt_seq, *now_ns);
                 *node = new;
+            }
+            Step::Configure(config) => {
+                let before = *node.config();
+                let changed = node.configure(&config, *now_ns, log);
+                if config.dispatch == before.dispatch {
+                    assert_eq!(node.config(), &*config);
+                    assert_eq!(changed.unwrap() == 0, before == *config);
+                } else {
+                    assert!(changed.is_err());
+                    assert_eq!(node.config(), &before);
+                }
             }
         }
         node.check_invariants();

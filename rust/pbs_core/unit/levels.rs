@@ -311,6 +311,23 @@ fn waiting_lessens_earliness_if_configured() {
 }
 
 #[test]
+fn waiting_counts_no_longer_than_it_is_configured() {
+    let mut scene = waiting(1, 50);
+    assert_eq!(scene.log.lines(), [""; 0]);
+    let config = Config {
+        idle_is_lateness: 0,
+        ..*scene.node.config()
+    };
+    let changed = scene.node.configure(&config, scene.now_ns, &mut scene.log);
+    assert_eq!(changed, Ok(1));
+    scene.decide();
+    scene.finish(999);
+    let (_, event) = scene.log.signals()[0];
+    // All that is early counts, and not what was waited for.
+    assert_eq!(event.node_lateness_insns, -201);
+}
+
+#[test]
 fn waiting_makes_nobody_late() {
     // 100 early: therefore more than 100 do not count.
     let mut scene = waiting(1, 5000);

@@ -217,3 +217,21 @@ fn what_is_dealt_with_is_told_anew_beyond_the_new_figure() {
     let late = |cause, used, limit| (EventKind::Late, cause, 1, 100, used, limit);
     assert_eq!(told, [late(MEMORY, 1081, 1080), late(NODE, 2001, 2000)]);
 }
+
+#[test]
+fn memory_is_compared_with_a_changed_threshold() {
+    let generous = Config {
+        sigma_memory_permille: 3000,
+        ..WATCHED
+    };
+    let mut scene = scene(generous, [100, 0], 0);
+    scene.sample(1, 150, 0);
+    assert_eq!(scene.told(), []);
+    let changed = scene.node.configure(&WATCHED, scene.now_ns, &mut scene.log);
+    assert_eq!(changed, Ok(1));
+    // The sample is compared, although it is as large as before.
+    let is_new = scene.node.memory(0, 1500, 150);
+    assert!(is_new);
+    scene.sample(1, 150, 0);
+    assert_eq!(scene.told(), [(EventKind::Late, MEMORY, 1, 100, 150, 120)]);
+}

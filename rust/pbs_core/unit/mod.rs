@@ -18,6 +18,7 @@ impl AtOne for Config {
 
 mod accounts;
 mod audit;
+mod configure;
 mod contradictions;
 mod deadlines;
 mod dealing;

@@ -15,7 +15,7 @@ const STOP_LONG_NS: u64 = 1_000_000;
 impl State {
     /// Calls `function` with the node, if there is a plan; the resulting events are about the
     /// thread `pid`.
-    pub(super) fn with_node<R>(
+    pub(crate) fn with_node<R>(
         &mut self,
         cpu: &Cpu,
         pid: i32,

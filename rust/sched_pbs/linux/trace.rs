@@ -83,7 +83,8 @@ fn go_through(kind: EventKind, record: &Record) {
         | EventKind::ProcessEnded
         | EventKind::Ejected
         | EventKind::StopLong
-        | EventKind::Overrun => {}
+        | EventKind::Overrun
+        | EventKind::Configured => {}
     }
 }
 

@@ -29,6 +29,8 @@ unsafe impl Record for bindings::pbs_error {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_get_plan {}
 // SAFETY: As above.
+unsafe impl Record for bindings::pbs_configure {}
+// SAFETY: As above.
 unsafe impl Record for bindings::pbs_process {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_inputs_info {}

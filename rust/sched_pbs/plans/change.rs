@@ -64,6 +64,24 @@ pub(crate) enum InstallRefusal {
     Kernel(Error),
 }
 
+/// Reason why a change of the configuration was refused.
+pub(crate) enum ConfigureRefusal {
+    /// The configuration contradicts itself, or the plan in force.
+    Config(Refusal),
+    /// The CPU has the plan of that id, which is not the one that was meant.
+    OtherPlan(u64),
+    /// The CPU has no plan.
+    NoPlan,
+    /// An error in the kernel.
+    Kernel(Error),
+}
+
+impl From<Error> for ConfigureRefusal {
+    fn from(error: Error) -> Self {
+        ConfigureRefusal::Kernel(error)
+    }
+}
+
 impl From<Error> for InstallRefusal {
     fn from(error: Error) -> Self {
         InstallRefusal::Kernel(error)
@@ -553,6 +571,47 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     } else {
         Err(ENOENT)
     }
+}
+
+/// Continues the plan `plan_id` of a CPU with another configuration.
+///
+/// The change is made on the CPU itself, in one step under the lock of its run queue, which nothing
+/// in it sleeps with or allocates memory with. It takes time in proportion to the number of
+/// processes, at most [`MAX_PROCESSES`](crate::pbs_core::wire::MAX_PROCESSES).
+pub(crate) fn configure(
+    number: u32,
+    plan_id: u64,
+    config: &Config,
+) -> Result<(), ConfigureRefusal> {
+    let cpu = cpus::get(number).ok_or(ENODEV)?;
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    // A plan that takes over copies the processes in pieces, between which nothing else may change
+    // them all.
+    let _control = control::get()?.lock_killable()?;
+    let mut outcome = None;
+    sched_class::call_on(number, || {
+        outcome = cpu.lock_for_change(|rq, cpu, state| {
+            let node = state.node.as_ref().ok_or(ConfigureRefusal::NoPlan)?;
+            if node.plan_id() != plan_id {
+                return Err(ConfigureRefusal::OtherPlan(node.plan_id()));
+            }
+            node.check_change(config)
+                .map_err(ConfigureRefusal::Config)?;
+            // Instructions retired up to here count under the former configuration.
+            state.charge(rq);
+            let now_ns = state.clock.now_ns();
+            let changed = state.with_node(cpu, 0, |node, emitter| {
+                node.configure(config, now_ns, emitter)
+            });
+            state.settle(rq, cpu);
+            match changed {
+                Some(Ok(_)) => Ok(()),
+                Some(Err(refusal)) => Err(ConfigureRefusal::Config(refusal)),
+                None => Err(ConfigureRefusal::NoPlan),
+            }
+        });
+    })?;
+    outcome.unwrap_or(Err(ConfigureRefusal::NoPlan))
 }
 
 /// Renews the lease of the plan of a CPU, if it has one.

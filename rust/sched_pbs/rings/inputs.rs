@@ -108,5 +108,5 @@ const _: () = {
     assert!(offset_of!(Input, kind) == offset_of!(bindings::pbs_input, kind));
     assert!(offset_of!(Input, reason) == offset_of!(bindings::pbs_input, reason));
     assert!(Input::EVENT as u32 == bindings::PBS_IN_EVENT);
-    assert!(bindings::pbs_input_kind_PBS_IN_INTERRUPTED == InputKind::Interrupted as u32);
+    assert!(bindings::pbs_input_kind_PBS_IN_CONFIGURE == InputKind::Configure as u32);
 };

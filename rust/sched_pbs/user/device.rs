@@ -9,7 +9,10 @@ use crate::{
         storage::CHARGED,
         wire::{self, Wire},
     },
-    pbs_core::{wire as format, Errno},
+    pbs_core::{
+        wire::{self as format, encode},
+        Config, Errno,
+    },
     percpu::cpus,
     plans::{change, read_back},
     protect::watchdog,
@@ -384,6 +387,47 @@ fn get_process(file: &File, arg: usize) -> Result {
     wire::put(arg, answer)
 }
 
+fn configure(file: &File, arg: usize) -> Result {
+    privileged(file)?;
+    let request: bindings::pbs_configure = wire::get(arg)?;
+    let (cpu, plan_id) = (request.cpu, request.plan_id);
+    let bytes = request.config_bytes as usize;
+    // Numbers that the caller does not know have their defaults, as in a plan.
+    let mut written = encode::config(&Config::DEFAULT);
+    let is_whole = bytes >= format::LEAST_CONFIG_BYTES && bytes % 8 == 0;
+    let place = written.get_mut(..bytes).filter(|_| is_whole);
+    let place = place.ok_or_else(|| {
+        file.refuse(
+            EINVAL,
+            format_args!(
+                "config_bytes is {bytes}; write {}, the size of struct pbs_config",
+                format::CONFIG_BYTES
+            ),
+        )
+    })?;
+    UserSlice::new(request.config as _, bytes)
+        .reader()
+        .read_slice(place)?;
+    let refused = |refusal| file.refuse(EINVAL, format_args!("{refusal}"));
+    let config = format::config(&written).map_err(refused)?;
+    change::configure(cpu, plan_id, &config).map_err(|refusal| match refusal {
+        change::ConfigureRefusal::Config(refusal) => refused(refusal),
+        change::ConfigureRefusal::OtherPlan(other) => file.refuse(
+            ENOENT,
+            format_args!(
+                "CPU {cpu} has plan {other}, not plan {plan_id}; read its configuration again"
+            ),
+        ),
+        change::ConfigureRefusal::NoPlan => {
+            file.refuse(ENOENT, format_args!("CPU {cpu} has no plan"))
+        }
+        change::ConfigureRefusal::Kernel(error) if error == ENODEV => {
+            file.refuse(ENODEV, format_args!("there is no CPU {cpu}"))
+        }
+        change::ConfigureRefusal::Kernel(error) => error,
+    })
+}
+
 fn info() -> Result<bindings::pbs_info> {
     let events = events::get().ok_or(ENODEV)?;
     Ok(bindings::pbs_info {
@@ -414,6 +458,7 @@ const ERROR: u32 = _IOR::<bindings::pbs_error>(MAGIC, 6);
 const GET_PLAN: u32 = _IOWR::<bindings::pbs_get_plan>(MAGIC, 7);
 const RENEW: u32 = _IOW::<u32>(MAGIC, 8);
 const GET_PROCESS: u32 = _IOWR::<bindings::pbs_process>(MAGIC, 9);
+const CONFIGURE: u32 = _IOW::<bindings::pbs_configure>(MAGIC, 10);
 
 #[vtable]
 impl MiscDevice for Device {
@@ -536,6 +581,7 @@ impl MiscDevice for Device {
             RENEW => file.call(|| renew(&file, arg))?,
             GET_PLAN => file.call(|| get_plan(&file, arg))?,
             GET_PROCESS => file.call(|| get_process(&file, arg))?,
+            CONFIGURE => file.call(|| configure(&file, arg))?,
             _ => return Err(ENOTTY),
         }
         Ok(0)

@@ -436,7 +436,7 @@ macro_rules! count_attributes {
     };
 }
 
-count_attributes! { 18:
+count_attributes! { 19:
     PlanInstalled "plan_installed",
     PlanEnded "plan_ended",
     PlanDropped "plan_dropped",
@@ -455,4 +455,5 @@ count_attributes! { 18:
     StopLong "stop_long",
     Tier "tier",
     Waits "waits",
+    Configured "configured",
 }

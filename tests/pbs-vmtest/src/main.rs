@@ -19,6 +19,7 @@ mod own_planner;
 mod policy;
 mod policy_ceiling;
 mod policy_clock;
+mod policy_configure;
 mod policy_cpus;
 mod policy_events;
 mod policy_fill;

@@ -3,10 +3,13 @@
 
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Instant;
 
+use pbs_core::wire::encode;
+use pbs_core::{Config, IdlePolicy};
 use pbs_uapi::Device;
 use pbs_vmtest::check;
-use pbs_vmtest::harness::{burn, sysfs_number, Child, Context, Gate, Node, Plan};
+use pbs_vmtest::harness::{burn, sysfs_number, Child, Context, Gate, Node, Plan, CONFIG};
 use pbs_vmtest::shared;
 
 use super::class::{run, Class};
@@ -104,9 +107,13 @@ pub fn install(probe: &Probe) -> Result<Vec<Named>, String> {
         PER_TASK,
     ));
     named.push(Named::new("swap-of-1024", longest_swap_us()?, "us"));
+    named.push(Named::new("configure-of-1024", configure_us(&node)?, "us"));
     node.device.drop_plan(0).context("drop the plan")?;
     Ok(named)
 }
+
+/// Id of the plan that is in force after [`install_twice`].
+const INSTALLED: u64 = 2;
 
 const PER_TASK: &str = "insns/task";
 
@@ -123,10 +130,26 @@ fn install_twice(
     for (process, child) in (1..=processes).rev().zip(children) {
         node.attach(child, process)?;
     }
-    let bytes = plan_of(2, tasks, processes, 10_000).bytes();
+    let bytes = plan_of(INSTALLED, tasks, processes, 10_000).bytes();
     let start = probe.read();
     node.device.write_plan(&bytes).context("write the plan")?;
     Ok((probe.read() - start) as f64 / f64::from(tasks))
+}
+
+/// Median time of a change of the configuration of the plan in force, in which each process is
+/// visited: the whole call, for a part of which the CPU is held.
+fn configure_us(node: &Node) -> Result<f64, String> {
+    const CHANGES: usize = 40;
+    let policies = [(IdlePolicy::Pieces, 1_200), (IdlePolicy::LeastSlack, 1_300)];
+    let mut times_ns = Vec::new();
+    for (policy, sigma_memory_permille) in policies.into_iter().cycle().take(CHANGES) {
+        let idle_policy = policy as u64;
+        let config = encode::config(&Config { idle_policy, sigma_memory_permille, ..CONFIG });
+        let begun = Instant::now();
+        node.device.configure(0, INSTALLED, &config).context("configure")?;
+        times_ns.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(median(&mut times_ns) / 1000.0)
 }
 
 /// Longest time for which a change of plans has held the CPU, in microseconds.

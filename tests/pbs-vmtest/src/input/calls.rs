@@ -63,6 +63,7 @@ impl Caller {
                 ioc::ERROR,
                 ioc::GET_PLAN,
                 ioc::GET_PROCESS,
+                ioc::CONFIGURE,
                 ioc::DROP,
             ]),
         };
@@ -78,7 +79,7 @@ impl Caller {
         if number == ioc::DROP {
             record[0] = dice.one_of(&[0, 2, 8, u32::MAX, 1 << 31]);
         }
-        // An address of GET_PLAN's buffer must not be one of this program.
+        // An address of GET_PLAN's buffer, or CONFIGURE's, must not be one of this program.
         record[2] = dice.roll() as u32;
         record[3] = dice.one_of(&[0, u32::MAX, 1 << 31]);
         let argument = match dice.below(4) {

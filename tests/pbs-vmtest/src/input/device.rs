@@ -77,9 +77,16 @@ pub fn short_buffers() -> Verdict {
     get.reserved = 1;
     let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
     check_eq!(result, Err(EINVAL), "reserved field");
-    for number in
-        [ioc::INFO, ioc::ERROR, ioc::SEEK, ioc::TASK_END, ioc::DETACH, ioc::DROP, ioc::GET_PROCESS]
-    {
+    for number in [
+        ioc::INFO,
+        ioc::ERROR,
+        ioc::SEEK,
+        ioc::TASK_END,
+        ioc::DETACH,
+        ioc::DROP,
+        ioc::GET_PROCESS,
+        ioc::CONFIGURE,
+    ] {
         check_eq!(ioctl(&device, number, 8), Err(EFAULT), "call {number:#x} from nowhere");
     }
     check_eq!(ioctl(&device, 0, 0), Err(libc::ENOTTY), "call 0");

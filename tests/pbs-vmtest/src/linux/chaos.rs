@@ -4,7 +4,8 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use pbs_core::{Config, Dispatch};
+use pbs_core::wire::encode;
+use pbs_core::{Config, Dispatch, IdlePolicy, PreemptionWay};
 use pbs_uapi::ATTACH_ONE_TASK;
 
 use crate::harness::{
@@ -109,6 +110,8 @@ struct Chaos {
     /// Plans taken, and those of them in which tasks wait for others.
     plans: u32,
     nets: u32,
+    /// Changes of the configuration of a plan in force.
+    changes: u32,
 }
 
 impl Chaos {
@@ -175,7 +178,7 @@ impl Chaos {
     fn plan_or_attach(&mut self) -> Verdict {
         let number = self.dice.below(CHILDREN);
         let pid = self.children[number].pid;
-        match self.dice.below(9) {
+        match self.dice.below(10) {
             0..=2 => {
                 let (plan, is_net) = random_plan(&mut self.dice, self.cpus);
                 if self.node.device.write_plan(&plan.bytes()).is_ok() {
@@ -191,12 +194,37 @@ impl Chaos {
             7 => {
                 let _ = self.node.device.detach(pid);
             }
+            8 => self.change_config(),
             _ => {
                 let cpu = self.some_cpu();
                 let _ = self.node.device.drop_plan(cpu);
             }
         }
         Ok(())
+    }
+
+    /// Another configuration for the plan of a CPU, if it has one; one in four has another dispatch
+    /// than the plan may have.
+    fn change_config(&mut self) {
+        let cpu = self.some_cpu();
+        let Ok(bytes) = self.node.device.get_plan(cpu) else { return };
+        let Ok(plan) = pbs_plan::wire::decode(&bytes) else { return };
+        let Some(before) = plan.config else { return };
+        let period_ns = self.dice.one_of(&[5_000_000, 20_000_000, 100_000_000]);
+        let mut config = Config {
+            idle_policy: self.dice.one_of(&IdlePolicy::ALL) as u64,
+            preemption_way: self.dice.one_of(&PreemptionWay::ALL) as u64,
+            window_period_ns: period_ns,
+            window_unallocated_ns: period_ns / 10,
+            suspends_failed: self.dice.roll() % 2,
+            idle_is_lateness: self.dice.roll() % 2,
+            ..before
+        };
+        if self.dice.below(4) == 0 {
+            config.dispatch = self.dice.one_of(&Dispatch::ALL) as u64;
+        }
+        let changed = self.node.device.configure(cpu, plan.plan_id, &encode::config(&config));
+        self.changes += u32::from(changed.is_ok());
     }
 
     /// One thing out of all that can happen.
@@ -278,6 +306,7 @@ pub fn chaos() -> Verdict {
         turns: 0,
         plans: 0,
         nets: 0,
+        changes: 0,
     };
     for number in 0..CHILDREN {
         let child = chaos.new_child(number)?;
@@ -300,9 +329,11 @@ pub fn chaos() -> Verdict {
     }
     let turns: u32 = chaos.words.iter().map(|words| words.progress()).sum();
     println!(
-        "{} steps, {} plans, {} of them nets, the children made {turns} turns",
-        chaos.turns, chaos.plans, chaos.nets
+        "{} steps, {} plans, {} of them nets, {} changes of their configuration, the children made \
+         {turns} turns",
+        chaos.turns, chaos.plans, chaos.nets, chaos.changes
     );
+    check!(chaos.changes > 0, "no plan in force got another configuration");
     check!(
         chaos.nets > chaos.plans / 4,
         "hardly a net was taken: {} of {} plans",
