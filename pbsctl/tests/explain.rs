@@ -483,6 +483,55 @@ fn the_first_steps_show_the_output() {
     assert!(document.contains(&shown.join("\n")), "{text}");
 }
 
+/// Licences that a job holds, and those that it lacks.
+#[test]
+fn resources_are_told_over_time() {
+    let directory = directory("explain-resources", FILES);
+    let machine = format!("{MACHINE}[[resource]]\nname = \"matlab\"\ncount = 2\n");
+    fs::write(directory.join("lab.toml"), machine).unwrap();
+    let holds = |deadline_ns, count| {
+        let text = job(deadline_ns, &[(10_000, 1_000), (20_000, 1_000)]);
+        text.replace(
+            "tasks = [10000]",
+            &format!("resources = {{ matlab = {count} }}\ntasks = [10000]"),
+        )
+    };
+    let (first, second) = (holds(500_000_000, 2), holds(600_000_000, 1));
+    let jobs = [first.as_str(), second.as_str()];
+    let json = explain(&directory, &jobs, &["--json"]).json();
+    assert_eq!(json["admitted"], true, "{json}");
+    for (job, peak) in [(0, 2), (1, 1)] {
+        let resource = &json["jobs"][job]["plan"]["resources"][0];
+        let told = (&resource["resource"], &resource["peak"], &resource["count"]);
+        assert_eq!(told, (&"matlab".into(), &peak.into(), &2.into()));
+        for step in resource["steps"].as_array().unwrap() {
+            let sum: u64 =
+                ["held", "others", "left"].map(|it| step[it].as_u64().unwrap()).iter().sum();
+            assert_eq!(sum, 2, "{step}");
+        }
+    }
+    let ran = explain(&directory, &jobs, &[]);
+    assert!(ran.stdout.contains("resource       2 at most of 2 matlab"), "{}", ran.stdout);
+    // In time, but for the licence of the first job.
+    let alone = |deadline_ns| {
+        let text = job(deadline_ns, &[(10_000, 1_000)]);
+        text.replace("tasks", "resources = { matlab = 2 }\ntasks")
+    };
+    let (first, late) = (alone(500_000_000), alone(15_000_000));
+    let json = explain(&directory, &[&first, &late], &["--json", "--strategy", "critical-path"]);
+    let shortage = json.json()["jobs"][1]["declined"]["shortage"].clone();
+    let told = (&shortage["of"], &shortage["resource"], &shortage["needed"]);
+    assert_eq!(told, (&"resource".into(), &"matlab".into(), &2.into()), "{shortage}");
+    // More than there are, and one that there is not.
+    let json = explain(&directory, &[&holds(500_000_000, 3)], &["--json"]).json();
+    let shortage = &json["jobs"][0]["declined"]["shortage"];
+    assert_eq!((&shortage["missing"], &shortage["unit"]), (&1.into(), &"units".into()));
+    let ran = explain(&directory, &[&first.replace("matlab", "mathlab")], &[]);
+    assert_eq!(ran.status, 6);
+    let why = "process p0 holds resource mathlab, which the machine does not have; it has matlab";
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
+}
+
 /// Two jobs one after the other: what the first has is not there for the second, unless
 /// nobody looks.
 #[test]

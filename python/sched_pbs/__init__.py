@@ -10,7 +10,7 @@ from .command import PbsctlError, find_pbsctl, run_json
 from .config import Config
 from .generate import generate
 from .job import Edge, Graph, GraphTask, Job, JobProcess, JobTask, Variant
-from .machine import Core, Device, Link, Machine, Node, Sharing
+from .machine import Core, Device, Link, Machine, Node, Resource, Sharing
 from .own import OwnProcess, Place
 from .plan import Command, Cpu, Idle, Plan, Process, Task
 from .planner import Failure, Planner, Progress, Question
@@ -50,6 +50,7 @@ __all__ = [
     "Progress",
     "Question",
     "Record",
+    "Resource",
     "Sharing",
     "Simulation",
     "Simulator",

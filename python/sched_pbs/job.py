@@ -60,6 +60,8 @@ class JobProcess(Record):
     """Instructions in a second on the fastest core; None: as many as the core."""
     cpus: list[int] = dataclasses.field(default_factory=list)
     """CPUs on which the process may run; empty: all of those of the job."""
+    resources: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Amounts of resources that the process holds from its first task to its last, by name."""
     command: list[str] | None = None
     """Program whose whole life is one task."""
     commands: list[Command] | None = None
@@ -98,6 +100,8 @@ class Job(Record):
     """Memory of the whole job (total_needed_memory), as far as it is known."""
     cpus: list[int] = dataclasses.field(default_factory=list)
     """CPUs on which the job may run; empty: all."""
+    resources: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Amounts of resources that the job holds from its first task to its last, by name."""
 
 
 @dataclasses.dataclass

@@ -51,6 +51,18 @@ class Link(Record):
 
 
 @dataclasses.dataclass
+class Resource(Record):
+    """Countable resource, such as the licences of a program."""
+
+    name: str
+    """Name, unique in the machine."""
+    count: int
+    """Amount that all processes together may hold at any time."""
+    nodes: list[str] = dataclasses.field(default_factory=list)
+    """Names of the nodes whose processes may hold it; empty: all."""
+
+
+@dataclasses.dataclass
 class Device(Record):
     """Accelerators of one kind."""
 
@@ -85,6 +97,7 @@ class Machine(Record):
     KEYS: ClassVar[dict[str, str]] = {
         "nodes": "node",
         "links": "link",
+        "resources": "resource",
         "devices": "device",
     }
 
@@ -98,6 +111,8 @@ class Machine(Record):
     """Share of a core for independent processes at admission; None: 900."""
     links: list[Link] = dataclasses.field(default_factory=list)
     """Links between nodes."""
+    resources: list[Resource] = dataclasses.field(default_factory=list)
+    """Countable resources that processes hold, such as licences."""
     devices: list[Device] = dataclasses.field(default_factory=list)
     """Accelerators by kind."""
     sharing: list[Sharing] = dataclasses.field(default_factory=list)

@@ -24,6 +24,7 @@ from sched_pbs import (
     Node,
     Plan,
     Process,
+    Resource,
     Sharing,
     Task,
     Variant,
@@ -139,6 +140,8 @@ class Inputs:
                 process.rate_insns_per_s = self.random.randrange(1, 2**40)
             if self.maybe():
                 process.attaches = "itself"
+            if self.maybe():
+                process.resources = {self.text(): self.random.randrange(1, 2**56)}
             processes.append(process)
         job = Job(self.text(), self.random.randrange(2**40, 2**50), processes)
         if self.maybe():
@@ -148,6 +151,8 @@ class Inputs:
         if self.maybe():
             job.cpus = sorted(self.random.sample(range(64), 3))
         job.best_effort = self.maybe()
+        if self.maybe():
+            job.resources = {"matlab": 1, self.text(): self.random.randrange(1, 2**32)}
         return job
 
     def graph(self) -> Graph:
@@ -185,6 +190,11 @@ class Inputs:
             machine.name = self.text()
         if len(nodes) > 1 and self.maybe():
             machine.links = [Link([nodes[0].name, nodes[1].name], self.insns())]
+        if self.maybe():
+            machine.resources = [
+                Resource("matlab", self.random.randrange(1, 2**56)),
+                Resource(f"x{self.text()}", 1, [nodes[0].name]),
+            ]
         if self.maybe():
             machine.devices = [Device("gpu", ["ocl"], host_cpu=1)]
         if self.maybe():

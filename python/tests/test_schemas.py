@@ -108,9 +108,11 @@ JOB = {
     "process": [{"id": 1, "memory_bytes": 1, "tasks": [5]}],
 }
 GRAPH = {"name": "graph", "task": [{"name": "a", "variant": [{"model": "cpu", "insns": 5}]}]}
+RESOURCE = {"name": "m", "count": 1}
 MACHINE = {
     "node": [{"name": "n", "memory_bytes": 1, "cores": ["c"], "rate_insns_per_s": 5}],
     "device": [{"kind": "gpu", "models": ["ocl"]}],
+    "resource": [RESOURCE],
 }
 
 # Kind of the file, file, place in it, and values there that are right and wrong.
@@ -135,6 +137,8 @@ VERDICTS: list[tuple[str, dict[str, Any], str, list[Any], list[Any]]] = [
     ("job", JOB, "deadline_ns", ["1s"], ["1000000000", 0]),
     ("job", JOB, "process/0/name", ["a"], [""]),
     ("job", JOB, "process/0/tasks", [["5k"]], [[], ["5"], [{"insns": 1, "name": ""}]]),
+    ("job", JOB, "resources", [{"a b": 1}, {"m": 2**56}], [[], {"m": 0}, {"": 1}, {"m": "1"}]),
+    ("job", JOB, "process/0/resources", [{"m": 3}], [{"m": -1}, "m", {"n" * 201: 1}]),
     ("graph", GRAPH, "name", ["a"], [""]),
     ("graph", GRAPH, "task/0/name", ["b"], [""]),
     ("graph", GRAPH, "task/0/after", [[]], [[""], [{"task": ""}]]),
@@ -144,6 +148,9 @@ VERDICTS: list[tuple[str, dict[str, Any], str, list[Any], list[Any]]] = [
     ("machine", MACHINE, "demand_permille", ["20%", 200], ["200", 1001]),
     ("machine", MACHINE, "node/0/name", ["a"], [""]),
     ("machine", MACHINE, "node/0/cores", [["a"], [{"name": "a"}]], [[], [""], [{"name": ""}]]),
+    ("machine", MACHINE, "resource", [[RESOURCE], []], [[{"name": "m"}], [{"count": 1}]]),
+    ("machine", MACHINE, "resource/0/count", [2**56], [0, 2**56 + 1, "1"]),
+    ("machine", MACHINE, "resource/0/nodes", [["n"]], [[], ["n", "n"], "n"]),
     ("machine", MACHINE, "device/0/kind", ["gpu"], [""]),
     ("machine", MACHINE, "device/0/models", [["ocl"]], [[], [""]]),
 ]

@@ -75,6 +75,14 @@ class Schemas:
                 return not isinstance(value, str) or re.search(rule, value) is not None
             case "minLength":
                 return not isinstance(value, str) or bool(len(value) >= rule)
+            case "maxLength":
+                return not isinstance(value, str) or bool(len(value) <= rule)
+            case "maxProperties":
+                return bool(len(keys) <= rule)
+            case "propertyNames":
+                for key in keys:
+                    self._check(document, rule, key, f"{at}/{key}")
+                return True
             case "minItems":
                 return not isinstance(value, list) or bool(len(items) >= rule)
             case "maxItems":

@@ -209,7 +209,7 @@ fn what_runs_as_best_effort_gives_up_its_time() {
     let start_ns = |of| controller.planned_start_ns(of).unwrap();
     assert_eq!(start_ns(urgent), 120 * MS);
     assert!(start_ns(other) >= controller.run(urgent).unwrap().planned_end_ns.unwrap());
-    let holds = controller.store().run(other).unwrap().processes[0];
+    let holds = &controller.store().run(other).unwrap().processes[0];
     assert_eq!(holds.start_ns, 120 * MS);
     // In the plan it has no deadline, and is behind.
     let plan = controller.plan(120 * MS).unwrap().unwrap();

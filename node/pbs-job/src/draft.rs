@@ -5,7 +5,7 @@
 use pbs_plan::Start;
 use pbs_text::Line;
 
-use crate::Action;
+use crate::{Action, Amount};
 
 /// A job request that nobody has checked.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Draft {
     pub memory_bytes: Option<u64>,
     /// CPUs of the job, in any order; see [`Job::cpus`](crate::Job::cpus).
     pub cpus: Vec<u32>,
+    /// Resources of the job, in any order; see [`Job::resources`](crate::Job::resources).
+    pub resources: Vec<Amount>,
     /// In the order of the file.
     pub processes: Vec<DraftProcess>,
     /// In the order of the file.
@@ -47,6 +49,9 @@ pub struct DraftProcess {
     pub rate_insns_per_s: Option<u64>,
     /// CPUs of the process, in any order; see [`Process::cpus`](crate::Process::cpus).
     pub cpus: Vec<u32>,
+    /// Resources of the process, in any order; see
+    /// [`Process::resources`](crate::Process::resources).
+    pub resources: Vec<Amount>,
     /// Way in which the process is started.
     pub start: Start,
     /// Line of the file that declares the process.

@@ -4,6 +4,7 @@
 use pbs_plan::write_start;
 use pbs_text::{append, append_line, quoted, underscored, write_list};
 
+use crate::amounts::write_amounts;
 use crate::{Action, Job, Kind, Process, Task};
 
 /// The job as [`job_from_toml`](crate::job_from_toml) reads it. What a file
@@ -35,6 +36,7 @@ pub fn job_to_toml(job: &Job) -> String {
     if !job.cpus.is_empty() {
         write_list(&mut out, "cpus", job.cpus.iter().map(u32::to_string), false);
     }
+    write_amounts(&mut out, &job.resources);
     for process in &job.processes {
         write_process(&mut out, job, process);
     }
@@ -57,6 +59,7 @@ fn write_process(out: &mut String, job: &Job, process: &Process) {
     if !process.cpus.is_empty() {
         write_list(out, "cpus", process.cpus.iter().map(u32::to_string), false);
     }
+    write_amounts(out, &process.resources);
     write_start(out, &process.start);
     let tasks = process.tasks.iter().map(|&task| task_table(job, &job.tasks[task]));
     write_list(out, "tasks", tasks, true);

@@ -3,7 +3,7 @@
 
 use pbs_plan::Command;
 
-use crate::{Job, Process, Task};
+use crate::{Amount, Job, Process, Task};
 
 impl Job {
     /// Returns the bytes of memory that the job takes, by the lengths of its parts. The allocator
@@ -14,6 +14,7 @@ impl Job {
         size_of::<Self>()
             + self.name.len()
             + size_of_val(&self.cpus[..])
+            + amounts_bytes(&self.resources)
             + processes.sum::<usize>()
             + tasks.sum::<usize>()
     }
@@ -29,8 +30,14 @@ fn process_bytes(process: &Process) -> usize {
     size_of::<Process>()
         + process.name.as_ref().map_or(0, String::len)
         + size_of_val(&process.cpus[..])
+        + amounts_bytes(&process.resources)
         + size_of_val(&process.tasks[..])
         + commands.sum::<usize>()
+}
+
+fn amounts_bytes(amounts: &[Amount]) -> usize {
+    let names = amounts.iter().map(|amount| amount.resource.len());
+    size_of_val(amounts) + names.sum::<usize>()
 }
 
 fn command_bytes(command: &Command) -> usize {

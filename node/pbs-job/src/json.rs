@@ -8,7 +8,7 @@ use pbs_plan::put_start;
 use serde_json::{json, Value};
 
 use crate::graph::{Graph, GraphTask, Target, Variant};
-use crate::{Action, Job, Kind, Machine, Process, Task};
+use crate::{Action, Amount, Job, Kind, Machine, Process, Task};
 
 /// The job with the keys of its file. The tasks that a file may leave out are there.
 pub fn job_to_json(job: &Job) -> Value {
@@ -23,6 +23,7 @@ pub fn job_to_json(job: &Job) -> Value {
     put(&mut out, "runtime_ns", job.runtime_ns);
     put(&mut out, "memory_bytes", job.memory_bytes);
     put(&mut out, "cpus", some(&job.cpus));
+    put(&mut out, "resources", amounts(&job.resources));
     out
 }
 
@@ -37,6 +38,7 @@ fn process(job: &Job, process: &Process) -> Value {
     put(&mut out, "runtime_ns", process.runtime_ns);
     put(&mut out, "rate_insns_per_s", process.rate_insns_per_s);
     put(&mut out, "cpus", some(&process.cpus));
+    put(&mut out, "resources", amounts(&process.resources));
     put_start(&mut out, &process.start);
     out
 }
@@ -131,12 +133,20 @@ pub fn machine_to_json(machine: &Machine) -> Value {
         put(&mut out, "link_bytes_per_s", device.link_bytes_per_s);
         out
     });
+    let resources = machine.resources.iter().map(|resource| {
+        let names = resource.nodes.iter().map(|&node| &machine.nodes[node].name);
+        let names: Vec<_> = names.collect();
+        let mut out = json!({ "name": resource.name, "count": resource.count });
+        put(&mut out, "nodes", Some(json!(names)).filter(|_| !names.is_empty()));
+        out
+    });
     let sharing = machine.sharing.iter();
     let sharing = sharing.map(|it| json!({ "level": it.level, "cpus": it.cpus }));
     let mut out = json!({
         "tick_ns": machine.tick_ns,
         "node": nodes.collect::<Vec<_>>(),
         "link": links.collect::<Vec<_>>(),
+        "resource": resources.collect::<Vec<_>>(),
         "device": devices.collect::<Vec<_>>(),
         "sharing": sharing.collect::<Vec<_>>(),
     });
@@ -148,6 +158,12 @@ pub fn machine_to_json(machine: &Machine) -> Value {
 /// A list of CPUs; none stands for all.
 fn some(cpus: &[u32]) -> Option<Vec<u32>> {
     (!cpus.is_empty()).then(|| cpus.to_vec())
+}
+
+/// Amounts of resources as an object by their names; `None`: there are none.
+fn amounts(amounts: &[Amount]) -> Option<Value> {
+    let of_names = amounts.iter().map(|amount| (amount.resource.clone(), amount.count.into()));
+    (!amounts.is_empty()).then(|| Value::Object(of_names.collect()))
 }
 
 /// Adds a key to an object if it has a value.

@@ -9,6 +9,7 @@
 //! A job whose tasks have several implementations is a [`graph`]: it leaves open which
 //! implementation runs, and where. This is decided before the job is planned.
 
+mod amounts;
 mod check;
 mod draft;
 mod edit;
@@ -28,9 +29,10 @@ pub use export::job_to_toml;
 pub use json::{graph_to_json, job_to_json, machine_to_json};
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
-    cpu_list, cpus_of_list, Action, Core, Device, Job, Link, Machine, Node, Process, Sharing, Task,
-    DEMAND_PERMILLE, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES,
-    MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS, TICK_NS,
+    cpu_list, cpus_of_list, Action, Amount, Core, Device, Job, Link, Machine, Node, Process,
+    Resource, Sharing, Task, DEMAND_PERMILLE, MAX_AMOUNT, MAX_BANDWIDTH_BYTES_PER_S, MAX_HOLDERS,
+    MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S,
+    MAX_RESOURCES, MAX_TASKS, TICK_NS,
 };
 pub use moment::{is_moment, moment_unix_ns, now_unix_ns, with_spans};
 pub use parse::job_from_toml;

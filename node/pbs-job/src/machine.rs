@@ -2,6 +2,7 @@
 //! Machines, from TOML and to it.
 
 mod devices;
+mod resources;
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use crate::{
 };
 
 const TOP_KEYS: &[&str] =
-    &["name", "tick_ns", "demand_permille", "node", "link", "device", "sharing"];
+    &["name", "tick_ns", "demand_permille", "node", "link", "resource", "device", "sharing"];
 const NODE_KEYS: &[&str] = &["name", "memory_bytes", "rate_insns_per_s", "cores"];
 const CORE_KEYS: &[&str] = &["name", "cpu", "rate_insns_per_s"];
 const LINK_KEYS: &[&str] = &["nodes", "latency_ns", "bandwidth_bytes_per_s"];
@@ -83,6 +84,7 @@ pub fn machine_to_toml(machine: &Machine) -> String {
             underscored(link.bandwidth_bytes_per_s)
         );
     }
+    resources::write(&mut out, machine);
     devices::write(&mut out, machine);
     out
 }
@@ -107,6 +109,10 @@ fn machine(reader: &mut Reader, document: &DeTable<'_>) -> Machine {
     for (line, value) in reader.tables(&mut top, "link") {
         let link = link(reader, line, value, &machine.nodes);
         machine.links.extend(link);
+    }
+    for (line, value) in reader.tables(&mut top, "resource") {
+        let resource = resources::resource(reader, line, value, &machine.nodes);
+        machine.resources.extend(resource);
     }
     for (line, value) in reader.tables(&mut top, "device") {
         let device = devices::device(reader, line, value);
@@ -147,12 +153,7 @@ fn link(reader: &mut Reader, line: Line, value: &Value<'_>, nodes: &[Node]) -> O
     };
     let mut found = Vec::new();
     for item in items.iter() {
-        let name = reader.string(line, "a node", item)?;
-        let Some(node) = nodes.iter().position(|node| node.name == name) else {
-            reader.problem(line, format!("there is no node {name}; {WRITE_NODES}"));
-            return None;
-        };
-        found.push(node);
+        found.push(node_named(reader, line, item, nodes, WRITE_NODES)?);
     }
     found.sort_unstable();
     match found[..] {
@@ -164,6 +165,22 @@ fn link(reader: &mut Reader, line: Line, value: &Value<'_>, nodes: &[Node]) -> O
         }
     }
     Some(link)
+}
+
+/// Index of the node whose name stands there.
+fn node_named(
+    reader: &mut Reader,
+    line: Line,
+    value: &Value<'_>,
+    nodes: &[Node],
+    write: &str,
+) -> Option<usize> {
+    let name = reader.string(line, "a node", value)?;
+    let found = nodes.iter().position(|node| node.name == name);
+    if found.is_none() {
+        reader.problem(line, format!("there is no node {name}; {write}"));
+    }
+    found
 }
 
 fn node(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Node> {
@@ -280,6 +297,7 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
             twice.push(Problem::at(link.line, message));
         }
     }
+    resources::check(machine, &mut twice);
     devices::check(machine, &mut twice);
     if machine.nodes.is_empty() {
         let message = "the machine has no node; add a [[node]] with name, memory_bytes, \

@@ -41,6 +41,16 @@ pub const MAX_NAME_BYTES: usize = 200;
 /// thousandths. 0: there is no demand test, and the search alone admits jobs.
 pub const DEMAND_PERMILLE: RangeInclusive<u64> = 0..=1000;
 
+/// Most countable resources of a machine, and most names of resources of a job or a process.
+pub const MAX_RESOURCES: usize = 64;
+
+/// Most processes of a job that holds resources as a whole. When it hands them on, each of the next
+/// processes waits for each of these.
+pub const MAX_HOLDERS: usize = 64;
+
+/// Greatest amount of a countable resource.
+pub const MAX_AMOUNT: u64 = 1 << 56;
+
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Machine for which plans are made (Glaß 2024, 5.1.1).
@@ -56,6 +66,8 @@ pub struct Machine {
     /// Links for messages between nodes, in the order of the file. Messages between two nodes
     /// without a link take no time.
     pub links: Vec<Link>,
+    /// Countable resources that processes hold while they live, in the order of the file.
+    pub resources: Vec<Resource>,
     /// Accelerators on which tasks can run, by kind, in the order of the file.
     pub devices: Vec<Device>,
     /// CPUs that share a part of the machine, as the file says it.
@@ -63,6 +75,28 @@ pub struct Machine {
     /// The share of a core that independent processes may ask for at admission, in
     /// thousandths, one of [`DEMAND_PERMILLE`]; `None`: the planner's default.
     pub demand_permille: Option<u64>,
+}
+
+/// A countable resource, such as the licences of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// Name of the resource, unique in the machine.
+    pub name: String,
+    /// Amount that all processes together may hold at any time, from 1 to [`MAX_AMOUNT`].
+    pub count: u64,
+    /// Indices of the nodes whose processes may hold it, ascending; empty: all nodes.
+    pub nodes: Vec<usize>,
+    /// Line of the file that declares the resource.
+    pub line: Line,
+}
+
+/// An amount of a resource that a job or a process names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Amount {
+    /// Name of the resource.
+    pub resource: String,
+    /// Amount of it, from 1 to [`MAX_AMOUNT`].
+    pub count: u64,
 }
 
 /// Accelerators of one kind.
@@ -163,6 +197,9 @@ pub struct Job {
     /// The CPUs that its processes may run on, by their numbers in Linux,
     /// ascending ([`Machine::cpus`]); empty: all.
     pub cpus: Vec<u32>,
+    /// Resources that the job holds from its first task to its last, by their names: its initial
+    /// process holds them, beside its own.
+    pub resources: Vec<Amount>,
     /// In the order of the file; never empty.
     pub processes: Vec<Process>,
     /// All tasks of all processes, in the order of the file.
@@ -189,6 +226,9 @@ pub struct Process {
     /// The CPUs that it may run on, of those of the job, by their numbers in Linux,
     /// ascending; empty: all of those.
     pub cpus: Vec<u32>,
+    /// Resources that the process holds from the start of its first task to the end of its last, by
+    /// their names.
+    pub resources: Vec<Amount>,
     /// Way in which `pbsctl run` starts the process.
     pub start: Start,
     /// Indices into [`Job::tasks`] in the order of execution; never empty.
@@ -347,6 +387,11 @@ impl Machine {
         self.links.iter().position(|link| link.nodes == nodes)
     }
 
+    /// Index of the resource of that name.
+    pub fn resource(&self, name: &str) -> Option<usize> {
+        self.resources.iter().position(|resource| resource.name == name)
+    }
+
     /// Returns the time for which a message occupies a link, in whole ticks. A time that is too
     /// long for 64 bits is `u64::MAX`.
     pub fn transfer_ns(&self, link: usize, bytes: u64) -> u64 {
@@ -399,6 +444,49 @@ impl Job {
         }
         let has: BTreeSet<u32> = machine.cpus().collect();
         named.difference(&has).copied().collect()
+    }
+
+    /// All resources that a process holds while it lives, by their names, with those of the job
+    /// for the initial process.
+    pub fn amounts(&self, process: usize) -> Vec<Amount> {
+        let of_process = &self.processes[process];
+        let mut amounts = of_process.resources.clone();
+        if of_process.forked_by.is_none() {
+            for amount in &self.resources {
+                match amounts.iter_mut().find(|own| own.resource == amount.resource) {
+                    Some(own) => own.count = own.count.saturating_add(amount.count),
+                    None => amounts.push(amount.clone()),
+                }
+            }
+            amounts.sort_unstable();
+        }
+        amounts
+    }
+
+    /// Whether a process holds any resource, of its own or of the job.
+    pub fn is_holder(&self, process: usize) -> bool {
+        let of = &self.processes[process];
+        !of.resources.is_empty() || of.forked_by.is_none() && !self.resources.is_empty()
+    }
+
+    /// Whether the job or a process of it holds any resource.
+    pub fn holds_resources(&self) -> bool {
+        let mut processes = self.processes.iter();
+        !self.resources.is_empty() || processes.any(|process| !process.resources.is_empty())
+    }
+
+    /// The first resource that the job or a process of it names and the machine does not have: the
+    /// process that holds it, and its place among [`Job::amounts`].
+    pub fn missing_resource(&self, machine: &Machine) -> Option<(usize, usize)> {
+        if !self.holds_resources() {
+            return None;
+        }
+        (0..self.processes.len()).find_map(|process| {
+            let amounts = self.amounts(process);
+            let mut names = amounts.iter().map(|amount| &amount.resource);
+            let place = names.position(|name| machine.resource(name).is_none())?;
+            Some((process, place))
+        })
     }
 
     /// Index of the initial process, the only one that nobody forks.
@@ -458,12 +546,13 @@ impl Job {
         tasks.fold(0, |sum, &task| sum.saturating_add(self.tasks[task].insns))
     }
 
-    /// Whether a process only forks and joins the others: it has no program, no instructions and
-    /// no memory. A file leaves such a process out.
+    /// Whether a process only forks and joins the others: it has no program, no instructions, no
+    /// memory and no resources. A file leaves such a process out.
     pub fn only_forks(&self, process: usize) -> bool {
         let it = &self.processes[process];
         it.forked_by.is_none()
             && it.memory_bytes == 0
+            && it.resources.is_empty()
             && it.start.commands().is_empty()
             && self.process_insns(process) == 0
     }

@@ -31,9 +31,10 @@ fn process_insns(job: &Job) -> Vec<u64> {
 #[test]
 fn what_the_documentation_shows_is_valid() {
     let blocks = documented();
-    let [machine, simple, net, graph] = &blocks[..] else {
-        panic!("a machine, two jobs and a task graph");
+    let [machine, simple, net, holds, graph] = &blocks[..] else {
+        panic!("a machine, three jobs and a task graph");
     };
+    assert_eq!(job_from_toml(holds).unwrap().amounts(0)[0].resource, "matlab");
     assert_eq!(graph_from_toml(graph).unwrap().tasks.len(), 6);
     let machine = machine_from_toml(machine).unwrap();
     assert_eq!(machine.cores().count(), 3);

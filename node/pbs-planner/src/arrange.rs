@@ -206,7 +206,7 @@ impl<'a> ArrangedRun<'a> {
                 // What has begun has its memory.
                 start_ns: start_ns.filter(|_| !has_begun).unwrap_or(reserved.start_ns),
                 end_ns: times.map(|(_, end_ns)| end_ns).max().unwrap_or(reserved.end_ns),
-                ..*reserved
+                ..reserved.clone()
             }
         });
         let arranged =

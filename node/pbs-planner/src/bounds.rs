@@ -20,6 +20,8 @@ pub enum Limit {
     /// Memory over time: what each process holds, from its first task's start to
     /// its last one's end at the least, of the memory of all their nodes together.
     Memory,
+    /// A resource over time: what each process holds of it, as of memory, of all that there is.
+    Resource,
 }
 
 /// No plan of the job ends earlier.
@@ -42,6 +44,7 @@ pub(crate) fn lower(request: &Request<'_>, net: &Net, store: &Store) -> Bound {
         (net.rank_ns.iter().copied().max().unwrap_or(0), Limit::Path),
         (cores_ns(net, store), Limit::Cores),
         (memory_ns(request, net, store), Limit::Memory),
+        (resources_ns(net, store), Limit::Resource),
     ];
     // The first of those that are equal.
     let greatest = bounds.into_iter().rev().max_by_key(|bound| bound.0);
@@ -81,6 +84,20 @@ fn memory_ns(request: &Request<'_>, net: &Net, store: &Store) -> u64 {
     let held = held.fold(0, u128::saturating_add);
     let bytes = net.nodes(store).map(|node| u128::from(node.memory_bytes));
     quotient(held, bytes.sum())
+}
+
+/// The longest of the times for which the resources are held.
+fn resources_ns(net: &Net, store: &Store) -> u64 {
+    let resources = &store.machine().resources;
+    let mut held = vec![0u128; resources.len()];
+    for (needs, &span_ns) in net.needs.iter().zip(&net.span_ns) {
+        for of in &needs.resources {
+            let more = u128::from(of.count) * u128::from(span_ns);
+            held[of.resource] = held[of.resource].saturating_add(more);
+        }
+    }
+    let times = held.iter().zip(resources).map(|(&held, of)| quotient(held, of.count.into()));
+    times.max().unwrap_or(0)
 }
 
 fn quotient(much: u128, rate: u128) -> u64 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Critical path of a plan: the chain of tasks that ends last. Each task of the chain starts when
-//! the one before it has ended, in the net, on its core, or in its memory.
+//! the one before it has ended, in the net, on its core, in its memory, or with its resource.
 
 use std::collections::HashMap;
 
@@ -30,6 +30,9 @@ pub enum Because {
     /// The task is the first of its process, which needs memory. The predecessor in the path is the
     /// last task of another process, which has returned that memory.
     Memory,
+    /// The task is the first of its process, which needs a resource. The predecessor in the path is
+    /// the last task of another process, which has returned some of it.
+    Resource,
     /// No task of the job delays this one: it is at the beginning, or other jobs have what it
     /// needs.
     Others,
@@ -56,6 +59,19 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
         let before = ended.get(&(process.node, task.start_ns)).filter(|_| is_first)?;
         place(*job.processes[*before].tasks.last()?)
     };
+    let mut returned: HashMap<(usize, u64), usize> = HashMap::new();
+    for process in &run.processes {
+        let held = process.resources.iter();
+        returned.extend(held.map(|held| ((held.resource, process.end_ns), process.process)));
+    }
+    let resource = |task: &TaskReservation| {
+        let index = run.processes.binary_search_by_key(&task.process, |of| of.process);
+        let process = &run.processes[index.ok()?];
+        let is_first = job.processes[task.process].tasks.first() == Some(&task.task);
+        let mut held = process.resources.iter().filter(|_| is_first);
+        let before = held.find_map(|held| returned.get(&(held.resource, task.start_ns)))?;
+        place(*job.processes[*before].tasks.last()?)
+    };
     let mut path = Vec::new();
     let mut next = (0..run.tasks.len()).max_by_key(|&index| run.tasks[index].end_ns);
     // Each is before the last in the net or on a core, so they come to an end.
@@ -71,6 +87,7 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
             (order, Because::Order),
             (message, Because::Message),
             (core, Because::Core),
+            (resource(task), Because::Resource),
             (memory(task), Because::Memory),
         ];
         let mut reasons = reasons.into_iter();

@@ -57,7 +57,7 @@ fn rest(store: &Store, request: &Request<'_>, now_ns: u64) -> Option<Run> {
             }
             rest.tasks.push(*place);
         }
-        rest.processes.push(*reserved);
+        rest.processes.push(reserved.clone());
     }
     rest.tasks.sort_unstable_by_key(|task| task.task);
     let kept = |task: usize| rest.tasks.binary_search_by_key(&task, |it| it.task).is_ok();

@@ -32,13 +32,14 @@ pub use keep::keep;
 pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{
-    Balancing, Booking, Capacity, Interruption, Mark, MessageReservation, ProcessReservation, Run,
-    RunId, Site, Store, TaskReservation,
+    Balancing, Booking, Capacity, HeldAmount, Interruption, Mark, MessageReservation,
+    ProcessReservation, Run, RunId, Site, Store, TaskReservation,
 };
 pub use strategies::{
     reserve, reserve_in, Aim, Attempt, CutShort, Options, Planned, Refused, Strategy,
 };
 pub use validate::{
-    admit, earliest_deadline, validate, validate_cpus, validate_in, validate_level, Declined,
-    EarliestDeadline, Level, Rejection, Shortage, Validation, WantType, MOST_TRIES,
+    admit, earliest_deadline, validate, validate_cpus, validate_in, validate_level,
+    validate_machine, Declined, EarliestDeadline, Level, Rejection, Shortage, Validation, WantType,
+    MOST_TRIES,
 };

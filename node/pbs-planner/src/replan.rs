@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::admission::{is_independent, place_anew, DemandTest};
 use crate::budget::Budget;
-use crate::store::{Booking, Run, Store};
+use crate::store::{Booking, Needs, Run, Store};
 use crate::strategies::{reserve_within, Aim, Options, Planned, Refused, Strategy};
 use crate::{Progress, Request, RunId};
 
@@ -98,13 +98,13 @@ impl Replan {
         work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
         let mut running = running.to_vec();
-        running.sort_by_key(order);
+        running.sort_by_cached_key(order);
         let found = self.in_order(store, &running, later, work).or_else(|why| {
             // What is more important goes first, but not where it has time and others
             // have not.
             let before = running.clone();
             let by_deadline = |request: &Request<'_>| (request.is_last, request.deadline_ns);
-            running.sort_by_key(|request| (by_deadline(request), order(request)));
+            running.sort_by_cached_key(|request| (by_deadline(request), order(request)));
             if same_order(&before, &running) {
                 Err(why)
             } else {
@@ -261,12 +261,23 @@ impl Replan {
             .map_err(|refused| Box::new(NotReplanned { run: request.run, refused: *refused }))
     }
 
-    /// Holds the memory of processes that have begun, and the time of their present task if the job
+    /// Holds the memory and resources of processes that have begun, and the time of their present task if the job
     /// has a deadline, while the jobs before it are planned. The memory is held to the deadline, or
     /// as long as no other run has reserved it.
     fn hold(&self, booking: &mut Booking<'_>, request: &Request<'_>) -> Vec<Hold> {
         let mut held = Vec::new();
         for (index, process) in request.job.processes.iter().enumerate() {
+            let needs = Needs::new(request.job, index, booking.store());
+            if request.holds_without_thread(index, &needs) {
+                let needs = Needs { memory_bytes: 0, ..needs };
+                let taken = needs.first_lack(booking.store(), 0, self.now_ns..request.deadline_ns);
+                let until_ns = taken.unwrap_or(request.deadline_ns).max(self.now_ns);
+                let over = self.now_ns..until_ns;
+                if booking.take_needs(0, over.clone(), &needs).is_ok() {
+                    held.push(Hold { core: 0, over, needs, time: self.now_ns..self.now_ns });
+                }
+                continue;
+            }
             let Progress::Running { core, position, retired_insns } = request.progress_of(index)
             else {
                 continue;
@@ -275,9 +286,9 @@ impl Replan {
             if core >= store.sites().len() {
                 continue;
             }
-            let (now_ns, bytes) = (self.now_ns, process.memory_bytes);
-            let taken = (store.memory(core)).first_below(bytes, now_ns..request.deadline_ns);
-            let memory = now_ns..taken.unwrap_or(request.deadline_ns).max(now_ns);
+            let now_ns = self.now_ns;
+            let taken = needs.first_lack(store, core, now_ns..request.deadline_ns);
+            let over = now_ns..taken.unwrap_or(request.deadline_ns).max(now_ns);
             let mut time = now_ns..now_ns;
             // A job that has missed its deadline already makes others miss theirs no
             // more: its task goes on behind them, as that of a last one does.
@@ -290,28 +301,30 @@ impl Replan {
                     time.end = end_ns;
                 }
             }
-            let all = booking.take_memory(core, memory.clone(), bytes);
+            let all = booking.take_needs(core, over.clone(), &needs);
             if all.and_then(|()| booking.take_core(core, time.clone())).is_ok() {
-                held.push(Hold { core, memory, bytes, time });
+                held.push(Hold { core, over, needs, time });
             }
         }
         held
     }
 }
 
-/// Memory and time that are held for a while.
+/// Memory, resources and time that are held for a while.
 #[derive(Clone, Debug)]
 struct Hold {
     core: usize,
-    memory: Range<u64>,
-    bytes: u64,
+    /// Time for which memory and resources are held.
+    over: Range<u64>,
+    needs: Needs,
+    /// Time of the core that is held.
     time: Range<u64>,
 }
 
 fn give_back(booking: &mut Booking<'_>, held: Vec<Hold>) {
     for hold in held {
         // It was taken, so it can be given back.
-        let _ = booking.give_memory(hold.core, hold.memory, hold.bytes);
+        let _ = booking.give_needs(hold.core, hold.over, &hold.needs);
         // The core was taken, therefore it can be given back.
         let _ = booking.give_core(hold.core, hold.time);
     }
@@ -322,7 +335,10 @@ fn same_order(one: &[Request<'_>], other: &[Request<'_>]) -> bool {
     runs.eq(other.iter().map(|request| request.run))
 }
 
-/// The most important first, and of those the most urgent; the last ones at the end.
-fn order(request: &Request<'_>) -> (bool, Reverse<u32>, u64, RunId) {
-    (request.is_last, Reverse(request.job.priority), request.deadline_ns, request.run)
+/// The runs that hold resources first, since others wait for these; then the most important, and of
+/// those the most urgent; the last ones at the end.
+fn order(request: &Request<'_>) -> (bool, bool, Reverse<u32>, u64, RunId) {
+    let holds_none = request.held_resources().is_empty();
+    let priority = Reverse(request.job.priority);
+    (request.is_last, holds_none, priority, request.deadline_ns, request.run)
 }

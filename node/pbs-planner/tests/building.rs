@@ -112,6 +112,7 @@ fn small() -> (Store, Job) {
             start_ns: 100,
             end_ns: 160,
             memory_bytes: 10,
+            resources: Vec::new(),
         }],
         tasks: vec![task(0, 100), task(1, 110), task(2, 150)],
         ..Run::default()

@@ -40,6 +40,7 @@ fn question(
         jobs: vec![(0, u128::MAX)],
         processes: processes.iter().map(|&bytes| (0, bytes)).collect(),
         tasks: tasks.collect(),
+        ..Question::default()
     }
 }
 

@@ -119,6 +119,8 @@ fn sound() -> (Question, Answer) {
         memories: vec![100],
         jobs: vec![(0, 100)],
         processes: vec![(0, 60), (0, 40)],
+        resources: vec![5],
+        held: vec![vec![(0, 3)], vec![(0, 2)]],
         tasks: vec![(0, 10, vec![]), (0, 10, vec![0]), (1, 10, vec![0]), (0, 10, vec![1, 2])],
     };
     let answer = Answer {
@@ -133,7 +135,7 @@ fn the_checker_notices_every_broken_rule() {
     type Change = fn(&mut Question, &mut Answer);
     let (question, answer) = sound();
     assert_eq!(check(&question, &answer), Ok(()));
-    let changes: [(Change, &str); 13] = [
+    let changes: [(Change, &str); 14] = [
         (|_, a| a.tasks[2] = (2, 1, 9, 29), "before task 0 has ended"),
         (|_, a| a.tasks[3] = (3, 0, 29, 39), "before task 2 has ended"),
         (|q, _| q.jobs[0].1 = 39, "its job 0 to 39"),
@@ -148,6 +150,7 @@ fn the_checker_notices_every_broken_rule() {
             "at once",
         ),
         (|q, _| q.memories[0] = 99, "is over at 10: 100"),
+        (|q, _| q.resources[0] = 4, "resource 0 is over at 10: 5"),
         (|_, a| a.memory[1].3 = 29, "not for its life"),
         (|_, a| a.memory.truncate(1), "process 1 holds no memory"),
         (|_, a| a.tasks.truncate(3), "task 3 is not planned"),

@@ -148,7 +148,7 @@ fn new_plans_on_random_machines_pass_the_checker() {
             run.tasks.sort_by_key(|task| task.task);
             for process in &old.processes {
                 if !run.processes.iter().any(|new| new.process == process.process) {
-                    let mut ended = *process;
+                    let mut ended = process.clone();
                     (ended.start_ns, ended.end_ns) = (now_ns, now_ns);
                     run.processes.push(ended);
                 }

@@ -42,6 +42,7 @@ fn run(core: usize, start_ns: u64, memory_bytes: u64) -> Run {
             start_ns,
             end_ns: start_ns + 30,
             memory_bytes,
+            resources: Vec::new(),
         }],
         tasks: vec![task(0, 0, 10), task(1, 20, 30)],
         messages: vec![MessageReservation {

@@ -63,6 +63,7 @@ fn store(
             start_ns,
             end_ns,
             memory_bytes,
+            resources: Vec::new(),
         };
         let task = TaskReservation { task: 0, process: 0, core, start_ns, end_ns, memory_bytes };
         let run = Run { processes: vec![process], tasks: vec![task], ..Run::default() };

@@ -20,8 +20,8 @@ pub(super) struct CriticalView {
     last_task: u32,
     start_ns: u64,
     end_ns: u64,
-    /// Reason why they do not start earlier: "order", "message", "core" or "memory" of the ones
-    /// before them in the path, or "others".
+    /// Reason why they do not start earlier: "order", "message", "core", "memory" or "resource" of
+    /// the ones before them in the path, or "others".
     because: &'static str,
 }
 
@@ -59,6 +59,7 @@ pub(super) fn path(job: &Job, run: &Run) -> Vec<CriticalView> {
                     Because::Message => "message",
                     Because::Core => "core",
                     Because::Memory => "memory",
+                    Because::Resource => "resource",
                     Because::Others => "others",
                 },
             }),
@@ -82,6 +83,7 @@ pub(super) fn text(path: &[CriticalView]) -> Vec<String> {
             "message" => format!(", receives a message from {before}"),
             "core" => format!(", has the core after {before}"),
             "memory" => format!(", uses the memory that {before} released"),
+            "resource" => format!(", uses the resource that {before} released"),
             _ => String::new(),
         };
         lines.push(format!(

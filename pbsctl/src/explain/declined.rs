@@ -65,16 +65,19 @@ struct Named {
 /// A resource of which there was too little.
 #[derive(Serialize)]
 struct ShortageView {
-    /// "time", "memory" or "memory times time".
+    /// "time", "memory", "memory times time" or "resource".
     of: &'static str,
-    /// "ns", "bytes" or "byte_ns".
+    /// "ns", "bytes", "byte_ns" or "units".
     unit: &'static str,
+    /// Name of the resource, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
     /// Required amount.  Of time: the end; `None`: never.
     needed: Option<u128>,
     /// Available amount.  Of time: the deadline.
     available: u128,
     missing: Option<u128>,
-    /// Least time for which the memory is needed, if it is needed for a while.
+    /// Least time for which the memory or the resource is needed, if it is needed for a while.
     needed_for_ns: Option<u64>,
 }
 
@@ -87,7 +90,7 @@ impl DeclinedView {
             }
             Declined::Reservation(refused) => {
                 let Refusal { process, task, lack, .. } = refused.best;
-                let shortage = ShortageView::of_reservation(lack);
+                let shortage = ShortageView::of_reservation(lack, job, process);
                 (None, Some(process), Some(task), shortage)
             }
         };
@@ -195,6 +198,7 @@ impl ShortageView {
         Self {
             of: "time",
             unit: "ns",
+            resource: None,
             needed: end_ns.map(u128::from),
             available: deadline_ns.into(),
             missing: end_ns.map(|ns| ns.saturating_sub(deadline_ns).into()),
@@ -206,6 +210,7 @@ impl ShortageView {
         Self {
             of: "memory",
             unit: "bytes",
+            resource: None,
             needed: Some(needed_bytes.into()),
             available: available_bytes.into(),
             missing: Some(needed_bytes.saturating_sub(available_bytes).into()),
@@ -213,10 +218,25 @@ impl ShortageView {
         }
     }
 
+    fn resource(name: String, needed: u64, available: u64, needed_for_ns: Option<u64>) -> Self {
+        Self {
+            of: "resource",
+            unit: "units",
+            resource: Some(name),
+            needed: Some(needed.into()),
+            available: available.into(),
+            missing: Some(needed.saturating_sub(available).into()),
+            needed_for_ns,
+        }
+    }
+
     /// `None`: no quantity says it.
     fn of_validation(rejection: &Rejection) -> Option<Self> {
         Some(match rejection.shortage {
-            Shortage::Cpus { .. } => return None,
+            Shortage::Cpus { .. } | Shortage::NoResource { .. } => return None,
+            Shortage::Resource { ref name, needed, available } => {
+                Self::resource(name.clone(), needed, available, None)
+            }
             Shortage::Time { end_ns, deadline_ns } => Self::time(end_ns, deadline_ns),
             Shortage::Memory { needed_bytes, available_bytes } => {
                 Self::memory(needed_bytes, available_bytes, None)
@@ -227,6 +247,7 @@ impl ShortageView {
                 Self {
                     of: "memory times time",
                     unit: "byte_ns",
+                    resource: None,
                     needed: Some(left.saturating_add(missing)),
                     available: left,
                     missing: Some(missing),
@@ -236,14 +257,22 @@ impl ShortageView {
         })
     }
 
-    fn of_reservation(lack: Lack) -> Option<Self> {
+    fn of_reservation(lack: Lack, job: &Job, process: usize) -> Option<Self> {
         match lack {
             Lack::Time { end_ns, deadline_ns } => Some(Self::time(end_ns, deadline_ns)),
             Lack::Memory { needed_bytes, needed_ns, most_free_bytes } => {
                 let needed_for_ns = Some(needed_ns);
                 Some(Self::memory(needed_bytes, most_free_bytes, needed_for_ns))
             }
-            Lack::Cpu { .. } | Lack::Order | Lack::Work | Lack::Untried => None,
+            Lack::Resource { place, needed, needed_ns, most_free } => {
+                let name = job.amounts(process).into_iter().nth(place)?.resource;
+                Some(Self::resource(name, needed, most_free, Some(needed_ns)))
+            }
+            Lack::NoResource { .. }
+            | Lack::Cpu { .. }
+            | Lack::Order
+            | Lack::Work
+            | Lack::Untried => None,
         }
     }
 
@@ -263,8 +292,11 @@ impl ShortageView {
             "ns" => format!("until {available}"),
             _ => available,
         };
-        let mut rows =
-            vec![row("needed", format!("{} {needed}", self.of)), row("available", available)];
+        let of = match &self.resource {
+            Some(name) => format!("resource {name}:"),
+            None => self.of.to_string(),
+        };
+        let mut rows = vec![row("needed", format!("{of} {needed}")), row("available", available)];
         let missing = self.missing.filter(|&missing| missing > 0);
         rows.extend(missing.map(|missing| row("missing", self.amount(missing))));
         rows
@@ -275,6 +307,7 @@ impl ShortageView {
         let whole = u64::try_from(value).unwrap_or(u64::MAX);
         match self.unit {
             "ns" => nanoseconds(whole),
+            "units" => grouped(whole),
             "bytes" => format!("{} ({} bytes)", bytes(whole), grouped(whole)),
             _ => {
                 // Of a small want the seconds would be 0.

@@ -21,7 +21,7 @@ use crate::jobs;
 use crate::output::{counted, Output};
 use crate::planning::{
     history_file, history_text, nanoseconds, AttemptView, CutShortView, MachineView, NodeView,
-    PlanningOptions,
+    PlanningOptions, ResourceView,
 };
 use crate::quantities::ns;
 use critical::CriticalView;
@@ -51,7 +51,7 @@ Levels 2 and 3 are estimates. They only print their result, unless --estimates-r
 For an admitted job, the output has its critical path: the tasks that determine its end, each
 of which starts when the one before has ended, because it waits for it or for its core. The
 bound is the time before which no plan can end, because of the job's path, the time of all
-cores, or the memory of all nodes.
+cores, the memory of all nodes, or a resource.
 
 The demand test admits a job without a place if its processes do not wait for each other and all
 of a core can move so that every deadline is kept (demand_permille of the machine). If the test
@@ -169,6 +169,7 @@ struct PlanView {
     /// Path that determines the end.
     critical_path: Vec<CriticalView>,
     memory: Vec<NodeView>,
+    resources: Vec<ResourceView>,
     attempts: Vec<AttemptView>,
     /// The search for a better plan ended before it was through.
     cut_short: Option<CutShortView>,
@@ -276,7 +277,8 @@ impl JobView {
 #[derive(Serialize)]
 struct BoundView {
     end_ns: u64,
-    /// Cause of the bound: "critical path", "core time" or "memory over time".
+    /// Cause of the bound: "critical path", "core time", "memory over time" or "resources over
+    /// time".
     limit: &'static str,
     /// From there to the end of the plan: so much longer than the best one it is at
     /// most.
@@ -293,6 +295,7 @@ impl BoundView {
                 Limit::Path => "critical path",
                 Limit::Cores => "core time",
                 Limit::Memory => "memory over time",
+                Limit::Resource => "resources over time",
             },
             // A job that is refused has no end; the refusal stands beside this.
             plan_over_ns: answered.answer.as_ref().ok().map(over_ns),
@@ -330,6 +333,7 @@ impl PlanView {
             slack_ns: job.deadline_ns.saturating_sub(planned.end_ns),
             critical_path: critical::path(job, run),
             memory: NodeView::all(&planning.store, run),
+            resources: ResourceView::all(&planning.store, run),
             attempts: attempts.map(|attempt| AttemptView::new(attempt, job)).collect(),
             cut_short: planned.cut_short.as_ref().map(|it| CutShortView::new(it, "a better plan")),
         }
@@ -353,10 +357,12 @@ impl PlanView {
         }));
         rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
         rows.extend(self.cut_short.iter().map(|it| row("cut short", it.text())));
-        for node in &self.memory {
-            let lines = node.text().into_iter().enumerate();
+        let memory = self.memory.iter().map(|node| ("memory", node.text()));
+        let resources = self.resources.iter().map(|resource| ("resource", resource.text()));
+        for (what, lines) in memory.chain(resources) {
+            let lines = lines.into_iter().enumerate();
             rows.extend(lines.map(|(place, text)| {
-                let what = if place == 0 { "memory" } else { "" };
+                let what = if place == 0 { what } else { "" };
                 row(what, text)
             }));
         }

@@ -7,4 +7,5 @@ mod view;
 pub(crate) use options::PlanningOptions;
 pub(crate) use view::{
     history_file, history_text, nanoseconds, AttemptView, CutShortView, MachineView, NodeView,
+    ResourceView,
 };

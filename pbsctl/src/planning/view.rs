@@ -7,7 +7,7 @@ use pbs_job::Job;
 use pbs_node::Planning;
 use pbs_planner::{Attempt, CutShort, Run, Store};
 use pbs_report::held;
-use pbs_text::{bytes, ms};
+use pbs_text::{bytes, grouped, ms};
 use serde::Serialize;
 
 /// Source of the figures, in a line.
@@ -134,6 +134,77 @@ pub(crate) struct NodeView {
     memory_bytes: u64,
     /// From the run's begin to its end.
     steps: Vec<StepView>,
+}
+
+/// The amounts that a run holds of a resource.
+#[derive(Serialize)]
+pub(crate) struct ResourceView {
+    resource: String,
+    /// The most that its processes hold at once.
+    peak: u64,
+    count: u64,
+    /// From the run's begin to its end.
+    steps: Vec<AmountView>,
+}
+
+/// Use of a resource from a time on.
+#[derive(Serialize)]
+struct AmountView {
+    at_ns: u64,
+    /// Amount of the run.
+    held: u64,
+    /// Amount of runs that were planned before.
+    others: u64,
+    /// Free amount.
+    left: u64,
+}
+
+impl ResourceView {
+    /// Views of each resource that the run holds.
+    pub(crate) fn all(store: &Store, run: &Run) -> Vec<Self> {
+        let resources = store.machine().resources.iter().enumerate();
+        let views = resources.filter_map(|(index, resource)| {
+            let own = held(run.held(index));
+            let all = held(store.runs().flat_map(|(_, run)| run.held(index)));
+            let steps =
+                StepView::all(&own, &all, resource.count).into_iter().map(|step| AmountView {
+                    at_ns: step.at_ns,
+                    held: step.held_bytes,
+                    others: step.others_bytes,
+                    left: step.left_bytes.unwrap_or(0),
+                });
+            (!own.is_empty()).then(|| Self {
+                resource: resource.name.clone(),
+                peak: own.iter().map(|&(_, held)| held).max().unwrap_or(0),
+                count: resource.count,
+                steps: steps.collect(),
+            })
+        });
+        views.collect()
+    }
+
+    /// The most that the run holds, and how much it holds when.
+    pub(crate) fn text(&self) -> Vec<String> {
+        let (peak, count) = (grouped(self.peak), grouped(self.count));
+        let mut lines = vec![format!("{peak} at most of {count} {}", self.resource)];
+        lines.extend(self.steps.iter().take(MOST_STEPS).map(AmountView::text));
+        let more = self.steps.len().saturating_sub(MOST_STEPS);
+        if more > 0 {
+            lines.push(format!("... and {more} more changes (--json)"));
+        }
+        lines
+    }
+}
+
+impl AmountView {
+    fn text(&self) -> String {
+        let others = match self.others {
+            0 => String::new(),
+            others => format!(" beside {} of other jobs", grouped(others)),
+        };
+        let (at, held, left) = (nanoseconds(self.at_ns), grouped(self.held), grouped(self.left));
+        format!("from {at}: {held}{others}, {left} left")
+    }
 }
 
 /// Use of a node's memory from a time on.

@@ -239,6 +239,11 @@ impl Controller {
             let is_running = is_running(active) || reserved_ns.is_none_or(|at_ns| at_ns < start_ns);
             match claims.get(&run) {
                 Some(Claim::Nowhere) => {}
+                // Behind a run that waits for its resource, it would never end.
+                Some(Claim::Late) if self.is_awaited(&request) => {
+                    running.push(request.without_deadline());
+                }
+                Some(Claim::Behind) if self.is_awaited(&request) => running.push(request),
                 Some(Claim::Late) => running.push(request.without_deadline().last()),
                 Some(Claim::Behind) => running.push(request.last()),
                 Some(Claim::Among) => running.push(request),
@@ -261,6 +266,21 @@ impl Controller {
             None => replan.run(&mut self.store, &running, &later),
         };
         replanned.map(|_| ()).map_err(|not| not.run)
+    }
+
+    /// Whether another run names a resource that this one holds.
+    fn is_awaited(&self, request: &Request<'_>) -> bool {
+        let held = request.held_resources();
+        let others = self
+            .runs
+            .iter()
+            .filter(|(run, active)| !held.is_empty() && **run != request.run && !active.is_over());
+        let mut jobs = others.map(|(_, active)| &active.job);
+        jobs.any(|job| {
+            let of_processes = job.processes.iter().flat_map(|process| &process.resources);
+            let mut named = job.resources.iter().chain(of_processes);
+            named.any(|amount| held.contains(&amount.resource))
+        })
     }
 
     /// The run that has used up most beyond its capacity buffer, of those that have the

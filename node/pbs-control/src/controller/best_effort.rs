@@ -33,13 +33,28 @@ pub(super) fn set_aside(
     let aside: Aside =
         best_effort.filter_map(|(&run, _)| Some((run, store.run(run)?.clone()))).collect();
     for (run, reserved) in &aside {
-        let has_begun = |process: &&ProcessReservation| {
-            let progress = progress.get(run).and_then(|of| of.get(process.process));
-            matches!(progress, Some(Progress::Running { .. }))
+        let Some(job) = runs.get(run).map(|active| &active.job) else { continue };
+        let of_run = progress.get(run).map_or(&[][..], Vec::as_slice);
+        let has_executed =
+            |process: usize| of_run.get(process).is_some_and(|it| it.has_executed(job, process));
+        let is_under_way = (0..job.processes.len()).any(has_executed);
+        let has_begun = |process: &&ProcessReservation| match of_run.get(process.process) {
+            Some(Progress::Running { .. }) => {
+                process.resources.is_empty() || has_executed(process.process)
+            }
+            // Without instructions it has no thread, and holds the resources of the job.
+            Some(Progress::Waiting) => {
+                let insns = job.process_insns(process.process);
+                is_under_way && insns == 0 && !process.resources.is_empty()
+            }
+            _ => false,
         };
         let held = reserved.processes.iter().filter(has_begun);
-        let held =
-            held.map(|process| ProcessReservation { start_ns, end_ns: u64::MAX, ..*process });
+        let held = held.map(|process| ProcessReservation {
+            start_ns,
+            end_ns: u64::MAX,
+            ..process.clone()
+        });
         let held = Run { processes: held.collect(), ..Run::default() };
         let mut booking = store.book();
         booking.remove(*run);

@@ -77,8 +77,10 @@ fn far(edges: &[Vec<usize>], task: Option<&usize>) -> Option<usize> {
 
 pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
     draft.cpus.sort_unstable();
+    draft.resources.sort_unstable();
     for process in &mut draft.processes {
         process.cpus.sort_unstable();
+        process.resources.sort_unstable();
     }
     let mut place = vec![(0, 0); draft.tasks.len()];
     for (process, chain) in links.chains.iter().enumerate() {
@@ -115,6 +117,7 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
         runtime_ns: process.runtime_ns,
         rate_insns_per_s: process.rate_insns_per_s,
         cpus: process.cpus,
+        resources: process.resources,
         start: process.start,
         tasks,
         forked_by,
@@ -130,6 +133,7 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
         runtime_ns: draft.runtime_ns,
         memory_bytes: draft.memory_bytes,
         cpus: draft.cpus,
+        resources: draft.resources,
         processes: processes.collect(),
         tasks,
     }

@@ -8,13 +8,14 @@ use pbs_plan::name_fault;
 use pbs_text::{between, underscored, Line, Problems};
 use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 
+use crate::amounts::amounts_fault;
 use crate::draft::{Draft, DraftProcess, DraftTask};
-use crate::{MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
+use crate::{MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
 
 /// Checks the figures of a job. Returns whether its processes have different numbers, without
 /// which nobody knows which task belongs to which process.
 pub(super) fn check(draft: &Draft, problems: &mut Problems) -> bool {
-    let mut figures = Figures { problems };
+    let mut figures = Figures { processes: draft.processes.len(), problems };
     figures.job(draft);
     let mut work = HashMap::new();
     let mut memory = HashMap::new();
@@ -81,6 +82,8 @@ fn twice(numbers: &[u32]) -> Vec<u32> {
 }
 
 struct Figures<'a> {
+    /// Number of processes of the job.
+    processes: usize,
     problems: &'a mut Problems,
 }
 
@@ -114,6 +117,19 @@ impl Figures<'_> {
         }
         for cpu in twice(&draft.cpus) {
             self.problem(None, cpu_twice(cpu));
+        }
+        if let Some(fault) = amounts_fault(&draft.resources) {
+            self.problem(None, fault);
+        }
+        if !draft.resources.is_empty() && draft.processes.len() > MAX_HOLDERS {
+            let processes = underscored(draft.processes.len() as u64);
+            self.problem(
+                None,
+                format!(
+                    "the job holds resources as a whole and has {processes} processes, of which \
+                     at most {MAX_HOLDERS} are allowed then; write resources at its processes"
+                ),
+            );
         }
         let of_job: HashSet<u32> = draft.cpus.iter().copied().collect();
         for process in &draft.processes {
@@ -177,6 +193,9 @@ impl Figures<'_> {
         let what = format!("memory_bytes of process {label}");
         let memory_bytes = process.memory_bytes;
         self.range(process.line, &what, memory_bytes, 0, MAX_MEMORY_BYTES);
+        if let Some(fault) = amounts_fault(&process.resources) {
+            self.problem(process.line, fault);
+        }
         if let Some(rate) = process.rate_insns_per_s {
             let what = format!("rate_insns_per_s of process {label}");
             self.range(process.line, &what, rate, 1, MAX_RATE_INSNS_PER_S);
@@ -184,6 +203,17 @@ impl Figures<'_> {
         if let Some(runtime_ns) = process.runtime_ns {
             let what = format!("runtime_ns of process {label}");
             self.range(process.line, &what, runtime_ns, 1, MAX_NS);
+        }
+        if tasks == Some(0) && !process.resources.is_empty() && self.processes > MAX_HOLDERS {
+            let processes = underscored(self.processes as u64);
+            self.problem(
+                process.line,
+                format!(
+                    "process {label} holds resources, has no instructions, and is one of \
+                     {processes} processes, of which at most {MAX_HOLDERS} are allowed then; write \
+                     the resources at processes that have instructions"
+                ),
+            );
         }
         match tasks {
             None => self.problem(

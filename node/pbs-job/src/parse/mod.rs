@@ -15,6 +15,7 @@ use pbs_text::reader::{closest, read, Reader, Value};
 use pbs_text::{between, underscored, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
+use crate::amounts::read_amounts;
 use crate::check::{cpu_twice, late_start};
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::moment::{now_unix_ns, with_spans};
@@ -29,10 +30,11 @@ const TOP_KEYS: &[&str] = &[
     "runtime_ns",
     "memory_bytes",
     "cpus",
+    "resources",
     "process",
 ];
 const PROCESS_KEYS: &[&str] =
-    &["id", "name", "memory_bytes", "runtime_ns", "rate_insns_per_s", "cpus", "tasks"];
+    &["id", "name", "memory_bytes", "runtime_ns", "rate_insns_per_s", "cpus", "resources", "tasks"];
 
 const WRITE_CPUS: &str =
     "write the numbers of CPUs: cpus = [2, 3]; or leave it out to allow all CPUs";
@@ -119,6 +121,9 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
     }
     if let Some((line, value)) = top.entries.remove("cpus") {
         draft.cpus = cpus(reader, line, value, "the job");
+    }
+    if let Some((line, value)) = top.entries.remove("resources") {
+        draft.resources = read_amounts(reader, line, value);
     }
     let tables = reader.tables(&mut top, "process");
     let tasks: usize = tables.iter().map(|(_, value)| tasks_of(value)).sum();
@@ -224,6 +229,9 @@ fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process
     }
     if let Some((line, value)) = table.entries.remove("cpus") {
         process.cpus = cpus(reader, line, value, &format!("process {label}"));
+    }
+    if let Some((line, value)) = table.entries.remove("resources") {
+        process.resources = read_amounts(reader, line, value);
     }
     let tasks = match table.entries.remove("tasks") {
         Some((line, value)) => task::tasks(reader, line, value, process.id),

@@ -65,6 +65,9 @@ impl AdmissionQuestion<'_> {
         if job.start_ns > 0 {
             return Err("is not asked about jobs that begin later".into());
         }
+        if job.holds_resources() {
+            return Err("is not asked about jobs that hold resources".into());
+        }
         let first_id = self.first_id();
         let greatest_id = job.processes.iter().map(|process| process.id).max().unwrap_or(0);
         if first_id.checked_add(greatest_id).is_none() {
@@ -163,6 +166,8 @@ mod tests {
         assert!(question.contains("\"first_id\":4000000000") && question.ends_with("}\n"));
         let later = told("start_ns = 5", &process(1)).unwrap_err();
         assert_eq!(later, "is not asked about jobs that begin later");
+        let holds = told("resources = { m = 1 }", &process(1)).unwrap_err();
+        assert_eq!(holds, "is not asked about jobs that hold resources");
         let forks = told("", &(process(1) + &process(2))).unwrap_err();
         assert_eq!(forks, "is not asked about jobs whose processes fork, join or send messages");
         let great = told("", &process(4_000_000_000)).unwrap_err();

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
-use pbs_planner::validate_cpus;
+use pbs_planner::validate_machine;
 
 use crate::admission::{Allowance, Trial};
 use crate::admitting::ASKED;
@@ -214,7 +214,7 @@ impl Jobs {
     /// Whether the machine has the CPUs that the job is confined to.
     fn has_cpus_of(&self, submission: &Submission) -> Result<(), Error> {
         let Submission { file, job, .. } = submission;
-        let has = validate_cpus(job, self.controller.store().machine());
+        let has = validate_machine(job, self.controller.store().machine());
         has.map_err(|rejection| {
             Error::Declined(Declined {
                 file: file.clone(),

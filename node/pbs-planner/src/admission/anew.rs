@@ -31,13 +31,13 @@ pub(crate) fn place_anew<'a, P>(
     for request in requests {
         booking.remove(request.run);
     }
-    let held: Vec<_> = placings.iter().map(|placing| placing.hold_memory(booking)).collect();
+    let held: Vec<_> = placings.iter().map(|placing| placing.hold_needs(booking)).collect();
     let mut planned = Vec::with_capacity(requests.len());
     for net in nets {
         planned.push((net, Some(plan(booking, &net)?)));
     }
-    for (core, over, bytes) in held.into_iter().flatten() {
-        booking.give_memory(core, over, bytes).ok()?;
+    for (core, over, needs) in held.into_iter().flatten() {
+        booking.give_needs(core, over, &needs).ok()?;
     }
     let of_all = placings.iter().flat_map(|placing| {
         let working = placing.working();

@@ -11,7 +11,7 @@ use super::edf::{earliest_deadline_first, Overload, Work};
 use super::independent::is_independent;
 use crate::budget::Budget;
 use crate::reserve::net::{order, Net};
-use crate::store::{Booking, Interruption, Run, Store};
+use crate::store::{Booking, Interruption, Needs, Run, Store};
 use crate::{ProcessReservation, Progress, Request, RunId, TaskReservation};
 
 /// Steps of work that a task or a free stretch of a core counts as: each is looked at, ordered,
@@ -23,7 +23,8 @@ const STEPS: u64 = 16;
 pub(crate) enum NotPlaced {
     /// The core has too little time.
     Overload { core: usize, overload: Overload },
-    /// Enough time is free, but too little memory during that time, or no core.
+    /// Enough time is free, but too little memory or too little of a resource during that time, or
+    /// no core.
     NoRoom,
     /// The time suffices only if a task is interrupted, which the node would not do.
     Interrupted,
@@ -119,25 +120,27 @@ impl<'a> Placing<'a> {
         self.stretches.iter_mut().for_each(Vec::clear);
     }
 
-    /// Takes the memory of processes that have begun, which they keep. Returns what was
-    /// taken.
-    pub(crate) fn hold_memory(&self, booking: &mut Booking<'_>) -> Vec<(usize, Range<u64>, u64)> {
+    /// Takes the memory and resources of processes that have begun, which they keep. Returns what
+    /// was taken.
+    pub(crate) fn hold_needs(&self, booking: &mut Booking<'_>) -> Vec<(usize, Range<u64>, Needs)> {
         let Request { job, start_ns, deadline_ns, .. } = self.request;
         let mut held = Vec::new();
-        for (index, process) in job.processes.iter().enumerate() {
-            let Progress::Running { core, .. } = self.request.progress_of(index) else {
-                continue;
+        for index in 0..job.processes.len() {
+            let needs = &self.net.needs[index];
+            let core = match self.request.progress_of(index) {
+                Progress::Running { core, .. } => core,
+                _ if self.request.holds_without_thread(index, needs) => 0,
+                _ => continue,
             };
-            let bytes = process.memory_bytes;
             let over = start_ns..deadline_ns.max(start_ns);
-            if booking.take_memory(core, over.clone(), bytes).is_ok() {
-                held.push((core, over, bytes));
+            if booking.take_needs(core, over.clone(), needs).is_ok() {
+                held.push((core, over, needs.clone()));
             }
         }
         held
     }
 
-    /// Gives back what is reserved for the run on that core, and its memory.
+    /// Gives back what is reserved for the run on that core, and all that its processes hold.
     pub(crate) fn leave(&self, booking: &mut Booking<'_>, core: usize) -> Result<(), NotPlaced> {
         let mut run = self.reservations(booking.store());
         run.processes.clear();
@@ -198,7 +201,9 @@ impl<'a> Placing<'a> {
                 continue;
             };
             let core = self.cores[index].unwrap_or(any);
-            let holds = matches!(self.request.progress_of(index), Progress::Running { .. });
+            let needs = &self.net.needs[index];
+            let holds = matches!(self.request.progress_of(index), Progress::Running { .. })
+                || self.request.holds_without_thread(index, needs);
             run.processes.push(ProcessReservation {
                 process: index,
                 node: store.sites()[core].node,
@@ -206,6 +211,7 @@ impl<'a> Placing<'a> {
                 start_ns: if holds { start_ns.min(first_ns) } else { first_ns },
                 end_ns,
                 memory_bytes: process.memory_bytes,
+                resources: needs.resources.clone(),
             });
             for &task in process.tasks.iter().filter(|&&task| self.net.open[task]) {
                 let (start_ns, end_ns) = times_ns[task];

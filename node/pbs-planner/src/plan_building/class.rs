@@ -10,7 +10,7 @@ use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::slack;
 use super::dependencies::SlotDependencies;
-use super::memory::{self, HeldMemory};
+use super::handing_on::{self, Hold, Holder};
 use super::Entry;
 use crate::{Progress, RunId, Store, TaskReservation};
 
@@ -40,8 +40,8 @@ pub struct Settings {
     /// Cores that have a plan even if nothing is reserved there: one without slots,
     /// by which what an earlier plan has there leaves the class.
     pub cleared: Vec<usize>,
-    /// Whether a process also waits for those whose memory it gets, and never begins before they
-    /// are gone. Where slots float by deadlines it always waits: times mean nothing there. If a
+    /// Whether a process also waits for those whose memory it gets, as it does for those whose
+    /// resources it gets, and never begins before they are gone. Where slots float by deadlines it always waits: times mean nothing there. If a
     /// process dies in its last task, the processes that wait for it continue only with a new plan,
     /// even one for another job.
     pub memory_order: bool,
@@ -140,7 +140,7 @@ pub fn class_plans(
         (store.machine().cores()).map(|(_, core)| core.rate_insns_per_s).collect();
     // By node and process: what is left of the capacity buffer, for a CPU of that rate.
     let mut catch_up_insns: Vec<Vec<u64>> = plans.iter().map(|_| Vec::new()).collect();
-    let mut holds: Vec<Vec<HeldMemory>> = plans.iter().map(|_| Vec::new()).collect();
+    let mut holds: Vec<Hold> = Vec::new();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
     for entry in entries {
         let Some(run) = store.run(entry.run) else {
@@ -155,6 +155,7 @@ pub fn class_plans(
         let slots = of_process.iter().flatten();
         let slots = slots.map(|task| (task.task, store.sites()[task.core].node));
         let mut order = SlotDependencies::new(entry.job, slots);
+        let mut holders = vec![None; entry.job.processes.len()];
         for (index, mut tasks) in of_process.into_iter().enumerate() {
             let Some(core) = tasks.first().map(|task| task.core) else {
                 continue;
@@ -193,7 +194,9 @@ pub fn class_plans(
             let used_insns = settings.used_buffer_insns.get(&(entry.run, index));
             let catch_up = catch_up(store, &plan.processes[place], used_insns, rates[core]);
             catch_up_insns[site.node].push(catch_up);
-            holds[site.node].extend(memory::held(entry, store, index, place));
+            let lengths_ns = tasks.iter().map(|task| task.end_ns - task.start_ns);
+            let length_ns = lengths_ns.sum();
+            holders[index] = Some(Holder { node: site.node, process: place, length_ns });
             let placed = tasks.iter().map(|task| Placed {
                 start_ns: task.start_ns,
                 length_ns: run.stretches(task).map(|over| over.end - over.start).sum(),
@@ -201,12 +204,9 @@ pub fn class_plans(
             });
             on_core[core].extend(placed);
         }
+        holds.extend(handing_on::holds(entry, store, run, &holders));
     }
-    if settings.memory_order || by_deadline {
-        for (node, holds) in plans.iter_mut().zip(holds) {
-            memory::order(store, holds, &mut node.plan);
-        }
-    }
+    handing_on::order(store, holds, &mut plans, settings.memory_order || by_deadline);
     let cores = store.machine().cores().zip(store.machine().cpus());
     for (number, (((node, core), cpu), placed)) in cores.zip(on_core).enumerate() {
         if placed.is_empty() && !settings.cleared.contains(&number) {

@@ -8,7 +8,7 @@ mod buffer;
 mod class;
 mod csv;
 mod dependencies;
-mod memory;
+mod handing_on;
 
 pub use class::{class_plans, NodePlan, ProcessIds, Settings};
 pub use csv::csv;

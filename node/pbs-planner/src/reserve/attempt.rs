@@ -2,7 +2,7 @@
 //! One try to reserve all that a job needs (Glaß 2024, listing 5), without its
 //! recursion: a queue of the tasks that can be planned next.
 //!
-//! A process holds its memory from its first task's start. When its end is not
+//! A process holds its memory and its resources from its first task's start. When its end is not
 //! known yet it holds it for as long as nobody else has reserved it, so that
 //! all that is planned meanwhile has to do without (requirement 5 of 5.1.4).
 //! With its end known the rest is given back.
@@ -101,12 +101,12 @@ pub(crate) fn attempt(
     }
 }
 
-/// An open process with its core and memory.
+/// An open process with its core and what it holds.
 #[derive(Clone, Copy, Debug)]
 struct OpenProcess {
     core: usize,
     start_ns: u64,
-    /// End of the time for which the process has its memory.
+    /// End of the time for which the process has all that it holds.
     until_ns: u64,
 }
 
@@ -128,7 +128,7 @@ struct Attempt<'a, 's> {
     /// The next task of a process that begins with its work: it comes before all that is ready, so
     /// that its time is taken before another process looks for a core.
     work_next: Option<usize>,
-    /// First tasks of processes that have to wait for memory.
+    /// First tasks of processes that have to wait for memory or resources.
     waiting: Vec<usize>,
     /// Smallest amount of memory that was not available on any core that the job may use, since a
     /// process last returned some.
@@ -172,15 +172,26 @@ impl Attempt<'_, '_> {
                 self.plan(task)?;
             }
             if self.open_tasks == open_tasks {
-                return Err(self.no_memory(first));
+                return Err(self.no_needs(first));
             }
         }
     }
 
-    /// The processes that have begun have their cores and their memory.
+    /// The processes that have begun have their cores and what they hold.
     fn take_up(&mut self) -> Result<(), Stop> {
         let now_ns = self.request.start_ns;
+        let mut running = (0..self.request.job.processes.len()).filter_map(|process| {
+            match self.request.progress_of(process) {
+                Progress::Running { core, .. } => Some(core),
+                _ => None,
+            }
+        });
+        let a_core = running.next().unwrap_or(0);
         for (index, process) in self.request.job.processes.iter().enumerate() {
+            if self.request.holds_without_thread(index, &self.net.needs[index]) {
+                let place = CoreInterval { core: a_core, start_ns: now_ns, end_ns: now_ns };
+                self.hold(process.tasks[0], place)?;
+            }
             if let Progress::Running { core, position, .. } = self.request.progress_of(index) {
                 let task = process.tasks[position];
                 if core >= self.booking.store().sites().len() {
@@ -196,14 +207,14 @@ impl Attempt<'_, '_> {
         Ok(())
     }
 
-    fn want(&self, task: usize) -> Want {
+    fn want(&self, task: usize) -> Want<'_> {
         let process = self.request.job.tasks[task].process;
         Want {
             ready_ns: self.ready_ns[task],
             deadline_ns: self.request.deadline_ns,
             task_insns: self.net.first_insns[process],
             process_insns: self.net.process_insns[process],
-            memory_bytes: self.request.job.processes[process].memory_bytes,
+            needs: &self.net.needs[process],
             span_ns: self.spans_ns[process],
             goal: self.way.goal,
         }
@@ -225,7 +236,7 @@ impl Attempt<'_, '_> {
                 let want = self.want(task);
                 let pinned = self.way.cores.get(process).copied().flatten();
                 let pinned = self.request.attached_to(process).or(pinned);
-                if pinned.is_none() && want.memory_bytes >= self.too_much_bytes {
+                if pinned.is_none() && want.needs.memory_bytes >= self.too_much_bytes {
                     self.waiting.push(task);
                     return Ok(());
                 }
@@ -249,10 +260,11 @@ impl Attempt<'_, '_> {
                         place
                     }
                     Err(Nowhere::Time { end_ns }) => return Err(self.too_late(task, end_ns)),
-                    Err(Nowhere::Memory) => {
-                        // Of cores that were named, which says nothing of others.
-                        if pinned.is_none() && self.request.job.processes[process].cpus.is_empty() {
-                            self.too_much_bytes = want.memory_bytes;
+                    Err(Nowhere::Needs) => {
+                        // Of cores that were named, or of resources, which says nothing of others.
+                        let is_memory = want.needs.resources.is_empty();
+                        if pinned.is_none() && is_memory && !self.net.is_confined(process) {
+                            self.too_much_bytes = want.needs.memory_bytes;
                         }
                         self.waiting.push(task);
                         return Ok(());
@@ -316,19 +328,19 @@ impl Attempt<'_, '_> {
         Ok(CoreInterval { core, start_ns, end_ns })
     }
 
-    /// The process of a first task takes its memory, from its start to wherever
+    /// The process of a first task takes what it holds, from its start to wherever
     /// somebody else has reserved it.
     fn hold(&mut self, task: usize, place: CoreInterval) -> Result<(), Stop> {
         self.work.add(PROFILE);
         let CoreInterval { core, start_ns, .. } = place;
         let process = self.request.job.tasks[task].process;
-        let bytes = self.request.job.processes[process].memory_bytes;
+        let needs = &self.net.needs[process];
         let window = start_ns..self.request.deadline_ns;
-        let taken = self.booking.store().memory(core).first_below(bytes, window);
+        let taken = needs.first_lack(self.booking.store(), core, window);
         let until_ns = taken.unwrap_or(self.request.deadline_ns);
         let over = start_ns..until_ns;
-        let held = self.booking.take_memory(core, over, bytes);
-        held.map_err(|_: Error| self.no_memory(task))?;
+        let held = self.booking.take_needs(core, over, needs);
+        held.map_err(|_: Error| self.no_needs(task))?;
         self.held[process] = Some(OpenProcess { core, start_ns, until_ns });
         Ok(())
     }
@@ -357,7 +369,7 @@ impl Attempt<'_, '_> {
         self.ends[task] = Some((self.booking.store().sites()[core].node, end_ns));
         self.open_tasks -= 1;
         if job.processes[process].tasks.last() == Some(&task) {
-            self.close(process, end_ns).map_err(|_: Error| self.no_memory(task))?;
+            self.close(process, end_ns).map_err(|_: Error| self.no_needs(task))?;
         }
         for after in self.net.successors(job, task) {
             self.work.add(1);
@@ -382,16 +394,17 @@ impl Attempt<'_, '_> {
         let Some(held) = self.held[process] else {
             return Ok(());
         };
-        let memory_bytes = self.request.job.processes[process].memory_bytes;
+        let needs = &self.net.needs[process];
         let rest = end_ns..held.until_ns;
-        self.booking.give_memory(held.core, rest, memory_bytes)?;
+        self.booking.give_needs(held.core, rest, needs)?;
         self.processes.push(ProcessReservation {
             process,
             node: self.booking.store().sites()[held.core].node,
             core: held.core,
             start_ns: held.start_ns,
             end_ns,
-            memory_bytes,
+            memory_bytes: needs.memory_bytes,
+            resources: needs.resources.clone(),
         });
         self.too_much_bytes = u64::MAX;
         for task in self.waiting.drain(..) {

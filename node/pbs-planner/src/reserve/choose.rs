@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use pbs_profile::Profile;
 
 use crate::budget::Budget;
-use crate::store::Store;
+use crate::store::{Needs, Store};
 
 /// Steps that a question to a profile counts as: it goes through a tree.
 pub(super) const PROFILE: u64 = 16;
@@ -24,7 +24,7 @@ pub(crate) enum Goal {
 
 /// Requirements of a process for its core.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Want {
+pub(crate) struct Want<'a> {
     /// Earliest start of its first task.
     pub(crate) ready_ns: u64,
     /// Time by which all its tasks must have ended.
@@ -33,8 +33,9 @@ pub(crate) struct Want {
     pub(crate) task_insns: u64,
     /// Instructions of all its tasks.
     pub(crate) process_insns: u64,
-    pub(crate) memory_bytes: u64,
-    /// For how long it needs the memory at least.
+    /// Memory and resources that it holds.
+    pub(crate) needs: &'a Needs,
+    /// For how long it holds them at least.
     pub(crate) span_ns: u64,
     pub(crate) goal: Goal,
 }
@@ -51,10 +52,9 @@ pub(crate) struct CoreInterval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
     /// Earliest time at which the task could end.
-    Time {
-        end_ns: u64,
-    },
-    Memory,
+    Time { end_ns: u64 },
+    /// Too little memory or too little of a resource is free.
+    Needs,
 }
 
 /// Times of cores on which open processes of the same job have yet to run their
@@ -104,14 +104,14 @@ impl Claims {
 /// until none of the rest can be better; each knows its first gap.
 pub(crate) fn best(
     store: &Store,
-    want: &Want,
+    want: &Want<'_>,
     claims: &Claims,
     work: &Budget,
     is_allowed: impl Fn(usize) -> bool,
 ) -> Result<CoreInterval, Nowhere> {
     let mut best: Option<((u64, u64), CoreInterval)> = None;
     let mut earliest_ns = u64::MAX;
-    let mut memory_lacks = false;
+    let mut needs_lack = false;
     let (mut rate, mut task_ns, mut process_ns) = (None, 0, 0);
     for group in store.groups_by_rate() {
         work.add(1);
@@ -153,14 +153,15 @@ pub(crate) fn best(
                     return Err(if from_ns == want.ready_ns {
                         Nowhere::Time { end_ns }
                     } else {
-                        Nowhere::Memory
+                        Nowhere::Needs
                     });
                 }
                 let span_ns = want.span_ns.max(process_ns);
-                match first_memory(memory, want, span_ns, &(start_ns..=latest_ns), work) {
+                let starts_ns = start_ns..=latest_ns;
+                match first_held(store, memory, want, span_ns, &starts_ns, work) {
                     Some(free_ns) if free_ns == start_ns => return Ok((start_ns, core as usize)),
                     Some(free_ns) => from_ns = free_ns,
-                    None => return Err(Nowhere::Memory),
+                    None => return Err(Nowhere::Needs),
                 }
             }
         };
@@ -174,7 +175,7 @@ pub(crate) fn best(
                 }
             }
             Err(Nowhere::Time { end_ns }) => earliest_ns = earliest_ns.min(end_ns),
-            Err(Nowhere::Memory) => memory_lacks = true,
+            Err(Nowhere::Needs) => needs_lack = true,
         };
         // A core that others of the job still need delays them and is delayed
         // by them.
@@ -188,35 +189,54 @@ pub(crate) fn best(
     }
     match best {
         Some((_, place)) => Ok(place),
-        None if memory_lacks => Err(Nowhere::Memory),
+        None if needs_lack => Err(Nowhere::Needs),
         None => Err(Nowhere::Time { end_ns: earliest_ns }),
     }
 }
 
-/// The first of the times that are asked for from which on the memory is free
-/// for so long, or to the deadline where that comes first.
-fn first_memory(
+/// Returns the first of the times that are asked for, if all that the process needs is free from
+/// then on for so long, or to the deadline where that comes first. Otherwise returns a later time,
+/// before which something is lacking.
+fn first_held(
+    store: &Store,
     memory: &Profile,
-    want: &Want,
+    want: &Want<'_>,
     span_ns: u64,
     starts_ns: &RangeInclusive<u64>,
     work: &Budget,
 ) -> Option<u64> {
-    let (bytes, deadline_ns) = (want.memory_bytes, want.deadline_ns);
+    for needed in want.needs.profiles(store, memory) {
+        let free_ns = first_free(needed, want.deadline_ns, span_ns, starts_ns, work)?;
+        if free_ns != *starts_ns.start() {
+            return Some(free_ns);
+        }
+    }
+    Some(*starts_ns.start())
+}
+
+/// The first of the times that are asked for from which on the amount of the profile is free for so
+/// long, or to the deadline where that comes first.
+fn first_free(
+    (profile, amount): (&Profile, u64),
+    deadline_ns: u64,
+    span_ns: u64,
+    starts_ns: &RangeInclusive<u64>,
+    work: &Budget,
+) -> Option<u64> {
     let (from_ns, latest_ns) = (*starts_ns.start(), *starts_ns.end());
     let end_ns = deadline_ns.min(latest_ns.saturating_add(span_ns));
     work.add(PROFILE);
-    let whole = memory.find_first_hole(bytes, span_ns, from_ns..end_ns);
+    let whole = profile.find_first_hole(amount, span_ns, from_ns..end_ns);
     if whole.is_some() {
         return whole;
     }
     let mut start_ns = from_ns.max(deadline_ns.saturating_sub(span_ns));
     while start_ns <= latest_ns {
         work.add(PROFILE);
-        let Some(taken_ns) = memory.first_below(bytes, start_ns..deadline_ns) else {
+        let Some(taken_ns) = profile.first_below(amount, start_ns..deadline_ns) else {
             return Some(start_ns);
         };
-        start_ns = memory.first_at_least(bytes, taken_ns..deadline_ns)?;
+        start_ns = profile.first_at_least(amount, taken_ns..deadline_ns)?;
     }
     None
 }
@@ -224,7 +244,7 @@ fn first_memory(
 /// The first place on that core.
 pub(crate) fn on_core(
     store: &Store,
-    want: &Want,
+    want: &Want<'_>,
     core: usize,
     work: &Budget,
 ) -> Result<CoreInterval, Nowhere> {
@@ -243,15 +263,15 @@ pub(crate) fn on_core(
             return Err(if from_ns == want.ready_ns {
                 Nowhere::Time { end_ns }
             } else {
-                Nowhere::Memory
+                Nowhere::Needs
             });
         }
-        match first_memory(memory, want, span_ns, &(start_ns..=u64::MAX), work) {
+        match first_held(store, memory, want, span_ns, &(start_ns..=u64::MAX), work) {
             Some(free_ns) if free_ns == start_ns => {
                 return Ok(CoreInterval { core, start_ns, end_ns })
             }
             Some(free_ns) => from_ns = free_ns,
-            None => return Err(Nowhere::Memory),
+            None => return Err(Nowhere::Needs),
         }
     }
 }

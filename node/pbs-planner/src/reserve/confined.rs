@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The cores of a job that may not run on all: of the CPUs that it names
-//! ([`Job::cpus`](pbs_job::Job::cpus)), and of those that its processes name
-//! ([`Process::cpus`](pbs_job::Process::cpus)).
+//! ([`Job::cpus`](pbs_job::Job::cpus)), of those that its processes name
+//! ([`Process::cpus`](pbs_job::Process::cpus)), and of the nodes of the resources that they hold.
+
+use pbs_job::Process;
 
 use super::{Progress, Request};
-use crate::store::Store;
+use crate::store::{Needs, Store};
 
 /// Cores on which a job may run.
 #[derive(Clone, Debug)]
@@ -24,10 +26,17 @@ pub(crate) struct Confined {
 impl Confined {
     /// `None`: the job may run on all cores. Of one that can run on none, which is
     /// refused, bounds are those of all.
-    pub(super) fn new(request: &Request<'_>, store: &Store) -> Option<Self> {
+    pub(super) fn new(request: &Request<'_>, store: &Store, needs: &[Needs]) -> Option<Self> {
         let job = request.job;
-        let mut processes = job.processes.iter();
-        if job.cpus.is_empty() && processes.all(|process| process.cpus.is_empty()) {
+        let resources = &store.machine().resources;
+        let has_places = |needs: &Needs| {
+            let mut held = needs.resources.iter();
+            held.any(|held| !resources[held.resource].nodes.is_empty())
+        };
+        let mut processes = job.processes.iter().zip(needs);
+        let is_free =
+            |(process, needs): (&Process, &Needs)| process.cpus.is_empty() && !has_places(needs);
+        if job.cpus.is_empty() && processes.all(is_free) {
             return None;
         }
         let named = |names: &[u32]| -> Vec<bool> {
@@ -35,9 +44,18 @@ impl Confined {
             cpus.map(|cpu| names.is_empty() || names.binary_search(&cpu).is_ok()).collect()
         };
         let allowed = named(&job.cpus);
-        let own = job.processes.iter().map(|process| match &process.cpus[..] {
-            [] => Vec::new(),
-            cpus => named(cpus),
+        let own = job.processes.iter().zip(needs).map(|(process, needs)| {
+            if is_free((process, needs)) {
+                return Vec::new();
+            }
+            let mut cores = named(&process.cpus);
+            for held in &needs.resources {
+                let nodes = &resources[held.resource].nodes;
+                for (allowed, site) in cores.iter_mut().zip(store.sites()) {
+                    *allowed &= nodes.is_empty() || nodes.binary_search(&site.node).is_ok();
+                }
+            }
+            cores
         });
         let own: Vec<_> = own.collect();
         let mut used = allowed.clone();
@@ -71,6 +89,11 @@ impl Confined {
     /// Whether that process may go there, if it has no core.
     pub(crate) fn allows_process(&self, process: usize, core: usize) -> bool {
         self.own[process].get(core).unwrap_or(&self.allowed[core]) & self.allowed[core]
+    }
+
+    /// Whether that process may not go to all cores of its job.
+    pub(crate) fn has_own(&self, process: usize) -> bool {
+        !self.own[process].is_empty()
     }
 
     /// Whether any process of the job may be there.

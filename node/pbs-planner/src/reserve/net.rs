@@ -8,7 +8,7 @@ use pbs_profile::Profile;
 
 use super::confined::Confined;
 use super::{Progress, Request};
-use crate::store::{Site, Store};
+use crate::store::{Needs, Site, Store};
 
 /// The open part of a task net.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct Net {
     /// Per process: the time from its start to its end in the sense of
     /// `rank_ns`.
     pub(crate) span_ns: Vec<u64>,
+    /// Per process: memory and resources that it holds.
+    pub(crate) needs: Vec<Needs>,
     pub(crate) open_tasks: usize,
     /// Per task: first tasks of processes that begin after it, since their work waits for it.
     holds_back: BTreeMap<usize, Vec<usize>>,
@@ -57,11 +59,13 @@ impl Net {
             first_insns: vec![0; job.processes.len()],
             process_insns: vec![0; job.processes.len()],
             span_ns: vec![0; job.processes.len()],
+            needs: (0..job.processes.len()).map(|it| Needs::new(job, it, store)).collect(),
             open_tasks: 0,
             holds_back: BTreeMap::new(),
             held_back_by: BTreeMap::new(),
-            confined: Confined::new(request, store),
+            confined: None,
         };
+        net.confined = Confined::new(request, store, &net.needs);
         for (index, process) in job.processes.iter().enumerate() {
             let ended = match request.progress_of(index) {
                 Progress::Waiting | Progress::Attached { .. } => 0,
@@ -175,6 +179,11 @@ impl Net {
             let after_ns = self.rank_ns[last].saturating_sub(self.shortest_ns[last]);
             self.span_ns[index] = self.rank_ns[first].saturating_sub(after_ns);
         }
+    }
+
+    /// Whether the process is confined to cores by itself, beside its job.
+    pub(crate) fn is_confined(&self, process: usize) -> bool {
+        self.confined.as_ref().is_some_and(|confined| confined.has_own(process))
     }
 
     fn is_used(&self, of: impl Fn(&Confined) -> bool) -> bool {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests to plan a run, and reasons for their refusal.
 
+use std::collections::BTreeSet;
+
 use pbs_job::Job;
 
+use crate::store::Needs;
 use crate::RunId;
 
 /// A run of a job that is to be planned.
@@ -81,6 +84,25 @@ pub enum Lack {
         /// long enough, or no core is.
         most_free_bytes: u64,
     },
+    /// Too little of a resource is free for long enough.
+    Resource {
+        /// Place of the resource among those of the process
+        /// ([`Job::amounts`](pbs_job::Job::amounts)).
+        place: usize,
+        /// Amount that the process holds.
+        needed: u64,
+        /// For how long it holds that at least.
+        needed_ns: u64,
+        /// The most that is free at any time between the start and the deadline; where that would
+        /// do, it is not free for long enough.
+        most_free: u64,
+    },
+    /// The machine has no such resource.
+    NoResource {
+        /// Place of the resource among those of the process
+        /// ([`Job::amounts`](pbs_job::Job::amounts)).
+        place: usize,
+    },
     /// The machine has no such CPU, and the job is confined to it
     /// ([`Job::cpus`]).
     Cpu {
@@ -96,6 +118,20 @@ pub enum Lack {
     /// No strategy was tried; see
     /// [`Options::strategies`](crate::Options::strategies).
     Untried,
+}
+
+impl Progress {
+    /// Whether a process of the job has executed an instruction, or has ended.
+    pub fn has_executed(self, job: &Job, process: usize) -> bool {
+        match self {
+            Self::Ended => true,
+            Self::Waiting | Self::Attached { .. } => false,
+            Self::Running { position, retired_insns, .. } => {
+                let before = job.processes[process].tasks.iter().take(position);
+                retired_insns > 0 || before.into_iter().any(|&task| job.tasks[task].insns > 0)
+            }
+        }
+    }
 }
 
 impl<'a> Request<'a> {
@@ -128,6 +164,12 @@ impl<'a> Request<'a> {
             {
                 Progress::Ended
             }
+            // A program that waits for its first slot holds nothing yet.
+            Progress::Running { core, .. }
+                if self.job.is_holder(process) && !progress.has_executed(self.job, process) =>
+            {
+                Progress::Attached { core }
+            }
             progress => progress,
         }
     }
@@ -138,6 +180,35 @@ impl<'a> Request<'a> {
             Progress::Attached { core } => Some(core),
             _ => None,
         }
+    }
+
+    /// Whether the process holds resources now although it has no thread: it has no instructions,
+    /// and others of its job have begun.
+    pub(crate) fn holds_without_thread(&self, process: usize, needs: &Needs) -> bool {
+        !needs.resources.is_empty()
+            && self.progress_of(process) == Progress::Waiting
+            && self.is_under_way_without(process)
+    }
+
+    /// Whether the process has no instructions, and others of its job have begun.
+    fn is_under_way_without(&self, process: usize) -> bool {
+        let has_begun = |process| self.progress_of(process).has_executed(self.job, process);
+        self.job.process_insns(process) == 0 && (0..self.job.processes.len()).any(has_begun)
+    }
+
+    /// Names of the resources that processes of the run hold now.
+    pub fn held_resources(&self) -> BTreeSet<String> {
+        if !self.job.holds_resources() {
+            return BTreeSet::new();
+        }
+        let holds = |&process: &usize| match self.progress_of(process) {
+            Progress::Running { .. } => true,
+            Progress::Waiting => self.is_under_way_without(process),
+            Progress::Attached { .. } | Progress::Ended => false,
+        };
+        let holders = (0..self.job.processes.len()).filter(holds);
+        let amounts = holders.flat_map(|process| self.job.amounts(process));
+        amounts.map(|amount| amount.resource).collect()
     }
 
     /// A core executes the task now.

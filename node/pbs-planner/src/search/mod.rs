@@ -66,8 +66,8 @@ pub(crate) fn search(
     let tries = (tries.saturating_mul(TASKS) / tasks)
         .min(tries.saturating_mul(others.pow(3) * tasks) / (OTHERS.pow(3) * TASKS));
     let is_empty = net.open_tasks == 0 || store.sites().is_empty();
-    let mut processes = request.job.processes.iter();
-    let are_placed = processes.any(|process| !process.cpus.is_empty());
+    let mut processes = 0..request.job.processes.len();
+    let are_placed = processes.any(|process| net.is_confined(process));
     if is_empty
         || are_placed
         || tries == 0

@@ -5,10 +5,11 @@
 //! as long. The model contains no reservations: a plan that the search finds is reserved like any
 //! other plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use pbs_job::Machine;
+use pbs_profile::Profile;
 
 use crate::budget::Budget;
 use crate::reserve::net::{self, Net};
@@ -47,7 +48,10 @@ pub(super) struct Model<'a> {
     /// Per process and kind of core: of the task that it needs a core for first, and
     /// of all.
     process_ns: Vec<(u64, u64)>,
+    /// Memories of the cores, followed by the resources that processes hold.
     pub(super) memories: Vec<Memory>,
+    /// Number of the memories of cores.
+    core_memories: usize,
     /// Tasks that are being executed.
     pub(super) begun: Vec<u32>,
 }
@@ -76,6 +80,8 @@ pub(super) struct Process {
     /// In the job.
     pub(super) index: usize,
     pub(super) memory_bytes: u64,
+    /// Resources that it holds, by their place in [`Model::memories`], with their amounts.
+    resources: Vec<(usize, u64)>,
     /// From its start to its end at least.
     pub(super) span_ns: u64,
     /// The core that has it.
@@ -106,6 +112,7 @@ pub(super) struct Gap {
     pub(super) after: u32,
 }
 
+/// Memory, or a resource whose amounts count as bytes do.
 pub(super) struct Memory {
     /// From when on how many bytes are free, where it is not plenty.
     free: Vec<(u64, u64)>,
@@ -114,6 +121,19 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// Free amount of a profile, of which all processes together need `all`.
+    fn new(profile: &Profile, all: u64, window: &Range<u64>) -> Self {
+        let least = profile.min_over(window.clone());
+        let is_plenty = least.is_some_and(|least| least >= all);
+        let mut free = Vec::new();
+        if !is_plenty {
+            let steps = profile.steps_from(window.start);
+            let steps = steps.take_while(|step| step.from < window.end);
+            free.extend(steps.map(|step| (step.from.max(window.start), step.value)));
+        }
+        Self { free, is_plenty }
+    }
+
     /// A memory of which other jobs leave so much from when on.
     #[cfg(test)]
     pub(super) fn of_steps(free: Vec<(u64, u64)>) -> Self {
@@ -168,6 +188,7 @@ impl<'a> Model<'a> {
             length_ns: Vec::new(),
             process_ns: Vec::new(),
             memories: Vec::new(),
+            core_memories: 0,
             begun: Vec::new(),
         };
         let order = net::order(request.job, &net.open);
@@ -180,6 +201,7 @@ impl<'a> Model<'a> {
         model.add_processes(request, net, &place, &indices);
         model.add_tasks(request, net, &order, &place);
         model.add_cores(net, store, &indices, horizon_ns);
+        model.add_resources(net, store, horizon_ns);
         model.measure(net, store);
         model
     }
@@ -205,6 +227,7 @@ impl<'a> Model<'a> {
             self.processes.push(Process {
                 index,
                 memory_bytes: process.memory_bytes,
+                resources: Vec::new(),
                 span_ns: net.span_ns[index],
                 has_core: has_core.map(|core| core as u32),
                 tasks,
@@ -268,16 +291,7 @@ impl<'a> Model<'a> {
             let kind = position_or_push(&mut rates, site.rate_insns_per_s);
             let memory = position_or_push(&mut memories, site.memory);
             if memory == self.memories.len() {
-                let memory = &store.memories()[site.memory];
-                let least_bytes = memory.min_over(window.clone());
-                let is_plenty = least_bytes.is_some_and(|bytes| bytes >= all_bytes);
-                let mut free = Vec::new();
-                if !is_plenty {
-                    let steps = memory.steps_from(window.start);
-                    let steps = steps.take_while(|step| step.from < window.end);
-                    free.extend(steps.map(|step| (step.from.max(window.start), step.value)));
-                }
-                self.memories.push(Memory { free, is_plenty });
+                self.memories.push(Memory::new(&store.memories()[site.memory], all_bytes, &window));
             }
             let steps = store.core(index).steps_from(window.start);
             let steps = steps.take_while(|step| step.from < window.end);
@@ -301,6 +315,45 @@ impl<'a> Model<'a> {
             });
         }
         self.kinds = rates.len();
+        self.core_memories = self.memories.len();
+    }
+
+    /// Adds the resources that the processes hold.
+    fn add_resources(&mut self, net: &Net, store: &Store, horizon_ns: u64) {
+        let window = self.start_ns..horizon_ns;
+        let mut all: BTreeMap<usize, u64> = BTreeMap::new();
+        for held in self.processes.iter().flat_map(|process| &net.needs[process.index].resources) {
+            let sum = all.entry(held.resource).or_default();
+            *sum = sum.saturating_add(held.count);
+        }
+        let mut places = BTreeMap::new();
+        for (resource, all) in all {
+            places.insert(resource, self.memories.len());
+            self.memories.push(Memory::new(store.resource(resource), all, &window));
+        }
+        for process in &mut self.processes {
+            let held = net.needs[process.index].resources.iter();
+            process.resources = held.map(|it| (places[&it.resource], it.count)).collect();
+        }
+    }
+
+    /// The memories and resources that a process holds on that core, with their amounts; those of
+    /// which there is plenty are left out.
+    pub(super) fn held(&self, process: u32, core: u32) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let of = &self.processes[process as usize];
+        let memory = self.cores[core as usize].memory as usize;
+        let held = std::iter::once((memory, of.memory_bytes)).chain(of.resources.iter().copied());
+        held.filter(|&(index, _)| !self.memories[index].is_plenty)
+    }
+
+    /// The resources that a process holds, with their amounts.
+    pub(super) fn resources(&self, process: u32) -> &[(usize, u64)] {
+        &self.processes[process as usize].resources
+    }
+
+    /// Places in [`Model::memories`] of the memories of cores.
+    pub(super) fn core_memories(&self) -> Range<usize> {
+        0..self.core_memories
     }
 
     fn measure(&mut self, net: &Net, store: &Store) {

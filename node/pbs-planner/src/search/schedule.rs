@@ -33,7 +33,8 @@ pub(super) struct Schedule {
     /// Places in the list before the one that is looked at, of tasks that can be
     /// placed now.
     late: BinaryHeap<Reverse<u32>>,
-    /// First tasks of processes that wait for memory, with the memory: the least first.
+    /// First tasks of processes that wait for memory or resources, with their memory: the least
+    /// first.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
     /// Per core, of those that are used.
     gaps: Vec<Vec<Gap>>,
@@ -45,9 +46,9 @@ pub(super) struct Schedule {
     used: Vec<u32>,
     /// Kinds of free cores that were looked at.
     seen: Vec<(u32, u32)>,
-    /// Per memory.
+    /// Per memory and resource.
     holds: Vec<Holds>,
-    /// Per process and memory, once it was asked for: when other jobs leave enough.
+    /// Per process and memory or resource, once it was asked for: when other jobs leave enough.
     windows: Vec<Option<Vec<Range<u64>>>>,
     /// Per link: when it can take another message.
     links_free_ns: Vec<u64>,
@@ -181,17 +182,17 @@ impl Schedule {
         }
     }
 
-    /// Some memory was given back: what waits for no more than there is can be placed, perhaps.
+    /// A process has given back what it held: what waits for no more memory than there is can be
+    /// placed, perhaps.
     fn wake(&mut self, model: &Model<'_>) {
         if self.waiting.is_empty() {
             return;
         }
-        let memories = self.holds.iter().zip(&model.memories);
-        let most = memories.map(|(holds, memory)| {
-            if memory.is_plenty {
+        let most = model.core_memories().map(|index| {
+            if model.memories[index].is_plenty {
                 i128::MAX
             } else {
-                holds.most_bytes(model.work, model.start_ns)
+                self.holds[index].most_bytes(model.work, model.start_ns)
             }
         });
         let most = most.max().unwrap_or(0);
@@ -205,18 +206,19 @@ impl Schedule {
         }
     }
 
-    /// Whether so much memory is free at any time from `ready_ns` on, on the core or where that is
-    /// [`NONE`] on any: else no place needs to be looked for.
-    fn may_have_memory(&self, model: &Model<'_>, process: u32, core: u32, ready_ns: u64) -> bool {
-        let bytes = i128::from(model.processes[process as usize].memory_bytes);
-        let has = |index: usize| {
+    /// Whether all that the process holds is free at some time from `ready_ns` on, on the core or
+    /// where that is [`NONE`] on any: else no place needs to be looked for.
+    fn may_have_needs(&self, model: &Model<'_>, process: u32, core: u32, ready_ns: u64) -> bool {
+        let bytes = model.processes[process as usize].memory_bytes;
+        let has = |index: usize, amount: u64| {
             model.memories[index].is_plenty
-                || self.holds[index].most_bytes(model.work, ready_ns) >= bytes
+                || self.holds[index].most_bytes(model.work, ready_ns) >= i128::from(amount)
         };
-        match core {
-            NONE => (0..model.memories.len()).any(has),
-            core => has(model.cores[core as usize].memory as usize),
-        }
+        let has_memory = match core {
+            NONE => model.core_memories().any(|memory| has(memory, bytes)),
+            core => has(model.cores[core as usize].memory as usize, bytes),
+        };
+        has_memory && model.resources(process).iter().all(|&(index, amount)| has(index, amount))
     }
 
     /// Whether the task has a place; if not, there is too little memory now.
@@ -239,7 +241,7 @@ impl Schedule {
         }
         let mut core = code.cores[of.process as usize];
         let is_new = of.is_first && model.processes[of.process as usize].has_core.is_none();
-        if is_new && !self.may_have_memory(model, of.process, core, ready_ns) {
+        if is_new && !self.may_have_needs(model, of.process, core, ready_ns) {
             return Ok(false);
         }
         if core == NONE {
@@ -310,11 +312,9 @@ impl Schedule {
     fn open(&mut self, model: &Model<'_>, process: u32, core: u32, start_ns: u64) {
         self.use_core(model, core);
         self.claimed_ns[core as usize] += model.process_ns(process, core).1;
-        let memory = model.cores[core as usize].memory as usize;
-        if !model.memories[memory].is_plenty {
-            let bytes = model.processes[process as usize].memory_bytes;
-            self.holds[memory].take(model.work, bytes, start_ns);
-            self.opened_ns[process as usize] = start_ns;
+        self.opened_ns[process as usize] = start_ns;
+        for (index, amount) in model.held(process, core) {
+            self.holds[index].take(model.work, amount, start_ns);
         }
     }
 
@@ -326,14 +326,13 @@ impl Schedule {
         core: u32,
         end_ns: u64,
     ) -> Result<(), Late> {
-        let memory = model.cores[core as usize].memory as usize;
-        if model.memories[memory].is_plenty {
-            return Ok(());
-        }
-        let bytes = model.processes[process as usize].memory_bytes;
-        let held = self.opened_ns[process as usize]..end_ns;
+        let over = self.opened_ns[process as usize]..end_ns;
         let last_task = model.last_task(process);
-        let could_hold = self.holds[memory].give_back(model.work, bytes, last_task, held);
+        let mut could_hold = true;
+        for (index, amount) in model.held(process, core) {
+            let holds = &mut self.holds[index];
+            could_hold &= holds.give_back(model.work, amount, last_task, over.clone());
+        }
         could_hold.then_some(()).ok_or(Late)
     }
 
@@ -445,8 +444,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Returns the first time at which a process has time for its first task and has its memory,
-    /// and the task that was in the way until then. `None`: there is too little memory now.
+    /// Returns the first time at which a process has time for its first task and all that it holds,
+    /// and the task that was in the way until then. `None`: there is too little of that now.
     fn first_place(
         &mut self,
         model: &Model<'_>,
@@ -456,13 +455,11 @@ impl Schedule {
         limit_ns: u64,
     ) -> Result<Option<(u64, u32)>, Late> {
         let (first_ns, all_ns) = model.process_ns(process, core);
-        let index = model.cores[core as usize].memory as usize;
-        let memory = &model.memories[index];
         let of = &model.processes[process as usize];
         let span_ns = of.span_ns.max(all_ns);
-        let windows = process as usize * model.memories.len() + index;
+        let first_windows = process as usize * model.memories.len();
         let (mut from_ns, mut in_the_way) = (ready_ns, NONE);
-        loop {
+        'from: loop {
             let found = self.gap(model, core, from_ns, first_ns.max(1)).ok_or(Late)?;
             let (start_ns, blocker) = found;
             if blocker != NONE {
@@ -471,20 +468,20 @@ impl Schedule {
             if start_ns.saturating_add(all_ns) > limit_ns {
                 return Err(Late);
             }
-            if memory.is_plenty {
-                return Ok(Some((start_ns, in_the_way)));
-            }
-            let holds = &self.holds[index];
-            let windows = self.windows[windows]
-                .get_or_insert_with(|| memory.windows(of.memory_bytes, of.span_ns));
-            let bytes = of.memory_bytes;
-            match holds.first_free(model.work, windows, bytes, start_ns, span_ns) {
-                None => return Ok(None),
-                Some((free_ns, _)) if free_ns == start_ns => {
-                    return Ok(Some((start_ns, in_the_way)))
+            for (index, amount) in model.held(process, core) {
+                let windows = self.windows[first_windows + index]
+                    .get_or_insert_with(|| model.memories[index].windows(amount, of.span_ns));
+                let holds = &self.holds[index];
+                match holds.first_free(model.work, windows, amount, start_ns, span_ns) {
+                    None => return Ok(None),
+                    Some((free_ns, _)) if free_ns == start_ns => {}
+                    Some((free_ns, blocker)) => {
+                        (from_ns, in_the_way) = (free_ns, blocker);
+                        continue 'from;
+                    }
                 }
-                Some((free_ns, blocker)) => (from_ns, in_the_way) = (free_ns, blocker),
             }
+            return Ok(Some((start_ns, in_the_way)));
         }
     }
 }

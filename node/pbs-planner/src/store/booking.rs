@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pbs_profile::Error;
 
-use super::{Run, RunId, Store};
+use super::{HeldAmount, Needs, Run, RunId, Store};
 
 /// Changes of a [`Store`] that are taken back unless they are committed: a job
 /// that is refused leaves no trace.
@@ -28,6 +28,8 @@ enum Change {
     LinkGiven { link: usize, over: Range<u64> },
     MemoryTaken { core: usize, over: Range<u64>, bytes: u64 },
     MemoryGiven { core: usize, over: Range<u64>, bytes: u64 },
+    ResourceTaken { held: HeldAmount, over: Range<u64> },
+    ResourceGiven { held: HeldAmount, over: Range<u64> },
     Recorded(RunId),
     Removed(RunId, Run),
 }
@@ -95,6 +97,61 @@ impl<'a> Booking<'a> {
         Ok(())
     }
 
+    /// Reserves an amount of a resource.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`take_core`](Self::take_core).
+    pub fn take_resource(&mut self, held: HeldAmount, over: Range<u64>) -> Result<(), Error> {
+        self.store.take_resource(held, &over)?;
+        self.done.push(Change::ResourceTaken { held, over });
+        Ok(())
+    }
+
+    /// Gives an amount of a resource back that was taken.
+    fn give_resource(&mut self, held: HeldAmount, over: Range<u64>) -> Result<(), Error> {
+        self.store.give_resource(held, &over)?;
+        self.done.push(Change::ResourceGiven { held, over });
+        Ok(())
+    }
+
+    /// Reserves memory and resources of a process on that core.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`take_core`](Self::take_core). Nothing is changed then.
+    pub(crate) fn take_needs(
+        &mut self,
+        core: usize,
+        over: Range<u64>,
+        needs: &Needs,
+    ) -> Result<(), Error> {
+        let mark = self.mark();
+        let mut taken = self.take_memory(core, over.clone(), needs.memory_bytes);
+        for &held in &needs.resources {
+            taken = taken.and_then(|()| self.take_resource(held, over.clone()));
+        }
+        if taken.is_err() {
+            self.rollback(mark);
+        }
+        taken
+    }
+
+    /// Gives memory and resources of a process back that were taken on that core.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`give_memory`](Self::give_memory).
+    pub(crate) fn give_needs(
+        &mut self,
+        core: usize,
+        over: Range<u64>,
+        needs: &Needs,
+    ) -> Result<(), Error> {
+        self.give_memory(core, over.clone(), needs.memory_bytes)?;
+        needs.resources.iter().try_for_each(|&held| self.give_resource(held, over.clone()))
+    }
+
     /// Reserves all that the run says, and records it. Nothing of a run that
     /// has the same number may be recorded; if there is, it is removed.
     ///
@@ -114,7 +171,10 @@ impl<'a> Booking<'a> {
         }
         for process in &run.processes {
             let over = process.start_ns..process.end_ns;
-            self.take_memory(process.core, over, process.memory_bytes)?;
+            self.take_memory(process.core, over.clone(), process.memory_bytes)?;
+            for &held in &process.resources {
+                self.take_resource(held, over.clone())?;
+            }
         }
         self.record(id, run);
         Ok(())
@@ -147,7 +207,12 @@ impl<'a> Booking<'a> {
             let (core, over) = (process.core, process.start_ns..process.end_ns);
             let bytes = process.memory_bytes;
             if self.store.give_memory(core, &over, bytes).is_ok() {
-                self.done.push(Change::MemoryGiven { core, over, bytes });
+                self.done.push(Change::MemoryGiven { core, over: over.clone(), bytes });
+            }
+            for &held in &process.resources {
+                if self.store.give_resource(held, &over).is_ok() {
+                    self.done.push(Change::ResourceGiven { held, over: over.clone() });
+                }
             }
         }
         self.done.push(Change::Removed(id, run));
@@ -174,6 +239,8 @@ impl<'a> Booking<'a> {
                 Change::LinkGiven { link, over } => store.take_link(link, &over),
                 Change::MemoryTaken { core, over, bytes } => store.give_memory(core, &over, bytes),
                 Change::MemoryGiven { core, over, bytes } => store.take_memory(core, &over, bytes),
+                Change::ResourceTaken { held, over } => store.give_resource(held, &over),
+                Change::ResourceGiven { held, over } => store.take_resource(held, &over),
                 Change::Recorded(id) => {
                     store.runs.remove(&id);
                     Ok(())

@@ -6,7 +6,7 @@
 //! reserved. Each memory has one of the bytes that are free: under *dynamic
 //! balancing* all cores of a node share its memory, under *static balancing*
 //! each core has the same part of it to itself. Each link between nodes has a
-//! profile that is 1 while it is free.
+//! profile that is 1 while it is free. Each countable resource has one of the amount that is free.
 //!
 //! What is changed bit by bit goes through a [`Booking`].
 
@@ -14,6 +14,7 @@ mod booking;
 mod capacity;
 mod gaps;
 mod layout;
+mod needs;
 mod reservation;
 
 use std::collections::BTreeMap;
@@ -26,10 +27,11 @@ pub use booking::{Booking, Mark};
 pub use capacity::Capacity;
 pub use layout::Site;
 pub use reservation::{
-    Interruption, MessageReservation, ProcessReservation, Run, RunId, TaskReservation,
+    HeldAmount, Interruption, MessageReservation, ProcessReservation, Run, RunId, TaskReservation,
 };
 
 pub(crate) use layout::Group;
+pub(crate) use needs::Needs;
 
 use layout::Layout;
 
@@ -70,6 +72,8 @@ pub struct Store {
     sites: Vec<Site>,
     cores: Vec<Profile>,
     memories: Vec<Profile>,
+    /// Profile of each resource of the machine: the amount that is free.
+    resources: Vec<Profile>,
     /// Profile of each link: 1 while it is free, else 0.
     links: Vec<Profile>,
     groups: Vec<Group>,
@@ -118,6 +122,7 @@ impl Store {
             fastest_insns_per_s: rates.max().unwrap_or(1).max(1),
             cores: vec![Profile::new(1); sites.len()],
             links: vec![Profile::new(1); machine.links.len()],
+            resources: machine.resources.iter().map(|it| Profile::new(it.count)).collect(),
             machine,
             balancing,
             capacity,
@@ -176,6 +181,12 @@ impl Store {
     /// Returns the profile of free bytes of the memory that the core's processes share.
     pub fn memory(&self, core: usize) -> &Profile {
         &self.memories[self.sites[core].memory]
+    }
+
+    /// Returns the profile of the amount of a resource that is free. `resource` is an index into the
+    /// resources of the machine; others panic.
+    pub fn resource(&self, resource: usize) -> &Profile {
+        &self.resources[resource]
     }
 
     /// Returns the profile of the link: 1 while it is free, else 0. `link` is an index into the
@@ -281,7 +292,7 @@ impl Store {
         }
         self.now_ns = time_ns;
         let profiles = self.cores.iter_mut().chain(&mut self.memories);
-        for profile in profiles.chain(&mut self.links) {
+        for profile in profiles.chain(&mut self.resources).chain(&mut self.links) {
             profile.forget_before(time_ns);
         }
         for group in &mut self.groups {
@@ -350,6 +361,19 @@ impl Store {
         self.links.get_mut(link).ok_or(no_link)
     }
 
+    fn take_resource(&mut self, held: HeldAmount, over: &Range<u64>) -> Result<(), Error> {
+        self.known_resource(held.resource)?.subtract(over.clone(), held.count)
+    }
+
+    fn give_resource(&mut self, held: HeldAmount, over: &Range<u64>) -> Result<(), Error> {
+        self.known_resource(held.resource)?.add(over.clone(), held.count)
+    }
+
+    fn known_resource(&mut self, resource: usize) -> Result<&mut Profile, Error> {
+        let none = Error::NoProfile { index: resource, profiles: self.resources.len() };
+        self.resources.get_mut(resource).ok_or(none)
+    }
+
     fn take_memory(&mut self, core: usize, over: &Range<u64>, bytes: u64) -> Result<(), Error> {
         let site = self.known(core)?;
         self.memories[site.memory].subtract(over.clone(), bytes)
@@ -372,6 +396,7 @@ impl PartialEq for Store {
             && self.runs == other.runs
             && self.cores == other.cores
             && self.memories == other.memories
+            && self.resources == other.resources
             && self.links == other.links
             && groups.all(|(mine, theirs)| mine.gaps.iter().eq(theirs.gaps.iter()))
     }

@@ -8,9 +8,18 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 
-/// The memory of a process, from the start of its first task to the end of its
-/// last (Glaß 2024, 4.3).
+/// An amount of a resource of the machine that a process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldAmount {
+    /// Index of the resource on the machine.
+    pub resource: usize,
+    /// Amount of the resource.
+    pub count: u64,
+}
+
+/// The memory and the resources of a process, from the start of its first task to the end of its
+/// last (Glaß 2024, 4.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessReservation {
     /// Index of the process in its job.
     pub process: usize,
@@ -25,6 +34,8 @@ pub struct ProcessReservation {
     pub end_ns: u64,
     /// Reserved part of the memory that the core's processes share.
     pub memory_bytes: u64,
+    /// Reserved amounts of the machine's resources.
+    pub resources: Vec<HeldAmount>,
 }
 
 /// The time of a core for a task.
@@ -92,6 +103,15 @@ impl Run {
         let tasks = self.tasks.iter().map(|task| task.end_ns);
         let processes = self.processes.iter().map(|process| process.end_ns);
         tasks.chain(processes).max().unwrap_or(0)
+    }
+
+    /// The times for which processes hold amounts of a resource of the machine: start, end and
+    /// amount of each.
+    pub fn held(&self, resource: usize) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.processes.iter().flat_map(move |process| {
+            let held = process.resources.iter().filter(move |held| held.resource == resource);
+            held.map(|held| (process.start_ns, process.end_ns, held.count))
+        })
     }
 
     /// Returns the start of the first reservation; `None` if there is none.

@@ -187,19 +187,17 @@ fn reserve_counted(
     booking.remove(request.run);
     let request = &request.not_before(booking.store().now_ns());
     let net = Net::new(request, booking.store());
+    let refused = |process: usize, task: usize, lack: Lack| {
+        let best = Refusal { process, task, lack, open_tasks: net.open_tasks };
+        Box::new(Refused { best, attempts: Vec::new(), cut_short: None, demand: None })
+    };
     let missing = request.job.missing_cpus(booking.store().machine());
     if let Some(&cpu) = missing.first() {
-        return Err(Box::new(Refused {
-            best: Refusal {
-                process: 0,
-                task: 0,
-                lack: Lack::Cpu { cpu },
-                open_tasks: net.open_tasks,
-            },
-            attempts: Vec::new(),
-            cut_short: None,
-            demand: None,
-        }));
+        return Err(refused(0, 0, Lack::Cpu { cpu }));
+    }
+    if let Some((process, place)) = request.job.missing_resource(booking.store().machine()) {
+        let task = request.job.processes[process].tasks[0];
+        return Err(refused(process, task, Lack::NoResource { place }));
     }
     let bound_ns = bounds::lower(request, &net, booking.store()).end_ns;
     // Where the search may stop.

@@ -2,7 +2,7 @@
 //! Sentences that explain why a job was declined.
 
 use pbs_job::{cpu_list, Job};
-use pbs_text::{bytes, span};
+use pbs_text::{bytes, grouped, span};
 
 use super::{memory_time, Declined, Rejection, Shortage};
 use crate::admission::demand::CoreOverload;
@@ -71,6 +71,20 @@ impl Rejection {
                 bytes(needed_bytes),
                 bytes(available_bytes)
             ),
+            Shortage::Resource { ref name, needed, available } => format!(
+                "{who} holds {} of resource {name} at once, with what waits for it, and the \
+                 machine has {}; name at most that much, or give the machine more",
+                grouped(needed),
+                grouped(available)
+            ),
+            Shortage::NoResource { ref name, ref available } if available.is_empty() => format!(
+                "{who} holds resource {name}, and the machine has no resources; declare a \
+                 [[resource]] of this name in its file"
+            ),
+            Shortage::NoResource { ref name, ref available } => format!(
+                "{who} holds resource {name}, which the machine does not have; it has {}",
+                available.join(", ")
+            ),
             Shortage::MemoryTime { want, left, min_mem_percentage } => format!(
                 "{who} wants {want} bytes of memory times nanoseconds, of which \
                  {min_mem_percentage} % ({}) must be free until the deadline, and {left} are; \
@@ -83,6 +97,12 @@ impl Rejection {
 }
 
 impl Refusal {
+    /// Returns the name of a resource of the process that could not be planned.
+    fn resource(&self, job: &Job, place: usize) -> String {
+        let found = job.amounts(self.process).into_iter().nth(place);
+        found.map_or_else(String::new, |amount| amount.resource)
+    }
+
     /// Describes the task that could not be reserved, and the reason.
     pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         let who = match job.tasks.get(self.task) {
@@ -107,6 +127,20 @@ impl Refusal {
                 span(needed_ns),
                 bytes(most_free_bytes)
             ),
+            Lack::Resource { place, needed, needed_ns, most_free } => format!(
+                "{who} needs {} of resource {} for at least {}, and at most {} are free at once, \
+                 or not for that long",
+                grouped(needed),
+                self.resource(job, place),
+                span(needed_ns),
+                grouped(most_free)
+            ),
+            Lack::NoResource { place } => {
+                format!(
+                    "{who} holds resource {}, which the machine does not have",
+                    self.resource(job, place)
+                )
+            }
             Lack::Cpu { cpu } => {
                 format!("the job is confined to CPU {cpu}, which the machine does not have")
             }

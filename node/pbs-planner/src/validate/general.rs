@@ -4,17 +4,19 @@
 //! The thesis holds the user's totals against the deadline and the machine.
 //! Beside them stands here what follows from the net alone, whatever the user
 //! said: no job ends before its [lower bound](crate::lower_bound), and a
-//! process needs its memory beside that of all that it descends from, since
-//! they wait for it.
+//! process needs its memory and resources beside those of all that it descends
+//! from, since they wait for it.
 
-use pbs_job::{Job, Machine};
+use std::collections::BTreeMap;
+
+use pbs_job::{Amount, Job, Machine};
 
 use super::{Level, Question, Rejection, Shortage};
 use crate::bounds;
 use crate::store::{Balancing, Store};
 
 pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
-    validate_cpus(question.request.job, store.machine())?;
+    validate_machine(question.request.job, store.machine())?;
     memory(question, store)?;
     let end_ns = earliest_end_ns(question, store);
     let deadline_ns = question.request.deadline_ns;
@@ -44,6 +46,43 @@ pub fn validate_cpus(job: &Job, machine: &Machine) -> Result<(), Rejection> {
         process: None,
         shortage: Shortage::Cpus { missing, available: machine.cpus().collect() },
     })
+}
+
+/// Whether the machine has all CPUs that the job is confined to, and all resources that it needs at
+/// once, which is the part of level 1 that needs nothing but the machine.
+///
+/// # Errors
+///
+/// The CPUs that it does not have, or the resource of which it has too little.
+pub fn validate_machine(job: &Job, machine: &Machine) -> Result<(), Rejection> {
+    validate_cpus(job, machine)?;
+    if !job.holds_resources() {
+        return Ok(());
+    }
+    // With the resources of all that it descends from.
+    let mut open: Vec<(usize, BTreeMap<String, u64>)> =
+        job.initial_process().map(|first| (first, BTreeMap::new())).into_iter().collect();
+    while let Some((process, held)) = open.pop() {
+        let mut needed_at_once = held;
+        for Amount { resource, count } in job.amounts(process) {
+            let refuse = |shortage| {
+                Err(Rejection { level: Level::General, process: Some(process), shortage })
+            };
+            let needed = needed_at_once.entry(resource.clone()).or_default();
+            *needed = needed.saturating_add(count);
+            let Some(found) = machine.resource(&resource) else {
+                let names = machine.resources.iter().map(|it| it.name.clone());
+                let available = names.collect();
+                return refuse(Shortage::NoResource { name: resource, available });
+            };
+            let (needed, available) = (*needed, machine.resources[found].count);
+            if needed > available {
+                return refuse(Shortage::Resource { name: resource, needed, available });
+            }
+        }
+        open.extend(job.children(process).map(|child| (child, needed_at_once.clone())));
+    }
+    Ok(())
 }
 
 /// Returns the end of the job on an empty machine: the thesis's `total_runtime`, or the job's lower

@@ -29,7 +29,7 @@ pub(crate) use admit::admit_within;
 pub use admit::{admit, Declined};
 pub(crate) use earliest::find as find_earliest;
 pub use earliest::{earliest_deadline, EarliestDeadline, MOST_TRIES};
-pub use general::validate_cpus;
+pub use general::{validate_cpus, validate_machine};
 
 use crate::budget::Budget;
 use crate::reserve::net::Net;
@@ -118,6 +118,22 @@ pub enum Shortage {
         needed_bytes: u64,
         /// All that there is.
         available_bytes: u64,
+    },
+    /// An amount of a resource, whatever the deadline.
+    Resource {
+        /// Name of the resource.
+        name: String,
+        /// Amount that is needed at once.
+        needed: u64,
+        /// All that there is.
+        available: u64,
+    },
+    /// A resource that the machine does not have.
+    NoResource {
+        /// Name of the resource.
+        name: String,
+        /// Names of the resources of the machine, in the order of its file.
+        available: Vec<String>,
     },
     /// Free memory over time, in byte-nanoseconds.
     MemoryTime {
@@ -278,7 +294,8 @@ impl fmt::Display for Level {
 }
 
 impl Shortage {
-    /// Returns the amount that was lacking: CPUs, nanoseconds, bytes or byte-nanoseconds.
+    /// Returns the amount that was lacking: CPUs, nanoseconds, bytes, byte-nanoseconds or units of a
+    /// resource.
     pub fn missing(&self) -> u128 {
         match *self {
             Self::Cpus { ref missing, .. } => missing.len() as u128,
@@ -286,6 +303,8 @@ impl Shortage {
             Self::Memory { needed_bytes, available_bytes } => {
                 needed_bytes.saturating_sub(available_bytes).into()
             }
+            Self::Resource { needed, available, .. } => needed.saturating_sub(available).into(),
+            Self::NoResource { .. } => 1,
             Self::MemoryTime { want, left, min_mem_percentage } => {
                 memory_time::needed(want, min_mem_percentage).saturating_sub(left)
             }

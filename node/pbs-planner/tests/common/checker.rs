@@ -14,6 +14,11 @@ pub(crate) struct Question {
     pub(crate) cores: Vec<(usize, u128)>,
     /// Per memory: its bytes.
     pub(crate) memories: Vec<u128>,
+    /// Per resource: its amount.
+    pub(crate) resources: Vec<u128>,
+    /// Per process: the resources that it holds, with their amounts; it may end before the last
+    /// processes, which hold none.
+    pub(crate) held: Vec<Vec<(usize, u128)>>,
     /// Per job: the first and the last moment.
     pub(crate) jobs: Vec<(u128, u128)>,
     /// Per process: its job and its bytes.
@@ -93,6 +98,7 @@ pub(crate) fn check(question: &Question, answer: &Answer) -> Result<(), String> 
     }
     // What each memory gets and gives, in the order of time, gifts first.
     let mut changes: BTreeMap<usize, Vec<(u128, bool, u128)>> = BTreeMap::new();
+    let mut of_resources: BTreeMap<usize, Vec<(u128, bool, u128)>> = BTreeMap::new();
     for &(process, core, start, end) in &answer.memory {
         let life = lives.remove(&process);
         let whole = life.filter(|life| life.0 == core && start <= life.1 && life.2 <= end);
@@ -100,6 +106,13 @@ pub(crate) fn check(question: &Question, answer: &Answer) -> Result<(), String> 
             return Err(format!(
                 "process {process} holds memory from {start} to {end}, not for its life"
             ));
+        }
+        for &(resource, amount) in question.held.get(process).into_iter().flatten() {
+            let changes = of_resources.entry(resource).or_default();
+            if start < end {
+                changes.push((start, true, amount));
+                changes.push((end, false, amount));
+            }
         }
         let (_, bytes) = question.processes[process];
         let changes = changes.entry(question.cores[core].0).or_default();
@@ -111,13 +124,23 @@ pub(crate) fn check(question: &Question, answer: &Answer) -> Result<(), String> 
     if let Some(process) = lives.keys().min() {
         return Err(format!("process {process} holds no memory"));
     }
-    for (memory, changes) in &mut changes {
+    most_is_kept("memory", &question.memories, &mut changes)?;
+    most_is_kept("resource", &question.resources, &mut of_resources)
+}
+
+/// At no time is more held than there is.
+fn most_is_kept(
+    what: &str,
+    most: &[u128],
+    changes: &mut BTreeMap<usize, Vec<(u128, bool, u128)>>,
+) -> Result<(), String> {
+    for (number, changes) in changes {
         changes.sort_unstable();
         let mut held = 0;
-        for &(time, more, bytes) in changes.iter() {
-            held = if more { held + bytes } else { held - bytes };
-            if held > question.memories[*memory] {
-                return Err(format!("memory {memory} is over at {time}: {held}"));
+        for &(time, more, amount) in changes.iter() {
+            held = if more { held + amount } else { held - amount };
+            if held > most[*number] {
+                return Err(format!("{what} {number} is over at {time}: {held}"));
             }
         }
     }

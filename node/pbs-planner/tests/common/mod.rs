@@ -60,12 +60,23 @@ pub(crate) fn question_of(
             question.cores.push((memory, core.rate_insns_per_s.into()));
         }
     }
+    question.resources = machine.resources.iter().map(|it| it.count.into()).collect();
     for &(job, start_ns, deadline_ns) in jobs {
         let (first_process, first_task) = (question.processes.len(), question.tasks.len());
         let number = question.jobs.len();
         question.jobs.push((start_ns.into(), deadline_ns.into()));
         for process in &job.processes {
             question.processes.push((number, process.memory_bytes.into()));
+            // Of the job and of the process, each by its name.
+            let of_job = job.resources.iter().filter(|_| process.forked_by.is_none());
+            let mut held: HashMap<usize, u128> = HashMap::new();
+            for amount in process.resources.iter().chain(of_job) {
+                let mut all = machine.resources.iter();
+                let place = all.position(|it| it.name == amount.resource);
+                let place = place.expect("the machine has it");
+                *held.entry(place).or_default() += u128::from(amount.count);
+            }
+            question.held.push(held.into_iter().collect());
         }
         let tasks = job.tasks.iter().enumerate();
         let forks: HashMap<usize, usize> = tasks

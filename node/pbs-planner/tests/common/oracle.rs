@@ -12,7 +12,8 @@
 //! 4. A task starts when all tasks before it have ended: that before it in its
 //!    process, the fork, the last of the child that it joins.
 //! 5. A process holds its memory, of the node of its core, from its first task's
-//!    start to its last task's end; a node never gives more than it has.
+//!    start to its last task's end; a node never gives more than it has. The amounts of
+//!    resources that it holds count likewise, wherever it runs.
 //!
 //! The best plan ends first. Among the best there is one in which no task can
 //! start earlier while all others stay. Tasks are placed in the order of their
@@ -180,16 +181,44 @@ impl<'a> Search<'a> {
             .try_fold(0, |most, end| Some(most.max(end?)))
     }
 
-    /// From when on the memory of the core has so much for good, from then on.
-    fn memory_from(&self, process: usize, core: usize, ready: u64) -> Option<u64> {
-        let (node, bytes) = (self.question.cores[core].0, self.question.processes[process].1);
-        let mut free = self.question.memories[node].checked_sub(bytes)?;
+    /// Time from which on the memory of the core, and each resource that the process holds, has so
+    /// much for good.
+    fn held_from(&self, process: usize, core: usize, ready: u64) -> Option<u64> {
+        let question = self.question;
+        let (node, bytes) = (question.cores[core].0, question.processes[process].1);
+        let of_memory = |other: usize, core: usize| {
+            let is_here = question.cores[core].0 == node;
+            if is_here {
+                question.processes[other].1
+            } else {
+                0
+            }
+        };
+        let mut from = self.free_from(question.memories[node], bytes, ready, of_memory)?;
+        for &(resource, amount) in question.held.get(process).into_iter().flatten() {
+            let of_resource = |other: usize, _| {
+                let held = question.held[other].iter().filter(|held| held.0 == resource);
+                held.map(|held| held.1).sum()
+            };
+            let all = question.resources[resource];
+            from = from.max(self.free_from(all, amount, ready, of_resource)?);
+        }
+        Some(from)
+    }
+
+    /// Time from which on `amount` of `all` is free for good, by what others hold of it.
+    fn free_from(
+        &self,
+        all: u128,
+        amount: u128,
+        ready: u64,
+        held_by: impl Fn(usize, usize) -> u128,
+    ) -> Option<u64> {
+        let mut free = all.checked_sub(amount)?;
         let mut ends = Vec::new();
         for (other, at) in self.process_core.iter().enumerate() {
-            if !at.is_some_and(|core| self.question.cores[core].0 == node) {
-                continue;
-            }
-            let bytes = self.question.processes[other].1;
+            let Some(core) = *at else { continue };
+            let bytes = held_by(other, core);
             match self.places[self.last[other]] {
                 Some((_, _, end)) if end <= ready => {}
                 Some((_, _, end)) => ends.push((end, bytes)),
@@ -216,7 +245,7 @@ impl<'a> Search<'a> {
             start = start.max(self.core_free[core]);
         }
         if self.process_core[process].is_none() {
-            start = self.memory_from(process, core, start)?;
+            start = self.held_from(process, core, start)?;
         }
         Some(start)
     }

@@ -53,12 +53,13 @@ fn the_best_core_is_that_of_a_look_at_every_core() {
         let store = store(&mut state);
         for _ in 0..20 {
             let task_insns = next(&mut state, 25);
+            let needs = Needs { memory_bytes: next(&mut state, 120), ..Needs::default() };
             let want = Want {
                 ready_ns: next(&mut state, 300),
                 deadline_ns: 50 + next(&mut state, 600),
                 task_insns,
                 process_insns: task_insns + next(&mut state, 40),
-                memory_bytes: next(&mut state, 120),
+                needs: &needs,
                 span_ns: next(&mut state, 100),
                 goal: [Goal::TaskEnd, Goal::ProcessEnd][next(&mut state, 2) as usize],
             };
