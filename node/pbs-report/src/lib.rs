@@ -49,7 +49,7 @@ pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{
     held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,
-    ScheduleNode, ScheduleTask,
+    ScheduleNode, ScheduleResource, ScheduleTask,
 };
 pub use series::{CpuSeries, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries};
 pub use table::{signal_table, table};

@@ -12,7 +12,7 @@ use pbs_plan::from_toml;
 use pbs_report::{
     bars, curves, lanes, placements_page, placements_picture, schedule_picture, Bar, BarColour,
     Bars, Curve, Deadline, Lane, Page, Panel, PlacedProcess, PlacedTask, Placements, Plot,
-    Schedule, ScheduleCore, ScheduleNode, ScheduleTask, Selection, Stay,
+    Schedule, ScheduleCore, ScheduleNode, ScheduleResource, ScheduleTask, Selection, Stay,
 };
 use roxmltree::{Document, Node};
 
@@ -81,6 +81,11 @@ fn drawn() -> Vec<(&'static str, String)> {
             memory_bytes: 2,
             reserved_bytes: vec![(0, 1), (90, 0)],
             cores: vec![ScheduleCore { name: "core".into(), tasks: vec![task] }],
+        }],
+        resources: vec![ScheduleResource {
+            name: "matlab".into(),
+            count: 2,
+            held: vec![(0, 1), (90, 0)],
         }],
     };
     let plot = Plot {

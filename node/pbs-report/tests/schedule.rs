@@ -3,7 +3,7 @@
 
 use pbs_report::{
     held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,
-    ScheduleNode, ScheduleTask,
+    ScheduleNode, ScheduleResource, ScheduleTask,
 };
 
 fn task(process: usize, start_ns: u64, end_ns: u64) -> ScheduleTask {
@@ -33,6 +33,7 @@ fn schedule(tasks: Vec<ScheduleTask>) -> Schedule {
             reserved_bytes: held,
             cores: vec![ScheduleCore { name: "core".into(), tasks }],
         }],
+        resources: Vec::new(),
     }
 }
 
@@ -48,6 +49,20 @@ fn what_ends_makes_room_at_once() {
     let expected = [(0, 5), (5, 6), (10, 8), (15, 7), (20, 0)];
     assert_eq!(held(intervals), expected);
     assert_eq!(held([]), []);
+}
+
+#[test]
+fn resources_are_shown_as_memory_is() {
+    let held = vec![(0, 3), (40, 4), (60, 0)];
+    let resources = vec![ScheduleResource { name: "a <tape>".into(), count: 4, held }];
+    let plan = Schedule { resources, ..schedule(vec![task(0, 0, 100)]) };
+    let chart = schedule_chart(&plan, 0);
+    let rows = chart.lines().skip_while(|line| !line.contains("a <tape> |"));
+    let rows: Vec<_> = rows.take(4).map(|line| line.split('|').nth(1).unwrap()).collect();
+    assert_eq!(rows, ["    ##    ", "######    ", "######    ", "######    "]);
+    assert!(chart.contains("| 4\n"), "{chart}");
+    let svg = schedule_picture(&plan);
+    assert!(svg.contains("a &lt;tape&gt;") && svg.contains(">4 at most<"), "{svg}");
 }
 
 #[test]

@@ -35,8 +35,8 @@ The machine is assumed to be empty, and times count from the time at which the p
 force. pbsctl job explain includes the time until then (--lead) and tells whether a job meets its
 deadline. Nothing is reserved or started, and root is not needed.
 
-The output has a table for each core, a chart of the cores with a letter for each process, and a
-chart of the memory of their node. Tasks without instructions take no time and are left out.
+The output has a table for each core, a chart of the cores with a letter for each process, a
+chart of the memory of their node, and one for each resource that is held. Tasks without instructions take no time and are left out.
 
 If a job is declined, nothing is written and the exit status is 6; pbsctl job explain gives the
 details. pbsctl plan dump shows the present plan of a CPU.";

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_node::{Answered, Planning};
 use pbs_planner::{critical_path, plan_building, RunId};
-use pbs_report::{held, Schedule, ScheduleAfter, ScheduleCore, ScheduleNode, ScheduleTask};
+use pbs_report::{
+    held, Schedule, ScheduleAfter, ScheduleCore, ScheduleNode, ScheduleResource, ScheduleTask,
+};
 
 /// The plan of the jobs that were admitted.
 pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
@@ -70,6 +72,12 @@ pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
             memory[process.node].push(interval);
         }
     }
+    let held_resources = machine.resources.iter().enumerate().map(|(index, resource)| {
+        let runs = planned.iter().filter_map(|answered| planning.run(answered));
+        let held = held(runs.flat_map(|run| run.held(index)));
+        ScheduleResource { name: resource.name.clone(), count: resource.count, held }
+    });
+    let resources = held_resources.filter(|resource| !resource.held.is_empty()).collect();
     let mut of_node: Vec<Vec<ScheduleCore>> = vec![Vec::new(); machine.nodes.len()];
     for ((node, core), mut tasks) in machine.cores().zip(cores) {
         if !tasks.is_empty() {
@@ -99,6 +107,7 @@ pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
                 cores,
             })
             .collect(),
+        resources,
     }
 }
 

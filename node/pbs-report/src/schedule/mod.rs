@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A plan that nobody has run yet: what runs when on which core, and the memory
-//! that it takes of the nodes.
+//! A plan that nobody has run yet: what runs when on which core, the memory
+//! that it takes of the nodes, and the resources that it holds.
 
 mod picture;
 mod text;
@@ -23,6 +23,19 @@ pub struct Schedule {
     pub deadlines: Vec<(u64, String)>,
     /// Nodes that have tasks.
     pub nodes: Vec<ScheduleNode>,
+    /// Countable resources that are held, such as licences.
+    pub resources: Vec<ScheduleResource>,
+}
+
+/// A countable resource of the machine.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ScheduleResource {
+    /// Name of the resource.
+    pub name: String,
+    /// All that there is of it.
+    pub count: u64,
+    /// Held amount as steps: time and amount from then on, in the order of time.
+    pub held: Vec<(u64, u64)>,
 }
 
 /// A node with its cores.
@@ -90,12 +103,9 @@ impl Schedule {
     }
 }
 
-impl ScheduleNode {
-    /// The most memory that is reserved at once.
-    pub fn peak_bytes(&self) -> u64 {
-        let reserved = self.reserved_bytes.iter();
-        reserved.map(|&(_, bytes)| bytes).max().unwrap_or(0)
-    }
+/// The greatest amount of the steps.
+fn peak(steps: &[(u64, u64)]) -> u64 {
+    steps.iter().map(|&(_, amount)| amount).max().unwrap_or(0)
 }
 
 /// Returns the amount that is held over time, as steps, for intervals that hold an amount: start,

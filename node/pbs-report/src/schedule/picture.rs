@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use pbs_text::{bytes, grouped, ms};
 
-use super::{Schedule, ScheduleNode, ScheduleTask};
+use super::{peak, Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
 use crate::chart::time_scale;
 use crate::process_style::ProcessStyle;
@@ -19,15 +19,15 @@ const TRACK: f64 = 40.0;
 const GAP: f64 = 8.0;
 /// Gap between cores if arrows lead from one to another.
 const EDGE_GAP: f64 = 34.0;
-/// Height of the memory of a node.
-const MEMORY: f64 = 70.0;
+/// Height of the memory of a node, and of a resource.
+const LEVEL: f64 = 70.0;
 /// Maximum number of deadlines beyond the axis that are named.
 const MOST_FAR: usize = 2;
 /// Number of edges above which only those of the critical path are drawn.
 const MOST_EDGES: usize = 400;
 
-/// Draws the plan as an SVG file: the cores of each node, and its memory below
-/// them, on one axis of time.
+/// Draws the plan as an SVG file: the cores of each node, its memory below
+/// them, and the resources that are held, on one axis of time.
 pub fn schedule_picture(schedule: &Schedule) -> String {
     let end_ns = schedule.end_ns().max(1) as f64;
     let deadlines = schedule.deadlines.iter().map(|&(ns, _)| ns as f64);
@@ -35,8 +35,9 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
     let span_ns = near.fold(end_ns, f64::max);
     let axes = format!(
         "Left to right: time in {} since the beginning. Rows: the cores of each node with their \
-         tasks, and below them its memory: from bottom to top, how much is reserved.",
-        time_scale(span_ns).1
+         tasks, and below them its memory: from bottom to top, how much is reserved.{}",
+        time_scale(span_ns).1,
+        if schedule.resources.is_empty() { "" } else { " The last rows: resources likewise." }
     );
     let has_far = schedule.deadlines.iter().any(|&(ns, _)| ns as f64 > span_ns);
     let mut drawing = Drawing {
@@ -51,6 +52,10 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
     let top = drawing.y;
     for node in &schedule.nodes {
         drawing.node(node);
+    }
+    for resource in &schedule.resources {
+        let name = shortened(&resource.name, NAME, SMALL);
+        drawing.level(&name, resource.count, &resource.held, grouped);
     }
     drawing.edges();
     drawing.axis(top);
@@ -105,7 +110,7 @@ impl<'a> Drawing<'a> {
             }
             self.y += TRACK + if self.has_edges { EDGE_GAP } else { GAP };
         }
-        self.memory(node);
+        self.level("memory", node.memory_bytes, &node.reserved_bytes, bytes);
     }
 
     fn task(&mut self, task: &ScheduleTask, (x, y, width): (f64, f64, f64)) {
@@ -184,31 +189,31 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn memory(&mut self, node: &ScheduleNode) {
-        let (top, bottom) = (self.y, self.y + MEMORY);
+    /// Draws how much of something is reserved over time, of all that there is.
+    fn level(&mut self, what: &str, all: u64, steps: &[(u64, u64)], say: impl Fn(u64) -> String) {
+        let (top, bottom) = (self.y, self.y + LEVEL);
         let right = WIDTH - RIGHT;
         let plot = "class=\"plot\"";
-        self.picture.rect(LEFT, top, right - LEFT, MEMORY, plot);
+        self.picture.rect(LEFT, top, right - LEFT, LEVEL, plot);
         // A planner that does not look at memory may reserve more than there is.
-        let share = |amount: u64| (amount as f64 / node.memory_bytes.max(1) as f64).min(1.0);
+        let share = |amount: u64| (amount as f64 / all.max(1) as f64).min(1.0);
         let mut points = vec![(LEFT, bottom)];
-        for &(at_ns, amount) in &node.reserved_bytes {
+        for &(at_ns, amount) in steps {
             let before = points.last().map_or(bottom, |point| point.1);
             let x = self.x_of(at_ns).min(right);
             points.push((x, before));
-            points.push((x, bottom - share(amount) * MEMORY));
+            points.push((x, bottom - share(amount) * LEVEL));
         }
         points.push((points.last().map_or(LEFT, |point| point.0), bottom));
         self.picture.polygon(&points, "class=\"bar\" fill-opacity=\"0.55\"");
-        let peak = node.peak_bytes();
-        for (y, label) in [(top + 9.0, bytes(node.memory_bytes)), (bottom, "0".to_string())] {
+        for (y, label) in [(top + 9.0, say(all)), (bottom, "0".to_string())] {
             let at = (LEFT - 10.0, y);
             self.picture.text(at, SMALL, Anchor::End, MUTED, &label);
         }
-        let at = (16.0, top + MEMORY / 2.0 + 4.0);
-        self.picture.text(at, SMALL, Anchor::Start, MUTED, "memory");
+        let at = (16.0, top + LEVEL / 2.0 + 4.0);
+        self.picture.text(at, SMALL, Anchor::Start, MUTED, what);
         let at = (right - 6.0, top + 14.0);
-        let peak = format!("{} at most", bytes(peak));
+        let peak = format!("{} at most", say(peak(steps)));
         self.picture.text(at, SMALL, Anchor::End, "class=\"note\"", &peak);
         self.y = bottom + 18.0;
     }

@@ -3,15 +3,18 @@
 
 use pbs_text::{append_line, bytes, columns, grouped, ms};
 
-use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
+use super::{Schedule, ScheduleCore, ScheduleTask};
 use crate::process_style;
 
 /// Processes after the last that has a letter of its own.
 const MORE: char = '*';
 const IDLE: char = '.';
 
-/// Lines that show how much memory is reserved.
-const MEMORY_ROWS: u64 = 4;
+/// Columns at most for names of resources.
+const MOST_LEFT: usize = 20;
+
+/// Lines that show how much memory, or how much of a resource, is reserved.
+const LEVEL_ROWS: u64 = 4;
 
 /// Maximum number of tasks that are named as the dependencies of one task.
 const MOST_AFTER: usize = 3;
@@ -74,15 +77,18 @@ fn after(schedule: &Schedule, task: &ScheduleTask) -> String {
     }
 }
 
-/// The cores over time, a letter for each process, and the memory of each node
-/// below its cores, in no more than so many columns if that can be.
+/// The cores over time, a letter for each process, the memory of each node
+/// below its cores, and the resources that are held, in no more than so many columns if that can be.
 pub fn schedule_chart(schedule: &Schedule, width: usize) -> String {
     let cores = schedule.nodes.iter().flat_map(|node| &node.cores);
     let names = cores.map(|core| core.name.chars().count());
     let left = names.chain([6]).max().unwrap_or(6);
+    let names = schedule.resources.iter().map(|it| it.name.chars().count());
+    let left = names.chain([left]).max().unwrap_or(left).min(MOST_LEFT.max(left));
     let memories = schedule.nodes.iter();
     let memories = memories.map(|node| bytes(node.memory_bytes).chars().count());
-    let right = memories.max().unwrap_or(0);
+    let counts = schedule.resources.iter().map(|it| grouped(it.count).chars().count());
+    let right = memories.chain(counts).max().unwrap_or(0);
     // Two bars and two blanks.
     let chart = width.saturating_sub(left + right + 4).max(LEAST_WIDTH);
     let end_ns = schedule.end_ns().max(1);
@@ -93,13 +99,12 @@ pub fn schedule_chart(schedule: &Schedule, width: usize) -> String {
         for core in &node.cores {
             append_line!(out, "{:>left$} |{}|", core.name, cells.core(core));
         }
-        for (row, line) in cells.memory(node).into_iter().enumerate() {
-            let (name, scale) = match row {
-                0 => ("memory", format!(" {}", bytes(node.memory_bytes))),
-                _ => ("", String::new()),
-            };
-            append_line!(out, "{name:>left$} |{line}|{scale}");
-        }
+        let levels = cells.levels(node.memory_bytes, &node.reserved_bytes);
+        append_levels(&mut out, left, "memory", &bytes(node.memory_bytes), levels);
+    }
+    for resource in &schedule.resources {
+        let levels = cells.levels(resource.count, &resource.held);
+        append_levels(&mut out, left, &resource.name, &grouped(resource.count), levels);
     }
     let end = format!("{} ms", ms(end_ns));
     let room = chart.saturating_sub(1);
@@ -109,6 +114,15 @@ pub fn schedule_chart(schedule: &Schedule, width: usize) -> String {
     }
     out.push_str(&legend(schedule, width));
     out
+}
+
+/// Appends the rows of a level, from the top, with its name and all that there is.
+fn append_levels(out: &mut String, left: usize, name: &str, all: &str, rows: Vec<String>) {
+    for (row, line) in rows.into_iter().enumerate() {
+        let name: String = name.chars().take(if row == 0 { left } else { 0 }).collect();
+        let scale = if row == 0 { format!(" {all}") } else { String::new() };
+        append_line!(out, "{name:>left$} |{line}|{scale}");
+    }
 }
 
 /// Time in columns.
@@ -156,8 +170,8 @@ impl Cells {
 
     /// From the top to the bottom: filled as far as the most that is reserved in
     /// the time of a cell.
-    fn memory(&self, node: &ScheduleNode) -> Vec<String> {
-        let mut steps = node.reserved_bytes.iter().peekable();
+    fn levels(&self, all: u64, steps: &[(u64, u64)]) -> Vec<String> {
+        let mut steps = steps.iter().peekable();
         let mut now = 0;
         let levels = (0..self.chart).map(|cell| {
             let (from, until) = (self.start_ns(cell), self.start_ns(cell + 1));
@@ -173,11 +187,11 @@ impl Cells {
                 most = most.max(now);
                 steps.next();
             }
-            let most = u128::from(most.max(now)) * u128::from(MEMORY_ROWS);
-            most.div_ceil(u128::from(node.memory_bytes.max(1))) as u64
+            let most = u128::from(most.max(now)) * u128::from(LEVEL_ROWS);
+            most.div_ceil(u128::from(all.max(1))) as u64
         });
         let levels: Vec<u64> = levels.collect();
-        let rows = (1..=MEMORY_ROWS).rev().map(|row| {
+        let rows = (1..=LEVEL_ROWS).rev().map(|row| {
             let cells = levels.iter();
             cells.map(|&level| if level >= row { '#' } else { ' ' }).collect()
         });
