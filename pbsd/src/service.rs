@@ -18,7 +18,7 @@ use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, OpenJobs, Plan,
     Refusal, Shown, Status,
 };
-use pbs_socket::{journal, user_name, Accounts, Caller};
+use pbs_socket::{journal, user_name, AccountFiles, Accounts, Caller};
 use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
@@ -46,6 +46,7 @@ pub struct Service {
     allocations: Allocations,
     limits: Limits,
     counted: Counted,
+    account_files: AccountFiles,
     looked: Instant,
     since_unix_ns: u64,
     /// Submissions whose jobs are about to be started.
@@ -70,6 +71,7 @@ impl Service {
             allocations,
             limits,
             counted: Counted::default(),
+            account_files: AccountFiles::default(),
             looked: Instant::now(),
             since_unix_ns: unix_ns(),
             starting: Vec::new(),
@@ -275,6 +277,8 @@ impl Service {
     fn submit(&mut self, caller: &Caller, submissions: Vec<Asked>) -> Result<Vec<RunId>, Refusal> {
         let mut wanted = Vec::new();
         let mut more = Held::default();
+        // Once for all of them: nothing else is accepted meanwhile.
+        let (own, all) = self.held(caller)?;
         for submission in submissions {
             let mut one = submission.read(caller)?;
             one.bound_limits(caller)?;
@@ -286,7 +290,7 @@ impl Service {
                     ),
                 });
             }
-            self.may_hold(caller, more, Held::default())?;
+            self.limits.allow(caller, own, all, more)?;
             wanted.push(one);
         }
         if wanted.is_empty() {
@@ -313,12 +317,17 @@ impl Service {
         number.map_or(Ok(()), |number| self.allocations.may_have(caller, number, wanted.job()))
     }
 
-    /// Whether the caller may have so much more in open jobs, and less of what it replaces.
-    fn may_hold(&self, caller: &Caller, more: Held, replaced: Held) -> Result<(), Refusal> {
+    /// Size of the open jobs of the caller's account, and of those of all users.
+    fn held(&mut self, caller: &Caller) -> Result<(Held, Held), Refusal> {
         let users = self.node.held_by_users().map_err(refusal)?;
-        let own = held_by(caller.account, &users, &Accounts::read()).without(replaced);
-        let all = users.values().copied().sum::<Held>().without(replaced);
-        self.limits.allow(caller, own, all, more)
+        let own = held_by(caller.account, &users, &self.account_files.accounts());
+        Ok((own, users.values().copied().sum()))
+    }
+
+    /// Whether the caller may have so much more in open jobs, and less of what it replaces.
+    fn may_hold(&mut self, caller: &Caller, more: Held, replaced: Held) -> Result<(), Refusal> {
+        let (own, all) = self.held(caller)?;
+        self.limits.allow(caller, own.without(replaced), all.without(replaced), more)
     }
 
     fn explain(&mut self, caller: &Caller, submission: Asked) -> Result<Explanation, Refusal> {

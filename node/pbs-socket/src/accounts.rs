@@ -4,8 +4,12 @@
 //! /etc/subuid gives ranges of numbers to users, who can be all of these at once. What one of them
 //! has counts to its owner, as far as the file says whose it is.
 
+use std::collections::HashMap;
+use std::fs;
 use std::io::ErrorKind;
-use std::sync::Once;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
 
 use crate::journal;
 
@@ -30,27 +34,22 @@ struct Range {
 }
 
 impl Accounts {
-    /// The owners as this system has them now. What cannot be read is reported once.
-    pub fn read() -> Self {
-        let Some(ranges) = text(FILE) else {
-            return Self::default();
-        };
-        text(USERS).map_or_else(Self::default, |users| Self::of_text(&ranges, &users))
-    }
-
     /// Reads the lines of subuid(5) and passwd(5); one that is invalid gives nobody anything, as for newuidmap.
     pub fn of_text(ranges: &str, users: &str) -> Self {
-        let number = |name: &str| {
-            let mut lines = users.lines().map(|line| line.split(':'));
-            let named = lines.find_map(|mut words| (words.next() == Some(name)).then_some(words));
-            named.and_then(|mut words| words.nth(1))?.parse().ok()
-        };
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        for line in users.lines() {
+            let mut words = line.split(':');
+            if let (Some(name), Some(Ok(uid))) = (words.next(), words.nth(1).map(str::parse)) {
+                // The first line of a name counts, as for getpwnam(3).
+                numbers.entry(name).or_insert(uid);
+            }
+        }
         let range = |line: &str| {
             let mut words = line.split(':');
             let owner = words.next()?;
             let first = words.next()?.parse().ok()?;
             let count = words.next()?.parse().ok()?;
-            let owner: u32 = number(owner).or_else(|| owner.parse().ok())?;
+            let owner = numbers.get(owner).copied().or_else(|| owner.parse().ok())?;
             // Root needs no limit, and what is root's is not to escape from one.
             (owner != 0).then_some(Range { owner, first, count })
         };
@@ -65,19 +64,83 @@ impl Accounts {
     }
 }
 
-/// The text of a file; `None`: there is none, or it can't be read, which is reported.
-fn text(file: &str) -> Option<String> {
+/// Owners as the files of this system have them, which are read again only once they have changed.
+#[derive(Debug)]
+pub struct AccountFiles {
+    ranges: PathBuf,
+    users: PathBuf,
+    /// The files as they were when they were read last, and what they said.
+    read: Option<([Option<Version>; 2], Arc<Accounts>)>,
+}
+
+/// Numbers of a file that change with its content: device, file, size, and the times of its last
+/// modification and its last change in seconds and nanoseconds.
+type Version = [i64; 7];
+
+impl Default for AccountFiles {
+    fn default() -> Self {
+        Self::of(Path::new(FILE), Path::new(USERS))
+    }
+}
+
+impl AccountFiles {
+    /// Files of the subordinate users and of the users, which were not read yet.
+    fn of(ranges: &Path, users: &Path) -> Self {
+        Self { ranges: ranges.into(), users: users.into(), read: None }
+    }
+
+    /// Returns the owners as the files have them now. What cannot be read is reported once, and
+    /// read again at each call.
+    pub fn accounts(&mut self) -> Arc<Accounts> {
+        // Before they are read: a change meanwhile is noticed by the next call.
+        let versions = [version(&self.ranges), version(&self.users)];
+        if let Some((_, accounts)) = self.read.as_ref().filter(|(read, _)| *read == versions) {
+            return accounts.clone();
+        }
+        let (ranges, users) = (text(&self.ranges), text(&self.users));
+        let is_read = ranges.is_ok() && users.is_ok();
+        let accounts = match (ranges, users) {
+            (Ok(Some(ranges)), Ok(Some(users))) => Accounts::of_text(&ranges, &users),
+            _ => Accounts::default(),
+        };
+        let accounts = Arc::new(accounts);
+        self.read = is_read.then(|| (versions, accounts.clone()));
+        accounts
+    }
+}
+
+/// Returns the version of a file; `None`: there is none, or it can't be examined.
+fn version(file: &Path) -> Option<Version> {
+    let of = fs::metadata(file).ok()?;
+    Some([
+        of.dev() as i64,
+        of.ino() as i64,
+        of.size() as i64,
+        of.mtime(),
+        of.mtime_nsec(),
+        of.ctime(),
+        of.ctime_nsec(),
+    ])
+}
+
+/// Returns the text of a file; `None`: there is none.
+///
+/// # Errors
+///
+/// The file can't be read, which was reported.
+fn text(file: &Path) -> Result<Option<String>, ()> {
     static REPORT: Once = Once::new();
-    match std::fs::read_to_string(file) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => {
             REPORT.call_once(|| {
                 journal::warning(&format!(
-                    "{file}: {error}; each subordinate user has limits of its own"
+                    "{}: {error}; each subordinate user has limits of its own",
+                    file.display()
                 ));
             });
-            None
+            Err(())
         }
     }
 }
@@ -97,5 +160,29 @@ mod tests {
             [1000, 1000, 165_536, 1001, 200_010, 300_000, 1000, 0, 1]
         );
         assert_eq!(Accounts::default().of(100_000), 100_000);
+    }
+
+    /// Files are read once for all callers, and again when they have changed.
+    #[test]
+    fn files_are_read_again_when_they_have_changed() {
+        let directory = std::env::temp_dir().join(format!("pbs-accounts-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let (ranges, users) = (directory.join("subuid"), directory.join("passwd"));
+        let mut files = AccountFiles::of(&ranges, &users);
+        assert_eq!(files.accounts().of(100_000), 100_000);
+        fs::write(&users, "ann:x:1000:1000::/:/bin/sh\n").unwrap();
+        fs::write(&ranges, "ann:100000:65536\n").unwrap();
+        let first = files.accounts();
+        assert_eq!(first.of(100_000), 1000);
+        assert!(Arc::ptr_eq(&first, &files.accounts()));
+        // As usermod(8) does it.
+        let new = directory.join("subuid+");
+        fs::write(&new, "ann:200000:65536\n").unwrap();
+        fs::rename(&new, &ranges).unwrap();
+        let second = files.accounts();
+        assert_eq!((second.of(100_000), second.of(200_000)), (100_000, 1000));
+        fs::remove_file(&ranges).unwrap();
+        assert_eq!(files.accounts().of(200_000), 200_000);
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

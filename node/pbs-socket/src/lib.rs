@@ -17,7 +17,7 @@ mod socket;
 mod turns;
 mod watch;
 
-pub use accounts::Accounts;
+pub use accounts::{AccountFiles, Accounts};
 pub use caller::{operators, user_name, Caller, OPERATORS};
 pub use connections::ConnectionLimits;
 pub use inbox::{inbox, Call, Inbox, NotAnswered, Sender};

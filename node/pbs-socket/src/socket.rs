@@ -29,7 +29,7 @@ use zlink::futures_util::StreamExt;
 use zlink::service::{MethodReply, Service};
 use zlink::{Connection, Reply};
 
-use crate::accounts::Accounts;
+use crate::accounts::AccountFiles;
 use crate::caller::{self, Caller};
 use crate::connections::{ConnectionLimits, Connections, CountedConnection, UserTurn};
 use crate::places::Places;
@@ -91,6 +91,7 @@ where
     let listener = UnixListener::from_std(listener)?;
     let connections = Connections::default();
     let unread = Places::of_answers();
+    let mut account_files = AccountFiles::default();
     loop {
         // One who connects again and again would keep all others waiting.
         tokio::task::yield_now().await;
@@ -99,7 +100,7 @@ where
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let (operators, accounts) = (caller::operators(), Accounts::read());
+        let (operators, accounts) = (caller::operators(), account_files.accounts());
         let Ok(caller) = Caller::of(stream.as_fd(), operators, &accounts) else {
             continue;
         };
