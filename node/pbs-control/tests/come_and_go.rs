@@ -105,6 +105,22 @@ fn what_is_over_cannot_be_given_up() {
     controller.cancel(first);
 }
 
+/// Programs that come late have the rest planned anew, but not soon after another plan. Until then
+/// all reservations stay.
+#[test]
+fn programs_that_come_late_renew_in_the_pace_of_answers() {
+    let options = Options { pace: Pace::new(100 * MS, 1000 * MS), ..Options::default() };
+    let mut controller = Controller::new(machine(), options, 1, 1);
+    let run = controller.admit(job("late", &[100_000_000; 2], 5_000 * MS), 0).unwrap().run;
+    controller.plan(0).unwrap().unwrap();
+    let start_ns = |controller: &Controller| controller.planned_start_ns(run);
+    let planned_ns = start_ns(&controller);
+    assert_eq!(controller.renew_in_pace(50 * MS, 1_000_000), None);
+    assert_eq!(start_ns(&controller), planned_ns);
+    assert_eq!(controller.renew_in_pace(400 * MS, 1_000_000), Some(Vec::new()));
+    assert!(start_ns(&controller) >= Some(400 * MS));
+}
+
 /// Machine on which the demand test moves nothing.
 fn search_alone() -> Machine {
     Machine { demand_permille: Some(0), ..machine() }

@@ -60,9 +60,13 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// The child can't stand at the gate.
+    /// The child can't stand at the gate, or does not any more: it has ended.
     pub fn is_ready(&mut self) -> io::Result<bool> {
         self.close_descriptor();
+        let has_ended = self.is_ready && self.has_ended();
+        if has_ended {
+            return Err(self.killed_before_it_began());
+        }
         let name = &self.program.name;
         match (self.is_ready, self.report, &self.reports) {
             (true, ..) => Ok(true),
@@ -71,9 +75,7 @@ impl Child {
                 let words = report.in_words(&self.program.places);
                 Err(io::Error::new(kind, format!("{name}: {words}")))
             }
-            (false, None, None) => {
-                Err(io::Error::other(format!("{name}: it was killed before it began")))
-            }
+            (false, None, None) => Err(self.killed_before_it_began()),
             (false, None, Some(_)) => Ok(false),
         }
     }
@@ -94,6 +96,10 @@ impl Child {
             wait_for(self.reports(), left_ms.map_or(-1, |ms| ms.saturating_add(1)))?;
         }
         Ok(())
+    }
+
+    fn killed_before_it_began(&self) -> io::Error {
+        io::Error::other(format!("{}: it was killed before it began", self.program.name))
     }
 
     /// Describes that the child did not come to the gate in the time that it had.
@@ -129,7 +135,18 @@ impl Child {
     }
 
     /// Attaches it to its process, unless it does that itself.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it, or the child was waited for: its process id may be that of another.
     pub fn attach(&self, device: &Device) -> Result<(), Refused> {
+        if self.is_reaped() {
+            return Err(Refused {
+                error: io::Error::from_raw_os_error(libc::ESRCH),
+                reason: Some("the program was killed before it began".into()),
+                offset_bytes: None,
+            });
+        }
         if self.program.itself {
             return Ok(());
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pbs_launch::{prepare_plan, Child, Gate};
+use pbs_uapi::Device;
 
 fn wait(child: &mut Child) {
     let until = Instant::now() + Duration::from_secs(60);
@@ -35,6 +36,10 @@ fn a_child_is_marked_when_it_is_signalled() {
     wait(&mut children[0]);
     // One that has ended is not told any more.
     children[0].signal(libc::SIGKILL);
+    let device = Device::open_path(Path::new("/dev/null"), false).unwrap();
+    let refused = children[0].attach(&device).unwrap_err();
+    assert_eq!(refused.error.raw_os_error(), Some(libc::ESRCH));
+    assert!(children[0].is_ready().is_err());
     drop(gate);
     let [first, second] = [0, 1].map(|place: usize| children[place].exited());
     let by = |exited: &pbs_launch::Exited| exited.exit.signal;

@@ -229,27 +229,29 @@ impl Jobs {
     }
 
     /// Returns a copy of the present plan, to which the jobs of a request can be added with the
-    /// work that is allowed for one. What is left of the runs is planned anew with half of it.
-    ///
-    /// # Errors
-    ///
-    /// That takes more work.
-    pub(crate) fn trial_within(
-        &self,
-        now_ns: u64,
-        mut allowance: Allowance,
-    ) -> Result<Trial, Error> {
+    /// work that is allowed for one. What is left of the runs is planned anew with half of it. If
+    /// that takes more, they have the reservations of their last plan: late jobs of one user stop
+    /// the admission of nobody's.
+    pub(crate) fn trial_within(&self, now_ns: u64, mut allowance: Allowance) -> Trial {
         let mut controller = self.controller.clone();
         let mut missed = Vec::new();
         if !self.runs.is_empty() {
-            let renewed = controller.renew_within(now_ns, allowance.steps / 2);
-            let (late, steps) = renewed.ok_or(Error::TooMuchWork)?;
-            missed = late;
+            let most = allowance.steps / 2;
+            let steps = match controller.renew_within(now_ns, most) {
+                Some((late, steps)) => {
+                    missed = late;
+                    steps
+                }
+                None => {
+                    controller = self.controller.clone();
+                    most
+                }
+            };
             allowance.steps = allowance.steps.saturating_sub(steps);
         }
         let histories = BTreeMap::new();
         let allowance = Some(allowance);
-        Ok(Trial { controller, now_ns, missed, admitted: Vec::new(), allowance, histories })
+        Trial { controller, now_ns, missed, admitted: Vec::new(), allowance, histories }
     }
 
     /// Plans a job beside all others.

@@ -24,7 +24,33 @@ pub struct Allocation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocations(pub(crate) BTreeMap<u32, Allocation>);
 
+/// Differences between allocations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// Numbers of allocations that began, ended or changed.
+    pub(crate) numbers: BTreeSet<u32>,
+    /// CPUs that were allocated or released.
+    pub(crate) cpus: BTreeSet<u32>,
+}
+
 impl Allocations {
+    /// Returns what differs from those allocations.
+    pub(crate) fn difference(&self, others: &Self) -> Touched {
+        let mut touched = Touched::default();
+        for (one, other) in [(self, others), (others, self)] {
+            for (&number, allocation) in &one.0 {
+                let before = other.0.get(&number);
+                if before == Some(allocation) {
+                    continue;
+                }
+                touched.numbers.insert(number);
+                let had = |cpu: &u32| before.is_some_and(|before| before.cpus.contains(cpu));
+                touched.cpus.extend(allocation.cpus.iter().filter(|cpu| !had(cpu)));
+            }
+        }
+        touched
+    }
+
     /// Bounds a job, whose times are those of a clock that says `now_ns`, to the allocation
     /// of its run, or to what is in none.
     ///
@@ -183,6 +209,19 @@ mod tests {
         assert!(none.contains("allocation 8 has no CPU"), "{none}");
         let none = bound(&of, "", Some(9)).unwrap_err();
         assert!(none.contains("allocation 9 has ended"), "{none}");
+    }
+
+    /// A CPU that an allocation keeps is not touched by its change.
+    #[test]
+    fn allocations_differ_in_what_was_allocated_or_released() {
+        let before = allocations(&[(7, &[0, 1], None), (8, &[2], None), (9, &[4], None)]);
+        let after = allocations(&[(7, &[1, 3], None), (8, &[2], None), (9, &[4], Some(S))]);
+        let touched = Touched { numbers: [7, 9].into(), cpus: [0, 3].into() };
+        assert_eq!(before.difference(&after), touched);
+        assert_eq!(after.difference(&before), touched);
+        assert_eq!(before.difference(&before), Touched::default());
+        let none = Touched { numbers: [7, 8, 9].into(), cpus: [0, 1, 2, 4].into() };
+        assert_eq!(before.difference(&Allocations::default()), none);
     }
 
     #[test]

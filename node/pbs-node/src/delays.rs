@@ -116,7 +116,7 @@ fn the_jobs_of_a_request_share_its_work() {
     // With eight times the work, one that is declined takes more than a request may.
     let late = || job("late", 150_000_000, 300, 10, false);
     let done = |jobs: &Jobs, steps: u64| {
-        let mut trial = jobs.trial_within(monotonic_ns(), Allowance::new(steps, 1)).unwrap();
+        let mut trial = jobs.trial_within(monotonic_ns(), Allowance::new(steps, 1));
         let declined = take(jobs, &mut trial, late());
         assert!(matches!(declined, Err(Error::Declined(_))), "{declined:?}");
         steps - trial.steps_left().unwrap()
@@ -126,7 +126,7 @@ fn the_jobs_of_a_request_share_its_work() {
     assert!(more > 2 * jobs.max_work, "{more}");
     assert!(bounded < jobs.max_work, "{bounded}");
     // A job that needs little gets it in spite of the others, and what it leaves is theirs.
-    let mut trial = jobs.trial_within(monotonic_ns(), Allowance::new(jobs.max_work, 40)).unwrap();
+    let mut trial = jobs.trial_within(monotonic_ns(), Allowance::new(jobs.max_work, 40));
     for _ in 0..40 {
         take(&jobs, &mut trial, job("short", HOUR_NS, 1, 1, false)).unwrap();
     }
@@ -134,31 +134,28 @@ fn the_jobs_of_a_request_share_its_work() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Jobs that should have begun are planned anew before each request. That takes the work of the
-/// request, however many tries it needs: what is asked waits if the work does not suffice.
+/// Jobs that should have begun are planned anew before each request, with half of its work. If that
+/// does not suffice, the request has its answer beside what is reserved for them.
 #[test]
 fn planning_anew_takes_the_work_of_the_request() {
     let directory = std::env::temp_dir().join(format!("pbs-renewed-{}", std::process::id()));
     let mut jobs = model::open(Path::new(&directory));
     let orders = (0..8).map(|_| order(job("wide", HOUR_NS, 20, 5, false), false));
     submit(&mut jobs, orders.collect()).unwrap();
-    let work = jobs.max_work;
-    jobs.max_work = 2_000;
     let short = || order(job("short", HOUR_NS, 1, 1, false), false);
+    let left = |jobs: &Jobs, steps: u64| {
+        let trial = jobs.trial_within(monotonic_ns(), Allowance::new(steps, 1));
+        trial.steps_left().unwrap()
+    };
+    assert!(left(&jobs, jobs.max_work) > jobs.max_work / 2);
+    jobs.max_work = 2_000;
+    assert_eq!(left(&jobs, jobs.max_work), jobs.max_work / 2);
+    let before = jobs.runs[0].run;
+    let planned_ns = jobs.controller.planned_start_ns(before);
+    jobs.would_order(&short()).unwrap();
     let id = submit(&mut jobs, vec![short()]).unwrap()[0];
-    let standing = jobs.standing_of(id).unwrap();
-    assert_eq!(standing.state, "waiting");
-    assert!(standing.reason.unwrap().contains("more than half of --max-work"));
-    let explained = jobs.would_order(&short());
-    assert!(matches!(explained, Err(Error::TooMuchWork)), "{explained:?}");
-    jobs.backlog.check_again();
-    jobs.promote(&mut Nobody);
-    assert_eq!(jobs.standing_of(id).unwrap().state, "waiting");
-    assert!(jobs.backlog.again_ms(Instant::now()) >= 0);
-    jobs.max_work = work;
-    jobs.backlog.check_again();
-    jobs.promote(&mut Nobody);
     assert_eq!(jobs.standing_of(id).unwrap().state, "planned");
+    assert_eq!(jobs.controller.planned_start_ns(before), planned_ns);
     std::fs::remove_dir_all(&directory).unwrap();
 }
 

@@ -38,8 +38,6 @@ pub enum Error {
     /// The programs of a run cannot be started before others of its user have ended, which were
     /// killed.
     Stuck,
-    /// What is left of the jobs that run can't be planned anew with the work of a request.
-    TooMuchWork,
     /// The node runs no jobs, as nobody has told it to.
     NoJobs,
     /// None of the jobs has an instruction.
@@ -172,10 +170,6 @@ impl fmt::Display for Error {
             Self::Stuck => f.write_str(
                 "it waits for earlier programs of its user: they were killed, and wait in the kernel \
                  for a file system that does not answer",
-            ),
-            Self::TooMuchWork => f.write_str(
-                "it waits for other jobs: what is left of them takes more than half of --max-work \
-                 to be planned anew",
             ),
             Self::NoJobs => f.write_str("this node runs no jobs: it has no history"),
             Self::NothingToRun => f.write_str(

@@ -238,7 +238,18 @@ impl Jobs {
         plan.ok_or(Error::NothingToRun)
     }
 
-    /// The plan of what was admitted is old, or the node did not take it: the rest is planned anew.
+    /// The plan of what was admitted is old: the rest is planned anew, with half of the work of a
+    /// request and in the pace of answers. Otherwise the plan stays: whoever lets its programs come
+    /// late again and again does not keep the node planning.
+    pub(crate) fn refresh(&mut self, listener: &mut dyn Listener) {
+        let renewed = self.controller.renew_in_pace(monotonic_ns(), self.max_work / 2);
+        if let Some(missed) = renewed {
+            self.next_plan = None;
+            self.tell_missed(&missed, listener);
+        }
+    }
+
+    /// The node did not take the plan of what was admitted: the rest is planned anew.
     pub(crate) fn plan_anew(&mut self, listener: &mut dyn Listener) {
         let missed = self.controller.renew(monotonic_ns());
         self.next_plan = None;
@@ -345,7 +356,14 @@ impl Jobs {
         };
         let ending = self.ending(&active, Vec::new(), &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
-        match self.ledger.close_unrun(id, result.outcome, order.as_ref()) {
+        let closed = if active.cancelled.is_some() {
+            // A job whose cancellation was accepted never waits again.
+            self.ledger.close_waiting(id, result.outcome, order, listener);
+            Ok(())
+        } else {
+            self.ledger.close_unrun(id, result.outcome, order.as_ref())
+        };
+        match closed {
             Ok(()) => {
                 self.backlog.retries.forget(id);
                 let why = result.why.unwrap_or_default();
@@ -1179,6 +1197,34 @@ mod tests {
         let standing = jobs.standing_of(ids[1]).unwrap();
         let end = (standing.outcome, standing.reason.as_deref());
         assert_eq!(end, (Some(Outcome::Cancelled), Some("nobody wants it")));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A job that was cancelled before its programs were let go is over, whatever becomes of its
+    /// record: it never starts.
+    #[test]
+    fn a_cancelled_start_is_over_though_nothing_can_be_recorded() {
+        let directory = std::env::temp_dir().join(format!("pbs-cancel-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let id = jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap()[0];
+        let file = rusqlite::Connection::open(directory.join("history.db")).unwrap();
+        let full =
+            "CREATE TRIGGER full BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'full'); END";
+        file.execute_batch(full).unwrap();
+        let run = jobs.cancel(id, "nobody wants it".into(), &mut Nobody).unwrap().unwrap();
+        jobs.give_up(run, &Error::NothingToRun, false, &mut Nobody);
+        let over = |jobs: &Jobs| {
+            let standing = jobs.standing_of(id).unwrap();
+            assert_eq!((standing.state, standing.outcome), ("over", Some(Outcome::Cancelled)));
+            assert_eq!(standing.reason.as_deref(), Some("nobody wants it"));
+        };
+        over(&jobs);
+        jobs.promote(&mut Nobody);
+        assert!(jobs.runs.is_empty() && jobs.ledger.owes());
+        file.execute_batch("DROP TRIGGER full").unwrap();
+        jobs.ledger.keep(&mut Nobody);
+        assert!(!jobs.ledger.owes());
+        over(&jobs);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -673,21 +673,21 @@ impl Ledger {
         Ok(())
     }
 
-    /// Closes a run that waits, and does not wait any more. If that can't be recorded now, it is
+    /// Closes a run that is over before its programs were let go. If that can't be recorded now, it is
     /// recorded as soon as that can be done: the next service would run it otherwise.
     pub(crate) fn close_waiting(
         &mut self,
         id: RunId,
         outcome: Outcome,
-        order: Order,
+        order: Option<Order>,
         listener: &mut dyn Listener,
     ) {
-        let Err(error) = self.close_unrun(id, outcome, Some(&order)) else {
+        let Err(error) = self.close_unrun(id, outcome, order.as_ref()) else {
             return;
         };
         self.owed.push_back(Owed {
             id,
-            order: Some(order),
+            order,
             ended_unix_ns: unix_ns(),
             outcome,
             figures: Vec::new(),

@@ -107,6 +107,23 @@ impl Controller {
         Some((missed, work.done()))
     }
 
+    /// Plans anew like [`Controller::renew_within`], not sooner after another plan than an answer to
+    /// a prediction failure. `None`: a plan was made a moment ago, or these steps do not suffice;
+    /// all reservations stay then.
+    pub fn renew_in_pace(&mut self, now_ns: u64, steps: u64) -> Option<Vec<Missed>> {
+        if now_ns < self.pace.next_ns() {
+            return None;
+        }
+        let mut renewed = self.clone();
+        let Some((missed, _)) = renewed.renew_within(now_ns, steps) else {
+            // Not at every program that comes late.
+            self.pace.made(now_ns);
+            return None;
+        };
+        *self = renewed;
+        Some(missed)
+    }
+
     /// `work`: that of all tries together; `None`: each try has its own. Returns `None` if it does
     /// not suffice.
     fn plan_the_rest(&mut self, now_ns: u64, work: Option<&Budget>) -> Option<Vec<Missed>> {

@@ -26,6 +26,16 @@ pub enum Decision {
     BuiltIn,
 }
 
+impl Decision {
+    /// CPUs that were chosen for the job.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        match self {
+            Self::Admitted(Choice(chosen)) => chosen.iter().map(|&(_, cpu)| cpu).collect(),
+            Self::Declined(_) | Self::BuiltIn => Vec::new(),
+        }
+    }
+}
+
 impl Choice {
     /// Confines the processes of a job to the CPUs that were chosen.
     pub fn confine(&self, job: &mut Job) {

@@ -36,7 +36,8 @@ const OF_ROOT: usize = 8;
 const TO_THE_GATE: Duration = Duration::from_millis(500);
 const OF_PROGRAM: Duration = Duration::from_millis(5);
 
-/// Age up to which a plan is written as it was made, before the programs were forked.
+/// Age up to which a plan is written as it was made, before the programs were forked. An older one
+/// is planned anew if there is time for that.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// Runs of a user whose programs are on their way to a gate, or stand there.
@@ -95,6 +96,15 @@ impl Starting {
             failed.push((starting.run, error));
             false
         });
+        if self.is_ready() {
+            // Some may have been killed while they waited for the last one.
+            self.runs.retain(|starting| {
+                let error = programs.retain_unready(&mut starting.pids.clone()).err();
+                let is_there = error.is_none();
+                failed.extend(error.map(|error| (starting.run, error)));
+                is_there
+            });
+        }
         failed
     }
 
@@ -398,7 +408,7 @@ impl<L: Listener> Node<L> {
         let runs: Vec<_> = ready.iter().flat_map(Starting::runs).collect();
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         if ready.iter().any(|starting| starting.begun.elapsed() >= FRESH) {
-            jobs.plan_anew(&mut self.listener);
+            jobs.refresh(&mut self.listener);
         }
         let mut plan = jobs.take_plan_with(&runs)?;
         let mut tries = 1;
@@ -566,6 +576,30 @@ mod tests {
             starting.end();
             assert!(!starting.commit.exists());
         }
+    }
+
+    /// A program that is killed at the gate, where it waits for others, is not let go.
+    #[test]
+    fn a_program_that_is_killed_at_the_gate_fails_its_run() {
+        let signals = Signals::new().unwrap();
+        let mut programs = Programs::default();
+        let mut killed = starting(&mut programs, 1, &signals);
+        let begun = killed.begun;
+        while !killed.is_ready() {
+            wait_for(programs.reports(killed.unready()), -1).unwrap();
+            assert!(killed.look(&mut programs, begun).is_empty());
+        }
+        programs.signal_all(libc::SIGKILL);
+        let failed = loop {
+            let failed = killed.look(&mut programs, begun);
+            if !failed.is_empty() {
+                break failed;
+            }
+            std::thread::yield_now();
+        };
+        assert!(failed[0].1.to_string().contains("killed before it began"), "{failed:?}");
+        assert!(killed.runs.is_empty());
+        killed.end();
     }
 
     /// A run with a program that can't come to the gate is left out at once, and no other run.

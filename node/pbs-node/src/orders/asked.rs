@@ -5,6 +5,7 @@ use pbs_history::RunId;
 
 use crate::admission::{Allowance, Trial};
 use crate::admitting::{AdmissionQuestion, Admitter, Beside, Decided, Decision};
+use crate::allocation::Touched;
 use crate::clock::monotonic_ns;
 use crate::jobs::Jobs;
 use crate::orders::intake::ALL_JOBS;
@@ -68,6 +69,21 @@ impl Jobs {
         self.backlog.undecide_all();
     }
 
+    /// Forgets the decisions that allocations have made void. All others stay, and so does an open
+    /// question about another order: allocations that come and go keep no answer from being used. A
+    /// CPU that an answer chooses is checked again when the order is planned.
+    pub(super) fn undecide_touched(&mut self, touched: &Touched) {
+        let has_touched = |one: &Waiting| {
+            let allocation = one.order.terms.allocation;
+            let cpus = one.decision.iter().flat_map(Decision::cpus);
+            allocation.is_some_and(|number| touched.numbers.contains(&number))
+                || cpus.into_iter().any(|cpu| touched.cpus.contains(&cpu))
+        };
+        for run in self.backlog.undecide(has_touched) {
+            self.is_undecided_again(run);
+        }
+    }
+
     /// The question about an order: beside what is left of all that is admitted.
     fn question(&self, waiting: &Waiting) -> Result<(Vec<u8>, Beside), String> {
         let now_ns = monotonic_ns();
@@ -83,8 +99,8 @@ impl Jobs {
         bound.map_err(|why| format!("is not asked: {why}"))?;
         job.start_ns = job.start_ns.saturating_sub(now_ns);
         job.deadline_ns = job.deadline_ns.saturating_sub(now_ns);
-        let trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
-        let plan = trial.and_then(|mut trial| trial.plan(ALL_JOBS)).map_err(words)?;
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
+        let plan = trial.plan(ALL_JOBS).map_err(words)?;
         let question = AdmissionQuestion {
             job: &job,
             machine: &self.machine,
@@ -425,15 +441,37 @@ print(json.dumps(plan))'"
         assert!(!is_decided(&node));
         node.jobs.drain(false);
         decided(&mut node);
-        let allocation = Allocation { cpus: [0].into(), until_unix_ns: None };
-        let allocations = Allocations([(7, allocation)].into());
-        node.jobs.allocate(allocations.clone());
+        let allocation = |cpu| Allocation { cpus: [cpu].into(), until_unix_ns: None };
+        // The CPU that was chosen is allocated, and released.
+        node.jobs.allocate(Allocations([(7, allocation(1))].into()));
         assert!(!is_decided(&node));
+        node.jobs.allocate(Allocations::default());
         decided(&mut node);
+        // Another CPU is allocated.
+        let allocations = Allocations([(8, allocation(0))].into());
+        node.jobs.allocate(allocations.clone());
+        assert!(is_decided(&node));
         // Nothing has changed.
         node.jobs.allocate(allocations);
         assert!(is_decided(&node));
         assert_eq!(node.hears.0, [""; 0]);
+    }
+
+    /// Allocations that come and go keep the command from no answer, but about jobs in them.
+    #[test]
+    fn an_allocation_leaves_the_question_about_another_job_open() {
+        let mut node = Node::new("comes-and-goes", "sleep 1000");
+        let ids = node.order(&["a", "b"]);
+        let asked = |node: &Node| node.jobs.admitter.as_ref().unwrap().asked();
+        node.turn();
+        assert_eq!(asked(&node), Some(ids[0]));
+        let allocation = Allocation { cpus: [1].into(), until_unix_ns: None };
+        for allocations in [Allocations([(7, allocation)].into()), Allocations::default()] {
+            node.jobs.allocate(allocations);
+            assert_eq!(asked(&node), Some(ids[0]));
+            node.turn();
+        }
+        assert_eq!(asked(&node), Some(ids[0]));
     }
 
     #[test]

@@ -79,6 +79,18 @@ impl Backlog {
         self.check_again();
     }
 
+    /// Forgets the decisions about some orders, which are checked again. Returns the runs of these
+    /// orders.
+    pub(crate) fn undecide(&mut self, is_void: impl Fn(&Waiting) -> bool) -> Vec<RunId> {
+        let void = self.waiting.iter_mut().filter(|waiting| is_void(waiting)).map(|waiting| {
+            waiting.decision = None;
+            waiting.id
+        });
+        let void = void.collect();
+        self.check_again();
+        void
+    }
+
     /// Removes the order of a run.
     pub(crate) fn remove(&mut self, id: RunId) -> Option<Waiting> {
         let place = self.waiting.iter().position(|waiting| waiting.id == id)?;

@@ -57,26 +57,15 @@ struct Round {
     undecided: Vec<RunId>,
     /// Number of orders about which the command is not asked, since too many wait.
     beyond: usize,
-    end: Option<RoundEnd>,
-}
-
-/// Reason for which the rest of a round's orders is not checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RoundEnd {
-    /// As many were tried as a round has work for.
-    Full,
-    /// The trial takes too much work.
-    TooMuchWork,
+    /// As many were tried as a round has work for: the rest is not checked.
+    is_full: bool,
 }
 
 impl Round {
     fn has_ended(&mut self) -> bool {
-        let is_full =
-            self.tried == TRIED_AT_ONCE || self.trial.as_ref().is_some_and(Trial::is_spent);
-        if self.end.is_none() && is_full {
-            self.end = Some(RoundEnd::Full);
-        }
-        self.end.is_some()
+        let is_spent = self.trial.as_ref().is_some_and(Trial::is_spent);
+        self.is_full |= self.tried == TRIED_AT_ONCE || is_spent;
+        self.is_full
     }
 }
 
@@ -132,23 +121,14 @@ impl Jobs {
         by_priority(&mut candidates, |candidate| &candidate.submission.job);
         // Orders that only wait change no plan.
         let mut planned = None;
-        let mut not_planned = None;
         if !candidates.is_empty() {
             let allowance = Allowance::new(self.max_work, candidates.len());
-            match self.trial_within(now_ns, allowance) {
-                Ok(mut trial) => {
-                    for candidate in candidates {
-                        self.take(&mut trial, candidate)?;
-                    }
-                    let plan = trial.plan(ALL_JOBS)?;
-                    planned = Some((trial, plan));
-                }
-                Err(error) => {
-                    ready.fill(false);
-                    not_planned = Some(error.to_string());
-                    self.backlog.check_in_a_while();
-                }
+            let mut trial = self.trial_within(now_ns, allowance);
+            for candidate in candidates {
+                self.take(&mut trial, candidate)?;
             }
+            let plan = trial.plan(ALL_JOBS)?;
+            planned = Some((trial, plan));
         }
         let notes = orders.iter().map(|order| {
             let noted = Noted { terms: order.terms.clone(), ending: Ending::default() };
@@ -183,8 +163,7 @@ impl Jobs {
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
             let waits_for_room = order.waits(|id| self.ended(id)) == Waits::No;
-            let why = not_planned.clone().or_else(|| self.asks_in_words());
-            let why = why.unwrap_or_else(|| Error::NoRoom.to_string());
+            let why = self.asks_in_words().unwrap_or_else(|| Error::NoRoom.to_string());
             let not_started = waits_for_room.then_some(why);
             self.backlog.push(Waiting {
                 id,
@@ -233,7 +212,7 @@ impl Jobs {
     pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
         order.has_possible_times()?;
         let now_ns = monotonic_ns();
-        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1))?;
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
         let candidate = Candidate {
             submission: order.submission.clone(),
             id: None,
@@ -305,16 +284,14 @@ impl Jobs {
         for one in waiting {
             self.check(one, &mut round, listener);
         }
-        let Round { trial, taken, mut left, undecided, beyond, end, .. } = round;
+        let Round { trial, taken, mut left, undecided, beyond, is_full, .. } = round;
         if let Some(trial) = trial {
             left.extend(self.admit_taken(trial, taken, listener));
         }
         self.backlog.put_back(left);
         self.ask_about(undecided, beyond, listener);
-        match end {
-            Some(RoundEnd::Full) => self.backlog.check_in_next_round(),
-            Some(RoundEnd::TooMuchWork) => self.backlog.check_in_a_while(),
-            None => {}
+        if is_full {
+            self.backlog.check_in_next_round();
         }
     }
 
@@ -355,20 +332,11 @@ impl Jobs {
     }
 
     /// Plans the job of an order beside those that the round has taken.
-    fn try_ready(&mut self, mut one: Waiting, round: &mut Round, listener: &mut dyn Listener) {
-        let trial = match round.trial.take() {
-            Some(trial) => Ok(trial),
-            None => self.trial_within(monotonic_ns(), Allowance::new(self.max_work, 1)),
-        };
-        let mut trial = match trial {
-            Ok(trial) => trial,
-            Err(error) => {
-                one.not_started = Some(error.to_string());
-                round.left.push(one);
-                round.end = Some(RoundEnd::TooMuchWork);
-                return;
-            }
-        };
+    fn try_ready(&mut self, one: Waiting, round: &mut Round, listener: &mut dyn Listener) {
+        let mut trial = round
+            .trial
+            .take()
+            .unwrap_or_else(|| self.trial_within(monotonic_ns(), Allowance::new(self.max_work, 1)));
         round.tried += 1;
         round.beyond += usize::from(self.is_undecided(&one));
         match self.take_decided(&mut trial, &one, listener) {
@@ -430,7 +398,7 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) -> Option<Waiting> {
         // The plan of all jobs may be one that the node takes when another job has ended.
-        if let Error::History(_) | Error::Invalid { .. } | Error::TooMuchWork = error {
+        if let Error::History(_) | Error::Invalid { .. } = error {
             self.backlog.check_in_a_while();
             // Until then others are tried.
             self.backlog.retries.later(one.id, Instant::now());
@@ -445,7 +413,7 @@ impl Jobs {
 
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
         let now_ns = monotonic_ns();
-        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1))?;
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
         self.take_decided(&mut trial, one, listener)?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
@@ -464,7 +432,7 @@ impl Jobs {
             ..Ending::default()
         };
         let order = one.noted().over(ending).order();
-        self.ledger.close_waiting(one.id, outcome, order, listener);
+        self.ledger.close_waiting(one.id, outcome, Some(order), listener);
         self.backlog.retries.forget(one.id);
         self.backlog.settled(one.id);
         let job = &one.order.submission.job.name;
@@ -519,10 +487,9 @@ impl Jobs {
 
     /// From now on those are all the allocations.
     pub(crate) fn allocate(&mut self, allocations: Allocations) {
-        if self.allocations != allocations {
-            self.allocations = allocations;
-            self.undecide_all();
-        }
+        let touched = self.allocations.difference(&allocations);
+        self.allocations = allocations;
+        self.undecide_touched(&touched);
         self.backlog.check_again();
     }
 
