@@ -54,6 +54,9 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// Descriptors that are open for a gate while it stands.
+    pub const DESCRIPTORS: usize = 3;
+
     /// `commit`: the file by which who comes next knows; `None`: nobody has to.
     pub fn new(commit: Option<&Path>) -> io::Result<Self> {
         let (wait, open) = pipe()?;

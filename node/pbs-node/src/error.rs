@@ -111,6 +111,12 @@ impl Error {
         matches!(self, Self::Programs(error) if error.kind() == io::ErrorKind::TimedOut)
     }
 
+    /// Whether another attempt may succeed: programs were not ready in time, or the history could
+    /// not be written.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.is_not_ready() || matches!(self, Self::History(_))
+    }
+
     pub(crate) fn goes_on(figures: &RunFigures) -> Self {
         Self::GoesOn(figures.run.id, figures.run.job.clone())
     }

@@ -370,7 +370,10 @@ impl Jobs {
                 listener.not_run(&NotRun { run: id, job: &active.job.name, why: &why });
             }
             Err(error) => {
-                // So it stands there as one that waits, and it does.
+                // So it stands there as one that waits, and it does. Until the next attempt others
+                // are tried.
+                self.backlog.retries.later(id, Instant::now());
+                self.backlog.check_in_a_while();
                 self.wait_again(active, error.to_string());
                 if let Error::History(error) = error {
                     listener.news(News::NotRecorded(error));
@@ -393,6 +396,10 @@ impl Jobs {
             // Others are tried meanwhile.
             self.backlog.retries.later(id, Instant::now());
         }
+        if let Some(id) = active.id {
+            // Its plan may have been recorded, which was not written then.
+            self.ledger.forget(id);
+        }
         self.controller.withdraw(run);
         self.controller.forget(run);
         self.next_plan = None;
@@ -401,7 +408,7 @@ impl Jobs {
         true
     }
 
-    /// The programs of a run were not ready in time: it waits again, if it was ordered and another
+    /// The programs of a run were not ready in time, or its start was not recorded: it waits again, if it was ordered and another
     /// attempt follows. Whether it does.
     pub(crate) fn retry(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
         let ordered = self.active(run).filter(|active| active.terms.is_some());
@@ -1225,6 +1232,28 @@ mod tests {
         jobs.ledger.keep(&mut Nobody);
         assert!(!jobs.ledger.owes());
         over(&jobs);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A job whose start can't be recorded waits for another attempt, and nothing is left of the one
+    /// before.
+    #[test]
+    fn a_start_that_cannot_be_recorded_is_tried_again() {
+        let directory = std::env::temp_dir().join(format!("pbs-unstarted-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let id = jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap()[0];
+        let run = jobs.runs[0].run;
+        jobs.follow_from(1, &[run], Path::new("start")).unwrap();
+        assert!(jobs.ledger.outcome_of(id).is_some());
+        let busy = Error::History(pbs_history::Error::NoRun(id));
+        assert!(busy.may_pass() && !busy.is_shortage());
+        assert!(jobs.retry(run, &busy));
+        assert!(jobs.ledger.outcome_of(id).is_none());
+        jobs.promote(&mut Nobody);
+        assert_eq!(jobs.standing_of(id).unwrap().state, "waiting");
+        let now = Instant::now();
+        assert!(jobs.backlog.retries.next(id, now).is_some());
+        assert!(jobs.backlog.again_ms(now) >= 0 && jobs.admission_ms() >= 0);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -599,8 +599,8 @@ impl Ledger {
         coruns.into_iter().map(|(_, corun)| corun).collect()
     }
 
-    /// A run is no more, and nothing of it counts.
-    fn forget(&mut self, id: RunId) {
+    /// A run is not followed any more, and nothing of it counts.
+    pub(crate) fn forget(&mut self, id: RunId) {
         let Some(run) = self.runs.remove(&id) else {
             return;
         };

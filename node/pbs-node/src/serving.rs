@@ -128,16 +128,10 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// Time after which [`Node::promote`] is to be called for the command that admits jobs, in
-    /// milliseconds; negative: when something happens.
+    /// Time after which [`Node::promote`] is to be called, in milliseconds; negative: when something
+    /// happens. What a start has postponed is in it.
     pub fn admission_ms(&self) -> i32 {
-        let jobs = self.jobs.as_ref();
-        let admitting = jobs.and_then(|jobs| Some((jobs, jobs.admitter.as_ref()?)));
-        match admitting {
-            Some((jobs, _)) if jobs.backlog.is_due() => 0,
-            Some((_, admitter)) => admitter.look_ms(),
-            None => -1,
-        }
+        self.jobs.as_ref().map_or(-1, Jobs::admission_ms)
     }
 
     /// Cancels a run: asks its programs to end, and kills them if they do not. `why`: the reason to

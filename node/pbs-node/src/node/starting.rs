@@ -19,7 +19,7 @@ use pbs_launch::{Gate, Prepared};
 use pbs_plan::Plan;
 
 use super::Node;
-use crate::jobs::Jobs;
+use crate::active::ActiveJob;
 use crate::programs::Programs;
 use crate::room::Room;
 use crate::{device, Error, Listener};
@@ -40,9 +40,15 @@ const OF_PROGRAM: Duration = Duration::from_millis(5);
 /// is planned anew if there is time for that.
 const FRESH: Duration = Duration::from_millis(200);
 
+/// Starts of a user that are under way at the same time: each has a gate with descriptors. Further
+/// runs are forked when one of them has ended.
+const MOST_STARTS: usize = 4;
+
 /// Runs of a user whose programs are on their way to a gate, or stand there.
 #[derive(Debug)]
 pub(super) struct Starting {
+    /// The user whose runs they are; `None`: the user who runs the node.
+    uid: Option<u32>,
     runs: Vec<StartingRun>,
     gate: Gate,
     /// File that reports whether the runs were released.
@@ -63,6 +69,11 @@ struct StartingRun {
 }
 
 impl Starting {
+    /// Whether programs of a user's runs can be forked now: not many starts are under way.
+    fn may_follow(starting: &[Self], uid: Option<u32>) -> bool {
+        uid.is_none() || starting.iter().filter(|one| one.uid == uid).count() < MOST_STARTS
+    }
+
     /// Whether a run is among them.
     pub(super) fn has(&self, run: pbs_planner::RunId) -> bool {
         self.runs.iter().any(|starting| starting.run == run)
@@ -186,10 +197,16 @@ impl<L: Listener> Node<L> {
         left.fold(-1, sooner)
     }
 
-    /// Runs whose programs were not forked yet.
+    /// Runs whose programs were not forked yet and can be forked now.
     fn unforked(&self) -> Vec<pbs_planner::RunId> {
-        let mut runs = self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted);
-        runs.retain(|&run| !self.has_forked(run));
+        let Some(jobs) = &self.jobs else {
+            return Vec::new();
+        };
+        let mut runs = jobs.unstarted();
+        runs.retain(|&run| {
+            let uid = jobs.active(run).and_then(ActiveJob::uid);
+            !self.has_forked(run) && Starting::may_follow(&self.starting, uid)
+        });
         runs
     }
 
@@ -241,7 +258,8 @@ impl<L: Listener> Node<L> {
         let commit = jobs.commit_file(plan, uid);
         let gate = Gate::new(Some(&commit)).map_err(Error::Programs)?;
         let begun = Instant::now();
-        let mut starting = Starting { runs: Vec::new(), gate, commit, begun, until: None };
+        let runs_of = Vec::with_capacity(runs.len());
+        let mut starting = Starting { uid, runs: runs_of, gate, commit, begun, until: None };
         let mut failed = Vec::new();
         for &run in runs {
             let pids = self.prepare(run, plan).and_then(|programs| {
@@ -292,13 +310,17 @@ impl<L: Listener> Node<L> {
 
     /// A run that is in no written plan can't be started: it waits again, or is over.
     fn leave_out(&mut self, run: pbs_planner::RunId, why: Error) {
-        // A shortage is nobody's fault, and least of all its own. Its files may answer later.
-        let waits = (why.is_shortage() && self.postpone(run, &why))
-            || (why.is_not_ready() && self.retry(run, &why));
-        if !waits {
+        if !self.waits_again(run, &why) {
             let id = self.give_up(run, &why, false);
             self.not_started.push((id, why));
         }
+    }
+
+    /// Whether a run that is in no written plan waits again, for what may be otherwise later.
+    fn waits_again(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
+        // A shortage is nobody's fault, and least of all its own. Its files, or a history that
+        // others keep busy, may answer later.
+        (why.is_shortage() && self.postpone(run, why)) || (why.may_pass() && self.retry(run, why))
     }
 
     /// Writes the plan of all that run and of those whose programs are ready, and lets these go.
@@ -312,24 +334,19 @@ impl<L: Listener> Node<L> {
         let mut released = Vec::with_capacity(ready.len());
         for Starting { runs, gate, commit, .. } in ready {
             let runs: Vec<_> = runs.into_iter().map(|starting| starting.run).collect();
-            let let_go = match stand {
-                Ok(()) if runs.is_empty() => {
-                    remove(&commit);
-                    continue;
-                }
-                Ok(()) => gate.release().map_err(Error::Programs),
-                Err(error) => Err(error),
-            };
-            stand = match let_go {
-                Ok(()) => {
-                    released.push((runs, commit));
-                    Ok(())
-                }
-                Err(error) => {
-                    remove(&commit);
-                    Err(self.drop_all(&runs, error, is_written))
-                }
-            };
+            if let Err(error) = stand {
+                remove(&commit);
+                stand = Err(self.drop_all(&runs, error, is_written));
+            } else if runs.is_empty() {
+                remove(&commit);
+            } else if let Err(error) = gate.release() {
+                // The programs of others are let go nevertheless.
+                remove(&commit);
+                let error = self.drop_all(&runs, Error::Programs(error), is_written);
+                self.not_started.push((None, error));
+            } else {
+                released.push((runs, commit));
+            }
         }
         // All are let go before the first of them is recorded: they may take the CPU.
         if let Some(jobs) = &mut self.jobs {
@@ -343,7 +360,7 @@ impl<L: Listener> Node<L> {
     /// None of those runs is started. Returns the reason.
     fn drop_all(&mut self, runs: &[pbs_planner::RunId], why: Error, is_written: bool) -> Error {
         for &run in runs {
-            if is_written || !why.is_shortage() || !self.postpone(run, &why) {
+            if is_written || !self.waits_again(run, &why) {
                 self.give_up(run, &why, is_written);
             }
         }
@@ -357,7 +374,8 @@ impl<L: Listener> Node<L> {
             return Room::ENDLESS;
         };
         let others = most - most / OF_ROOT;
-        let open = self.programs.descriptors(others / 2);
+        let of_gates = Gate::DESCRIPTORS.saturating_mul(self.starting.len());
+        let open = self.programs.descriptors(others / 2).saturating_add(of_gates);
         Room { root: most.saturating_sub(open), others: others.saturating_sub(open) }
     }
 
@@ -379,8 +397,8 @@ impl<L: Listener> Node<L> {
         self.jobs.as_mut().is_some_and(|jobs| jobs.postpone(run, why))
     }
 
-    /// Postpones a run whose programs were not ready in time, if another attempt follows. Returns
-    /// whether one does.
+    /// Postpones a run that could not be started now, if another attempt follows. Returns whether one
+    /// does.
     fn retry(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
         self.programs.give_up(run);
         self.jobs.as_mut().is_some_and(|jobs| jobs.retry(run, why))
@@ -529,7 +547,8 @@ mod tests {
         let pids = programs.fork((Some(run), Some(1000)), &prepared, &gate, signals).unwrap();
         let begun = Instant::now();
         let runs = vec![StartingRun { run, unready: pids.clone(), pids }];
-        Starting { runs, gate, commit, begun, until: begun.checked_add(TO_THE_GATE) }
+        let uid = Some(1000);
+        Starting { uid, runs, gate, commit, begun, until: begun.checked_add(TO_THE_GATE) }
     }
 
     /// A start whose program was stopped before it came to the gate.
@@ -576,6 +595,25 @@ mod tests {
             starting.end();
             assert!(!starting.commit.exists());
         }
+    }
+
+    /// A user whose programs do not come to their gates holds the descriptors of a few gates, and
+    /// keeps nobody else from starting.
+    #[test]
+    fn the_starts_of_a_user_that_are_under_way_are_few() {
+        let signals = Signals::new().unwrap();
+        let mut programs = Programs::default();
+        let mut starts = Vec::new();
+        for number in 0..MOST_STARTS as u64 {
+            assert!(Starting::may_follow(&starts, Some(1000)));
+            starts.push(starting(&mut programs, 10 + number, &signals));
+        }
+        assert!(!Starting::may_follow(&starts, Some(1000)));
+        assert!(Starting::may_follow(&starts, Some(1001)) && Starting::may_follow(&starts, None));
+        starts.drain(..).for_each(|start| {
+            start.runs().into_iter().for_each(|run| programs.give_up(run));
+            start.end();
+        });
     }
 
     /// A program that is killed at the gate, where it waits for others, is not let go.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Orders about which a command is asked before they are planned.
 
+use std::time::Instant;
+
 use pbs_history::RunId;
+use pbs_launch::signals::sooner;
 
 use crate::admission::{Allowance, Trial};
 use crate::admitting::{AdmissionQuestion, Admitter, Beside, Decided, Decision};
@@ -42,6 +45,17 @@ impl Jobs {
     /// Whether an order is to be asked about now.
     pub(crate) fn has_question(&self) -> bool {
         self.admitter.as_ref().is_some_and(Admitter::has_question)
+    }
+
+    /// Time after which orders are to be checked, or the answer of a command is looked for, in
+    /// milliseconds; negative: when something happens.
+    pub(crate) fn admission_ms(&self) -> i32 {
+        let has_orders = self.backlog.iter().next().is_some();
+        if self.backlog.is_due() && (has_orders || self.admitter.is_some()) {
+            return 0;
+        }
+        let look_ms = self.admitter.as_ref().map_or(-1, Admitter::look_ms);
+        sooner(self.backlog.again_ms(Instant::now()), look_ms)
     }
 
     /// Asks about the next order. A turn makes one question, which has a plan: if there is nothing
