@@ -254,11 +254,9 @@ impl Config {
         }
     }
 
-    /// Time of each window that may be taken out of turn.
-    pub fn kernel_budget_ns(&self) -> u64 {
+    /// Time that may be taken out of turn in a window of this period.
+    pub fn kernel_budget_ns(&self, period_ns: u64) -> u64 {
         // A period is at most 10 s.
-        self.window_period_ns
-            .saturating_mul(self.kernel_budget_permille)
-            / 1000
+        period_ns.saturating_mul(self.kernel_budget_permille) / 1000
     }
 }

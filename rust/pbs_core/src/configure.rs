@@ -17,7 +17,8 @@ use super::policy::Policy;
 use super::refusal::{Fault, Refusal};
 
 /// Numbers whose change affects each process that was sampled or suspended before.
-const OF_PROCESSES: [&str; 4] = [
+const OF_PROCESSES: [&str; 5] = [
+    "thresholds",
     "sigma_memory_permille",
     "memory_spacer_bytes",
     "memory_signaling_limit_bytes",

@@ -22,7 +22,8 @@ impl<M: Memory> Node<M> {
     #[inline]
     pub fn budget_left_ns(&self, now_ns: u64) -> u64 {
         if self.budget.is_over(now_ns) {
-            self.policy.config.kernel_budget_ns()
+            let period_ns = self.windows.period_at_ns(now_ns);
+            self.policy.config.kernel_budget_ns(period_ns)
         } else {
             self.budget.left_ns()
         }
@@ -33,7 +34,8 @@ impl<M: Memory> Node<M> {
     pub fn out_of_turn(&mut self, took_ns: u64, now_ns: u64) {
         if self.budget.is_over(now_ns) {
             self.windows.advance(now_ns);
-            let whole_ns = self.policy.config.kernel_budget_ns();
+            let period_ns = self.windows.period_at_ns(now_ns);
+            let whole_ns = self.policy.config.kernel_budget_ns(period_ns);
             self.budget.begin(whole_ns, self.windows.end_ns());
         }
         self.budget.take(took_ns);

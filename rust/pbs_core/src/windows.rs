@@ -92,6 +92,14 @@ impl Windows {
         self.start_ns.saturating_add(self.period_ns)
     }
 
+    /// Length of the period that contains `now_ns`: the present one, or a later one.
+    pub(super) fn period_at_ns(&self, now_ns: u64) -> u64 {
+        match self.next_ns {
+            Some((period_ns, _)) if now_ns >= self.end_ns() => period_ns,
+            _ => self.period_ns,
+        }
+    }
+
     /// Plan time at `now_ns`, which lies in the present period.
     pub(super) fn plan_ns(&self, now_ns: u64) -> u64 {
         let phase_ns = now_ns.saturating_sub(self.start_ns);

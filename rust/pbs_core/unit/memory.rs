@@ -235,3 +235,20 @@ fn memory_is_compared_with_a_changed_threshold() {
     scene.sample(1, 150, 0);
     assert_eq!(scene.told(), [(EventKind::Late, MEMORY, 1, 100, 150, 120)]);
 }
+
+#[test]
+fn memory_is_compared_once_it_is_watched() {
+    let unwatched = Config {
+        thresholds: Threshold::T1 as u64,
+        ..WATCHED
+    };
+    let mut scene = scene(unwatched, [100, 0], 0);
+    scene.sample(1, 150, 0);
+    assert_eq!(scene.told(), []);
+    let changed = scene.node.configure(&WATCHED, scene.now_ns, &mut scene.log);
+    assert_eq!(changed, Ok(1));
+    // The sample is compared, although it is as large as before.
+    assert!(scene.node.memory(0, 1500, 150));
+    scene.sample(1, 150, 0);
+    assert_eq!(scene.told(), [(EventKind::Late, MEMORY, 1, 100, 150, 120)]);
+}

@@ -105,6 +105,26 @@ fn each_window_has_its_budget() {
     assert_eq!(left_ns(&scene), 90_000);
 }
 
+#[test]
+fn budget_of_a_window_is_a_part_of_its_own_period() {
+    let mut scene = Scene::ready(WINDOWS, text::plan(&[(1, 1 << 40)]));
+    let left_ns = |scene: &Scene| scene.node.budget_left_ns(scene.now_ns);
+    let long = Config {
+        window_period_ns: 10_000_000,
+        ..WINDOWS
+    };
+    let changed = scene.node.configure(&long, scene.now_ns, &mut scene.log);
+    assert_eq!(changed, Ok(1));
+    // The present window keeps its period of a millisecond.
+    assert_eq!(left_ns(&scene), 100_000);
+    taken(&mut scene, 10_000);
+    assert_eq!(left_ns(&scene), 90_000);
+    scene.wait(990_000);
+    assert_eq!(left_ns(&scene), 1_000_000);
+    taken(&mut scene, 10_000);
+    assert_eq!(left_ns(&scene), 990_000);
+}
+
 /// Two processes after the plan; the first is later by `later_insns` and retires nothing any more.
 /// Returns the number of windows until the other one has the CPU.
 fn windows_until_the_other_runs(later_insns: u64) -> u64 {

@@ -97,7 +97,7 @@ fn ends_in_time(neighbour: impl FnOnce(&Device)) -> Verdict {
     let taken_before_ns = sysfs_number("cpu0/out_of_turn_ns")?;
     let hostile = beside(neighbour)?;
     let taken_ns = sysfs_number("cpu0/out_of_turn_ns")? - taken_before_ns;
-    let budget_ns = config().kernel_budget_ns();
+    let budget_ns = config().kernel_budget_ns(config().window_period_ns);
     let ms = |ns: u64| ns as f64 / 1e6;
     println!(
         "beside a good neighbour it ends after {:.1} ms, beside this one after {:.1} ms; \
