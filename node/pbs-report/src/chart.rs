@@ -48,8 +48,8 @@ pub(crate) struct Chart<'a> {
     pub(crate) marks: Vec<ChartMark>,
     /// Short level lines with a text: t1 of slots.
     pub(crate) levels: Vec<(u64, u64, i64, String)>,
-    /// Times at which a plan took over, and what to write there.
-    pub(crate) rules: &'a [(u64, u64)],
+    /// Times at which a plan took over, or its configuration changed.
+    pub(crate) rules: Vec<u64>,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     pub(crate) height: f64,
@@ -144,7 +144,7 @@ impl Chart<'_> {
         let clip = format!("{}-clip", self.id);
         picture.clip(&clip, (LEFT, top, right - LEFT, bottom - top));
         picture.begin(format!("clip-path=\"url(#{clip})\""));
-        for &(time_ns, _) in self.rules {
+        for &time_ns in &self.rules {
             picture.line((x_of(time_ns), top), (x_of(time_ns), bottom), "class=\"swap\"");
         }
         for &(begin_ns, end_ns, value, _) in &self.levels {

@@ -353,8 +353,16 @@ impl Replay {
             }
             EventKind::ProcessEnded => self.change(event.process, |run| run.done = true),
             EventKind::Late | EventKind::Early => self.told(kind, event),
+            EventKind::Configured => self.lose_thresholds(),
             _ => {}
         }
+    }
+
+    /// Has no threshold any more until the next plan: the event of a change of the configuration
+    /// does not contain the new numbers.
+    fn lose_thresholds(&mut self) {
+        self.policy.config.thresholds = 0;
+        self.slots_t1_insns.clear();
     }
 
     fn told(&mut self, kind: EventKind, event: &Event) {

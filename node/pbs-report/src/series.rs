@@ -51,6 +51,9 @@ pub struct CpuSeries {
     pub span_ns: u64,
     /// The plans that took over: when, and their numbers.
     pub later_plans: Vec<(u64, u64)>,
+    /// Times at which the configuration of a plan in force changed. No threshold is known from
+    /// there to the next plan.
+    pub config_changes_ns: Vec<u64>,
     /// In points (3.3.6).
     pub stress: Vec<Point>,
     /// Lateness of the node, in instructions (3.3.6).
@@ -167,6 +170,14 @@ impl Default for Selection {
     }
 }
 
+impl CpuSeries {
+    /// Times at which a plan took over, or the configuration of a plan changed.
+    pub(crate) fn changes_ns(&self) -> Vec<u64> {
+        let plans = self.later_plans.iter().map(|&(time_ns, _)| time_ns);
+        plans.chain(self.config_changes_ns.iter().copied()).collect()
+    }
+}
+
 impl Series {
     /// Derives everything from a recording; `report` is made from the same.
     pub fn new(opened: &Opened, report: &Report, selection: Selection) -> Self {
@@ -280,6 +291,7 @@ struct Builder<'a> {
     step_ns: u64,
     last_ns: u64,
     later_plans: Vec<(u64, u64)>,
+    config_changes_ns: Vec<u64>,
     stress: Vec<Point>,
     lateness: Vec<Point>,
     t2_node: Vec<Point>,
@@ -317,6 +329,7 @@ impl<'a> Builder<'a> {
             step_ns: 1,
             last_ns: begin_ns.unwrap_or(0),
             later_plans: Vec::new(),
+            config_changes_ns: Vec::new(),
             stress: Vec::new(),
             lateness: Vec::new(),
             t2_node: Vec::new(),
@@ -368,6 +381,9 @@ impl<'a> Builder<'a> {
                     self.later_plans.push((at, plan.plan_id));
                 }
                 None => self.replay.event(event),
+            }
+            if event.kind == EventKind::Configured as u16 {
+                self.config_changes_ns.push(self.at(event.time_ns));
             }
             if event.kind == EventKind::TaskEnded as u16 {
                 // With the last task of a process its lateness goes from the
@@ -595,6 +611,7 @@ impl<'a> Builder<'a> {
             begin_ns: self.begin_ns,
             span_ns,
             later_plans: self.later_plans,
+            config_changes_ns: self.config_changes_ns,
             stress: thin(&self.stress, points),
             lateness_insns: thin(&self.lateness, points),
             t2_node_insns: thin(&self.t2_node, points),

@@ -6,7 +6,7 @@ mod common;
 use common::{opened, SIGNALS};
 use pbs_plan::{from_toml, Plan};
 use pbs_report::{MarkKind, Opened, Page, Point, Report, Selection, Series};
-use pbs_sim::{simulate, JobScheduler, NoAnswer, Options, Stretch};
+use pbs_sim::{simulate, ConfigChange, JobScheduler, NoAnswer, Options, Stretch};
 use pbs_uapi::{Cause, Event, EventKind};
 
 fn plan() -> Plan {
@@ -138,6 +138,34 @@ fn the_lines_go_through_what_the_core_told_under_later_plans() {
     let early = early.replace("[config]", "[config]\ntm2_node_earliness_cap_permille = 10");
     let checked = check_lines(&simulated(&early, &mut NoAnswer));
     assert_eq!(checked[2], 1, "{checked:?}");
+}
+
+/// The event of a change of the configuration does not contain the new numbers: lines of thresholds
+/// end there.
+#[test]
+fn thresholds_are_not_drawn_after_a_change_of_the_configuration() {
+    const AT_NS: u64 = 60_000_000;
+    let lines = |opened: &Opened| {
+        let cpu = series(opened).cpus.remove(0);
+        let limits = cpu.processes.into_iter().map(|process| process.limit_insns);
+        let lines: Vec<_> = limits.chain([cpu.t2_node_insns, cpu.tm2_node_insns]).collect();
+        (cpu.config_changes_ns, lines, cpu.lateness_insns)
+    };
+    let is_late = |line: &Vec<Point>| line.iter().any(|point| point.0 > AT_NS);
+    let (changes_ns, before, _) = lines(&opened(plan()));
+    assert_eq!(changes_ns, [0; 0]);
+    assert!(before.iter().any(is_late), "{before:?}");
+    let changed = Options {
+        rate_insns_per_ms: common::facts().rate_insns_per_ms,
+        changes: vec![ConfigChange { at_ns: AT_NS, values: vec![(0, 1100)] }],
+        ..Options::default()
+    };
+    let simulation = simulate(&plan(), &changed, &mut NoAnswer).unwrap();
+    let (changes_ns, after, lateness) =
+        lines(&Opened { events: simulation.events, ..opened(plan()) });
+    assert_eq!(changes_ns, [AT_NS]);
+    assert!(!after.iter().any(is_late), "{after:?}");
+    assert!(is_late(&lateness));
 }
 
 /// A task of 20,000,000 that takes 46,000,000 at 250,000 a millisecond.
