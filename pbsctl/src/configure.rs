@@ -48,7 +48,7 @@ pub(crate) fn configure(
     let cpu = options.cpu;
     let refused = |refused| Failure::refused(&format!("configuration of CPU {cpu}"), &refused);
     let device = open(device)?;
-    let bytes = device.get_plan(cpu).map_err(refused)?;
+    let (bytes, generation) = device.get_plan_and_generation(cpu).map_err(refused)?;
     let plan = wire::decode(&bytes).map_err(|problem| {
         Failure::Failed(format!(
             "the kernel returned a plan that is not valid: {}; use the pbsctl of this kernel's \
@@ -65,7 +65,7 @@ pub(crate) fn configure(
     })?;
     let now = numbers_of("KEY=VALUE", "", &options.values, before)?;
     let encoded = pbs_core::wire::encode::config(&now);
-    device.configure(cpu, plan.plan_id, &encoded).map_err(refused)?;
+    device.configure(cpu, plan.plan_id, generation, &encoded).map_err(refused)?;
     let changed: Vec<_> = before.differences(&now).map(|(place, _)| place).collect();
     let answer = json!({
         "cpu": cpu,

@@ -49,7 +49,8 @@
  *   DROP, RENEW, GET_PLAN  ENODEV: no such CPU; ENOENT: no plan; ENXIO (DROP): offline;
  *             ENOSPC (GET_PLAN): the buffer is too small, bytes says the size
  *   CONFIGURE ENODEV: no such CPU; ENOENT: no plan, or another one; ENXIO: offline;
- *             EINVAL: also another dispatch than that of the plan
+ *             EAGAIN: the configuration has changed since GET_PLAN; EINVAL: also
+ *             another dispatch than that of the plan
  *   SEEK      EINVAL: the event has not happened
  *
  * Lengths and counts are retired user-space instructions (suffix _insns),
@@ -577,7 +578,7 @@ struct pbs_error {
 /* Read a CPU's plan back, as a plan of one CPU with its configuration. */
 struct pbs_get_plan {
 	__u32 cpu;
-	__u32 reserved;
+	__u32 generation;		/* out: of the configuration, for PBS_IOC_CONFIGURE */
 	__u64 buffer;			/* user address */
 	__u64 bytes;			/* in: size of the buffer; out: of the plan */
 };
@@ -642,6 +643,8 @@ struct pbs_configure {
 	__u32 config_bytes;		/* sizeof(struct pbs_config); or less, as in a plan */
 	__u64 plan_id;			/* the plan that is meant; refused if another is in force */
 	__u64 config;			/* user address of a struct pbs_config */
+	__u32 generation;		/* by GET_PLAN, plus 1 for each change since; else refused */
+	__u32 reserved;			/* must be zero */
 };
 
 #define PBS_IOC_MAGIC		0xbc

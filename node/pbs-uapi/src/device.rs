@@ -158,11 +158,17 @@ impl Device {
 
     /// The plan of a CPU in the wire format, as a plan of that CPU alone.
     pub fn get_plan(&self, cpu: u32) -> Result<Vec<u8>, Refused> {
+        self.get_plan_and_generation(cpu).map(|(plan, _)| plan)
+    }
+
+    /// The plan of a CPU in the wire format, and the generation of its configuration for
+    /// [`Device::configure`].
+    pub fn get_plan_and_generation(&self, cpu: u32) -> Result<(Vec<u8>, u32), Refused> {
         let mut buffer = vec![0u8; 1 << 16];
         loop {
             let mut get = GetPlan {
                 cpu,
-                reserved: 0,
+                generation: 0,
                 buffer: buffer.as_mut_ptr() as u64,
                 bytes: buffer.len() as u64,
             };
@@ -171,7 +177,7 @@ impl Device {
             match result {
                 Ok(()) if bytes <= buffer.len() => {
                     buffer.truncate(bytes);
-                    return Ok(buffer);
+                    return Ok((buffer, get.generation));
                 }
                 // The kernel says how much it needs, or nothing: then grow.
                 Ok(()) => buffer.resize(bytes, 0),
@@ -185,13 +191,21 @@ impl Device {
     }
 
     /// Continues the plan `plan_id` of a CPU with another configuration, a `struct pbs_config` in
-    /// the wire format.
-    pub fn configure(&self, cpu: u32, plan_id: u64, config: &[u8]) -> Result<(), Refused> {
+    /// the wire format, if the present one still is that of `generation`.
+    pub fn configure(
+        &self,
+        cpu: u32,
+        plan_id: u64,
+        generation: u32,
+        config: &[u8],
+    ) -> Result<(), Refused> {
         let mut request = Configure {
             cpu,
             config_bytes: u32::try_from(config.len()).unwrap_or(u32::MAX),
             plan_id,
             config: config.as_ptr() as u64,
+            generation,
+            reserved: 0,
         };
         self.ioctl(ioc::CONFIGURE, &mut request)
     }

@@ -225,7 +225,7 @@ records! {
     /// `struct pbs_get_plan`
     GetPlan {
         cpu: u32,
-        reserved: u32,
+        generation: u32,
         buffer: u64,
         bytes: u64,
     }
@@ -236,6 +236,8 @@ records! {
         config_bytes: u32,
         plan_id: u64,
         config: u64,
+        generation: u32,
+        reserved: u32,
     }
 
     /// `struct pbs_input`: one thing that the policy of a CPU was told.

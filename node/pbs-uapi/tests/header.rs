@@ -80,8 +80,8 @@ fn expected() -> Expected {
             task_peak_vm_bytes task_peak_rss_bytes peak_vm_bytes peak_rss_bytes next_seq memory_bytes
             t2_memory_bytes reserved
         }
-        "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
-        "pbs_configure" Configure { cpu config_bytes plan_id config }
+        "pbs_get_plan" GetPlan { cpu generation buffer bytes }
+        "pbs_configure" Configure { cpu config_bytes plan_id config generation reserved }
         "pbs_input" Input { time_ns value more process kind reason }
         "pbs_inputs_info" InputsInfo { version nr_cpu_ids ring_bytes next_plan reserved }
         "pbs_kept_plan" KeptPlan { number cpu reserved rate_insns_per_ms buffer bytes }

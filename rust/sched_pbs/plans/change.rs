@@ -70,6 +70,8 @@ pub(crate) enum ConfigureRefusal {
     Config(Refusal),
     /// The CPU has the plan of that id, which is not the one that was meant.
     OtherPlan(u64),
+    /// The configuration has changed since the caller read it.
+    Changed,
     /// The CPU has no plan.
     NoPlan,
     /// An error in the kernel.
@@ -416,6 +418,7 @@ fn swap(change: &mut PlanSwap, most: usize) -> bool {
         }
         let tap = core::mem::take(state.tap_mut());
         core::mem::swap(&mut state.node, &mut change.node);
+        state.generation = state.generation.wrapping_add(1);
         match &mut state.node {
             Some(node) => node.begin_record(tap, change.kept, change.node.is_some()),
             None => {
@@ -573,14 +576,16 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     }
 }
 
-/// Continues the plan `plan_id` of a CPU with another configuration.
+/// Continues the plan `plan_id` of a CPU with another configuration, if the present one is that of
+/// `generation`. Without a difference, nothing happens.
 ///
 /// The change is made on the CPU itself, in one step under the lock of its run queue, which nothing
-/// in it sleeps with or allocates memory with. It takes time in proportion to the number of
-/// processes, at most [`MAX_PROCESSES`](crate::pbs_core::wire::MAX_PROCESSES).
+/// in it sleeps with or allocates memory with. It takes O(n log n) for n processes, at most
+/// [`MAX_PROCESSES`](crate::pbs_core::wire::MAX_PROCESSES).
 pub(crate) fn configure(
     number: u32,
     plan_id: u64,
+    generation: u32,
     config: &Config,
 ) -> Result<(), ConfigureRefusal> {
     let cpu = cpus::get(number).ok_or(ENODEV)?;
@@ -595,6 +600,12 @@ pub(crate) fn configure(
             if node.plan_id() != plan_id {
                 return Err(ConfigureRefusal::OtherPlan(node.plan_id()));
             }
+            if state.generation != generation {
+                return Err(ConfigureRefusal::Changed);
+            }
+            if node.config() == config {
+                return Ok(());
+            }
             node.check_change(config)
                 .map_err(ConfigureRefusal::Config)?;
             // Instructions retired up to here count under the former configuration.
@@ -603,6 +614,9 @@ pub(crate) fn configure(
             let changed = state.with_node(cpu, 0, |node, emitter| {
                 node.configure(config, now_ns, emitter)
             });
+            state.generation = state.generation.wrapping_add(1);
+            // Samples of memory are compared with the new thresholds, also those of constant size.
+            state.memory.begin_period();
             state.settle(rq, cpu);
             match changed {
                 Some(Ok(_)) => Ok(()),

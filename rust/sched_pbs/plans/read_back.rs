@@ -9,12 +9,12 @@ use kernel::{alloc::KVVec, prelude::*, task_ext::give_way};
 /// Number of slots, or of edges, that are copied with the run queue locked.
 const SLOTS_A_LOCK: usize = 128;
 
-/// The plan of a CPU, as a plan of one CPU with its configuration.
-pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
+/// The plan of a CPU, as a plan of one CPU with its configuration, and the generation of that.
+pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
     // With this lock nobody replaces the plan between two locks of the run queue.
     let _control = control::get()?.lock_killable()?;
     let cpu = cpus::get(number).ok_or(ENODEV)?;
-    let (header, config, record) = cpu
+    let (header, config, record, generation) = cpu
         .lock_for_change(|_, _, state| {
             let node = state.node.as_ref()?;
             let plan = node.plan();
@@ -27,7 +27,8 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
                 memory_bytes: plan.memory_bytes(),
                 ..wire::encode::Header::default()
             };
-            Some((header, *node.config(), plan.cpu_record(number)))
+            let record = plan.cpu_record(number);
+            Some((header, *node.config(), record, state.generation))
         })
         .flatten()
         .ok_or(ENOENT)?;
@@ -80,5 +81,5 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
             .ok_or(ENOENT)?;
         out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
     }
-    Ok(out)
+    Ok((out, generation))
 }

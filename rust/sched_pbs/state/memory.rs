@@ -18,12 +18,13 @@ pub(crate) struct MemorySample(MemoryUse, u64);
 pub(crate) struct MemoryInUse {
     /// The bytes that other CPUs see.
     shown_bytes: u64,
-    /// Rises with each task that ends, and each plan: peaks of memory begin anew.
+    /// Rises with each task that ends and each plan, as peaks begin anew, and with each change of
+    /// the configuration.
     period: u64,
 }
 
 impl MemoryInUse {
-    /// Begins a new period, in which peaks begin anew: no earlier sample holds any more.
+    /// Begins a new period, in which no earlier sample holds any more.
     pub(crate) fn begin_period(&mut self) {
         self.period += 1;
     }

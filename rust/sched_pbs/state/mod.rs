@@ -50,6 +50,8 @@ use watch::Watch;
 pub(crate) struct State {
     /// The plan and its progress; `None`: no plan.
     pub(crate) node: Option<KBox<Node>>,
+    /// Generation of the configuration: rises with each change of it, and with each plan.
+    pub(crate) generation: u32,
     /// The lease of the plan, if it has one.
     pub(crate) lease: Option<Lease>,
     /// The attached threads; `None` until the first plan arrives.

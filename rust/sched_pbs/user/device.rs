@@ -347,8 +347,7 @@ fn end_task(file: &File, arg: usize) -> Result {
 fn get_plan(file: &File, arg: usize) -> Result {
     privileged(file)?;
     let mut request: bindings::pbs_get_plan = wire::get(arg)?;
-    no_reserved(file, &[request.reserved])?;
-    let plan = read_back::read_back(request.cpu).map_err(|error| {
+    let (plan, generation) = read_back::read_back(request.cpu).map_err(|error| {
         if error == ENOENT {
             file.refuse(ENOENT, format_args!("CPU {} has no plan", request.cpu))
         } else {
@@ -357,6 +356,7 @@ fn get_plan(file: &File, arg: usize) -> Result {
     })?;
     let room = request.bytes;
     request.bytes = plan.len() as u64;
+    request.generation = generation;
     wire::put(arg, request)?;
     if request.bytes > room {
         return Err(file.refuse(
@@ -390,6 +390,7 @@ fn get_process(file: &File, arg: usize) -> Result {
 fn configure(file: &File, arg: usize) -> Result {
     privileged(file)?;
     let request: bindings::pbs_configure = wire::get(arg)?;
+    no_reserved(file, &[request.reserved])?;
     let (cpu, plan_id) = (request.cpu, request.plan_id);
     let bytes = request.config_bytes as usize;
     // Numbers that the caller does not know have their defaults, as in a plan.
@@ -410,12 +411,20 @@ fn configure(file: &File, arg: usize) -> Result {
         .read_slice(place)?;
     let refused = |refusal| file.refuse(EINVAL, format_args!("{refusal}"));
     let config = format::config(&written).map_err(refused)?;
-    change::configure(cpu, plan_id, &config).map_err(|refusal| match refusal {
+    let changed = change::configure(cpu, plan_id, request.generation, &config);
+    changed.map_err(|refusal| match refusal {
         change::ConfigureRefusal::Config(refusal) => refused(refusal),
         change::ConfigureRefusal::OtherPlan(other) => file.refuse(
             ENOENT,
             format_args!(
                 "CPU {cpu} has plan {other}, not plan {plan_id}; read its configuration again"
+            ),
+        ),
+        change::ConfigureRefusal::Changed => file.refuse(
+            EAGAIN,
+            format_args!(
+                "the configuration of CPU {cpu} has changed since it was read; \
+                 read it and change it again"
             ),
         ),
         change::ConfigureRefusal::NoPlan => {

@@ -2,32 +2,50 @@
 //! The configuration of a plan in force changes, and the plan continues.
 
 use std::process::Command;
+use std::sync::atomic::Ordering::SeqCst;
 
-use libc::{EFAULT, EINVAL, ENODEV, ENOENT};
+use libc::{EAGAIN, EFAULT, EINVAL, ENODEV, ENOENT};
 use pbs_core::wire::encode;
 use pbs_core::{Config, Dispatch, IdlePolicy, InputKind, Threshold};
 use pbs_record::{Recorder, Recording, Stretch};
-use pbs_uapi::{ioc, Device, EventKind, Inputs};
+use pbs_uapi::{ioc, Cause, Device, EventKind, Inputs, Refused};
 use serde_json::Value;
 
 use crate::harness::{
-    sleep_ms, sysfs_number, Context, Counting, Node, Plan, Scene, Verdict, CONFIG,
+    burn, rate, sleep_ms, sysfs_number, Context, Counting, Mapping, Node, Plan, Scene, Verdict,
+    CONFIG,
 };
 use crate::input::kit::{ioctl, refused};
+use crate::linux::scene::{SharedWords, ENDLESS_INSNS};
 use crate::{check, check_eq};
 
 /// Number of tasks that outlast the changes.
 const TASKS: u32 = 120;
-const SLOT_INSNS: u64 = 2_000_000;
-const BURN_INSNS: u64 = 1_900_000;
+
+/// Length of a slot: 3 ms, also on a CPU that is fast.
+fn slot_insns() -> u64 {
+    (3 * rate().insns_per_ms()).max(2_000_000)
+}
+
+/// Instructions of a task, within its slot.
+fn burn_insns() -> u64 {
+    slot_insns() / 20 * 19
+}
 
 /// Two processes in turn, with an idle slot after each pair.
 fn plan(id: u64) -> Plan {
+    let slot_insns = slot_insns();
     let mut plan = Plan::new(id).config(CONFIG).lead_in();
     for task in 0..TASKS {
-        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS).idle(SLOT_INSNS / 4);
+        plan = plan.slot(1, task, slot_insns).slot(2, task, slot_insns).idle(slot_insns / 4);
     }
     plan
+}
+
+/// Gives the plan `plan_id` of CPU 0 another configuration, whatever it has now.
+fn configure(device: &Device, plan_id: u64, config: &Config) -> Result<(), Refused> {
+    let (_, generation) = device.get_plan_and_generation(0)?;
+    device.configure(0, plan_id, generation, &encode::config(config))
 }
 
 /// Configurations that follow each other, none of which makes tasks fail.
@@ -60,18 +78,19 @@ pub fn configuration_changes_under_load() -> Verdict {
     let inputs = Inputs::open().context(pbs_uapi::INPUTS_PATH)?;
     let recorder = Recorder::new(inputs, Vec::new()).context("record")?;
     let mut scene = Scene::new()?;
+    let burn_insns = burn_insns();
     for process in 1..3 {
-        scene.tasks(process, &[BURN_INSNS; TASKS as usize])?;
+        scene.tasks(process, &[burn_insns; TASKS as usize])?;
     }
     let scene = scene.start(&plan(1))?;
     let configs = configs();
     for config in &configs {
         sleep_ms(23);
         let device = &scene.node.device;
-        device.configure(0, 1, &encode::config(config)).context("configure")?;
+        configure(device, 1, config).context("configure")?;
         check_eq!(in_force(device)?, *config, "configuration in force");
         // As it is already: nothing happens.
-        device.configure(0, 1, &encode::config(config)).context("the same once more")?;
+        configure(device, 1, config).context("the same once more")?;
     }
     let longest_ns = sysfs_number("cpu0/longest_swap_ns")?;
     let node = scene.finish()?;
@@ -93,7 +112,7 @@ pub fn configuration_changes_under_load() -> Verdict {
         for task in 0..TASKS {
             let event = node.task_ended(process, task)?;
             check!(
-                counting.agrees(event.retired_insns, BURN_INSNS),
+                counting.agrees(event.retired_insns, burn_insns),
                 "process {process} lost counts of task {task}: {}\n{log}",
                 event.retired_insns
             );
@@ -116,42 +135,92 @@ pub fn configuration_changes_under_load() -> Verdict {
     Ok(())
 }
 
+/// A threshold of memory that becomes smaller is compared although the memory stays the same.
+pub fn changed_memory_threshold_holds_at_once() -> Verdict {
+    let planned_bytes = Mapping::BYTES as u64 / 2;
+    let strict = Config {
+        ceiling_extra_ns: 10_000_000_000,
+        thresholds: Threshold::T1 as u64 | Threshold::T2Memory as u64,
+        ..CONFIG
+    };
+    // The task uses more than twice the planned peak, and less than nine times.
+    let generous = Config { sigma_memory_permille: 9000, ..strict };
+    let plan = Plan::new(1).config(generous).peak(1, planned_bytes).lead_in();
+    let words = SharedWords::shared()?;
+    let mut scene = Scene::new()?;
+    scene.process(1, |_| {
+        let memory = Mapping::touched();
+        // From here on, the memory does not change.
+        while words.go.load(SeqCst) == 0 {
+            burn(100_000);
+            words.progress.fetch_add(1, SeqCst);
+        }
+        drop(memory);
+    })?;
+    let mut scene = scene.start(&plan.slot(1, 0, ENDLESS_INSNS))?;
+    words.runs("the process with its memory")?;
+    // Ticks sample it.
+    sleep_ms(50);
+    scene.node.read()?;
+    check_eq!(scene.node.of(EventKind::Late).len(), 0, "failures\n{}", scene.node.log());
+    configure(&scene.node.device, 1, &strict).context("configure")?;
+    scene.node.read_until(EventKind::Late, 1)?;
+    words.release();
+    let node = scene.finish()?;
+    let late = node.of(EventKind::Late);
+    let causes: Vec<_> = late.iter().map(|event| (event.reason, event.process)).collect();
+    check_eq!(causes, [(Cause::Memory as u16, 1)], "failures\n{}", node.log());
+    check_eq!(late[0].value, strict.t2_memory_bytes(planned_bytes), "threshold");
+    Ok(())
+}
+
 /// What is refused changes nothing: the plan is read back as before, no event tells of a change,
 /// and the tasks end as planned.
 pub fn refused_change_changes_nothing() -> Verdict {
     let changes = sysfs_number("counts/configured")?;
     let mut scene = Scene::new()?;
+    let burn_insns = burn_insns();
     for process in 1..3 {
-        scene.tasks(process, &[BURN_INSNS; TASKS as usize])?;
+        scene.tasks(process, &[burn_insns; TASKS as usize])?;
     }
     let scene = scene.start(&plan(7))?;
     let device = &scene.node.device;
-    let before = device.get_plan(0).context("get the plan")?;
+    let (before, generation) = device.get_plan_and_generation(0).context("get the plan")?;
     let right = encode::config(&configs()[0]);
     let deadline = Config { dispatch: Dispatch::Deadline as u64, ..configs()[0] };
-    let said = refused("dispatch", device.configure(0, 7, &encode::config(&deadline)), EINVAL)?;
+    let said = refused(
+        "dispatch",
+        device.configure(0, 7, generation, &encode::config(&deadline)),
+        EINVAL,
+    )?;
     check!(said.contains("the plan in force has dispatch = \"thesis\""), "dispatch: {said}");
     let outside = Config { sigma_t1_permille: 1000, ..configs()[0] };
-    refused("out of range", device.configure(0, 7, &encode::config(&outside)), EINVAL)?;
-    refused("another plan", device.configure(0, 8, &right), ENOENT)?;
-    refused("no such CPU", device.configure(4096, 7, &right), ENODEV)?;
+    refused("out of range", device.configure(0, 7, generation, &encode::config(&outside)), EINVAL)?;
+    refused("another plan", device.configure(0, 8, generation, &right), ENOENT)?;
+    refused("no such CPU", device.configure(4096, 7, generation, &right), ENODEV)?;
     for bytes in [0, 248, 255, right.len() - 1] {
-        refused("a part", device.configure(0, 7, &right[..bytes]), EINVAL)?;
+        refused("a part", device.configure(0, 7, generation, &right[..bytes]), EINVAL)?;
     }
     let mut long = right.to_vec();
     long.extend([0; 8]);
-    refused("more than there is", device.configure(0, 7, &long), EINVAL)?;
-    // cpu, config_bytes, plan_id, and an address that is nobody's.
-    let mut record = [0_u32, right.len() as u32, 7, 0, 0, 0];
+    refused("more than there is", device.configure(0, 7, generation, &long), EINVAL)?;
+    let stale = generation.wrapping_sub(1);
+    let said = refused("a stale one", device.configure(0, 7, stale, &right), EAGAIN)?;
+    check!(said.contains("has changed since it was read"), "a stale one: {said}");
+    // cpu, config_bytes, plan_id, an address that is nobody's, generation, reserved.
+    let mut record = [0_u32, right.len() as u32, 7, 0, 0, 0, generation, 0];
     let unreadable = ioctl(device, ioc::CONFIGURE, record.as_mut_ptr() as usize);
     check_eq!(unreadable.err(), Some(EFAULT), "errno of an address of nobody");
+    record[7] = 1;
+    let reserved = ioctl(device, ioc::CONFIGURE, record.as_mut_ptr() as usize);
+    check_eq!(reserved.err(), Some(EINVAL), "errno of a reserved field");
     check_eq!(device.get_plan(0).context("get the plan")?, before, "plan read back");
     let node = scene.finish()?;
     let log = node.log();
     check_eq!(node.of(EventKind::Configured).len(), 0, "events of changes\n{log}");
     node.task_ended(2, TASKS - 1)?;
     node.device.drop_plan(0).context("drop the plan")?;
-    refused("no plan", node.device.configure(0, 7, &right), ENOENT)?;
+    refused("no plan", node.device.configure(0, 7, generation, &right), ENOENT)?;
     check_eq!(sysfs_number("counts/configured")?, changes, "counted changes");
     Ok(())
 }

@@ -215,6 +215,13 @@ pub fn of(boots: &Boots) -> (Vec<Measurement>, Vec<String>) {
         Some(1000.0),
         "another configuration for such a plan, the whole call",
     );
+    m.plain(
+        MAIN,
+        "configure-hold-of-1024",
+        "configure-hold-of-1024",
+        Some(1000.0),
+        "the CPU is held for such a change, or one of plans, at most",
+    );
     m.plain(MAIN, "plan-memory", "plan-memory", Some(40.0), "kernel memory, 8 processes");
     m.plain(MAIN, "plan-memory-of-1024", "plan-memory-of-1024", Some(40.0), "1,024 processes");
 

@@ -5,11 +5,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 
+use pbs_core::wire::encode;
 use pbs_uapi::{ioc, Device, Event, DEVICE_PATH, IDLE};
 
-use super::kit::{ioctl, Running};
-use crate::harness::{fork, setting, Random, Verdict};
-use crate::linux::scene::{dies, ends_well, SharedWords};
+use super::kit::{ioctl, Running, RUNNING_PLAN};
+use crate::harness::{fork, setting, Context, Random, Verdict, CONFIG};
+use crate::linux::scene::{dies, ends_well, SharedWords, PLAN_CPU};
 use crate::{check, check_eq};
 
 /// Number of calls of all processes, unless the environment sets it.
@@ -32,16 +33,19 @@ struct Caller {
     dice: Random,
     /// A thread that lives as long as the callers.
     victim_pid: i32,
+    /// Generation of the configuration of the plan that runs.
+    generation: u32,
 }
 
 impl Caller {
     /// One call. Whether it was refused.
     fn call(&mut self) -> bool {
-        match self.dice.below(8) {
+        match self.dice.below(9) {
             0 => self.read(false),
             1 => self.read(true),
             2 => self.write(),
             3 => self.map(),
+            4 => self.configure(),
             _ => self.ioctl(),
         }
     }
@@ -87,6 +91,33 @@ impl Caller {
             _ => record.as_mut_ptr() as usize,
         };
         ioctl(&self.device, number, argument).is_err()
+    }
+
+    /// PBS_IOC_CONFIGURE for the plan that runs or for another one, with a length that may be right.
+    /// It is the present configuration, or has wrong numbers, or comes too late.
+    fn configure(&mut self) -> bool {
+        let dice = &mut self.dice;
+        let mut bytes = encode::config(&CONFIG).to_vec();
+        let mut generation = self.generation;
+        match dice.below(4) {
+            0 => {}
+            1 => bytes.fill_with(|| dice.roll() as u8),
+            2 => {
+                // A number at random may be valid.
+                let place = 8 * dice.below(bytes.len() / 8);
+                let value = dice.roll() >> dice.below(64);
+                bytes[place..place + 8].copy_from_slice(&value.to_ne_bytes());
+                generation ^= 1 << dice.below(32);
+            }
+            _ => generation = dice.roll() as u32,
+        }
+        if dice.below(4) == 0 {
+            let words = dice.below(bytes.len() / 8 + 2);
+            bytes.resize(8 * words, 0);
+        }
+        let cpu = dice.one_of(&[PLAN_CPU, PLAN_CPU, 0, u32::MAX]);
+        let plan_id = dice.one_of(&[RUNNING_PLAN, RUNNING_PLAN, RUNNING_PLAN + 1, u64::MAX]);
+        self.device.configure(cpu, plan_id, generation, &bytes).is_err()
     }
 
     /// read(2) or pread(2) of so many bytes to a buffer, or to none.
@@ -162,6 +193,8 @@ pub fn random_calls_do_no_harm() -> Verdict {
     let calls = setting("PBS_CALLS", CALLS)? / CALLERS;
     let seed = setting("PBS_SEED", 2)?;
     let running = Running::new()?;
+    let device = &running.scene.node.device;
+    let (_, generation) = device.get_plan_and_generation(PLAN_CPU).context("get the plan")?;
     let words = SharedWords::shared()?;
     let mut victim = fork(|| words.block())?;
     let victim_pid = victim.pid;
@@ -173,6 +206,7 @@ pub fn random_calls_do_no_harm() -> Verdict {
                 device: device.expect("the device opens"),
                 dice: Random::new(u64::from(CALLERS * seed + number)),
                 victim_pid,
+                generation,
             };
             for _ in 0..calls {
                 let refused = caller.call();

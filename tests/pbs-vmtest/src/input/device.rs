@@ -61,7 +61,7 @@ pub fn short_buffers() -> Verdict {
     for room in [0, 1, whole.len() - 1] {
         let mut get = GetPlan {
             cpu: PLAN_CPU,
-            reserved: 0,
+            generation: 0,
             buffer: place.as_mut_ptr() as u64,
             bytes: room as u64,
         };
@@ -71,12 +71,18 @@ pub fn short_buffers() -> Verdict {
         check!(!last_refusal(&device)?.message().is_empty(), "no reason in words");
         check!(place.iter().all(|&byte| byte == 0xa5), "something was written all the same");
     }
-    let mut get = GetPlan { cpu: PLAN_CPU, reserved: 0, buffer: 8, bytes: whole.len() as u64 };
+    let mut get = GetPlan { cpu: PLAN_CPU, generation: 0, buffer: 8, bytes: whole.len() as u64 };
     let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
     check_eq!(result, Err(EFAULT), "plan to nowhere");
-    get.reserved = 1;
-    let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
-    check_eq!(result, Err(EINVAL), "reserved field");
+    get = GetPlan { buffer: place.as_mut_ptr() as u64, ..get };
+    let mut generations = Vec::new();
+    for _ in 0..2 {
+        // The call does not read what the one before has written.
+        let result = ioctl(&device, ioc::GET_PLAN, &raw mut get as usize);
+        check_eq!(result, Ok(0), "the plan");
+        generations.push(get.generation);
+    }
+    check_eq!(generations[0], generations[1], "generations of one configuration");
     for number in [
         ioc::INFO,
         ioc::ERROR,

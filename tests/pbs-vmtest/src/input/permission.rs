@@ -37,7 +37,7 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
     refused("drop", device.drop_plan(PLAN_CPU), EPERM)?;
     refused("renew", device.renew(PLAN_CPU), EPERM)?;
     refused("get the plan", device.get_plan(PLAN_CPU), EPERM)?;
-    refused("configure", device.configure(PLAN_CPU, 9, &[]), EPERM)?;
+    refused("configure", device.configure(PLAN_CPU, 9, 0, &[]), EPERM)?;
     refused("ask for a process", device.process(1), EPERM)?;
     // Who has been handed the device may look at it.
     let info = device.info().context("info")?;

@@ -207,7 +207,8 @@ impl Chaos {
     /// than the plan may have.
     fn change_config(&mut self) {
         let cpu = self.some_cpu();
-        let Ok(bytes) = self.node.device.get_plan(cpu) else { return };
+        let read = self.node.device.get_plan_and_generation(cpu);
+        let Ok((bytes, generation)) = read else { return };
         let Ok(plan) = pbs_plan::wire::decode(&bytes) else { return };
         let Some(before) = plan.config else { return };
         let period_ns = self.dice.one_of(&[5_000_000, 20_000_000, 100_000_000]);
@@ -223,7 +224,8 @@ impl Chaos {
         if self.dice.below(4) == 0 {
             config.dispatch = self.dice.one_of(&Dispatch::ALL) as u64;
         }
-        let changed = self.node.device.configure(cpu, plan.plan_id, &encode::config(&config));
+        let bytes = encode::config(&config);
+        let changed = self.node.device.configure(cpu, plan.plan_id, generation, &bytes);
         self.changes += u32::from(changed.is_ok());
     }
 
