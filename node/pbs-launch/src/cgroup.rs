@@ -17,6 +17,9 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// Processes of a group that get a signal: each takes a descriptor meanwhile.
 const SIGNALLED_PROCESSES: usize = 256;
 
+/// Processes of a group that are asked whether they handle a signal: each has a file that is read.
+const LOOKED_AT_PROCESSES: usize = 1024;
+
 /// Limits of what is in a control group, where that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupLimits {
@@ -72,16 +75,18 @@ impl Cgroup {
     }
 
     /// Sends a notice to the processes in it that handle the signal, up to 256. Returns their
-    /// number.
+    /// number. Only the first 1024 processes, by their ids, are looked at.
     pub fn notify(&self, notice: NoticeSignal) -> io::Result<usize> {
         self.signal(notice.signal(), |pid| notice.is_handled_by(pid))
     }
 
-    /// Sends a signal to the wanted processes in it, up to 256. Returns their number.
+    /// Sends a signal to the wanted ones of the first processes in it, up to 256. Returns their
+    /// number.
     fn signal(&self, signal: Signal, is_wanted: impl Fn(i32) -> bool) -> io::Result<usize> {
         // One that has ended has no descriptor.
         let open = |pid| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
-        let wanted = self.processes()?.into_iter().filter(|&pid| is_wanted(pid));
+        let looked_at = self.processes()?.into_iter().take(LOOKED_AT_PROCESSES);
+        let wanted = looked_at.filter(|&pid| is_wanted(pid));
         let wanted: Vec<_> = wanted.take(SIGNALLED_PROCESSES).filter_map(open).collect();
         // A process id may have become that of another process before its descriptor was opened.
         let still = self.processes()?;
@@ -235,6 +240,23 @@ mod tests {
         assert_eq!(inside.wait().unwrap().signal(), Some(libc::SIGTERM));
         fs::remove_dir_all(&directory).unwrap();
         assert!(group.terminate().is_err());
+    }
+
+    /// A group with many processes that do not handle a signal makes no call long.
+    #[test]
+    fn only_some_processes_of_a_group_are_looked_at() {
+        let directory = std::env::temp_dir().join(format!("pbs-looked-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let pids = (1..=2 * LOOKED_AT_PROCESSES).map(|pid| format!("{pid}\n"));
+        fs::write(directory.join("cgroup.procs"), pids.collect::<String>()).unwrap();
+        let group = Cgroup { directory: directory.clone() };
+        let looked_at = std::cell::Cell::new(0);
+        let sent = group.signal(Signal::USR1, |_| {
+            looked_at.set(looked_at.get() + 1);
+            false
+        });
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!((sent.unwrap(), looked_at.get()), (0, LOOKED_AT_PROCESSES));
     }
 
     /// A notice arrives at programs that handle it. Others, which it would end, go on.
