@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::machine::{Machine, NodeSpec, ResourceId};
 use crate::planner::Planner;
 use crate::request::{Refusal, Request, When};
-use crate::rules::Rules;
 use crate::types::RequestId;
 
 impl Machine {
@@ -58,7 +57,7 @@ impl Planner {
             return;
         };
         let part = self.machine.part(&nodes, &entry.need.job_wide);
-        let mut inside = Self::new(Arc::new(part), Rules::default());
+        let mut inside = Self::new(Arc::new(part), self.system.rules().inside());
         for &(node, _) in &nodes {
             let name = self.machine.node_name(node);
             if let (false, Some(place)) =

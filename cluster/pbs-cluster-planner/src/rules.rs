@@ -5,6 +5,7 @@
 //! caller, up to a horizon. Nothing is planned beyond the horizon, therefore each search ends.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use pbs_profile::FOREVER;
 use pbs_resources::{Condition, Facts};
@@ -74,7 +75,8 @@ pub struct Rules {
     /// At most [`pbs_site::MOST_POOLS`]; further ones keep nothing.
     pub pools: Vec<Pool>,
     /// Times at which users and groups may have nothing: disjoint intervals in the order of time.
-    pub locks: Vec<(Whom, Vec<Range<u64>>)>,
+    /// The plan of a reservation shares them.
+    pub locks: Arc<[(Whom, Vec<Range<u64>>)]>,
     /// Horizon of the validities; [`FOREVER`] if none repeats.
     pub horizon_s: u64,
 }
@@ -82,11 +84,17 @@ pub struct Rules {
 impl Default for Rules {
     /// Everything for everybody.
     fn default() -> Self {
-        Self { limits: Vec::new(), pools: Vec::new(), locks: Vec::new(), horizon_s: FOREVER }
+        Self { limits: Vec::new(), pools: Vec::new(), locks: Arc::default(), horizon_s: FOREVER }
     }
 }
 
 impl Rules {
+    /// The rules inside a reservation, which has its resources from limits and pools already: users
+    /// and groups have nothing while they are locked.
+    pub(crate) fn inside(&self) -> Self {
+        Self { locks: Arc::clone(&self.locks), horizon_s: self.horizon_s, ..Self::default() }
+    }
+
     /// The limits of a consumer on a resource, each with the times at which it is the one
     /// that counts: one of the resource goes before one of all.
     pub(crate) fn of<'a>(

@@ -374,3 +374,19 @@ fn a_reservation_is_a_cluster_of_its_own() {
     assert_eq!(inside(&mut planner, "ncpus=4", 10), None);
     assert_eq!(inside(&mut planner, "2:ncpus=3", 50), None);
 }
+
+/// Who is locked has nothing in a reservation, either.
+#[test]
+fn users_are_locked_inside_reservations() {
+    let locks = [(Whom::User("u".into()), vec![100..150])].into();
+    let mut planner = with_rules(&[4], Rules { locks, ..Rules::default() });
+    let held = planner.reserve(0, &fixed("ncpus=4", 100, 100)).unwrap();
+    let mut within = |user: &str, duration_s| {
+        let request = Request { user: user.into(), ..ask("ncpus=1", duration_s) };
+        let id = planner.submit_in(0, held, &request).ok()?;
+        start(planner.inside(held).unwrap(), id)
+    };
+    assert_eq!(within("v", 50), Some(100));
+    assert_eq!(within("u", 50), Some(150));
+    assert_eq!(within("u", 51), None);
+}

@@ -193,9 +193,8 @@ fn a_start_that_never_comes_is_found_out() {
             for_askers: false,
             valid: weeks.collect(),
         }],
-        limits: Vec::new(),
-        locks: Vec::new(),
         horizon_s: 520 * 7 * DAY,
+        ..Rules::default()
     };
     let mut planner = with_rules(&[4], rules);
     let start_s = submit(&mut planner, monday_s, &ask("ncpus=1", 92 * HOUR));
