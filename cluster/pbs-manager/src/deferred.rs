@@ -26,7 +26,9 @@ impl<E: Engine> Manager<E> {
     pub fn write(&mut self) -> Result<Vec<Event>, Error> {
         self.note_changes();
         self.forget()?;
-        self.journal.write(self.clock_s, self.planner.next_id())
+        let events = self.journal.write(self.clock_s, self.planner.next_id())?;
+        self.engine.written();
+        Ok(events)
     }
 
     /// Whether requests wait for their turn to look for a better place, or a better plan is sought.

@@ -127,6 +127,9 @@ pub trait Engine {
     fn has_phases(&self) -> bool {
         false
     }
+    /// All that the engine was told is in the ledger. An engine whose effects outlive this process
+    /// acts from then on only: otherwise the ledger may not know of them after a crash.
+    fn written(&mut self) {}
     /// Returns how long before its start a request is handed to an engine that starts, watches and
     /// ends requests by itself. Its place stays from then on.
     ///
@@ -181,6 +184,10 @@ impl<E: Engine> Engine for &mut E {
 
     fn has_phases(&self) -> bool {
         E::has_phases(self)
+    }
+
+    fn written(&mut self) {
+        E::written(self);
     }
 
     fn fixed_before_s(&self) -> Option<u64> {

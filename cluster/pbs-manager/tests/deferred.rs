@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, After, Ledger, Outcome, Page};
-use pbs_manager::{only_mine, Change, Error, Held, Wish};
+use pbs_manager::{only_mine, Change, Error, Held, Manager, Wish};
 
 /// The requests that a reader of the file sees.
 fn stored(cluster: &Cluster) -> usize {
@@ -35,6 +35,23 @@ fn operations_are_written_together() {
     assert_eq!(stored(&cluster), 3);
     assert!(cluster.manager.write().unwrap().is_empty());
     cluster.reopen();
+}
+
+/// An engine acts when the ledger knows: what it is told before is not written yet.
+#[test]
+fn an_engine_hears_what_is_written() {
+    let mut engine = Observed::default();
+    let path = directory("deferred-engine").join("ledger");
+    let mut manager = Manager::create(&path, SITE, T, &mut engine).unwrap();
+    manager.defer();
+    manager.submit(&user("u"), &wish("ncpus=1", 100)).unwrap();
+    manager.advance(T + 1).unwrap();
+    let heard = |engine: &Observed| (engine.threads.len(), engine.written);
+    assert_eq!(heard(manager.engine_mut()), (1, 0));
+    manager.write().unwrap();
+    assert_eq!(heard(manager.engine_mut()), (1, 1));
+    drop(manager);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
 /// Requests that look for a better place one after the other get the place that they would have got

@@ -187,6 +187,8 @@ pub(crate) struct Observed {
     simulated: Simulated,
     /// The threads of each request that was started.
     pub(crate) threads: Vec<Option<u64>>,
+    /// Number of started requests that are in the ledger.
+    pub(crate) written: usize,
     /// The nodes that were heard of, and when.
     pub(crate) heard: Vec<(String, u64)>,
     /// A request, and its end, which is predicted once.
@@ -206,6 +208,10 @@ impl Engine for Observed {
     fn extend(&mut self, _: u64, _: u64) {}
 
     fn notify(&mut self, _: u64) {}
+
+    fn written(&mut self) {
+        self.written = self.threads.len();
+    }
 
     fn heard(&self) -> Vec<(String, u64)> {
         self.heard.clone()
