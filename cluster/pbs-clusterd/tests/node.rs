@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::{is_root, serve, site, wanted, Served, DAEMON};
+use common::{become_user, is_root, serve, site, wanted, Served, DAEMON};
 use pbs_cluster_api::{Client, Failure, Refusal, Submission};
 use pbs_manager::ledger::{Row, State};
-use pbs_node_api::Job;
+use pbs_node_api::{Filter, Job};
 use pbs_socket::{Accounts, Caller};
 use serde_json::{json, Value};
 
@@ -36,6 +36,8 @@ struct Node {
     jobs: Arc<Mutex<Vec<Job>>>,
     /// Whether submissions are not answered.
     is_deaf: Arc<AtomicBool>,
+    /// Whether submissions are refused because there is too much to do.
+    is_busy: Arc<AtomicBool>,
 }
 
 fn node(name: &str) -> Node {
@@ -49,14 +51,16 @@ fn node(name: &str) -> Node {
     std::fs::set_permissions(&socket, everybody).unwrap();
     let (sender, asked) = channel();
     let (jobs, is_deaf) = (Arc::<Mutex<Vec<Job>>>::default(), Arc::<AtomicBool>::default());
-    let (of_thread, deaf) = (Arc::clone(&jobs), Arc::clone(&is_deaf));
+    let is_busy = Arc::<AtomicBool>::default();
+    let (of_thread, deaf, busy) = (Arc::clone(&jobs), Arc::clone(&is_deaf), Arc::clone(&is_busy));
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let (sender, jobs, deaf) = (sender.clone(), of_thread.clone(), deaf.clone());
-            thread::spawn(move || answer(stream.unwrap(), &sender, &jobs, &deaf));
+            let (sender, jobs) = (sender.clone(), of_thread.clone());
+            let (deaf, busy) = (deaf.clone(), busy.clone());
+            thread::spawn(move || answer(stream.unwrap(), &sender, &jobs, &deaf, &busy));
         }
     });
-    Node { socket, asked, jobs, is_deaf }
+    Node { socket, asked, jobs, is_deaf, is_busy }
 }
 
 /// Answers the calls of a connection.
@@ -65,6 +69,7 @@ fn answer(
     asked: &Sender<Asked>,
     jobs: &Mutex<Vec<Job>>,
     is_deaf: &AtomicBool,
+    is_busy: &AtomicBool,
 ) {
     let uid = Caller::of(stream.as_fd(), None, &Accounts::read()).unwrap().uid;
     loop {
@@ -78,6 +83,9 @@ fn answer(
         let method = call["method"].as_str().unwrap().rsplit('.').next().unwrap().to_string();
         let parameters = call["parameters"].clone();
         let answer = match method.as_str() {
+            "Submit" if is_busy.load(Ordering::Relaxed) => {
+                json!({ "error": "org.sched-pbs.Node.Busy" })
+            }
             "Submit" => {
                 let job = &parameters["jobs"][0];
                 let index = &job["array"]["first"];
@@ -94,16 +102,26 @@ fn answer(
                 json!({ "jobs": [job] })
             }
             "List" => {
-                let name = &parameters["filter"]["name"];
+                let filter: Filter = serde_json::from_value(parameters["filter"].clone()).unwrap();
                 let jobs = jobs.lock().unwrap();
-                let found = jobs.iter().filter(|job| name.is_null() || job.name == *name);
+                let found = jobs.iter().filter(|job| {
+                    let is_over = job.state == "over";
+                    filter.name.as_ref().is_none_or(|name| job.name == *name)
+                        && filter.uid.is_none_or(|uid| job.uid == Some(uid))
+                        && (!is_over || filter.last.is_some_and(|last| last > 0))
+                });
                 json!({ "jobs": found.collect::<Vec<_>>() })
+            }
+            "Show" => {
+                let jobs = jobs.lock().unwrap();
+                let shown = jobs.iter().find(|job| parameters["job"]["number"] == job.number);
+                json!({ "job": shown.unwrap(), "request": null, "processes": [], "programs": [] })
             }
             "Notify" => json!({ "processes": 1 }),
             _ => Value::Null,
         };
         let is_answered = method != "Submit" || !is_deaf.load(Ordering::Relaxed);
-        if method != "List" {
+        if !matches!(&*method, "List" | "Show") {
             // A test that has ended listens no more.
             let _ = asked.send(Asked { uid, method, parameters });
         }
@@ -115,6 +133,7 @@ fn answer(
             Value::Null => json!({
                 "error": "org.sched-pbs.Node.NotInState", "parameters": { "what": "it is over" }
             }),
+            error if error["error"].is_string() => error,
             answer => json!({ "parameters": answer }),
         };
         // The engine may have gone.
@@ -148,6 +167,31 @@ fn serve_over(name: &str, node: &Node) -> (Served, String) {
 /// A request whose command is that job file.
 fn job(file: &str, rset: &str, duration_s: u64) -> Submission {
     Submission { command: Some(vec![file.into()]), ..wanted(rset, duration_s) }
+}
+
+/// The threads of a process that act as that user.
+fn threads_as(process: u32, uid: u32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let threads = threads.map(|thread| thread.unwrap());
+    let acts_as = |thread: &std::fs::DirEntry| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap();
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+        ids.split_whitespace().nth(1) == Some(&uid.to_string())
+    };
+    let threads = threads.filter(acts_as);
+    threads.map(|thread| thread.file_name().to_str().unwrap().parse().unwrap()).collect()
+}
+
+/// Whether that user may send a signal to a thread; the error otherwise.
+fn signalled_by(uid: u32, thread: i32) -> Result<(), i32> {
+    let sent = thread::spawn(move || {
+        become_user(uid);
+        // SAFETY: signal 0 only asks for the permission.
+        #[allow(unsafe_code)]
+        let sent = unsafe { libc::kill(thread, 0) };
+        (sent == 0).then_some(()).ok_or_else(|| std::io::Error::last_os_error())
+    });
+    sent.join().unwrap().map_err(|error| error.raw_os_error().unwrap())
 }
 
 fn until_ended(client: &mut Client, id: u64) -> Row {
@@ -187,6 +231,10 @@ fn jobs_are_those_of_the_owners_of_requests() {
         indices.push(job["array"]["first"].as_u64().unwrap());
     }
     assert_eq!(indices, [3, 5]);
+    // The thread that acts as the owner can't be signalled by the owner.
+    let threads = threads_as(served.child.id(), DAEMON);
+    assert_eq!(threads.len(), 1);
+    assert_eq!(signalled_by(DAEMON, threads[0]), Err(libc::EPERM));
     // A service that was started anew finds the jobs again.
     let mut served = served;
     served.restart();
@@ -250,6 +298,47 @@ fn notices_and_ends_reach_the_job() {
     client.kill(&[id]).unwrap();
     let asked = node.next();
     assert_eq!((asked.method.as_str(), &asked.parameters["job"]["number"]), ("Cancel", &json!(1)));
+}
+
+/// A job whose request has ended while the service was away is cancelled by the next service.
+#[test]
+fn a_job_that_the_ledger_does_not_run_is_cancelled() {
+    let node = node("orphan");
+    let (mut served, file) = serve_over("orphan", &node);
+    let id = served.client().submit(&job(&file, "ncpus=1", 3600)).unwrap()[0].id;
+    assert_eq!(node.next().method, "Submit");
+    served.kill();
+    // Jobs of a request that has ended, of the user's own, and of another ledger of the user.
+    let own = node.jobs.lock().unwrap()[0].clone();
+    for name in ["clusterd-77-1000", "sort", "cluster-77-1000"] {
+        let mut jobs = node.jobs.lock().unwrap();
+        let number = jobs.len() as u64 + 1;
+        jobs.push(Job { number, name: name.into(), ..own.clone() });
+    }
+    served.restart();
+    let asked = node.next();
+    assert_eq!((asked.method.as_str(), &asked.parameters["job"]["number"]), ("Cancel", &json!(2)));
+    served.client().kill(&[id]).unwrap();
+    let asked = node.next();
+    assert_eq!((asked.method.as_str(), &asked.parameters["job"]["number"]), ("Cancel", &json!(1)));
+}
+
+/// A request is handed over again to a service that had too much to do.
+#[test]
+fn a_busy_node_is_asked_again() {
+    let node = node("busy");
+    node.is_busy.store(true, Ordering::Relaxed);
+    let (served, file) = serve_over("busy", &node);
+    let mut client = served.client();
+    let id = client.submit(&job(&file, "ncpus=1", 3600)).unwrap()[0].id;
+    for _ in 0..2 {
+        assert_eq!(node.next().method, "Submit");
+    }
+    node.is_busy.store(false, Ordering::Relaxed);
+    while node.jobs.lock().unwrap().is_empty() {
+        assert_eq!(node.next().method, "Submit");
+    }
+    assert_eq!(client.show(id).unwrap().request.0.state, State::Running);
 }
 
 /// While the node answers nothing, the cluster answers all.

@@ -6,7 +6,7 @@ use std::io;
 
 use pbs_node_api::Environment;
 use rustix::fs::{Gid, Uid};
-use rustix::process::geteuid;
+use rustix::process::{geteuid, getgid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 /// Search path of programs that name no directory.
@@ -62,8 +62,10 @@ impl Account {
         })
     }
 
-    /// Makes the calling thread one of the user: files are opened with the rights of the user, and
-    /// services see the user at the other end of a connection. It cannot be undone.
+    /// Makes the calling thread act as the user: files are opened with the rights of the user, and
+    /// services see the user at the other end of a connection. The thread remains one of this
+    /// process for whoever sends signals or sets limits: its real and saved ids stay, by which the
+    /// kernel decides about them. Otherwise each user could stop the process through the thread.
     ///
     /// # Errors
     ///
@@ -75,9 +77,8 @@ impl Account {
         let gid = Gid::from_raw(self.gid);
         let groups: Vec<Gid> = self.groups.iter().copied().map(Gid::from_raw).collect();
         set_thread_groups(&groups)?;
-        set_thread_res_gid(gid, gid, gid)?;
-        let uid = Uid::from_raw(self.uid);
-        Ok(set_thread_res_uid(uid, uid, uid)?)
+        set_thread_res_gid(getgid(), gid, getgid())?;
+        Ok(set_thread_res_uid(getuid(), Uid::from_raw(self.uid), getuid())?)
     }
 
     /// Environment of the user's programs.

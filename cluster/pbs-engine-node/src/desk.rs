@@ -15,10 +15,11 @@ use pbs_manager::{Allocation, Engine, Happened};
 use pbs_uapi::clock::unix_s;
 
 use crate::account::Account;
+use crate::sweep::PREFIX;
 use crate::Local;
 
 /// Interval at which the service is asked what has become of jobs.
-const POLL: Duration = Duration::from_millis(200);
+pub(crate) const POLL: Duration = Duration::from_secs(1);
 
 /// A request that is to run.
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ pub(crate) struct Reports {
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -78,6 +79,11 @@ impl Reports {
     /// Ends a request that is not run.
     pub(crate) fn refuse(&self, request: RequestId, why: &str) {
         self.add(vec![Happened::Ended { request, outcome: format!("refused: {why}") }]);
+    }
+
+    /// Reports an error that ends nothing.
+    pub(crate) fn tell(&self, trouble: &str) {
+        (self.trouble)(trouble);
     }
 
     pub(crate) fn take(&self) -> Vec<Happened> {
@@ -188,7 +194,8 @@ impl Desk {
             Ok(account) => account,
             Err(why) => return self.close(&why, reports),
         };
-        let mut local = Local::new(&socket, None, account.environment());
+        let local = Local::new(&socket, None, account.environment());
+        let mut local = Local { prefix: PREFIX, ..local };
         let mut known: BTreeMap<RequestId, Wanted> = BTreeMap::new();
         let mut told = None;
         while let Some(wanted) = self.next(local.is_busy()) {
@@ -196,7 +203,7 @@ impl Desk {
             reports.add(local.happened(unix_s()));
             let trouble = local.trouble();
             if let Some(new) = trouble.as_ref().filter(|_| trouble != told) {
-                (reports.trouble)(&format!("{owner}: {new}"));
+                reports.tell(&format!("{owner}: {new}"));
             }
             told = trouble;
         }

@@ -15,15 +15,15 @@ mod desk;
 mod owners;
 mod pin;
 mod serve;
+mod sweep;
 
 pub use owners::Owners;
 pub use pin::pin;
 pub use serve::serve;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,10 +34,12 @@ use pbs_node_api::{
     Array, Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission,
 };
 use pbs_uapi::clock::{since_1970, unix_s};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Maximum number of finished jobs that are searched for a previously started one.
-const LAST: u64 = 10_000;
+/// Maximum number of finished jobs of a name that are searched for a previously started one.
+const LAST: u64 = 1;
 
 /// Largest job file, in bytes: as much as a call of the service may have.
 const JOB_FILE_BYTES: u64 = 16 << 20;
@@ -55,7 +57,7 @@ struct Handed {
 
 /// Reason for which a request is not with the service.
 enum Unhanded {
-    /// The service does not answer.
+    /// The service does not answer, or has too much to do.
     Away(String),
     /// The service refused the request.
     Refused(String),
@@ -63,9 +65,11 @@ enum Unhanded {
 
 impl From<Failure> for Unhanded {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Connection(_) => Self::Away(failure.to_string()),
-            Failure::Refused(_) => Self::Refused(failure.to_string()),
+        match &failure {
+            Failure::Refused(refusal) if !refusal.is_temporary() => {
+                Self::Refused(failure.to_string())
+            }
+            Failure::Connection(_) | Failure::Refused(_) => Self::Away(failure.to_string()),
         }
     }
 }
@@ -75,14 +79,16 @@ impl From<Failure> for Unhanded {
 pub struct Local {
     service: Lasting,
     /// User who owns the jobs.
-    uid: Option<u32>,
+    uid: u32,
     /// Directory in which jobs start; `None`: that of the job's file.
     directory: Option<String>,
     environment: Vec<Environment>,
+    /// First word of the names of jobs.
+    prefix: &'static str,
     handed: HashMap<RequestId, Handed>,
     /// Allocations that must start but were not handed over, because the service was away.
     late: Vec<Allocation>,
-    /// Jobs that the service has not been told to cancel, because it was away.
+    /// Jobs that the service has not cancelled, because it was away or could not.
     uncancelled: Vec<(RequestId, u64)>,
     /// Refused requests that were not reported yet.
     refused: Vec<(RequestId, String)>,
@@ -95,14 +101,14 @@ pub struct Local {
 
 impl Local {
     /// The service that listens there; jobs start in that directory (`None`: in that of their
-    /// file), with that environment.
+    /// file), with that environment. They are those of the user as whom the calling thread acts.
     pub fn new(socket: &Path, directory: Option<&str>, environment: Vec<Environment>) -> Self {
         Self {
             service: Lasting::new(socket),
-            // Without /proc, the service's answers are not filtered by user.
-            uid: fs::metadata("/proc/self").ok().map(|process| process.uid()),
+            uid: geteuid().as_raw(),
             directory: directory.map(String::from),
             environment,
+            prefix: "cluster",
             handed: HashMap::new(),
             late: Vec::new(),
             uncancelled: Vec::new(),
@@ -155,7 +161,7 @@ impl Local {
     fn find(&mut self, name: &str) -> Result<Option<Job>, Failure> {
         let filter = Filter {
             name: Some(name.into()),
-            uid: self.uid,
+            uid: Some(self.uid),
             last: Some(LAST),
             ..Filter::default()
         };
@@ -163,7 +169,7 @@ impl Local {
     }
 
     fn hand(&mut self, allocation: &Allocation) -> Result<u64, Unhanded> {
-        let name = format!("cluster-{}-{}", allocation.request, allocation.from_s);
+        let name = format!("{}-{}-{}", self.prefix, allocation.request, allocation.from_s);
         // The service adds the index to the name.
         let index = allocation.array_index.map_or_else(String::new, |index| format!("[{index}]"));
         if let Some(job) = self.find(&format!("{name}{index}"))? {
@@ -175,7 +181,27 @@ impl Local {
         Ok(jobs.first().map_or(0, |job| job.number))
     }
 
-    /// Cancels a job, now or when the service is back.
+    /// Returns this user's jobs that are not over, by number, and those that were handed over and
+    /// are over since.
+    fn current(&mut self) -> Result<HashMap<u64, Job>, Failure> {
+        let open = self.list(&Filter { uid: Some(self.uid), ..Filter::default() })?;
+        let mut jobs: HashMap<u64, Job> = open.into_iter().map(|job| (job.number, job)).collect();
+        for handed in self.handed.values() {
+            if jobs.contains_key(&handed.number) {
+                continue;
+            }
+            let key = JobKey { number: Some(handed.number), name: None };
+            match self.service.ask(|client| client.show(&key)) {
+                Ok(shown) => drop(jobs.insert(handed.number, shown.job)),
+                // A job that is in no answer is not known to be over.
+                Err(Failure::Refused(Refusal::NoSuchJob { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Cancels a job, now or when the service can.
     fn cancel(&mut self, request: RequestId, number: u64) {
         let key = JobKey { number: Some(number), name: None };
         match self.service.ask(|client| client.cancel(&key)) {
@@ -184,9 +210,7 @@ impl Local {
             | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}
             Err(error) => {
                 self.trouble = Some(format!("request {request}: {error}"));
-                if let Failure::Connection(_) = error {
-                    self.uncancelled.push((request, number));
-                }
+                self.uncancelled.push((request, number));
             }
         }
     }
@@ -274,14 +298,7 @@ impl Engine for Local {
         if self.handed.is_empty() && self.heard.is_none() {
             return happened;
         }
-        // Jobs of others never push out those of this user. A job that is not in the answer is
-        // not known to be over.
-        let mine = Filter {
-            uid: self.uid,
-            last: Some(if self.handed.is_empty() { 1 } else { LAST }),
-            ..Filter::default()
-        };
-        let jobs = match self.list(&mine) {
+        let jobs = match self.current() {
             Ok(jobs) => jobs,
             Err(why) => {
                 self.trouble = Some(why.to_string());
@@ -291,7 +308,6 @@ impl Engine for Local {
         if let Some((_, heard_s)) = &mut self.heard {
             *heard_s = now_s;
         }
-        let jobs: HashMap<u64, Job> = jobs.into_iter().map(|job| (job.number, job)).collect();
         let mut over = Vec::new();
         for (&request, handed) in &mut self.handed {
             let Some(job) = jobs.get(&handed.number) else {
@@ -326,9 +342,11 @@ fn left_ns(until_s: u64) -> Option<u64> {
     u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
 }
 
-/// Reads a job file, which a user has named.
+/// Reads a job file, which a user has named: a FIFO is not waited for, and a terminal does not
+/// become that of this process.
 fn job_file(path: &Path) -> io::Result<String> {
-    let file = File::open(path)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -372,6 +390,19 @@ mod tests {
         let told = environment(&of_engine, Some(4));
         assert_eq!(told, [variable("HOME", "/"), variable("OMP_NUM_THREADS", "4")]);
         assert_eq!(environment(&of_engine, None), of_engine);
+    }
+
+    /// What is no file is refused at once, though nobody writes to it.
+    #[test]
+    fn a_fifo_is_no_job_file() {
+        let path = std::env::temp_dir().join(format!("pbs-engine-node-{}", std::process::id()));
+        // One of an earlier process with the same number.
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let read = job_file(&path);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read.unwrap_err().to_string(), "it is no regular file");
     }
 
     #[test]

@@ -4,6 +4,10 @@
 //! A thread of each owner becomes this user for the kernel, connects to the service of the node,
 //! and reads the owner's job files. An owner whose files or jobs do not answer delays nobody else,
 //! and no call of the engine waits.
+//!
+//! The threads receive orders that are in the ledger only. A kill that is in the ledger may have
+//! missed its job nevertheless, because this process was stopped: at the start, a further thread
+//! cancels the jobs that an earlier process has started and the ledger does not run.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +17,19 @@ use std::thread;
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Caller, Engine, Happened, Wish};
 
-use crate::desk::{Desk, Reports};
+use crate::desk::{lock, Desk, Reports};
+use crate::sweep::{sweep, Running};
 
 /// Owners whose requests run at once: each has a thread.
 const MOST_OWNERS: usize = 256;
+
+/// An order to the thread of an owner.
+enum Order {
+    Start(Box<Allocation>),
+    Stop(RequestId),
+    Extend(RequestId, u64),
+    Notify(RequestId),
+}
 
 /// The service of this node, for the owners of requests.
 pub struct Owners {
@@ -24,6 +37,12 @@ pub struct Owners {
     desks: HashMap<String, Arc<Desk>>,
     /// Owner of each request that has its nodes.
     owners: HashMap<RequestId, String>,
+    /// Start of each request that has its nodes.
+    running: Running,
+    /// Orders that are not in the ledger yet.
+    orders: Vec<Order>,
+    /// Whether jobs of earlier processes are cancelled, or were.
+    is_swept: bool,
     reports: Arc<Reports>,
 }
 
@@ -39,6 +58,9 @@ impl Owners {
             socket: socket.into(),
             desks: HashMap::new(),
             owners: HashMap::new(),
+            running: Running::default(),
+            orders: Vec::new(),
+            is_swept: false,
             reports: Arc::new(Reports::new(wake, trouble)),
         }
     }
@@ -67,6 +89,47 @@ impl Owners {
             .map_err(|error| format!("no thread could be started: {error}"))?;
         self.desks.insert(owner.clone(), desk);
         Ok(())
+    }
+
+    /// Starts the thread that cancels what the ledger does not run.
+    fn sweep(&mut self) {
+        self.is_swept = true;
+        let (socket, running) = (self.socket.clone(), Arc::clone(&self.running));
+        let reports = Arc::clone(&self.reports);
+        let thread = thread::Builder::new().name("sweep".into());
+        if let Err(error) = thread.spawn(move || sweep(&socket, &running, &reports)) {
+            self.reports.tell(&format!("jobs of an earlier service were not looked for: {error}"));
+        }
+    }
+
+    fn perform(&mut self, order: Order) {
+        match order {
+            Order::Start(allocation) => {
+                let (id, owner) = (allocation.request, allocation.user.clone());
+                self.owners.insert(id, owner);
+                lock(&self.running).insert(id, allocation.from_s);
+                if let Err(why) = self.hand(&allocation) {
+                    self.reports.refuse(id, &why);
+                }
+            }
+            Order::Stop(id) => {
+                if let Some(desk) = self.desk(id) {
+                    desk.stop(id);
+                }
+                self.owners.remove(&id);
+                lock(&self.running).remove(&id);
+            }
+            Order::Extend(id, until_s) => {
+                if let Some(desk) = self.desk(id) {
+                    desk.extend(id, until_s);
+                }
+            }
+            Order::Notify(id) => {
+                if let Some(desk) = self.desk(id) {
+                    desk.notify(id);
+                }
+            }
+        }
     }
 
     fn desk(&self, request: RequestId) -> Option<&Desk> {
@@ -101,37 +164,37 @@ impl Engine for Owners {
     }
 
     fn start(&mut self, allocation: &Allocation) {
-        self.owners.insert(allocation.request, allocation.user.clone());
-        if let Err(why) = self.hand(allocation) {
-            self.reports.refuse(allocation.request, &why);
-        }
+        self.orders.push(Order::Start(allocation.clone().into()));
     }
 
     fn stop(&mut self, request: RequestId) {
-        if let Some(desk) = self.desk(request) {
-            desk.stop(request);
-        }
-        self.owners.remove(&request);
+        self.orders.push(Order::Stop(request));
     }
 
     fn extend(&mut self, request: RequestId, until_s: u64) {
-        if let Some(desk) = self.desk(request) {
-            desk.extend(request, until_s);
-        }
+        self.orders.push(Order::Extend(request, until_s));
     }
 
     fn notify(&mut self, request: RequestId) {
-        if let Some(desk) = self.desk(request) {
-            desk.notify(request);
+        self.orders.push(Order::Notify(request));
+    }
+
+    fn written(&mut self) {
+        for order in std::mem::take(&mut self.orders) {
+            self.perform(order);
         }
     }
 
     // What was reported is due at once.
     fn next_s(&self) -> Option<u64> {
-        (!self.reports.is_empty()).then_some(0)
+        (!self.reports.is_empty() || !self.is_swept).then_some(0)
     }
 
     fn happened(&mut self, _: u64) -> Vec<Happened> {
+        // Time passes: the ledger is open, and all that it runs was told.
+        if !self.is_swept {
+            self.sweep();
+        }
         self.reports.take()
     }
 }

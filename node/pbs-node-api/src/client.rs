@@ -221,11 +221,25 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Answer of a service that is stopping.
+const STOPPING: &str = "the service is stopping";
+
+impl Refusal {
+    /// Whether the call may succeed later as it is: the service had too much to do, or stopped.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Busy => true,
+            Self::Failed { why } => why == STOPPING,
+            _ => false,
+        }
+    }
+}
+
 impl From<NotAnswered> for Refusal {
     fn from(why: NotAnswered) -> Self {
         match why {
             NotAnswered::Busy => Self::Busy,
-            NotAnswered::Stopping => Self::Failed { why: "the service is stopping".into() },
+            NotAnswered::Stopping => Self::Failed { why: STOPPING.into() },
         }
     }
 }

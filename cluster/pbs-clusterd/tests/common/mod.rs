@@ -74,10 +74,7 @@ impl Served {
     pub(crate) fn client_of(&self, uid: u32) -> Client {
         let socket = self.socket();
         let thread = thread::spawn(move || {
-            // SAFETY: without the library's wrapper, only this thread becomes another user.
-            #[allow(unsafe_code)]
-            let became = unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) };
-            assert_eq!(became, 0);
+            become_user(uid);
             Client::connect(&socket).unwrap()
         });
         thread.join().unwrap()
@@ -110,6 +107,14 @@ impl Drop for Served {
         // The system removes what is left of temporary files.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Makes the calling thread another user; only root can.
+pub(crate) fn become_user(uid: u32) {
+    // SAFETY: without the library's wrapper, only this thread becomes another user.
+    #[allow(unsafe_code)]
+    let became = unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) };
+    assert_eq!(became, 0);
 }
 
 /// Whether the test runs as root.
