@@ -189,7 +189,7 @@ fn signalled_by(uid: u32, thread: i32) -> Result<(), i32> {
         // SAFETY: signal 0 only asks for the permission.
         #[allow(unsafe_code)]
         let sent = unsafe { libc::kill(thread, 0) };
-        (sent == 0).then_some(()).ok_or_else(|| std::io::Error::last_os_error())
+        (sent == 0).then_some(()).ok_or_else(std::io::Error::last_os_error)
     });
     sent.join().unwrap().map_err(|error| error.raw_os_error().unwrap())
 }
