@@ -378,7 +378,7 @@ fn a_reservation_is_a_cluster_of_its_own() {
 /// Who is locked has nothing in a reservation, either.
 #[test]
 fn users_are_locked_inside_reservations() {
-    let locks = [(Whom::User("u".into()), vec![100..150])].into();
+    let locks = [(Whom::User("u".into()), vec![100..150, 300..400])].into();
     let mut planner = with_rules(&[4], Rules { locks, ..Rules::default() });
     let held = planner.reserve(0, &fixed("ncpus=4", 100, 100)).unwrap();
     let mut within = |user: &str, duration_s| {
