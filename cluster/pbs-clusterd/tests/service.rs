@@ -180,7 +180,7 @@ fn who_watches_hears_of_events() {
     assert_eq!(watching.join().unwrap(), [altered.clone(), altered]);
 }
 
-/// Of a request that has ended, the end is reported at once.
+/// The end of a request that has ended is reported at once.
 #[test]
 fn the_end_of_an_ended_request_is_reported_at_once() {
     let served = serve("ended", &site(1), &[]);

@@ -300,8 +300,8 @@ mod tests {
         assert_eq!(silent.limits, most);
     }
 
-    /// What the kernel says of a process is what getrlimit(2) answers it. Of a process that has
-    /// ended, or whose number another user's process has, nothing is known.
+    /// The limits that the kernel has for a process are those that getrlimit(2) answers it. They are
+    /// unknown of a process that has ended, or whose number another user's process has.
     #[test]
     #[allow(unsafe_code)]
     fn the_kernel_knows_the_limits_of_a_process() {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// Answers that a user does not read are bounded, also those of all subordinate users of it.
-    /// They keep nobody else from an answer.
+    /// Unread answers of one user keep nobody else from an answer.
     #[test]
     fn answers_that_are_not_read_have_a_budget() {
         let places = Places::of_answers();

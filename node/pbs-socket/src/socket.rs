@@ -119,7 +119,7 @@ where
     }
 }
 
-/// What a connection has together with others: the turn of its user, and the places of answers that
+/// State that a connection shares with others: the turn of its user, and the places of answers that
 /// were not read yet.
 struct Shared {
     caller: Caller,

@@ -174,7 +174,7 @@ pub fn changed_memory_threshold_holds_at_once() -> Verdict {
     Ok(())
 }
 
-/// What is refused changes nothing: the plan is read back as before, no event tells of a change,
+/// A refused change changes nothing: the plan is read back as before, no event tells of a change,
 /// and the tasks end as planned.
 pub fn refused_change_changes_nothing() -> Verdict {
     let changes = sysfs_number("counts/configured")?;

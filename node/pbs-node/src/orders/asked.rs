@@ -396,8 +396,8 @@ print(json.dumps(plan))'"
         assert_eq!(node.standing(id).state, "planned");
     }
 
-    /// Who changes a job again and again while the command is asked about it keeps no other job
-    /// waiting.
+    /// A user who changes a job again and again while the command is asked about it keeps no other
+    /// job waiting.
     #[test]
     fn a_changed_order_is_asked_about_after_all_others() {
         let mut node = Node::new("again", "sleep 1000");
