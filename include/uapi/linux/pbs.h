@@ -643,7 +643,7 @@ struct pbs_configure {
 	__u32 config_bytes;		/* sizeof(struct pbs_config); or less, as in a plan */
 	__u64 plan_id;			/* the plan that is meant; refused if another is in force */
 	__u64 config;			/* user address of a struct pbs_config */
-	__u32 generation;		/* by GET_PLAN, plus 1 for each change since; else refused */
+	__u32 generation;		/* by GET_PLAN, plus 1 a change since; else refused */
 	__u32 reserved;			/* must be zero */
 };
 

@@ -57,7 +57,8 @@ impl<M: Memory> Node<M> {
     }
 
     /// Continues the plan with another configuration, whose ranges the caller has checked as for
-    /// [`Node::new`].  Returns the count of numbers that have changed; with 0, nothing has happened.
+    /// [`Node::new`].  Returns the count of numbers that have changed; with 0, nothing has
+    /// happened.
     ///
     /// A failure that was reported stays reported until a plan deals with it.  A process that was
     /// suspended continues if the new configuration suspends none.
