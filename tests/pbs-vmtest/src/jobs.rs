@@ -390,6 +390,59 @@ pub fn job_comes_to_others() -> Verdict {
     Ok(())
 }
 
+/// Two CPUs and one licence.
+const LICENSED: &str = r#"
+[[node]]
+name = "vm"
+memory_bytes = 256_000_000
+rate_insns_per_s = 250_000_000
+cores = [{ name = "cpu0", cpu = 0 }, { name = "cpu1", cpu = 1 }]
+[[resource]]
+name = "licence"
+count = 1
+"#;
+
+/// A process that fails if another one has what only one can have, and takes longer than it says.
+fn exclusive(id: u32, resources: &str) -> String {
+    format!(
+        "[[process]]\nid = {id}\nmemory_bytes = 4_000_000\n{resources}\n\
+         commands = [[\"mkdir\", \"lock\"], [\"sha512sum\", \"data\"], [\"rmdir\", \"lock\"]]\n\
+         stdout = \"/dev/null\"\ntasks = [3_000_000, 30_000_000, 3_000_000]\n"
+    )
+}
+
+/// A job whose first process takes what its second one gives back.
+fn whole(name: &str) -> String {
+    format!(
+        "name = \"{name}\"\ndeadline_ns = 30_000_000_000\nresources = {{ licence = 1 }}\n\
+         [[process]]\nid = 1\nmemory_bytes = 4_000_000\n\
+         commands = [[\"mkdir\", \"whole\"], [\"sha512sum\", \"data\"]]\nstdout = \"/dev/null\"\n\
+         tasks = [3_000_000, {{ name = \"sum\", insns = 30_000_000 }}]\n\
+         [[process]]\nid = 2\nmemory_bytes = 4_000_000\ncommand = [\"rmdir\", \"whole\"]\n\
+         tasks = [{{ insns = 3_000_000, after = [\"sum\"] }}]\n"
+    )
+}
+
+/// Programs on two CPUs hold the only licence one after the other, also where they take longer than
+/// planned; without the licence they are in each other's way.
+pub fn licences_are_held_in_turn() -> Verdict {
+    for (resources, is_kept) in [("resources = { licence = 1 }", true), ("", false)] {
+        let processes: String = (1..=4).map(|id| exclusive(id, resources)).collect();
+        let job = format!("name = \"turns\"\ndeadline_ns = 30_000_000_000\n{processes}");
+        prepare(&job)?;
+        fs::write(format!("{DIR}/machine.toml"), LICENSED).context("machine.toml")?;
+        let run = ask(&["run", "job.toml", "--machine", "machine.toml"])?;
+        let is_done = run.status == Some(0);
+        check_eq!(is_done, is_kept, "{resources}: {:?} {} {}", run.status, run.stderr, run.json);
+    }
+    prepare(&whole("first"))?;
+    fs::write(format!("{DIR}/machine.toml"), LICENSED).context("machine.toml")?;
+    fs::write(format!("{DIR}/next.toml"), whole("next")).context("next.toml")?;
+    let run = ask(&["run", "job.toml", "next.toml", "--machine", "machine.toml"])?;
+    check_eq!(run.status, Some(0), "status: {} {}", run.stderr, run.json);
+    Ok(())
+}
+
 /// pbsctl is killed while its job runs: the node goes on with the plan, nobody
 /// else may plan, and who takes over knows all that happened.
 pub fn planner_dies() -> Verdict {
