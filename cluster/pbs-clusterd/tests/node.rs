@@ -71,7 +71,7 @@ fn answer(
     is_deaf: &AtomicBool,
     is_busy: &AtomicBool,
 ) {
-    let uid = Caller::of(stream.as_fd(), None, &Accounts::read()).unwrap().uid;
+    let uid = Caller::of(stream.as_fd(), None, &Accounts::default()).unwrap().uid;
     loop {
         let (mut call, mut byte) = (Vec::new(), [0]);
         while stream.read(&mut byte).unwrap_or(0) == 1 && byte[0] != 0 {

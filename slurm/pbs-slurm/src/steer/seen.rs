@@ -218,13 +218,13 @@ impl World {
         Self { jobs, nodes, unread: Vec::new(), used_cpus }
     }
 
-    /// The same world, with rows of jobs that cannot be read.
+    /// A copy of this world, with rows of jobs that cannot be read.
     #[must_use]
     pub fn with_unread(self, unread: Vec<Unread>) -> Self {
         Self { unread, ..self }
     }
 
-    /// The same world, in which a job whose row cannot be read is as it was in the one before.
+    /// A copy of this world, in which a job whose row cannot be read is as it was before.
     pub(crate) fn after(self, before: &Self) -> Self {
         let keys = self.unread.iter().filter_map(|unread| unread.key);
         let known: Vec<_> = keys.filter_map(|key| before.job(key).cloned()).collect();
