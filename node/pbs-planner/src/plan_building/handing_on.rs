@@ -143,7 +143,8 @@ pub(super) fn order(
             let mut needed = amount - first;
             let last = (pool, next.start_ns, (usize::MAX, usize::MAX), usize::MAX);
             let earlier = (pool, 0, (0, 0), 0)..=last;
-            for (&(.., hold), amount) in returned.range_mut(earlier) {
+            let mut emptied = Vec::new();
+            for (&key, amount) in returned.range_mut(earlier) {
                 if needed == 0 {
                     break;
                 }
@@ -151,8 +152,15 @@ pub(super) fn order(
                 *amount -= gets;
                 needed -= gets;
                 if gets != 0 {
-                    before.push(hold);
+                    before.push(key.3);
                 }
+                if *amount == 0 {
+                    emptied.push(key);
+                }
+            }
+            // No later hold walks over what is used up.
+            for key in emptied {
+                returned.remove(&key);
             }
             returned.insert((pool, next.end_ns, place(next), index), amount);
         }

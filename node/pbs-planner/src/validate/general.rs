@@ -8,6 +8,7 @@
 //! from, since they wait for it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use pbs_job::{Amount, Job, Machine};
 
@@ -60,15 +61,16 @@ pub fn validate_machine(job: &Job, machine: &Machine) -> Result<(), Rejection> {
         return Ok(());
     }
     // With the resources of all that it descends from.
-    let mut open: Vec<(usize, BTreeMap<String, u64>)> =
-        job.initial_process().map(|first| (first, BTreeMap::new())).into_iter().collect();
-    while let Some((process, held)) = open.pop() {
-        let mut needed_at_once = held;
+    // Children share the amounts of their parent: a job may have a hundred thousand of them.
+    let mut open: Vec<(usize, Rc<BTreeMap<String, u64>>)> =
+        job.initial_process().map(|first| (first, Rc::default())).into_iter().collect();
+    while let Some((process, mut needed_at_once)) = open.pop() {
         for Amount { resource, count } in job.amounts(process) {
             let refuse = |shortage| {
                 Err(Rejection { level: Level::General, process: Some(process), shortage })
             };
-            let needed = needed_at_once.entry(resource.clone()).or_default();
+            let amounts = Rc::make_mut(&mut needed_at_once);
+            let needed = amounts.entry(resource.clone()).or_default();
             *needed = needed.saturating_add(count);
             let Some(found) = machine.resource(&resource) else {
                 let names = machine.resources.iter().map(|it| it.name.clone());
@@ -80,7 +82,7 @@ pub fn validate_machine(job: &Job, machine: &Machine) -> Result<(), Rejection> {
                 return refuse(Shortage::Resource { name: resource, needed, available });
             }
         }
-        open.extend(job.children(process).map(|child| (child, needed_at_once.clone())));
+        open.extend(job.children(process).map(|child| (child, Rc::clone(&needed_at_once))));
     }
     Ok(())
 }
