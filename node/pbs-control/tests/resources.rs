@@ -120,6 +120,28 @@ fn best_effort_keeps_its_licence() {
     }
 }
 
+/// A process of best effort that has begun keeps its licence until another job has it by a promise
+/// from before.
+#[test]
+fn best_effort_keeps_its_licence_until_an_earlier_promise() {
+    let options = Options { pace: Pace::new(0, 0), ..Options::default() };
+    let mut controller = Controller::new(licensed(1), options, 1, 1);
+    let with = |name: &str, start_ns, deadline_ns| {
+        let mut job = job(name, &[100 * MS; 2], deadline_ns);
+        job.processes[0].resources = vec![amount(1)];
+        Job { start_ns, ..job }
+    };
+    let slow = Job { best_effort: true, ..with("slow", 0, 5_000 * MS) };
+    let slow = controller.admit(slow, 0).unwrap().run;
+    let promised = controller.admit(with("promised", 2_000 * MS, 5_000 * MS), 0);
+    assert!(promised.is_ok(), "it has not begun");
+    controller.plan(0).unwrap().unwrap();
+    controller.taken();
+    begin(&mut controller, slow);
+    let refused = controller.admit(with("before it", 0, 1_500 * MS), 150 * MS);
+    assert!(refused.is_err());
+}
+
 /// The first task of the run has ended.
 fn begin(controller: &mut Controller, run: RunId) {
     let process = controller.number(run, 0);

@@ -3,8 +3,9 @@
 //! way.
 //!
 //! Reservations of best effort are set aside whenever a promise is made or kept, and are placed
-//! anew afterwards. A process of best effort that has begun gives up its time, but keeps its
-//! memory, since it can't give that back.
+//! anew afterwards. A process of best effort that has begun gives up its time, but keeps its memory
+//! and its resources, since it can't give them back: until the first time for which others were
+//! promised them before it began.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,19 +50,33 @@ pub(super) fn set_aside(
             }
             _ => false,
         };
-        let held = reserved.processes.iter().filter(has_begun);
-        let held = held.map(|process| ProcessReservation {
-            start_ns,
-            end_ns: u64::MAX,
-            ..process.clone()
-        });
-        let held = Run { processes: held.collect(), ..Run::default() };
+        let begun: Vec<_> = reserved.processes.iter().filter(has_begun).collect();
+        let held = |end_ns| Run {
+            processes: begun
+                .iter()
+                .map(|&process| ProcessReservation { start_ns, end_ns, ..process.clone() })
+                .collect(),
+            ..Run::default()
+        };
         let mut booking = store.book();
         booking.remove(*run);
         let mark = booking.mark();
-        if booking.reserve(*run, held).is_err() {
-            // Others have been promised it meanwhile.
+        if booking.reserve(*run, held(u64::MAX)).is_err() {
+            // Others were promised it before it began: it is held until then.
             booking.rollback(mark);
+            let others = booking.store().runs().flat_map(|(_, run)| &run.processes);
+            let mut ends_ns: Vec<u64> =
+                others.map(|it| it.start_ns).filter(|&at_ns| at_ns > start_ns).collect();
+            ends_ns.sort_unstable();
+            let fitting = ends_ns.partition_point(|&end_ns| {
+                let fits = booking.reserve(*run, held(end_ns)).is_ok();
+                booking.rollback(mark);
+                fits
+            });
+            if let Some(&end_ns) = ends_ns[..fitting].last() {
+                // It did fit.
+                let _ = booking.reserve(*run, held(end_ns));
+            }
         }
         booking.commit();
     }
