@@ -125,9 +125,10 @@ impl<E: Engine> Service<E> {
         called
     }
 
-    /// Looks for better places for a while. Behind calls, the next ones have their turn first.
+    /// Looks for better places for a while. Behind calls, the next ones have their turn first: no
+    /// better plan is sought, which begins with a copy of the plan that the next call discards.
     fn settle(&mut self, is_short: bool) {
-        if !self.cluster.is_settling() {
+        if !self.cluster.is_settling() || is_short && !self.cluster.is_moving_up() {
             return;
         }
         self.unwritten.get_or_insert_with(Instant::now);

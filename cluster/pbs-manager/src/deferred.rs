@@ -33,10 +33,14 @@ impl<E: Engine> Manager<E> {
 
     /// Whether requests wait for their turn to look for a better place, or a better plan is sought.
     pub fn is_settling(&self) -> bool {
-        let inside = self.reservations.iter().filter_map(|&id| self.planner.inside(id));
-        self.planner.is_backfilling()
-            || inside.into_iter().any(|inside| inside.is_backfilling())
+        self.is_moving_up()
             || self.site.optimise.is_some() && self.planner.version() != self.improved_version
+    }
+
+    /// Whether requests wait for their turn to look for a better place.
+    pub fn is_moving_up(&self) -> bool {
+        let mut inside = self.reservations.iter().filter_map(|&id| self.planner.inside(id));
+        self.planner.is_backfilling() || inside.any(|inside| inside.is_backfilling())
     }
 
     /// Gives so many requests their turn for a better place. Nobody moves to later. The cluster and

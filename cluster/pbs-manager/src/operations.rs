@@ -18,6 +18,16 @@ use crate::wish::{Caller, Change, Wish};
 /// The numbers of what was planned, or why it was not.
 pub type Planned = Result<Vec<RequestId>, Error>;
 
+/// A promise of the deadline needs one. `otherwise`: another way to mend the request.
+fn check_deadline(promise: Promise, when: When, otherwise: &str) -> Result<(), Error> {
+    let has_deadline = matches!(when, When::Deadline { .. } | When::Between { .. });
+    if promise != Promise::Deadline || has_deadline {
+        return Ok(());
+    }
+    let what = "a request without a deadline can't have the promise deadline; add --deadline";
+    Err(Error::Wrong(format!("{what}{otherwise}")))
+}
+
 impl<E: Engine> Manager<E> {
     /// Plans what is asked for; of an array all requests, or none.
     ///
@@ -184,6 +194,7 @@ impl<E: Engine> Manager<E> {
         }
         request.duration_s = change.duration_s.unwrap_or(request.duration_s);
         request.when = change.when.unwrap_or(request.when);
+        check_deadline(request.promise, request.when, "")?;
         request.priority = 0;
         let request = self.completed(request)?;
         self.planner.alter(self.clock_s, id, &request)?;
@@ -350,17 +361,12 @@ impl<E: Engine> Manager<E> {
                 allowed.join(" or ")
             )));
         }
-        let has_deadline = matches!(wish.when, When::Deadline { .. } | When::Between { .. });
-        if promise != Promise::Deadline || has_deadline {
-            return Ok(promise);
-        }
-        if wish.promise.is_none() {
+        let checked = check_deadline(promise, wish.when, ", or leave out --promise");
+        if wish.promise.is_none() && checked.is_err() {
             // The site promises the deadlines of those that have one.
             return Ok(Promise::None);
         }
-        let what = "a request without a deadline can't have the promise deadline; add --deadline, \
-                    or leave out --promise";
-        Err(Error::Wrong(what.into()))
+        checked.map(|()| promise)
     }
 
     fn request_of(&self, wish: &Wish, promise: Promise) -> Request {
