@@ -27,9 +27,9 @@ pub(crate) fn numbers_of<'a>(
     let mut toml = String::new();
     let mut given = HashSet::new();
     for item in given_numbers {
-        let (key, value) = item
-            .split_once('=')
-            .ok_or_else(|| failed(&format!("\"{item}\" has no \"=\"; write KEY=VALUE")))?;
+        let (key, value) = item.split_once('=').ok_or_else(|| {
+            failed(&format!("\"{item}\" has no \"=\"; write KEY=VALUE, such as idle_policy=pieces"))
+        })?;
         given.insert(key);
         let value = match key {
             "thresholds" => format!("{:?}", thresholds(value)),

@@ -20,9 +20,10 @@ Examples:
   pbsctl node configure --cpu 1 idle_policy=pieces idle_piece_ns=2ms
   pbsctl node configure --cpu 1 thresholds=t1,t2_task
 
-The plan continues: no process loses its progress, its account of lateness or its threads. New
-thresholds hold from the next decision on. The present slot of a process keeps its bounds, and the
-present window its lengths. The event \"configured\" has the moment of the change.
+The plan continues: no process loses its progress, its account of lateness or its threads. The next
+decision uses new thresholds. The present slot of a process keeps its t1 and its ceiling, and the
+present window keeps its lengths. A present idle slot is divided anew if idle_policy changes. The
+event \"configured\" marks the moment of the change.
 
 The change lasts until another plan comes into force, which has its own configuration. dispatch
 cannot be changed this way. A change that is refused changes nothing.";
@@ -35,7 +36,7 @@ pub(crate) struct ConfigureOptions {
     cpu: u32,
 
     /// Values of the policy, by their names in [config], with or without a unit
-    /// (nominal_tick_ns=4ms). thresholds takes names with commas, none or all
+    /// (nominal_tick_ns=4ms). For thresholds, write names separated by commas, none or all
     #[arg(required = true, value_name = "KEY=VALUE", add = complete::config_keys())]
     values: Vec<String>,
 }
@@ -63,7 +64,7 @@ pub(crate) fn configure(
                 .into(),
         )
     })?;
-    let now = numbers_of("KEY=VALUE", "", &options.values, before)?;
+    let now = numbers_of("node configure", "", &options.values, before)?;
     let encoded = pbs_core::wire::encode::config(&now);
     device.configure(cpu, plan.plan_id, generation, &encoded).map_err(refused)?;
     let changed: Vec<_> = before.differences(&now).map(|(place, _)| place).collect();

@@ -103,7 +103,7 @@ impl Service {
             // What has ended may be what others wait for.
             self.start(Vec::new())?;
             self.count_ended();
-            // More may wait than was taken, and their bell has been heard.
+            // More requests may wait than were taken, and their wake-up was already consumed.
             let asked_ms = if asked > 0 { 0 } else { -1 };
             let look_ms = if self.allocations.is_empty() { -1 } else { LOOK.as_millis() as i32 };
             let others_ms = [self.node.admission_ms(), self.node.starting_ms(), asked_ms, look_ms];
@@ -160,8 +160,8 @@ impl Service {
         Ok(asked)
     }
 
-    /// Starts what can be started now, and answers who submitted it once that is not about to be
-    /// started any more.
+    /// Starts the jobs that can start now. Answers each submission when none of its jobs is still
+    /// being started.
     fn start(&mut self, started: Vec<Started>) -> Result<(), Error> {
         self.starting.extend(started);
         self.node.promote()?;
@@ -277,7 +277,7 @@ impl Service {
     fn submit(&mut self, caller: &Caller, submissions: Vec<Asked>) -> Result<Vec<RunId>, Refusal> {
         let mut wanted = Vec::new();
         let mut more = Held::default();
-        // Once for all of them: nothing else is accepted meanwhile.
+        // One sum serves all jobs of the submission: no other call is accepted meanwhile.
         let (own, all) = self.held(caller)?;
         for submission in submissions {
             let mut one = submission.read(caller)?;

@@ -178,17 +178,17 @@ impl Wanted {
         Ok(Self { job, terms, indices })
     }
 
-    /// Bounds the limits of its programs by those of the process that has sent it, which its user
-    /// can't raise.
+    /// Caps the limits of the job's programs at those of the submitting process. A user cannot
+    /// raise those.
     ///
     /// # Errors
     ///
-    /// These can't be read.
+    /// The limits of the submitting process can't be read.
     pub(crate) fn bound_limits(&mut self, caller: &Caller) -> Result<(), Refusal> {
         let limits = Limit::of_process(caller.pid, caller.uid).map_err(|error| {
             let why = format!(
-                "the limits of the process that submits can't be read ({error}); submit again from \
-                 one that waits for its answer"
+                "the limits of the process that submitted the job can't be read ({error}); keep \
+                 that process running until it has the answer, and submit again"
             );
             Refusal::Failed { why }
         })?;

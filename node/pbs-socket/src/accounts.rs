@@ -34,7 +34,8 @@ struct Range {
 }
 
 impl Accounts {
-    /// Reads the lines of subuid(5) and passwd(5); one that is invalid gives nobody anything, as for newuidmap.
+    /// Reads the lines of subuid(5) and passwd(5). An invalid line gives nobody anything, as for
+    /// newuidmap(1).
     pub fn of_text(ranges: &str, users: &str) -> Self {
         let mut numbers: HashMap<&str, u32> = HashMap::new();
         for line in users.lines() {

@@ -164,7 +164,7 @@ pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
     printed
 }
 
-/// Prints requests as they stand. Returns the exit status: it tells of a broken agreement.
+/// Prints requests as they stand. The exit status is 7 if one of them breaks its agreement.
 fn print(out: Output, cluster: &Reached<'_>, requests: Vec<Row>) -> Result<ExitCode, Failure> {
     let answer = Requests { requests };
     out.named("cluster-requests").print(&answer, || {

@@ -247,7 +247,7 @@ impl Reached<'_> {
         killed
     }
 
-    /// Lets requests in a file move up that may. A service does so by itself.
+    /// Moves requests of a ledger file up where they can start earlier. A service does this itself.
     pub(super) fn settle(self) -> Result<(), Failure> {
         if let Self::File(mut cluster, _) = self {
             while cluster.is_settling() {

@@ -7,24 +7,27 @@ use pbs_cluster_sim::{Expect, Express, Optimising, Promise};
 
 #[derive(Args, Debug)]
 pub(super) struct OptimiserOptions {
-    /// Number of orders of the waiting jobs that optimised tries at each event
+    /// Number of orders of the waiting jobs that a search tries at each event, for all optimised
+    /// policies
     #[arg(long, value_name = "N", default_value_t = Budget::default().orders)]
     orders: u64,
 
-    /// Number of jobs that optimised places at each event, over all orders
+    /// Number of jobs that a search places at each event, over all orders, for all optimised
+    /// policies
     #[arg(long, value_name = "N", default_value_t = Budget::default().placements)]
     placements: u64,
 
-    /// Seconds of waiting that cost as much as one unit of bounded slowdown, for optimised
+    /// Cost of one unit of bounded slowdown, in seconds of waiting, for all optimised policies
     #[arg(long, value_name = "S", default_value_t = Objective::default().slowdown)]
     slowdown_cost: f64,
 
-    /// Seconds of waiting that cost as much as one unit of a user's normalised wait, for optimised:
-    /// the waits of the user's jobs in seconds over their core seconds
+    /// Cost of one unit of a user's normalised wait, in seconds of waiting, for all optimised
+    /// policies. The normalised wait is the waits of the user's jobs over their core seconds
     #[arg(long, value_name = "S", default_value_t = Objective::default().fairness)]
     fairness_cost: f64,
 
-    /// Seconds of waiting that cost as much as a missed deadline, for optimised-deadline
+    /// Cost of a missed deadline, in seconds of waiting, for optimised-deadline and
+    /// planned-optimised
     #[arg(long, value_name = "S", default_value_t = DEADLINE_COST_S)]
     deadline_cost: f64,
 
@@ -41,16 +44,17 @@ pub(super) struct OptimiserOptions {
     #[arg(long, value_name = "S", default_value_t = 600)]
     express_below: u64,
 
-    /// Seconds of waiting that cost as much as a second until the end of the plan, for optimised
+    /// Cost of each second until the end of the plan, in seconds of waiting, for all optimised
+    /// policies
     #[arg(long, value_name = "S", default_value_t = Objective::default().length_per_s)]
     length_cost: f64,
 
-    /// Wait after which each further second costs twice as much as the first one, in seconds, for
-    /// optimised; 0 for never
+    /// Waiting time after which a second costs twice as much as the first one, in seconds, for all
+    /// optimised policies; with 0, the cost stays the same
     #[arg(long, value_name = "S", default_value_t = EVEN_AFTER_S)]
     even_after: u64,
 
-    /// Seed of the searches of optimised
+    /// Seed of the searches, for all optimised policies
     #[arg(long, value_name = "N", default_value_t = 1)]
     search_seed: u64,
 }

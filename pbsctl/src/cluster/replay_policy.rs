@@ -74,7 +74,7 @@ pub(super) enum PolicyName {
     Optimised,
     /// As optimised; the start in the first plan with a job is an upper bound
     OptimisedStart,
-    /// As optimised; a job with a deadline ends in time, or is declined when it comes
+    /// As optimised; each job with a deadline is declined on arrival, or ends in time
     OptimisedDeadline,
     /// The planner with its nodes and rules, whose plan a search makes better at each event;
     /// nothing is promised

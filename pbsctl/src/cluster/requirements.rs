@@ -65,7 +65,8 @@ pub(super) struct Requirements {
     #[arg(long)]
     restartable: bool,
 
-    /// Promise about the start, of those that the site allows; the site's first one by default
+    /// Promise that better plans keep; the site lists those it allows, and the first of them is the
+    /// default
     #[arg(long, value_enum, value_name = "PROMISE")]
     promise: Option<PromiseName>,
 }
