@@ -411,18 +411,6 @@ fn exclusive(id: u32, resources: &str) -> String {
     )
 }
 
-/// A job whose first process takes what its second one gives back.
-fn whole(name: &str) -> String {
-    format!(
-        "name = \"{name}\"\ndeadline_ns = 30_000_000_000\nresources = {{ licence = 1 }}\n\
-         [[process]]\nid = 1\nmemory_bytes = 4_000_000\n\
-         commands = [[\"mkdir\", \"whole\"], [\"sha512sum\", \"data\"]]\nstdout = \"/dev/null\"\n\
-         tasks = [3_000_000, {{ name = \"sum\", insns = 30_000_000 }}]\n\
-         [[process]]\nid = 2\nmemory_bytes = 4_000_000\ncommand = [\"rmdir\", \"whole\"]\n\
-         tasks = [{{ insns = 3_000_000, after = [\"sum\"] }}]\n"
-    )
-}
-
 /// Programs on two CPUs hold the only licence one after the other, also where they take longer than
 /// planned; without the licence they are in each other's way.
 pub fn licences_are_held_in_turn() -> Verdict {
@@ -435,11 +423,6 @@ pub fn licences_are_held_in_turn() -> Verdict {
         let is_done = run.status == Some(0);
         check_eq!(is_done, is_kept, "{resources}: {:?} {} {}", run.status, run.stderr, run.json);
     }
-    prepare(&whole("first"))?;
-    fs::write(format!("{DIR}/machine.toml"), LICENSED).context("machine.toml")?;
-    fs::write(format!("{DIR}/next.toml"), whole("next")).context("next.toml")?;
-    let run = ask(&["run", "job.toml", "next.toml", "--machine", "machine.toml"])?;
-    check_eq!(run.status, Some(0), "status: {} {}", run.stderr, run.json);
     Ok(())
 }
 
