@@ -324,6 +324,8 @@ fn the_service_is_asked_if_there_is_one() {
     // Of one that is gone the history is left, which this machine may have or not. Of another
     // history only that is told.
     let ran = jobs(&[]);
+    let is_missing = ran.stderr.contains("there is no history yet");
+    assert_eq!(ran.status, i32::from(is_missing), "{}", ran.stderr);
     assert!(ran.stderr.contains("the service pbsd is not running"), "{}", ran.stderr);
     let other = queue.directory.join("other.db");
     let ran = jobs(&["--history", other.to_str().unwrap()]);
