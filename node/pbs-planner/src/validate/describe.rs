@@ -72,8 +72,8 @@ impl Rejection {
                 bytes(available_bytes)
             ),
             Shortage::Resource { ref name, needed, available } => format!(
-                "{who} and what waits for it hold {} of resource {name} at once, and the machine \
-                 has {}; name fewer in the job, or raise count of {name} in the machine's file",
+                "{who} holds {} of resource {name} at once, together with what waits for it, and \
+                 the machine has {}; name fewer in the job, or raise count of {name} in the machine's file",
                 grouped(needed),
                 grouped(available)
             ),
