@@ -41,6 +41,21 @@ pub struct NodeSpec {
     pub switch: Option<String>,
 }
 
+impl NodeSpec {
+    /// A node of that name with those amounts, and without attributes or rules of its own.
+    pub fn new(name: impl Into<String>, has: Vec<u64>) -> Self {
+        Self {
+            name: name.into(),
+            has,
+            words: Vec::new(),
+            prio: 0,
+            only_if: None,
+            kept: None,
+            switch: None,
+        }
+    }
+}
+
 /// Nodes that are alike in all but their names.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {

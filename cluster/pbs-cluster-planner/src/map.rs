@@ -256,15 +256,7 @@ mod tests {
     /// All mappings of a search share its budget; without it, only the first choice is tried.
     #[test]
     fn a_search_takes_back_choices_within_its_budget() {
-        let node = |name: &str| NodeSpec {
-            name: name.into(),
-            has: vec![10],
-            words: Vec::new(),
-            prio: 0,
-            only_if: None,
-            kept: None,
-            switch: None,
-        };
+        let node = |name: &str| NodeSpec::new(name, vec![10]);
         let ncpus = Resource { name: "ncpus".into(), job_wide: None };
         let machine = Machine::new(vec![ncpus], &[node("a"), node("b")]);
         let need = Need::new(&machine, &"2:ncpus=4+4:ncpus=3".parse().unwrap(), 10).unwrap();

@@ -25,13 +25,8 @@ impl Machine {
         let specs: Vec<NodeSpec> = nodes
             .iter()
             .map(|(node, has)| NodeSpec {
-                name: self.names[*node].clone(),
-                has: has.clone(),
                 words: self.class(*node).words.clone(),
-                prio: 0,
-                only_if: None,
-                kept: None,
-                switch: None,
+                ..NodeSpec::new(&self.names[*node], has.clone())
             })
             .collect();
         Self::new(resources, &specs)

@@ -62,7 +62,7 @@ pub enum Cause {
     Nodes,
     /// The request follows that request.
     After(RequestId),
-    /// That request is planned on a node of the request.
+    /// A node of the request is planned for that request.
     Planned(RequestId),
 }
 

@@ -99,14 +99,10 @@ impl Oracle {
 
 fn machine(random: &mut Random) -> (Machine, Vec<[u64; 2]>) {
     let nodes: Vec<NodeSpec> = (0..2 + random.below(4))
-        .map(|node| NodeSpec {
-            name: format!("n{node}"),
-            has: vec![1 + random.below(4), 2 + 2 * random.below(3)],
-            words: Vec::new(),
-            prio: random.below(2) as i64,
-            only_if: None,
-            kept: None,
-            switch: None,
+        .map(|node| {
+            let has = vec![1 + random.below(4), 2 + 2 * random.below(3)];
+            let prio = random.below(2) as i64;
+            NodeSpec { prio, ..NodeSpec::new(format!("n{node}"), has) }
         })
         .collect();
     let resources = ["ncpus", "mem"].map(|name| Resource { name: name.into(), job_wide: None });

@@ -152,14 +152,10 @@ struct World {
 
 fn world(random: &mut Random) -> World {
     let nodes: Vec<NodeSpec> = (0..2 + random.below(3))
-        .map(|node| NodeSpec {
-            name: format!("n{node}"),
-            has: vec![1 + random.below(4), random.below(3)],
-            words: Vec::new(),
-            prio: random.below(2) as i64,
-            only_if: None,
-            kept: None,
-            switch: None,
+        .map(|node| {
+            let has = vec![1 + random.below(4), random.below(3)];
+            let prio = random.below(2) as i64;
+            NodeSpec { prio, ..NodeSpec::new(format!("n{node}"), has) }
         })
         .collect();
     let resources = ["ncpus", "gpu"].map(|name| Resource { name: name.into(), job_wide: None });

@@ -375,7 +375,7 @@ fn a_reservation_is_a_cluster_of_its_own() {
     assert_eq!(inside(&mut planner, "2:ncpus=3", 50), None);
 }
 
-/// Who is locked has nothing in a reservation, either.
+/// Locked users have nothing in a reservation, either.
 #[test]
 fn users_are_locked_inside_reservations() {
     let locks = [(Whom::User("u".into()), vec![100..150, 300..400])].into();

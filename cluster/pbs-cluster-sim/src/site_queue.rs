@@ -226,15 +226,7 @@ mod tests {
     use crate::{check, replay, Easy, Fcfs, Outcome};
 
     fn machine(cores: u64) -> Arc<Machine> {
-        let node = NodeSpec {
-            name: "n1".into(),
-            has: vec![cores],
-            words: Vec::new(),
-            prio: 0,
-            only_if: None,
-            kept: None,
-            switch: None,
-        };
+        let node = NodeSpec::new("n1", vec![cores]);
         let ncpus = Resource { name: "ncpus".into(), job_wide: None };
         Arc::new(Machine::new(vec![ncpus], &[node]))
     }

@@ -34,15 +34,10 @@ fn trace(seed: u64) -> Vec<TraceJob> {
 
 fn planned(cores: &[u64]) -> Planned {
     let ncpus = Resource { name: "ncpus".into(), job_wide: None };
-    let nodes = cores.iter().enumerate().map(|(index, &cores)| NodeSpec {
-        name: format!("n{index}"),
-        has: vec![cores],
-        words: Vec::new(),
-        prio: 0,
-        only_if: None,
-        kept: None,
-        switch: None,
-    });
+    let nodes = cores
+        .iter()
+        .enumerate()
+        .map(|(index, &cores)| NodeSpec::new(format!("n{index}"), vec![cores]));
     let machine = Machine::new(vec![ncpus], &nodes.collect::<Vec<_>>());
     Planned::new(Arc::new(machine), Rules::default(), usize::MAX)
 }

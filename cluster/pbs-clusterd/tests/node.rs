@@ -248,7 +248,7 @@ fn jobs_are_those_of_the_owners_of_requests() {
     assert_eq!(node.jobs.lock().unwrap().len(), 2);
 }
 
-/// Nobody runs programs as another user, and a job file has its whole path.
+/// Requests for another user, and job files without their whole path, are refused.
 #[test]
 fn only_jobs_of_the_caller_are_taken() {
     if !is_root() {

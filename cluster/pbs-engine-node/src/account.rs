@@ -69,7 +69,7 @@ impl Account {
     ///
     /// # Errors
     ///
-    /// This process runs as another user, and not as root.
+    /// The process runs as another user, and not as root.
     pub(crate) fn enter(&self) -> io::Result<()> {
         if geteuid().as_raw() == self.uid {
             return Ok(());

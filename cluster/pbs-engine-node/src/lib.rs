@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(environment(&of_engine, None), of_engine);
     }
 
-    /// What is no file is refused at once, though nobody writes to it.
+    /// A FIFO as job file is refused at once, though nobody writes to it.
     #[test]
     fn a_fifo_is_no_job_file() {
         let path = std::env::temp_dir().join(format!("pbs-engine-node-{}", std::process::id()));

@@ -18,14 +18,13 @@ use crate::wish::{Caller, Change, Wish};
 /// The numbers of what was planned, or why it was not.
 pub type Planned = Result<Vec<RequestId>, Error>;
 
-/// A promise of the deadline needs one. `otherwise`: another way to mend the request.
-fn check_deadline(promise: Promise, when: When, otherwise: &str) -> Result<(), Error> {
-    let has_deadline = matches!(when, When::Deadline { .. } | When::Between { .. });
-    if promise != Promise::Deadline || has_deadline {
-        return Ok(());
-    }
-    let what = "a request without a deadline can't have the promise deadline; add --deadline";
-    Err(Error::Wrong(format!("{what}{otherwise}")))
+/// The refusal of a promise of a deadline that the request does not have.
+const NO_DEADLINE: &str =
+    "a request without a deadline can't have the promise deadline; add --deadline";
+
+/// Whether the promise is that of a deadline, and there is none.
+fn lacks_deadline(promise: Promise, when: When) -> bool {
+    promise == Promise::Deadline && !matches!(when, When::Deadline { .. } | When::Between { .. })
 }
 
 impl<E: Engine> Manager<E> {
@@ -194,7 +193,9 @@ impl<E: Engine> Manager<E> {
         }
         request.duration_s = change.duration_s.unwrap_or(request.duration_s);
         request.when = change.when.unwrap_or(request.when);
-        check_deadline(request.promise, request.when, "")?;
+        if lacks_deadline(request.promise, request.when) {
+            return Err(Error::Wrong(NO_DEADLINE.into()));
+        }
         request.priority = 0;
         let request = self.completed(request)?;
         self.planner.alter(self.clock_s, id, &request)?;
@@ -361,12 +362,12 @@ impl<E: Engine> Manager<E> {
                 allowed.join(" or ")
             )));
         }
-        let checked = check_deadline(promise, wish.when, ", or leave out --promise");
-        if wish.promise.is_none() && checked.is_err() {
+        match wish.promise {
+            _ if !lacks_deadline(promise, wish.when) => Ok(promise),
             // The site promises the deadlines of those that have one.
-            return Ok(Promise::None);
+            None => Ok(Promise::None),
+            Some(_) => Err(Error::Wrong(format!("{NO_DEADLINE}, or leave out --promise"))),
         }
-        checked.map(|()| promise)
     }
 
     fn request_of(&self, wish: &Wish, promise: Promise) -> Request {

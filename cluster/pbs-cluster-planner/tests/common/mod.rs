@@ -15,15 +15,7 @@ pub(crate) const HOUR: u64 = 3600;
 pub(crate) const DAY: u64 = 24 * HOUR;
 
 pub(crate) fn spec(name: &str, cores: u64) -> NodeSpec {
-    NodeSpec {
-        name: name.into(),
-        has: vec![cores],
-        words: Vec::new(),
-        prio: 0,
-        only_if: None,
-        kept: None,
-        switch: None,
-    }
+    NodeSpec::new(name, vec![cores])
 }
 
 pub(crate) fn ncpus() -> Resource {

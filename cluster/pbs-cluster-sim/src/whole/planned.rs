@@ -110,15 +110,8 @@ pub fn planned(options: &Options, jobs: &[WholeJob], nodes: Nodes) -> Result<Vec
 impl<'a> Whole<'a> {
     fn new(options: &Options, jobs: &'a [WholeJob], how: Nodes) -> Self {
         let ncpus = Resource { name: "ncpus".into(), job_wide: None };
-        let nodes = (0..options.nodes).map(|number| NodeSpec {
-            name: format!("n{number:04}"),
-            has: vec![options.cores.into()],
-            words: Vec::new(),
-            prio: 0,
-            only_if: None,
-            kept: None,
-            switch: None,
-        });
+        let nodes = (0..options.nodes)
+            .map(|number| NodeSpec::new(format!("n{number:04}"), vec![options.cores.into()]));
         let nodes: Vec<_> = nodes.collect();
         let machine = Arc::new(Machine::new(vec![ncpus], &nodes));
         let fate = |job: &WholeJob| Fate { end_s: job.submit_s, ..Fate::default() };
