@@ -620,17 +620,7 @@ fn give<T>(answer: Answer<T>, answered: Result<T, Refusal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn caller() -> Caller {
-        Caller {
-            uid: 1000,
-            gid: 1000,
-            groups: Vec::new(),
-            is_operator: false,
-            pid: 0,
-            account: 1000,
-        }
-    }
+    use crate::wanted::tests::caller;
 
     /// Each figure of a run has its own place on the socket.
     #[test]

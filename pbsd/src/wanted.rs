@@ -284,11 +284,12 @@ pub(crate) fn not_permitted(what: &str) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::limits::Limits;
 
-    fn caller() -> Caller {
+    /// An ordinary user.
+    pub(crate) fn caller() -> Caller {
         Caller {
             uid: 1000,
             gid: 1000,

@@ -22,11 +22,6 @@ impl Scene {
         self.decide();
         changed.unwrap()
     }
-
-    /// Plan time until the clock requires a decision.
-    fn left_ns(&self) -> Option<u64> {
-        self.last.until_ns.map(|until_ns| until_ns - self.now_ns)
-    }
 }
 
 #[test]

@@ -26,11 +26,6 @@ fn plan(slots: &[(u32, u64)], cpu: u64, processes: [u64; 2]) -> Plan<StdMemory> 
     text::read(&bytes).unwrap().remove(0).1
 }
 
-/// Rest of the present slot, by the clock.
-fn left_ns(scene: &Scene) -> Option<u64> {
-    scene.last.until_ns.map(|until_ns| until_ns - scene.now_ns)
-}
-
 /// t1 of the first slot of the plan.
 fn t1_insns(scene: &Scene) -> Option<u64> {
     let slot = scene.node.plan().slot(0).unwrap();
@@ -44,12 +39,12 @@ fn without_any_that_of_the_cpu_is_for_all() {
     let mut scene = Scene::ready(CONFIG, plan(&SLOTS, 0, [0, 0]));
     // 10 ns of NO_PREEMPTION; a ceiling of twice 50 ns and 1000 ns.
     assert_eq!(t1_insns(&scene), Some(60));
-    assert_eq!(left_ns(&scene), Some(1100));
+    assert_eq!(scene.left_ns(), Some(1100));
     scene.finish(50);
-    assert_eq!(left_ns(&scene), Some(3000));
+    assert_eq!(scene.left_ns(), Some(3000));
     scene.finish(1000);
     assert_eq!(scene.granted(), IDLE);
-    assert_eq!(left_ns(&scene), Some(1000));
+    assert_eq!(scene.left_ns(), Some(1000));
     assert_eq!(scene.node.rate_of(0), scene.node.rate());
 }
 
@@ -58,17 +53,17 @@ fn a_plan_says_that_of_its_cpu() {
     let mut scene = Scene::ready(CONFIG, plan(&SLOTS, SLOW, [0, 0]));
     assert_eq!(scene.node.rate(), Rate::new(SLOW));
     assert_eq!(t1_insns(&scene), Some(55));
-    assert_eq!(left_ns(&scene), Some(1200));
+    assert_eq!(scene.left_ns(), Some(1200));
     scene.finish(50);
-    assert_eq!(left_ns(&scene), Some(5000));
+    assert_eq!(scene.left_ns(), Some(5000));
     scene.finish(1000);
-    assert_eq!(left_ns(&scene), Some(2000));
+    assert_eq!(scene.left_ns(), Some(2000));
     // Then the CPU's own does not matter, whatever becomes of it.
     scene.node.set_rate(Rate::new(FAST));
     assert_eq!(scene.node.rate(), Rate::new(SLOW));
     assert_eq!(t1_insns(&scene), Some(55));
     scene.wait(2000);
-    assert_eq!((scene.granted(), left_ns(&scene)), (1, Some(5000)));
+    assert_eq!((scene.granted(), scene.left_ns()), (1, Some(5000)));
 }
 
 #[test]
@@ -76,17 +71,17 @@ fn a_plan_says_that_of_a_process() {
     let mut scene = Scene::ready(CONFIG, plan(&SLOTS, SLOW, [0, FAST]));
     assert_eq!(scene.node.rate_of(0), Rate::new(SLOW));
     assert_eq!(scene.node.rate_of(1), Rate::new(FAST));
-    assert_eq!(left_ns(&scene), Some(1200));
+    assert_eq!(scene.left_ns(), Some(1200));
     scene.finish(50);
     // It needs half of the time that instructions have at the CPU's rate in a
     // scene, and pays back what it has taken at the same rate.
-    assert_eq!((scene.granted(), left_ns(&scene)), (2, Some(2000)));
+    assert_eq!((scene.granted(), scene.left_ns()), (2, Some(2000)));
     scene.node.owe(1, 300);
     scene.finish(1000);
-    assert_eq!(left_ns(&scene), Some(2000));
+    assert_eq!(scene.left_ns(), Some(2000));
     scene.wait(2000);
     scene.finish(1000);
-    assert_eq!((scene.granted(), left_ns(&scene)), (2, Some(1700)));
+    assert_eq!((scene.granted(), scene.left_ns()), (2, Some(1700)));
     assert_eq!(scene.last.until_insns, Some(1100 - 600));
     // The CPU's own changes neither.
     scene.node.set_rate(Rate::new(1));
@@ -102,14 +97,14 @@ fn another_one_of_the_cpu_is_for_the_slots_that_come() {
     assert_eq!(scene.node.rate(), Rate::new(SLOW));
     assert_eq!(t1_insns(&scene), Some(55));
     // The present slot keeps its ceiling and its t1.
-    assert_eq!(left_ns(&scene), Some(1100));
+    assert_eq!(scene.left_ns(), Some(1100));
     assert_eq!(scene.last.until_insns, Some(60));
     scene.finish(50);
-    assert_eq!(left_ns(&scene), Some(2000));
+    assert_eq!(scene.left_ns(), Some(2000));
     scene.finish(1000);
-    assert_eq!(left_ns(&scene), Some(2000));
+    assert_eq!(scene.left_ns(), Some(2000));
     scene.wait(2000);
-    assert_eq!((scene.granted(), left_ns(&scene)), (1, Some(5000)));
+    assert_eq!((scene.granted(), scene.left_ns()), (1, Some(5000)));
 }
 
 #[test]

@@ -184,6 +184,11 @@ impl Scene {
         self.last
     }
 
+    /// Time until the clock requires a decision.
+    pub(super) fn left_ns(&self) -> Option<u64> {
+        self.last.until_ns.map(|until_ns| until_ns - self.now_ns)
+    }
+
     /// Id of the process that may run, `IDLE` for none.
     pub(super) fn granted(&self) -> u32 {
         let process = |p| self.node.plan().process(p).unwrap().id;

@@ -602,6 +602,25 @@ impl Node {
             .ok_or_else(|| format!("task {task} of process {process} did not end:\n{}", self.log()))
     }
 
+    /// Each task of the process from 0 on has ended, with the instructions that it burned.
+    pub fn ended_as_burned(
+        &self,
+        counting: Counting,
+        process: u32,
+        tasks: u32,
+        burn_insns: u64,
+    ) -> Verdict {
+        for task in 0..tasks {
+            let retired_insns = self.task_ended(process, task)?.retired_insns;
+            check!(
+                counting.agrees(retired_insns, burn_insns),
+                "process {process} lost counts of task {task}: {retired_insns}\n{}",
+                self.log()
+            );
+        }
+        Ok(())
+    }
+
     /// Grants for one reason: (process, slot), in order.
     pub fn grants(&self, reason: Grant) -> Vec<(u32, u64)> {
         self.of(EventKind::Grant)

@@ -68,14 +68,7 @@ pub fn swap_under_load() -> Verdict {
     check!(met_running >= 6, "too few swaps met a running plan\n{log}");
 
     for process in 1..3 {
-        for task in 0..TASKS {
-            let event = node.task_ended(process, task)?;
-            check!(
-                counting.agrees(event.retired_insns, BURN_INSNS),
-                "process {process} lost counts of task {task}: {}\n{log}",
-                event.retired_insns
-            );
-        }
+        node.ended_as_burned(counting, process, TASKS, BURN_INSNS)?;
         let ends = node.of(EventKind::TaskEnded);
         let of_process: Vec<_> = ends.iter().filter(|e| e.process == process).collect();
         check_eq!(of_process.len(), TASKS as usize, "ends of process {process}\n{log}");

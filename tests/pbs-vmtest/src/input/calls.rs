@@ -94,7 +94,7 @@ impl Caller {
     }
 
     /// PBS_IOC_CONFIGURE for the plan that runs or for another one, with a length that may be right.
-    /// It is the present configuration, or has wrong numbers, or comes too late.
+    /// Its configuration is the present one, has wrong numbers, or comes too late.
     fn configure(&mut self) -> bool {
         let dice = &mut self.dice;
         let mut bytes = encode::config(&CONFIG).to_vec();

@@ -159,6 +159,11 @@ pub fn set_affinity(pid: i32, cpus: &[usize]) -> Result<(), i32> {
     cvt(result).map(|_| ()).map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
+/// Lets this process run on those CPUs alone, and the children that it forks from now on.
+pub fn move_to(cpus: &[usize]) -> Verdict {
+    set_affinity(0, cpus).map_err(|errno| format!("sched_setaffinity: errno {errno}"))
+}
+
 /// The CPUs that a thread may run on.
 pub fn affinity_of(pid: i32) -> Result<Vec<usize>, String> {
     // SAFETY: a set of CPUs is plain memory, which the call fills.
@@ -179,7 +184,7 @@ pub struct Scene {
 
 impl Scene {
     pub fn new() -> Result<Self, String> {
-        set_affinity(0, &[0]).map_err(|errno| format!("sched_setaffinity: errno {errno}"))?;
+        move_to(&[0])?;
         Ok(Self { node: Node::open()? })
     }
 

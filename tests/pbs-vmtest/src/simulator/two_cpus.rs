@@ -22,7 +22,7 @@ use super::{config, steps};
 use crate::harness::{
     cputime_ns, fork, sysfs_number, Child, Context, Counting, Node, Random, Scene, Verdict,
 };
-use crate::linux::scene::set_affinity;
+use crate::linux::scene::move_to;
 use crate::{check, check_eq};
 
 /// Number of plans of each scenario that are executed.
@@ -87,7 +87,7 @@ pub fn two_cpus_equal_the_simulator() -> Verdict {
 /// A child that sets a timer on that CPU again and again, until it is dropped.
 fn beat(cpu: usize) -> Result<Child, String> {
     fork(|| {
-        set_affinity(0, &[cpu]).expect("a CPU beside those of the plan");
+        move_to(&[cpu]).expect("a CPU beside those of the plan");
         loop {
             std::thread::sleep(Duration::from_nanos(BEAT_NS));
         }
@@ -237,8 +237,7 @@ fn on(cpu: u32, events: &[Event]) -> Vec<Event> {
 /// Executes the plan.
 fn execute(plan: &Plan, rate_insns_per_ms: u64) -> Result<Node, String> {
     let mut scene = Scene::new()?;
-    let moved = set_affinity(0, &[0, 1, 2, 3]);
-    moved.map_err(|errno| format!("sched_setaffinity: errno {errno}"))?;
+    move_to(&[0, 1, 2, 3])?;
     for process in &plan.processes {
         scene.process(process.id, |device| {
             for (index, task) in process.tasks.iter().enumerate() {
@@ -251,8 +250,7 @@ fn execute(plan: &Plan, rate_insns_per_ms: u64) -> Result<Node, String> {
         })?;
     }
     // This process reads events, and would do so beside the plan.
-    let moved = set_affinity(0, &BEATING_CPUS[..1]);
-    moved.map_err(|errno| format!("sched_setaffinity: errno {errno}"))?;
+    move_to(&BEATING_CPUS[..1])?;
     let encoded = wire::encode(plan);
     scene.node.device.write_plan(&encoded.bytes).context("write the plan")?;
     let mut scene = scene.attach_and_open()?;
