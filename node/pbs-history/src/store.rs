@@ -303,7 +303,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing is changed if the file can't be read or written at all.
+    /// The file can't be read or written. Then nothing is changed.
     pub fn set_damaged_aside(&mut self, ended_unix_ns: u64) -> Result<Vec<(RunId, String)>, Error> {
         kept("the time of the end", ended_unix_ns)?;
         let ids: Vec<RunId> = self.read(|connection| {

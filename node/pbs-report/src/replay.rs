@@ -358,8 +358,8 @@ impl Replay {
         }
     }
 
-    /// Has no threshold any more until the next plan: the event of a change of the configuration
-    /// does not contain the new numbers.
+    /// Forgets the thresholds until the next plan: the event of a change of the configuration does
+    /// not contain the new numbers.
     fn lose_thresholds(&mut self) {
         self.policy.config.thresholds = 0;
         self.slots_t1_insns.clear();

@@ -74,12 +74,12 @@ pub(super) enum PolicyName {
     Optimised,
     /// As optimised; the start in the first plan with a job is an upper bound
     OptimisedStart,
-    /// As optimised; each job with a deadline is declined on arrival, or ends in time
+    /// Plans as of optimised; each job with a deadline is declined on arrival, or ends in time
     OptimisedDeadline,
     /// The planner with its nodes and rules, whose plan a search makes better at each event;
     /// nothing is promised
     PlannedOptimised,
-    /// As planned-optimised; no request starts later than the plan of its submission told
+    /// Plans as of planned-optimised; no request starts later than its first plan promised
     PlannedOptimisedStart,
 }
 

@@ -64,7 +64,7 @@ struct StartingRun {
     run: pbs_planner::RunId,
     /// Process ids of its programs.
     pids: Vec<i32>,
-    /// Those of them that do not stand at the gate yet.
+    /// Process ids of the programs that do not stand at the gate yet.
     unready: Vec<i32>,
 }
 
@@ -569,7 +569,7 @@ mod tests {
         }
     }
 
-    /// Nobody waits for programs that do not come to their gate: others are ready meanwhile. The
+    /// Programs that do not come to their gate keep nobody waiting: others are ready meanwhile. The
     /// run is left out when its time is up.
     #[test]
     fn programs_that_do_not_come_to_the_gate_keep_nobody_waiting() {

@@ -57,7 +57,7 @@ struct Round {
     undecided: Vec<RunId>,
     /// Number of orders about which the command is not asked, since too many wait.
     beyond: usize,
-    /// As many were tried as a round has work for: the rest is not checked.
+    /// Whether as many were tried as a round has work for: the rest is not checked.
     is_full: bool,
 }
 
