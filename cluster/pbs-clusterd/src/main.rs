@@ -45,7 +45,7 @@ struct Cli {
 /// Engines of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EngineKind {
-    /// A request takes the time that its --run declares, or all that it may
+    /// Run nothing: a request takes the run time that it declares, or all that it may
     Simulated,
     /// The command of a request is a job file, which the service of this node runs as its owner
     Node,
