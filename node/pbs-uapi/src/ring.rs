@@ -32,6 +32,9 @@ impl InRing for Input {
 }
 
 /// The ring of one CPU: a mapping of the kernel's memory, for reading.
+///
+/// A forked child does not have the mapping: its pages would count as the child's own, and a job
+/// would be charged with the megabytes of the service's rings.
 #[derive(Debug)]
 pub struct Ring<T = Event> {
     /// The mapping, of which the header and all records are a part.
@@ -93,6 +96,11 @@ impl<T: InRing> Ring<T> {
             capacity_records: 0,
             records: PhantomData,
         };
+        // SAFETY: the range is that of the mapping, and no child uses a ring.
+        #[allow(unsafe_code)]
+        if unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
         // SAFETY: it is long enough, pages are aligned, and nobody changes what is
         // looked at here.
         #[allow(unsafe_code)]

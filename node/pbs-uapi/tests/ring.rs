@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, FromRawFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 
 use pbs_uapi::record::{bytes_of, RingHeader};
@@ -270,6 +270,19 @@ fn what_is_no_ring_is_refused() {
     let made = RingFile::new(1);
     let error = Ring::<Event>::map(made.file.as_fd(), 0, 0).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+}
+
+/// The mapping of a ring has the flag `dc` of proc_pid_smaps(5): a fork does not copy it.
+#[test]
+fn a_forked_child_has_no_ring() {
+    let made = RingFile::new(1);
+    let ring = Ring::<Event>::map(made.file.as_fd(), made.info.ring_bytes, 0).unwrap();
+    let inode = made.file.metadata().unwrap().ino().to_string();
+    let areas = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut lines = areas.lines().skip_while(|line| line.split_whitespace().nth(4) != Some(&inode));
+    let flags = lines.find_map(|line| line.strip_prefix("VmFlags:")).unwrap();
+    assert!(flags.split_whitespace().any(|flag| flag == "dc"), "{flags}");
+    drop(ring);
 }
 
 /// A writer that never stops: the reader is overtaken in the middle of copies, and yet

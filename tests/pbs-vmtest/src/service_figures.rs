@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pbs_node_api::{Array, Job};
+use pbs_node_api::{Array, Client, Job};
 
-use crate::harness::{Context, Verdict};
+use crate::harness::{cvt, Context, Verdict};
 use crate::service::{all, all_over, job, number, prepare, serve, with_log, DIR};
 use crate::{check, check_eq};
 
@@ -108,4 +110,100 @@ fn begins_jobs_in_their_slots_inner() -> Verdict {
     // A file has the time of the last tick.
     check!(written_ns + 20_000_000 >= start_ns, "written {written_ns}, start {start_ns}");
     Ok(())
+}
+
+/// Programs whose memory is compared, with what they hold: windows of compressors, one buffer, a
+/// whole file, lines, tables, and plans.
+const PROGRAMS: [&[&str]; 12] = [
+    &["bzip2", "-c", "text"],
+    &["bunzip2", "-c", "text.bz2"],
+    &["dd", "if=/dev/zero", "of=/dev/null", "bs=16M", "count=4"],
+    &["dd", "if=/dev/zero", "of=/dev/null", "bs=3M", "count=4"],
+    &["sort", "text"],
+    &["sort", "-r", "-n", "text"],
+    &["awk", "{ seen[$1] = $0 } END { for (key in seen) n++; print n }", "text"],
+    &["tac", "text"],
+    &["awk", "{ all[NR] = $0 } END { print all[NR / 2] }", "text"],
+    &["dd", "if=/dev/zero", "of=/dev/null", "bs=8M", "count=2"],
+    &["pbsctl", "gen", "normal"],
+    &["pbsctl", "gen", "scatter-gather"],
+];
+
+/// Programs that have less memory than a child of this test before it executes them, with which
+/// `wait4(2)` begins.
+const SMALL_PROGRAMS: [&[&str]; 4] =
+    [&["true"], &["sha256sum", "data"], &["gzip", "-c", "text"], &["od", "-x", "data"]];
+
+/// The most memory that a program had, as `time -v` prints it: what `wait4(2)` says of a child
+/// that was forked and has executed the program.
+fn maximum_resident_bytes(words: &[&str]) -> Result<u64, String> {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(DIR).stdin(Stdio::null()).stdout(Stdio::null());
+    // A child that shares this memory until it executes the program would be charged with it.
+    // SAFETY: nothing is done in the child.
+    unsafe { command.pre_exec(|| Ok(())) };
+    let child = command.spawn().context("spawn")?;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let mut status = 0;
+    // SAFETY: there is room for both answers, and zeroes are one, too.
+    let usage = unsafe {
+        cvt(libc::wait4(child.id() as i32, &raw mut status, 0, usage.as_mut_ptr()))
+            .context("wait4")?;
+        usage.assume_init()
+    };
+    check_eq!(status, 0, "{words:?}");
+    Ok(usage.ru_maxrss as u64 * 1024)
+}
+
+/// Tolerances of a peak: a share, and what is not counted yet of both figures, since the kernel
+/// counts the pages of a process in batches on each CPU.
+const PERCENT: u64 = 5;
+const UNCOUNTED_BYTES: u64 = 256 << 10;
+
+/// The memory of programs is what `time -v` says of them.
+pub fn service_measures_memory() -> Verdict {
+    with_log(measures_memory_inner)
+}
+
+fn measures_memory_inner() -> Verdict {
+    prepare()?;
+    let line = |number: u64| format!("{} {}\n", number * 7_919 % 60_013, number * number);
+    let text: String = (0..60_000).map(line).collect();
+    fs::write(format!("{DIR}/text"), text).context("text")?;
+    maximum_resident_bytes(&["bzip2", "-k", "text"])?;
+    let (_service, mut client) = serve()?;
+    let mut wrong = String::new();
+    for words in PROGRAMS {
+        // Pages that a CPU has not counted yet are missing.
+        let mut expected_bytes = 0;
+        for _ in 0..5 {
+            expected_bytes = expected_bytes.max(maximum_resident_bytes(words)?);
+        }
+        let bytes = peak_bytes(&mut client, words)?;
+        let tolerance_bytes = (expected_bytes * PERCENT / 100).max(UNCOUNTED_BYTES);
+        if bytes.abs_diff(expected_bytes) > tolerance_bytes {
+            wrong.push_str(&format!("\n{words:?}: {bytes} bytes, {expected_bytes} expected"));
+        }
+    }
+    for words in SMALL_PROGRAMS {
+        let (bytes, limit_bytes) =
+            (peak_bytes(&mut client, words)?, maximum_resident_bytes(words)?);
+        if bytes == 0 || bytes > limit_bytes {
+            wrong.push_str(&format!("\n{words:?}: {bytes} bytes, at most {limit_bytes} expected"));
+        }
+    }
+    check!(wrong.is_empty(), "memory of programs:{wrong}");
+    Ok(())
+}
+
+/// The most memory of a job that runs this program.
+fn peak_bytes(client: &mut Client, words: &[&str]) -> Result<u64, String> {
+    let mut job = job("program", "", 500_000_000, 60_000);
+    job.request = job.request.replace("['sh', '-c', '''''']", &format!("{words:?}"));
+    let submitted = client.submit(&[job]).context("submit")?;
+    let over = all_over(client)?;
+    let over = over.iter().find(|job| job.number == submitted[0].number).ok_or("no such job")?;
+    check_eq!(over.outcome.as_deref(), Some("complete"), "{words:?}");
+    let shown = client.show(&number(over.number)).context("show")?;
+    Ok(shown.processes.iter().map(|process| process.peak_memory_bytes).sum())
 }
