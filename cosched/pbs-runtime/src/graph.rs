@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tasks, their variants, and what they wait for (§2.4, 2.6.2).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,8 +151,21 @@ pub struct TaskId(pub(crate) usize);
 /// order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<Arc<Task>>,
     pub(crate) deadline: Option<Duration>,
+    /// Regions with their last users, each once, in the order of their first use.
+    regions: Vec<(Region, Users)>,
+    /// Index of each region in the list, by its identity.
+    places: HashMap<usize, usize>,
+}
+
+/// Tasks that the next user of a region may have to wait for.
+#[derive(Clone, Debug, Default)]
+struct Users {
+    /// The last writer.
+    writer: Option<TaskId>,
+    /// Tasks that read the region after that writer.
+    readers: Vec<TaskId>,
 }
 
 impl Graph {
@@ -162,25 +176,38 @@ impl Graph {
 
     /// Adds a task. Each iteration of a loop is one of its own (§5.6.5).
     pub fn add(&mut self, mut task: Task) -> TaskId {
-        for (region, access) in &task.regions {
-            for (index, before) in self.tasks.iter().enumerate().rev() {
-                let used = before.regions.iter().find(|(other, _)| region.is(other));
-                let Some((_, its)) = used else {
-                    continue;
-                };
-                if access.writes() || its.writes() {
-                    task.after.push(TaskId(index));
-                }
-                // The writer is behind all that used the region before.
-                if its.writes() {
-                    break;
-                }
+        let id = TaskId(self.tasks.len());
+        let accesses: Vec<_> =
+            task.regions.iter().map(|(region, access)| (self.place(region), *access)).collect();
+        for &(place, access) in &accesses {
+            let Users { writer, readers } = &self.regions[place].1;
+            task.after.extend(writer);
+            if access.writes() {
+                task.after.extend(readers);
+            }
+        }
+        for (place, access) in accesses {
+            let users = &mut self.regions[place].1;
+            if access.writes() {
+                *users = Users { writer: Some(id), readers: Vec::new() };
+            } else {
+                users.readers.push(id);
             }
         }
         task.after.sort_unstable();
         task.after.dedup();
-        self.tasks.push(task);
-        TaskId(self.tasks.len() - 1)
+        self.tasks.push(Arc::new(task));
+        id
+    }
+
+    /// Returns the index of a region in the list, to which a new one is added.
+    fn place(&mut self, region: &Region) -> usize {
+        let next = self.regions.len();
+        let place = *self.places.entry(region.identity()).or_insert(next);
+        if place == next {
+            self.regions.push((region.clone(), Users::default()));
+        }
+        place
     }
 
     /// Sets the time from the submission by which plans end the last task.
@@ -192,20 +219,14 @@ impl Graph {
     pub fn depend(&mut self, task: TaskId, on: TaskId) {
         if let Some(task) = self.tasks.get_mut(task.0) {
             if !task.after.contains(&on) {
-                task.after.push(on);
+                Arc::make_mut(task).after.push(on);
             }
         }
     }
 
     /// All regions, each once.
     pub(crate) fn regions(&self) -> Vec<Region> {
-        let mut all: Vec<Region> = Vec::new();
-        for (region, _) in self.tasks.iter().flat_map(|task| &task.regions) {
-            if !all.iter().any(|other| other.is(region)) {
-                all.push(region.clone());
-            }
-        }
-        all
+        self.regions.iter().map(|(region, _)| region.clone()).collect()
     }
 
     /// Returns the successors of each task.

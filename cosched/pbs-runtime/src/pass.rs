@@ -2,8 +2,10 @@
 //! Passes over a graph, until all of it has run (listing 5.4).
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ use crate::execute::{execute, Ran};
 use crate::graph::Graph;
 use crate::local::Units;
 use crate::pool::Job;
-use crate::region::Transferred;
+use crate::region::{Region, Transferred};
 use crate::report::{Report, TaskReport};
 use crate::runtime::{Candidate, Runtime};
 use crate::Error;
@@ -27,13 +29,16 @@ const LATER: Duration = Duration::from_millis(2);
 /// co-scheduling.
 const FRUITLESS: u32 = 64;
 
+/// Position in the queue of a device.
+type Place = (u32, Reverse<u64>, u64);
+
 /// Planned execution of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapped {
     /// Index of the chosen candidate.
     pub(crate) candidate: usize,
     /// Position in the queue of the device.
-    pub(crate) place: (u32, Reverse<u64>, u64),
+    pub(crate) place: Place,
     pub(crate) is_co_scheduled: bool,
 }
 
@@ -73,10 +78,14 @@ pub(crate) struct Pass<'r, 'g> {
     graph: &'g Graph,
     candidates: &'g [Vec<Candidate>],
     successors: Vec<Vec<usize>>,
+    /// Regions of the graph.
+    regions: Arc<[Region]>,
     /// Number of unfinished dependencies of each task.
     open: Vec<usize>,
     states: Vec<State>,
     mapped: Vec<Mapped>,
+    /// Queue of each device: tasks that wait for nothing else.
+    ready: Vec<BTreeSet<(Place, usize)>>,
     is_staged: Vec<bool>,
     /// Time since when each task waits for a device on which no task is in execution.
     behind_since: Vec<Option<Instant>>,
@@ -122,16 +131,18 @@ impl<'r, 'g> Pass<'r, 'g> {
                 }
             })
             .collect();
-        Self {
+        let mut pass = Self {
             runtime,
             graph,
             candidates,
             successors: graph.successors(),
+            regions: graph.regions().into(),
             open: graph.tasks.iter().map(|task| task.after.len()).collect(),
             states: vec![State::Waiting; graph.tasks.len()],
             is_staged: vec![false; graph.tasks.len()],
             behind_since: vec![None; graph.tasks.len()],
             units: runtime.devices.iter().map(|of| Units::new(of.shared.count)).collect(),
+            ready: vec![BTreeSet::new(); runtime.devices.len()],
             mapped,
             session,
             leaving: None,
@@ -142,7 +153,25 @@ impl<'r, 'g> Pass<'r, 'g> {
             failed: None,
             sender,
             receiver,
+        };
+        for task in 0..pass.states.len() {
+            if pass.open[task] == 0 {
+                pass.queue(task);
+            }
         }
+        pass
+    }
+
+    /// Adds a task that waits for nothing else to the queue of its device.
+    fn queue(&mut self, task: usize) {
+        let device = self.candidate(task).device;
+        self.ready[device].insert((self.mapped[task].place, task));
+    }
+
+    /// Takes a task out of the queue of its device.
+    fn unqueue(&mut self, task: usize) {
+        let device = self.candidate(task).device;
+        self.ready[device].remove(&(self.mapped[task].place, task));
     }
 
     /// The loop of listing 5.4.
@@ -174,7 +203,7 @@ impl<'r, 'g> Pass<'r, 'g> {
     /// Brings all data to host memory, as after each traversal (§5.6.5), and gives the
     /// memory of the devices back, that of skipped tasks, too.
     fn data_home(&mut self) {
-        for region in self.graph.regions() {
+        for region in self.regions.clone().iter() {
             match region.go_home() {
                 Ok(transferred) => self.learn(transferred.as_slice()),
                 Err(why) => self.fail(Error::Device { device: "memory".into(), why }),
@@ -203,7 +232,11 @@ impl<'r, 'g> Pass<'r, 'g> {
             Ok(decided) => {
                 for (task, decided) in decided {
                     if decided.variant < self.candidates[task].len() {
+                        self.unqueue(task);
                         self.mapped[task] = Mapped::decided(decided);
+                        if self.open[task] == 0 {
+                            self.queue(task);
+                        }
                     }
                 }
             }
@@ -214,23 +247,15 @@ impl<'r, 'g> Pass<'r, 'g> {
     /// Starts what can be started until all has run or the mapping has changed.
     fn traverse(&mut self) -> Outcome {
         loop {
-            let mut ready: Vec<usize> = (0..self.states.len())
-                .filter(|&task| self.states[task] == State::Waiting && self.open[task] == 0)
-                .collect();
-            ready.sort_by_key(|&task| (self.mapped[task].place, task));
             let mut is_blocked = vec![false; self.units.len()];
             let mut again = None;
-            for task in ready {
+            // Queues are first in, first out.
+            while let Some(task) = self.first_ready(&is_blocked) {
                 if self.failed.is_some() {
                     return Outcome::Ended;
                 }
                 if self.session.as_ref().is_some_and(Session::has_changed) {
                     return Outcome::Changed;
-                }
-                let device = self.candidate(task).device;
-                // Queues are first in, first out.
-                if is_blocked[device] {
-                    continue;
                 }
                 match self.start(task) {
                     Started::Yes => {}
@@ -254,6 +279,12 @@ impl<'r, 'g> Pass<'r, 'g> {
                 },
             }
         }
+    }
+
+    /// The first task that can begin, of all devices that no task before it waits for.
+    fn first_ready(&self, is_blocked: &[bool]) -> Option<usize> {
+        let queues = self.ready.iter().zip(is_blocked).filter(|(_, is_blocked)| !**is_blocked);
+        queues.filter_map(|(queue, _)| queue.first()).min().map(|&(_, task)| task)
     }
 
     /// Waits for the next message of a worker, for this long or without end.
@@ -421,6 +452,7 @@ impl<'r, 'g> Pass<'r, 'g> {
         own.device.clone_from(&candidate.key.device);
         own.instance = instance;
         own.is_co_scheduled = self.mapped[task].is_co_scheduled;
+        self.unqueue(task);
         self.states[task] = State::Running(instance, candidate.units);
         self.fruitless = 0;
         self.at_work += 1;
@@ -445,7 +477,7 @@ impl<'r, 'g> Pass<'r, 'g> {
         let memories = &self.runtime.devices[candidate.device].memories;
         let memory = memories.get(instance.unwrap_or(0) as usize).cloned();
         let (own, variant) = (self.graph.tasks[task].clone(), candidate.variant);
-        let all = self.graph.regions();
+        let all = self.regions.clone();
         move || execute(&own, variant, memory.as_ref(), &all)
     }
 
@@ -463,11 +495,13 @@ impl<'r, 'g> Pass<'r, 'g> {
             self.units[candidate.device].give_back(instance, units);
         }
         self.states[task] = State::Done;
+        let successors = std::mem::take(&mut self.successors[task]);
         let mut now_ready = Vec::new();
-        for &next in &self.successors[task] {
+        for next in successors {
             self.open[next] -= 1;
             if self.open[next] == 0 {
                 now_ready.push(next);
+                self.queue(next);
             }
         }
         if let Some(session) = &mut self.session {

@@ -84,6 +84,11 @@ impl Region {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Number that no other living region has.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Brings the content to host memory; copies stay.
     pub(crate) fn to_host(&self) -> Result<Option<Transferred>, String> {
         self.home(&mut self.state())
