@@ -80,13 +80,19 @@ impl OwnGraph {
         task.ok_or_else(|| invalid("the graph has no such task"))
     }
 
+    /// Replaces a task by what is made of it.
+    fn change(&mut self, task: c_int, change: impl FnOnce(Task) -> Task) -> Result<(), Failure> {
+        let own = &mut self.task(task)?.0;
+        *own = change(std::mem::replace(own, Task::new("")));
+        Ok(())
+    }
+
     fn add_variant(&mut self, task: c_int, variant: Variant, ns: u64) -> Result<c_int, Failure> {
         let variant = match ns {
             0 => variant,
             ns => variant.taking(Duration::from_nanos(ns)),
         };
-        let own = &mut self.task(task)?.0;
-        *own = own.clone().variant(variant);
+        self.change(task, |own| own.variant(variant))?;
         Ok(0)
     }
 }
@@ -239,8 +245,7 @@ pub unsafe extern "C" fn pbs_rt_task_region(
             3 => Access::ReadWrite,
             other => return Err(invalid(format!("{other} is no access"))),
         };
-        let own = &mut graph.task(task)?.0;
-        *own = own.clone().region(&region.region, access);
+        graph.change(task, |own| own.region(&region.region, access))?;
         if !graph.regions.iter().any(|of| of.region.is(&region.region)) {
             graph.regions.push(region.clone());
         }
@@ -261,8 +266,7 @@ pub unsafe extern "C" fn pbs_rt_task_transfer(
 ) -> c_int {
     number(|| {
         // SAFETY: as the caller has said.
-        let own = &mut unsafe { exclusive(graph) }?.task(task)?.0;
-        *own = own.clone().transferring(bytes);
+        unsafe { exclusive(graph) }?.change(task, |own| own.transferring(bytes))?;
         Ok(0)
     })
 }

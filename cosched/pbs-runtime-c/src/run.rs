@@ -166,7 +166,7 @@ pub(crate) fn run(
         if region.bytes > 0 {
             // SAFETY: as above; no other reference to it is there.
             let data = unsafe { slice::from_raw_parts_mut(region.data, region.bytes) };
-            data.copy_from_slice(&region.region.content());
+            region.region.copy_to(data);
         }
     }
     drop(running);

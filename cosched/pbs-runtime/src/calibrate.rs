@@ -61,8 +61,8 @@ impl Runtime {
         let memory = self.devices[candidate.device].memories.first().cloned();
         let (sender, receiver) = channel();
         let (variant, own) = (candidate.variant, task.clone());
-        self.pool.give(Job {
-            cpus: self.cpus_of(candidate, Some(0)),
+        self.pool.entrance().give(Job {
+            cpus: self.options.cpus_of(candidate, Some(0)),
             run: Box::new(move || {
                 // Without a receiver the calibration has ended.
                 let _ = sender.send(execute(&own, variant, memory.as_ref(), &[]));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -96,21 +96,31 @@ pub(crate) struct Decided {
     pub(crate) place: (u32, std::cmp::Reverse<u64>, u64),
 }
 
-/// Tasks that could not be withdrawn when their graph ended: slot and number.
-#[derive(Debug, Default)]
-pub(crate) struct LeftoverTasks(Mutex<Vec<(u32, u64)>>);
+/// Shared memory, as a runtime has it.
+#[derive(Debug)]
+pub(crate) struct Member {
+    node: Node,
+    how: CoScheduling,
+    /// Tasks that could not be withdrawn when their graph ended: slot and number.
+    left: Mutex<Vec<(u32, u64)>>,
+}
 
-impl LeftoverTasks {
-    fn tasks(&self) -> MutexGuard<'_, Vec<(u32, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Member {
+    /// Opens the shared memory.
+    pub(crate) fn open(how: &CoScheduling) -> Result<Self, Error> {
+        Ok(Self { node: Node::open(&how.shared)?, how: how.clone(), left: Mutex::default() })
     }
 
-    /// Withdraws them. What can't be stays.
-    pub(crate) fn withdraw(&self, node: &Node) {
-        let mut left = self.tasks();
+    fn left(&self) -> MutexGuard<'_, Vec<(u32, u64)>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Withdraws what is left. What can't be withdrawn stays.
+    fn withdraw(&self) {
+        let mut left = self.left();
         while !left.is_empty() {
             // Others wait for the lock.
-            let Ok(mut locked) = node.lock() else {
+            let Ok(mut locked) = self.node.lock() else {
                 return;
             };
             for _ in 0..AT_ONCE {
@@ -126,12 +136,16 @@ impl LeftoverTasks {
     }
 }
 
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
 /// The tasks of a graph in shared memory. What is left of them goes when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Session<'a> {
-    node: &'a Node,
-    how: &'a CoScheduling,
-    left: &'a LeftoverTasks,
+pub(crate) struct Session {
+    member: Arc<Member>,
     /// Index in shared memory of each of the runtime's devices.
     devices: Vec<u32>,
     /// Slot and number of each entered task, by index in the graph.
@@ -144,23 +158,20 @@ pub(crate) struct Session<'a> {
 /// Numbers of tasks are never used again in a process.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-impl<'a> Session<'a> {
+impl Session {
     /// Enters devices and tasks.
     pub(crate) fn enter(
-        node: &'a Node,
-        how: &'a CoScheduling,
-        left: &'a LeftoverTasks,
+        member: &Arc<Member>,
         devices: &[Device],
         offers: &[Offer],
     ) -> Result<Self, Error> {
-        left.withdraw(node);
+        member.withdraw();
+        let node = &member.node;
         let mut locked = node.lock()?;
         let devices = locked.join_devices(devices)?;
         let generation = locked.generation();
         let mut session = Self {
-            node,
-            how,
-            left,
+            member: member.clone(),
             devices,
             entered: HashMap::new(),
             own: HashMap::new(),
@@ -223,13 +234,13 @@ impl<'a> Session<'a> {
 
     /// Whether to co-schedule (listing 5.2).
     pub(crate) fn necessary(&self, profiles: &dyn Profiles) -> Result<Necessity, Error> {
-        if self.how.determination.always {
+        if self.member.how.determination.always {
             return Ok(Necessity::Always);
         }
-        let mut locked = self.node.lock()?;
+        let mut locked = self.member.node.lock()?;
         locked.sweep()?;
         let (devices, entries) = (locked.devices()?, locked.entries()?);
-        let own = self.node.owner();
+        let own = self.member.node.owner();
         let is_other = |of: &&Entry| of.state == State::Waiting && of.owner != own;
         let mut others = entries.iter().filter(is_other);
         if others.next().is_none() {
@@ -247,19 +258,20 @@ impl<'a> Session<'a> {
         }
         drop(locked);
         let now_ns = monotonic_ns();
-        let counts =
-            |of: &&Entry| of.state == State::InExecution && !of.is_lent(now_ns, &self.how.shared);
+        let counts = |of: &&Entry| {
+            of.state == State::InExecution && !of.is_lent(now_ns, &self.member.how.shared)
+        };
         let running: Vec<Entry> = entries.iter().filter(counts).cloned().collect();
         let mut view = View::new(&devices, &waiting, &running, now_ns);
         view.queue_waiting(&entries);
         let process = view.index(own).unwrap_or(usize::MAX);
-        let cost = profiles.cost(name(&self.how.scheduler)).unwrap_or(self.how.cost);
+        let cost = profiles.cost(name(&self.member.how.scheduler)).unwrap_or(self.member.how.cost);
         Ok(necessary(
             &view.workload,
             &view.platform,
             &view.queues,
             process,
-            &self.how.determination,
+            &self.member.how.determination,
             &cost,
         ))
     }
@@ -268,14 +280,14 @@ impl<'a> Session<'a> {
     /// was this process.
     pub(crate) fn co_schedule(&self, profiles: &dyn Profiles) -> Result<bool, Error> {
         let began = Instant::now();
-        let begun = self.node.lock()?.begin()?;
+        let begun = self.member.node.lock()?.begin()?;
         let snapshot = match begun {
             Begun::Master(snapshot) => snapshot,
             Begun::Other(_) => return Ok(false),
         };
         // A mistake in what decides must not leave the others waiting.
         let decided = catch_unwind(AssertUnwindSafe(|| self.decide(&snapshot)));
-        let mut locked = self.node.lock()?;
+        let mut locked = self.member.node.lock()?;
         match decided {
             Ok(placements) => match locked.publish(snapshot.generation, &placements) {
                 Err(Error::Superseded) => Ok(false),
@@ -284,7 +296,7 @@ impl<'a> Session<'a> {
                     drop(locked);
                     let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
                     let tasks = snapshot.waiting.len();
-                    profiles.co_scheduled(name(&self.how.scheduler), tasks, took_ns);
+                    profiles.co_scheduled(name(&self.member.how.scheduler), tasks, took_ns);
                     Ok(true)
                 }
             },
@@ -294,10 +306,10 @@ impl<'a> Session<'a> {
 
     fn decide(&self, snapshot: &Snapshot) -> Vec<pbs_csi::Placement> {
         // Who is slower than the others' patience has computed in vain.
-        let search = self.how.search.min(self.how.shared.patience / 2);
+        let search = self.member.how.search.min(self.member.how.shared.patience / 2);
         let until = Instant::now() + search;
         let mut keep_going = || Instant::now() < until;
-        decide(snapshot, &self.how.scheduler, self.how.objective, &mut keep_going)
+        decide(snapshot, &self.member.how.scheduler, self.member.how.objective, &mut keep_going)
     }
 
     /// Waits until no master computes.
@@ -308,9 +320,9 @@ impl<'a> Session<'a> {
     /// Fetches when there is no master at work. Each has his time, but not one after the
     /// other for ever.
     fn fetched(&self, own: &[(u32, u64)]) -> Result<(u64, Vec<Fetched>), Error> {
-        let until = Instant::now() + MASTERS * self.how.shared.patience;
+        let until = Instant::now() + MASTERS * self.member.how.shared.patience;
         loop {
-            if let Some(fetched) = self.node.lock()?.fetch(own)? {
+            if let Some(fetched) = self.member.node.lock()?.fetch(own)? {
                 return Ok(fetched);
             }
             if Instant::now() >= until {
@@ -339,13 +351,13 @@ impl<'a> Session<'a> {
     /// Returns the maximum wait for other processes' tasks that are before in a queue, but do not
     /// start.
     pub(crate) fn patience(&self) -> Duration {
-        self.how.shared.patience
+        self.member.how.shared.patience
     }
 
     /// The check before a task: one load (§5.6.2).
     #[inline]
     pub(crate) fn has_changed(&self) -> bool {
-        self.node.generation() != self.generation
+        self.member.node.generation() != self.generation
     }
 
     /// Claims a device of the runtime's list for a task.
@@ -360,7 +372,7 @@ impl<'a> Session<'a> {
         let Some(&(slot, number)) = self.entered.get(&task) else {
             return Ok(Claimed::Gone);
         };
-        self.node.lock()?.claim(Claim {
+        self.member.node.lock()?.claim(Claim {
             slot,
             task: number,
             generation: self.generation,
@@ -375,7 +387,7 @@ impl<'a> Session<'a> {
     pub(crate) fn renew(&mut self, tasks: &[usize]) -> Result<(), Error> {
         let own: Vec<(u32, u64)> =
             tasks.iter().filter_map(|task| self.entered.get(task).copied()).collect();
-        self.node.lock()?.renew(&own)
+        self.member.node.lock()?.renew(&own)
     }
 
     /// A task has ended, and these are ready now.
@@ -386,7 +398,7 @@ impl<'a> Session<'a> {
         let ready: Vec<(u32, u64)> =
             now_ready.iter().filter_map(|task| self.entered.get(task).copied()).collect();
         // Until it has left shared memory it is still to be withdrawn.
-        self.node.lock()?.finish(slot, number, &ready)?;
+        self.member.node.lock()?.finish(slot, number, &ready)?;
         self.entered.remove(&task);
         Ok(())
     }
@@ -395,16 +407,16 @@ impl<'a> Session<'a> {
     /// [`Session::finish`].
     pub(crate) fn leave(&mut self, running: &[usize]) {
         let left = self.entered.extract_if(|task, _| !running.contains(task));
-        self.left.tasks().extend(left.map(|(_, entry)| entry));
-        self.left.withdraw(self.node);
+        self.member.left().extend(left.map(|(_, entry)| entry));
+        self.member.withdraw();
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for Session {
     fn drop(&mut self) {
-        self.left.tasks().extend(self.entered.values());
+        self.member.left().extend(self.entered.values());
         // What can't be now is when the next graph begins, or the runtime goes.
-        self.left.withdraw(self.node);
+        self.member.withdraw();
     }
 }
 

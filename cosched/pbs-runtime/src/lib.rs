@@ -45,6 +45,7 @@ mod profile;
 mod region;
 mod report;
 mod run;
+mod running;
 mod runtime;
 
 pub use accelerator::{Accelerator, Argument, Buffer, Simulated};

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Passes over a graph, until all of it has run (listing 5.4).
+//! Passes over a graph, until all of it has run (listing 5.4): what is decided.
+//! [`crate::running`] has the threads.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use pbs_csi::Claimed;
 use pbs_uapi::clock::monotonic_ns;
 
 use crate::cosched::Session;
-use crate::execute::{execute, Ran};
-use crate::graph::Graph;
+use crate::execute::Ran;
+use crate::graph::{Graph, Task};
 use crate::local::Units;
-use crate::pool::Job;
 use crate::region::{Region, Transferred};
 use crate::report::{Report, TaskReport};
-use crate::runtime::{Candidate, Runtime};
+use crate::running::Work;
+use crate::runtime::{memory_bytes, Candidate, Installed, Options, Runtime};
 use crate::Error;
 
 /// A device that others have is looked at again after so long, at least and at most.
@@ -51,6 +49,7 @@ enum State {
 }
 
 /// Outcome of a pass.
+#[derive(Clone, Copy, Debug)]
 enum Outcome {
     Ended,
     /// Another mapping exists: tasks that have not started are mapped anew.
@@ -66,17 +65,12 @@ enum Started {
     Changed,
 }
 
-/// Message of a worker.
-enum Message {
-    Ran(usize, Result<Ran, String>),
-    Staged(Vec<Transferred>),
-}
-
 /// A graph on its way.
-pub(crate) struct Pass<'r, 'g> {
-    runtime: &'r Runtime,
-    graph: &'g Graph,
-    candidates: &'g [Vec<Candidate>],
+pub(crate) struct Pass {
+    options: Arc<Options>,
+    devices: Arc<[Installed]>,
+    tasks: Vec<Arc<Task>>,
+    candidates: Arc<[Vec<Candidate>]>,
     successors: Vec<Vec<usize>>,
     /// Regions of the graph.
     regions: Arc<[Region]>,
@@ -90,31 +84,35 @@ pub(crate) struct Pass<'r, 'g> {
     /// Time since when each task waits for a device on which no task is in execution.
     behind_since: Vec<Option<Instant>>,
     units: Vec<Units>,
-    session: Option<Session<'r>>,
+    session: Option<Session>,
     /// Running tasks of a process that goes alone, which keep their devices until they end.
-    leaving: Option<Session<'r>>,
+    leaving: Option<Session>,
     report: Report,
+    /// Pieces of work that were given to workers and have not ended.
     at_work: usize,
-    /// End of the last wait for a worker.
+    /// What was started and is not with a worker yet.
+    started: Vec<Work>,
+    /// Outcome of the pass, which is over when no work is left.
+    outcome: Option<Outcome>,
+    /// Time at which a device that others have is looked at again.
+    again: Option<Instant>,
+    /// End of the last wait of the thread that runs the graph.
     awake: Instant,
     /// Passes since a task has started.
     fruitless: u32,
     failed: Option<Error>,
-    sender: Sender<Message>,
-    receiver: Receiver<Message>,
 }
 
-impl<'r, 'g> Pass<'r, 'g> {
+impl Pass {
     pub(crate) fn new(
-        runtime: &'r Runtime,
-        graph: &'g Graph,
-        candidates: &'g [Vec<Candidate>],
+        runtime: &Runtime,
+        graph: &Graph,
+        candidates: Vec<Vec<Candidate>>,
         mapped: Vec<Mapped>,
-        session: Option<Session<'r>>,
+        session: Option<Session>,
         mut report: Report,
     ) -> Self {
-        let (sender, receiver) = channel();
-        let tasks = graph.tasks.iter().zip(&mapped).zip(candidates);
+        let tasks = graph.tasks.iter().zip(&mapped).zip(&candidates);
         report.tasks = tasks
             .map(|((task, mapped), own)| {
                 let candidate = &own[mapped.candidate];
@@ -132,9 +130,10 @@ impl<'r, 'g> Pass<'r, 'g> {
             })
             .collect();
         let mut pass = Self {
-            runtime,
-            graph,
-            candidates,
+            options: runtime.options.clone(),
+            devices: runtime.devices.clone(),
+            tasks: graph.tasks.clone(),
+            candidates: candidates.into(),
             successors: graph.successors(),
             regions: graph.regions().into(),
             open: graph.tasks.iter().map(|task| task.after.len()).collect(),
@@ -148,11 +147,12 @@ impl<'r, 'g> Pass<'r, 'g> {
             leaving: None,
             report,
             at_work: 0,
+            started: Vec::new(),
+            outcome: None,
+            again: None,
             awake: Instant::now(),
             fruitless: 0,
             failed: None,
-            sender,
-            receiver,
         };
         for task in 0..pass.states.len() {
             if pass.open[task] == 0 {
@@ -174,30 +174,37 @@ impl<'r, 'g> Pass<'r, 'g> {
         self.ready[device].remove(&(self.mapped[task].place, task));
     }
 
-    /// The loop of listing 5.4.
-    pub(crate) fn run(mut self) -> Result<Report, Error> {
-        loop {
-            let outcome = self.traverse();
-            // What runs is not stopped (§1.2), and what was begun with is waited for.
-            while self.at_work > 0 {
-                match self.next(None) {
-                    Ok(message) => self.take(message),
-                    Err(_) => break,
-                }
-            }
-            let before = self.runtime.device_memory_bytes();
-            self.data_home();
-            if let Some(failed) = self.failed.take() {
-                return Err(failed);
-            }
-            match outcome {
-                Outcome::Ended => return Ok(self.report),
-                Outcome::Changed => {
-                    self.report.freed_on_exit_bytes += before;
-                    self.rebuild();
-                }
-            }
+    /// Ends a pass after which no work is left, and prepares the next one. Returns the end of the
+    /// graph, if that was the last pass.
+    pub(crate) fn end(&mut self) -> Option<Result<Report, Error>> {
+        let before = memory_bytes(&self.devices);
+        self.data_home();
+        if let Some(failed) = self.failed.take() {
+            return Some(Err(failed));
         }
+        match self.outcome.take() {
+            Some(Outcome::Changed) => {
+                self.report.freed_on_exit_bytes += before;
+                self.rebuild();
+                None
+            }
+            Some(Outcome::Ended) | None => Some(Ok(std::mem::take(&mut self.report))),
+        }
+    }
+
+    /// Whether the pass is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome.is_some() && self.at_work == 0
+    }
+
+    /// Time at which [`Pass::traverse`] is to be called again, although no work has ended.
+    pub(crate) fn again(&self) -> Option<Instant> {
+        self.again
+    }
+
+    /// The tasks in shared memory, which go when this is dropped.
+    pub(crate) fn leave(&mut self) -> [Option<Session>; 2] {
+        [self.session.take(), self.leaving.take()]
     }
 
     /// Brings all data to host memory, as after each traversal (§5.6.5), and gives the
@@ -244,41 +251,39 @@ impl<'r, 'g> Pass<'r, 'g> {
         }
     }
 
-    /// Starts what can be started until all has run or the mapping has changed.
-    fn traverse(&mut self) -> Outcome {
-        loop {
-            let mut is_blocked = vec![false; self.units.len()];
-            let mut again = None;
-            // Queues are first in, first out.
-            while let Some(task) = self.first_ready(&is_blocked) {
-                if self.failed.is_some() {
-                    return Outcome::Ended;
-                }
-                if self.session.as_ref().is_some_and(Session::has_changed) {
-                    return Outcome::Changed;
-                }
-                match self.start(task) {
-                    Started::Yes => {}
-                    Started::Changed => return Outcome::Changed,
-                    Started::Own => self.block(task, &mut is_blocked),
-                    Started::Busy(until_ns) => {
-                        self.block(task, &mut is_blocked);
-                        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
-                        let left = left.clamp(SOON, LATER);
-                        again = Some(again.map_or(left, |other: Duration| other.min(left)));
-                    }
-                }
+    /// Starts what can be started. Returns what workers have to do for it.
+    pub(crate) fn traverse(&mut self) -> Vec<Work> {
+        self.again = None;
+        if self.outcome.is_none() {
+            self.outcome = self.start_ready();
+        }
+        std::mem::take(&mut self.started)
+    }
+
+    /// Starts ready tasks. Returns the outcome of the pass, if there is one now.
+    fn start_ready(&mut self) -> Option<Outcome> {
+        let mut is_blocked = vec![false; self.units.len()];
+        // Queues are first in, first out.
+        while let Some(task) = self.first_ready(&is_blocked) {
+            if self.failed.is_some() {
+                return Some(Outcome::Ended);
             }
-            match (self.at_work, again) {
-                (0, None) => return Outcome::Ended,
-                (0, Some(again)) => sleep(again),
-                (_, again) => match self.next(again) {
-                    Ok(message) => self.take(message),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return Outcome::Ended,
-                },
+            if self.session.as_ref().is_some_and(Session::has_changed) {
+                return Some(Outcome::Changed);
+            }
+            match self.start(task) {
+                Started::Yes => {}
+                Started::Changed => return Some(Outcome::Changed),
+                Started::Own => self.block(task, &mut is_blocked),
+                Started::Busy(until_ns) => {
+                    self.block(task, &mut is_blocked);
+                    let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+                    let again = Instant::now() + left.clamp(SOON, LATER);
+                    self.again = Some(self.again.map_or(again, |other| other.min(again)));
+                }
             }
         }
+        (self.at_work == 0 && self.again.is_none()).then_some(Outcome::Ended)
     }
 
     /// The first task that can begin, of all devices that no task before it waits for.
@@ -287,35 +292,27 @@ impl<'r, 'g> Pass<'r, 'g> {
         queues.filter_map(|(queue, _)| queue.first()).min().map(|&(_, task)| task)
     }
 
-    /// Waits for the next message of a worker, for this long or without end.
+    /// Longest wait of the thread that runs the graph, and how much longer it may have taken: a
+    /// longer one shows that the process was stopped. A task is overdue a whole patience after
+    /// its expected end, and stops of half of that are noticed.
+    pub(crate) fn slice(&self) -> Option<Duration> {
+        let session = self.session.as_ref().or(self.leaving.as_ref());
+        session.map(|session| session.patience() / 4)
+    }
+
+    /// Notes the end of a wait that was to take that long.
     ///
-    /// More time than asked since the last wait shows that the process was stopped. Its running
-    /// tasks are renewed then, since others may have them for overdue. A task is overdue a whole
-    /// patience after its expected end, and stops of half of that are noticed. Tasks are not
-    /// renewed for being overdue: one that is stuck in a process that runs must be seen as such.
-    fn next(&mut self, at_most: Option<Duration>) -> Result<Message, RecvTimeoutError> {
-        loop {
-            let session = self.session.as_ref().or(self.leaving.as_ref());
-            let Some(patience) = session.map(Session::patience) else {
-                return match at_most {
-                    Some(at_most) => self.receiver.recv_timeout(at_most),
-                    None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                };
-            };
-            let quarter = patience / 4;
-            let slice = at_most.unwrap_or(quarter).min(quarter);
-            let received = self.receiver.recv_timeout(slice);
-            let was_absent = self.awake.elapsed() > slice + quarter;
-            self.awake = Instant::now();
-            if was_absent {
-                self.renew();
-            }
-            if received.is_ok() || at_most.is_some() {
-                return received;
-            }
-            if received.is_err_and(|why| why == RecvTimeoutError::Disconnected) {
-                return Err(RecvTimeoutError::Disconnected);
-            }
+    /// Running tasks are renewed if the process was stopped meanwhile, since others may have them
+    /// for overdue. Tasks are not renewed for being overdue: one that is stuck in a process that
+    /// runs must be seen as such.
+    pub(crate) fn woke(&mut self, waited: Duration) {
+        let Some(slice) = self.slice() else {
+            return;
+        };
+        let was_absent = self.awake.elapsed() > waited + slice;
+        self.awake = Instant::now();
+        if was_absent {
+            self.renew();
         }
     }
 
@@ -337,48 +334,33 @@ impl<'r, 'g> Pass<'r, 'g> {
         }
     }
 
-    fn candidate(&self, task: usize) -> &'g Candidate {
+    fn candidate(&self, task: usize) -> &Candidate {
         &self.candidates[task][self.mapped[task].candidate]
     }
 
     /// A task waits for its device: its data can go there meanwhile, if it is known which
     /// one of the type it will be.
     fn block(&mut self, task: usize, is_blocked: &mut [bool]) {
-        let candidate = self.candidate(task);
-        is_blocked[candidate.device] = true;
-        let [memory] = &self.runtime.devices[candidate.device].memories[..] else {
+        let device = self.candidate(task).device;
+        is_blocked[device] = true;
+        let [memory] = &self.devices[device].memories[..] else {
             return;
         };
         if std::mem::replace(&mut self.is_staged[task], true) {
             return;
         }
-        let (memory, sender) = (memory.clone(), self.sender.clone());
-        let regions = self.graph.tasks[task].regions.clone();
         self.at_work += 1;
-        self.runtime.pool.give(Job {
-            cpus: self.runtime.options.cpus.clone(),
-            run: Box::new(move || {
-                let mut transfers = Vec::new();
-                let stage = || {
-                    for (region, access) in &regions {
-                        // What has no room now is brought when the task starts.
-                        let here = region.to_memory(&memory, access.reads(), &mut transfers);
-                        if !matches!(here, Ok(Some(_))) {
-                            break;
-                        }
-                    }
-                };
-                // A device that panics does so again when the task starts, which tells it.
-                let _ = catch_unwind(AssertUnwindSafe(stage));
-                // Without a receiver the pass has ended.
-                let _ = sender.send(Message::Staged(transfers));
-            }),
+        self.started.push(Work::Stage {
+            of: self.tasks[task].clone(),
+            memory: memory.clone(),
+            cpus: self.options.cpus.clone(),
         });
     }
 
     fn start(&mut self, task: usize) -> Started {
         let candidate = self.candidate(task);
         let (device, units) = (candidate.device, candidate.units);
+        let runtime_ns = candidate.runtime_ns;
         // Then nobody else needs to be asked.
         if !self.units[device].has_room(units) {
             return Started::Own;
@@ -389,7 +371,7 @@ impl<'r, 'g> Pass<'r, 'g> {
                 let patience = session.patience();
                 let since = self.behind_since[task];
                 let overtakes = since.is_some_and(|since| since.elapsed() > patience);
-                session.claim(task, device, units, candidate.runtime_ns, overtakes)
+                session.claim(task, device, units, runtime_ns, overtakes)
             }
             None => match self.units[device].take(units) {
                 Some(instance) => {
@@ -445,54 +427,40 @@ impl<'r, 'g> Pass<'r, 'g> {
 
     /// Lets a worker execute a task on devices that the task has.
     fn dispatch(&mut self, task: usize, instance: Option<u32>) {
-        let candidate = self.candidate(task);
+        self.unqueue(task);
+        let candidate = &self.candidates[task][self.mapped[task].candidate];
         let own = &mut self.report.tasks[task];
         own.variant = candidate.variant;
         own.model = candidate.key.model;
         own.device.clone_from(&candidate.key.device);
         own.instance = instance;
         own.is_co_scheduled = self.mapped[task].is_co_scheduled;
-        self.unqueue(task);
         self.states[task] = State::Running(instance, candidate.units);
         self.fruitless = 0;
         self.at_work += 1;
-        let sender = self.sender.clone();
-        let work = self.work(task, candidate, instance);
-        let cpus = self.runtime.cpus_of(candidate, instance);
-        self.runtime.pool.give(Job {
-            cpus,
-            run: Box::new(move || {
-                // Without a receiver the pass has ended.
-                let _ = sender.send(Message::Ran(task, work()));
-            }),
+        let memories = &self.devices[candidate.device].memories;
+        self.started.push(Work::Run {
+            task,
+            of: self.tasks[task].clone(),
+            variant: candidate.variant,
+            memory: memories.get(instance.unwrap_or(0) as usize).cloned(),
+            regions: self.regions.clone(),
+            cpus: self.options.cpus_of(candidate, instance),
         });
     }
 
-    fn work(
-        &self,
-        task: usize,
-        candidate: &Candidate,
-        instance: Option<u32>,
-    ) -> impl FnOnce() -> Result<Ran, String> + Send + 'static {
-        let memories = &self.runtime.devices[candidate.device].memories;
-        let memory = memories.get(instance.unwrap_or(0) as usize).cloned();
-        let (own, variant) = (self.graph.tasks[task].clone(), candidate.variant);
-        let all = self.regions.clone();
-        move || execute(&own, variant, memory.as_ref(), &all)
-    }
-
-    fn take(&mut self, message: Message) {
+    /// Data of a task have been brought to its device.
+    pub(crate) fn staged(&mut self, transfers: &[Transferred]) {
         self.at_work -= 1;
-        match message {
-            Message::Staged(transfers) => self.learn(&transfers),
-            Message::Ran(task, ran) => self.ended(task, ran),
-        }
+        self.learn(transfers);
     }
 
-    fn ended(&mut self, task: usize, ran: Result<Ran, String>) {
-        let candidate = self.candidate(task);
+    /// A task has ended.
+    pub(crate) fn ended(&mut self, task: usize, ran: Result<Ran, String>) {
+        self.at_work -= 1;
         if let State::Running(instance, units) = self.states[task] {
-            self.units[candidate.device].give_back(instance, units);
+            let device = self.candidate(task).device;
+            self.units[device].give_back(instance, units);
         }
         self.states[task] = State::Done;
         let successors = std::mem::take(&mut self.successors[task]);
@@ -519,22 +487,22 @@ impl<'r, 'g> Pass<'r, 'g> {
                 let own = &mut self.report.tasks[task];
                 (own.started_ns, own.ended_ns) = (ran.started_ns, ran.ended_ns);
                 let took_ns = ran.ended_ns - ran.started_ns;
-                self.runtime.options.profiles.ran(&candidate.key, took_ns);
+                self.options.profiles.ran(&self.candidate(task).key, took_ns);
                 self.learn(&ran.transfers);
             }
-            Err(why) => self.fail(Error::Failed { task: self.graph.tasks[task].name.clone(), why }),
+            Err(why) => self.fail(Error::Failed { task: self.tasks[task].name.clone(), why }),
         }
     }
 
     fn learn(&self, transfers: &[Transferred]) {
         for of in transfers {
-            let profiles = &self.runtime.options.profiles;
+            let profiles = &self.options.profiles;
             profiles.transferred(&of.device, of.bytes, of.took_ns);
         }
     }
 
     /// The first failure is what is told.
-    fn fail(&mut self, error: Error) {
+    pub(crate) fn fail(&mut self, error: Error) {
         self.failed.get_or_insert(error);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,19 +20,37 @@ thread_local! {
 pub(crate) struct Job {
     /// On these CPUs.
     pub(crate) cpus: Vec<u32>,
-    /// Function to run. It does not panic.
+    /// Function to run. If it panics, the job ends.
     pub(crate) run: Box<dyn FnOnce() + Send>,
 }
 
-/// A job, and the pools that it is within.
-type QueuedJob = (Vec<u64>, Job);
+/// A job, and the pools that it is within. `None` ends a thread.
+type QueuedJob = Option<(Vec<u64>, Job)>;
 
 /// The threads. They end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    number: u64,
-    jobs: Option<Sender<QueuedJob>>,
+    entrance: Entrance,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Place at which jobs are given to a pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
+    number: u64,
+    jobs: Sender<QueuedJob>,
+}
+
+impl Entrance {
+    /// Gives a job to one of the threads, as soon as one is idle.
+    pub(crate) fn give(&self, job: Job) {
+        let mut within = WITHIN.with_borrow(Vec::clone);
+        if !within.contains(&self.number) {
+            within.push(self.number);
+        }
+        // Who gives a job waits for its end before the pool goes.
+        let _ = self.jobs.send(Some((within, job)));
+    }
 }
 
 impl Pool {
@@ -39,11 +58,9 @@ impl Pool {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let (jobs, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
-        let mut pool = Self {
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
-            jobs: Some(jobs),
-            threads: Vec::with_capacity(threads),
-        };
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let mut pool =
+            Self { entrance: Entrance { number, jobs }, threads: Vec::with_capacity(threads) };
         for number in 0..threads {
             let receiver = receiver.clone();
             let named = Builder::new().name(format!("pbs-worker-{number}"));
@@ -52,19 +69,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Gives a job to one of the threads, as soon as one is idle.
-    pub(crate) fn give(&self, job: Job) {
-        if let Some(jobs) = &self.jobs {
-            let mut within = WITHIN.with_borrow(Vec::clone);
-            within.push(self.number);
-            // They live as long as we do.
-            let _ = jobs.send((within, job));
-        }
+    pub(crate) fn entrance(&self) -> &Entrance {
+        &self.entrance
     }
 
     /// Does what counts as a job of the pool in this thread.
     pub(crate) fn within<T>(&self, job: impl FnOnce() -> T) -> T {
-        WITHIN.with_borrow_mut(|within| within.push(self.number));
+        WITHIN.with_borrow_mut(|within| within.push(self.entrance.number));
         let done = job();
         WITHIN.with_borrow_mut(Vec::pop);
         done
@@ -72,7 +83,7 @@ impl Pool {
 
     /// Whether this thread does a job of the pool, or of one that such a job waits for.
     pub(crate) fn is_within(&self) -> bool {
-        WITHIN.with_borrow(|within| within.contains(&self.number))
+        WITHIN.with_borrow(|within| within.contains(&self.entrance.number))
     }
 }
 
@@ -80,7 +91,7 @@ fn work(jobs: &Mutex<Receiver<QueuedJob>>) {
     let mut before: Vec<u32> = Vec::new();
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((within, job)) = job else {
+        let Ok(Some((within, job))) = job else {
             return;
         };
         WITHIN.set(within);
@@ -88,13 +99,17 @@ fn work(jobs: &Mutex<Receiver<QueuedJob>>) {
         if job.cpus != before && cpus::stay_on(&job.cpus).is_ok() {
             before = job.cpus;
         }
-        (job.run)();
+        // Who waits for a job notices its panic.
+        let _ = catch_unwind(AssertUnwindSafe(job.run));
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.jobs = None;
+        for _ in &self.threads {
+            // Without a receiver no thread is left.
+            let _ = self.entrance.jobs.send(None);
+        }
         for thread in self.threads.drain(..) {
             // A worker that panicked was reported by its missing result.
             let _ = thread.join();

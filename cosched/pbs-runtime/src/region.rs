@@ -66,6 +66,13 @@ impl Region {
         host.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Copies its content, as far as it fits; the rest of `to` stays.
+    pub fn copy_to(&self, to: &mut [u8]) {
+        let host = self.0.host.read().unwrap_or_else(PoisonError::into_inner);
+        let length = to.len().min(host.len());
+        to[..length].copy_from_slice(&host[..length]);
+    }
+
     /// Replaces the content, as far as it fits; the rest stays.
     pub fn fill(&self, content: &[u8]) {
         let mut host = self.0.host.write().unwrap_or_else(PoisonError::into_inner);
@@ -204,6 +211,15 @@ mod tests {
     fn memory(bytes: u64) -> Arc<Memory> {
         let simulated: Arc<dyn Accelerator> = Arc::new(Simulated::new(&[Model::Gpu], bytes));
         Arc::new(Memory::new("gpu", simulated))
+    }
+
+    #[test]
+    fn content_is_copied_as_far_as_it_fits() {
+        let region = Region::new(vec![1, 2, 3]);
+        let (mut short, mut long) = ([0; 2], [9; 4]);
+        region.copy_to(&mut short);
+        region.copy_to(&mut long);
+        assert_eq!((short, long), ([1, 2], [1, 2, 3, 9]));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::pass::{Mapped, Pass};
 use crate::planned::place;
 use crate::profile::Key;
 use crate::report::Report;
+use crate::running::Running;
 use crate::runtime::{Candidate, Runtime, Unprofiled};
 use crate::Error;
 
@@ -59,7 +60,7 @@ impl Runtime {
         }
         let mut report = Report::default();
         let session = self.enter(&offers, &mut report);
-        Pass::new(self, graph, &candidates, own, session, report).run()
+        Running::run(Pass::new(self, graph, candidates, own, session, report), self.pool.entrance())
     }
 
     /// Returns the candidates of each task: its variants that devices here can execute.
@@ -194,18 +195,17 @@ impl Runtime {
     }
 
     /// Registers, decides whether to co-schedule, and does.
-    fn enter(&self, offers: &[Offer], report: &mut Report) -> Option<Session<'_>> {
-        let (node, how) = match (&self.shared, &self.options.co_scheduling) {
-            (Ok(node), Some(how)) => (node, how),
-            (Err(why), _) => {
+    fn enter(&self, offers: &[Offer], report: &mut Report) -> Option<Session> {
+        let member = match &self.shared {
+            Ok(member) => member,
+            Err(why) => {
                 report.alone_because.clone_from(why);
                 return None;
             }
-            (Ok(_), None) => return None,
         };
         let devices: Vec<_> = self.devices.iter().map(|of| of.shared.clone()).collect();
         let profiles = &*self.options.profiles;
-        let entered = Session::enter(node, how, &self.left, &devices, offers).and_then(|session| {
+        let entered = Session::enter(member, &devices, offers).and_then(|session| {
             for _ in 0..ATTEMPTS {
                 if !session.necessary(profiles)?.is_necessary() {
                     break;

@@ -3,10 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use pbs_csi::Node;
-
 use crate::accelerator::Accelerator;
-use crate::cosched::{CoScheduling, LeftoverTasks};
+use crate::cosched::{CoScheduling, Member};
 use crate::cpus;
 use crate::memory::Memory;
 use crate::model::Model;
@@ -111,12 +109,10 @@ pub(crate) struct Candidate {
 /// Executes graphs on the devices of a node.
 #[derive(Debug)]
 pub struct Runtime {
-    pub(crate) options: Options,
-    pub(crate) devices: Vec<Installed>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) devices: Arc<[Installed]>,
     pub(crate) pool: Pool,
-    pub(crate) shared: Result<Node, Option<String>>,
-    /// Tasks of ended graphs that must still be withdrawn.
-    pub(crate) left: LeftoverTasks,
+    pub(crate) shared: Result<Arc<Member>, Option<String>>,
     /// Lock for running one graph at a time: each graph uses the devices as its own.
     pub(crate) turn: Mutex<()>,
 }
@@ -178,14 +174,13 @@ impl Runtime {
             .map_err(|error| Error::Options(format!("worker threads: {error}")))?;
         let shared = match &options.co_scheduling {
             None => Err(None),
-            Some(how) => Node::open(&how.shared).map_err(|error| Some(error.to_string())),
+            Some(how) => Member::open(how).map(Arc::new).map_err(|error| Some(error.to_string())),
         };
         Ok(Self {
-            options,
-            devices,
+            options: Arc::new(options),
+            devices: devices.into(),
             pool,
             shared,
-            left: LeftoverTasks::default(),
             turn: Mutex::new(()),
         })
     }
@@ -197,13 +192,19 @@ impl Runtime {
 
     /// Bytes of device memory in use, of all accelerators.
     pub fn device_memory_bytes(&self) -> u64 {
-        let memories = self.devices.iter().flat_map(|of| &of.memories);
-        memories.map(|memory| memory.used_bytes()).sum()
+        memory_bytes(&self.devices)
     }
+}
 
+/// Bytes in use of the memory of all accelerators.
+pub(crate) fn memory_bytes(devices: &[Installed]) -> u64 {
+    devices.iter().flat_map(|of| &of.memories).map(|memory| memory.used_bytes()).sum()
+}
+
+impl Options {
     /// The CPUs of a task.
     pub(crate) fn cpus_of(&self, candidate: &Candidate, instance: Option<u32>) -> Vec<u32> {
-        let all = &self.options.cpus;
+        let all = &self.cpus;
         match instance.filter(|_| candidate.device == 0) {
             Some(first) => {
                 let threads = first..first + candidate.units;
@@ -214,14 +215,6 @@ impl Runtime {
                 cpus
             }
             None => all.clone(),
-        }
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        if let Ok(node) = &self.shared {
-            self.left.withdraw(node);
         }
     }
 }

@@ -40,6 +40,67 @@ fn a_chain_runs_in_order_on_the_cpu() {
     assert_eq!(report.rebuilds, 0);
 }
 
+/// Who ends a task of a chain executes the next one.
+#[test]
+fn a_chain_takes_one_thread() {
+    let runtime = Runtime::new(options(2)).unwrap();
+    let region = number(0);
+    let threads: Arc<Mutex<Vec<_>>> = Arc::default();
+    let noting = threads.clone();
+    let notes = Variant::cpu(move |_| {
+        noting.lock().unwrap().push(std::thread::current().id());
+        Ok(())
+    });
+    runtime.run(&chain(&region, 200, &[notes.taking(SHORT)])).unwrap();
+    let threads = threads.lock().unwrap();
+    assert_eq!(threads.len(), 200);
+    assert!(threads.iter().all(|thread| *thread == threads[0]), "{threads:?}");
+}
+
+/// A profile that panics at one of the runs of which it is told.
+#[derive(Debug, Default)]
+struct Panicking {
+    runs: AtomicU32,
+    profiles: InMemory,
+}
+
+impl Profiles for Panicking {
+    fn runtime_ns(&self, key: &Key) -> Option<u64> {
+        self.profiles.runtime_ns(key)
+    }
+
+    fn ran(&self, _: &Key, _: u64) {
+        assert_ne!(self.runs.fetch_add(1, Ordering::Relaxed), 3, "as it was told to");
+    }
+
+    fn transfer_ns(&self, device: &str, bytes: u64) -> Option<u64> {
+        self.profiles.transfer_ns(device, bytes)
+    }
+
+    fn transferred(&self, _: &str, _: u64, _: u64) {}
+
+    fn cost(&self, scheduler: &str) -> Option<pbs_cosched::Cost> {
+        self.profiles.cost(scheduler)
+    }
+
+    fn co_scheduled(&self, _: &str, _: usize, _: u64) {}
+}
+
+/// A panic in what a worker calls ends the graph, and the runtime goes on.
+#[test]
+fn a_panic_of_a_profile_ends_its_graph_alone() {
+    let own = Options { profiles: Arc::new(Panicking::default()), ..options(2) };
+    let runtime = Runtime::new(own).unwrap();
+    let graph = |region: &Region| chain(region, 5, &[add(1).taking(SHORT)]);
+    let told = runtime.run(&graph(&number(0))).unwrap_err().to_string();
+    assert_eq!(told, "a thread of the runtime has panicked");
+    for _ in 0..8 {
+        let region = number(0);
+        runtime.run(&graph(&region)).unwrap();
+        assert_eq!(region.content(), 5_u64.to_ne_bytes());
+    }
+}
+
 #[test]
 fn simulated_accelerators_give_the_result_of_the_host() {
     let mut own = options(1);
