@@ -112,13 +112,15 @@ impl Planner {
         let asked = (&need.sums[..], need.asked_s());
         self.nodes.lift(&self.machine, &need, &old.nodes, over.clone());
         self.system.book(&old.sums, asked, &who, over.clone(), false);
+        self.system.throttles.book(&who, over.clone(), false);
         // Only what starts earlier is of interest.
         let window = window.start..window.end.min(over.end - 1);
         let found = self.search(&who).earliest(&need, window);
         match found {
             None => {
                 self.nodes.put_back(&self.machine, &need, &old.nodes, over.clone());
-                self.system.book(&old.sums, asked, &who, over, true);
+                self.system.book(&old.sums, asked, &who, over.clone(), true);
+                self.system.throttles.book(&who, over, true);
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.place = Some(old);
                 }

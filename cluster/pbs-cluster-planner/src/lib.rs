@@ -49,6 +49,7 @@ mod soft;
 mod standing;
 mod sweep;
 mod system;
+mod throttle;
 mod types;
 
 pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};
@@ -61,4 +62,4 @@ pub use replan::Replanned;
 pub use request::{NoWhen, Refusal, Request, State, When};
 pub use rules::{Limit, Limited, Pool, Rules};
 pub use standing::Standing;
-pub use types::{Cause, RequestId};
+pub use types::{Cause, RequestId, Throttle};

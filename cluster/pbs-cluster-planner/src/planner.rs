@@ -137,9 +137,10 @@ impl Planner {
         if !map_empty(&self.machine, &need) {
             return Err(crate::Impossible::NoMapping.into());
         }
-        let who = Who::new(&request.user, &request.group);
+        let who = Who::of(request);
         self.counts.check(self.system.rules(), now_s, &who, request.is_of_array)?;
         self.system.prepare(&need.sums, need.asked_s(), &who);
+        self.system.throttles.prepare(&who);
         let mut entry = Entry {
             first_duration_s: need.duration_s,
             need: Arc::new(need),
@@ -157,7 +158,9 @@ impl Planner {
         };
         entry.place = self.seek(now_s, &entry);
         if entry.place.is_none() && !self.may_wait(now_s, &entry) {
-            return Err(self.refusal(now_s, &entry));
+            let refusal = self.refusal(now_s, &entry);
+            self.system.throttles.declined(&entry.who);
+            return Err(refusal);
         }
         let id = self.next_id;
         self.next_id += 1;
@@ -231,6 +234,7 @@ impl Planner {
     fn count(&mut self, entry: &Entry, is_more: bool) {
         let rules = self.system.rules();
         self.counts.count(rules, &entry.who, entry.is_of_array, is_more);
+        self.system.throttles.count(&entry.who, is_more);
     }
 
     /// Inserts a request, with its place.
@@ -264,7 +268,8 @@ impl Planner {
         let over = place.start_s..place.start_s + entry.need.duration_s;
         self.nodes.book(&self.machine, &entry.need, &place.nodes, over.clone());
         let asked = (&entry.need.sums[..], entry.need.asked_s());
-        self.system.book(&place.sums, asked, &entry.who, over, true);
+        self.system.book(&place.sums, asked, &entry.who, over.clone(), true);
+        self.system.throttles.book(&entry.who, over, true);
         self.queues.stop_waiting(&entry.turn(id));
         if !entry.is_running {
             self.queues.plan(place.start_s, entry.turn(id));
@@ -286,7 +291,8 @@ impl Planner {
         if !over.is_empty() {
             self.nodes.revoke(&self.machine, &entry.need, &place.nodes, over.clone());
             let asked = (&entry.need.sums[..], entry.need.asked_s());
-            self.system.book(&place.sums, asked, &entry.who, over, false);
+            self.system.book(&place.sums, asked, &entry.who, over.clone(), false);
+            self.system.throttles.book(&entry.who, over, false);
         }
         self.queues.unplan(place.start_s, &entry.turn(id));
         Some(place)

@@ -416,6 +416,7 @@ impl Planner {
         let asked = (&need.sums[..], need.asked_s());
         self.nodes.book(&self.machine, &need, &nodes, tail.clone());
         self.system.book(&sums, asked, &who, tail.clone(), true);
+        self.system.throttles.book(&who, tail.clone(), true);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.need = Arc::new(need);
         }
@@ -459,7 +460,8 @@ impl Planner {
         let rest = end_s..over.end;
         self.nodes.revoke(&self.machine, &need, &place.nodes, rest.clone());
         let asked = (&need.sums[..], need.asked_s());
-        self.system.book(&place.sums, asked, &who, rest, false);
+        self.system.book(&place.sums, asked, &who, rest.clone(), false);
+        self.system.throttles.book(&who, rest, false);
         need.duration_s = end_s - over.start;
         need.margin_s = need.margin_s.min(need.duration_s - 1);
         if let Some(entry) = self.entries.get_mut(&id) {

@@ -10,7 +10,7 @@ use pbs_site::{format_time, Promise, Site, Whom};
 
 use crate::need::Impossible;
 use crate::rules::Limited;
-use crate::types::{Cause, RequestId};
+use crate::types::{Cause, RequestId, Throttle};
 
 /// Desired time of a request: Keller's request types (5), by their search interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,8 @@ pub struct Request {
     pub priority: i64,
     /// Whether it belongs to an array.
     pub is_of_array: bool,
+    /// Limit on how many requests of its set run at the same time; `None`: no limit.
+    pub throttle: Option<Throttle>,
     /// Promise to the user, which improved plans keep. A request with a deadline is planned to be
     /// over in time whatever else it is promised.
     pub promise: Promise,
@@ -168,6 +170,7 @@ impl Request {
             group: String::new(),
             priority: 0,
             is_of_array: false,
+            throttle: None,
             promise: Promise::Start,
             after: Vec::new(),
             is_held: false,

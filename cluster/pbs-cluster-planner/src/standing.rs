@@ -92,7 +92,7 @@ impl Planner {
     ) -> Result<(), Refusal> {
         let asked_s = standing.duration_s.saturating_sub(of.margin_s).max(1);
         let need = Need::new(&self.machine, &of.rset, asked_s)?.with_margin(of.margin_s);
-        let who = Who::new(&of.user, &of.group);
+        let who = Who::of(of);
         let place = match standing.start_s {
             None => None,
             Some(start_s) => {
@@ -101,6 +101,7 @@ impl Planner {
             }
         };
         self.system.prepare(&need.sums, need.asked_s(), &who);
+        self.system.throttles.prepare(&who);
         let entry = Entry {
             need: Arc::new(need),
             who: Arc::new(who),

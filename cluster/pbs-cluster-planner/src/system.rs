@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::need::amount_of;
 use crate::rules::{Limit, OfRequest, Pool, Rules};
 use crate::soft::SoftHole;
+use crate::throttle::Throttles;
 use crate::types::{Cause, Sums, Who, NOTHING};
 
 /// The sRS as those see it whom these pools do not let in.
@@ -38,6 +39,7 @@ enum Why<'a> {
     Duration(&'a Whom, ResourceId),
     Area(&'a Whom, ResourceId),
     Locked(&'a Whom),
+    Throttle(u64),
 }
 
 impl Why<'_> {
@@ -49,6 +51,7 @@ impl Why<'_> {
             Self::Duration(whom, resource) => Cause::Duration(whom.clone(), resource),
             Self::Area(whom, resource) => Cause::Area(whom.clone(), resource),
             Self::Locked(whom) => Cause::Locked(whom.clone()),
+            Self::Throttle(most) => Cause::Throttle(most),
         }
     }
 }
@@ -75,6 +78,8 @@ pub(crate) struct System {
     /// Accounts of the users and groups that have submitted requests, by resource; `None`: no
     /// limit.
     accounts: HashMap<Whom, Vec<Option<Account>>>,
+    /// Sets of requests of which only some may run at the same time.
+    pub(crate) throttles: Throttles,
     names: Vec<String>,
 }
 
@@ -89,6 +94,7 @@ impl System {
             rules,
             views: Vec::new(),
             accounts: HashMap::new(),
+            throttles: Throttles::default(),
             names: machine.resources().iter().map(|of| of.name.clone()).collect(),
         }
     }
@@ -272,6 +278,9 @@ impl System {
             horizon_s: self.rules.horizon_s,
         };
         let locks = self.rules.locks.iter().filter(|(whom, _)| who.consumers().contains(whom));
+        if let Some((most, hole)) = self.throttles.hole(who) {
+            ask.holes.push((Why::Throttle(most), hole));
+        }
         ask.blocked.extend(locks.map(|(whom, times)| (Why::Locked(whom), &times[..])));
         for &(resource, amount) in sums {
             let mut hole = |cause, profile| {
@@ -420,6 +429,7 @@ impl System {
         for account in self.accounts.values().flatten().flatten() {
             account.count_memory(memory);
         }
+        self.throttles.count_memory(memory);
     }
 
     pub(crate) fn forget_before(&mut self, time_s: u64) {
@@ -432,6 +442,7 @@ impl System {
         for profile in &mut self.inside {
             profile.forget_before(time_s);
         }
+        self.throttles.forget_before(time_s);
     }
 }
 

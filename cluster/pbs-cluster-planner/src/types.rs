@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use pbs_site::Whom;
 
 use crate::machine::{Machine, ResourceId};
+use crate::request::Request;
 
 /// The number of a request; later ones are greater.
 pub type RequestId = u64;
@@ -20,20 +21,33 @@ pub(crate) type Sums = [(ResourceId, u64)];
 /// a limit or the cluster became smaller than what is used already.
 pub(crate) const NOTHING: u64 = 1 << 62;
 
+/// Limit on how many requests of a set hold their nodes at the same time, as an array may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// Name of the set, which no other set has.
+    pub set: String,
+    /// Greatest number of its requests at any time; at least 1.
+    pub most: u64,
+}
+
 /// Submitter of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     pub(crate) user: String,
     pub(crate) group: String,
     consumers: [Whom; 2],
+    /// Set to which the request belongs, with its limit.
+    pub(crate) throttle: Option<Throttle>,
 }
 
 impl Who {
-    pub(crate) fn new(user: &str, group: &str) -> Self {
+    pub(crate) fn of(request: &Request) -> Self {
+        let (user, group) = (&request.user, &request.group);
         Self {
-            user: user.into(),
-            group: group.into(),
-            consumers: [Whom::User(user.into()), Whom::Group(group.into())],
+            user: user.clone(),
+            group: group.clone(),
+            consumers: [Whom::User(user.clone()), Whom::Group(group.clone())],
+            throttle: request.throttle.clone(),
         }
     }
 
@@ -58,6 +72,8 @@ pub enum Cause {
     Area(Whom, ResourceId),
     /// The validity of a user or a group.
     Locked(Whom),
+    /// As many requests of its set as may run at the same time.
+    Throttle(u64),
     /// No nodes have room for the chunks together.
     Nodes,
     /// The request follows that request.
@@ -84,6 +100,7 @@ impl Cause {
                 format!("limit of {whom} on the area of {}", name(*resource))
             }
             Self::Locked(whom) => format!("validity of {whom}"),
+            Self::Throttle(most) => format!("its array, of which at most {most} run at once"),
             Self::Nodes => "no nodes with room for its chunks".into(),
             Self::After(request) => format!("request {request}, which must end first"),
             Self::Planned(request) => {

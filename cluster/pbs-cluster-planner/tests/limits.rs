@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use pbs_cluster_planner::{Cause, Limit, Limited, Pool, Refusal, Request, Rules};
+use pbs_cluster_planner::{Cause, Limit, Limited, Pool, Refusal, Request, Rules, Throttle};
 use pbs_site::{Share, Whom};
 
 const CORES: Limited = Limited::Resource(0);
@@ -180,4 +180,34 @@ fn limits_of_area_share_a_machine_fairly() {
     }
     assert_eq!(accepted, 4);
     assert_eq!(submit(&mut planner, 0, &of("b", ask("ncpus=8", 50))), 100);
+}
+
+/// Of an array only two requests run at the same time, however many cores there are.
+#[test]
+fn only_some_requests_of_a_set_run_at_the_same_time() {
+    let in_set = |set: &str, most| {
+        let throttle = Some(Throttle { set: set.into(), most });
+        Request { throttle, ..of("a", ask("ncpus=1", 10)) }
+    };
+    let mut planner = with_rules(&[16], Rules::default());
+    let mut ids = Vec::new();
+    for start_s in [0, 0, 10, 10, 20] {
+        let id = planner.submit(0, &in_set("7", 2)).unwrap();
+        assert_eq!(planner.standing(id).unwrap().start_s, Some(start_s));
+        ids.push(id);
+    }
+    assert_eq!(planner.why(0, ids[2])[0], (Cause::Throttle(2), Some(10)));
+    // Other sets, and requests of none, have their own time.
+    assert_eq!(submit(&mut planner, 0, &in_set("8", 1)), 0);
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 10))), 0);
+    planner.start(0, &mut Vec::new());
+    // The set has a place again as soon as one of its requests ends.
+    planner.remove(4, ids[0]);
+    planner.backfill(4, usize::MAX);
+    let starts: Vec<_> = ids[1..].iter().map(|&id| start(&planner, id)).collect();
+    assert_eq!(starts, [Some(0), Some(4), Some(10), Some(14)]);
+    // A running request gets longer only where the others of its set leave it the time.
+    let refused = planner.extend(ids[1], 2, 1000).unwrap_err();
+    let Refusal::NotLonger(causes) = refused else { panic!("{refused}") };
+    assert!(causes.contains(&Cause::Throttle(2)));
 }

@@ -380,6 +380,7 @@ impl<E: Engine> Manager<E> {
             group: wish.group.clone(),
             priority: 0,
             is_of_array: wish.array.is_some(),
+            throttle: wish.throttle.clone(),
             promise,
             after: Vec::new(),
             is_held: false,

@@ -50,6 +50,7 @@ impl RequestRecord {
                 group: row.group.clone(),
                 priority: row.priority,
                 is_of_array: row.is_of_array,
+                throttle: row.throttle(),
                 promise: Promise::of_name(&row.promise)?,
                 after: numbers(&row.after),
                 is_held: is_held(&row.after),
@@ -117,6 +118,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) command: &'a [String],
     pub(crate) after: &'a [After],
     pub(crate) is_reservation: bool,
+    /// Length of the name of the request's set.
+    pub(crate) set_bytes: usize,
 }
 
 /// Bytes of a node in the cluster that a reservation is.
@@ -137,7 +140,7 @@ impl Parts<'_> {
         let reserved = if self.is_reservation { nodes * RESERVED_NODE_BYTES } else { 0 };
         let rset = self.rset.to_string().len();
         let sum = size_of::<RequestRecord>() + rset + texts.sum::<usize>() + words.sum::<usize>();
-        sum + after + reserved
+        sum + after + reserved + self.set_bytes
     }
 }
 
@@ -150,6 +153,7 @@ impl RequestRecord {
             command: &self.command,
             after: &self.after,
             is_reservation: self.is_reservation,
+            set_bytes: self.request.throttle.as_ref().map_or(0, |of| of.set.len()),
         }
     }
 }

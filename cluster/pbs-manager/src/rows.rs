@@ -38,6 +38,8 @@ impl<E: Engine> Manager<E> {
             rset: record.request.rset.to_string(),
             when: standing.when.to_string(),
             is_of_array: record.request.is_of_array,
+            set: record.request.throttle.as_ref().map(|of| of.set.clone()),
+            set_most: record.request.throttle.as_ref().map(|of| of.most),
             array_index: record.array_index,
             is_reservation: record.is_reservation,
             command: record.command.clone(),

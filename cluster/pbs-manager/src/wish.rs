@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Submissions of callers.
 
-use pbs_cluster_planner::{RequestId, When};
+use pbs_cluster_planner::{RequestId, Throttle, When};
 use pbs_resources::Rset;
 use pbs_site::Promise;
 
@@ -61,6 +61,8 @@ pub struct Wish {
     pub is_restartable: bool,
     /// Indices of an array, with one request for each.
     pub array: Option<Vec<u64>>,
+    /// Set of requests of which only some run at the same time; `None`: the request is in none.
+    pub throttle: Option<Throttle>,
     /// Reservation in which the request runs.
     pub within: Option<RequestId>,
     /// Requests that must end before this one starts, with the required outcomes.
@@ -85,6 +87,7 @@ impl Wish {
             notify_signal: None,
             is_restartable: false,
             array: None,
+            throttle: None,
             within: None,
             after: Vec::new(),
             promise: None,
@@ -101,6 +104,7 @@ impl Wish {
             command: &self.command,
             after: &self.after,
             is_reservation,
+            set_bytes: self.throttle.as_ref().map_or(0, |of| of.set.len()),
         }
     }
 }

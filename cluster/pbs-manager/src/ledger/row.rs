@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Rows of the ledger.
 
-use pbs_cluster_planner::When;
+use pbs_cluster_planner::{Throttle, When};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +104,12 @@ pub struct Row {
     pub is_of_array: bool,
     /// Index in the array.
     pub array_index: Option<u64>,
+    /// Set of requests of which only some run at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// Greatest number of requests of the set that run at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_most: Option<u64>,
     /// Whether it holds its nodes for others.
     pub is_reservation: bool,
     /// Command with its arguments.
@@ -166,6 +172,12 @@ fn start_promised() -> String {
 }
 
 impl Row {
+    /// Returns the limit of the request's set; `None`: it is in no set.
+    pub fn throttle(&self) -> Option<Throttle> {
+        let (set, most) = self.set.clone().zip(self.set_most)?;
+        Some(Throttle { set, most })
+    }
+
     /// Returns the booked time without the parts for making nodes ready and cleaning them.
     pub fn limit_s(&self) -> u64 {
         self.duration_s.saturating_sub(self.allocate_s).saturating_sub(self.release_s)
