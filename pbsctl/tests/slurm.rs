@@ -236,3 +236,54 @@ fn kill_wait_beyond_the_timeout_ends_no_neighbour() {
     lab.ends_as(&job, "cancelled");
     lab.ends_as(&neighbour, "completed");
 }
+
+/// The elements have their starts from the beginning, and no more of them run than their user wants.
+#[test]
+#[ignore = "needs a cluster"]
+fn an_array_runs_as_many_elements_at_once_as_its_user_wants() {
+    let lab = Lab::new("throttled-array");
+    let array = submit(&["-n1", "--mem=100", "-t1", "--array=0-5%2"], "sleep 3");
+    let name = |index: u32| format!("{array}_{index}");
+    let most_at_once = |most: usize| {
+        let running = run("squeue", &["-h", "-r", "-j", &array, "-t", "R", "-o", "%i"]);
+        assert!(running.lines().count() <= most, "{running}");
+        running.lines().count()
+    };
+    let mut seen = 0;
+    until("two elements run", || {
+        seen = seen.max(most_at_once(2));
+        seen == 2
+    });
+    until("all have a start", || (0..6).all(|index| !lab.rows(&name(index)).is_empty()));
+    let starts = (0..6).map(|index| lab.rows(&name(index))[0]["start_s"].to_string());
+    let starts: std::collections::BTreeSet<String> = starts.collect();
+    assert!(starts.len() >= 3, "{starts:?}");
+    let all = format!("JobId={array}");
+    let (said, is_well) = user(&["scontrol", "update", &all, "ArrayTaskThrottle=3"]);
+    assert!(is_well, "{said}");
+    until("all are over", || {
+        most_at_once(3);
+        (0..6).all(|index| lab.outcome(&name(index)) == "completed")
+    });
+}
+
+/// Slurm has less memory than the site says: what can't start is committed once.
+#[test]
+#[ignore = "needs a cluster"]
+fn a_job_that_slurm_would_never_start_is_declined() {
+    let lab = Lab::of_site("never-started", &SITE.replace("mem=1000m", "mem=4000m"));
+    let job = submit(&["-N1", "-n1", "--mem=2000", "-t1"], "true");
+    until("Slurm's reason is shown", || {
+        let (text, _) = try_run("scontrol", &["show", "job", "-o", &job]);
+        text.contains("AdminComment=\"declined: Slurm cant start it as it is (BadConstraints)")
+    });
+    let row = lab.rows(&job).pop().unwrap();
+    let next = submit(&["-N1", "-n1", "--mem=100", "-t1"], "true");
+    lab.ends_as(&next, "completed");
+    // The end of another is no reason to try it again.
+    assert_eq!(lab.rows(&job), [row]);
+    let (said, is_well) =
+        user(&["scontrol", "update", &format!("JobId={job}"), "MinMemoryNode=100"]);
+    assert!(is_well, "{said}");
+    lab.ends_as(&job, "completed");
+}

@@ -111,7 +111,7 @@ fn releases(slurm: &mut Slurm, marks: &Path) {
         // Not always in the same phase of Slurm's round.
         std::thread::sleep(Duration::from_millis((place as u64 * 37) % 1000));
         let from = now_s();
-        let done = slurm.commit(key(job), &node(place), None, None);
+        let done = slurm.commit(key(job), &node(place), None, None, None);
         assert_eq!(done, Ok(()));
         all.push(mark(&path) - from);
     }
@@ -137,7 +137,7 @@ fn committed(slurm: &mut Slurm, marks: &Path) {
         // Let go five seconds before, as the service does.
         let left_s = start_s as f64 - 5.0 - now_s();
         std::thread::sleep(Duration::from_secs_f64(left_s.max(0.0)));
-        let done = slurm.commit(key(*job), &node(place), Some(start_s), None);
+        let done = slurm.commit(key(*job), &node(place), Some(start_s), None, None);
         assert_eq!(done, Ok(()));
         at_s.push(start_s);
     }
@@ -161,9 +161,9 @@ fn successors(slurm: &mut Slurm, marks: &Path) {
         for job in [first, second] {
             slurm.hold(key(job)).expect("it can be held");
         }
-        assert_eq!(slurm.commit(key(first), &node(place), None, None), Ok(()));
+        assert_eq!(slurm.commit(key(first), &node(place), None, None, None), Ok(()));
         std::thread::sleep(Duration::from_millis(1310));
-        assert_eq!(slurm.commit(key(second), &node(place), None, None), Ok(()));
+        assert_eq!(slurm.commit(key(second), &node(place), None, None, None), Ok(()));
         paths.push((end, begin));
     }
     let all = paths.iter().map(|(end, begin)| mark(begin) - mark(end));

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 
 use crate::conf::seconds;
+use crate::demands::{features_of, gres_of, licenses_of, Demands, Gres, Per};
 use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread};
 
 /// Between columns.
@@ -22,7 +23,10 @@ const JOB: [&str; 29] = [
     "%n", "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%d", "%M", "%k", "%j",
 ];
 /// Columns of `sinfo -o`.
-const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
+const NODE: [&str; 6] = ["%N", "%c", "%m", "%G", "%T", "%E"];
+
+/// Number that stands for no number of tasks.
+const NO_TASKS: u64 = 65_534;
 
 /// Longest part of an unreadable row that is told.
 const TOLD_CHARS: usize = 200;
@@ -56,7 +60,7 @@ pub(crate) fn node_format() -> String {
 }
 
 /// Values that `squeue` prints only in columns of fixed width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extra {
     deadline_s: Option<u64>,
     tasks: u64,
@@ -64,12 +68,40 @@ pub(crate) struct Extra {
     max_nodes: Option<u64>,
     /// Total memory and the number of cores for which it is; `None`: they could not be read.
     memory: Option<(u64, u64)>,
+    /// Number of nodes that the user requested; `None`: it could not be read.
+    least_nodes: Option<u64>,
+    gres: Vec<(Per, Gres)>,
+    cpus_per_gpu: u64,
+    bytes_per_gpu: u64,
+    tasks_per_node: u64,
+    /// Requests that can't be planned.
+    foreign: Option<String>,
 }
 
 /// Columns of `squeue -O`.
-pub(crate) const EXTRA: &str =
-    "ArrayJobID:12,ArrayTaskID:12,Deadline:24,NumTasks:12,cpus-per-task:12,\
-                                MaxNodes:12,tres:200";
+pub(crate) const EXTRA: &str = "ArrayJobID:12,ArrayTaskID:12,Deadline:24,NumTasks:12,\
+                                cpus-per-task:12,MaxNodes:12,NTPerNode:12,tres-per-node:200,\
+                                tres-per-task:200,tres-per-job:200,tres-per-socket:200,\
+                                cpus-per-tres:200,mem-per-tres:200,Contiguous:12,tres:200";
+/// Job whose options are not in these columns.
+pub(crate) const UNSHOWN: &str = "options that squeue -O does not show";
+/// Width of the columns whose length depends on the job.
+const EXTRA_WIDTH: usize = 200;
+
+/// Reasons of Slurm's for which a job never starts as it is, whatever else ends.
+const NEVER: [&str; 11] = [
+    "BadConstraints",
+    "PartitionNodeLimit",
+    "PartitionTimeLimit",
+    "PartitionConfig",
+    "AccountNotAllowed",
+    "QOSNotAllowed",
+    "InvalidAccount",
+    "InvalidQOS",
+    "DependencyNeverSatisfied",
+    "QOSTimeLimit",
+    "AssociationTimeLimit",
+];
 
 /// The jobs in what `squeue` has printed with that mark, and the rows that can't be read; `how`
 /// tells how jobs ended that are being cleaned.
@@ -110,7 +142,7 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     let columns: Vec<&str> = line.split(END).collect();
     let key = key_of(&columns)?;
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
-    let [_job, _index, number, _submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, tmp, _used, words, name] =
+    let [_job, _index, number, _submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, _tres, features, licenses, after, reservation, tmp, _used, words, name] =
         columns;
     // Elements of an array end by numbers of their own.
     let how = how.get(&number.parse().ok()?);
@@ -126,6 +158,9 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
         let is_none = matches!(value, "" | "(null)" | "N/A" | "none" | "0");
         (!is_none).then(|| format!("{what} ({value})"))
     };
+    let no = |is: bool, what: &str, value: &str, remedy: &str| {
+        is.then(|| format!("{what} ({value}), unless as a list of all: {remedy}; otherwise they"))
+    };
     let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
     let bytes = memory_bytes(memory);
     let is_read = counts.iter().all(Result::is_ok) && bytes.is_some();
@@ -134,9 +169,8 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     let foreign = [
         (!is_read).then(unread),
         asked("a list of nodes to leave out", excluded),
-        asked("generic resources", tres),
-        asked("features of nodes", features),
-        asked("licences", licenses),
+        no(features_of(features).is_none(), "features of nodes", features, "join names by &"),
+        no(licenses_of(licenses).is_none(), "licences", licenses, "join names by commas"),
         asked("a reservation", reservation),
         asked("space for temporary files", tmp),
     ];
@@ -173,7 +207,15 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
             "(null)" => String::new(),
             _ => words.into(),
         },
+        demands: Demands {
+            // Unreadable ones are in `foreign`.
+            features: features_of(features).unwrap_or_default(),
+            // Unreadable ones are in `foreign`.
+            licenses: licenses_of(licenses).unwrap_or_default(),
+            ..Demands::default()
+        },
         foreign: foreign.into_iter().flatten().next(),
+        refused: NEVER.contains(&reason).then(|| reason.into()),
     })
 }
 
@@ -229,11 +271,52 @@ pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
         let tasks = words.next()?.parse().unwrap_or(0);
         let cpus_per_task = words.next()?.parse().unwrap_or(1);
         let max_nodes = words.next()?.parse().ok();
-        let tres = words.next().unwrap_or_default();
+        let tasks_per_node = words.next()?.parse().ok().filter(|&of| of < NO_TASKS).unwrap_or(0);
+        let [per_node, per_task, per_job, per_socket, cpus_per, memory_per, contiguous] =
+            std::array::from_fn(|_| words.next().unwrap_or("?"));
+        let tres = words.next().unwrap_or("?");
+        let mut foreign = [
+            ("accelerators of sockets", per_socket, "write those of each node"),
+            ("nodes beside each other", contiguous, "leave out --contiguous"),
+        ]
+        .into_iter()
+        .find(|(_, value, _)| !matches!(*value, "N/A" | "0" | "no" | "(null)"))
+        .map(|(what, value, remedy)| format!("{what} ({value}; {remedy})"));
+        let mut all = Vec::new();
+        for (per, text) in [(Per::Node, per_node), (Per::Task, per_task), (Per::Job, per_job)] {
+            match gres_of(text).filter(|_| text.len() < EXTRA_WIDTH) {
+                Some(of) => all.extend(of.into_iter().map(|of| (per, of))),
+                None => foreign = Some(format!("generic resources ({text})")),
+            }
+        }
+        let mut of_gpu = |text: &str| match gres_of(text).as_deref() {
+            Some([]) => 0,
+            Some([of]) if of.name == "gpu" && of.kind.is_none() => of.count,
+            _ => {
+                foreign = Some(format!("amounts for each generic resource ({text})"));
+                0
+            }
+        };
+        let (cpus_per_gpu, mib_per_gpu) = (of_gpu(cpus_per), of_gpu(memory_per));
+        if tres == "?" {
+            foreign = Some(UNSHOWN.into());
+        }
         let part = |name: &str| tres.split(',').find_map(|part| part.strip_prefix(name));
         let cpus = part("cpu=").and_then(|cpus| cpus.parse().ok());
         let memory = part("mem=").and_then(memory_bytes).zip(cpus);
-        let extra = Extra { deadline_s, tasks, cpus_per_task, max_nodes, memory };
+        let extra = Extra {
+            deadline_s,
+            tasks,
+            cpus_per_task,
+            max_nodes,
+            memory,
+            least_nodes: part("node=").and_then(|nodes| nodes.parse().ok()),
+            gres: all,
+            cpus_per_gpu,
+            bytes_per_gpu: mib_per_gpu.saturating_mul(1 << 20),
+            tasks_per_node,
+            foreign,
+        };
         Some(((job, index), extra))
     });
     lines.collect()
@@ -241,9 +324,20 @@ pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
 
 impl Extra {
     /// Puts it where it belongs.
-    pub(crate) fn add_to(self, job: &mut JobSeen) {
+    pub(crate) fn add_to(&self, job: &mut JobSeen) {
+        job.demands.gres.clone_from(&self.gres);
+        job.demands.cpus_per_gpu = self.cpus_per_gpu;
+        job.demands.bytes_per_gpu = self.bytes_per_gpu;
+        job.demands.tasks_per_node = self.tasks_per_node;
+        job.foreign = job.foreign.take().or_else(|| self.foreign.clone());
         (job.tasks, job.cpus_per_task) = (self.tasks, self.cpus_per_task);
         job.max_nodes = self.max_nodes;
+        // The column has an estimate, which may be too great where tasks have several cores.
+        if let (Some(nodes), JobState::Pending(_), true) =
+            (self.least_nodes, &job.state, job.required.is_empty())
+        {
+            job.nodes_wanted = nodes;
+        }
         // The column is the memory of each core, or of each node, and does not say which.
         if let (Memory::OfNode(bytes), Some((all, cpus))) = (job.memory, self.memory) {
             if bytes.checked_mul(cpus) == Some(all) {
@@ -302,12 +396,15 @@ pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
     // The reason is the last column, and may have several lines.
     let nodes = lines.filter(|line| line.contains(END)).map(|line| {
         let columns: Vec<&str> = line.splitn(NODE.len(), END).collect();
-        let [name, cpus, state, why] = columns[..] else {
+        let [name, cpus, mib, gres, state, why] = columns[..] else {
             return Err(format!("sinfo: {line:?} can't be read"));
         };
         Ok(NodeSeen {
             name: name.into(),
             cpus: cpus.parse().unwrap_or(0),
+            memory_bytes: mib.parse::<u64>().unwrap_or(0).saturating_mul(1 << 20),
+            // Without them no job gets more nodes for its tasks; the plan has those of the site.
+            gres: gres_of(gres).unwrap_or_default(),
             state: node_state(state),
             why: match why {
                 "none" => state.into(),
@@ -415,7 +512,12 @@ mod tests {
         assert_eq!(job(&[(11, "0")]).memory, Memory::All);
         assert_eq!(job(&[(12, "1-02:00:00")]).limit_s, Some(93_600));
         assert_eq!(job(&[(12, "UNLIMITED")]).limit_s, None);
-        assert!(job(&[(21, "gpu")]).foreign.unwrap().contains("gpu"));
+        assert_eq!(job(&[(21, "ib&big")]).demands.features, ["ib", "big"]);
+        assert!(job(&[(21, "ib|big")]).foreign.unwrap().contains("features of nodes (ib|big)"));
+        assert_eq!(job(&[(22, "matlab:2")]).demands.licenses, [("matlab".into(), 2)]);
+        assert!(job(&[(22, "matlab|ansys")]).foreign.unwrap().contains("licences"));
+        assert_eq!(job(&[(18, "BadConstraints")]).refused.unwrap(), "BadConstraints");
+        assert_eq!(job(&[(18, "Resources")]).refused, None);
         assert!(job(&[(25, "100M")]).foreign.unwrap().contains("temporary files"));
     }
 
@@ -469,9 +571,12 @@ mod tests {
 
     #[test]
     fn memory_is_counted_by_node() {
-        let text = "7  N/A  N/A         3  1  4  cpu=3,mem=900M,node=2\n\
-                    8  2    1795609434  1  1  1  cpu=2,mem=300M,node=1\n";
-        let extras = extras_of(text);
+        let none = "N/A N/A N/A N/A N/A N/A 0";
+        let text = format!(
+            "7  N/A  N/A         3  1  4  0  {none} cpu=3,mem=900M,node=2\n\
+             8  2    1795609434  1  1  1  65534  {none} cpu=2,mem=300M,node=1\n"
+        );
+        let extras = extras_of(&text);
         let mut of = job(&[]);
         extras[&(7, None)].add_to(&mut of);
         assert_eq!(of.memory, Memory::OfCore(300 << 20));
@@ -486,16 +591,48 @@ mod tests {
     }
 
     #[test]
+    fn generic_resources_belong_to_nodes_tasks_or_jobs() {
+        let of = |columns: &str| {
+            let tres = if columns.is_empty() { "" } else { "cpu=3,mem=900M,node=2" };
+            let text = format!("7 N/A N/A 3 1 2 2 {columns} {tres}\n");
+            let mut of = job(&[]);
+            extras_of(&text)[&(7, None)].add_to(&mut of);
+            of
+        };
+        let gpu = |count| Gres { name: "gpu".into(), kind: None, count };
+        let per_task = of("N/A gres:gpu:1 N/A N/A gres:gpu:2 gres:gpu:100 0");
+        assert_eq!(per_task.demands.gres, [(Per::Task, gpu(1))]);
+        assert_eq!((per_task.demands.cpus_per_gpu, per_task.demands.tasks_per_node), (2, 2));
+        assert_eq!(per_task.demands.bytes_per_gpu, 100 << 20);
+        assert_eq!(per_task.foreign, None);
+        // Two tasks with an accelerator each on each node, and two cores for each of these.
+        assert_eq!((per_task.gpus_each(), per_task.cpus_each()), (2, 4));
+        let both = of("gres:gpu:2 N/A gres:gpu:3 N/A N/A N/A 0").demands.gres;
+        assert_eq!(both, [(Per::Node, gpu(2)), (Per::Job, gpu(3))]);
+        let long = format!("gres:{}", "x".repeat(EXTRA_WIDTH));
+        for (columns, what) in [
+            ("N/A N/A N/A gres:gpu:1 N/A N/A 0".into(), "accelerators of sockets"),
+            ("N/A N/A N/A N/A N/A N/A 1".into(), "nodes beside each other"),
+            ("N/A N/A N/A N/A gres:fpga:1 N/A 0".into(), "amounts for each"),
+            (format!("{long} N/A N/A N/A N/A N/A 0"), "generic resources"),
+            (String::new(), UNSHOWN),
+        ] {
+            let foreign = of(&columns).foreign.unwrap();
+            assert!(foreign.contains(what), "{columns}: {foreign}");
+        }
+    }
+
+    #[test]
     fn states_of_nodes_are_read() {
         let text = [
-            "n01\u{1f}2\u{1f}idle\u{1f}none",
-            "n02\u{1f}2\u{1f}drained\u{1f}disk",
-            "n03\u{1f}2\u{1f}down*\u{1f}Not responding",
-            "n04\u{1f}2\u{1f}idle*\u{1f}none",
+            "n01\u{1f}2\u{1f}1000\u{1f}gpu:2(S:0)\u{1f}idle\u{1f}none",
+            "n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}drained\u{1f}disk",
+            "n03\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}down*\u{1f}Not responding",
+            "n04\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}idle*\u{1f}none",
             // Its jobs go on.
-            "n05\u{1f}2\u{1f}failing\u{1f}fan",
-            "n06\u{1f}2\u{1f}powering_down\u{1f}none",
-            "n07\u{1f}2\u{1f}mixed-\u{1f}none",
+            "n05\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}failing\u{1f}fan",
+            "n06\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}powering_down\u{1f}none",
+            "n07\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}mixed-\u{1f}none",
         ];
         let nodes = nodes_of(&text.join("\n")).unwrap();
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
@@ -512,9 +649,10 @@ mod tests {
             ]
         );
         assert_eq!(nodes[1].why, "disk");
+        assert_eq!((nodes[0].memory_bytes, nodes[0].gres[0].count), (1000 << 20, 2));
         // A reason of several lines, with the character between columns.
-        let text = "n01\u{1f}2\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
-                    n02\u{1f}2\u{1f}idle\u{1f}none";
+        let text = "n01\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
+                    n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}idle\u{1f}none";
         let nodes = nodes_of(text).unwrap();
         assert_eq!(nodes.len(), 2);
         assert_eq!((nodes[0].state, nodes[1].state), (NodeState::Drained, NodeState::Up));

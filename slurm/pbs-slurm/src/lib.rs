@@ -12,6 +12,7 @@
 
 mod columns;
 pub mod conf;
+mod demands;
 mod events;
 mod pipe;
 mod ran;
@@ -20,6 +21,7 @@ mod slurm;
 pub mod steer;
 
 pub use columns::{jobs_of, Mark};
+pub use demands::{Demands, Gres, Per};
 pub use events::Hints;
 pub use pipe::{Answer, Pipe};
 pub use ran::{gantt, metrics_of, ran_of, Ran, BOUND_S};

@@ -180,6 +180,15 @@ fn answer_of(said: &str) -> Answer {
         "Zero Bytes",
     ]) {
         Fault::Unreachable(first)
+    } else if has(&[
+        "Requested partition configuration not available",
+        "Requested node configuration is not available",
+        "Requested time limit is invalid",
+        "Node count specification invalid",
+        "Invalid feature specification",
+        "Invalid generic resource",
+    ]) {
+        Fault::Never(first)
     } else {
         Fault::Denied(first)
     })
@@ -253,6 +262,9 @@ done
         ] {
             assert_eq!(answer_of(said), Err(fault), "{said}");
         }
+        let never = "Requested partition configuration not available now for job 21";
+        let answer = answer_of(&format!("{never}\nslurm_suspend error"));
+        assert_eq!(answer, Err(Fault::Never(never.into())));
         let away = answer_of("scontrol: error: Unable to contact slurm controller");
         assert!(matches!(away, Err(Fault::Unreachable(_))));
         let denied = answer_of("Access/permission denied for job 7\nslurm_suspend error");

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::steer::{Controller, Event, Fault, JobSeen, Key, Revoked, Unread, World};
+use crate::steer::{
+    Controller, Event, Fault, JobSeen, JobState, Key, NodeSeen, Revoked, Unread, World,
+};
 
-use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA};
+use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA, UNSHOWN};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
 
@@ -37,6 +39,34 @@ pub struct Slurm {
     hints: Hints,
     /// Facts about jobs besides their columns, by the jobs and their requests.
     extras: HashMap<Key, (Asked, Extra)>,
+    /// Limits of arrays, by their numbers.
+    throttles: HashMap<u32, u64>,
+    /// Whether jobs may have no more nodes than they were given at their submission.
+    are_limited: HashMap<Key, bool>,
+    /// Cores and memory as users gave them, of jobs that wait.
+    own: HashMap<Key, Own>,
+}
+
+/// Cores and memory of a job: least number of cores on each node, number of cores, memory.
+type Sizes = (u64, u64, crate::steer::Memory);
+
+/// Cores and memory as a user gave them. Slurm shows others once a commitment has set the least
+/// number of cores on each node.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    of_user: Sizes,
+    /// Least number of cores on each node that a commitment has set.
+    set: Option<u64>,
+    /// Sizes that Slurm has shown since. Others are those of a user who changed them.
+    shown: Option<Sizes>,
+}
+
+/// Parts of a job that only `scontrol show job` prints.
+struct Details {
+    /// Greatest number of elements of its array that run at the same time; 0: no limit.
+    throttle: u64,
+    /// Whether its user gave a greatest number of nodes.
+    is_limited: bool,
 }
 
 /// Values that decide whether these facts must be looked up again.
@@ -54,6 +84,9 @@ impl Slurm {
             pipe: Pipe::new("scontrol", options.patience),
             hints: Hints::open(&options.events)?,
             extras: HashMap::new(),
+            throttles: HashMap::new(),
+            are_limited: HashMap::new(),
+            own: HashMap::new(),
         })
     }
 
@@ -104,20 +137,93 @@ impl Slurm {
             };
             let extras = extras_of(&text);
             for job in new {
-                if let Some(&extra) = extras.get(&(job.key.job, job.key.index)) {
-                    self.extras.insert(job.key, (asked(job), extra));
+                if let Some(extra) = extras.get(&(job.key.job, job.key.index)) {
+                    self.extras.insert(job.key, (asked(job), extra.clone()));
                 }
             }
         }
         let mut kept = HashMap::with_capacity(jobs.len());
         for job in jobs {
             if let Some((of, extra)) = self.extras.remove(&job.key) {
-                kept.insert(job.key, (of, extra));
                 extra.add_to(job);
+                kept.insert(job.key, (of, extra));
+            } else {
+                job.foreign = Some(UNSHOWN.into());
             }
         }
         self.extras = kept;
         Ok(())
+    }
+
+    /// Adds the limits of arrays. An array without a readable limit is not planned.
+    fn add_throttles(&mut self, jobs: &mut [JobSeen]) {
+        let mut kept = HashMap::new();
+        let waits = |job: &&mut JobSeen| matches!(job.state, JobState::Pending(_));
+        for job in jobs.iter_mut().filter(waits).filter(|job| job.key.index.is_some()) {
+            let number = job.key.job;
+            let known = kept.get(&number).copied().or_else(|| self.throttles.get(&number).copied());
+            let throttle = known.or_else(|| details(job.key).map(|of| of.throttle));
+            match throttle {
+                Some(throttle) => {
+                    kept.insert(number, throttle);
+                    job.demands.throttle = throttle;
+                }
+                None => {
+                    let what = "an array whose limit scontrol show job does not show";
+                    job.foreign.get_or_insert_with(|| what.into());
+                }
+            }
+        }
+        self.throttles = kept;
+    }
+
+    /// Restores cores and memory as users gave them, where a commitment has changed what Slurm shows.
+    fn restore_sizes(&mut self, jobs: &mut [JobSeen]) {
+        let mut kept = HashMap::with_capacity(jobs.len());
+        for job in jobs.iter_mut().filter(|job| matches!(job.state, JobState::Pending(_))) {
+            let seen: Sizes = (job.min_cpus, job.cpus, job.memory);
+            let own = self.own.get(&job.key).copied().filter(|own| {
+                !job.required.is_empty()
+                    && own.set == Some(job.min_cpus)
+                    && own.shown.is_none_or(|shown| shown == seen)
+            });
+            let own = match own {
+                Some(own) => Own { shown: Some(seen), ..own },
+                None => Own { of_user: seen, set: None, shown: None },
+            };
+            (job.min_cpus, job.cpus, job.memory) = own.of_user;
+            kept.insert(job.key, own);
+        }
+        self.own = kept;
+    }
+
+    /// Takes as many nodes for each job as its tasks need, if it may have them.
+    fn lay_out(&mut self, jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
+        let mut kept = HashMap::new();
+        for job in jobs {
+            let before = job.nodes_wanted;
+            job.lay_out(nodes);
+            // Slurm shows its own estimate of a greatest number that nobody gave.
+            let most = job.max_nodes.filter(|&most| most > 0).unwrap_or(before);
+            if job.nodes_wanted <= most || !job.required.is_empty() {
+                continue;
+            }
+            let known = self.are_limited.get(&job.key).copied();
+            let is_limited = known.or_else(|| details(job.key).map(|of| of.is_limited));
+            if let Some(is_limited) = is_limited {
+                kept.insert(job.key, is_limited);
+            }
+            if is_limited != Some(false) {
+                let what = format!(
+                    "more tasks than its greatest number of nodes ({most}) has room for (write \
+                     --nodes={} or fewer tasks; otherwise it)",
+                    job.nodes_wanted
+                );
+                job.foreign.get_or_insert(what);
+                job.nodes_wanted = before.min(most);
+            }
+        }
+        self.are_limited = kept;
     }
 }
 
@@ -138,12 +244,34 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     }
 }
 
+/// Reads what only `scontrol show job` prints; `None`: it can't be read now.
+fn details(job: Key) -> Option<Details> {
+    details_of(&run("scontrol", &["show", "job", &job.name()]).ok()?)
+}
+
+/// Reads the first job in what `scontrol show job` has printed.
+fn details_of(text: &str) -> Option<Details> {
+    // A text of a user is never the first word of a line: these have no line ends.
+    let nodes = text.lines().find_map(|line| line.trim_start().strip_prefix("NumNodes="))?;
+    let nodes = nodes.split(' ').next()?;
+    let first = text.lines().next()?;
+    // Its name comes last in its line.
+    let words = first.split(" JobName=").next()?.split(' ');
+    let throttle = words.into_iter().find_map(|word| word.strip_prefix("ArrayTaskThrottle="));
+    Some(Details {
+        throttle: throttle.map_or(Some(0), |of| of.parse().ok())?,
+        is_limited: nodes.contains('-'),
+    })
+}
+
 /// Command that sets the time limit of a job.
 fn limited(job: Key, limit_s: u64) -> String {
     format!("update JobId={} TimeLimit={}", job.name(), limit_s.div_ceil(60))
 }
 
 /// Commands that let a job go.
+///
+/// With a least number of cores on each node, and the number in all, Slurm spreads them as planned.
 ///
 /// Its user may change the limit as long as the job is held, even between two of these commands.
 /// After the release only operators can raise it. Therefore the planned limit comes last.
@@ -152,6 +280,7 @@ fn commitment(
     nodes: &[String],
     start_s: Option<u64>,
     limit_s: Option<u64>,
+    least_cpus: Option<(u64, u64)>,
 ) -> Vec<String> {
     let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
     let (name, count) = (job.name(), nodes.len());
@@ -160,8 +289,29 @@ fn commitment(
     let place = format!(
         "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start}"
     );
+    // Slurm makes a number of cores in all of the least number.
+    let least = least_cpus.map(|(least, cpus)| {
+        [format!("MinCPUsNode={least}"), format!("NumCPUs={cpus}")]
+            .map(|change| format!("update JobId={name} {change}"))
+    });
     let limit = limit_s.map(|limit_s| limited(job, limit_s));
-    [place, format!("release {name}")].into_iter().chain(limit).collect()
+    let least = least.into_iter().flatten();
+    [place].into_iter().chain(least).chain([format!("release {name}")]).chain(limit).collect()
+}
+
+/// Sets jobs aside that want a generic resource of any type where a node has several types: which
+/// of them Slurm would take is not known before.
+fn need_types(jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
+    let has_types = |name: &str| {
+        nodes.iter().any(|node| node.gres.iter().filter(|of| of.name == name).count() > 1)
+    };
+    for job in jobs {
+        let untyped = job.demands.gres.iter().map(|(_, of)| of).find(|of| of.kind.is_none());
+        if let Some(of) = untyped.filter(|of| has_types(&of.name)) {
+            let what = format!("{} without a type (nodes have several types of it)", of.name);
+            job.foreign.get_or_insert(what);
+        }
+    }
 }
 
 /// Quotes a text as an argument.
@@ -174,6 +324,8 @@ impl Controller for Slurm {
     fn snapshot(&mut self) -> Result<World, Fault> {
         // Columns don't say all that a user may have changed.
         for number in std::mem::take(&mut self.hints.altered) {
+            self.throttles.clear();
+            self.are_limited.clear();
             let known = self.extras.len();
             self.extras.retain(|key, _| key.job != number);
             if self.extras.len() == known {
@@ -183,8 +335,12 @@ impl Controller for Slurm {
         }
         let (mut jobs, unread) = self.rows(&[])?;
         self.add_extras(&mut jobs)?;
+        self.restore_sizes(&mut jobs);
+        self.add_throttles(&mut jobs);
         let text = run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
         let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
+        self.lay_out(&mut jobs, &nodes);
+        need_types(&mut jobs, &nodes);
         Ok(World::new(jobs, nodes).with_unread(unread))
     }
 
@@ -211,9 +367,15 @@ impl Controller for Slurm {
         nodes: &[String],
         start_s: Option<u64>,
         limit_s: Option<u64>,
+        least_cpus: Option<u64>,
     ) -> Answer {
+        let own = self.own.get_mut(&job);
+        let sizes = least_cpus.zip(own).map(|(least, own)| {
+            (own.set, own.shown) = (Some(least), None);
+            (least, own.of_user.1)
+        });
         // A job without its nodes is not released.
-        commitment(job, nodes, start_s, limit_s).into_iter().try_for_each(|it| self.say(it))
+        commitment(job, nodes, start_s, limit_s, sizes).into_iter().try_for_each(|it| self.say(it))
     }
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
@@ -260,7 +422,7 @@ impl Controller for Slurm {
 
 #[cfg(test)]
 mod tests {
-    use super::{commitment, quoted};
+    use super::{commitment, details_of, quoted};
     use crate::steer::Key;
 
     #[test]
@@ -268,14 +430,30 @@ mod tests {
         let job = Key { job: 7, index: Some(3), submit_s: 1_764_000_000 };
         let nodes = ["n01".to_string(), "n02".to_string()];
         assert_eq!(
-            commitment(job, &nodes, Some(1_764_000_100), Some(90)),
+            commitment(job, &nodes, Some(1_764_000_100), Some(90), Some((2, 5))),
             [
                 "update JobId=7_3 NumNodes=2-2 ReqNodeList=n01,n02 StartTime=uts1764000100",
+                "update JobId=7_3 MinCPUsNode=2",
+                "update JobId=7_3 NumCPUs=5",
                 "release 7_3",
                 "update JobId=7_3 TimeLimit=2",
             ]
         );
-        assert_eq!(commitment(job, &nodes, None, None).len(), 2);
+        assert_eq!(commitment(job, &nodes, None, None, None).len(), 2);
+    }
+
+    #[test]
+    fn details_are_those_of_slurm_and_not_of_a_text() {
+        let text =
+            "JobId=38 ArrayJobId=1 ArrayTaskId=6 ArrayTaskThrottle=2 JobName=a JobName=b\n   \
+                    UserId=games(5)\n   NumNodes=2-4 NumCPUs=1\n   Comment=NumNodes=1\n";
+        let of = details_of(text).unwrap();
+        assert!(of.is_limited && of.throttle == 2);
+        let text = "JobId=38 JobName=a ArrayTaskThrottle=2\n   NumNodes=2 NumCPUs=1\n";
+        let of = details_of(text).unwrap();
+        assert!(!of.is_limited && of.throttle == 0);
+        assert!(details_of("JobId=38 ArrayTaskThrottle=x JobName=a\n   NumNodes=2\n").is_none());
+        assert!(details_of("").is_none());
     }
 
     #[test]

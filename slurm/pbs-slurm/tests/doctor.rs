@@ -410,20 +410,47 @@ fn letters_of_other_encodings_are_read() {
     assert_eq!(etc.found(), []);
 }
 
-/// Generic resources are not planned, and a topology that Slurm does not read is not, either: both
-/// are reported.
+/// Generic resources of several types are planned only by type, and a topology that Slurm does not
+/// read is not planned: both are reported.
 #[test]
 fn what_is_not_planned_is_reported() {
     let etc = Etc::new("doctor-gres");
-    etc.change("slurm.conf", "RealMemory=1000", "RealMemory=1000 Gres=gpu:tesla:2");
+    etc.change("slurm.conf", "RealMemory=1000", "RealMemory=1000 Gres=gpu:tesla:2,gpu:k40:1");
     etc.write("topology.conf", "SwitchName=s1 Nodes=n[01-16]\n");
     let found = etc.found();
     let told: Vec<_> =
         found.iter().map(|of| (of.level, of.key.as_str(), of.is.as_deref().unwrap())).collect();
-    let gres = (Level::Advice, "Gres", "gpu:tesla:2 on n[01-16]");
+    let gres = (Level::Advice, "Gres", "gpu:tesla:2,gpu:k40:1 on n[01-16]");
     assert!(told.contains(&gres), "{told:?}");
     let is_told = |of: &&(Level, &str, &str)| of.1 == "topology.conf" && of.2.contains("not used");
     assert_eq!((told.iter().filter(is_told).count(), told.len()), (1, 2), "{told:?}");
+}
+
+#[test]
+fn generic_resources_features_and_licences_are_in_the_site() {
+    let etc = Etc::new("doctor-demands");
+    let nodes = "NodeName=n[03-16] CPUs=2 RealMemory=1000\n\
+                 NodeName=n[01-02] CPUs=2 RealMemory=1000 Gres=gpu:a100:2(S:0),fpga:1 \
+                 Feature=ib,big\nGresTypes=gpu,fpga\nLicenses=matlab:4,an.sys";
+    etc.change("slurm.conf", "NodeName=n[01-16] CPUs=2 RealMemory=1000", nodes);
+    etc.change("plan.conf", "Nodes=n[01-16]", "Nodes=n[01-16] ");
+    assert_eq!(etc.found(), []);
+    let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    assert_eq!(site.nodes.len(), 16);
+    for node in &site.nodes {
+        let count = if ["n01", "n02"].contains(&&*node.name) { [2, 2, 1] } else { [0; 3] };
+        let has = ["gres-gpu", "gres-gpu-a100", "gres-fpga"].map(|name| node.amount(name));
+        assert_eq!(has, count, "{}", node.name);
+        let is_there = node.has.iter().any(|item| item.resource == "feature-ib");
+        assert_eq!(is_there, count[0] > 0);
+    }
+    let amount = |name: &str| site.resources.iter().find(|of| of.name == name).unwrap().amount;
+    assert_eq!((amount("license-matlab"), amount("license-an.sys")), (4, 1));
+    etc.change("slurm.conf", "fpga:1 ", "fpga:no_consume:4 ");
+    etc.change("slurm.conf", "an.sys", "ansys*2");
+    let found = etc.found();
+    let keys: Vec<_> = found.iter().map(|of| (of.level, &*of.key)).collect();
+    assert_eq!(keys, [(Level::Advice, "Gres"), (Level::Advice, "Licenses")], "{found:#?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::{Node, Partition};
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
+use crate::demands::{gres_of, licenses_of};
 
 /// Number of jobs that may wait in Slurm, as jobs that are planned far ahead do; Slurm's default is
 /// 10000.
@@ -82,6 +83,7 @@ pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Findin
     checks.partition(partition);
     checks.ends(release_timeout_s);
     checks.nodes(partition);
+    checks.licenses();
     checks.confinement();
     checks.files();
     let mut findings = checks.findings;
@@ -475,12 +477,7 @@ impl Checks<'_> {
         let why = "Slurm takes 1 MiB then, and no job that requests memory is ever planned";
         let should = "the memory of a node in MiB, as slurmd -C prints it";
         self.of_nodes(level, &without, ("RealMemory", None), should, why);
-        let with_gres = with(&|of| of.gres.is_some() && !of.is_future());
-        let gres = with_gres.first().and_then(|of| of.gres.clone());
-        let why =
-            "the site has cores and memory of nodes only; jobs that request generic resources are \
-                   declined";
-        self.of_nodes(Advice, &with_gres, ("Gres", gres.as_deref()), "another partition", why);
+        self.gres(&with(&|of| of.gres.is_some() && !of.is_future()));
         let threads = with(&|of| of.cpus_per_core > 1 && !of.is_future());
         let cpus = threads.first().map_or(1, |of| of.cpus_per_core);
         let gives_cores = conf.allocates_cores();
@@ -498,6 +495,38 @@ impl Checks<'_> {
             let should = "the same on all nodes of the partition";
             let is = cpus.to_string();
             self.of_nodes(Error, &threads, ("ThreadsPerCore", Some(&is)), should, why);
+        }
+    }
+
+    /// Generic resources that the site file does not have, or not exactly.
+    fn gres(&mut self, nodes: &[Node]) {
+        let first_with = |wanted: &dyn Fn(&str) -> bool| -> Vec<Node> {
+            let is = |of: &&Node| of.gres.as_deref().is_some_and(wanted);
+            nodes.iter().filter(is).cloned().collect()
+        };
+        let unread = first_with(&|text| gres_of(text).is_none());
+        let is = unread.first().and_then(|of| of.gres.clone());
+        let why = "the site has none of these resources; jobs that request them are declined";
+        let should = "names with types and numbers, such as gpu:a100:2";
+        self.of_nodes(Advice, &unread, ("Gres", is.as_deref()), should, why);
+        let has_types = |text: &str| {
+            // Unreadable ones are told above.
+            let all = gres_of(text).unwrap_or_default();
+            all.iter().any(|one| all.iter().filter(|of| of.name == one.name).count() > 1)
+        };
+        let typed = first_with(&has_types);
+        let is = typed.first().and_then(|of| of.gres.clone());
+        let why = "which type Slurm takes is not known before; jobs that request such a resource \
+                   without a type are declined";
+        self.of_nodes(Advice, &typed, ("Gres", is.as_deref()), "one type on each node", why);
+    }
+
+    /// Licences that the site file does not have.
+    fn licenses(&mut self) {
+        let of = self.conf.value("Licenses");
+        if of.is_some_and(|of| licenses_of(of).is_none()) {
+            let why = "the site has no licences; jobs that request them are declined";
+            self.key(Advice, "Licenses", "names with numbers, such as matlab:4,ansys:2", why);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::conf::check::needed_release_timeout_s;
 use crate::conf::nodes::Node;
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
+use crate::demands::{feature_resource, gres_of, license_resource, licenses_of, word};
 
 /// Numbers of nodes with more digits are part of the name.
 const MOST_DIGITS: usize = 9;
@@ -16,8 +17,8 @@ const MOST_DIGITS: usize = 9;
 /// Time for the release of nodes of a site that names none.
 const USUAL_RELEASE_TIMEOUT_S: u64 = 60;
 
-/// Site file for `pbsctl cluster new --site`: nodes of a partition with their CPUs and memory, the
-/// dearer the later Slurm would take them, the longest time of a job, and the time for the release
+/// Site file for `pbsctl cluster new --site`: nodes of a partition with their CPUs, memory, generic
+/// resources and features, licences of the cluster, the nodes the dearer the later Slurm would take them, the longest time of a job, and the time for the release
 /// of nodes where Slurm's is longer than the usual one.
 ///
 /// Nodes that follow each other and are alike are described once.
@@ -48,6 +49,10 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
         text += "# CR_Core: jobs get whole cores of that many CPUs.\n";
         append_line!(text, "threads_per_core = {cpus}");
     }
+    for (name, count) in conf.value("Licenses").and_then(licenses_of).unwrap_or_default() {
+        append_line!(text, "\n[resource.{}]\nscope = \"job\"", key(&license_resource(&name)));
+        append_line!(text, "amount = {count}");
+    }
     let mut weights: Vec<u64> = nodes.iter().map(|of| of.weight).collect();
     weights.sort_unstable();
     weights.dedup();
@@ -58,7 +63,8 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
         let at_switch = rest.iter().take_while(|of| conf.switches.get(&of.name) == switch);
         let alike = alike(&rest[..at_switch.count()]);
         append!(text, "\n[[nodes]]\n{}", names(&first.name, alike));
-        append_line!(text, "has = \"ncpus={}:mem={}m\"", first.cpus, first.memory_mib);
+        let more = more(first);
+        append_line!(text, "has = \"ncpus={}:mem={}m{more}\"", first.cpus, first.memory_mib);
         if ranks[&first.weight] > 0 {
             append_line!(text, "prio = {}", ranks[&first.weight]);
         }
@@ -75,10 +81,33 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
     text
 }
 
-/// A name as sites have them.
-fn word(name: &str) -> String {
-    let is_right = |c: char| c.is_ascii_alphanumeric() || "_-./@".contains(c);
-    name.chars().map(|c| if is_right(c) { c } else { '-' }).collect()
+/// A key of the file, quoted where that is needed.
+fn key(name: &str) -> String {
+    let is_bare = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    if is_bare {
+        name.into()
+    } else {
+        format!("\"{name}\"")
+    }
+}
+
+/// Generic resources and features of a node.
+fn more(node: &Node) -> String {
+    let mut text = String::new();
+    let mut amounts: BTreeMap<String, u64> = BTreeMap::new();
+    for of in node.gres.as_deref().and_then(gres_of).unwrap_or_default() {
+        for resource in of.resources() {
+            let amount = amounts.entry(resource).or_default();
+            *amount = amount.saturating_add(of.count);
+        }
+    }
+    for (resource, amount) in amounts.into_iter().filter(|&(_, amount)| amount > 0) {
+        append!(text, ":{resource}={amount}");
+    }
+    for feature in &node.features {
+        append!(text, ":{}=yes", feature_resource(feature));
+    }
+    text
 }
 
 /// Number of first nodes with the same description and consecutive numbers.
@@ -93,6 +122,7 @@ fn alike(nodes: &[Node]) -> usize {
             && numbered(&node.name).is_some_and(|(_, number, _)| number == *expected)
             && (node.cpus, node.memory_mib, node.weight)
                 == (first.cpus, first.memory_mib, first.weight)
+            && (&node.gres, &node.features) == (&first.gres, &first.features)
     };
     nodes.iter().zip(number..).take_while(are_alike).count()
 }

@@ -24,6 +24,8 @@ pub enum Fault {
     Started,
     /// The batch system does not allow that; in its words.
     Denied(String),
+    /// The job can never start as it is; in the batch system's words.
+    Never(String),
     /// Not now; a moment later it will do.
     Later,
     /// The batch system does not answer.
@@ -36,6 +38,7 @@ impl fmt::Display for Fault {
             Self::Gone => f.write_str("the job no longer exists"),
             Self::Started => f.write_str("the job has already started"),
             Self::Denied(why) => write!(f, "refused: {why}"),
+            Self::Never(why) => write!(f, "it can't start: {why}"),
             Self::Later => f.write_str("not now"),
             Self::Unreachable(why) => write!(f, "no answer: {why}"),
         }
@@ -82,7 +85,8 @@ pub trait Controller {
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault>;
 
     /// Lets a job go: it starts then, on just these nodes, for at most the planned time; without a
-    /// start at once. A limit that its user has changed in the meantime is not valid.
+    /// start at once. A limit that its user has changed in the meantime is not valid. With a least
+    /// number of cores, each node gives the job so many.
     ///
     /// # Errors
     ///
@@ -93,6 +97,7 @@ pub trait Controller {
         nodes: &[String],
         start_s: Option<u64>,
         limit_s: Option<u64>,
+        least_cpus: Option<u64>,
     ) -> Result<(), Fault>;
 
     /// Holds a job again.

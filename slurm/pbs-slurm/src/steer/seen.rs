@@ -5,6 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::demands::{Demands, Gres, Per};
+
+/// Generic resource to which options of accelerators belong.
+const GPU: &str = "gpu";
+
 /// Key of a job. Numbers are reused after a crash: therefore the time of submission belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -122,8 +127,12 @@ pub struct JobSeen {
     pub after: String,
     /// Words of its user to the planner.
     pub words: String,
+    /// Demands beside cores and memory.
+    pub demands: Demands,
     /// Requests that can't be planned.
     pub foreign: Option<String>,
+    /// Reason for which the batch system will never start the job as it is, in its words.
+    pub refused: Option<String>,
 }
 
 impl JobSeen {
@@ -140,11 +149,101 @@ impl JobSeen {
     /// The batch system counts cores in all only roughly until the number of nodes is set.
     pub(crate) fn cpus_each(&self) -> u64 {
         let nodes = self.nodes_asked();
-        let of_task = self.cpus_per_task.max(1);
-        // Fewer cores than tasks share them.
-        let tasks = Some(self.tasks).filter(|tasks| tasks.saturating_mul(of_task) <= self.cpus);
-        let of_tasks = tasks.map_or(0, |tasks| tasks.div_ceil(nodes) * of_task);
-        self.cpus.max(1).div_ceil(nodes).max(of_tasks).max(self.min_cpus)
+        let of_tasks = self.tasks_possible().saturating_mul(self.of_task());
+        let of_gpus = self.gpus_each().saturating_mul(self.demands.cpus_per_gpu);
+        let cpus = self.cpus.max(1).div_ceil(nodes).max(of_tasks);
+        cpus.max(self.min_cpus).max(of_gpus)
+    }
+
+    /// Cores of a task.
+    fn of_task(&self) -> u64 {
+        self.cpus_per_task.max(1)
+    }
+
+    /// Number of tasks on each of its nodes, at most; 0: they share fewer cores, or are not known.
+    pub(crate) fn tasks_each(&self) -> u64 {
+        let is_right = self.tasks.saturating_mul(self.of_task()) <= self.cpus;
+        if is_right {
+            self.tasks.div_ceil(self.nodes_asked())
+        } else {
+            0
+        }
+    }
+
+    /// Number of tasks for which each of its nodes has room: as many as its user wants on a node,
+    /// even if there are fewer.
+    pub(crate) fn tasks_possible(&self) -> u64 {
+        self.tasks_each().max(self.demands.tasks_per_node)
+    }
+
+    /// Number of accelerators on each of its nodes, at most.
+    pub(crate) fn gpus_each(&self) -> u64 {
+        self.demands.units_each(self.tasks_possible(), GPU)
+    }
+
+    /// Least number of cores on each node with which the batch system gives no node more cores than
+    /// are planned there; `None`: it does so anyway.
+    ///
+    /// Left alone, it gives the first of the nodes as many cores as are free there, and one to each
+    /// other one.
+    pub(crate) fn least_cpus(&self) -> Option<u64> {
+        let (nodes, each) = (self.nodes_asked(), self.cpus_each());
+        if nodes < 2 || each <= self.min_cpus || self.is_exclusive || self.memory == Memory::All {
+            return None;
+        }
+        // The first node gets what the least numbers of the others leave.
+        let fewest = self.tasks_each().saturating_mul(nodes).saturating_sub(self.tasks);
+        let fewer = (each.saturating_sub(self.of_task())).max(self.min_cpus).max(1);
+        let of_first = self.cpus.saturating_sub(fewer.saturating_mul(nodes - 1));
+        Some(if fewest > 0 && of_first <= each { fewer } else { each })
+    }
+
+    /// Takes as many nodes as the tasks need, where the batch system has only counted cores: it
+    /// takes as few as it can, and memory and accelerators count as well.
+    pub(crate) fn lay_out(&mut self, nodes: &[NodeSeen]) {
+        if !matches!(self.state, JobState::Pending(_)) || !self.required.is_empty() {
+            return;
+        }
+        let room: Vec<u64> = nodes.iter().map(|node| self.tasks_on(node)).collect();
+        let tasks = self.tasks.max(1);
+        let has_room = |count: u64| {
+            let each = tasks.div_ceil(count);
+            room.iter().filter(|&&room| room >= each).count() as u64 >= count
+        };
+        let from = self.nodes_wanted.max(1);
+        let found = (from..=tasks.max(from)).take(nodes.len() + 1).find(|&count| has_room(count));
+        self.nodes_wanted = found.unwrap_or(from);
+    }
+
+    /// Number of its tasks for which a node has room when it is empty.
+    fn tasks_on(&self, node: &NodeSeen) -> u64 {
+        let of_each = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
+        // So many tasks are to be possible on each node, even if there are fewer.
+        let limit = self.demands.tasks_per_node;
+        let least = self.min_cpus.max(limit * self.of_task());
+        if node.cpus < least {
+            return 0;
+        }
+        let mut most = of_each(node.cpus, self.of_task());
+        if let Memory::OfCore(bytes) = self.memory {
+            most = most.min(of_each(node.memory_bytes, bytes.saturating_mul(self.of_task())));
+            if node.memory_bytes < bytes.saturating_mul(least) {
+                return 0;
+            }
+        }
+        for (per, of) in &self.demands.gres {
+            if *per == Per::Task {
+                let has = node.gres.iter().filter(|has| {
+                    has.name == of.name && (of.kind.is_none() || has.kind == of.kind)
+                });
+                most = most.min(of_each(has.map(|has| has.count).sum(), of.count));
+            }
+        }
+        match limit {
+            0 => most,
+            limit if most < limit => 0,
+            limit => limit,
+        }
     }
 }
 
@@ -166,6 +265,10 @@ pub struct NodeSeen {
     pub name: String,
     /// Number of cores.
     pub cpus: u64,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// Generic resources.
+    pub gres: Vec<Gres>,
     /// State of the node.
     pub state: NodeState,
     /// Reason of the state, in words.
@@ -261,6 +364,72 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn nodes(of: &[(u64, u64, u64)]) -> Vec<NodeSeen> {
+        let node = |(at, &(cpus, gib, gpus)): (usize, &(u64, u64, u64))| NodeSeen {
+            name: format!("n{at}"),
+            cpus,
+            memory_bytes: gib << 30,
+            gres: vec![Gres { name: "gpu".into(), kind: None, count: gpus }],
+            state: NodeState::Up,
+            why: String::new(),
+        };
+        of.iter().enumerate().map(node).collect()
+    }
+
+    /// A job of so many tasks, as Slurm shows it before it is let go.
+    fn job(tasks: u64, cpus_per_task: u64, nodes_wanted: u64) -> JobSeen {
+        let mut slurm = crate::steer::simulated::Simulated::new(&[], 0, 1_764_000_000);
+        let key = slurm.submit(7, nodes_wanted, tasks * cpus_per_task, 120, 0);
+        let seen = slurm.job(key).unwrap().clone();
+        JobSeen { tasks, cpus_per_task, ..seen }
+    }
+
+    #[test]
+    fn tasks_have_as_many_nodes_as_they_need() {
+        let nodes = nodes(&[(4, 1, 2); 4]);
+        let laid_out = |mut job: JobSeen| {
+            job.lay_out(&nodes);
+            (job.nodes_asked(), job.cpus_each())
+        };
+        assert_eq!(laid_out(job(5, 1, 1)), (2, 3));
+        assert_eq!(laid_out(job(3, 2, 1)), (2, 4));
+        assert_eq!(laid_out(job(4, 1, 3)), (3, 2));
+        // Memory of each core, of which a node has only enough for one.
+        let memory = Memory::OfCore(700 << 20);
+        assert_eq!(laid_out(JobSeen { memory, ..job(2, 1, 1) }), (2, 1));
+        let mut of_task = job(5, 1, 1);
+        let gpu = Gres { name: "gpu".into(), kind: None, count: 1 };
+        of_task.demands.gres = vec![(Per::Task, gpu)];
+        assert_eq!(laid_out(of_task.clone()), (3, 2));
+        assert_eq!(of_task.tasks_each(), 5);
+        let mut few = job(6, 1, 1);
+        few.demands.tasks_per_node = 2;
+        assert_eq!(laid_out(few), (3, 2));
+        // There is no number of nodes that would do: it stays as it was.
+        assert_eq!(laid_out(job(17, 1, 5)), (5, 4));
+    }
+
+    /// Slurm gives each node the least number of cores, and the first nodes what is left.
+    #[test]
+    fn no_node_gives_more_cores_than_planned() {
+        for tasks in 2..40 {
+            for nodes in 2..=tasks.min(6) {
+                for of_task in 1..=3 {
+                    let job = job(tasks, of_task, nodes);
+                    let each = job.cpus_each();
+                    let least = job.least_cpus().unwrap_or(1);
+                    let mut left = job.cpus;
+                    for rest in (0..nodes).rev() {
+                        let got = left.saturating_sub(least * rest).max(least);
+                        assert!(got <= each, "{tasks} * {of_task} on {nodes}: {got} > {each}");
+                        left = left.saturating_sub(got);
+                    }
+                    assert_eq!(left, 0);
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_key_is_written_and_read() {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Fault, Revoked};
 use crate::steer::seen::{
     Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread, World,
@@ -59,6 +60,8 @@ pub struct Simulated {
     pub ends: Vec<(u64, Key, u64, By)>,
     /// Jobs whose rows can't be read.
     pub garbled: BTreeSet<Key>,
+    /// Jobs that are refused at their commitment, with the reasons.
+    pub refuses: BTreeMap<Key, String>,
     /// Job and time limit that its user sets just before the next commitment.
     pub raised_at_commit: Option<(Key, u64)>,
 }
@@ -68,8 +71,14 @@ impl Simulated {
     pub fn new(nodes: &[&str], cpus: u64, now_s: u64) -> Self {
         let node = |name: &&str| {
             let name = (*name).to_string();
-            let seen =
-                NodeSeen { name: name.clone(), cpus, state: NodeState::Up, why: String::new() };
+            let seen = NodeSeen {
+                name: name.clone(),
+                cpus,
+                memory_bytes: 1 << 30,
+                gres: Vec::new(),
+                state: NodeState::Up,
+                why: String::new(),
+            };
             (name, seen)
         };
         Self { nodes: nodes.iter().map(node).collect(), now_s, ..Self::default() }
@@ -78,11 +87,28 @@ impl Simulated {
     /// A user submits: so many nodes and cores in all, for so long, and it takes so long.
     pub fn submit(&mut self, job: u32, nodes: u64, cpus: u64, limit_s: u64, run_s: u64) -> Key {
         let key = Key { job, index: None, submit_s: self.now_s };
+        self.insert(key, nodes, cpus, limit_s, run_s)
+    }
+
+    /// A user submits an array, each of whose elements takes a core for so long; at most so many of
+    /// them run at the same time, 0: all.
+    pub fn submit_array(&mut self, job: u32, count: u32, run_s: u64, most: u64) -> Vec<Key> {
+        let submit_s = self.now_s;
+        let keys = (0..count).map(|index| Key { job, index: Some(index), submit_s });
+        let keys: Vec<Key> = keys.collect();
+        for &key in &keys {
+            self.insert(key, 1, 1, 60, run_s);
+            self.alter(key, |job| job.demands.throttle = most);
+        }
+        keys
+    }
+
+    fn insert(&mut self, key: Key, nodes: u64, cpus: u64, limit_s: u64, run_s: u64) -> Key {
         let seen = JobSeen {
             key,
             user: "anna".into(),
             account: "users".into(),
-            name: format!("job{job}"),
+            name: format!("job{}", key.job),
             state: JobState::Pending(Hold::User),
             nodes_wanted: nodes,
             max_nodes: Some(nodes),
@@ -100,7 +126,9 @@ impl Simulated {
             required: Vec::new(),
             after: String::new(),
             words: String::new(),
+            demands: Demands::default(),
             foreign: None,
+            refused: None,
         };
         let job = Job { seen, run_s, lingers_s: 0, free_s: 0, outlives: false };
         self.jobs.insert(key, job);
@@ -259,7 +287,8 @@ impl Simulated {
         };
         let seen = &job.seen;
         let is_due = seen.start_s.is_none_or(|start_s| start_s <= self.now_s);
-        let is_let_go = seen.state == JobState::Pending(Hold::No) && !self.is_stuck;
+        let is_let_go =
+            seen.state == JobState::Pending(Hold::No) && !self.is_stuck && seen.refused.is_none();
         if !is_let_go || !is_due || seen.required.is_empty() {
             return;
         }
@@ -341,10 +370,15 @@ impl Controller for Simulated {
         nodes: &[String],
         start_s: Option<u64>,
         limit_s: Option<u64>,
+        _least_cpus: Option<u64>,
     ) -> Result<(), Fault> {
         let now_s = self.now_s;
         if let Some((of, limit_s)) = self.raised_at_commit.take() {
             self.pending(of)?.limit_s = Some(limit_s);
+        }
+        if let Some(why) = self.refuses.get(&job) {
+            self.commits.push((now_s, job, nodes.to_vec()));
+            return Err(Fault::Never(why.clone()));
         }
         let seen = self.pending(job)?;
         seen.limit_s = limit_s.or(seen.limit_s);

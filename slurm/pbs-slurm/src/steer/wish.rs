@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From a job of the batch system to a request of the planner.
 
-use pbs_cluster_planner::When;
+use pbs_cluster_planner::{Throttle, When};
 use pbs_manager::ledger::{After, Outcome, Row};
 use pbs_manager::Wish;
 use pbs_resources::{parse_duration_s, Rset};
 
+use crate::demands::Per;
 use crate::steer::seen::{JobSeen, Memory};
 
 /// Prefix of a job's comment that is for the planner.
@@ -106,14 +107,27 @@ pub fn wish_of(
     let limit_s = job.limit_s.ok_or("it has no time limit; give it one")?;
     let nodes = job.nodes_asked();
     let cpus = job.cpus_each();
+    let of_gpus = job.gpus_each().saturating_mul(job.demands.bytes_per_gpu);
     let (memory, is_all) = match job.memory {
+        _ if of_gpus > 0 => (format!(":mem={of_gpus}"), false),
         Memory::All => (String::new(), true),
         Memory::OfNode(bytes) => (format!(":mem={bytes}"), false),
         Memory::OfCore(bytes) => (format!(":mem={}", bytes.saturating_mul(cpus)), false),
     };
     let sharing = if job.is_exclusive || is_all { ":excl" } else { "" };
     let rset = format!("rset={nodes}:ncpus={cpus}{memory},place=scatter{sharing}");
-    let rset: Rset = rset.parse().map_err(|error| format!("{rset}: {error}"))?;
+    let mut rset: Rset = rset.parse().map_err(|error| format!("{rset}: {error}"))?;
+    if nodes > 1 && job.demands.gres.iter().any(|(per, _)| *per == Per::Job) {
+        return Err(
+            "accelerators for a job on several nodes can't be planned; write those of each \
+                    node (--gpus-per-node)"
+                .into(),
+        );
+    }
+    for chunk in &mut rset.chunks {
+        chunk.items.extend(job.demands.of_node(job.tasks_possible().max(1)));
+    }
+    rset.job_wide.extend(job.demands.of_job());
     let begin_s = job.start_s.filter(|&start_s| start_s > now_s);
     let when = match (words.deadline_s, words.start_s, begin_s) {
         (Some(end_s), _, None) => When::Deadline { end_s, late: words.is_late },
@@ -130,8 +144,15 @@ pub fn wish_of(
         command: vec![job.key.to_string()],
         notify_s: words.notify_s,
         after: after_of(&job.after, request_of)?,
+        throttle: throttle_of(job),
         ..Wish::new(rset, &job.user, &job.account)
     })
+}
+
+/// The limit of the array to which a job belongs.
+fn throttle_of(job: &JobSeen) -> Option<Throttle> {
+    let most = Some(job.demands.throttle).filter(|&most| most > 0 && job.key.index.is_some())?;
+    Some(Throttle { set: format!("array {}", job.key.job), most })
 }
 
 /// Earliest start that a user gave a request.

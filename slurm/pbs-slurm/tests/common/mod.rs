@@ -37,19 +37,18 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(name: &str) -> Self {
+        Self::of_site(name, SITE, &["n01", "n02", "n03", "n04"])
+    }
+
+    /// A lab of another site, whose nodes have two cores each.
+    pub(crate) fn of_site(name: &str, site: &str, nodes: &[&str]) -> Self {
         let directory = std::env::temp_dir().join(format!("pbs-steer-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join(name);
         let _ = std::fs::remove_file(&path);
-        let manager = Manager::create(&path, SITE, T, Link::new(settings().window)).unwrap();
+        let manager = Manager::create(&path, site, T, Link::new(settings().window)).unwrap();
         let steer = Steer::new(&manager, settings());
-        Self {
-            path,
-            manager: Some(manager),
-            steer,
-            slurm: Simulated::new(&["n01", "n02", "n03", "n04"], 2, T),
-            now_s: T,
-        }
+        Self { path, manager: Some(manager), steer, slurm: Simulated::new(nodes, 2, T), now_s: T }
     }
 
     pub(crate) fn manager(&mut self) -> &mut Manager<Link> {

@@ -9,7 +9,7 @@ use pbs_manager::{Allocation, Manager};
 use super::{nodes_of, not_started, Committed, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
-use crate::steer::seen::{JobState, Key};
+use crate::steer::seen::{JobSeen, JobState, Key};
 use crate::steer::wish::begin_s;
 
 impl Steer {
@@ -34,6 +34,10 @@ impl Steer {
                     of.committed = None;
                     of.shown_s = None;
                     let id = of.id;
+                    if let Some(why) = self.world.job(key).and_then(|job| job.refused.clone()) {
+                        self.refused.push((key, why));
+                        continue;
+                    }
                     self.news.push(format!("job {} did not start in time", key.name()));
                     not_started(manager, id, now.as_secs(), "it did not start in time");
                 }
@@ -166,11 +170,13 @@ impl Steer {
         let start = Some(start_s).filter(|_| at > now && !self.world.is_blocked(key, &nodes));
         let until = at.max(now) + self.settings.grace;
         let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
-        match controller.commit(key, &nodes, start, limit_s) {
+        let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
+        match controller.commit(key, &nodes, start, limit_s, least_cpus) {
             Ok(()) => {
                 of.shown_s = Some(start_s);
                 of.committed = Some(Committed { start_s, nodes, until });
             }
+            Err(Fault::Never(why)) => self.refused.push((key, why)),
             Err(why) => self.failed(key, "commit", &why),
         }
     }

@@ -4,16 +4,49 @@
 
 use std::time::Duration;
 
+use pbs_manager::Manager;
 use pbs_text::span;
 
 use super::Steer;
 use crate::steer::controller::{Controller, Fault};
+use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobState, Key};
+use crate::steer::wish::begin_s;
 
 /// Old declined jobs whose users are told, or that are cancelled, in a turn at most.
 const OLD_AT_ONCE: usize = 20;
 
 impl Steer {
+    /// Declines jobs that the batch system would never start as they are. Without that, they would
+    /// be committed and taken back for ever.
+    pub(super) fn decline_refused(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+    ) {
+        for (key, why) in std::mem::take(&mut self.refused) {
+            let Some(id) = self.forget(key) else {
+                continue;
+            };
+            let begin_s = manager.open_row(id).as_ref().and_then(begin_s);
+            let why = format!(
+                "declined: Slurm can't start it as it is ({why}); change it, or hold and release it \
+                 to have it tried again"
+            );
+            if let Err(fault) = manager.decline(id, &why) {
+                self.news.push(format!("job {}: {fault}", key.name()));
+            }
+            let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
+            if let Some(job) = job.cloned() {
+                self.decline(controller, &job, begin_s, &why);
+            }
+            if let Some(of) = self.declined.get_mut(&key) {
+                of.is_final = true;
+            }
+            self.try_declined_again();
+        }
+    }
+
     /// Tells the users of jobs that were declined long ago, and cancels those jobs that the operator
     /// wants to be cancelled.
     pub(super) fn old_declined(&mut self, controller: &mut dyn Controller, now: Duration) {

@@ -208,9 +208,15 @@ impl Steer {
             return;
         }
         let asked = Asked::of(job);
-        // Its limit is known from the ledger, even if its user changed it without a planner.
-        let booked = || Asked { limit_s: Some(row.limit_s()), ..asked.clone() };
-        let is_altered = *of.asked.get_or_insert_with(booked) != asked;
+        // Its limits are known from the ledger, even if its user changed them without a planner.
+        let booked = || {
+            let mut of = Asked { limit_s: Some(row.limit_s()), ..asked.clone() };
+            of.demands.throttle = row.set_most.unwrap_or(0);
+            of
+        };
+        let before = of.asked.get_or_insert_with(booked);
+        let is_altered = *before != asked;
+        let is_other_set = before.demands.throttle != asked.demands.throttle;
         let required = sorted(job.required.clone());
         let is_planned = row.state == State::Planned && row.start_s == job.start_s;
         if of.committed.is_none() && hold == Hold::No && is_planned {
@@ -258,7 +264,11 @@ impl Steer {
             self.altered_last = (self.altered == ALTERED_AT_ONCE).then_some(key);
             of.asked = Some(asked);
             of.shown_s = None;
-            self.alter(manager, controller, job, &row, now);
+            if is_other_set {
+                self.submit_again(manager, controller, job, &row);
+            } else {
+                self.alter(manager, controller, job, &row, now);
+            }
         } else if was_to_run && is_held && of.committed.is_none() {
             not_started(manager, row.id, now.as_secs(), "it was sent back");
         }
@@ -289,6 +299,28 @@ impl Steer {
             self.failed(job.key, "show", &fault);
         }
         self.is_stale = true;
+    }
+
+    /// An array has another limit, which a request has from its submission on: it becomes another
+    /// request.
+    fn submit_again(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        job: &JobSeen,
+        row: &Row,
+    ) {
+        self.forget(job.key);
+        let why = "its array has another limit, and it is planned as another request";
+        if let Err(fault) = manager.decline(row.id, why) {
+            self.news.push(format!("job {}: {fault}", job.key.name()));
+        }
+        // Its start was not a wish of its user.
+        if let Err(fault) = controller.show(job.key, begin_s(row), why) {
+            self.failed(job.key, "show", &fault);
+        }
+        self.is_stale = true;
+        self.is_behind = true;
     }
 
     /// Handles a changed request of a user. Its job does not run.

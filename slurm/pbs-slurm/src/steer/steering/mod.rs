@@ -16,6 +16,7 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::ledger::Row;
 use pbs_manager::{Caller, Error, Happened, Manager};
 
+use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key, Memory, Unread, World};
@@ -107,6 +108,7 @@ struct Asked {
     /// Of each node, or of each core: that does not change by itself.
     memory_bytes: Option<u64>,
     words: String,
+    demands: Demands,
     foreign: Option<String>,
 }
 
@@ -122,6 +124,7 @@ impl Asked {
                 Memory::OfNode(bytes) | Memory::OfCore(bytes) => Some(bytes),
             },
             words: job.words.clone(),
+            demands: job.demands.clone(),
             foreign: job.foreign.clone(),
         }
     }
@@ -135,6 +138,9 @@ struct Declined {
     after: String,
     /// Reason that its user was shown.
     why: String,
+    /// Whether the batch system would never start it as it is: it is tried again only when its user
+    /// changes it.
+    is_final: bool,
     /// Whether something has become free since: it is tried again.
     is_again: bool,
     /// Time from which on it was declined, as far as this process knows.
@@ -162,6 +168,8 @@ pub struct Steer {
     looked: Duration,
     next_look: Duration,
     is_stale: bool,
+    /// Jobs that were committed and can never start as they are, with the batch system's reasons.
+    refused: Vec<(Key, String)>,
     /// Whether new or altered jobs were left for the next turn, which comes at once.
     is_behind: bool,
     /// Number of altered jobs that were planned anew in this turn.
@@ -194,6 +202,7 @@ impl Steer {
             looked: Duration::ZERO,
             next_look: Duration::ZERO,
             is_stale: true,
+            refused: Vec::new(),
             is_behind: false,
             altered: 0,
             altered_before: None,
@@ -281,6 +290,7 @@ impl Steer {
         self.report_late(manager);
         self.carry_out(manager, controller, now);
         self.commit(manager, controller, now);
+        self.decline_refused(manager, controller);
         self.show(manager, controller);
         self.old_declined(controller, now);
         Ok(())
@@ -318,10 +328,10 @@ impl Steer {
 
     /// Something has become free: what was declined may have a place.
     fn try_declined_again(&mut self) {
-        for of in self.declined.values_mut() {
+        for of in self.declined.values_mut().filter(|of| !of.is_final) {
             of.is_again = true;
+            self.is_behind = true;
         }
-        self.is_behind |= !self.declined.is_empty();
     }
 
     /// The declined jobs of `again`, which are in the order of their keys, that are tried in this
@@ -361,7 +371,9 @@ impl Steer {
         match why {
             // The next look tells what became of it.
             Fault::Gone | Fault::Started | Fault::Later => {}
-            Fault::Denied(_) => self.news.push(format!("job {}: {what}: {why}", key.name())),
+            Fault::Denied(_) | Fault::Never(_) => {
+                self.news.push(format!("job {}: {what}: {why}", key.name()));
+            }
             Fault::Unreachable(_) => self.silent(why),
         }
     }

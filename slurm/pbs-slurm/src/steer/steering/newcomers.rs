@@ -110,6 +110,7 @@ impl Steer {
             asked: Asked::of(job),
             after: job.after.clone(),
             why: why.into(),
+            is_final: false,
             is_again: false,
             since,
             begin_s,
