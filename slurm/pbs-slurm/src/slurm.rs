@@ -285,9 +285,11 @@ fn commitment(
     let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
     let (name, count) = (job.name(), nodes.len());
     let nodes = nodes.join(",");
+    let why = quoted(&format!("planned on {nodes}"));
     // As a range: its user may have given another.
     let place = format!(
-        "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start}"
+        "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start} \
+         AdminComment=\"{why}\""
     );
     // Slurm makes a number of cores in all of the least number.
     let least = least_cpus.map(|(least, cpus)| {
@@ -432,7 +434,8 @@ mod tests {
         assert_eq!(
             commitment(job, &nodes, Some(1_764_000_100), Some(90), Some((2, 5))),
             [
-                "update JobId=7_3 NumNodes=2-2 ReqNodeList=n01,n02 StartTime=uts1764000100",
+                "update JobId=7_3 NumNodes=2-2 ReqNodeList=n01,n02 StartTime=uts1764000100 \
+                 AdminComment=\"planned on n01,n02\"",
                 "update JobId=7_3 MinCPUsNode=2",
                 "update JobId=7_3 NumCPUs=5",
                 "release 7_3",

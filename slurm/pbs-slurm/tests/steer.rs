@@ -157,6 +157,58 @@ fn jobs_of_a_drained_node_are_planned_elsewhere() {
     assert_eq!(lab.manager().nodes_out().count(), 0);
 }
 
+/// Start and nodes that a user sees are those of the plan, or none, as soon as a node is lost.
+#[test]
+fn what_is_shown_of_a_lost_node_is_cleared_at_once() {
+    for is_restarted in [false, true] {
+        let mut lab = Lab::new(if is_restarted { "cleared-anew" } else { "cleared" });
+        lab.slurm.submit(1, 4, 8, 60, 1000);
+        lab.turn();
+        let near = lab.slurm.submit(2, 1, 2, 60, 10);
+        let far = lab.slurm.submit(3, 4, 8, 120, 10);
+        lab.turn();
+        lab.seconds(58);
+        assert!(committed(&lab.state(near)) && lab.state(far) == JobState::Pending(Hold::Admin));
+        assert!(lab.slurm.job(far).unwrap().start_s.is_some());
+        let node = lab.row(near).nodes[0].node.clone();
+        lab.slurm.node(&node, NodeState::Drained);
+        if is_restarted {
+            lab.restart();
+        }
+        lab.turn();
+        lab.turn();
+        // One has the same start on another node, and the other has no place.
+        let other = lab.row(near).nodes[0].node.clone();
+        assert_ne!(node, other);
+        assert_eq!(lab.slurm.told[&near], format!("planned on {other}"));
+        assert_eq!(lab.row(far).state, State::Waiting);
+        assert_eq!(lab.slurm.told[&far], "waits: it has no place in the plan");
+        assert_eq!(lab.slurm.job(far).unwrap().start_s, None);
+        lab.slurm.node(&node, NodeState::Up);
+        lab.turn();
+        lab.turn();
+        assert!(lab.slurm.told[&far].starts_with("planned on n01,"), "{}", lab.slurm.told[&far]);
+    }
+}
+
+/// A committed job without a place shows no start any more.
+#[test]
+fn a_job_that_is_taken_back_shows_no_start() {
+    let mut lab = Lab::new("taken-back");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    assert!(committed(&lab.state(job)));
+    lab.slurm.node("n03", NodeState::Drained);
+    lab.turn();
+    lab.turn();
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert_eq!(lab.slurm.job(job).unwrap().start_s, None);
+    assert_eq!(lab.slurm.told[&job], "waits: it has no place in the plan");
+}
+
 #[test]
 fn a_revoked_job_does_not_start_on_a_resumed_node() {
     let mut lab = Lab::new("revoked-job");

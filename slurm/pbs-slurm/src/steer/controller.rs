@@ -85,7 +85,7 @@ pub trait Controller {
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault>;
 
     /// Lets a job go: it starts then, on just these nodes, for at most the planned time; without a
-    /// start at once. A limit that its user has changed in the meantime is not valid. With a least
+    /// start at once. Its user is shown the nodes. A limit that its user has changed in the meantime is not valid. With a least
     /// number of cores, each node gives the job so many.
     ///
     /// # Errors

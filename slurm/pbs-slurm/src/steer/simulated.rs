@@ -393,6 +393,7 @@ impl Controller for Simulated {
         seen.start_s = Some(start_s.unwrap_or(now_s));
         seen.state = JobState::Pending(Hold::No);
         self.commits.push((now_s, job, nodes.to_vec()));
+        self.told.insert(job, format!("planned on {}", nodes.join(",")));
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Manager};
 
-use super::{nodes_of, not_started, Committed, Steer, SHOWN_AT_ONCE};
+use super::{nodes_of, not_started, places, Committed, Shown, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
@@ -32,7 +32,7 @@ impl Steer {
                         continue;
                     };
                     of.committed = None;
-                    of.shown_s = None;
+                    of.shown = Shown::Stale;
                     let id = of.id;
                     if let Some(why) = self.world.job(key).and_then(|job| job.refused.clone()) {
                         self.refused.push((key, why));
@@ -138,7 +138,7 @@ impl Steer {
         let moved: Vec<Key> = moved.map(|(&key, _)| key).collect();
         for key in moved {
             if let Some(of) = self.jobs.get_mut(&key) {
-                (of.committed, of.shown_s) = (None, None);
+                (of.committed, of.shown) = (None, Shown::Stale);
             }
             self.send_back(controller, key);
         }
@@ -173,7 +173,8 @@ impl Steer {
         let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
         match controller.commit(key, &nodes, start, limit_s, least_cpus) {
             Ok(()) => {
-                of.shown_s = Some(start_s);
+                // If it is taken back, its start is that of the commitment.
+                of.shown = Shown::Stale;
                 of.committed = Some(Committed { start_s, nodes, until });
             }
             Err(Fault::Never(why)) => self.refused.push((key, why)),
@@ -221,7 +222,7 @@ impl Steer {
     /// Tells users that their jobs have no place any more.
     fn show_waiting(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
         let waiting = self.jobs.iter().filter_map(|(&key, of)| {
-            let is_shown = of.shown_s.is_some() && of.committed.is_none();
+            let is_shown = of.shown != Shown::Nothing && of.committed.is_none();
             let standing = manager.planner().standing(of.id).filter(|_| is_shown)?;
             standing.start_s.is_none().then_some((key, of.id))
         });
@@ -233,7 +234,7 @@ impl Steer {
                 return;
             }
             if let Some(of) = self.jobs.get_mut(&key) {
-                of.shown_s = None;
+                of.shown = Shown::Nothing;
             }
         }
     }
@@ -244,7 +245,8 @@ impl Steer {
         let planned = self.jobs.iter().filter_map(|(&key, of)| {
             let standing = manager.planner().standing(of.id)?;
             let start_s = standing.start_s.filter(|_| !standing.is_running)?;
-            let is_old = of.committed.is_none() && of.shown_s != Some(start_s);
+            let is_old =
+                of.committed.is_none() && of.shown != Shown::Plan(start_s, places(manager, of.id));
             is_old.then_some((start_s, key, of.id))
         });
         let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
@@ -254,7 +256,7 @@ impl Steer {
             match controller.show(key, Some(start_s), &where_to) {
                 Ok(()) => {
                     if let Some(of) = self.jobs.get_mut(&key) {
-                        of.shown_s = Some(start_s);
+                        of.shown = Shown::Plan(start_s, places(manager, id));
                     }
                 }
                 Err(why) => {

@@ -7,7 +7,7 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::ledger::Phase;
 use pbs_manager::Manager;
 
-use super::Steer;
+use super::{Shown, Steer};
 use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobState, Key};
@@ -34,7 +34,7 @@ impl Steer {
             of.is_ending = true;
             return;
         }
-        of.shown_s = None;
+        of.shown = Shown::Stale;
         if of.committed.take().is_some() {
             // It has to be held before it is planned again, or declined.
             self.send_back(controller, key);

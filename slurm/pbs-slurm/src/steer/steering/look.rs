@@ -9,7 +9,7 @@ use pbs_manager::{Change, Error, Happened, Manager};
 
 use super::{
     ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
-    Steer, AGAIN, ALTERED_AT_ONCE, LOST, NEW_AT_ONCE,
+    Shown, Steer, AGAIN, ALTERED_AT_ONCE, LOST, NEW_AT_ONCE,
 };
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
@@ -252,7 +252,7 @@ impl Steer {
         let was_to_run = row.state == State::Running;
         if hold == Hold::Admin && of.committed.take().is_some() && !was_to_run {
             // An operator holds what was let go: it is planned anew from then on.
-            of.shown_s = None;
+            of.shown = Shown::Stale;
         }
         let is_held = is_loose || hold == Hold::Admin;
         let has_turn = self.altered < ALTERED_AT_ONCE && Some(key) > self.altered_before;
@@ -263,7 +263,7 @@ impl Steer {
             self.altered += 1;
             self.altered_last = (self.altered == ALTERED_AT_ONCE).then_some(key);
             of.asked = Some(asked);
-            of.shown_s = None;
+            of.shown = Shown::Stale;
             if is_other_set {
                 self.submit_again(manager, controller, job, &row);
             } else {

@@ -10,6 +10,7 @@ mod newcomers;
 mod nodes;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
@@ -78,6 +79,17 @@ struct Committed {
     until: Duration,
 }
 
+/// Start and comment of a job, as its user sees them in the batch system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// No start.
+    Nothing,
+    /// A start that is not valid any more, or of which nothing is known.
+    Stale,
+    /// That start, on those places.
+    Plan(u64, u64),
+}
+
 /// A job that is planned.
 #[derive(Clone, Debug)]
 struct Tracked {
@@ -85,7 +97,7 @@ struct Tracked {
     /// Request at the time of planning; `None`: it is as it was when the ledger was written, as far
     /// as is known.
     asked: Option<Asked>,
-    shown_s: Option<u64>,
+    shown: Shown,
     committed: Option<Committed>,
     /// Whether its request is over, and its job may still run: it is ended once its limit is over.
     is_ending: bool,
@@ -215,6 +227,9 @@ impl Steer {
         for row in manager.open_rows() {
             if let Some(key) = key_of(&row) {
                 this.track(key, row.id, None);
+                if let Some(of) = this.jobs.get_mut(&key) {
+                    of.shown = Shown::Stale;
+                }
             }
         }
         this
@@ -317,7 +332,7 @@ impl Steer {
         let of = Tracked {
             id,
             asked,
-            shown_s: None,
+            shown: Shown::Nothing,
             committed: None,
             is_ending: false,
             is_stopped: false,
@@ -430,6 +445,15 @@ fn nodes_of(manager: &Manager<Link>, id: RequestId) -> Vec<String> {
     let placed = manager.planner().placed(id).iter();
     let names = placed.map(|placed| manager.machine().node_name(placed.node as usize));
     sorted(names.map(str::to_string).collect())
+}
+
+/// Number that is another one for other places.
+fn places(manager: &Manager<Link>, id: RequestId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for placed in manager.planner().placed(id) {
+        placed.node.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Whether the job runs where its request is planned. A job that was made smaller, or does without
