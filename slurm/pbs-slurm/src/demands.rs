@@ -57,8 +57,7 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Units of a generic resource of any type on a node that has so many tasks; `None`: all
-    /// resources together.
+    /// Units of a generic resource, of all types together, on a node that has so many tasks.
     pub(crate) fn units_each(&self, tasks: u64, name: &str) -> u64 {
         let units = self.gres.iter().filter(|(_, of)| of.name == name);
         let units = units.map(|(per, of)| match per {
