@@ -182,14 +182,21 @@ impl Pass {
         if let Some(failed) = self.failed.take() {
             return Some(Err(failed));
         }
-        match self.outcome.take() {
-            Some(Outcome::Changed) => {
-                self.report.freed_on_exit_bytes += before;
-                self.rebuild();
-                None
-            }
-            Some(Outcome::Ended) | None => Some(Ok(std::mem::take(&mut self.report))),
+        if let Some(Outcome::Changed) = self.outcome {
+            self.outcome = None;
+            self.report.freed_on_exit_bytes += before;
+            self.rebuild();
+            return None;
         }
+        Some(Ok(std::mem::take(&mut self.report)))
+    }
+
+    /// Ends the pass with an error. What was started and is not with a worker does not begin.
+    pub(crate) fn abort(&mut self, error: Error) {
+        self.fail(error);
+        self.at_work -= self.started.len();
+        self.started.clear();
+        self.outcome = Some(Outcome::Ended);
     }
 
     /// Whether the pass is over.
@@ -202,9 +209,12 @@ impl Pass {
         self.again
     }
 
-    /// The tasks in shared memory, which go when this is dropped.
-    pub(crate) fn leave(&mut self) -> [Option<Session>; 2] {
-        [self.session.take(), self.leaving.take()]
+    /// What goes with the graph: its tasks in shared memory, its functions and its regions. The
+    /// worker of the last task may have the pass for a moment longer.
+    pub(crate) fn leave(&mut self) -> (Vec<Session>, Vec<Arc<Task>>, Arc<[Region]>) {
+        let sessions = self.session.take().into_iter().chain(self.leaving.take());
+        let regions = std::mem::replace(&mut self.regions, Vec::new().into());
+        (sessions.collect(), std::mem::take(&mut self.tasks), regions)
     }
 
     /// Brings all data to host memory, as after each traversal (§5.6.5), and gives the

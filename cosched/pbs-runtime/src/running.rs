@@ -11,7 +11,7 @@
 //! neither while it executes a task nor while it brings data.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::execute::execute;
@@ -75,7 +75,7 @@ impl Running {
         let running =
             Arc::new(Self { pass: Mutex::new(pass), told: Condvar::new(), pool: pool.clone() });
         let mut pass = running.lock();
-        let (end, sessions) = loop {
+        let (end, left) = loop {
             running.give(pass.traverse());
             // What runs is not stopped (§1.2), and what was begun with is waited for.
             pass = running.wait(pass);
@@ -84,12 +84,20 @@ impl Running {
             }
         };
         drop(pass);
-        drop(sessions);
+        drop(left);
         end
     }
 
     fn lock(&self) -> MutexGuard<'_, Pass> {
-        self.pass.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pass.lock().unwrap_or_else(|poisoned| self.abort(poisoned.into_inner()))
+    }
+
+    /// Ends the pass after a panic of a thread that had the lock: what runs is waited for, and
+    /// nothing more begins.
+    fn abort<'a>(&self, mut pass: MutexGuard<'a, Pass>) -> MutexGuard<'a, Pass> {
+        self.pass.clear_poison();
+        pass.abort(Error::Graph("a thread of the runtime has panicked".into()));
+        pass
     }
 
     /// Waits until the pass is over.
@@ -97,17 +105,14 @@ impl Running {
         while !pass.is_over() {
             let left = pass.again().map(|again| again.saturating_duration_since(Instant::now()));
             let slice = pass.slice().into_iter().chain(left).min();
+            let aborted = |poisoned: MutexGuard<'a, Pass>| self.abort(poisoned);
             pass = match slice {
-                None => self.told.wait(pass).unwrap_or_else(PoisonError::into_inner),
+                None => self.told.wait(pass).unwrap_or_else(|of| aborted(of.into_inner())),
                 Some(slice) => {
                     let waited = self.told.wait_timeout(pass, slice);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+                    waited.map_or_else(|of| aborted(of.into_inner().0), |(pass, _)| pass)
                 }
             };
-            if self.pass.is_poisoned() {
-                pass.fail(Error::Graph("a thread of the runtime has panicked".into()));
-                break;
-            }
             pass.woke(slice.unwrap_or(Duration::ZERO));
             if pass.again().is_some_and(|again| again <= Instant::now()) {
                 self.give(pass.traverse());
@@ -150,7 +155,9 @@ impl Running {
             if is_to_tell {
                 self.told.notify_one();
             }
-            let own = started.iter().position(|next| next.cpus() == cpus);
+            // A device must not wait while this thread brings data to another one.
+            let is_run = |next: &Work| matches!(next, Work::Run { .. });
+            let own = started.iter().position(|next| is_run(next) && next.cpus() == cpus);
             let next = own.map(|own| started.swap_remove(own));
             self.give(started);
             match next {

@@ -86,6 +86,35 @@ impl Profiles for Panicking {
     fn co_scheduled(&self, _: &str, _: usize, _: u64) {}
 }
 
+/// After a panic in what a worker calls, the tasks of other workers end, and no other task begins.
+#[test]
+fn nothing_runs_after_a_panic_of_a_profile() {
+    let own = Options { profiles: Arc::new(Panicking::default()), ..options(2) };
+    let runtime = Runtime::new(own).unwrap();
+    let (begun, ended) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let counts = (begun.clone(), ended.clone());
+    let counting = Variant::cpu(move |_| {
+        counts.0.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(5));
+        counts.1.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    });
+    let mut graph = Graph::new();
+    for number in 0..40 {
+        let task = Task::new(&format!("t{number}")).kind("counts");
+        graph.add(task.variant(counting.clone().taking(SHORT)));
+    }
+    assert!(runtime.run(&graph).is_err());
+    let at_its_end = begun.load(Ordering::SeqCst);
+    assert_eq!(ended.load(Ordering::SeqCst), at_its_end);
+    assert!(at_its_end < 40);
+    std::thread::sleep(Duration::from_millis(30));
+    assert_eq!(begun.load(Ordering::SeqCst), at_its_end);
+    // Nothing of the graph is left.
+    drop((graph, counting));
+    assert_eq!(Arc::strong_count(&begun), 1);
+}
+
 /// A panic in what a worker calls ends the graph, and the runtime goes on.
 #[test]
 fn a_panic_of_a_profile_ends_its_graph_alone() {
