@@ -103,9 +103,13 @@ const NEVER: [&str; 11] = [
     "AssociationTimeLimit",
 ];
 
+/// Outcomes of runs that hooks have told, by number and submission of the job: a job that is sent
+/// back runs again with the same number, and is submitted anew.
+pub type Ends = HashMap<(u32, u64), String>;
+
 /// The jobs in what `squeue` has printed with that mark, and the rows that can't be read; `how`
 /// tells how jobs ended that are being cleaned.
-pub fn jobs_of(text: &str, mark: &Mark, how: &HashMap<u32, String>) -> (Vec<JobSeen>, Vec<Unread>) {
+pub fn jobs_of(text: &str, mark: &Mark, how: &Ends) -> (Vec<JobSeen>, Vec<Unread>) {
     let (mut jobs, mut unread) = (Vec::new(), Vec::new());
     let mut rows: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -138,14 +142,14 @@ fn key_of(columns: &[&str]) -> Option<Key> {
     Some(Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? })
 }
 
-fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
+fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     let columns: Vec<&str> = line.split(END).collect();
     let key = key_of(&columns)?;
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
     let [_job, _index, number, _submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, _tres, features, licenses, after, reservation, tmp, _used, words, name] =
         columns;
     // Elements of an array end by numbers of their own.
-    let how = how.get(&number.parse().ok()?);
+    let how = how.get(&(number.parse().ok()?, key.submit_s));
     let is_suspended = matches!(state, "SUSPENDED" | "STOPPED");
     let is_booting = state == "CONFIGURING";
     let state = state_of(state, priority, reason, how)?;
@@ -246,9 +250,11 @@ fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> 
     })
 }
 
-/// Outcome of a job, by the number that the hook for ends receives.
-pub(crate) fn outcome_of(number: u32) -> String {
+/// Outcome of a run, by the number that the hook for ends receives; `None`: the job is sent back, or
+/// its run is not over.
+pub(crate) fn outcome_of(number: u32) -> Option<String> {
     let outcome = match number & 0xff {
+        0..=2 => return None,
         3 => "completed",
         4 => "cancelled",
         5 => "failed",
@@ -258,7 +264,7 @@ pub(crate) fn outcome_of(number: u32) -> String {
         11 => "out of memory",
         _ => "ended",
     };
-    outcome.into()
+    Some(outcome.into())
 }
 
 /// Total requests of jobs, by their names.
@@ -476,7 +482,7 @@ mod tests {
     fn read(rows: &[String]) -> (Vec<JobSeen>, Vec<Unread>) {
         let mark = Mark::new();
         let rows: Vec<_> = rows.iter().map(|row| format!("{}{row}\n", mark.0)).collect();
-        jobs_of(&rows.concat(), &mark, &HashMap::from([(9, "failed".into())]))
+        jobs_of(&rows.concat(), &mark, &Ends::from([((9, 1_795_597_640), "failed".into())]))
     }
 
     fn job(change: &[(usize, &str)]) -> JobSeen {
@@ -508,6 +514,9 @@ mod tests {
         assert_eq!(job(&[(18, "JobHeldAdmin")]).state, JobState::Pending(Hold::Admin));
         assert_eq!(job(&[(7, "17")]).state, JobState::Pending(Hold::No));
         assert_eq!(job(&[(6, "COMPLETING")]).state, JobState::Completing(Some("failed".into())));
+        // The end that was told is that of the run before it was sent back.
+        let again = job(&[(3, "1795597641"), (6, "COMPLETING")]);
+        assert_eq!(again.state, JobState::Completing(None));
         assert_eq!(job(&[(6, "NODE_FAIL")]).state, JobState::Over("node failed".into()));
         assert_eq!(job(&[(11, "0")]).memory, Memory::All);
         assert_eq!(job(&[(12, "1-02:00:00")]).limit_s, Some(93_600));
@@ -564,7 +573,7 @@ mod tests {
         let (jobs, unread) = read(&[line(&[(15, "n[1-999999999999]"), (6, "RUNNING")])]);
         assert!(jobs.is_empty() && unread[0].key.is_some());
         // What stands before all rows is of none.
-        let (jobs, unread) = jobs_of("8", &Mark::new(), &HashMap::new());
+        let (jobs, unread) = jobs_of("8", &Mark::new(), &Ends::new());
         assert!(jobs.is_empty() && unread == [Unread { key: None, what: "8".into() }]);
         assert_ne!(Mark::new(), Mark::new());
     }

@@ -3,7 +3,7 @@
 //!
 //! Lines may be lost, and nothing is lost with them but time: what is true is looked up.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::steer::Event;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::inotify;
 
-use crate::columns::outcome_of;
+use crate::columns::{outcome_of, Ends};
 
 /// A file that has grown so far begins anew.
 const MOST_BYTES: u64 = 1 << 20;
@@ -29,8 +29,8 @@ pub struct Hints {
     watch: OwnedFd,
     file: File,
     at: u64,
-    /// Outcomes of jobs, by their numbers.
-    pub(crate) ends: HashMap<u32, String>,
+    /// Outcomes of runs.
+    pub(crate) ends: Ends,
     /// Numbers of jobs that a user has changed.
     pub(crate) altered: HashSet<u32>,
 }
@@ -47,7 +47,7 @@ impl Hints {
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
         inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY)?;
         let at = file.seek(SeekFrom::End(0))?;
-        let (ends, altered) = (HashMap::new(), HashSet::new());
+        let (ends, altered) = (Ends::new(), HashSet::new());
         Ok(Self { path: path.into(), watch, file, at, ends, altered })
     }
 
@@ -105,12 +105,15 @@ impl Hints {
             if let ["alter", job, ..] = words[..] {
                 self.altered.extend(job.parse::<u32>());
             }
-            if let ["end", job, _, state, ..] = words[..] {
-                if let (Ok(job), Ok(state)) = (job.parse(), state.parse()) {
+            if let ["end", job, submit_s, state, ..] = words[..] {
+                let outcome = state.parse().ok().and_then(outcome_of);
+                if let (Ok(job), Ok(submit_s), Some(outcome)) =
+                    (job.parse(), submit_s.parse(), outcome)
+                {
                     if self.ends.len() >= MOST_ENDS {
                         self.ends.clear();
                     }
-                    self.ends.insert(job, outcome_of(state));
+                    self.ends.insert((job, submit_s), outcome);
                 }
             }
         }
@@ -143,8 +146,19 @@ mod tests {
         hints.wait(Duration::from_secs(600));
         writer.join().unwrap();
         assert_eq!(hints.take(), [Event::Look]);
-        assert_eq!(hints.ends[&8], "failed");
+        assert_eq!(hints.ends[&(8, 1_795_597_640)], "failed");
         assert_eq!(hints.take(), []);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_job_that_is_sent_back_has_not_ended() {
+        let path = path("sent-back");
+        let mut hints = Hints::open(&path).unwrap();
+        // As Slurm tells it: sent back, and the end of its next run.
+        std::fs::write(&path, "end 1 10 1024 0 n01\nend 1 12 32771 0 n01\n").unwrap();
+        assert_eq!(hints.take(), [Event::Look]);
+        assert_eq!(hints.ends, Ends::from([((1, 12), "completed".into())]));
         std::fs::remove_file(path).unwrap();
     }
 
@@ -157,7 +171,7 @@ mod tests {
         assert_eq!(hints.take(), [Event::Look]);
         std::fs::write(&path, "end 9 1 3 0 -\n").unwrap();
         assert_eq!(hints.take(), [Event::Look]);
-        assert_eq!(hints.ends[&9], "completed");
+        assert_eq!(hints.ends[&(9, 1)], "completed");
         // It does not grow for ever.
         let big = "start 1\n".repeat(200_000);
         std::fs::write(&path, &big).unwrap();

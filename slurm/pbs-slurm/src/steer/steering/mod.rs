@@ -480,6 +480,7 @@ fn over(manager: &mut Manager<Link>, request: RequestId, at_s: u64, now_s: u64, 
     ended(manager, request, at_s, outcome);
     let released = Happened::Released { request };
     manager.engine_mut().tell(now_s, released);
+    manager.engine_mut().kept.remove(&request);
 }
 
 fn not_started(manager: &mut Manager<Link>, request: RequestId, at_s: u64, why: &str) {
