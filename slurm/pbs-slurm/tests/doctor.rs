@@ -207,6 +207,21 @@ fn nodes_that_belong_to_others_too_are_named() {
 }
 
 #[test]
+fn licences_that_other_partitions_may_hold_are_named() {
+    let etc = Etc::new("doctor-licences");
+    let licences = "Licenses=matlab:4\n";
+    etc.change("slurm.conf", "Include", &format!("{licences}Include"));
+    assert_eq!(etc.found(), []);
+    etc.change("slurm.conf", licences, &format!("{licences}PartitionName=debug\n"));
+    let found = etc.found();
+    let [found] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!((found.level, found.key.as_str()), (Level::Advice, "Licenses"));
+    assert_eq!(found.is.as_deref(), Some("matlab:4"));
+}
+
+#[test]
 fn nodes_need_as_long_as_slurm_waits_before_it_kills() {
     let etc = Etc::new("doctor-kill-wait");
     let found = |release_timeout_s| {

@@ -369,6 +369,11 @@ impl Checks<'_> {
                 self.say(Error, "PartitionName", Some(is), should, why);
             }
         }
+        if conf.value("Licenses").is_some_and(|of| !of.is_empty()) && conf.partitions.len() > 1 {
+            let why = "the planner does not see licences that jobs of other partitions hold, and \
+                       jobs that Slurm does not start for that wait longer than planned";
+            self.key(Advice, "Licenses", format!("licences that only jobs of {name} use"), why);
+        }
         let is =
             |key: &str, value: &str| of.value(key).is_some_and(|of| of.eq_ignore_ascii_case(value));
         if of.value("State").is_some_and(|of| !of.eq_ignore_ascii_case("up")) {
